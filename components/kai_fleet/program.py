@@ -79,11 +79,11 @@ def program(checked: Checked, targets: Targets | None = None) -> None:
     platform = Platform("host", args, pulumi.ResourceOptions(providers=[own]))
 
     # What Prometheus is told of all of it, where the stack asks for that.
-    monitoring_of(fleet, platform)
+    monitoring_of(platform)
 
     # Each team: its namespace on the host with what bounds it there, a vCluster on its share of the
     # nodes, its scheduler, its queues.
-    teams = teams_of(fleet, run, platform, deployed, existing, providers=[own])
+    teams = teams_of(platform, run, providers=[own])
 
     # What runs in the teams' vClusters.
     workloads = place(fleet, teams)

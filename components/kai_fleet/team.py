@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 
 import pulumi
 
-from kai_fleet.cluster.access import ClusterAccess, noted
-from kai_fleet.cluster.existing_objects import ExistingObjects
-from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam, Fleet
+from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.declaring import after, noted
+from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
 from kai_fleet.guards.components import QueueGuard, QueueGuardArgs
 from kai_fleet.host.platform import Platform
-from kai_fleet.host.team_stack_access import let_in
 from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
 from kai_fleet.isolation.team_places import team_namespaces
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
@@ -85,40 +84,25 @@ class Team(pulumi.ComponentResource):
 
     def _virtual(self, name: str, args: TeamArgs, own: DeclaredKai) -> list[str]:
         """KAI of the team's own version and its queues, inside the vCluster."""
-        team = args.team
-        inside = self.vcluster.within(self)
-        # Before the scheduler: no pod is placed that it has not seen.
-        guard = (
-            [QueueGuard(f"{name}-guard", QueueGuardArgs(team.guard), inside)] if team.guard else []
-        )
-        kai = KaiScheduler(
-            f"{name}-kai",
-            KaiSchedulerArgs(
-                own,
-                self.vcluster.inside,
-                isolation=team.isolation or Isolation(),
-                deployed=args.deployed,
-            ),
-            opts=pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=guard)),
-        )
-        declare_scheduling(name, own, kai, self.vcluster.inside, inside)
+        team, access, inside = args.team, self.vcluster.inside, self.vcluster.within(self)
+        before_kai = inside
+        if team.guard:  # no pod is placed that it has not seen
+            guard = QueueGuard(f"{name}-guard", QueueGuardArgs(team.guard), inside)
+            before_kai = after(inside, guard)
+        isolation = team.isolation or Isolation()
+        own_kai = KaiSchedulerArgs(own, access, isolation=isolation, deployed=args.deployed)
+        kai = KaiScheduler(f"{name}-kai", own_kai, before_kai)
+        declare_scheduling(name, kai, inside)
         tree = QueueTree(
-            f"{name}-queues",
-            QueueTreeArgs(team.inside.queues, self.vcluster.inside),
-            opts=pulumi.ResourceOptions.merge(
-                inside, pulumi.ResourceOptions(depends_on=[kai.ready])
-            ),
+            f"{name}-queues", QueueTreeArgs(team.inside.queues, access), after(inside, kai.ready)
         )
         self.ready.append(tree)
         return tree.leaves
 
 
 def teams_of(
-    fleet: Fleet,
-    run: DeclaredRun,
     platform: Platform,
-    deployed: DeployedState,
-    existing: ExistingObjects,
+    run: DeclaredRun,
     providers: Sequence[pulumi.ProviderResource] = (),
     parent: pulumi.Resource | None = None,
 ) -> dict[str, Team]:
@@ -127,12 +111,12 @@ def teams_of(
     Each has a namespace on the host with what bounds it there, and teams with a stack of their own
     have accounts. A team stack has neither: they are its platform's.
     """
-    access = let_in(fleet, run, platform)
-    namespaces = team_namespaces(fleet, run, platform, access, deployed, existing, parent)
+    namespaces = team_namespaces(platform, run, parent)
+    of = platform.args
     return {
         name: Team(
             name,
-            TeamArgs(fleet.teams[name], platform.access, deployed),
+            TeamArgs(of.fleet.teams[name], platform.access, of.deployed),
             opts=pulumi.ResourceOptions(
                 parent=parent,
                 providers=[platform.provider, *providers],

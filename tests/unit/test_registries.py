@@ -9,6 +9,7 @@ from dataclasses import replace
 import pulumi
 import pytest
 
+from kai_fleet.declaring import TYPE, docker_config
 from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.fleet.team_stack import facts
@@ -19,7 +20,6 @@ from kai_fleet.package.request import ComponentRequest
 from kai_fleet.provider.values import UNKNOWN as NOT_KNOWN_YET
 from kai_fleet.provider.values import secret as property_secret
 from kai_fleet.provider.values import struct
-from kai_fleet.registry_secrets import TYPE, docker_config
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.registries import OF_STACK, OF_TEAM
 from kai_fleet.settings.tenant import load_tenant
@@ -99,7 +99,7 @@ def test_the_device_plugin_pulls_with_it():
 
 def test_what_a_charts_values_say_stands():
     own = {"global": {"imagePullSecrets": [{"name": "there"}]}}
-    written = DeclaredKai("v0.16.8", values=own, registries={OF_STACK: {}})
+    written = DeclaredKai("v0.16.8", values=own, registries={MIRROR: {}})
     values = kai_values(kai("v0.16.8"), written)
     assert pulled(values["global"]) == ["there"]
 

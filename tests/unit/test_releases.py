@@ -116,7 +116,7 @@ def test_anything_goes_below_an_open_key():
     ],
 )
 def test_the_reservation_pods_runtime_class_goes_where_that_version_reads_it(version, key):
-    values = kai_values(kai(version), runtime_class="nvidia")
+    values = kai_values(kai(version))
     if key is None:
         assert "runtimeClassName" not in json.dumps(values)
     else:

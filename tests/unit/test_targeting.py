@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pulumi
 import pytest
 
-from kai_fleet.cluster.existing_objects import NONE
 from kai_fleet.fleet.resolve import fleet_of
+from kai_fleet.host.platform import PlatformArgs
 from kai_fleet.isolation.team_places import team_namespaces
 from kai_fleet.settings import load
 from kai_fleet.state.deployed_state import DeployedState
@@ -177,7 +177,6 @@ def test_the_outputs_still_tell_of_the_others_and_no_more_of_who_has_gone(monkey
 
 def test_a_command_about_one_team_asks_for_the_guards_of_this_version_first():
     """They are of all teams: an update of one team leaves them as they are."""
-    platform, run = SimpleNamespace(guards=None), DeclaredRun(("ml",))
+    args = PlatformArgs(fleet_of(load(SETTINGS).settings))
     with pytest.raises(pulumi.RunError, match="not there yet, so nothing was done: run make up"):
-        fleet = fleet_of(load(SETTINGS).settings)
-        team_namespaces(fleet, run, platform, None, DeployedState(), NONE)
+        team_namespaces(SimpleNamespace(args=args), DeclaredRun(("ml",)))

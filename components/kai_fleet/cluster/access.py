@@ -1,20 +1,16 @@
-"""How the program and its probes reach a cluster, what they read of it, what its objects share."""
+"""How the program and its probes reach a cluster, and what they read of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import pulumi
 import pulumi_command as command
 import pulumi_kubernetes as kubernetes
 from pulumi.runtime import invoke_output
 
-from kai_fleet.provider import CLUSTER_UID, PACKAGE, QUEUES, SECRET
+from kai_fleet.provider import CLUSTER_UID, PACKAGE, SECRET
 from kai_fleet.state.deployed_state import DeployedState
-
-# Of a pod's annotations the guards let few domains through, and by those of an account clouds give
-# their rights.
-_LABELLED_ONLY: Final = ("kubernetes:core/v1:Pod", "kubernetes:core/v1:ServiceAccount")
 
 
 @dataclass
@@ -65,50 +61,6 @@ class ClusterAccess:
     def secret(self) -> pulumi.Output[str] | None:
         """The kubeconfig's content as a secret; None where a context is named."""
         return None if self.kubeconfig is None else pulumi.Output.secret(self.kubeconfig)
-
-
-def deleted_with(cluster: pulumi.Resource) -> pulumi.ResourceTransformation:
-    """Delete resources together with their cluster (`deleted_with`), not one by one.
-
-    For a component: all that it declares on the cluster, unless it is deleted with another resource
-    already.
-    """
-
-    def transform(
-        args: pulumi.ResourceTransformationArgs,
-    ) -> pulumi.ResourceTransformationResult | None:
-        is_on_it = args.type_.startswith(("kubernetes:", "command:", QUEUES))
-        if not is_on_it or args.opts.deleted_with is not None or args.opts.id is not None:
-            return None
-        with_it = pulumi.ResourceOptions(deleted_with=cluster)
-        return pulumi.ResourceTransformationResult(
-            args.props, pulumi.ResourceOptions.merge(args.opts, with_it)
-        )
-
-    return transform
-
-
-def noted(
-    opts: pulumi.ResourceOptions | None, labels: Mapping[str, str], annotations: Mapping[str, str]
-) -> pulumi.ResourceOptions | None:
-    """The options of a component whose objects have them; what an object has itself stays.
-
-    What a Helm chart makes has those of the chart's values.
-    """
-    if not labels and not annotations:
-        return opts
-
-    def note(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
-        metadata = args.props.get("metadata")
-        if not args.type_.startswith("kubernetes:") or not isinstance(metadata, Mapping):
-            return None
-        notes = {} if args.type_ in _LABELLED_ONLY else annotations
-        more = {"labels": labels, "annotations": notes}
-        of_both = {key: {**it, **(metadata.get(key) or {})} for key, it in more.items() if it}
-        props = {**args.props, "metadata": {**metadata, **of_both}}
-        return pulumi.ResourceTransformationResult(props, args.opts)
-
-    return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(transformations=[note]))
 
 
 def own_provider() -> pulumi.ProviderResource:

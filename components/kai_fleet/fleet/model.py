@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # a policy pack starts without the types of settings
     from kai_fleet.settings.sections.monitoring import Monitoring, Prices
     from kai_fleet.settings.sections.oidc import Oidc
     from kai_fleet.settings.sections.platform import Gpu
-    from kai_fleet.settings.sections.registries import SecretRegistries
+    from kai_fleet.settings.sections.registries import Registries, SecretRegistries
     from kai_fleet.settings.sections.scheduling import Scheduling
     from kai_fleet.settings.sections.teams import Mode
     from kai_fleet.settings.sections.workloads import Workload
@@ -53,7 +53,7 @@ class KaiFeature:
 class DeclaredKai(JudgedKai):
     """A KAI scheduler and where it is installed.
 
-    `registries` are credentials for its images, by the names of the Secrets that are made of them.
+    `registries` are credentials for its images.
     """
 
     namespace: str | None = KAI_NAMESPACE
@@ -63,7 +63,7 @@ class DeclaredKai(JudgedKai):
     tolerations: Sequence[Toleration] = field(default=(), hash=False)
     affinity: Affinity | None = field(default=None, hash=False)
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
-    registries: SecretRegistries = field(default_factory=dict, hash=False)
+    registries: Registries = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)
@@ -266,7 +266,7 @@ class Fleet:
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     foreign_queues: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    registries: SecretRegistries = field(default_factory=dict)
+    registries: Registries = field(default_factory=dict)
 
     @property
     def tolerations(self) -> Iterable[Toleration]:

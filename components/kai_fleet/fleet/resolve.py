@@ -77,7 +77,7 @@ class _Resolver:
             labels=settings.labels,
             annotations=settings.annotations,
             foreign_queues={name: self._foreign_queues(name) for name in grants},
-            registries=by_secret(settings.registries),
+            registries=settings.registries,
         )
 
     def host(
@@ -87,7 +87,7 @@ class _Resolver:
         kai: tuple[DeclaredKai, ...] = ()
         if own is not None:
             scheduler = self._kai(own, path, own, settings.labels)
-            kai = (replace(scheduler, registries=by_secret(settings.registries)),)
+            kai = (replace(scheduler, registries=settings.registries),)
         return DeclaredCluster(
             HOST,
             path=key_path(("cluster",)),

@@ -8,10 +8,8 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from kai_fleet.cluster.existing_objects import NONE, RUNTIME_CLASS, ExistingObjects
+from kai_fleet.declaring import after, chart_args, child_of, registry_secret
 from kai_fleet.guards.host_rules import SYSTEM_SCOPE
-from kai_fleet.options import after, child_of
-from kai_fleet.registry_secrets import registry_secret
-from kai_fleet.releases.chart_source import chart_args
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sources import (
     DEVICE_PLUGIN_REPOSITORY,
@@ -21,7 +19,7 @@ from kai_fleet.releases.sources import (
 )
 from kai_fleet.settings.files.secret_values import hidden
 from kai_fleet.settings.sections.kubernetes import Toleration
-from kai_fleet.settings.sections.registries import SecretRegistries
+from kai_fleet.settings.sections.registries import OF_STACK, Registries
 from kai_fleet.state.deployed_state import NAMESPACE, RELEASE
 
 # By provider: the chart, where it comes from, its version.
@@ -79,7 +77,7 @@ class GpuStackArgs:
     system_priorities: bool = False
     in_kind: bool = False
     tolerations: Sequence[Toleration] = ()
-    registries: SecretRegistries = field(default_factory=dict)
+    registries: Registries = field(default_factory=dict)
     existing: ExistingObjects = NONE
 
 
@@ -128,9 +126,9 @@ class GpuStack(pulumi.ComponentResource):
                         own, metadata={"name": chart, "labels": _PRIVILEGED}, opts=child
                     )
                 )
-            for secret, registries in args.registries.items():
+            if args.registries:
                 made = after(child, *before)
-                before.append(registry_secret(name, secret, chart, registries, made))
+                before.append(registry_secret(name, OF_STACK, chart, args.registries, made))
             if args.system_priorities:
                 before.append(
                     kubernetes.core.v1.ResourceQuota(
@@ -143,7 +141,7 @@ class GpuStack(pulumi.ComponentResource):
             values = merged(
                 IN_KIND if args.in_kind and is_plugin else {},
                 _tolerating([it.spec for it in args.tolerations], is_plugin=is_plugin),
-                _pulling([*args.registries], is_plugin=is_plugin),
+                _pulling(is_plugin=is_plugin) if args.registries else {},
                 args.values,
             )
             kubernetes.helm.v3.Release(
@@ -170,14 +168,12 @@ def _tolerating(specs: Sequence[Mapping[str, str]], *, is_plugin: bool) -> dict[
     }
 
 
-def _pulling(secrets: Sequence[str], *, is_plugin: bool) -> dict[str, Any]:
-    """The Secrets by which its images are pulled."""
-    if not secrets:
-        return {}
-    named = {"imagePullSecrets": [{"name": it} for it in secrets]}
+def _pulling(*, is_plugin: bool) -> dict[str, Any]:
+    """The Secret by which its images are pulled."""
+    named = {"imagePullSecrets": [{"name": OF_STACK}]}
     if is_plugin:
         return {**named, "nfd": named}
-    parts = {part: {"imagePullSecrets": [*secrets]} for part in _PARTS}
+    parts = {part: {"imagePullSecrets": [OF_STACK]} for part in _PARTS}
     return {**parts, "node-feature-discovery": named}
 
 

@@ -4,8 +4,9 @@ from dataclasses import dataclass, field
 
 import pulumi
 
-from kai_fleet.cluster.access import ClusterAccess, noted
+from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.cluster.existing_objects import NONE, ExistingObjects, by_plugin, of_own_cluster
+from kai_fleet.declaring import after, noted
 from kai_fleet.fleet.model import Fleet
 from kai_fleet.guards.components import GuardPolicies, GuardPoliciesArgs
 from kai_fleet.host.gpu_stack import GpuStack, GpuStackArgs
@@ -14,7 +15,6 @@ from kai_fleet.kai.kai_of_others import refuse_different_queues
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.kai.queue_tree import QueueTree, QueueTreeArgs
 from kai_fleet.kai.scheduling import declare_scheduling
-from kai_fleet.options import after
 from kai_fleet.settings.sections.cluster import Cluster
 from kai_fleet.state.deployed_state import DeployedState, full_name
 
@@ -40,6 +40,7 @@ class Platform(pulumi.ComponentResource):
     and moving them between stacks replaces nothing. `guards` are None then.
     """
 
+    args: PlatformArgs
     access: ClusterAccess
     provider: pulumi.ProviderResource
     ready: list[pulumi.Resource]
@@ -52,6 +53,7 @@ class Platform(pulumi.ComponentResource):
         fleet, cluster = args.fleet, args.fleet.cluster
         own = noted(opts, fleet.labels, fleet.annotations)
         super().__init__("kai-fleet:index:Platform", name, None, own)
+        self.args = args
         self.ready, self.guards, self.transformations = [], None, []
         kubeconfig, child = args.kubeconfig, pulumi.ResourceOptions(parent=self)
         if fleet.platform:
@@ -120,8 +122,7 @@ class Platform(pulumi.ComponentResource):
             queues = QueueTree(
                 f"{name}-queues", QueueTreeArgs(host.queues, self.access), after(on_host, kai.ready)
             )
-            scheduling = declare_scheduling(name, scheduler, kai, self.access, on_host)
-            self.ready = [gpu, kai, queues, *scheduling]
+            self.ready = [gpu, kai, queues, *declare_scheduling(name, kai, on_host)]
 
 
 def existing_of(

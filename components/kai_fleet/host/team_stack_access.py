@@ -1,7 +1,6 @@
 """An account on the host for each team stack, with what that stack needs and no more."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pulumi
@@ -9,27 +8,17 @@ from pulumi_kubernetes import core
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 from pulumi_kubernetes.rbac import v1 as rbac
 
-from kai_fleet.fleet.model import DeclaredTeam, Fleet
+from kai_fleet.declaring import after
+from kai_fleet.fleet.model import Fleet
 from kai_fleet.guards.components import declare_bindings, declare_policy
 from kai_fleet.host import team_stack_rights as rights
 from kai_fleet.host.platform import Platform
-from kai_fleet.options import after
 from kai_fleet.state.deployed_state import ACCESS, HOST
 from kai_fleet.state.targeting import DeclaredRun
 
 
-@dataclass
-class TeamStackAccessArgs:
-    """`teams` are those with a stack of their own. `foreign_queues`, by team, are names that only
-    begin like those of its queues.
-    """
-
-    teams: Sequence[DeclaredTeam]
-    foreign_queues: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-
 class TeamStackAccess(pulumi.ComponentResource):
-    """A ServiceAccount per granted team and its rights outside of its namespace.
+    """A ServiceAccount per team that `args` grants a stack, and its rights outside its namespace.
 
     The accounts are in a namespace of their own; no token is made here: `fleet team credentials`
     asks for one when a person needs it. Inside the team's namespace an account has the rights of
@@ -39,7 +28,11 @@ class TeamStackAccess(pulumi.ComponentResource):
     accounts: dict[str, list[pulumi.Resource]]
 
     def __init__(
-        self, name: str, args: TeamStackAccessArgs, opts: pulumi.ResourceOptions | None = None
+        self,
+        name: str,
+        args: Fleet,
+        teams: Iterable[str],
+        opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__(ACCESS, name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
@@ -53,26 +46,21 @@ class TeamStackAccess(pulumi.ComponentResource):
             opts=child,
         )
         self.accounts = {
-            team.name: [shared, *self._account(f"{name}-{team.name}", team, args, namespace)]
-            for team in args.teams
+            team: [shared, *self._account(f"{name}-{team}", team, args, namespace)]
+            for team in teams
         }
         self.register_outputs({"namespace": rights.ACCOUNTS})
 
     def _account(
-        self,
-        name: str,
-        granted: DeclaredTeam,
-        args: TeamStackAccessArgs,
-        namespace: pulumi.Resource,
+        self, name: str, team: str, fleet: Fleet, namespace: pulumi.Resource
     ) -> list[pulumi.Resource]:
-        team, called = granted.name, f"{rights.IN_NAMESPACE}-{granted.name}"
+        granted, called = fleet.grants[team], f"{rights.IN_NAMESPACE}-{team}"
         child = pulumi.ResourceOptions(parent=self)
         queue = granted.parent_queue if granted.mode == "host" else None
         # The bounds come before the rights that they bound, and go after them.
         bounds: list[pulumi.Resource] = []
         if queue is not None:
-            foreign = args.foreign_queues.get(team, ())
-            policy, binding = rights.queue_guard(team, queue, foreign)
+            policy, binding = rights.queue_guard(team, queue, fleet.foreign_queues[team])
             made = {called: declare_policy(f"{name}-bounds", policy, child)}
             held = declare_bindings(name, {"bounds-binding": binding}, made, child)
             bounds = [*made.values(), *held]
@@ -92,17 +80,17 @@ class TeamStackAccess(pulumi.ComponentResource):
         return [account, *role, *bounds]
 
 
-def let_in(fleet: Fleet, run: DeclaredRun, platform: Platform) -> TeamStackAccess | None:
-    """The accounts of a platform's team stacks; None where it has none, and in a team stack."""
+def accounts_of_team_stacks(
+    platform: Platform, run: DeclaredRun
+) -> Mapping[str, Sequence[pulumi.Resource]]:
+    """What the account of each team stack is made of, by team."""
+    fleet = platform.args.fleet
     if not fleet.grants:
-        return None
-    return TeamStackAccess(
-        HOST,
-        TeamStackAccessArgs([fleet.grants[team] for team in run.grants], fleet.foreign_queues),
-        opts=pulumi.ResourceOptions(
-            parent=platform, provider=platform.provider, transformations=platform.transformations
-        ),
+        return {}
+    opts = pulumi.ResourceOptions(
+        parent=platform, provider=platform.provider, transformations=platform.transformations
     )
+    return TeamStackAccess(HOST, fleet, run.grants, opts).accounts
 
 
 def account_rights(name: str, team: str, opts: pulumi.ResourceOptions) -> pulumi.Resource:

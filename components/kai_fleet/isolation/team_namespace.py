@@ -14,8 +14,9 @@ from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 from pulumi_kubernetes.networking import v1 as networking
 
 from kai_fleet import probes
-from kai_fleet.cluster.access import ClusterAccess, noted
+from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.cluster.existing_objects import NONE, ExistingObjects
+from kai_fleet.declaring import after, child_of, noted, registry_secret
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.guards.components import (
     GuardPolicies,
@@ -27,9 +28,7 @@ from kai_fleet.guards.components import (
 from kai_fleet.guards.policies import ISOLATION_LABEL, as_annotations
 from kai_fleet.host.team_stack_access import account_rights, declare_role, subject
 from kai_fleet.isolation import network_policies, team_quotas, vcluster_rights
-from kai_fleet.monitoring.components import TeamMonitoring, TeamMonitoringArgs
-from kai_fleet.options import after, child_of
-from kai_fleet.registry_secrets import registry_secret
+from kai_fleet.monitoring.components import TeamMonitoring
 from kai_fleet.settings.sections.monitoring import Monitoring
 from kai_fleet.settings.sections.registries import OF_STACK
 from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH, TEAM_NAMESPACE
@@ -130,8 +129,7 @@ class TeamNamespace(pulumi.ComponentResource):
             bounds.append(made)
         if args.monitoring is not None:
             child = pulumi.ResourceOptions(parent=self, depends_on=[self._namespace])
-            told = TeamMonitoringArgs(args.monitoring, args.team)
-            TeamMonitoring(name, told, self._inside, child)
+            TeamMonitoring(name, args.monitoring, args.team, self._inside, child)
         # Nothing while it is there; when it goes, before everything else of it: what bounds the
         # namespace stays until nothing new can be made there.
         vacant = command.local.Command(

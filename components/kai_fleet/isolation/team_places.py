@@ -14,7 +14,7 @@ from kai_fleet.guards.components import GUARD_POLICIES
 from kai_fleet.guards.host_rules import HostRules
 from kai_fleet.guards.policies import OF_ALL_TEAMS, as_annotations, policy
 from kai_fleet.host.platform import Platform
-from kai_fleet.host.team_stack_access import TeamStackAccess
+from kai_fleet.host.team_stack_access import accounts_of_team_stacks
 from kai_fleet.isolation.refused_pods import refused
 from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs, is_of_others
 from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH, DeployedState, expressions
@@ -29,19 +29,16 @@ _SECONDS: Final = 20.0
 
 
 def team_namespaces(
-    fleet: Fleet,
-    run: DeclaredRun,
-    platform: Platform,
-    access: TeamStackAccess | None,
-    deployed: DeployedState,
-    existing: ExistingObjects,
-    parent: pulumi.Resource | None = None,
+    platform: Platform, run: DeclaredRun, parent: pulumi.Resource | None = None
 ) -> dict[str, TeamNamespace]:
-    """One for each team of this run; none in a team stack, whose platform has it.
+    """One for each team of this run, and the accounts of those with a stack of their own; none in a
+    team stack, whose platform has them.
 
-    `access` are the accounts of those with a stack of their own. Raises pulumi.RunError for a team
-    stack that holds the namespace itself: it would take it away, and all that is in it.
+    Raises pulumi.RunError for a team stack that holds the namespace itself: it would take it away,
+    and all that is in it.
     """
+    args = platform.args
+    fleet, deployed, existing = args.fleet, args.deployed, args.existing
     if fleet.platform:
         _hold_none(fleet, deployed)
         return {}
@@ -51,7 +48,7 @@ def team_namespaces(
             " not there yet, so nothing was done: run make up STACK="
             f"{pulumi.get_stack()}, then the same command again"
         )
-    accounts = access.accounts if access else {}
+    accounts = accounts_of_team_stacks(platform, run)
     teams = _placed(fleet, run)
     judged = {team.name: team.rules for team in teams if team.isolated and team.rules}
     taken = [team.name for team in teams if is_of_others(team, existing)]

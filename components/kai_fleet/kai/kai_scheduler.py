@@ -10,13 +10,12 @@ import pulumi_kubernetes as kubernetes
 from kai_fleet import probes
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.cluster.existing_objects import CRD, ExistingObjects
+from kai_fleet.declaring import after, chart_args, child_of, registry_secret
 from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.kai.kai_of_others import priority_values
 from kai_fleet.kai.values import kai_values
-from kai_fleet.options import after, child_of
-from kai_fleet.registry_secrets import registry_secret
-from kai_fleet.releases.chart_source import chart_args
 from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.registries import OF_STACK
 from kai_fleet.state.deployed_state import NAMESPACE, DeployedState
 from kai_fleet.state.transitions import kai_transition
 from kubectl_fleet.paths import value_at
@@ -40,7 +39,6 @@ class KaiSchedulerArgs:
 
     kai: DeclaredKai
     access: ClusterAccess
-    runtime_class: str | None = "nvidia"
     isolation: Isolation = field(default_factory=Isolation)
     cluster_policy_crd: bool = True
     existing: ExistingObjects | None = None
@@ -56,6 +54,8 @@ class KaiScheduler(pulumi.ComponentResource):
     collides (K7, K8, K9, K12). Queues and running pods stay. Raises UnknownVersionError.
     """
 
+    declared: DeclaredKai
+    access: ClusterAccess
     version: str
     ready: pulumi.Resource
 
@@ -63,7 +63,8 @@ class KaiScheduler(pulumi.ComponentResource):
         self, name: str, args: KaiSchedulerArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("kai-fleet:index:KaiScheduler", name, None, opts)
-        own = args.kai
+        own = self.declared = args.kai
+        self.access = args.access
         release = kai(own.version or "", untested=own.untested)
         # Without what the component waits for.
         later = pulumi.ResourceOptions(deleted_with=opts.deleted_with if opts else None)
@@ -85,9 +86,9 @@ class KaiScheduler(pulumi.ComponentResource):
             # which may have come since and made the CRD its own.
             kept = child_of(self, later, retain_on_delete=True, ignore_changes=["spec"])
             before.append(_cluster_policy_crd(crd, kept))
-        for secret, registries in own.registries.items():
+        if own.registries:
             made = after(child_of(self, later), *before)
-            before.append(registry_secret(name, secret, KAI_NAMESPACE, registries, made))
+            before.append(registry_secret(name, OF_STACK, KAI_NAMESPACE, own.registries, made))
         step = child_of(self, later, delete_before_replace=True)
         replaced = pulumi.ResourceOptions(
             depends_on=before, replace_on_changes=self._replacing(f"{name}-release", args, release)
@@ -97,18 +98,18 @@ class KaiScheduler(pulumi.ComponentResource):
             **chart_args("kai-scheduler", release.version, override=own.chart, oci=release.chart),
             name="kai-scheduler",
             namespace=KAI_NAMESPACE,
-            values=kai_values(release, own, args.runtime_class, args.isolation, others),
+            values=kai_values(release, own, args.isolation, others),
             timeout=args.ready_timeout,
             # The step below waits, and says for what. Helm would only say that its time is up,
             # and after an upgrade that failed so, the next one keeps the fields that were wrong.
             skip_await=True,
             opts=pulumi.ResourceOptions.merge(step, replaced),
         )
-        # The chart makes that namespace, and leaves it when it goes.
-        reserved = value_at(own.values, "global.resourceReservation.namespace") or RESERVATIONS
-        for secret, registries in own.registries.items():
+        if own.registries:
+            # The chart makes that namespace, and leaves it when it goes.
+            reserved = value_at(own.values, "global.resourceReservation.namespace") or RESERVATIONS
             made = after(child_of(self, later), self.release)
-            registry_secret(f"{name}-reservation", secret, reserved, registries, made)
+            registry_secret(f"{name}-reservation", OF_STACK, reserved, own.registries, made)
         # Removing this step cleans up what the release would leave behind. It goes before the
         # release, also when that is replaced, because its trigger is the release itself; and it
         # is there even if KAI never gets ready.

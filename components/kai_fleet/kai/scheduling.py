@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pulumi
@@ -10,31 +9,15 @@ import pulumi_command as command
 from pulumi_kubernetes.apiextensions import CustomResource
 
 from kai_fleet import probes
-from kai_fleet.cluster.access import ClusterAccess
-from kai_fleet.fleet.model import DeclaredKai
+from kai_fleet.declaring import after, child_of
 from kai_fleet.kai.kai_scheduler import KaiScheduler
 from kai_fleet.kai.values import prometheus
-from kai_fleet.options import after, child_of
 from kai_fleet.settings.sections.scheduling import Fairshare, Scheduling, Shard
 from kubectl_fleet.releases.keys import DEFAULT_SHARD
 
 
-@dataclass
-class SchedulingShardsArgs:
-    """`scheduling` as configured, for the KAI of `version` in the cluster of `access`.
-
-    `release` is an output of its Helm release: where that is made anew, so are the shards.
-    """
-
-    version: str
-    access: ClusterAccess
-    scheduling: Scheduling
-    release: pulumi.Input[Any]
-    prometheus_by_chart: bool = False
-
-
 class SchedulingShards(pulumi.ComponentResource):
-    """The shards of one KAI, applied field by field.
+    """The shards of one KAI, `args`, applied field by field.
 
     KAI's chart makes the shard `default` and its Config, and has no values for most of what
     stands here. So this owns single fields of objects that are the chart's, by server-side apply:
@@ -45,10 +28,12 @@ class SchedulingShards(pulumi.ComponentResource):
     """
 
     def __init__(
-        self, name: str, args: SchedulingShardsArgs, opts: pulumi.ResourceOptions | None = None
+        self, name: str, args: KaiScheduler, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("kai-fleet:index:SchedulingShards", name, None, opts)
-        objects = kai_objects(args.scheduling, config=not args.prometheus_by_chart)
+        kai, release = args.declared, args.declared.release
+        by_chart = release is not None and release.prometheus_values
+        objects = kai_objects(kai.scheduling or Scheduling(), config=not by_chart)
         command.local.Command(
             f"{name}-apply",
             create=probes.command("shards", "apply"),
@@ -59,7 +44,7 @@ class SchedulingShards(pulumi.ComponentResource):
                 "KAI_VERSION": args.version,
                 "KAI_OBJECTS": json.dumps(objects, sort_keys=True),
             },
-            triggers=[args.release],
+            triggers=[args.release.id],
             opts=child_of(self, opts, delete_before_replace=True),
         )
         self.register_outputs({"shards": sorted(objects["schedulingshards"])})
@@ -94,24 +79,13 @@ class Topologies(pulumi.ComponentResource):
 
 
 def declare_scheduling(
-    name: str,
-    kai: DeclaredKai,
-    scheduler: KaiScheduler,
-    access: ClusterAccess,
-    opts: pulumi.ResourceOptions,
+    name: str, kai: KaiScheduler, opts: pulumi.ResourceOptions
 ) -> list[pulumi.Resource]:
     """The shards and topologies of one KAI, once it is ready; nothing where none are configured."""
-    once_ready = after(opts, scheduler.ready)
-    scheduling, declared = kai.scheduling or Scheduling(), list[pulumi.Resource]()
+    once_ready = after(opts, kai.ready)
+    scheduling, declared = kai.declared.scheduling or Scheduling(), list[pulumi.Resource]()
     if scheduling.shards or scheduling.fairshare is not None:
-        args = SchedulingShardsArgs(
-            version=scheduler.version,
-            access=access,
-            scheduling=scheduling,
-            release=scheduler.release.id,
-            prometheus_by_chart=kai.release is not None and kai.release.prometheus_values,
-        )
-        declared.append(SchedulingShards(f"{name}-shards", args, once_ready))
+        declared.append(SchedulingShards(f"{name}-shards", kai, once_ready))
     if scheduling.topologies:
         declared.append(Topologies(f"{name}-topologies", scheduling.topologies, once_ready))
     return declared

@@ -7,6 +7,7 @@ from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.releases.chart_values import merged, nested, unknown_keys
 from kai_fleet.settings.files.secret_values import hidden
 from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.registries import OF_STACK
 from kai_fleet.settings.sections.scheduling import Fairshare, Scheduling
 from kubectl_fleet.releases import KaiRelease
 from kubectl_fleet.releases.sharing import sharing_values
@@ -23,35 +24,28 @@ RESTRICTED: Final[Mapping[str, Any]] = {
 def kai_values(
     release: KaiRelease,
     own: DeclaredKai | None = None,
-    runtime_class: str | None = "nvidia",
     isolation: Isolation | None = None,
     others: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """What the chart of that version gets: the table's values, then those written for it, `own`.
 
-    Through v0.17 the charts share no GPUs by themselves (K6). runtime_class is the RuntimeClass of
-    the pods that reserve a shared GPU; without it they see none where the container runtime's
-    default is not NVIDIA's (K5). `others` are values for what others made in its cluster.
+    Through v0.17 the charts share no GPUs by themselves (K6). Without a RuntimeClass the pods that
+    reserve a shared GPU see none where the container runtime's default is not NVIDIA's (K5).
+    `others` are values for what others made in its cluster.
     """
     own = own or DeclaredKai(release.version)
-    reservation = (
-        nested(release.runtime_class_key, runtime_class)
-        if release.runtime_class_key and runtime_class
-        else {}
-    )
     tolerations = [it.spec for it in own.tolerations]
-    pull_secrets = [{"name": it} for it in own.registries]
     written = merged(
         prometheus_values(release, own.scheduling or Scheduling()), others or {}, own.values
     )
     return merged(
         sharing_values(release.version, own.sharing),
         _isolated(release, isolation or Isolation()),
-        reservation,
+        nested(release.runtime_class_key, "nvidia") if release.runtime_class_key else {},
         {"global": {"tolerations": tolerations}} if tolerations else {},
         {"global": {"affinity": own.affinity.spec}} if own.affinity else {},
         _noted(release, own.labels),
-        {"global": {"imagePullSecrets": pull_secrets}} if pull_secrets else {},
+        {"global": {"imagePullSecrets": [{"name": OF_STACK}]}} if own.registries else {},
         release.values,
         hidden(written),
     )

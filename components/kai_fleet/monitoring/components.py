@@ -1,7 +1,6 @@
 """Monitors, rules, alerts and dashboards: of a whole fleet, and of one team."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import pulumi
@@ -10,8 +9,8 @@ from pulumi_kubernetes import core
 from pulumi_kubernetes.apiextensions import CustomResource
 from pulumi_kubernetes.networking import v1 as networking
 
-from kai_fleet.cluster.access import noted
-from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam, Fleet
+from kai_fleet.declaring import noted
+from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.host.platform import Platform
 from kai_fleet.monitoring import dashboards, prometheus
 from kai_fleet.settings.sections.monitoring import Monitoring
@@ -56,29 +55,23 @@ class FleetMonitoring(pulumi.ComponentResource):
         self.register_outputs({"namespace": settings.namespace})
 
 
-@dataclass
-class TeamMonitoringArgs:
-    """How the fleet is measured, and the team that Prometheus is told of."""
-
-    settings: Monitoring
-    team: DeclaredTeam
-
-
 class TeamMonitoring(pulumi.ComponentResource):
     """Lets Prometheus reach a team's KAI, and tells it what no metric does.
 
-    `inside` are the options of what lies in the team's namespace and goes with it.
+    `args` is how the fleet is measured, and `inside` are the options of what lies in the namespace
+    of the `team` and goes with it.
     """
 
     def __init__(
         self,
         name: str,
-        args: TeamMonitoringArgs,
+        args: Monitoring,
+        team: DeclaredTeam,
         inside: pulumi.ResourceOptions,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("kai-fleet:index:TeamMonitoring", name, None, opts)
-        settings, team, namespace = args.settings, args.team, f"team-{name}"
+        settings, namespace = args, f"team-{name}"
         child = pulumi.ResourceOptions(parent=self)
         within = pulumi.ResourceOptions.merge(inside, child)
         closed = team.isolation is not None and team.isolation.on and team.isolation.network.enabled
@@ -151,8 +144,9 @@ def _text(content: Any) -> str:
     return text
 
 
-def monitoring_of(fleet: Fleet, platform: Platform) -> None:
+def monitoring_of(platform: Platform) -> None:
     """What a platform's stack tells Prometheus; nothing where it is off, or in a team stack."""
+    fleet = platform.args.fleet
     if fleet.host.monitoring is None:
         return
     opts = noted(platform.once_ready(), fleet.labels, fleet.annotations)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pulumi
 
-from kai_fleet.cluster.access import deleted_with
+from kai_fleet.declaring import deleted_with
 from kai_fleet.fleet.control_plane import DATA_SOURCE
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.fleet.resolve import fleet_of
@@ -31,7 +31,6 @@ from kai_fleet.settings import Settings
 from kai_fleet.settings.files.secret_values import hide_values
 from kai_fleet.settings.sections import platform, teams
 from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.settings.sections.registries import by_secret
 from kai_fleet.state.targeting import declared
 from kai_fleet.team import Team, TeamArgs, teams_of
 from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
@@ -53,8 +52,8 @@ def platform_component(request: ComponentRequest) -> Result:
     component = Platform(
         request.name, PlatformArgs(fleet, request.deployed, kubeconfig, existing), request.opts
     )
-    monitoring_of(fleet, component)
-    made = teams_of(fleet, run, component, request.deployed, existing, parent=component)
+    monitoring_of(component)
+    made = teams_of(component, run, parent=component)
     workloads = placement.place(fleet, made)
     return component, {
         "version": settings.kai.version if settings.kai else None,
@@ -165,12 +164,12 @@ def kai_scheduler(request: ComponentRequest) -> Result:
     stack["kai"] = request.part(of=platform.HostKai)
     settings = _with_passwords(request.settings(stack, {"kai": ""}), request)
     (kai,) = fleet_of(settings, request.deployed).host.kai
-    access, opts = request.access(), request.on_cluster()
+    opts = request.on_cluster()
     component = KaiScheduler(
         request.name,
         KaiSchedulerArgs(
             kai,
-            access,
+            request.access(),
             cluster_policy_crd=args.cluster_policy_crd,
             existing=request.existing(),
             deployed=request.deployed,
@@ -179,7 +178,7 @@ def kai_scheduler(request: ComponentRequest) -> Result:
         opts,
     )
     child = pulumi.ResourceOptions(parent=component, deleted_with=opts.deleted_with)
-    declare_scheduling(request.name, kai, component, access, child)
+    declare_scheduling(request.name, component, child)
     return component, {"version": component.version, "namespace": KAI_NAMESPACE}
 
 
@@ -240,7 +239,7 @@ def gpu_stack(request: ComponentRequest) -> Result:
         gpu.chart,
         gpu.values,
         gpu.system_priorities,
-        registries=by_secret(settings.registries),
+        registries=settings.registries,
         existing=request.existing(),
     )
     component = GpuStack(request.name, args, request.on_cluster())
