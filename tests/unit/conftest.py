@@ -35,7 +35,7 @@ def project(tmp_path, monkeypatch):
         return made.updates[(page - 1) * size : page * size]
 
     nobody = connect.Connected(None, {})
-    monkeypatch.setattr(connect, "to_platform", lambda platform, say: nobody)
+    monkeypatch.setattr(connect, "to_platform", lambda platform: nobody)
     monkeypatch.setattr(stack_state, "ask", ask)
     return made
 

@@ -123,7 +123,7 @@ class Project:
             monkeypatch.setattr(runs, name, getattr(fake, name))
         ready = environment.Environment()
         for module in (update, updates, environment):
-            monkeypatch.setattr(module, "for_stack", lambda stack, say, **_: ready)
+            monkeypatch.setattr(module, "for_stack", lambda stack, **_: ready)
         return cls(root, fake)
 
     def run(self, *arguments) -> Ran:

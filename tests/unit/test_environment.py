@@ -46,27 +46,27 @@ def sandbox(tmp_path, monkeypatch) -> Path:
 
 def refusal(stack):
     with pytest.raises(UserError) as refused:
-        for_stack(stack, print)
+        for_stack(stack)
     return str(refused.value)
 
 
 def test_team_stacks_go_where_their_platform_is(sandbox):
-    for_stack("lab", print)
-    assert for_stack("lab-vision", print).occupant is None
+    for_stack("lab")
+    assert for_stack("lab-vision").occupant is None
     assert (sandbox / OCCUPANT).read_text() == "lab"
 
 
 def test_a_team_stack_that_goes_leaves_the_place_to_its_platform(sandbox):
-    for_stack("lab", print)
-    for_stack("lab-vision", print).vacate()
+    for_stack("lab")
+    for_stack("lab-vision").vacate()
     assert (sandbox / OCCUPANT).exists()
-    for_stack("lab", print).vacate()
+    for_stack("lab").vacate()
     assert not (sandbox / OCCUPANT).exists()
 
 
 def test_a_team_stack_without_its_platform_says_what_to_run(sandbox):
     assert refusal("lab-vision").endswith("first: make up STACK=lab")
-    for_stack("other", print)
+    for_stack("other")
     assert refusal("lab-vision").endswith("first: make down, then make up STACK=lab")
 
 
@@ -81,18 +81,18 @@ def test_a_look_at_what_runs_starts_no_sandbox(sandbox, monkeypatch):
     monkeypatch.setattr(lifecycle, "find", lambda: None)
     monkeypatch.setattr(lifecycle, "up", lambda say: pytest.fail("started"))
     with pytest.raises(UserError, match="the sandbox is not running; start it with: make up"):
-        for_stack("lab", print, validated=False)
+        for_stack("lab", validated=False)
 
 
 def test_another_platform_is_refused(sandbox):
-    for_stack("lab", print)
+    for_stack("lab")
     assert "the sandbox runs stack lab" in refusal("other")
 
 
 def test_what_is_not_granted_is_refused_before_anything_starts_but_can_be_removed(sandbox):
-    for_stack("lab", print)
+    for_stack("lab")
     assert "is not granted by stack lab" in refusal("lab-audio")
-    for_stack("lab-audio", print, validated=False)
+    for_stack("lab-audio", validated=False)
 
 
 def test_a_real_cluster_is_never_touched_by_a_stand_in(sandbox, monkeypatch):
@@ -108,7 +108,7 @@ def test_a_real_cluster_is_never_touched_by_a_stand_in(sandbox, monkeypatch):
 
     monkeypatch.setattr(toolbox, "ensure", ensure)
     monkeypatch.setenv("PATH", "/usr/bin")
-    assert for_stack("prod", print).variables == {"PATH": f"{sandbox / 'cli'}:/usr/bin"}
+    assert for_stack("prod").variables == {"PATH": f"{sandbox / 'cli'}:/usr/bin"}
     assert not {KUBERNETES_PROVIDER, COMMAND_PROVIDER} & set(asked)
 
 

@@ -154,6 +154,6 @@ def test_what_is_missing_is_said_before_the_engine_starts(tmp_path, monkeypatch,
     machine.without(missing)
     for name, value in machine.environment().items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(environment, "_own_cluster", lambda say: pytest.fail("it went on"))
+    monkeypatch.setattr(environment, "_own_cluster", lambda: pytest.fail("it went on"))
     with pytest.raises(UserError, match=says):
-        for_stack("dev", print)
+        for_stack("dev")

@@ -17,40 +17,36 @@ def home(tmp_path, monkeypatch):
     return tmp_path
 
 
-def silent(_):
-    pass
-
-
-def test_without_a_login_the_state_is_on_this_machine_for_this_user_only(home):
-    said: list[str] = []
-    found = environment.state_variables(said.append)
+def test_without_a_login_the_state_is_on_this_machine_for_this_user_only(home, capsys):
+    found = environment.state_variables()
+    said = " ".join(capsys.readouterr().err.split())
     state = Path(found["PULUMI_BACKEND_URL"].removeprefix("file://"))
     passphrase = Path(found["PULUMI_CONFIG_PASSPHRASE_FILE"])
     assert state.is_dir()
     assert stat.S_IMODE(passphrase.stat().st_mode) == 0o600
     assert len(passphrase.read_text()) > 30
-    assert "no Pulumi login here" in said[0]
-    assert passphrase.read_text() not in said[0]
+    assert "no Pulumi login here" in said
+    assert passphrase.read_text() not in said
 
 
 def test_the_passphrase_stays_the_same():
-    first, second = (environment.state_variables(silent) for _ in range(2))
+    first, second = (environment.state_variables() for _ in range(2))
     assert first == second
     file = Path(first["PULUMI_CONFIG_PASSPHRASE_FILE"])
     text = file.read_text()
-    environment.state_variables(silent)
+    environment.state_variables()
     assert file.read_text() == text
 
 
 def test_ones_own_passphrase_is_used(monkeypatch):
     monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "")
-    assert set(environment.state_variables(silent)) == {"PULUMI_BACKEND_URL"}
+    assert set(environment.state_variables()) == {"PULUMI_BACKEND_URL"}
 
 
 @pytest.mark.parametrize("name", ["PULUMI_ACCESS_TOKEN", "PULUMI_BACKEND_URL"])
 def test_a_login_by_environment_is_left_alone(monkeypatch, name):
     monkeypatch.setenv(name, "x")
-    assert environment.state_variables(silent) == {}
+    assert environment.state_variables() == {}
 
 
 @pytest.mark.parametrize(
@@ -65,4 +61,4 @@ def test_a_login_by_environment_is_left_alone(monkeypatch, name):
 def test_a_login_by_command_is_left_alone(home, text, kept):
     (home / "pulumi").mkdir()
     (home / "pulumi" / "credentials.json").write_text(text)
-    assert (environment.state_variables(silent) == {}) is kept
+    assert (environment.state_variables() == {}) is kept

@@ -246,7 +246,7 @@ def test_what_is_wrong_for_all_teams_is_said_once_and_where_it_stands():
 @pytest.fixture
 def lab(tmp_path, monkeypatch):
     project = Project.of(tmp_path, monkeypatch)
-    monkeypatch.setattr(connect, "variables", lambda platform, say: {})
+    monkeypatch.setattr(connect, "variables", lambda platform: {})
     release = {
         "type": RELEASE,
         "urn": f"{URN}Team$kai-fleet:index:VirtualCluster${RELEASE}::ml-release",

@@ -61,7 +61,7 @@ def test_of_two_updates_the_first_is_not_taken_back(project):
 def test_a_file_that_changed_meanwhile_is_not_overwritten(project):
     file = project.root / "Pulumi.lab.yaml"
 
-    def destroyed_by_someone(stack, variables, **_):
+    def destroyed_by_someone(stack, **_):
         file.write_text(LAB + "# a colleague\n")
         return SimpleNamespace(name=stack)
 
@@ -76,7 +76,7 @@ def test_an_edit_that_mends_a_file_is_not_held_up_by_what_the_file_was(project, 
     """The sandbox is started for what is going to run, and that was judged already."""
     asked = []
 
-    def for_stack(stack, say, *, validated=True):
+    def for_stack(stack, *, validated=True):
         asked.append(validated)
         return Environment()
 

@@ -60,7 +60,7 @@ def pod(namespace="default", node="n", gpus=None, **annotations):
 @pytest.fixture
 def connected(monkeypatch):
     connected = connect.Connected(None, {"PATH": "/nowhere"})
-    monkeypatch.setattr(connect, "to_platform", lambda platform, say: connected)
+    monkeypatch.setattr(connect, "to_platform", lambda platform: connected)
 
 
 def states(monkeypatch, **found):
@@ -135,7 +135,7 @@ def test_a_vcluster_that_answers_no_pods_holds_up_no_removal(with_own, connected
     states(monkeypatch, lab=STATE)
     odd = [{"spec": {"nodeName": "n", "containers": "x"}}]
     monkeypatch.setattr(cluster_reader.ClusterReader, "pods", lambda cluster: odd)
-    screen = Screen(Console(width=200), print, asks=True)
+    screen = Screen(Console(width=200), asks=True)
     monkeypatch.setattr(Screen, "standard", lambda: screen)
     monkeypatch.setattr(screens.Prompt, "ask", lambda *_, **__: "no")
     ran = with_own.run("team", "remove", "ml", "--stack", "lab")
@@ -145,7 +145,7 @@ def test_a_vcluster_that_answers_no_pods_holds_up_no_removal(with_own, connected
 
 def test_the_table_fits_a_terminal_and_leaves_open_what_nobody_knows(with_own, monkeypatch):
     nobody = connect.Connected(note="the sandbox is not running; start it with: make up")
-    monkeypatch.setattr(connect, "to_platform", lambda platform, say: nobody)
+    monkeypatch.setattr(connect, "to_platform", lambda platform: nobody)
     monkeypatch.setenv("COLUMNS", "80")
     ran = with_own.run("teams", "-s", "lab")
     lines = ran.out.splitlines()

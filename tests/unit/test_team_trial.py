@@ -39,7 +39,7 @@ def project(tmp_path, monkeypatch):
 
     def nodes(*there):
         monkeypatch.setattr(
-            connect, "to_platform", lambda platform, say: connect.Connected(Host(*there))
+            connect, "to_platform", lambda platform: connect.Connected(Host(*there))
         )
 
     made.nodes = nodes
@@ -147,7 +147,7 @@ ORDER = ["up lab, only vision vision-next and grants", "up lab-vision", "up lab-
 def own(tmp_path, monkeypatch):
     made = Project.of(tmp_path, monkeypatch, own=True)
     host = Host(node("v", "vision-next", 4))
-    monkeypatch.setattr(connect, "to_platform", lambda platform, say: connect.Connected(host))
+    monkeypatch.setattr(connect, "to_platform", lambda platform: connect.Connected(host))
     return made
 
 

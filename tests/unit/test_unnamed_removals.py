@@ -104,7 +104,7 @@ def prod(tmp_path, monkeypatch):
 
 
 def at_a_terminal(monkeypatch, answer):
-    terminal = Screen(Console(), print, asks=True)
+    terminal = Screen(Console(), asks=True)
     monkeypatch.setattr(Screen, "standard", lambda: terminal)
     monkeypatch.setattr(screens.Prompt, "ask", lambda *_, **__: answer)
 

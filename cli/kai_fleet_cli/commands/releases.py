@@ -74,7 +74,7 @@ def _teams(stack: str) -> Iterator[str]:
     from kai_fleet_cli.teams import connect, lookup
 
     platform = lookup.platform(stack)
-    connected = connect.to_platform(platform, say)
+    connected = connect.to_platform(platform)
     states, silent = connected.states(platform)
     for note in (*silent, *filter(None, [connected.note])):
         say(f"- {note}")

@@ -36,7 +36,7 @@ def move(
     # The rules judge the platform's file: the team's own has no grant before the one move, and
     # none after the other.
     platform = to if is_team_stack(reading.read(reading.path_of(stack))) else stack
-    environment = for_stack(platform, say)
+    environment = for_stack(platform)
 
     def agree() -> None:
         if not yes:
@@ -71,7 +71,7 @@ def credentials(
             f"Pulumi.{stack}.yaml names no context of your kubeconfig; for a platform that keeps a"
             " kubeconfig as a secret, make the token by hand: see docs/team-stacks.md"
         )
-    environment = for_stack(stack, say)
+    environment = for_stack(stack)
     content = kubeconfigs.of_account(
         team, settings.cluster.context, days, stack, environment.variables.get("KUBECONFIG")
     )

@@ -1,35 +1,29 @@
 """`fleet team …` and `fleet teams`: teams added, switched, tried beside, removed and listed."""
 
-from __future__ import annotations
-
 from functools import cache
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from kai_fleet_cli.commands.options import (
     AsJson,
-    Name,
-    NoUp,
     Output,
-    Stack,
-    Version,
-    Yes,
-    finish,
-    make,
     print_json,
     with_exit_codes,
     write_private,
 )
-from kai_fleet_cli.display.screen import Flags, Screen
+from kai_fleet_cli.display.screen import Flags, Screen, say
 from kubectl_fleet.errors import UserError
-
-if TYPE_CHECKING:
-    from kai_fleet_cli.cluster_reader import PodsHeld
-    from kai_fleet_cli.teams.lookup import PlatformFile
 
 app = typer.Typer(help="Teams: add, switch, roll back, try beside, remove.", no_args_is_help=True)
 
+Name = Annotated[str, typer.Argument(help="The team's name.")]
+Version = Annotated[str, typer.Argument(help="A KAI version such as v0.16.8.")]
+Stack = Annotated[
+    str, typer.Option("--stack", "-s", help="The platform's stack: Pulumi.STACK.yaml.")
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Run the update without a question.")]
+NoUp = Annotated[bool, typer.Option("--no-up", help="Write the file, and leave the update to you.")]
 Pools = Annotated[
     list[str] | None, typer.Option("--pool", help="KEY=VALUE: a label of its nodes; repeatable.")
 ]
@@ -54,7 +48,7 @@ def add(
     no_up: NoUp = False,
 ) -> None:
     """Add a team. What no flag says is asked for at a terminal."""
-    from kai_fleet_cli.teams import connect, lookup, new_team, nodes, questions
+    from kai_fleet_cli.teams import connect, lookup, new_team, nodes, questions, update
 
     screen = Screen.standard()
     platform = lookup.platform(stack)
@@ -72,21 +66,21 @@ def add(
             platform,
             name,
             answers,
-            lambda: name in connect.state(platform, name, screen.say).values,
+            lambda: name in connect.state(platform, name).values,
         )
         if not no_up:
-            host = connect.to_platform(platform, screen.say)
-            nodes.check_pool(platform, platform.team(name).node_pool, host, screen.say)
+            host = connect.to_platform(platform)
+            nodes.check_pool(platform, platform.team(name).node_pool, host)
     else:
         new_team.check_new(platform, name)
         asks = screen.asks or not no_up
-        host = connect.to_platform(platform, screen.say) if asks else connect.Connected()
-        seen = cache(lambda: host.nodes(screen.say) or [])
+        host = connect.to_platform(platform) if asks else connect.Connected()
+        seen = cache(lambda: host.nodes() or [])
         answers = questions.complete(answers, platform, name, screen, seen)
         if not no_up:  # what is only written waits for nothing
-            nodes.check_pool(platform, answers.pool, host, screen.say)
+            nodes.check_pool(platform, answers.pool, host)
         change = new_team.add(platform, name, answers, own=own_stack)
-    make(change, Flags(yes, no_up), screen, name)
+    update.make(change, Flags(yes, no_up), screen, name)
 
 
 @app.command()
@@ -95,7 +89,7 @@ def switch(
     name: Name, version: Version, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False
 ) -> None:
     """Give a team another KAI version; its queues and running pods stay."""
-    from kai_fleet_cli.teams import changes, connect, lookup
+    from kai_fleet_cli.teams import changes, connect, lookup, update
 
     screen = Screen.standard()
     platform = lookup.platform(stack)
@@ -103,43 +97,43 @@ def switch(
         platform,
         name,
         version,
-        lambda: connect.state(platform, name, screen.say).versions.get(name),
+        lambda: connect.state(platform, name).versions.get(name),
     )
-    finish(change, Flags(yes, no_up), screen, f"team {name} runs KAI {version}")
+    update.finish(change, Flags(yes, no_up), screen, f"team {name} runs KAI {version}")
 
 
 @app.command()
 @with_exit_codes
 def rollback(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
     """Give a team the KAI version that it ran before, as the stack's history has it."""
-    from kai_fleet_cli.teams import changes, connect, lookup, stack_state
+    from kai_fleet_cli.teams import changes, connect, lookup, stack_state, update
 
     screen = Screen.standard()
     platform = lookup.platform(stack)
     place = platform.team(name)
     changes.written_kai(place)  # refuses teams without a KAI before anything is read
-    variables = connect.variables(platform, screen.say)
+    variables = connect.variables(platform)
     running = stack_state.read(place.stack, variables).versions.get(name)
     earlier = stack_state.earlier_version(place, variables, running or place.version)
     if earlier != place.version:  # else its edit is written, and was not run
         earlier = stack_state.earlier_version(place, variables, place.version)
     change = changes.roll_back(platform, place, earlier, running)
     done = f"team {name} is back on the KAI version that it ran before"
-    finish(change, Flags(yes, no_up), screen, done)
+    update.finish(change, Flags(yes, no_up), screen, done)
 
 
 @app.command()
 @with_exit_codes
 def remove(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
     """Remove a team with everything in it; its name has to be typed, or --yes given."""
-    from kai_fleet_cli.teams import changes, lookup
+    from kai_fleet_cli.teams import changes, connect, lookup, update
 
     screen = Screen.standard()
     platform = lookup.platform(stack)
     place = changes.to_remove(platform, name)
-    held = _held(platform, name, screen) if screen.asks and not yes else None
+    held = connect.held(platform, name) if screen.asks and not yes else None
     change = changes.remove(platform, place, held)
-    finish(change, Flags(yes, no_up), screen, f"team {name} is gone")
+    update.finish(change, Flags(yes, no_up), screen, f"team {name} is gone")
 
 
 @app.command()
@@ -165,7 +159,7 @@ def kubeconfig(
     platform = lookup.platform(stack)
     place = platform.team(name)
     provider = kubeconfigs.provider(place, settings_of(place.stack)) if oidc else None
-    state = connect.state(platform, name, screen.say)
+    state = connect.state(platform, name)
     content = state.kubeconfig(name)
     if not content:
         raise UserError(
@@ -194,19 +188,19 @@ def try_(
     no_up: NoUp = False,
 ) -> None:
     """Put NAME-next with another KAI version beside a team, on a part of its nodes and GPUs."""
-    from kai_fleet_cli.teams import connect, lookup, nodes, questions, trial
+    from kai_fleet_cli.teams import connect, lookup, nodes, questions, trial, update
 
     screen = Screen.standard()
     platform = lookup.platform(stack)
     labels = questions.pairs(pool, "--pool", f"kai-fleet/pool={name}-next")
     change = trial.begin(platform, name, version, labels, gpus)
-    host = connect.to_platform(platform, screen.say)
-    there = host.nodes(screen.say)
+    host = connect.to_platform(platform)
+    there = host.nodes()
     if there is not None:
         nodes.check_nodes(platform.team(name), labels, gpus, there)
     elif host.host is not None:
-        screen.say(f"give it nodes before the update: {nodes.labelling([], labels)}")
-    make(change, Flags(yes, no_up), screen, f"{name}-next")
+        say(f"give it nodes before the update: {nodes.labelling([], labels)}")
+    update.make(change, Flags(yes, no_up), screen, f"{name}-next")
 
 
 @app.command()
@@ -216,11 +210,11 @@ def adopt(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = 
 
     The name of what goes has to be typed, or --yes given.
     """
-    from kai_fleet_cli.teams import lookup, trial
+    from kai_fleet_cli.teams import lookup, trial, update
 
     change = trial.adopt(lookup.platform(stack), name)
     done = f"team {name} has the new version, and {name}-next is gone"
-    finish(change, Flags(yes, no_up), Screen.standard(), done)
+    update.finish(change, Flags(yes, no_up), Screen.standard(), done)
 
 
 @app.command()
@@ -230,35 +224,22 @@ def drop(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = F
 
     The name of what goes has to be typed, or --yes given.
     """
-    from kai_fleet_cli.teams import lookup, trial
+    from kai_fleet_cli.teams import lookup, trial, update
 
     change = trial.drop(lookup.platform(stack), name)
-    finish(change, Flags(yes, no_up), Screen.standard(), "the trial is gone, and the GPUs are back")
+    update.finish(
+        change, Flags(yes, no_up), Screen.standard(), "the trial is gone, and the GPUs are back"
+    )
 
 
-def teams(
-    stack: Stack = "sandbox",
-    as_json: AsJson = False,
-) -> None:
+def teams(stack: Stack = "sandbox", as_json: AsJson = False) -> None:
     """The teams of a platform: versions wanted and running, support, queues, GPUs in use."""
     from kai_fleet_cli.teams import connect, listing, lookup
 
     screen = Screen.standard()
     platform = lookup.platform(stack)
-    listed = listing.read(platform, connect.to_platform(platform, screen.say))
+    listed = listing.read(platform, connect.to_platform(platform))
     if as_json:
         print_json({"teams": [row.record() for row in listed.rows], "notes": list(listed.notes)})
     else:
         listing.show(stack, listed, screen.out)
-
-
-def _held(platform: PlatformFile, name: str, screen: Screen) -> PodsHeld | None:
-    """The pods that run in a team's vCluster; None where it cannot be reached."""
-    from kai_fleet_cli.cluster_reader import ClusterReader, NoAnswerError
-    from kai_fleet_cli.teams import connect
-
-    try:
-        content = connect.state(platform, name, screen.say).kubeconfigs.get(name)
-        return ClusterReader(content=content).held() if content else None
-    except (UserError, NoAnswerError):
-        return None

@@ -48,8 +48,8 @@ def up(
     from kai_fleet_policies.validation import REMOVE_VARIABLE
 
     names = remove_team or []
-    with resumable_by(lambda: resume.up(stack, names), say):
-        environment = for_stack(stack, say)
+    with resumable_by(lambda: resume.up(stack, names)):
+        environment = for_stack(stack)
 
         def opened() -> automation.Stack:
             by_name = {REMOVE_VARIABLE: ",".join(names)} if names else {}
@@ -121,7 +121,7 @@ def preview(
     """Say what `up` would change, resource by resource, with every rule's verdict."""
     from kai_fleet_cli.engine import runs
 
-    environment = for_stack(stack, say)
+    environment = for_stack(stack)
     opened = runs.stack(stack, environment.variables)
     if runs.preview(opened, engine_line, color=out.is_terminal, details=details).unchanged:
         out.print("Nothing would change.")
@@ -136,7 +136,7 @@ def drift(stack: StackFile = "sandbox") -> None:
     """
     from kai_fleet_cli.engine import runs
 
-    environment = for_stack(stack, say, validated=False)
+    environment = for_stack(stack, validated=False)
     drifted = runs.drift(runs.stack(stack, environment.variables), engine_line)
     for name, operation in drifted.resources.items():
         out.print(f"{name}: {'gone' if operation == 'delete' else 'changed'}", highlight=False)
@@ -162,15 +162,15 @@ def destroy(stack: NamedStack, refresh: Refresh = False, yes: Sure = False) -> N
     command = f"{resume.FLEET} destroy --stack {stack}{' --refresh' if refresh else ''}"
     loss = f"stack {stack} and every team in it would be gone"
     screen.require_answer(command, loss, yes=yes)
-    environment = for_stack(stack, say, validated=False)
+    environment = for_stack(stack, validated=False)
     opened = runs.stack(stack, environment.variables)
     now = runs.state_of(opened, "the removal")
-    stack_end.check(stack, now, environment.variables.get("KUBECONFIG"), say)
+    stack_end.check(stack, now, environment.variables.get("KUBECONFIG"))
     for line in stack_end.losses(stack, now, counts=not yes):  # who is sure need not wait
         screen.line(line)
     if not yes:
         screen.confirm_name(stack)
-    with resumable_by(lambda: resume.destroy(stack), say):
+    with resumable_by(lambda: resume.destroy(stack)):
         runs.destroy(opened, engine_line, color=out.is_terminal, refresh=refresh)
     environment.vacate()
 
@@ -180,7 +180,7 @@ def cancel(stack: NamedStack) -> None:
     from kai_fleet_cli.engine import runs
     from kai_fleet_cli.recovery import file_backend
 
-    environment = for_stack(stack, say, validated=False)
+    environment = for_stack(stack, validated=False)
     holder = file_backend.holder(stack, environment.variables)
     if holder is not None and holder.alive:
         raise UserError(
@@ -203,7 +203,7 @@ def restore(
     from kai_fleet_cli.recovery import file_backend
 
     screen = Screen.standard()
-    environment = for_stack(stack, say, validated=False)
+    environment = for_stack(stack, validated=False)
     copy, deployment = file_backend.newest_copy(stack, environment.variables)
     count = len(deployment.get("resources") or [])
     say(f"the newest copy that can be read is {copy}: {counted(count, 'resource')}")

@@ -19,16 +19,15 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Screen:
-    """`out` is for a command's result, `say` for progress. `asks`: a person is at a terminal."""
+    """`out` is for a command's result. `asks`: a person is at a terminal."""
 
     out: Console
-    say: Say
     asks: bool
 
     @classmethod
     def standard(cls) -> Screen:
         """This process's own."""
-        return cls(Console(), say, sys.stdin.isatty() and sys.stdout.isatty())
+        return cls(Console(), sys.stdin.isatty() and sys.stdout.isatty())
 
     def line(self, text: str) -> None:
         """One line of the result, as it is."""

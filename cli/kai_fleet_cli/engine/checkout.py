@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import kai_fleet
 from kai_fleet.settings.files.project import CHECKOUT
-from kai_fleet_cli.display.screen import Say
+from kai_fleet_cli.display.screen import say
 from kubectl_fleet.errors import UserError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def running_sandbox() -> Sandbox:
     return running
 
 
-def pulumi_cli(say: Say) -> Path:
+def pulumi_cli() -> Path:
     """Pulumi's CLI: of PATH, else one that a checkout fetches or builds. Raises UserError."""
     if CHECKOUT is None:
         if (installed := shutil.which("pulumi")) is None:

@@ -14,7 +14,7 @@ from kai_fleet.cluster.kind import SCRIPTS
 from kai_fleet.settings import Settings, key_path
 from kai_fleet.settings.files.project import CHECKOUT
 from kai_fleet.settings.sections.cluster import Cluster
-from kai_fleet_cli.display.screen import Say
+from kai_fleet_cli.display.screen import say
 from kai_fleet_cli.engine.checkout import pulumi_cli, require_sandbox, running_sandbox
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies import policy_pack_program
@@ -42,7 +42,7 @@ class Environment:
             self.occupant.unlink(missing_ok=True)
 
 
-def for_stack(stack: str, say: Say, *, validated: bool = True) -> Environment:
+def for_stack(stack: str, *, validated: bool = True) -> Environment:
     """The environment in which a stack runs, made ready.
 
     A stack whose context is the sandbox's gets a running sandbox. Every other one gets the tools,
@@ -58,7 +58,7 @@ def for_stack(stack: str, say: Say, *, validated: bool = True) -> Environment:
     raw = reading.read(reading.path_of(stack))
     platform = platform_of(raw)
     if platform is not None and not reading.path_of(platform.rpartition("/")[2]).exists():
-        return _own_cluster(say)  # kept elsewhere: the program asks the engine for its facts
+        return _own_cluster()  # kept elsewhere: the program asks the engine for its facts
     check = validation.validate if validated else validation.validate_types
     verdict = check(raw, facts_of=facts_beside(reading.path_of(stack)))
     settings = verdict.settings
@@ -68,12 +68,12 @@ def for_stack(stack: str, say: Say, *, validated: bool = True) -> Environment:
         raise UserError(validation.report(elsewhere))  # before the stack is made in that state
     facts = settings.platform_facts
     if (facts or settings).cluster.context == SANDBOX_CONTEXT:
-        return _sandbox(stack, say, platform, starts=validated)
+        return _sandbox(stack, platform, starts=validated)
     if facts is not None or settings.cluster.kind is None:
-        return _own_cluster(say)
+        return _own_cluster()
     _require_kind()
-    own = _own_cluster(say)
-    return replace(own, variables={**own.variables, **state_variables(say)})
+    own = _own_cluster()
+    return replace(own, variables={**own.variables, **state_variables()})
 
 
 def sandbox_variables(settings: Settings) -> list[Problem]:
@@ -122,7 +122,7 @@ def _other_cluster(cluster: Cluster, *, in_backend: bool) -> tuple[str, str] | N
     return "context", f"is {cluster.context}"
 
 
-def _sandbox(stack: str, say: Say, platform: str | None, *, starts: bool) -> Environment:
+def _sandbox(stack: str, platform: str | None, *, starts: bool) -> Environment:
     require_sandbox()
     from sandbox import lifecycle
     from sandbox.tools.toolbox import ToolError
@@ -167,17 +167,17 @@ def _require_kind() -> None:
         raise UserError(checked.stderr.strip())
 
 
-def _own_cluster(say: Say) -> Environment:
+def _own_cluster() -> Environment:
     """Your CLI, or one that is fetched; it gets its plugins itself. A stand-in is never there."""
     if CHECKOUT is None and not (reading.ROOT / "Pulumi.yaml").is_file():
         raise UserError(
             f"{reading.ROOT} has no Pulumi.yaml; write it with two lines: `name: kai-fleet` and"
             " `runtime: python`"
         )
-    return Environment({"PATH": engine_path(say)})
+    return Environment({"PATH": engine_path()})
 
 
-def state_variables(say: Say) -> dict[str, str]:
+def state_variables() -> dict[str, str]:
     """The engine's variables for the state of a kind stack; {} where there is a Pulumi login.
 
     Without one the state goes to the user's data folder, its secrets under a passphrase made at
@@ -213,12 +213,12 @@ def _passphrase(file: Path) -> Path:
     return file
 
 
-def engine_path(say: Say) -> str:
+def engine_path() -> str:
     """PATH for the engine: Pulumi's CLI first. Raises UserError.
 
     Then, without a checkout, plugin and probes as installed. A checkout's `Pulumi.yaml` names them.
     """
-    folders = [pulumi_cli(say).parent]
+    folders = [pulumi_cli().parent]
     if CHECKOUT is None:
         folders.append(policy_pack_program().parent)
     return os.pathsep.join([*map(str, folders), os.environ.get("PATH", "")])

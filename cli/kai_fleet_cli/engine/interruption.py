@@ -13,7 +13,7 @@ from types import FrameType
 import psutil
 import typer
 
-from kai_fleet_cli.display.screen import Say
+from kai_fleet_cli.display.screen import say
 
 
 class Interrupted(KeyboardInterrupt):
@@ -42,7 +42,7 @@ class Signals:
 
 
 @contextmanager
-def resumable_by(command: Callable[[], str], say: Say) -> Iterator[None]:
+def resumable_by(command: Callable[[], str]) -> Iterator[None]:
     """After Ctrl-C or SIGTERM: name the command that goes on, and end with its code."""
     try:
         yield

@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from kai_fleet_cli.cluster_reader import ClusterReader, NoAnswerError
-from kai_fleet_cli.display.screen import Say
+from kai_fleet_cli.cluster_reader import ClusterReader, NoAnswerError, PodsHeld
+from kai_fleet_cli.display.screen import say
 from kai_fleet_cli.engine.checkout import running_sandbox
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT, engine_path
 from kai_fleet_cli.stack_file import reading
@@ -25,7 +25,7 @@ class Connected:
     variables: Mapping[str, str] | None = field(default=None, repr=False)
     note: str = ""
 
-    def nodes(self, say: Say) -> list[Mapping[str, Any]] | None:
+    def nodes(self) -> list[Mapping[str, Any]] | None:
         """The host's nodes; None where there is no way to it, or no answer, which is said."""
         try:
             return self.host.nodes() if self.host is not None else None
@@ -51,7 +51,7 @@ class Connected:
         return states, silent
 
 
-def to_platform(platform: PlatformFile, say: Say) -> Connected:
+def to_platform(platform: PlatformFile) -> Connected:
     """The parts of a platform that are there now."""
     context = value_at(platform.raw, "cluster.context")
     if context == SANDBOX_CONTEXT:
@@ -63,19 +63,28 @@ def to_platform(platform: PlatformFile, say: Say) -> Connected:
     host = ClusterReader(str(context)) if context else None
     note = "" if host else f"the kubeconfig of {platform.file.name} is {reading.SECRET}"
     try:
-        return Connected(host, {"PATH": engine_path(say)}, note)
+        return Connected(host, {"PATH": engine_path()}, note)
     except UserError as error:
         return Connected(host, note=str(error))
 
 
-def variables(platform: PlatformFile, say: Say) -> Mapping[str, str]:
+def variables(platform: PlatformFile) -> Mapping[str, str]:
     """The engine's variables for a platform; raises UserError where there is no engine."""
-    connected = to_platform(platform, say)
+    connected = to_platform(platform)
     if connected.variables is None:
         raise UserError(connected.note)
     return connected.variables
 
 
-def state(platform: PlatformFile, team: str, say: Say) -> StackState:
+def state(platform: PlatformFile, team: str) -> StackState:
     """The state of the stack that declares a team. Raises UserError where it cannot be read."""
-    return stack_state.read(platform.team(team).stack, variables(platform, say))
+    return stack_state.read(platform.team(team).stack, variables(platform))
+
+
+def held(platform: PlatformFile, team: str) -> PodsHeld | None:
+    """The pods that run in a team's vCluster; None where it cannot be reached."""
+    try:
+        content = state(platform, team).kubeconfigs.get(team)
+        return ClusterReader(content=content).held() if content else None
+    except (UserError, NoAnswerError):
+        return None

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from kai_fleet_cli.cluster_reader import labels, node_gpus, ready
-from kai_fleet_cli.display.screen import Say
 from kai_fleet_cli.teams.connect import Connected
 from kai_fleet_cli.teams.lookup import PlatformFile, TeamPlace
 from kubectl_fleet.errors import UserError
@@ -51,15 +50,13 @@ def free_pools(platform: PlatformFile, nodes: Sequence[Mapping[str, Any]]) -> li
     return [FreePool(key, value, len(n), int(sum(n))) for value, n in sorted(gpus.items())]
 
 
-def check_pool(
-    platform: PlatformFile, pool: Mapping[str, str], connected: Connected, say: Say
-) -> None:
+def check_pool(platform: PlatformFile, pool: Mapping[str, str], connected: Connected) -> None:
     """Raise UserError, with the pools that are free, where nodes answer and none that is Ready has
     these labels.
 
     Without one a vCluster cannot start its DNS, and its update would wait in vain (V16).
     """
-    nodes = connected.nodes(say) if pool else None
+    nodes = connected.nodes() if pool else None
     if nodes is None or any(ready(node) and in_pool(labels(node), pool) for node in nodes):
         return
     free = ", ".join(map(str, free_pools(platform, nodes)))

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kai_fleet.state.deployed_state import TEAM_NAMESPACE, teams_of
 from kai_fleet_cli.cluster_reader import ClusterReader, NoAnswerError
-from kai_fleet_cli.display.screen import Say
+from kai_fleet_cli.display.screen import say
 from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.recovery.live_cluster import LiveCluster, UnansweredError
 from kai_fleet_cli.recovery.state import NAMESPACE, OF_VCLUSTER, ExportedState, provider_of
@@ -19,7 +19,7 @@ _PROVIDER: Final = "$pulumi:providers:kubernetes::"  # before the team's name, f
 _AT_ONCE: Final = 8
 
 
-def check(stack: str, now: ExportedState, kubeconfig: str | None, say: Say) -> None:
+def check(stack: str, now: ExportedState, kubeconfig: str | None) -> None:
     """Raise UserError for what would stop the removal half-way: protection, and team stacks.
 
     `kubeconfig` is the engine's path to the host, for a provider that names none. A host that

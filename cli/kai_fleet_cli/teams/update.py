@@ -6,8 +6,8 @@ from typing import Any
 from rich.markup import escape
 from rich.prompt import Confirm
 
-from kai_fleet_cli.display import as_text
-from kai_fleet_cli.display.screen import Flags, Screen, engine_line
+from kai_fleet_cli.display import as_text, first_steps
+from kai_fleet_cli.display.screen import Flags, Screen, engine_line, say
 from kai_fleet_cli.engine import runs
 from kai_fleet_cli.engine.environment import Environment, for_stack
 from kai_fleet_cli.engine.interruption import Interrupted, graceful_shutdown
@@ -17,6 +17,22 @@ from kai_fleet_cli.stack_file.write import NotWrittenError, restore, write
 from kai_fleet_cli.teams import stack_end, validation
 from kai_fleet_cli.teams.changes import TeamChange
 from kubectl_fleet.errors import UserError
+from kubectl_fleet.paths import value_at
+
+
+def finish(change: TeamChange, flags: Flags, screen: Screen, done: str) -> None:
+    """Carry a change out, and say so where it was."""
+    if carry_out(change, flags, screen) is not None:
+        screen.line(f"Done: {done}.")
+
+
+def make(change: TeamChange, flags: Flags, screen: Screen, name: str) -> None:
+    """Carry out what makes a team, and say what to do first with it."""
+    outputs = carry_out(change, flags, screen)
+    if outputs is not None:
+        resource = value_at(change.platform.raw, "gpu.resource") or "nvidia.com/gpu"
+        about = outputs.get("teams", {}).get(name, {})
+        screen.line(first_steps.next_steps(change.platform.stack, name, about, resource))
 
 
 def carry_out(change: TeamChange, flags: Flags, screen: Screen) -> dict[str, Any] | None:
@@ -55,7 +71,7 @@ def carry_out(change: TeamChange, flags: Flags, screen: Screen) -> dict[str, Any
         screen.line(f"{written}:\n{_commands(change)}")
         return None
     # What was validated is the edit; it may be what puts a refused file right.
-    environment = for_stack(change.platform.stack, screen.say, validated=False)
+    environment = for_stack(change.platform.stack, validated=False)
     return _run(change, environment, screen)
 
 
@@ -84,7 +100,7 @@ def _run(change: TeamChange, environment: Environment, screen: Screen) -> dict[s
                 signals.check()
                 now = runs.state_of(leaving, "the removal")
                 kubeconfig = environment.variables.get("KUBECONFIG")
-                stack_end.check(name, now, kubeconfig, screen.say)
+                stack_end.check(name, now, kubeconfig)
                 at.append(name)
                 runs.destroy(leaving, engine_line, color=colour, remove=True)
             signals.check()
@@ -156,7 +172,7 @@ def _put_back(change: TeamChange, screen: Screen, at: Sequence[str]) -> None:
     if begun := [stack for stack in at if path_of(stack) in made]:
         trial = len(change.teams) > 1  # beside the team whose GPUs it takes
         back = f"{'drop' if trial else 'remove'} {change.teams[0]}"
-        screen.say(
+        say(
             f"interrupted: {files} keep the edit, for stack {begun[0]} is half made. Go on with\n"
             f"  {resume.up(begun[0])}\nor take it back with\n"
             f"  {resume.FLEET} team {back} --stack {change.platform.stack}"
@@ -165,7 +181,7 @@ def _put_back(change: TeamChange, screen: Screen, at: Sequence[str]) -> None:
     but = _but(restore(change.edits))
     as_before = f"{files} as before{but}. " if files else ""
     if not at:
-        screen.say(f"interrupted: {as_before}Nothing was changed")
+        say(f"interrupted: {as_before}Nothing was changed")
         return
     # An uninstall that was cut off leaves a release in the state as it was, and half of it in the
     # cluster: an update that does not look takes it for whole.
@@ -174,7 +190,7 @@ def _put_back(change: TeamChange, screen: Screen, at: Sequence[str]) -> None:
         f"  {resume.up(stack, came if stack == change.platform.stack else ())}"
         for stack in sorted(set(at), key=lambda stack: stack != change.platform.stack)
     ]
-    screen.say(
+    say(
         f"interrupted: {as_before}What the update did until then is undone by\n"
         + "\n".join(looks)
         + "\nor run the same command again to go on."
