@@ -23,7 +23,6 @@ from kubectl_fleet.declared.queues import DeclaredQueue
 from kubectl_fleet.paths import at
 from kubectl_fleet.releases import mig
 from kubectl_fleet.releases.keys import GPU_RESOURCES, KAI_NAMESPACE, RESERVED
-from kubectl_fleet.releases.sharing import NOT_ENFORCED, SharingMode
 from kubectl_fleet.rules.judged import JudgedCluster, JudgedKai
 
 if TYPE_CHECKING:  # a policy pack starts without the types of settings
@@ -63,21 +62,12 @@ class DeclaredKai(JudgedKai):
 
     namespace: str | None = KAI_NAMESPACE
     path: str = ""
-    untested: bool = False
     chart: str | None = None
     scheduling: Scheduling | None = field(default=None, hash=False)
     tolerations: Sequence[Toleration] = field(default=(), hash=False)
     affinity: Affinity | None = field(default=None, hash=False)
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     registries: SecretRegistries = field(default_factory=dict, hash=False)
-
-    @property
-    def release(self) -> releases.KaiRelease | None:
-        """Its row of the release table; None for a version that the table does not have."""
-        try:
-            return releases.kai(self.version or "", untested=self.untested)
-        except releases.UnknownVersionError:
-            return None  # the stack file is refused for it already
 
 
 @dataclass(frozen=True)
@@ -116,28 +106,14 @@ class DeclaredCluster(JudgedCluster):
     virtual_clusters: tuple[DeclaredTeam, ...] = ()
     device_plugins: tuple[DevicePlugin, ...] = ()
     gpus: float | None = None
-    pools: Mapping[str, int] = field(default_factory=dict)
     reserved: frozenset[str] = RESERVED
     grants: tuple[DeclaredTeam, ...] = ()
     platform: str = ""
     features: tuple[KaiFeature, ...] = ()
     sources: KnownSources = field(default_factory=KnownSources)
     installed: tuple[InstalledChart, ...] = ()
-    gpu_resource: str = NVIDIA
     monitoring: Monitoring | None = None
     prices: Prices | None = None
-    key: str = "kai-fleet:kai"
-    queues_key: str = "kai-fleet:queues"
-
-    @property
-    def release(self) -> releases.KaiRelease | None:
-        """Its KAI's row of the release table; None where no known KAI is wanted."""
-        return self.kai[0].release if self.kai else None
-
-    @property
-    def sharing(self) -> SharingMode:
-        """How its KAI lets pods share GPUs."""
-        return self.kai[0].sharing if self.kai else NOT_ENFORCED
 
     @property
     def gpu_sharing(self) -> bool:
@@ -155,11 +131,6 @@ class DeclaredCluster(JudgedCluster):
         """The levels of its KAI's topologies, by name."""
         own = self.kai[0].scheduling if self.kai else None
         return own.topologies if own is not None else {}
-
-    @cached_property
-    def queue_specs(self) -> Mapping[str, Mapping[str, Any]]:
-        """The `spec` of each Queue object by name."""
-        return {queue.name: queue.spec for queue in self.queues}
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from typing import Any, Final, TypeAlias
 
 from kubectl_fleet.live.finding import Finding, Health, Reason, meaning
 from kubectl_fleet.live.objects import KubeObject, seconds_since
-from kubectl_fleet.live.wanted import Wanted, WantedCluster, WantedTeam
 from kubectl_fleet.releases import KaiRelease
 from kubectl_fleet.releases.keys import KAI_NAMESPACE, RESERVED, SCHEDULER
+from kubectl_fleet.rules.judged import JudgedCluster, JudgedTeam
 from kubectl_fleet.usage.counting import ClusterUsage, count, running_version
 from kubectl_fleet.usage.pods import PodUse
 from kubectl_fleet.usage.reading import ClusterObjects
@@ -31,7 +31,7 @@ class ReadCluster:
     """
 
     name: str
-    wanted: WantedCluster = field(default_factory=Wanted)
+    wanted: JudgedCluster = field(default_factory=JudgedCluster)
     objects: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     unreadable: Mapping[str, str] = field(default_factory=dict)
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -209,4 +209,4 @@ class ClusterPods:
     pods: Sequence[KubeObject]
     scheduling: ReadCluster
     host: ReadCluster
-    team: WantedTeam | None = None
+    team: JudgedTeam | None = None

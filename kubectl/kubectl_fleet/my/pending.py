@@ -8,14 +8,15 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from kubectl_fleet.declared.queues import DeclaredQueue
 from kubectl_fleet.kube.text import plain
 from kubectl_fleet.live.finding import Reason
 from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.live.read_cluster import ClusterPods, ReadCluster
-from kubectl_fleet.live.wanted import Wanted
 from kubectl_fleet.my.bars import Glyphs
 from kubectl_fleet.my.view import View
 from kubectl_fleet.releases import KAI
+from kubectl_fleet.rules.judged import JudgedCluster, JudgedKai
 from kubectl_fleet.usage.amounts import SLACK, UNLIMITED, Resource, in_words, rounded, short
 from kubectl_fleet.usage.pods import PodUse
 from kubectl_fleet.usage.queues import QueueUse, ShareUse, upwards
@@ -166,10 +167,11 @@ def _pods_of(view: View) -> ClusterPods:
         unreadable |= dict.fromkeys(("deployments", "queues", "podgroups"), "on the host")
     # Who may not see which KAI runs gets the words of the newest: queues say that there is one.
     unseen = "deployments" in view.answers.forbidden and view.schedules_here
-    wanted = Wanted(
+    queues = map(KubeObject, view.answers.all("queues"))
+    wanted = JudgedCluster(
         declared=unseen,
-        release=list(KAI.values())[-1] if unseen else None,
-        queue_specs={it.name: it.spec for it in map(KubeObject, view.answers.all("queues"))},
+        kai=(JudgedKai(list(KAI)[-1]),) if unseen else (),
+        queues=tuple(DeclaredQueue(it.name, spec=it.spec) for it in queues),
         key="your team in the platform's stack file",
         queues_key="your team's queues in the platform's stack file",
     )

@@ -1,4 +1,6 @@
-"""What the rules of pods and queues look at: of what is declared, and of what runs."""
+"""What the rules of pods and queues look at, of what is declared and of what runs; and what a team
+and its cluster are to have, as far as why a pod waits depends on it.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,22 +9,33 @@ from typing import Any, Protocol, Self
 
 from kubectl_fleet.declared.pods import PodTemplate
 from kubectl_fleet.declared.queues import DeclaredQueue, QueueIndex
+from kubectl_fleet.releases import KaiRelease, UnknownVersionError, kai
+from kubectl_fleet.releases.keys import GPU_RESOURCES
 from kubectl_fleet.releases.sharing import NOT_ENFORCED, SharingMode
 
 
 @dataclass(frozen=True)
 class JudgedKai:
     """A KAI: its version, None where it is left open, how it lets pods share GPUs, and the chart
-    values that were written for it.
+    values that were written for it. `untested` lets a version newer than the table by.
     """
 
     version: str | None
     sharing: SharingMode = NOT_ENFORCED
     values: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    untested: bool = False
+
+    @property
+    def release(self) -> KaiRelease | None:
+        """Its row of the release table; None for a version that the table does not have."""
+        try:
+            return kai(self.version or "", untested=self.untested)
+        except UnknownVersionError:
+            return None  # the stack file is refused for it already
 
 
 class JudgedTeam(Protocol):
-    """A team on its host; `queue` is its leaf queue in mode host."""
+    """A team on its host, with its vCluster."""
 
     @property
     def name(self) -> str:
@@ -40,6 +53,30 @@ class JudgedTeam(Protocol):
     def queue(self) -> str | None:
         """Its leaf queue in mode host."""
 
+    @property
+    def declared(self) -> bool:
+        """Whether a stack file declares it."""
+
+    @property
+    def gpus(self) -> float | None:
+        """The most GPUs that its pods may hold as KAI counts them; None without a bound."""
+
+    @property
+    def slices(self) -> Mapping[str, int]:
+        """The slices of MIG among them, by the names of their resources."""
+
+    @property
+    def pools(self) -> Mapping[str, int | Mapping[str, int]]:
+        """How many there are on each of several pools, by shard."""
+
+    @property
+    def gpus_path(self) -> str:
+        """Where its GPUs are declared."""
+
+    @property
+    def node_pool(self) -> Mapping[str, str]:
+        """The labels of its nodes."""
+
 
 @dataclass(frozen=True)
 class JudgedCluster:
@@ -50,6 +87,8 @@ class JudgedCluster:
     `team_queue` the only queue that its pods may name then. `queues_of` are the only queues that
     pods of a namespace may name, for the namespaces that it lists. `guarded` is whether a guard
     denies pods in every namespace. `virtual_clusters` are the teams that have a vCluster here.
+    `pools` are the GPUs of each of several pools of its team, by shard, `gpu_resource` the resource
+    of its GPUs. `key` is where its KAI is declared, `queues_key` where its queues are.
     """
 
     name: str = ""
@@ -63,13 +102,32 @@ class JudgedCluster:
     queues_of: Mapping[str, Sequence[str]] = field(default_factory=dict, hash=False)
     guarded: bool = False
     declared: bool = False
+    pools: Mapping[str, int] = field(default_factory=dict, hash=False)
+    gpu_resource: str = GPU_RESOURCES[0]
+    key: str = "kai-fleet:kai"
+    queues_key: str = "kai-fleet:queues"
 
     @property
     def scheduling(self) -> Self:
         """The cluster whose queues and KAI count for the pods here."""
         return self.scheduled_by or self
 
+    @property
+    def release(self) -> KaiRelease | None:
+        """Its KAI's row of the release table; None where no known KAI is wanted."""
+        return self.kai[0].release if self.kai else None
+
+    @property
+    def sharing(self) -> SharingMode:
+        """How its KAI lets pods share GPUs."""
+        return self.kai[0].sharing if self.kai else NOT_ENFORCED
+
     @cached_property
     def tree(self) -> QueueIndex:
         """Its queues, indexed by name and parent."""
         return QueueIndex(self.queues)
+
+    @cached_property
+    def queue_specs(self) -> Mapping[str, Mapping[str, Any]]:
+        """The `spec` of each Queue object by name."""
+        return {queue.name: queue.spec for queue in self.queues}

@@ -6,7 +6,6 @@ from typing import Final
 from kubectl_fleet.live.finding import Reason
 from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.live.read_cluster import ClusterPods, Findings, ReadCluster
-from kubectl_fleet.live.wanted import WantedTeam
 from kubectl_fleet.releases.keys import (
     DEFAULT_SHARD,
     KAI_NAMESPACE,
@@ -15,6 +14,7 @@ from kubectl_fleet.releases.keys import (
     SCHEDULER,
 )
 from kubectl_fleet.releases.mig import slices
+from kubectl_fleet.rules.judged import JudgedTeam
 from kubectl_fleet.usage.amounts import SLACK, UNLIMITED
 from kubectl_fleet.usage.queues import upwards
 from kubectl_fleet.usage.requests import requests_of
@@ -229,7 +229,7 @@ def _limits(
             yield queue.name, share.limit, share.in_use
 
 
-def _raise(cluster: ReadCluster, queue: str, to: float, team: WantedTeam | None) -> str:
+def _raise(cluster: ReadCluster, queue: str, to: float, team: JudgedTeam | None) -> str:
     """What raises a queue's limit: where it is declared, or a command for one made by hand."""
     wanted = cluster.wanted.queue_specs.get(queue)
     if wanted is None and cluster.wanted.declared:
