@@ -8,9 +8,10 @@ from typing import Any, Final
 
 from kubectl_fleet.kube.api import OF_OPERATORS, Api
 from kubectl_fleet.kube.errors import KubeError
+from kubectl_fleet.live.objects import MALFORMED, KubeObject
 from kubectl_fleet.paths import value_at
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
-from kubectl_fleet.usage.pods import OVER, RESERVATIONS
+from kubectl_fleet.usage.pods import RESERVATIONS
 from kubectl_fleet.usage.requests import gpu_request, numbers, requests_of, whole_gpus
 
 _LIMITS: Final = {"connect": 3.0, "in_all": 10.0}  # in seconds
@@ -48,7 +49,7 @@ class ClusterReader:
             pod
             for pod in self._items("/api/v1/pods")
             if value_at(pod, "metadata.namespace") not in _SYSTEM
-            and value_at(pod, "status.phase") not in OVER
+            and value_at(pod, "status.phase") not in ("Succeeded", "Failed")
         ]
 
     def held(self) -> PodsHeld:
@@ -81,13 +82,11 @@ def gpus_held(pods: Iterable[Mapping[str, Any]]) -> float:
     """
     try:
         return sum(
-            gpu_request(value_at(pod, "metadata.annotations") or {}, requests_of(pod["spec"])).gpus(
-                None
-            )
-            for pod in pods
-            if value_at(pod, "spec.nodeName")
+            gpu_request(pod.annotations, requests_of(pod.spec)).gpus(None)
+            for pod in map(KubeObject, pods)
+            if pod.spec.get("nodeName")
         )
-    except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
+    except MALFORMED as error:
         raise NoAnswerError(f"it answers no pods ({type(error).__name__})") from None
 
 
@@ -98,12 +97,9 @@ def node_gpus(node: Mapping[str, Any]) -> float:
 
 def ready(node: Mapping[str, Any]) -> bool:
     """Whether a node takes pods, as its kubelet says."""
-    conditions = value_at(node, "status.conditions") or []
-    return any(
-        value_at(c, "type") == "Ready" and value_at(c, "status") == "True" for c in conditions
-    )
+    return KubeObject(node).is_true("Ready")
 
 
 def labels(node: Mapping[str, Any]) -> Mapping[str, str]:
     """A node's labels."""
-    return value_at(node, "metadata.labels") or {}
+    return KubeObject(node).labels

@@ -15,7 +15,6 @@ import yaml
 from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.releases.keys import POD_GROUP, QUEUE_LABEL, SCHEDULER
 from kubectl_fleet.usage.pods import RESERVATIONS as RESERVED
-from kubectl_fleet.usage.pods import is_over
 from kubectl_fleet.usage.requests import GROUP
 from sandbox.control_plane.kube_api import AdminApi, Object, RefusedError
 from sandbox.kai.gpu_room import Room, asked, groups, rooms
@@ -190,7 +189,7 @@ def _tidy(place: Place, listed: list[Object]) -> None:
     used = {
         group
         for pod in listed
-        if not is_over(pod) and pod["metadata"]["namespace"] != RESERVED
+        if not KubeObject(pod).ended and pod["metadata"]["namespace"] != RESERVED
         for group in groups(pod)
     }
     if place.kai is place.pods:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.usage.amounts import rounded
-from kubectl_fleet.usage.pods import is_over
 from kubectl_fleet.usage.requests import (
     GpuRequest,
     gpu_memory,
@@ -83,7 +82,7 @@ def rooms(
     for listed, reserve in ((pods, False), (reservations, True)):
         for pod in listed:
             room = found.get(pod["spec"].get("nodeName", ""))
-            if room is not None and not is_over(pod):
+            if room is not None and not KubeObject(pod).ended:
                 room.take(pod, reserve)
     return list(found.values())
 

@@ -16,6 +16,7 @@ from kai_fleet_cli.report.model import (
     WaitGroup,
 )
 from kubectl_fleet.live.finding import Finding, Health
+from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.usage.amounts import Amounts
 from kubectl_fleet.usage.queues import QueuePods, tree
 
@@ -29,7 +30,7 @@ def queue(name, parent=None, quota=0.0, limit=-1.0):
     share = {"quota": quota, "limit": limit, "overQuotaWeight": 1}
     resources = {key: {"quota": -1, "limit": -1} for key in ("cpu", "memory")} | {"gpu": share}
     parents = {"parentQueue": parent} if parent else {}
-    return {"metadata": {"name": name}, "spec": {**parents, "resources": resources}}
+    return KubeObject(metadata={"name": name}, spec={**parents, "resources": resources})
 
 
 def held(in_use, waiting=0.0):

@@ -15,8 +15,7 @@ import kubectl_fleet
 from kai_fleet_cli.__main__ import app
 from kubectl_fleet.commands import plugin
 from kubectl_fleet.errors import UserError
-from kubectl_fleet.my.view import WHY
-from kubectl_fleet.usage.reading import KINDS
+from kubectl_fleet.my.view import KINDS, WHY
 from tests.unit.canned_api import kubeconfig, serving
 from tests.unit.usage_samples import (
     GROUP_A,
@@ -30,7 +29,7 @@ from tests.unit.usage_samples import (
 )
 
 GPU = "nvidia.com/gpu"
-ALL = {**KINDS, **WHY}
+ALL = {kind: path.format("") for kind, path in {**KINDS, **WHY}.items()}
 TREE = [
     queue("default", gpu=8),
     queue("train", "default", gpu=(4, 8), memory=(64000, 64000)),

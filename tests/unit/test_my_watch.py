@@ -15,15 +15,14 @@ import time
 import pytest
 
 from kai_fleet_cli.stack_file.reading import ROOT
-from kubectl_fleet.my.view import WHY
-from kubectl_fleet.usage.reading import KINDS
+from kubectl_fleet.my.view import KINDS, WHY
 from tests.unit.canned_api import kubeconfig, serving
 from tests.unit.test_my import PODS, SAMPLES
 
 pytestmark = pytest.mark.long
 
-ALL = {**KINDS, **WHY}
-PODS_AT = KINDS["pods"]
+ALL = {kind: path.format("") for kind, path in {**KINDS, **WHY}.items()}
+PODS_AT = ALL["pods"]
 
 
 @pytest.fixture

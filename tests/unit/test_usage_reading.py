@@ -6,11 +6,12 @@ import pytest
 
 from kubectl_fleet.kube.api import Api
 from kubectl_fleet.kube.errors import UnreachableError
-from kubectl_fleet.usage.counting import count
-from kubectl_fleet.usage.reading import KINDS, read
+from kubectl_fleet.my.view import KINDS, read
+from kubectl_fleet.waiting.read_cluster import ReadCluster
 from tests.unit.canned_api import kubeconfig, serving
 from tests.unit.usage_samples import kai, node, pod, queue
 
+PATHS = {kind: path.format("") for kind, path in KINDS.items()}
 SAMPLES = {
     "nodes": [node("ml-0")],
     "pods": [pod("a", node="ml-0", gpu_fraction="0.5"), pod("b")],
@@ -20,45 +21,49 @@ SAMPLES = {
 }
 
 
+def look(api):
+    return read(api, ReadCluster("it"), KINDS, "default")[0]
+
+
 @pytest.fixture
 def server():
     with serving() as (handler, url):
-        for kind, path in KINDS.items():
+        for kind, path in PATHS.items():
             handler.answers[path] = (200, {"items": SAMPLES[kind]})
         yield handler, Api.of_kubeconfig(kubeconfig(url))
 
 
 def test_one_request_for_each_kind(server):
     handler, api = server
-    found = count(read(api))
+    found = look(api).usage
     assert found.queues["train"].share("gpu").in_use == 0.5
-    assert sorted(path for _, path in handler.asked) == sorted(KINDS.values())
+    assert sorted(path for _, path in handler.asked) == sorted(PATHS.values())
 
 
 def test_all_kinds_are_asked_at_once(server):
     handler, api = server
     handler.delay = 0.0
-    read(api)
+    look(api)
     handler.delay = 0.3
     began = time.monotonic()
-    read(api)
+    look(api)
     assert time.monotonic() - began < 2 * handler.delay  # five of them
 
 
 def test_what_may_not_be_listed_is_said_and_the_rest_is_counted(server):
     handler, api = server
     message = 'nodes is forbidden: User "me" cannot list resource "nodes"'
-    handler.answers[KINDS["nodes"]] = (403, {"message": message})
-    handler.answers[KINDS["podgroups"]] = (404, {})
-    found = read(api)
-    assert dict(found.forbidden) == {"nodes": message}
-    assert found.not_served == {"podgroups"}
-    assert count(found).queues["train"].share("gpu").in_use == 0.5
+    handler.answers[PATHS["nodes"]] = (403, {"message": message})
+    handler.answers[PATHS["podgroups"]] = (404, {})
+    found = look(api)
+    assert dict(found.unreadable) == {"nodes": message}
+    assert "podgroups" not in found.objects
+    assert found.usage.queues["train"].share("gpu").in_use == 0.5
 
 
 @pytest.mark.parametrize(("status", "said"), [(401, "credentials"), (500, "500")])
 def test_a_cluster_that_does_not_answer_is_unreachable(server, status, said):
     handler, api = server
-    handler.answers[KINDS["pods"]] = (status, {})
+    handler.answers[PATHS["pods"]] = (status, {})
     with pytest.raises(UnreachableError, match=said):
-        read(api)
+        look(api)

@@ -3,8 +3,8 @@
 import json
 import time
 
+from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.usage.counting import count
-from kubectl_fleet.usage.reading import ClusterObjects
 from tests.unit.usage_samples import kai, node, pod, queue
 
 TEAMS, QUEUES, PODS = 100, 10, 50  # of each team
@@ -50,7 +50,7 @@ def seconds(work) -> float:
 def test_counting_is_quicker_than_parsing():
     objects = large()
     texts = {kind: json.dumps(items) for kind, items in objects.items()}
-    answers = ClusterObjects(objects)
+    answers = {kind: [KubeObject(it) for it in items] for kind, items in objects.items()}
     found = count(answers)
     assert len(found.pods) == TEAMS * PODS
     assert len(found.queues) == TEAMS * QUEUES

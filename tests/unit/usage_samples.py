@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kubectl_fleet.usage.reading import ClusterObjects
+from kubectl_fleet.live.objects import KubeObject
 
 GROUP_A, GROUP_B = "aaaa-1", "bbbb-2"
 
@@ -98,5 +98,6 @@ def served(deployment: dict[str, Any]) -> dict[str, Any]:
     return deployment
 
 
-def answers(**kinds: list[dict[str, Any]]) -> ClusterObjects:
-    return ClusterObjects({"deployments": [kai()], "nodes": [node("ml-0")], **kinds})
+def answers(**kinds: list[dict[str, Any]]) -> dict[str, list[KubeObject]]:
+    every = {"deployments": [kai()], "nodes": [node("ml-0")], **kinds}
+    return {kind: [KubeObject(it) for it in items] for kind, items in every.items()}

@@ -14,7 +14,6 @@ from kai_fleet_cli.display.screen import say
 from kai_fleet_cli.upstream import newer
 from kubectl_fleet import releases as known
 from kubectl_fleet.paths import value_at
-from kubectl_fleet.releases.lookup import RETRACTED
 
 out = Console()
 
@@ -49,7 +48,7 @@ def releases(
 
 def _known() -> Iterator[str]:
     untested = newer.untested()
-    for version in (*known.KAI, RETRACTED):
+    for version in (*known.KAI, known.RETRACTED):
         yield f"KAI {version:<9} {known.support(version).words}"
     yield from _untested("KAI", untested["KAI"])
     for version in known.VCLUSTER:

@@ -9,9 +9,9 @@ from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.guards.host_rules import CONTROL_PLANES
 from kai_fleet.releases.helm_record import Forged
 from kubectl_fleet.live.objects import KubeObject
-from kubectl_fleet.live.read_cluster import OF_ITS_STACK as OF_ITS_STACK
-from kubectl_fleet.live.read_cluster import ClusterPods, ReadCluster
-from kubectl_fleet.live.read_cluster import Findings as Findings
+from kubectl_fleet.waiting.read_cluster import OF_ITS_STACK as OF_ITS_STACK
+from kubectl_fleet.waiting.read_cluster import ClusterPods, ReadCluster
+from kubectl_fleet.waiting.read_cluster import Findings as Findings
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from http import HTTPStatus
 from typing import Final, Self
 
 from kai_fleet.cluster.address import address_of
@@ -15,7 +16,7 @@ from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredTeam
 from kai_fleet.guards.policies import QUEUES
 from kai_fleet.releases import helm_record
 from kai_fleet_cli.doctor.cluster_state import OF_ITS_STACK, ClusterState, Snapshot, TeamState
-from kai_fleet_cli.doctor.reads import ABSENT, AT_ONCE, read
+from kai_fleet_cli.doctor.reads import AT_ONCE, read
 from kubectl_fleet.kube.api import Api
 from kubectl_fleet.kube.errors import KubeError, RefusedError, UnreachableError
 from kubectl_fleet.live.objects import MALFORMED, malformed, well_named
@@ -165,7 +166,7 @@ def _access(api: Api, host: ClusterState, team: DeclaredTeam) -> _Access:
     try:
         secret = api.get(path)
     except RefusedError as error:
-        if error.status == ABSENT:
+        if error.status == HTTPStatus.NOT_FOUND:
             return _Access(missing=f"its Secret vc-{team.name} is not there")
         missing = f"its Secret vc-{team.name} cannot be read ({error})"
         return _Access(missing=missing, forbidden=True)
@@ -210,7 +211,7 @@ def _pull_secrets(api: Api, team: DeclaredTeam) -> dict[str, str]:
             secret = api.get(f"/api/v1/namespaces/{team.namespace}/secrets/{name}")
             found[name] = on_one_line(str(secret.get("type")))
         except RefusedError as error:
-            if error.status == ABSENT:
+            if error.status == HTTPStatus.NOT_FOUND:
                 found[name] = ""
         except UnreachableError:
             break

@@ -1,20 +1,20 @@
 """What the doctor reads of an API server: the kinds, and what of them this user may not list."""
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Final
+from http import HTTPStatus
+from typing import Final
 
 from kai_fleet.fleet.model import HOST
 from kai_fleet_cli.doctor.cluster_state import ClusterState
 from kubectl_fleet.kube.api import Api
 from kubectl_fleet.kube.errors import RefusedError, UnreachableError
+from kubectl_fleet.kube.lists import lists, refuse_unauthorized
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
 
 AT_ONCE: Final = 6  # questions to one API server
-ABSENT: Final = 404
-_UNAUTHORIZED, _FORBIDDEN, _FAILS = 401, 403, 500
 _ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
 _RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
 _KAI: Final = f"namespaces/{KAI_NAMESPACE}"
@@ -86,36 +86,32 @@ def read(
     try:
         api.get("/version")
     except RefusedError as error:
-        _raise_unauthorized(error)
-        if error.status >= _FAILS:
+        refuse_unauthorized(error)
+        if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise UnreachableError(f"it answers {error}") from None
     optional = _optional(blank)
     reads = {**READS, **(_OF_GROUPS if groups else {}), **optional}
     if blank.wanted.monitoring:
         reads["podmonitors"] = _OF_MONITORING
-    objects: dict[str, Any] = {}
-    unreadable: dict[str, str] = {}
-    with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
-        answers = {
-            kind: pool.submit(_list, api, path, namespace)
-            for kind, path in reads.items()
-            if kinds is None or kind in kinds
-        }
-    for kind, answer in answers.items():
-        try:
-            objects[kind] = answer.result()
-        except RefusedError as error:
-            _raise_unauthorized(error)
-            if error.status != ABSENT and kind not in optional:
-                unreadable[kind] = str(error)
+    paths = {kind: path for kind, path in reads.items() if kinds is None or kind in kinds}
+    objects, refused = lists(api, paths, AT_ONCE)
+    if namespace is not None:
+        denied = [kind for kind, it in refused.items() if it.status == HTTPStatus.FORBIDDEN]
+        inside = {kind: paths[kind] for kind in denied if "{}" in paths[kind]}
+        own, still = lists(api, inside, AT_ONCE, namespace)
+        if "namespaces" in denied:
+            with suppress(RefusedError):
+                own["namespaces"] = [api.get(f"{paths['namespaces']}/{namespace}")]
+        objects |= own
+        refused = {kind: still.get(kind, it) for kind, it in refused.items() if kind not in own}
+    unreadable = {
+        kind: str(error)
+        for kind, error in refused.items()
+        if error.status != HTTPStatus.NOT_FOUND and kind not in optional
+    }
     if kinds is None and not objects and not unreadable:
         raise UnreachableError("what answers there is no Kubernetes API")
     return replace(blank, objects=objects, unreadable=unreadable, now=datetime.now(UTC))
-
-
-def _raise_unauthorized(error: RefusedError) -> None:
-    if error.status == _UNAUTHORIZED:
-        raise UnreachableError("it does not accept the credentials (401)") from None
 
 
 def _optional(blank: ClusterState) -> dict[str, str]:
@@ -125,17 +121,3 @@ def _optional(blank: ClusterState) -> dict[str, str]:
     types = {team.access.type for team in blank.wanted.virtual_clusters if team.access is not None}
     of_access = {kind: path for it in types for kind, path in _OF_ACCESS.get(it, {}).items()}
     return {**_OF_HOST, **of_access}
-
-
-def _list(api: Api, path: str, namespace: str | None) -> list[Any]:
-    """A whole collection in one answer: what pages cost is more than they save."""
-    try:
-        return api.get(path.format("")).get("items") or []
-    except RefusedError as error:
-        if error.status != _FORBIDDEN or namespace is None:
-            raise
-        if path == READS["namespaces"]:
-            return [api.get(f"{path}/{namespace}")]
-        if "{}" not in path:
-            raise
-        return api.get(path.format(f"namespaces/{namespace}/")).get("items") or []

@@ -11,6 +11,7 @@ from kai_fleet_cli.report.model import PoolReport, StackReport, TeamReport, Vers
 from kai_fleet_cli.report.team_usage import OWN_STACK
 from kubectl_fleet.declared.queues import DeclaredQueue
 from kubectl_fleet.live.finding import Finding, Health
+from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.releases import support
 from kubectl_fleet.rules.problem import Level, Problem
 from kubectl_fleet.usage.queues import QueueUse, tree
@@ -75,7 +76,7 @@ def _team(fleet: Fleet, team: DeclaredTeam, made: datetime) -> TeamReport:
 
 
 def _tree(queues: Iterable[DeclaredQueue]) -> list[QueueUse]:
-    items = [{"metadata": {"name": queue.name}, "spec": queue.spec} for queue in queues]
+    items = [KubeObject(metadata={"name": queue.name}, spec=queue.spec) for queue in queues]
     return list(tree(items).values())
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kai_fleet_cli.upstream import registry
-from kubectl_fleet.releases import KAI, VCLUSTER, taken_for, version_key
-from kubectl_fleet.releases.lookup import RETRACTED
+from kubectl_fleet.releases import KAI, RETRACTED, VCLUSTER, taken_for, version_key
 from kubectl_fleet.releases.tables import KAI_CHART
 
 TABLES: Final[Mapping[str, Mapping[str, Any]]] = {"KAI": KAI, "vCluster": VCLUSTER}

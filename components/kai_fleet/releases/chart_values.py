@@ -12,8 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from kubectl_fleet.releases.lookup import closest_known, covers, taken_for
-from kubectl_fleet.releases.tables import KAI, VCLUSTER
+from kubectl_fleet.releases import KAI, VCLUSTER, closest_known, covers, taken_for
 from kubectl_fleet.wording import listed, spelt_like
 
 Chart = Literal["kai", "vcluster"]

@@ -1,1 +1,1 @@
-"""What was read of one API server: its objects, and what is said of them."""
+"""Objects as API servers answer them, and what is said of them."""

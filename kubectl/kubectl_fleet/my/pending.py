@@ -1,7 +1,7 @@
 """`fleet my pending`: why each pod waits, and what would have to happen, in the doctor's words."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from rich.console import Group, RenderableType
@@ -12,7 +12,6 @@ from kubectl_fleet.declared.queues import DeclaredQueue
 from kubectl_fleet.kube.text import plain
 from kubectl_fleet.live.finding import Reason
 from kubectl_fleet.live.objects import KubeObject
-from kubectl_fleet.live.read_cluster import ClusterPods, ReadCluster
 from kubectl_fleet.my.bars import Glyphs
 from kubectl_fleet.my.view import View
 from kubectl_fleet.releases import KAI
@@ -21,6 +20,7 @@ from kubectl_fleet.usage.amounts import SLACK, UNLIMITED, Resource, in_words, ro
 from kubectl_fleet.usage.pods import PodUse
 from kubectl_fleet.usage.queues import QueueUse, ShareUse, upwards
 from kubectl_fleet.waiting import pending, pod_groups, rule_violations
+from kubectl_fleet.waiting.read_cluster import ClusterPods
 from kubectl_fleet.waiting.refused import owner_of, refusals
 
 _RESOURCES: Final[tuple[Resource, ...]] = ("gpu", "cpu", "memory")
@@ -106,7 +106,9 @@ def _denied(view: View, of: ClusterPods) -> list[DeniedPods]:
         if refusal.kind == "Pod" or not view.shows(refusal):
             continue
         kind, name = owner_of(cluster, refusal)
-        look = f"{view.kubectl} -n {refusal.namespace} describe {refusal.kind} {refusal.name}"
+        look = (
+            f"{view.cluster.kubectl} -n {refusal.namespace} describe {refusal.kind} {refusal.name}"
+        )
         reason = cluster.explain(refusal.text) or Reason(refusal.text, f"look with: `{look}`")
         place = (kind, name, refusal.namespace)
         every[place] = DeniedPods(*place, plain(reason.cause), plain(reason.fix), refusal.since)
@@ -162,28 +164,19 @@ def _reasons(view: View, of: ClusterPods) -> dict[str, tuple[str, str]]:
 
 def _pods_of(view: View) -> ClusterPods:
     """The cluster and its pods as they are judged, with words for what a team does not have."""
-    unreadable = dict(view.answers.forbidden)
+    unreadable = dict(view.cluster.unreadable)
     if not view.schedules_here:  # the KAI of the host: whether it serves is not seen here
         unreadable |= dict.fromkeys(("deployments", "queues", "podgroups"), "on the host")
     # Who may not see which KAI runs gets the words of the newest: queues say that there is one.
-    unseen = "deployments" in view.answers.forbidden and view.schedules_here
-    queues = map(KubeObject, view.answers.all("queues"))
+    unseen = "deployments" in view.cluster.unreadable and view.schedules_here
     wanted = JudgedCluster(
         declared=unseen,
         kai=(JudgedKai(list(KAI)[-1]),) if unseen else (),
-        queues=tuple(DeclaredQueue(it.name, spec=it.spec) for it in queues),
+        queues=tuple(DeclaredQueue(it.name, spec=it.spec) for it in view.cluster.all("queues")),
         key="your team in the platform's stack file",
         queues_key="your team's queues in the platform's stack file",
     )
-    cluster = ReadCluster(
-        "this cluster",
-        wanted,
-        view.answers.objects,
-        unreadable,
-        now=view.now,
-        update="ask the platform's engineers for an update of the stack",
-        kubectl=view.kubectl,
-    )
+    cluster = replace(view.cluster, wanted=wanted, unreadable=unreadable)
     return ClusterPods(cluster, cluster.user_pods, cluster, cluster)
 
 
@@ -194,7 +187,7 @@ def _otherwise(view: View, pod: PodUse, item: KubeObject) -> tuple[str, str]:
         return f"its scheduling gates are closed: {names}", "whoever set them has to open them"
     if view.age(pod.created).endswith("s"):
         return "it was made a moment ago", "wait a minute"
-    command = f"{view.kubectl} -n {pod.namespace} describe pod {pod.name}"
+    command = f"{view.cluster.kubectl} -n {pod.namespace} describe pod {pod.name}"
     return "nothing that may be read here says why", f"look with: `{command}`"
 
 

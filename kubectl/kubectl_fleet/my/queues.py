@@ -60,7 +60,7 @@ def show(view: View, glyphs: Glyphs) -> RenderableType:
     if view.usage.queues:
         parts.append(Text(f"\n{glyphs.legend}", "dim"))
         parts += [Text(line) for line in (_pods(view), _free(view)) if line]
-    elif view.schedules_here and "queues" not in view.answers.forbidden:
+    elif view.schedules_here and "queues" not in view.cluster.unreadable:
         parts.append(Text("there is no queue here"))
     parts += [Text(never(view, pod)) for pod in view.usage.pods if pod.never]
     return Group(*parts)

@@ -3,8 +3,9 @@
 import shlex
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,19 +13,30 @@ from kubectl_fleet.errors import UserError
 from kubectl_fleet.kube.api import Api
 from kubectl_fleet.kube.errors import UnreachableError
 from kubectl_fleet.kube.kubeconfig import namespace_of
-from kubectl_fleet.usage.counting import ClusterUsage, count
+from kubectl_fleet.kube.lists import lists
+from kubectl_fleet.releases.keys import KAI_NAMESPACE
+from kubectl_fleet.usage.counting import ClusterUsage
 from kubectl_fleet.usage.pods import PodUse
-from kubectl_fleet.usage.reading import KINDS, ClusterObjects, read
+from kubectl_fleet.waiting.read_cluster import ReadCluster
 from kubectl_fleet.waiting.refused import Refusal
 
 SECONDS: Final = 10.0  # for each answer
+# `{}` is where the namespace goes for a user who may list pods in one only.
+KINDS: Final[Mapping[str, str]] = {
+    "nodes": "/api/v1/nodes",
+    "pods": "/api/v1/{}pods",
+    "queues": "/apis/scheduling.run.ai/v2/queues",
+    "podgroups": "/apis/scheduling.run.ai/v2alpha2/{}podgroups",
+    # Which KAI runs here, by the images of its deployments.
+    "deployments": f"/apis/apps/v1/namespaces/{KAI_NAMESPACE}/deployments",
+}
 # What only `my pending` needs.
 WHY: Final[Mapping[str, str]] = {
-    "events": "/api/v1/events",
+    "events": "/api/v1/{}events",
     "runtimeclasses": "/apis/node.k8s.io/v1/runtimeclasses",
-    "replicasets": "/apis/apps/v1/replicasets",
-    "statefulsets": "/apis/apps/v1/statefulsets",
-    "jobs": "/apis/batch/v1/jobs",
+    "replicasets": "/apis/apps/v1/{}replicasets",
+    "statefulsets": "/apis/apps/v1/{}statefulsets",
+    "jobs": "/apis/batch/v1/{}jobs",
 }
 _WITHOUT: Final[Mapping[str, str]] = {
     "nodes": "how many GPUs there are is not known, and a share of memory counts as a whole GPU",
@@ -40,16 +52,17 @@ _PLATFORM: Final = "ask the platform's engineers: `fleet usage --stack STACK --t
 class View:
     """What was seen. `notes` are sentences about what was not.
 
-    `namespace` is the only one whose pods are shown, None for all; `kubectl` is how this cluster is
-    asked by hand.
+    `namespace` is the only one whose pods are shown, None for all.
     """
 
-    answers: ClusterObjects
-    usage: ClusterUsage
+    cluster: ReadCluster
     namespace: str | None = None
     notes: tuple[str, ...] = ()
-    now: datetime = datetime.min
-    kubectl: str = "kubectl"
+
+    @property
+    def usage(self) -> ClusterUsage:
+        """Who holds what, and who waits."""
+        return self.cluster.usage
 
     @property
     def pods(self) -> list[PodUse]:
@@ -59,12 +72,12 @@ class View:
     @property
     def blind(self) -> bool:
         """Whether no pod may be listed."""
-        return "pods" in self.answers.forbidden
+        return "pods" in self.cluster.unreadable
 
     @property
     def schedules_here(self) -> bool:
         """Whether the KAI of its pods is in this cluster, as far as one sees."""
-        return "queues" not in self.answers.not_served
+        return _is_served(self.cluster, "queues")
 
     def shows(self, it: PodUse | Refusal) -> bool:
         """Whether something is in the namespace that is shown."""
@@ -79,7 +92,7 @@ class View:
         """How long that is, as kubectl says it: `45s`, `12m`, `3h`, `9d`; "" if it is unknown."""
         if not since:
             return ""
-        seconds = (self.now - datetime.fromisoformat(since)).total_seconds()
+        seconds = (self.cluster.now - datetime.fromisoformat(since)).total_seconds()
         for unit, length in (("d", 86400), ("h", 3600), ("m", 60)):
             if seconds >= 2 * length:
                 return f"{seconds // length:.0f}{unit}"
@@ -112,7 +125,11 @@ class Viewer:
         self._kinds = {**KINDS, **more}
         flags = {"--kubeconfig": file, "--context": context}
         words = [word for flag, value in flags.items() if value for word in (flag, value)]
-        self._kubectl = shlex.join(["kubectl", *words])
+        self._blank = ReadCluster(
+            "this cluster",
+            update="ask the platform's engineers for an update of the stack",
+            kubectl=shlex.join(["kubectl", *words]),
+        )
         self._namespace = namespace
         try:
             self._where = namespace or namespace_of(file, context) or "default"
@@ -126,13 +143,38 @@ class Viewer:
     def look(self) -> View:
         """What is there now. Raises UserError where the cluster does not answer."""
         try:
-            answers = read(self._api, self._kinds, self._where)
+            cluster, only = read(self._api, self._blank, self._kinds, self._where)
         except UnreachableError as error:
             raise UserError(f"the cluster at {self._api.host} cannot be asked: {error}") from None
-        usage = count(answers)
-        namespace = self._namespace or answers.namespace
-        notes = _notes(answers, usage)
-        return View(answers, usage, namespace, notes, datetime.now(UTC), self._kubectl)
+        return View(cluster, self._namespace or only, _notes(cluster, only))
+
+
+def read(
+    api: Api, blank: ReadCluster, kinds: Mapping[str, str], namespace: str
+) -> tuple[ReadCluster, str | None]:
+    """Ask for everything at once. Where pods may not be listed in all, `namespace` is asked for
+    them and the like, and comes back if it has told them.
+
+    Raises UnreachableError where the cluster does not answer, or does not accept the credentials.
+    """
+    objects, refused = lists(api, kinds, len(kinds))
+    partly = "pods" in refused and refused["pods"].status == HTTPStatus.FORBIDDEN
+    if partly:
+        inside = {kind: path for kind, path in kinds.items() if "{}" in path}
+        own, still = lists(api, inside, len(inside), namespace)
+        refused = {kind: it for kind, it in refused.items() if kind not in inside} | still
+        objects |= own
+    for error in refused.values():
+        if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            raise UnreachableError(f"it answers {error}")
+    forbidden = {
+        kind: it.message or str(it)
+        for kind, it in refused.items()
+        if it.status != HTTPStatus.NOT_FOUND
+    }
+    now = datetime.now(UTC)
+    cluster = replace(blank, objects=objects, unreadable=forbidden, now=now, partly=partly)
+    return cluster, namespace if partly and "pods" in objects else None
 
 
 def command(name: str) -> str:
@@ -141,16 +183,21 @@ def command(name: str) -> str:
     return f"kubectl fleet {name}" if plugin else f"fleet my {name}"
 
 
-def _notes(answers: ClusterObjects, usage: ClusterUsage) -> tuple[str, ...]:
+def _is_served(cluster: ReadCluster, kind: str) -> bool:
+    return kind in cluster.objects or kind in cluster.unreadable
+
+
+def _notes(cluster: ReadCluster, only: str | None) -> tuple[str, ...]:
+    usage = cluster.usage
     notes = [
         f"you may not list {kind}: {_WITHOUT[kind]}"
-        for kind in answers.forbidden
+        for kind in cluster.unreadable
         if kind in _WITHOUT
     ]
-    if answers.namespace is not None:
+    if only is not None:
         source = "; what queues hold is what KAI says of them" if usage.queues else ""
-        notes.append(f"you may list pods of namespace {answers.namespace} only{source}")
-    if "queues" in answers.not_served:
+        notes.append(f"you may list pods of namespace {only} only{source}")
+    if not _is_served(cluster, "queues"):
         notes.append(
             "KAI runs on the host and not here, and so do its queues: what they may hold, and"
             f" who else is on a GPU, is not to be seen from here; {_PLATFORM}"

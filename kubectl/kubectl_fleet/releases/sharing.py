@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, get_args
 
 from kubectl_fleet.paths import value_at
-from kubectl_fleet.releases.lookup import DISABLED, has_sharing_modes, version_key
+from kubectl_fleet.releases import DISABLED, has_sharing_modes, version_key
 
 SharingMode = Literal["Disabled", "NonMemoryEnforced", "HamiCore", "NvFractions"]
 MODES: Final[tuple[SharingMode, ...]] = get_args(SharingMode)

@@ -3,16 +3,15 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
-from kubectl_fleet.paths import value_at
+from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.releases import KAI, KaiRelease, UnknownVersionError, kai
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
 from kubectl_fleet.usage.amounts import SLACK, UNLIMITED, in_words
 from kubectl_fleet.usage.devices import NodeGpus, gpus_of
 from kubectl_fleet.usage.pods import PodUse, pods_of
 from kubectl_fleet.usage.queues import QueueUse, by_queue, by_status, tree
-from kubectl_fleet.usage.reading import ClusterObjects, Object
 from kubectl_fleet.usage.requests import gpu_memory, numbers, whole_gpus
 
 _NEWEST: Final = list(KAI.values())[-1]
@@ -46,17 +45,16 @@ class ClusterUsage:
         return [pod for pod in self.pods if pod.waits]
 
 
-def count(cluster: ClusterObjects) -> ClusterUsage:
-    """Count pods, queues and GPUs. A kind that is not there counts nothing."""
-    release = _release(cluster)
+def count(objects: Mapping[str, Sequence[KubeObject]], *, partly: bool = False) -> ClusterUsage:
+    """Count pods, queues and GPUs. A kind that is not there counts nothing.
+
+    `partly`: not all pods of the cluster are there.
+    """
+    release = _release(objects.get("deployments", ()))
     in_megabytes = (release or _NEWEST).gpu_memory_in_megabytes
-    nodes, items, queues = cluster.all("nodes"), cluster.all("pods"), cluster.all("queues")
-    memories = {
-        node["metadata"]["name"]: gpu_memory(node["metadata"].get("labels") or {}, in_megabytes)
-        for node in nodes
-    }
-    partly = cluster.namespace is not None or "pods" in cluster.forbidden
-    pods = _marked(pods_of(items, cluster.all("podgroups"), memories), items, nodes, queues)
+    nodes, items, queues = (objects.get(kind, ()) for kind in ("nodes", "pods", "queues"))
+    memories = {node.name: gpu_memory(node.labels, in_megabytes) for node in nodes}
+    pods = _marked(pods_of(items, objects.get("podgroups", ()), memories), items, nodes, queues)
     return ClusterUsage(
         pods=tuple(pods),
         queues=tree(queues, by_status(queues) if partly else by_queue(pods)),
@@ -66,21 +64,15 @@ def count(cluster: ClusterObjects) -> ClusterUsage:
     )
 
 
-def running_version(deployments: Iterable[Object]) -> str | None:
+def running_version(deployments: Iterable[KubeObject]) -> str | None:
     """The version of the KAI that runs, by the image of its operator or scheduler."""
-    own = {
-        item["metadata"]["name"]: value_at(item, "spec.template.spec.containers") or [{}]
-        for item in deployments
-        if item["metadata"].get("namespace", KAI_NAMESPACE) == KAI_NAMESPACE
-    }
-    containers: Sequence[Object] = next((own[name] for name in _WITH_VERSION if name in own), [{}])
-    tag = str(containers[0].get("image", "")).partition("@")[0].rpartition(":")[2]
-    return tag if tag and "/" not in tag else None
+    own = {it.name: it for it in deployments if it.namespace in (KAI_NAMESPACE, "")}
+    return next((own[name].image_tag for name in _WITH_VERSION if name in own), None)
 
 
-def _release(cluster: ClusterObjects) -> KaiRelease | None:
+def _release(deployments: Iterable[KubeObject]) -> KaiRelease | None:
     """The KAI that runs; None for none, or for one not in the table."""
-    version = running_version(cluster.all("deployments"))
+    version = running_version(deployments)
     try:
         return kai(version, untested=True) if version else None
     except UnknownVersionError:
@@ -89,23 +81,21 @@ def _release(cluster: ClusterObjects) -> KaiRelease | None:
 
 def _marked(
     pods: Iterable[PodUse],
-    items: Iterable[Object],
-    nodes: Sequence[Object],
-    queues: Sequence[Object],
+    items: Iterable[KubeObject],
+    nodes: Sequence[KubeObject],
+    queues: Sequence[KubeObject],
 ) -> list[PodUse]:
     """The pods, those that never run with why. `items` are all pods of the cluster.
 
     A node counts that is not Ready, because it may be again; where none is there, one may be added.
     """
     selectors = {
-        (item["metadata"].get("namespace", ""), item["metadata"]["name"]): item["spec"].get(
-            "nodeSelector"
-        )
+        (item.namespace, item.name): item.spec.get("nodeSelector")
         for item in items
-        if item.get("spec") and not item["spec"].get("nodeName")
+        if not item.spec.get("nodeName")
     }
     largest = _largest(nodes)
-    specs = {item["metadata"]["name"]: item.get("spec") or {} for item in queues}
+    specs = {item.name: item.spec for item in queues}
     found = []
     for pod in pods:
         never = ""
@@ -116,7 +106,7 @@ def _marked(
     return found
 
 
-def _never(pod: PodUse, specs: Mapping[str, Object], most: float) -> str:
+def _never(pod: PodUse, specs: Mapping[str, Mapping[str, Any]], most: float) -> str:
     """`most` are the GPUs of the largest node that the pod may run on."""
     if pod.scheduled_by_kai:
         for name, limit in _limits(pod.queue, specs):
@@ -129,14 +119,10 @@ def _never(pod: PodUse, specs: Mapping[str, Object], most: float) -> str:
     return ""
 
 
-def _largest(nodes: Sequence[Object]) -> Callable[[frozenset[tuple[str, str]]], float]:
+def _largest(nodes: Sequence[KubeObject]) -> Callable[[frozenset[tuple[str, str]]], float]:
     """The GPUs of the largest node with some labels. Pods choose nodes by a few sets of them."""
     sizes = [
-        (
-            (node["metadata"].get("labels") or {}).items(),
-            whole_gpus(numbers((node.get("status") or {}).get("allocatable"))),
-        )
-        for node in nodes
+        (node.labels.items(), whole_gpus(numbers(node.status.get("allocatable")))) for node in nodes
     ]
 
     @cache
@@ -146,7 +132,9 @@ def _largest(nodes: Sequence[Object]) -> Callable[[frozenset[tuple[str, str]]], 
     return largest
 
 
-def _limits(queue: str | None, specs: Mapping[str, Object]) -> Iterator[tuple[str, float]]:
+def _limits(
+    queue: str | None, specs: Mapping[str, Mapping[str, Any]]
+) -> Iterator[tuple[str, float]]:
     """The limits of GPUs of a queue and of those above it; what is not written is 0."""
     seen: set[str] = set()
     while queue is not None and queue in specs and queue not in seen:

@@ -3,10 +3,11 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
+from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.usage.amounts import rounded
-from kubectl_fleet.usage.pods import RESERVATIONS, PodUse, is_over
+from kubectl_fleet.usage.pods import RESERVATIONS, PodUse
 from kubectl_fleet.usage.requests import MEMORY_LABEL, groups_of, numbers, whole_gpus
 
 # What the reservation pod of a group finds and KAI reads: the UUID of its GPU.
@@ -57,8 +58,8 @@ class NodeGpus:
 
 def gpus_of(
     pods: Iterable[PodUse],
-    items: Iterable[Mapping[str, Any]],
-    nodes: Iterable[Mapping[str, Any]],
+    items: Iterable[KubeObject],
+    nodes: Iterable[KubeObject],
     memories: Mapping[str, int | None],
 ) -> dict[str, NodeGpus]:
     """By node: of those that have GPUs, and of those that are not known and pods hold GPUs of.
@@ -76,28 +77,26 @@ def gpus_of(
             holders[pod.node, group].append((pod, pod.gpu.each(memories.get(pod.node))))
     devices: dict[tuple[str, str], str] = {}
     for item in items:
-        metadata = item["metadata"]
-        if metadata.get("namespace") == RESERVATIONS and not is_over(item):
-            node = (item.get("spec") or {}).get("nodeName") or ""
-            for group in groups_of(metadata.get("labels") or {}):
-                devices[node, group] = (metadata.get("annotations") or {}).get(_DEVICE, "")
+        if item.namespace == RESERVATIONS and not item.ended:
+            for group in groups_of(item.labels):
+                node = item.spec.get("nodeName") or ""
+                devices[node, group] = item.annotations.get(_DEVICE, "")
     shared: dict[str, list[SharedGpu]] = defaultdict(list)
     for key in sorted({*holders, *devices}):
         node, group = key
         shared[node].append(SharedGpu(group, devices.get(key, ""), tuple(holders[key])))
-    known = {item["metadata"]["name"]: item for item in nodes}
+    known = {item.name: item for item in nodes}
     gpus: dict[str, NodeGpus] = {}
     for node in sorted({*known, *whole, *shared}):
-        item = known.get(node) or {}
-        labels = (item.get("metadata") or {}).get("labels") or {}
-        memory = labels.get(MEMORY_LABEL, "")
-        count = whole_gpus(numbers((item.get("status") or {}).get("allocatable")))
+        item = known.get(node) or KubeObject(metadata={})
+        memory = item.labels.get(MEMORY_LABEL, "")
+        count = whole_gpus(numbers(item.status.get("allocatable")))
         if count or whole[node] or shared[node]:
             gpus[node] = NodeGpus(
                 node,
                 count,
                 memory=int(memory) if memory.isdecimal() else None,
-                product=labels.get("nvidia.com/gpu.product", ""),
+                product=item.labels.get("nvidia.com/gpu.product", ""),
                 whole=tuple(whole[node]),
                 shared=tuple(shared[node]),
             )

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
+from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.releases.keys import POD_GROUP, QUEUE_LABEL, RESERVED, SCHEDULER
 from kubectl_fleet.usage import requests
 from kubectl_fleet.usage.amounts import Amounts
 
 RESERVATIONS: Final = "kai-resource-reservation"
-OVER: Final = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,52 +50,46 @@ class PodUse:
 
 
 def pods_of(
-    items: Iterable[Mapping[str, Any]],
-    pod_groups: Iterable[Mapping[str, Any]],
+    items: Iterable[KubeObject],
+    pod_groups: Iterable[KubeObject],
     memories: Mapping[str, int | None],
 ) -> list[PodUse]:
     """The pods that hold something or wait. `memories` are those of the nodes' GPUs."""
     queues = {
-        (group["metadata"].get("namespace", ""), group["metadata"]["name"]): queue
+        (group.namespace, group.name): queue
         for group in pod_groups
-        if (queue := (group.get("spec") or {}).get("queue"))
+        if (queue := group.spec.get("queue"))
     }
     smallest = min((memory for memory in memories.values() if memory), default=None)
     return [
         _pod(item, queues, memories, smallest)
         for item in items
-        if item["metadata"].get("namespace", "") not in RESERVED and not is_over(item)
+        if item.namespace not in RESERVED and not item.ended
     ]
 
 
-def is_over(item: Mapping[str, Any]) -> bool:
-    """Whether a pod holds nothing any more."""
-    return (item.get("status") or {}).get("phase") in OVER
-
-
 def _pod(
-    item: Mapping[str, Any],
+    item: KubeObject,
     queues: Mapping[tuple[str, str], str],
     memories: Mapping[str, int | None],
     smallest: int | None,
 ) -> PodUse:
-    metadata, spec = item["metadata"], item.get("spec") or {}
-    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
-    namespace, node = metadata.get("namespace", ""), spec.get("nodeName") or None
-    wanted = requests.requests_of(spec)
+    metadata, labels, annotations = item["metadata"], item.labels, item.annotations
+    namespace, node = item.namespace, item.spec.get("nodeName") or None
+    wanted = requests.requests_of(item.spec)
     gpu = requests.gpu_request(annotations, wanted)
     memory = memories.get(node) if node else smallest
     return PodUse(
         namespace=namespace,
-        name=metadata["name"],
+        name=item.name,
         uid=metadata.get("uid", ""),
         queue=queues.get((namespace, annotations.get(POD_GROUP, ""))) or labels.get(QUEUE_LABEL),
         node=node,
-        phase=(item.get("status") or {}).get("phase", "Pending"),
+        phase=item.phase or "Pending",
         amounts=requests.in_queue_units(wanted, gpu.gpus(memory)),
         gpu=gpu,
         groups=requests.groups_of(labels),
-        scheduled_by_kai=spec.get("schedulerName") == SCHEDULER,
+        scheduled_by_kai=item.spec.get("schedulerName") == SCHEDULER,
         ending="deletionTimestamp" in metadata,
         created=metadata.get("creationTimestamp") or "",
     )

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.usage.amounts import RESOURCES, UNLIMITED, Amounts, Resource, rounded
 from kubectl_fleet.usage.pods import PodUse
 from kubectl_fleet.usage.requests import in_queue_units, numbers, whole_gpus
@@ -106,35 +107,35 @@ def by_queue(pods: Iterable[PodUse]) -> dict[str, QueuePods]:
     }
 
 
-def by_status(items: Sequence[Mapping[str, Any]]) -> dict[str, QueuePods]:
+def by_status(items: Sequence[KubeObject]) -> dict[str, QueuePods]:
     """What the leaves of a tree hold and wait for, as KAI's queue controller writes it on Queues.
 
     For whoever may list those and not all pods; how many pods there are is not in a status.
     `requested` is of all pods that are not ended, so what waits is the rest of it. Of a share of
     GPU memory it names the memory only: that waits for no GPU here.
     """
-    parents = {(item.get("spec") or {}).get("parentQueue") for item in items}
+    parents = {item.spec.get("parentQueue") for item in items}
     leaves: dict[str, QueuePods] = {}
     for item in items:
-        name, status = item["metadata"]["name"], item.get("status") or {}
-        if name not in parents:
+        status = item.status
+        if item.name not in parents:
             held, requested = (
                 in_queue_units(requests, whole_gpus(requests))
                 for requests in map(numbers, (status.get("allocated"), status.get("requested")))
             )
             left = (rounded(max(0.0, requested.of(it) - held.of(it))) for it in RESOURCES)
-            leaves[name] = QueuePods(held, Amounts(*left))
+            leaves[item.name] = QueuePods(held, Amounts(*left))
     return leaves
 
 
 def tree(
-    items: Sequence[Mapping[str, Any]], pods: Mapping[str, QueuePods] | None = None
+    items: Sequence[KubeObject], pods: Mapping[str, QueuePods] | None = None
 ) -> dict[str, QueueUse]:
     """Every queue by name, parents before their children; `items` are Queue objects.
 
     Queues under a parent that is absent, or in a ring, are not in it: KAI drops them too.
     """
-    specs = {item["metadata"]["name"]: item.get("spec") or {} for item in items}
+    specs = {item.name: item.spec for item in items}
     children: dict[str | None, list[str]] = defaultdict(list)
     for name in sorted(specs):
         children[specs[name].get("parentQueue") or None].append(name)

@@ -5,7 +5,6 @@ from typing import Final
 
 from kubectl_fleet.live.finding import Reason
 from kubectl_fleet.live.objects import KubeObject
-from kubectl_fleet.live.read_cluster import ClusterPods, Findings, ReadCluster
 from kubectl_fleet.releases.keys import (
     DEFAULT_SHARD,
     KAI_NAMESPACE,
@@ -20,6 +19,7 @@ from kubectl_fleet.usage.queues import upwards
 from kubectl_fleet.usage.requests import requests_of
 from kubectl_fleet.waiting.placement import COUNTED, by_nodes, no_room
 from kubectl_fleet.waiting.pod_groups import is_ungrouped
+from kubectl_fleet.waiting.read_cluster import ClusterPods, Findings, ReadCluster
 from kubectl_fleet.waiting.rule_violations import path_of, wrong
 from kubectl_fleet.wording import counted
 

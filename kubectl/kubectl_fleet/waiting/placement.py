@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from kubectl_fleet.live.finding import Reason
 from kubectl_fleet.live.objects import KubeObject, in_pool
-from kubectl_fleet.live.read_cluster import ClusterPods
+from kubectl_fleet.waiting.read_cluster import ClusterPods
 
 # The known messages that say how many nodes did not fit for which reason.
 COUNTED: Final = frozenset({"no-such-node", "taint", "no-room"})

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kubectl_fleet.live.objects import KubeObject, seconds_since
-from kubectl_fleet.live.read_cluster import ClusterPods, ReadCluster
 from kubectl_fleet.releases.keys import RESERVED
+from kubectl_fleet.waiting.read_cluster import ClusterPods, ReadCluster
 
 _LATELY: Final = 900.0  # seconds; what was mended is not told for long
 # The last two are KubeRay's, about a RayCluster.

@@ -8,7 +8,6 @@ from kubectl_fleet.declared.pod_templates import workloads
 from kubectl_fleet.declared.pods import PodTemplate
 from kubectl_fleet.declared.queues import DeclaredQueue, shares
 from kubectl_fleet.live.objects import KubeObject
-from kubectl_fleet.live.read_cluster import ClusterPods, Findings, ReadCluster
 from kubectl_fleet.releases.keys import POD_GROUP
 from kubectl_fleet.rules import (
     queue_depth,
@@ -21,6 +20,7 @@ from kubectl_fleet.rules import (
 )
 from kubectl_fleet.rules.judged import JudgedCluster, JudgedKai
 from kubectl_fleet.rules.problem import Level, Problem, Problems
+from kubectl_fleet.waiting.read_cluster import ClusterPods, Findings, ReadCluster
 
 QUEUES = "queue-tree"
 

@@ -14,7 +14,6 @@ from kubectl_fleet.releases.keys import KAI_NAMESPACE, RESERVED, SCHEDULER
 from kubectl_fleet.rules.judged import JudgedCluster, JudgedTeam
 from kubectl_fleet.usage.counting import ClusterUsage, count, running_version
 from kubectl_fleet.usage.pods import PodUse
-from kubectl_fleet.usage.reading import ClusterObjects
 
 Findings: TypeAlias = Iterator[Finding]
 OF_ITS_STACK: Final = "an update of its stack"
@@ -27,7 +26,8 @@ class ReadCluster:
 
     `objects` are by the plural name of their kind; a kind that is not served, or that this user
     may not read, is not in it, and the latter is in `unreadable`. `update` says, for a sentence,
-    what makes the stack as declared; `kubectl` how this cluster is asked by hand.
+    what makes the stack as declared; `kubectl` how this cluster is asked by hand. `partly`: not all
+    pods are in it, so what queues hold is what the status of the Queues says.
     """
 
     name: str
@@ -37,6 +37,7 @@ class ReadCluster:
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     update: str = OF_ITS_STACK
     kubectl: str = "kubectl"
+    partly: bool = False
 
     @property
     def is_unread(self) -> bool:
@@ -81,7 +82,7 @@ class ReadCluster:
     @cached_property
     def usage(self) -> ClusterUsage:
         """Who holds what here, and who waits."""
-        return count(ClusterObjects(self.objects))
+        return count(self._by_kind, partly=self.partly)
 
     def use_of(self, pod: KubeObject) -> PodUse | None:
         """What a pod holds or waits for; None for one that is ended, or is Kubernetes' own."""
