@@ -190,6 +190,23 @@ def test_other_teams_are_counted_by_their_pods_on_the_host(fleet):
     assert (wait["team"], wait["pod"]) == ("nlp", "jobs/b")
 
 
+def test_no_pod_of_a_team_hides_what_it_holds_or_stops_the_count(fleet):
+    """As a team in mode default may write it on a host without a KAI."""
+    odd = {
+        "off": {"gpu_fraction": "0.5", "gpu_fraction_num_devices": "-8"},
+        "much": {"gpu_memory": "9" * 400},
+        "many": {"gpu_fraction": "0.5", "gpu_fraction_num_devices": "9" * 400},
+    }
+    pods = [
+        pod(f"{name}-x-default-x-dev", None, namespace="team-dev", kai=False, **notes)
+        for name, notes in odd.items()
+    ]
+    lists(fleet.host, nodes=[doctor_samples.node("n")], pods=pods)
+    found = json.loads(fleet(STACK, "--json").stdout)
+    dev = next(team for team in found["teams"] if team["team"] == "dev")
+    assert numbers(dev) == [3, 3, 0, 1, 0]
+
+
 def test_a_team_with_a_stack_of_its_own_is_counted_by_its_pods_on_the_host(fleet):
     lists(fleet.host, pods=[pod("a-x-default-x-vision", "q", namespace="team-vision", gpus="2")])
     found = json.loads(fleet(VIRTUAL, "--json").stdout)

@@ -12,7 +12,7 @@ from kai_fleet_cli.report.model import GpuSum, StackReport, TeamReport
 from kai_fleet_cli.report.planned import pools_of, version
 from kai_fleet_cli.report.team_usage import held
 from kubectl_fleet.live.finding import ExitCode, Finding, Health
-from kubectl_fleet.live.objects import in_pool
+from kubectl_fleet.live.objects import in_pool, moment
 from kubectl_fleet.paths import value_at
 from kubectl_fleet.usage.devices import NodeGpus
 from kubectl_fleet.usage.pods import PodUse
@@ -218,7 +218,7 @@ def _waits(look: Snapshot, findings: Sequence[Finding]) -> Iterator[model.WaitGr
                 queues=tuple(sorted({pod.queue for pod in pods if pod.queue})),
                 pods=len(pods),
                 gpus=sum(pod.amounts.gpu for pod in pods),
-                since=datetime.fromisoformat(first) if first else None,
+                since=moment(first),
                 cause=finding.cause if finding else "",
                 fix=finding.fix if finding else "",
             )
