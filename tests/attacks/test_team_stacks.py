@@ -286,10 +286,53 @@ def test_a_team_stack_writes_no_queue_but_below_its_own(host, method, name, body
 
 
 @pytest.mark.usefixtures("tree")
+@pytest.mark.parametrize(
+    ("method", "name", "body"),
+    [
+        ("POST", "", queue("audio-x", "audio-x")),
+        ("POST", "", queue("audio-x", "audio-y")),
+        ("PATCH", "/audio-a", [{"op": "replace", "path": "/spec/parentQueue", "value": "audio-a"}]),
+        (
+            "PATCH",
+            "/audio-a",
+            [{"op": "replace", "path": "/spec/parentQueue", "value": "audio-a-b"}],
+        ),
+    ],
+)
+def test_a_team_stack_makes_no_ring_of_queues(host, method, name, body):
+    """In a ring KAI's scheduler never gets to the top: it would stop for every team."""
+    api = Http(host.accounts["stack audio"])
+    api.post(QUEUES, queue("audio-a", "audio"))
+    api.post(QUEUES, queue("audio-a-b", "audio-a"))
+    try:
+        with pytest.raises(ApiException) as refused:
+            api.ask(method, f"{QUEUES}{name}", body, dryRun="All")
+        assert "only below queues with shorter names than its own" in said(refused.value)
+    finally:
+        api.ask("DELETE", f"{QUEUES}/audio-a-b")
+        api.ask("DELETE", f"{QUEUES}/audio-a")
+
+
+@pytest.mark.usefixtures("tree")
+def test_a_queue_that_hangs_below_a_longer_name_already_may_change(host):
+    api, admin = Http(host.accounts["stack audio"]), Http(host.admin)
+    api.post(QUEUES, queue("audio-research", "audio"))
+    admin.post(QUEUES, queue("audio-x", "audio-research"))  # as versions before this one let it
+    try:
+        priority = [{"op": "add", "path": "/spec/priority", "value": 9}]
+        api.ask("PATCH", f"{QUEUES}/audio-x", priority, dryRun="All")
+        up = [{"op": "replace", "path": "/spec/parentQueue", "value": "audio"}]
+        api.ask("PATCH", f"{QUEUES}/audio-x", up)
+    finally:
+        api.ask("DELETE", f"{QUEUES}/audio-x")
+        api.ask("DELETE", f"{QUEUES}/audio-research")
+
+
+@pytest.mark.usefixtures("tree")
 def test_a_team_stack_writes_queues_below_its_own(host):
     api = Http(host.accounts["stack audio"])
     api.post(QUEUES, queue("audio-train", "audio"))
-    api.post(QUEUES, queue("audio-night", "audio-train"), dryRun="All")
+    api.post(QUEUES, queue("audio-train-night", "audio-train"), dryRun="All")
     api.ask("DELETE", f"{QUEUES}/audio-train")
 
 

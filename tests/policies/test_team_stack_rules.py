@@ -173,6 +173,25 @@ def test_a_granted_queue_is_a_free_leaf(queue, says):
     assert says in found[("team-parent-queue", "kai-fleet:teamStacks.late.parentQueue")]
 
 
+def test_names_of_queues_get_longer_downwards_or_the_host_refuses_new_ones():
+    """Its policy sees one queue at a time, and a ring of them would stop KAI there."""
+
+    def warned(name):
+        free = UNLIMITED | {"gpu": {"quota": 4}}
+        tree = {"nlp-research": free | {"children": {name: free}}}
+        raw = {"platform": {"stack": "lab"}, "team": changed(NLP, queues=tree)}
+        settings = load(HOST).settings
+        told = validation.validate(raw, None, lambda _: platform_facts(settings))
+        assert told.refused == []
+        return [p for p in told.problems if p.rule == "team-parent-queue"]
+
+    assert warned("nlp-research-night") == []
+    (problem,) = warned("nlp-night")
+    assert problem.path == "kai-fleet:team.queues.nlp-research.children.nlp-night"
+    assert "where it is new, the host refuses it" in problem.message
+    assert "write nlp-research-night" in problem.message
+
+
 def test_a_granted_queue_without_a_kai_on_the_host_has_no_use():
     grants = {"late": {"nodePool": {"pool": "late"}, "parentQueue": "a"}}
     found = told(changed(PLATFORM, teamStacks=grants))

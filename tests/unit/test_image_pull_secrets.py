@@ -81,6 +81,18 @@ def test_the_doctor_names_a_secret_that_is_not_there():
     assert missed(Lab(settings=stack(own)), "regcred-2") == []
 
 
+# Whoever makes an event writes its time. API servers take the year 0, and answer the year 10000 for
+# the end of 9999 in a zone west of Greenwich.
+@pytest.mark.parametrize("seen", ["0000-01-01T00:00:00Z", "10000-01-01T23:58:59Z"])
+@pytest.mark.parametrize("reason", ["FailedToRetrieveImagePullSecret", "FailedCreate"])
+def test_no_time_of_an_event_stops_the_doctor(seen, reason):
+    lab = Lab(settings=stack({"imagePullSecrets": ["regcred"]}))
+    about = pod("ml-0", queue=None, node="ml-0", namespace="team-ml")
+    made = event(about, MISSED.format("regcred"), reason, kind="Odd")
+    lab.host["events"] = [made | {"lastTimestamp": seen, "firstTimestamp": seen}]
+    assert {finding.check for finding in lab.ill()} <= {"vcluster", "refused"}
+
+
 @pytest.mark.parametrize("version", ["v0.27.3", "v0.30.5", "v0.34.7", "v0.36.1"])
 def test_the_charts_own_schema_takes_them(version, facts):
     schema = json.loads((facts / f"vcluster/values.schema-{version}.json").read_text())

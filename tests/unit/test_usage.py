@@ -45,6 +45,20 @@ def gpus(item, *nodes, version="v0.16.8"):
         (pod("limit", node="ml-0", **{f"{NV}.limit": "20Gi"}), 0.26),
         (pod("nonsense", node="ml-0", gpu_fraction="half"), 0),
         (pod("nan", node="ml-0", gpu_fraction="NaN"), 0),
+        # Who makes a pod may write anything: it takes nothing off the GPUs that it holds.
+        (
+            pod(
+                "off",
+                node="ml-0",
+                asks={GPU: "4"},
+                gpu_fraction="0.5",
+                gpu_fraction_num_devices="-8",
+            ),
+            4,
+        ),
+        (pod("off", node="ml-0", asks={GPU: "4"}, gpu_memory="-400000"), 4),
+        (pod("much", node="ml-0", gpu_memory="9" * 400), 0),
+        (pod("many", node="ml-0", gpu_fraction="0.5", gpu_fraction_num_devices="9" * 400), 0),
     ],
     ids=lambda it: it["metadata"]["name"] if isinstance(it, dict) else str(it),
 )

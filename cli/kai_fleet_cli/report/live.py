@@ -10,9 +10,9 @@ from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
 from kai_fleet_cli.report import model
 from kai_fleet_cli.report.model import GpuSum, StackReport, TeamReport
 from kai_fleet_cli.report.planned import pools_of, version
-from kai_fleet_cli.report.team_usage import held
+from kai_fleet_cli.report.team_usage import held, not_inside
 from kubectl_fleet.live.finding import ExitCode, Finding, Health
-from kubectl_fleet.live.objects import in_pool
+from kubectl_fleet.live.objects import in_pool, moment
 from kubectl_fleet.paths import value_at
 from kubectl_fleet.usage.devices import NodeGpus
 from kubectl_fleet.usage.pods import PodUse
@@ -133,11 +133,12 @@ def _team(team: TeamReport, look: Snapshot, made: datetime) -> TeamReport:
         why = seen.inside.refused() if seen.inside else seen.unreached
         return replace(_by_host(team, look), unreached=why)
     usage, scheduling = inside.usage, look.scheduling(inside)
+    copies = [pod for pod in look.host.usage.pods if pod.namespace == seen.wanted.namespace]
     waiting = [pod for pod in usage.waiting if not pod.never]
     declared = team.kai.wanted if team.kai else None
     return replace(
         team,
-        in_use=held(usage.pods),
+        in_use=held(usage.pods) + not_inside(inside, copies),
         waiting=sum(pod.amounts.gpu for pod in waiting),
         waiting_pods=len(waiting),
         kai=version(declared, scheduling.running_version, made) if declared else None,
@@ -218,7 +219,7 @@ def _waits(look: Snapshot, findings: Sequence[Finding]) -> Iterator[model.WaitGr
                 queues=tuple(sorted({pod.queue for pod in pods if pod.queue})),
                 pods=len(pods),
                 gpus=sum(pod.amounts.gpu for pod in pods),
-                since=datetime.fromisoformat(first) if first else None,
+                since=moment(first),
                 cause=finding.cause if finding else "",
                 fix=finding.fix if finding else "",
             )

@@ -180,7 +180,7 @@ def _team(
         why = refused if where else team.unreached
         return TeamUsageRow(wanted.name, mode, promised, unreached=why)
     if mode == "virtual":
-        queues = _of_own_kai(where)
+        queues = _of_own_kai(where, on_host)
     elif mode == "host":
         queues = _of_host(host, on_host, wanted, shared)
     else:  # without queues: everything up to its `gpus` is guaranteed to it
@@ -188,7 +188,9 @@ def _team(
     return TeamUsageRow(wanted.name, mode, promised, dict(queues))
 
 
-def _of_own_kai(inside: ClusterState) -> Iterator[tuple[str | None, GpuBalance]]:
+def _of_own_kai(
+    inside: ClusterState, on_host: Iterable[PodUse]
+) -> Iterator[tuple[str | None, GpuBalance]]:
     usage = inside.usage
     for queue in usage.queues.values():
         if queue.leaf:
@@ -197,8 +199,23 @@ def _of_own_kai(inside: ClusterState) -> Iterator[tuple[str | None, GpuBalance]]
     beside = held(
         pod for pod in usage.pods if not pod.scheduled_by_kai or pod.queue not in usage.queues
     )
+    beside += not_inside(inside, on_host)
     if beside:
         yield None, GpuBalance(used=beside, borrowed=beside)
+
+
+def not_inside(inside: ClusterState, on_host: Iterable[PodUse]) -> float:
+    """The devices that a team's pods hold on the host, and that its vCluster does not tell of.
+
+    Its tenant may run pods in a namespace of Kubernetes' or KAI's there, which are not counted, or
+    hide them. A shared GPU is one device on the host, of the pod that reserves it.
+    """
+    shared = sum(len(node.shared) for node in inside.usage.gpus.values())
+    return max(0.0, _devices(on_host) - _devices(inside.usage.pods) - shared)
+
+
+def _devices(pods: Iterable[PodUse]) -> float:
+    return sum(pod.gpu.whole + pod.gpu.mig for pod in pods if not pod.waits)
 
 
 def _of_host(

@@ -154,9 +154,22 @@ def in_pool(labels: Mapping[str, str], pool: Mapping[str, str]) -> bool:
 
 def seconds_since(stamp: object, now: datetime) -> float:
     """Seconds from a Kubernetes time stamp until `now`; 0 where there is none."""
-    if not isinstance(stamp, str) or not stamp:
-        return 0.0
-    return (now - datetime.fromisoformat(stamp.replace("Z", "+00:00"))).total_seconds()
+    then = moment(stamp)
+    return (now - then).total_seconds() if then else 0.0
+
+
+def moment(stamp: object) -> datetime | None:
+    """A Kubernetes time stamp; None where there is none, or one of no year from 1 to 9999.
+
+    Whoever makes an event writes its time, and API servers take the year 0.
+    """
+    if not isinstance(stamp, str):
+        return None
+    try:
+        found = datetime.fromisoformat(stamp)
+    except ValueError:
+        return None
+    return found if found.tzinfo else None
 
 
 def malformed(error: Exception) -> str:

@@ -22,6 +22,7 @@ GROUP: Final = "runai-gpu-group"  # the label of a pod that shares a GPU, and of
 MEMORY_LABEL: Final = "nvidia.com/gpu.memory"  # of a node: MiB of each of its GPUs
 _FRACTIONS: Final = re.compile(FRACTIONS_KEY).fullmatch
 _TIB_IN_MIB: Final = 2**20  # what is larger was written in bytes, a known fault of the labeller
+_MOST: Final = 2**63 - 1  # KAI reads numbers of 64 bits
 _MIB_IN_MB: Final = 2**20 / 10**6
 
 
@@ -62,21 +63,31 @@ class GpuRequest:
 
 
 def gpu_request(annotations: Mapping[str, str], requests: Mapping[str, float]) -> GpuRequest:
-    """From a pod's annotations and the sum of its requests. What cannot be read counts nothing."""
+    """From a pod's annotations and the sum of its requests. What cannot be read counts nothing, nor
+    does what is not above 0: a pod takes nothing off what others hold.
+    """
     whole = whole_gpus(requests)
     mig = gpus_of(requests)
     own = _fractions_memory(annotations)
     if FRACTION not in annotations and MEMORY not in annotations and own is None:
         return GpuRequest(whole, mig=mig)
     try:
-        devices = int(annotations.get(DEVICES, 1))
+        devices = _count(annotations.get(DEVICES, "1"))
         if FRACTION not in annotations:
-            memory = int(annotations[MEMORY]) if own is None else own
+            memory = _count(annotations[MEMORY]) if own is None else own
             return GpuRequest(whole, None, memory, devices, mig)
         fraction = float(annotations[FRACTION])
         return GpuRequest(whole, fraction if 0 < fraction < 1 else None, None, devices, mig)
     except ValueError:
         return GpuRequest(whole, mig=mig)
+
+
+def _count(text: str) -> int:
+    """A whole number above 0; whoever makes a pod may write anything. Raises ValueError."""
+    number = int(text)
+    if not 0 < number <= _MOST:
+        raise ValueError(f"{text[:64]!r} is no number of devices or MiB")
+    return number
 
 
 def _fractions_memory(annotations: Mapping[str, str]) -> int | None:

@@ -1,6 +1,6 @@
 """The control plane of a team's vCluster, taken for something else (T16)."""
 
-from tests.attacks.attempts.attempt import EVERY_MODE, STACKS, Attempt
+from tests.attacks.attempts.attempt import EVERY_MODE, STACKS, TENANTS, Attempt
 from tests.attacks.objects import Object, container, control_plane, pod, secret
 
 _LEAVE = "debugging containers to the stack that installs it"
@@ -20,26 +20,40 @@ def _config(team: str) -> Object:
     return found
 
 
-def _credentials(_team: str) -> Object:
+def _credentials(name: str) -> Object:
     """In the place of what the platform writes of kai-fleet:registries."""
     found = secret(a="b")
-    found["metadata"]["name"] = "kai-fleet-registries"
+    found["metadata"]["name"] = name
     return found
 
 
+_CREDENTIALS = "the name of the credentials that the platform writes"
+_NONE_LEFT = ("", {"kind": "DeleteOptions"})
+_OTHERS = ("", {"stringData": {"a": "c"}})
+
+
 CONTROL = [
-    Attempt(
-        "the platform's credentials of registries",
-        EVERY_MODE,
-        _credentials,
-        "the name of the credentials that the platform writes",
-    ),
-    Attempt(
-        "the platform's credentials of registries, by a team's own stack",
-        ("vision", "audio"),
-        _credentials,
-        "the name of the credentials that the platform writes",
-        who=STACKS,
+    *(
+        Attempt(
+            f"the credentials of registries, {how}{by}: {name}",
+            teams,
+            lambda _, n=name: _credentials(n),
+            _CREDENTIALS,
+            change=change,
+            who=who,
+            verb=verb,
+        )
+        for name, teams, who, by in (
+            ("kai-fleet-registries", EVERY_MODE, TENANTS, ""),
+            # The account of a team's own stack makes this one.
+            ("kai-fleet-team-registries", ("ml", "dev"), TENANTS, ""),
+            ("kai-fleet-registries", ("vision", "audio"), STACKS, " by a team's own stack"),
+        )
+        for how, change, verb in (
+            ("made before the platform does", None, ""),
+            ("changed", _OTHERS, "PATCH"),
+            ("taken away", _NONE_LEFT, "DELETE"),
+        )
     ),
     Attempt(
         "another program in a pod of the control plane",

@@ -57,6 +57,7 @@ def _names(cluster: DeclaredCluster) -> Problems:
     if own is None or own.mode != "host" or not isinstance(own.name, str):
         return
     names = [*(grant.name for grant in cluster.grants), own.name]
+    within = {it.name for it in cluster.tree.queues if it.path.startswith(f"{own.path}.")}
     for queue in cluster.tree.queues:
         name = queue.name
         if not queue.path.startswith(f"{own.path}.") or not isinstance(name, str):
@@ -67,4 +68,11 @@ def _names(cluster: DeclaredCluster) -> Problems:
             yield ProblemPlace(f"queue {name}", queue.path).mandatory(
                 f"does not carry the team's name, so that another team's stack may use it too;"
                 f" write {own.name}-{name}"
+            )
+        # The host's policy refuses a new one: it cannot see rings but by names.
+        elif (above := queue.parent) in within and len(name) <= len(str(above)):
+            rest = name.removeprefix(f"{own.name}-")
+            yield ProblemPlace(f"queue {name}", queue.path).advisory(
+                f"is below {above}, whose name is not shorter than its own; where it is new, the"
+                f" host refuses it, for a ring of queues stops its KAI: write {above}-{rest}"
             )
