@@ -23,7 +23,7 @@ from kubectl_fleet.declared.queues import DeclaredQueue
 from kubectl_fleet.paths import at
 from kubectl_fleet.releases import mig
 from kubectl_fleet.releases.keys import GPU_RESOURCES, KAI_NAMESPACE, RESERVED
-from kubectl_fleet.rules.judged import JudgedCluster, JudgedKai
+from kubectl_fleet.rules.judged import JudgedCluster, JudgedKai, JudgedTeam
 
 if TYPE_CHECKING:  # a policy pack starts without the types of settings
     from kai_fleet.settings.platform_facts import PlatformFacts
@@ -134,15 +134,12 @@ class DeclaredCluster(JudgedCluster):
 
 
 @dataclass(frozen=True)
-class DeclaredTeam:
-    """A team on its host: its namespace, its bounds and its vCluster.
+class DeclaredTeam(JudgedTeam):
+    """The same with all that is declared for it, and its vCluster.
 
-    `path` is where it stands in the stack file; `where` says it of a key that the stack may have
-    for all teams. `node_pool` are the labels of its nodes, `control_pool` those of the nodes for
-    its control plane. `gpus` is the most GPUs that its pods may hold as KAI counts them, None
-    without a bound; `slices` are those of MIG among them, by the names of their resources, and
-    `pools` how many there are on each of several pools, by shard. `queue` is its leaf queue in host
-    mode, and `host_queues` those that it declares below the `parent_queue` that it is granted.
+    `where` says where a key is written that the stack may have for all teams. `control_pool` are
+    the labels of the nodes for its control plane. `host_queues` are those that it declares below
+    the `parent_queue` that it is granted.
 
     `version` to `access` are the vCluster's: `values` as they were written, `licensed` where there
     is a vCluster licence, `untested` to let a version newer than the table by, `version_before`
@@ -162,17 +159,9 @@ class DeclaredTeam:
     database's address in clear; `store` is where it keeps its state, `store_before` what runs now.
     """
 
-    name: str
-    namespace: str = ""
-    version: str | None = None
-    node_pool: Mapping[str, str] = field(default_factory=dict)
-    gpus: float | None = None
-    slices: Mapping[str, int] = field(default_factory=dict, hash=False)
-    pools: Mapping[str, int | Mapping[str, int]] = field(default_factory=dict, hash=False)
     mode: Mode = "default"
-    queue: str | None = None
+    version: str | None = None
     kai: tuple[DeclaredKai, ...] = ()
-    path: str = ""
     values: Mapping[str, Any] = field(default_factory=dict, hash=False)
     licensed: bool = False
     untested: bool = False
@@ -192,7 +181,6 @@ class DeclaredTeam:
     host_guard: QueueRules | None = field(default=None, hash=False)
     guard: QueueRules | None = field(default=None, hash=False)
     runs_here: bool = False
-    declared: bool = False
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
     tolerations: Sequence[Toleration] = field(default=(), hash=False)
@@ -216,11 +204,6 @@ class DeclaredTeam:
         """Where a key of its own is written, or that of all teams in its place."""
         steps = ".".join(keys).split(".")
         return self.where(*steps) if self.where else at(self.path, *steps)
-
-    @property
-    def gpus_path(self) -> str:
-        """Where its GPUs are written."""
-        return at(self.path, "pools" if self.pools else "gpus")
 
     @property
     def kinds(self) -> dict[str, int]:

@@ -5,10 +5,11 @@ and its cluster are to have, as far as why a pod waits depends on it.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from kubectl_fleet.declared.pods import PodTemplate
 from kubectl_fleet.declared.queues import DeclaredQueue, QueueIndex
+from kubectl_fleet.paths import at
 from kubectl_fleet.releases import KaiRelease, UnknownVersionError, kai
 from kubectl_fleet.releases.keys import GPU_RESOURCES
 from kubectl_fleet.releases.sharing import NOT_ENFORCED, SharingMode
@@ -34,48 +35,32 @@ class JudgedKai:
             return None  # the stack file is refused for it already
 
 
-class JudgedTeam(Protocol):
-    """A team on its host, with its vCluster."""
+@dataclass(frozen=True)
+class JudgedTeam:
+    """A team on its host: its namespace, its bounds and where its KAI is.
 
-    @property
-    def name(self) -> str:
-        """Its name."""
+    `path` is where it stands in the stack file, `declared` whether one declares it. `node_pool` are
+    the labels of its nodes. `gpus` is the most GPUs that its pods may hold as KAI counts them, None
+    without a bound; `slices` are those of MIG among them, by the names of their resources, and
+    `pools` how many there are on each of several pools, by shard. `mode` is `virtual`, `host`, or
+    `default` for no KAI; `queue` is its leaf queue in mode host.
+    """
 
-    @property
-    def path(self) -> str:
-        """Where it stands."""
-
-    @property
-    def mode(self) -> str:
-        """Where its KAI is: `virtual`, `host` or `default` for none."""
-
-    @property
-    def queue(self) -> str | None:
-        """Its leaf queue in mode host."""
-
-    @property
-    def declared(self) -> bool:
-        """Whether a stack file declares it."""
-
-    @property
-    def gpus(self) -> float | None:
-        """The most GPUs that its pods may hold as KAI counts them; None without a bound."""
-
-    @property
-    def slices(self) -> Mapping[str, int]:
-        """The slices of MIG among them, by the names of their resources."""
-
-    @property
-    def pools(self) -> Mapping[str, int | Mapping[str, int]]:
-        """How many there are on each of several pools, by shard."""
+    name: str
+    namespace: str = ""
+    node_pool: Mapping[str, str] = field(default_factory=dict)
+    gpus: float | None = None
+    slices: Mapping[str, int] = field(default_factory=dict, hash=False)
+    pools: Mapping[str, int | Mapping[str, int]] = field(default_factory=dict, hash=False)
+    mode: str = "default"
+    queue: str | None = None
+    path: str = ""
+    declared: bool = False
 
     @property
     def gpus_path(self) -> str:
-        """Where its GPUs are declared."""
-
-    @property
-    def node_pool(self) -> Mapping[str, str]:
-        """The labels of its nodes."""
+        """Where its GPUs are written."""
+        return at(self.path, "pools" if self.pools else "gpus")
 
 
 @dataclass(frozen=True)
