@@ -20,7 +20,7 @@ def team(mode="virtual", version="v0.36.1", **changes):
     one = DeclaredTeam(
         "ml",
         "team-ml",
-        version,
+        version=version,
         mode=mode,
         path="kai-fleet:teams.ml",
     )
