@@ -89,16 +89,16 @@ def _run(
 ) -> None:
     """Ctrl-C is how one leaves `--watch`: then it has ended well."""
     from kubectl_fleet.my import watch
-    from kubectl_fleet.my.view import Viewer
+    from kubectl_fleet.my.view import viewer
 
-    viewer = Viewer(*source, more=more or {})
+    look = viewer(*source, more=more or {})
     try:
         if as_json:
-            watch.as_json(viewer.look, record, every)
+            watch.as_json(look, record, every)
         elif every is not None:
-            watch.until_stopped(viewer.look, show, every)
+            watch.until_stopped(look, show, every)
         else:
-            watch.once(viewer.look, show)
+            watch.once(look, show)
     except KeyboardInterrupt:
         if every is None:
             raise

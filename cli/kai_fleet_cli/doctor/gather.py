@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from http import HTTPStatus
 from typing import Final, Self
 
 from kai_fleet.cluster.address import address_of
@@ -153,16 +152,15 @@ def _access(api: Api, host: ClusterState, team: DeclaredTeam) -> _Access:
     """
     if team.granted:
         return _Access()
-    path = f"/api/v1/namespaces/{team.namespace}/secrets/vc-{team.name}"
     try:
-        secret = api.get(path)
+        secret = api.find(f"/api/v1/namespaces/{team.namespace}/secrets/vc-{team.name}")
     except RefusedError as error:
-        if error.status == HTTPStatus.NOT_FOUND:
-            return _Access(missing=f"its Secret vc-{team.name} is not there")
         missing = f"its Secret vc-{team.name} cannot be read ({error})"
         return _Access(missing=missing, forbidden=True)
     except UnreachableError as error:
         return _Access(missing=f"the host does not tell its kubeconfig: {error}")
+    if secret is None:
+        return _Access(missing=f"its Secret vc-{team.name} is not there")
     service = host.named("services", team.name, team.namespace)
     if service is None:
         return _Access(missing=f"its Service {team.name} is not there")
@@ -207,11 +205,10 @@ def _pull_secrets(api: Api, team: DeclaredTeam) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in team.image_pull_secrets:
         try:
-            secret = api.get(f"/api/v1/namespaces/{team.namespace}/secrets/{name}")
-            found[name] = on_one_line(str(secret.get("type")))
-        except RefusedError as error:
-            if error.status == HTTPStatus.NOT_FOUND:
-                found[name] = ""
+            secret = api.find(f"/api/v1/namespaces/{team.namespace}/secrets/{name}")
+            found[name] = "" if secret is None else on_one_line(str(secret.get("type")))
+        except RefusedError:
+            continue
         except UnreachableError:
             break
     return found

@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -108,45 +108,37 @@ class View:
         }
 
 
-class Viewer:
-    """Looks at one cluster, again and again: by a kubeconfig file and a context, or the usual ones.
+def viewer(
+    file: str | None, context: str | None, namespace: str | None, more: Mapping[str, str]
+) -> Callable[[], View]:
+    """What looks at one cluster, again and again: by a kubeconfig file and a context, or the usual
+    ones.
 
     `namespace` narrows what is shown, `more` are kinds that are read beside `KINDS`. Raises
-    UserError for a kubeconfig that is no use.
+    UserError for a kubeconfig that is no use; and each look, where the cluster does not answer.
     """
+    flags = {"--kubeconfig": file, "--context": context}
+    words = [word for flag, value in flags.items() if value for word in (flag, value)]
+    blank = ReadCluster(
+        "this cluster",
+        update="ask the platform's engineers for an update of the stack",
+        kubectl=shlex.join(["kubectl", *words]),
+    )
+    try:
+        where = namespace or namespace_of(file, context) or "default"
+        api = Api.of_context(file, context, seconds=SECONDS)
+    except UnreachableError as error:
+        text = str(error).rstrip(".")
+        raise UserError(f"{text}; for another one write --kubeconfig, or set KUBECONFIG") from None
 
-    def __init__(
-        self,
-        file: str | None,
-        context: str | None,
-        namespace: str | None,
-        more: Mapping[str, str],
-    ) -> None:
-        self._kinds = {**KINDS, **more}
-        flags = {"--kubeconfig": file, "--context": context}
-        words = [word for flag, value in flags.items() if value for word in (flag, value)]
-        self._blank = ReadCluster(
-            "this cluster",
-            update="ask the platform's engineers for an update of the stack",
-            kubectl=shlex.join(["kubectl", *words]),
-        )
-        self._namespace = namespace
+    def look() -> View:
         try:
-            self._where = namespace or namespace_of(file, context) or "default"
-            self._api = Api.of_context(file, context, seconds=SECONDS)
+            cluster, only = read(api, blank, {**KINDS, **more}, where)
         except UnreachableError as error:
-            text = str(error).rstrip(".")
-            raise UserError(
-                f"{text}; for another one write --kubeconfig, or set KUBECONFIG"
-            ) from None
+            raise UserError(f"the cluster at {api.host} cannot be asked: {error}") from None
+        return View(cluster, namespace or only, _notes(cluster, only))
 
-    def look(self) -> View:
-        """What is there now. Raises UserError where the cluster does not answer."""
-        try:
-            cluster, only = read(self._api, self._blank, self._kinds, self._where)
-        except UnreachableError as error:
-            raise UserError(f"the cluster at {self._api.host} cannot be asked: {error}") from None
-        return View(cluster, self._namespace or only, _notes(cluster, only))
+    return look
 
 
 def read(

@@ -1,8 +1,9 @@
 """Pods and queues written so that KAI does nothing with them, by the program's own rules."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from types import ModuleType
+from typing import Any
 
 from kubectl_fleet.declared.pod_templates import workloads
 from kubectl_fleet.declared.pods import PodTemplate
@@ -23,15 +24,6 @@ from kubectl_fleet.rules.problem import Level, Problem
 from kubectl_fleet.waiting.read_cluster import ClusterPods, Findings, ReadCluster
 
 QUEUES = "queue-tree"
-
-
-class _Rule(Protocol):
-    """A rule of pods or queues: a module of `rules`."""
-
-    NAME: str
-
-    def check(self, cluster: JudgedCluster, /) -> Iterator[Problem]:
-        """Every problem of one cluster."""
 
 
 # A pod that has a node is past what the others look at.
@@ -88,7 +80,7 @@ def _problems(of: ClusterPods, pods: Sequence[KubeObject]) -> list[Problem]:
     return [*_judge(_ALWAYS, _cluster(of.cluster, pods)), *_judge(_WAITING, waiting)]
 
 
-def _judge(rules: Sequence[_Rule], cluster: JudgedCluster) -> list[Problem]:
+def _judge(rules: Sequence[ModuleType], cluster: JudgedCluster) -> list[Problem]:
     return [
         replace(problem, rule=rule.NAME)
         for rule in rules

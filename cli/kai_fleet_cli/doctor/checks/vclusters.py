@@ -169,14 +169,10 @@ def _readiness(host: ClusterState, team: TeamState, item: KubeObject, subject: s
         fix = f"`{kubectl} scale {team.wanted.store.workload} {name} --replicas=1`"
         yield host.broken(subject, "it is scaled to 0", fix)
     elif item.status.get("readyReplicas", 0) < replicas:
-        known = _by_status(host, team)
-        if known is not None:
-            yield host.broken(subject, *known[:2])
-            return
+        reason = _by_status(host, team) or _why_not_ready(host, team)
         logs = f"`{kubectl} logs {_of_logs(team.wanted)}`"
         look = f"look with: {logs} and `{kubectl} describe pod {name}-0`"
-        cause, fix = _why_not_ready(host, team)
-        yield host.broken(subject, cause, fix or look)
+        yield host.broken(subject, reason.cause, reason.fix or look)
 
 
 def _version(host: ClusterState, team: TeamState, subject: str) -> Findings:
@@ -252,21 +248,20 @@ def _by_volumes(host: ClusterState, name: str, namespace: str) -> Reason | None:
     return None
 
 
-def _why_not_ready(host: ClusterState, team: TeamState) -> tuple[str, str]:
+def _why_not_ready(host: ClusterState, team: TeamState) -> Reason:
     """The first reason that its pods, their containers or its events give, and its fix if known."""
     name, namespace = team.wanted.name, team.wanted.namespace
     for pod in host.control_plane_pods(team.wanted):
         scheduled = pod.condition("PodScheduled")
         if scheduled.get("status") == "False":
-            return f"pod {pod.name} has no node: {scheduled.get('message', '')}", ""
-        known = host.explain(*pod.container_messages)
-        if known is not None:
-            return known.cause, known.fix
+            return Reason(f"pod {pod.name} has no node: {scheduled.get('message', '')}", "")
+        if (known := host.explain(*pod.container_messages)) is not None:
+            return known
     for event in host.all("events"):
         about = event.get("involvedObject") or {}
         if about.get("namespace") == namespace and about.get("name") in (name, f"{name}-0"):
-            return f"it is not ready: {event.get('message', '')}"[:300], ""
-    return "it is not ready, and nothing says why", ""
+            return Reason(f"it is not ready: {event.get('message', '')}"[:300], "")
+    return Reason("it is not ready, and nothing says why", "")
 
 
 def _certificate(host: ClusterState, team: TeamState) -> Findings:
