@@ -103,7 +103,7 @@ class View:
         return {
             "namespace": self.namespace,
             "kai": self.usage.release.version if self.usage.release else None,
-            "countedFrom": self.usage.counted_from,
+            "countedFrom": "status" if self.cluster.partly else "pods",
             "notes": list(self.notes),
         }
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.releases import KAI, KaiRelease, UnknownVersionError, kai
@@ -81,7 +81,7 @@ class ClusterUsage:
     there, None where that is not known.
 
     What is in use is counted from pods that have a node and are not ended. Where not all pods may
-    be listed, it is what the status of the Queues says (`counted_from`). From v0.7 to v0.17 that
+    be listed, it is what the status of the Queues says (`partly`). From v0.7 to v0.17 that
     status counts a fraction of several devices (`gpu-fraction-num-devices`) as one, MIG devices not
     at all, and a share of memory otherwise than KAI's scheduler does
     (`pkg/podgroupcontroller/controllers/resources/fraction.go`).
@@ -91,7 +91,6 @@ class ClusterUsage:
     queues: Mapping[str, QueueUse] = field(default_factory=dict)
     gpus: Mapping[str, NodeGpus] = field(default_factory=dict)
     release: KaiRelease | None = None
-    counted_from: Literal["pods", "status"] = "pods"
 
     @property
     def waiting(self) -> list[PodUse]:
@@ -108,13 +107,12 @@ def count(objects: Mapping[str, Sequence[KubeObject]], *, partly: bool = False) 
     in_megabytes = (release or _NEWEST).gpu_memory_in_megabytes
     nodes, items, queues = (objects.get(kind, ()) for kind in ("nodes", "pods", "queues"))
     memories = {node.name: gpu_memory(node.labels, in_megabytes) for node in nodes}
-    pods = _marked(pods_of(items, objects.get("podgroups", ()), memories), items, nodes, queues)
+    pods = _marked(pods_of(items, objects.get("podgroups", ()), memories), nodes, queues)
     return ClusterUsage(
         pods=tuple(pods),
         queues=tree(queues, by_status(queues) if partly else by_queue(pods)),
         gpus=_gpus_of(pods, items, nodes, memories),
         release=release,
-        counted_from="status" if partly else "pods",
     )
 
 
@@ -134,30 +132,20 @@ def _release(deployments: Iterable[KubeObject]) -> KaiRelease | None:
 
 
 def _marked(
-    pods: Iterable[PodUse],
-    items: Iterable[KubeObject],
-    nodes: Sequence[KubeObject],
-    queues: Sequence[KubeObject],
+    pods: Iterable[PodUse], nodes: Sequence[KubeObject], queues: Sequence[KubeObject]
 ) -> list[PodUse]:
-    """The pods, those that never run with why. `items` are all pods of the cluster.
+    """The pods, those that never run with why.
 
     A node counts that is not Ready, because it may be again; where none is there, one may be added.
     """
-    selectors = {
-        (item.namespace, item.name): item.spec.get("nodeSelector")
-        for item in items
-        if not item.spec.get("nodeName")
-    }
     largest = _largest(nodes)
     specs = {item.name: item.spec for item in queues}
-    found = []
-    for pod in pods:
-        never = ""
-        if pod.waits and pod.amounts.gpu:
-            selector = selectors.get((pod.namespace, pod.name)) or {}
-            never = _never(pod, specs, largest(frozenset(selector.items())))
-        found.append(replace(pod, never=never) if never else pod)
-    return found
+    return [
+        replace(pod, never=_never(pod, specs, largest(pod.selector)))
+        if pod.waits and pod.amounts.gpu
+        else pod
+        for pod in pods
+    ]
 
 
 def _never(pod: PodUse, specs: Mapping[str, Mapping[str, Any]], most: float) -> str:
