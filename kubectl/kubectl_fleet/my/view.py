@@ -13,7 +13,6 @@ from kubectl_fleet.errors import UserError
 from kubectl_fleet.kube.api import Api
 from kubectl_fleet.kube.errors import UnreachableError
 from kubectl_fleet.kube.kubeconfig import namespace_of
-from kubectl_fleet.kube.lists import lists
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
 from kubectl_fleet.usage.counting import ClusterUsage
 from kubectl_fleet.usage.pods import PodUse
@@ -149,11 +148,11 @@ def read(
 
     Raises UnreachableError where the cluster does not answer, or does not accept the credentials.
     """
-    objects, refused = lists(api, kinds, len(kinds))
+    objects, refused = api.lists(kinds, len(kinds))
     partly = "pods" in refused and refused["pods"].status == HTTPStatus.FORBIDDEN
     if partly:
         inside = {kind: path for kind, path in kinds.items() if "{}" in path}
-        own, still = lists(api, inside, len(inside), namespace)
+        own, still = api.lists(inside, len(inside), namespace)
         refused = {kind: it for kind, it in refused.items() if kind not in inside} | still
         objects |= own
     for error in refused.values():
