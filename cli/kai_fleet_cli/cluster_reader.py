@@ -11,8 +11,7 @@ from kubectl_fleet.kube.errors import KubeError
 from kubectl_fleet.live.objects import MALFORMED, KubeObject
 from kubectl_fleet.paths import value_at
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
-from kubectl_fleet.usage.pods import RESERVATIONS
-from kubectl_fleet.usage.requests import gpu_request, numbers, requests_of, whole_gpus
+from kubectl_fleet.usage.pods import RESERVATIONS, gpu_request, numbers, requests_of, whole_gpus
 
 _LIMITS: Final = {"connect": 3.0, "in_all": 10.0}  # in seconds
 _SYSTEM: Final = ("kube-system", KAI_NAMESPACE, RESERVATIONS)

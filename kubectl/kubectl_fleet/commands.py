@@ -1,14 +1,10 @@
 """`fleet my …`, and `kubectl fleet …`: what a team asks its own cluster, without a stack."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated
+from types import ModuleType
+from typing import Annotated
 
 import typer
-
-if TYPE_CHECKING:
-    from kubectl_fleet.my.watch import Record, Show
 
 app = typer.Typer(
     help="For a team: its queues, its GPUs, its pods that wait; by its own kubeconfig.",
@@ -42,8 +38,7 @@ def queues(
     """Quota, limit, in use, borrowed, lent and waiting of every queue: GPU, CPU and memory."""
     from kubectl_fleet.my import queues
 
-    source = (kubeconfig, context, None)
-    _run(source, queues.show, queues.record, every if watch else None, json_)
+    _run(queues, (kubeconfig, context, None), every if watch else None, json_)
 
 
 @app.command()
@@ -58,8 +53,7 @@ def pods(
     """Which pod holds which share of which GPU."""
     from kubectl_fleet.my import pods
 
-    source = (kubeconfig, context, namespace)
-    _run(source, pods.show, pods.record, every if watch else None, json_)
+    _run(pods, (kubeconfig, context, namespace), every if watch else None, json_)
 
 
 @app.command()
@@ -75,30 +69,31 @@ def pending(
     from kubectl_fleet.my import pending
     from kubectl_fleet.my.view import WHY
 
-    source = (kubeconfig, context, namespace)
-    _run(source, pending.show, pending.record, every if watch else None, json_, WHY)
+    _run(pending, (kubeconfig, context, namespace), every if watch else None, json_, WHY)
 
 
 def _run(
+    about: ModuleType,
     source: tuple[str | None, str | None, str | None],
-    show: Show,
-    record: Record,
     every: float | None,
     as_json: bool,
     more: Mapping[str, str] | None = None,
 ) -> None:
-    """Ctrl-C is how one leaves `--watch`: then it has ended well."""
-    from kubectl_fleet.my import watch
-    from kubectl_fleet.my.view import Viewer
+    """What a module of `my` has for people and for machines, by its `show` and its `record`.
 
-    viewer = Viewer(*source, more=more or {})
+    Ctrl-C is how one leaves `--watch`: then it has ended well.
+    """
+    from kubectl_fleet.my import watch
+    from kubectl_fleet.my.view import viewer
+
+    look = viewer(*source, more=more or {})
     try:
         if as_json:
-            watch.as_json(viewer.look, record, every)
+            watch.as_json(look, about.record, every)
         elif every is not None:
-            watch.until_stopped(viewer.look, show, every)
+            watch.until_stopped(look, about.show, every)
         else:
-            watch.once(viewer.look, show)
+            watch.once(look, about.show)
     except KeyboardInterrupt:
         if every is None:
             raise

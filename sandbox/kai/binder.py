@@ -14,8 +14,8 @@ import yaml
 
 from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.releases.keys import POD_GROUP, QUEUE_LABEL, SCHEDULER
+from kubectl_fleet.usage.pods import GROUP
 from kubectl_fleet.usage.pods import RESERVATIONS as RESERVED
-from kubectl_fleet.usage.requests import GROUP
 from sandbox.control_plane.kube_api import AdminApi, Object, RefusedError
 from sandbox.kai.gpu_room import Room, asked, groups, rooms
 from sandbox.nodes.fake_nodes import NODES

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.usage.amounts import rounded
-from kubectl_fleet.usage.requests import (
+from kubectl_fleet.usage.pods import (
     GpuRequest,
     gpu_memory,
     gpu_request,

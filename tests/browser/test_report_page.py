@@ -9,8 +9,8 @@ import pytest
 
 from kai_fleet.settings import load
 from kai_fleet_cli.report import page as writing
+from kai_fleet_cli.report.build import planned
 from kai_fleet_cli.report.page import page
-from kai_fleet_cli.report.planned import planned
 from tests.browser import chromium
 from tests.unit.doctor_samples import SETTINGS
 from tests.unit.report_samples import MADE, busy, many, priced

@@ -217,13 +217,18 @@ class Lab:
         fleet = fleet_of(settings)
         every = fleet.every_team
         wanted = every["ml"]
-        granted = {name: TeamState(each) for name, each in every.items() if each.granted}
         common: dict[str, Any] = {"now": NOW, "update": "`make up STACK=lab`"}
+        granted = {
+            name: TeamState(each, update=common["update"])
+            for name, each in every.items()
+            if each.granted
+        }
         own = {**listed(wanted.guards), **_roles(wanted), **self.ml}
         inside = ClusterState("ml", wanted.inside, own, kubectl="kubectl --kubeconfig ml", **common)
         team = TeamState(wanted, None if self.unreached else inside, self.unreached)
         team = replace(
             team,
+            update=common["update"],
             certificate_ends=self.certificate_ends,
             provider_unreached=self.provider_unreached,
         )

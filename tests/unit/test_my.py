@@ -453,6 +453,17 @@ def test_who_may_see_one_namespace_only_gets_what_kai_says_of_queues(server):
     assert [one["name"] for one in json.loads(run("my", "pods", "--json"))["pods"]] == ["a", "b"]
 
 
+def test_who_may_see_one_namespace_only_is_told_that_others_hold_the_queue(server):
+    forbid(server, "pods", "podgroups", "nodes")
+    waiting = pod("w", "train", asks={GPU: "1"})
+    server.answers["/api/v1/namespaces/default/pods"] = (200, {"items": [waiting]})
+    train = queue("train", "default", gpu=(4, 5))
+    train["status"] = {"allocated": {GPU: "4500m"}, "requested": {GPU: "5500m"}}
+    server.answers[ALL["queues"]] = (200, {"items": [TREE[0], train]})
+    (one,) = json.loads(run("my", "pending", "--json"))["pending"]
+    assert one["cause"] == "it asks for 1 GPU, and queue train holds 4.5 of at most 5"
+
+
 def test_who_may_list_nothing_gets_sentences(server):
     forbid(server, *ALL)
     server.answers["/api/v1/namespaces/default/pods"] = (403, {})

@@ -3,7 +3,7 @@
 import pytest
 
 from kubectl_fleet.usage.counting import count
-from kubectl_fleet.usage.requests import gpu_memory, gpu_request, requests_of
+from kubectl_fleet.usage.pods import gpu_memory, gpu_request, requests_of
 from tests.unit.usage_samples import (
     GROUP_A,
     GROUP_B,

@@ -56,7 +56,7 @@ class TeamState:
     `unreached` says why it did not; `foreign`: because somebody else than the vCluster wrote its
     Secret. `certificate_ends` is the end of the client certificate.
     `provider_unreached`: its API server has no answer from the team's identity provider.
-    `update` is what makes the team's own stack as declared, where it has one. `records` are Helm's
+    `update` is what makes the stack that has it as declared. `records` are Helm's
     of the vCluster's release that its chart did not make; None where they were not looked at.
     `pull_secrets` are the types of its Secrets for images that could be read, "" of one that is
     not there.
@@ -66,7 +66,7 @@ class TeamState:
     inside: ClusterState | None = None
     unreached: str = ""
     certificate_ends: datetime | None = None
-    update: str = ""
+    update: str = OF_ITS_STACK
     foreign: bool = False
     provider_unreached: bool = False
     records: Sequence[Forged] | None = None

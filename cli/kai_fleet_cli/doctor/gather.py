@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from http import HTTPStatus
 from typing import Final, Self
 
 from kai_fleet.cluster.address import address_of
@@ -79,13 +78,7 @@ def gather(sources: ClusterSources) -> Snapshot:
         teams = {name: it for name, it in teams.items() if sources.only in (None, name)}
         with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
             accesses = pool.map(lambda team: _access(api, host, team), teams.values())
-            records = pool.map(
-                lambda team: _records(api, team) if sources.kinds is None else None, teams.values()
-            )
-            pull_secrets = pool.map(
-                lambda team: _pull_secrets(api, team) if sources.kinds is None else {},
-                teams.values(),
-            )
+            outside = pool.map(lambda team: _outside(api, team, sources), teams.values())
     ways = dict(zip(teams, accesses, strict=True))
     known = sources.kubeconfigs() if any(way.forbidden for way in ways.values()) else {}
     for name, way in ways.items():
@@ -93,15 +86,12 @@ def gather(sources: ClusterSources) -> Snapshot:
             ways[name] = _Access.of_state(known[name])
     sources.heard(1, 1 + len(teams))
     with ThreadPoolExecutor(max_workers=_CLUSTERS_AT_ONCE) as pool:
-        states = [
-            pool.submit(_team, team, ways[name], of_helm, of_images, sources)
-            for (name, team), of_helm, of_images in zip(
-                teams.items(), records, pull_secrets, strict=True
-            )
-        ]
-        for count, _ in enumerate(as_completed(states), 2):
+        states = {
+            it.wanted.name: pool.submit(_team, it, ways[it.wanted.name], sources) for it in outside
+        }
+        for count, _ in enumerate(as_completed(states.values()), 2):
             sources.heard(count, 1 + len(teams))
-    return Snapshot(host, {name: it.result() for name, it in zip(teams, states, strict=True)})
+    return Snapshot(host, {name: it.result() for name, it in states.items()})
 
 
 def _named(host: ClusterState, context: str) -> ClusterState:
@@ -162,16 +152,15 @@ def _access(api: Api, host: ClusterState, team: DeclaredTeam) -> _Access:
     """
     if team.granted:
         return _Access()
-    path = f"/api/v1/namespaces/{team.namespace}/secrets/vc-{team.name}"
     try:
-        secret = api.get(path)
+        secret = api.find(f"/api/v1/namespaces/{team.namespace}/secrets/vc-{team.name}")
     except RefusedError as error:
-        if error.status == HTTPStatus.NOT_FOUND:
-            return _Access(missing=f"its Secret vc-{team.name} is not there")
         missing = f"its Secret vc-{team.name} cannot be read ({error})"
         return _Access(missing=missing, forbidden=True)
     except UnreachableError as error:
         return _Access(missing=f"the host does not tell its kubeconfig: {error}")
+    if secret is None:
+        return _Access(missing=f"its Secret vc-{team.name} is not there")
     service = host.named("services", team.name, team.namespace)
     if service is None:
         return _Access(missing=f"its Service {team.name} is not there")
@@ -191,6 +180,14 @@ def _access(api: Api, host: ClusterState, team: DeclaredTeam) -> _Access:
     return _Access(content, ends=credentials.ends)
 
 
+def _outside(api: Api, team: DeclaredTeam, sources: ClusterSources) -> TeamState:
+    """A team by what the host has of it."""
+    state = TeamState(team, update=sources.team_update or sources.update)
+    if sources.kinds is not None:
+        return state
+    return replace(state, records=_records(api, team), pull_secrets=_pull_secrets(api, team))
+
+
 def _records(api: Api, team: DeclaredTeam) -> Sequence[helm_record.Forged] | None:
     """Helm's records of its release that the chart did not make; None where they are not read."""
     if team.isolation is not None and not team.isolation.on:
@@ -208,37 +205,27 @@ def _pull_secrets(api: Api, team: DeclaredTeam) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in team.image_pull_secrets:
         try:
-            secret = api.get(f"/api/v1/namespaces/{team.namespace}/secrets/{name}")
-            found[name] = on_one_line(str(secret.get("type")))
-        except RefusedError as error:
-            if error.status == HTTPStatus.NOT_FOUND:
-                found[name] = ""
+            secret = api.find(f"/api/v1/namespaces/{team.namespace}/secrets/{name}")
+            found[name] = "" if secret is None else on_one_line(str(secret.get("type")))
+        except RefusedError:
+            continue
         except UnreachableError:
             break
     return found
 
 
-def _team(
-    team: DeclaredTeam,
-    access: _Access,
-    records: Sequence[helm_record.Forged] | None,
-    pull_secrets: Mapping[str, str],
-    sources: ClusterSources,
-) -> TeamState:
-    update = sources.team_update or sources.update
-    state = TeamState(
-        team,
+def _team(state: TeamState, access: _Access, sources: ClusterSources) -> TeamState:
+    """The same with the inside of its vCluster, or why that is not reached."""
+    state = replace(
+        state,
         unreached=access.missing,
         certificate_ends=access.ends,
-        update=update,
         foreign=access.foreign,
-        records=records,
-        pull_secrets=pull_secrets,
     )
     if not access.kubeconfig:
         return state
-    kubectl = f"kubectl --kubeconfig {team.name}.kubeconfig"
-    blank = ClusterState(team.name, team.inside, update=update, kubectl=kubectl)
+    team, kubectl = state.wanted, f"kubectl --kubeconfig {state.wanted.name}.kubeconfig"
+    blank = ClusterState(team.name, team.inside, update=state.update, kubectl=kubectl)
     try:
         with closing(Api.of_kubeconfig(access.kubeconfig, in_all=SECONDS)) as api:
             inside = read(api, blank, sources.kinds, groups=bool(team.groups))

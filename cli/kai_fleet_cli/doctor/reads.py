@@ -11,7 +11,6 @@ from kai_fleet.fleet.model import HOST
 from kai_fleet_cli.doctor.cluster_state import ClusterState
 from kubectl_fleet.kube.api import Api
 from kubectl_fleet.kube.errors import RefusedError, UnreachableError
-from kubectl_fleet.kube.lists import lists, refuse_unauthorized
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
 
 AT_ONCE: Final = 6  # questions to one API server
@@ -83,22 +82,20 @@ def read(
     `kinds` are those that are read, None is all. `namespace` is read where this user may not list
     a kind in all, `groups` asks for what groups may do besides.
     """
-    try:
-        api.get("/version")
-    except RefusedError as error:
-        refuse_unauthorized(error)
+    _, refused = api.lists({"version": "/version"}, 1)
+    for error in refused.values():
         if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            raise UnreachableError(f"it answers {error}") from None
+            raise UnreachableError(f"it answers {error}")
     optional = _optional(blank)
     reads = {**READS, **(_OF_GROUPS if groups else {}), **optional}
     if blank.wanted.monitoring:
         reads["podmonitors"] = _OF_MONITORING
     paths = {kind: path for kind, path in reads.items() if kinds is None or kind in kinds}
-    objects, refused = lists(api, paths, AT_ONCE)
+    objects, refused = api.lists(paths, AT_ONCE)
     if namespace is not None:
         denied = [kind for kind, it in refused.items() if it.status == HTTPStatus.FORBIDDEN]
         inside = {kind: paths[kind] for kind in denied if "{}" in paths[kind]}
-        own, still = lists(api, inside, AT_ONCE, namespace)
+        own, still = api.lists(inside, AT_ONCE, namespace)
         if "namespaces" in denied:
             with suppress(RefusedError):
                 own["namespaces"] = [api.get(f"{paths['namespaces']}/{namespace}")]

@@ -1,24 +1,37 @@
-"""One report: from the clusters where they answer, else from the plan, with what is missing."""
+"""One report: what a stack's file alone tells (promises, pools, queues, versions, what the rules
+say), and what the clusters tell where they answer; with what is missing.
+"""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
+from kai_fleet.fleet.model import DeclaredTeam, Fleet
+from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.settings import Settings
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.cluster_state import Snapshot, TeamState
 from kai_fleet_cli.doctor.gather import ClusterSources, Heard, gather
-from kai_fleet_cli.doctor.sources import judged, of_stack
+from kai_fleet_cli.doctor.sources import host_of, judged, of_stack
 from kai_fleet_cli.recovery.resume import FLEET
 from kai_fleet_cli.report import prometheus
 from kai_fleet_cli.report.last_changes import last_changes
-from kai_fleet_cli.report.live import live
-from kai_fleet_cli.report.model import StackReport
-from kai_fleet_cli.report.planned import LIVE_PARTS, planned
+from kai_fleet_cli.report.live import live, pools_of, version
+from kai_fleet_cli.report.model import PoolReport, StackReport, TeamReport, Version
+from kai_fleet_cli.report.team_usage import OWN_STACK
 from kai_fleet_cli.report.use_over_time import use_over_time
+from kubectl_fleet.declared.queues import DeclaredQueue
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.kube.errors import UnreachableError
-from kubectl_fleet.live.finding import ExitCode
+from kubectl_fleet.live.finding import ExitCode, Finding, Health
+from kubectl_fleet.live.objects import KubeObject
+from kubectl_fleet.rules.problem import Level, Problem
+from kubectl_fleet.usage.queues import QueueUse, tree
+from kubectl_fleet.waiting.rule_violations import cause_and_fix
+
+_LIVE_PARTS: Final = "GPUs in use, idle and waited for, nodes, the doctor's findings"
 
 
 def of_file(stack: str, file: Path | None = None) -> StackReport:
@@ -36,7 +49,7 @@ def of_clusters(stack: str, heard: Heard) -> StackReport:
     try:
         sources = replace(of_stack(stack, None, None), heard=heard)
     except UserError as error:
-        return _lacking(report, LIVE_PARTS, str(error))
+        return _lacking(report, _LIVE_PARTS, str(error))
     try:
         report = replace(report, updates=last_changes(stack, sources.variables))
     except UserError as error:
@@ -51,12 +64,33 @@ def of_clusters(stack: str, heard: Heard) -> StackReport:
     try:
         look = gather(sources)
     except (UnreachableError, UserError) as error:
-        report = _lacking(report, LIVE_PARTS, f"{error}; {never}" if never else str(error))
+        report = _lacking(report, _LIVE_PARTS, f"{error}; {never}" if never else str(error))
     else:
         if never and not any(_is_there(look, team) for team in look.teams.values()):
-            return _lacking(report, LIVE_PARTS, never, report.exit_code)
+            return _lacking(report, _LIVE_PARTS, never, report.exit_code)
         report = live(report, look, examine(look))
     return _with_hours(report, settings, sources, look)
+
+
+def planned(
+    stack: str, settings: Settings, problems: Sequence[Problem], made: datetime
+) -> StackReport:
+    """The report of a stack whose clusters are not asked."""
+    fleet = fleet_of(settings)
+    teams = fleet.every_team.values()
+    trees = {"the host": host_of(fleet).queues}
+    trees |= {name: team.inside.queues for name, team in fleet.teams.items()}
+    return StackReport(
+        stack=stack,
+        cluster=fleet.cluster.name,
+        made=made,
+        live=False,
+        teams=[_team(fleet, team, made) for team in teams],
+        pools=[PoolReport(it, tuple(t.name for t in of)) for it, of in pools_of(teams).items()],
+        trees={name: _tree(queues) for name, queues in trees.items() if queues},
+        findings=[_finding(problem) for problem in problems],
+        whole=not fleet.platform,
+    )
 
 
 def _planned(stack: str, file: Path | None = None) -> tuple[StackReport, Settings]:
@@ -94,3 +128,25 @@ def _with_hours(
         exit_code = report.exit_code or ExitCode.BLIND
         return _lacking(report, "GPU-hours and their cost", str(error), exit_code)
     return replace(report, over_time=use)
+
+
+def _team(fleet: Fleet, team: DeclaredTeam, made: datetime) -> TeamReport:
+    (release,) = (fleet.host if team.mode == "host" else team).kai or (None,)
+    return TeamReport(
+        name=team.name,
+        mode=OWN_STACK if team.granted else team.mode,
+        promised=float(team.gpus or 0),
+        kai=version(release.version if release else None, None, made),
+        vcluster=None if team.granted else Version(team.version),
+        own_stack=team.granted,
+    )
+
+
+def _tree(queues: Iterable[DeclaredQueue]) -> list[QueueUse]:
+    items = [KubeObject(metadata={"name": queue.name}, spec=queue.spec) for queue in queues]
+    return list(tree(items).values())
+
+
+def _finding(problem: Problem) -> Finding:
+    health = Health.BROKEN if problem.level is Level.MANDATORY else Health.WARNING
+    return Finding(problem.rule, health, problem.path, problem.subject, *cause_and_fix(problem))

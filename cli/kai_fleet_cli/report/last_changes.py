@@ -9,6 +9,7 @@ from kai_fleet.fleet.model import HOST
 from kai_fleet_cli.engine.targeting import was_about
 from kai_fleet_cli.report.model import StackUpdate
 from kai_fleet_cli.teams import stack_state
+from kubectl_fleet.declared.unknown import pairs
 
 _SHOWN: Final = 10
 _READ: Final = 20  # the older ones tell from what the shown ones changed it
@@ -62,7 +63,7 @@ def _versions(item: Mapping[str, Any]) -> Versions:
     """What an update's configuration declares."""
 
     def written(key: str) -> Mapping[str, Any]:
-        return _mapping(stack_state.config_value(item, key))
+        return pairs(stack_state.config_value(item, key))
 
     teams, own = dict(written("teams")), written("team")
     if own:
@@ -70,17 +71,13 @@ def _versions(item: Mapping[str, Any]) -> Versions:
     of_all = written("vcluster").get("version") or "default"
     versions = {HOST: {"KAI": str(written("kai").get("version") or "none")}}
     for name, team in teams.items():
-        scheduler, vcluster = (_mapping(_mapping(team).get(k)) for k in ("scheduler", "vcluster"))
+        scheduler, vcluster = (pairs(pairs(team).get(k)) for k in ("scheduler", "vcluster"))
         kai = {"host": "of the host", "virtual": str(scheduler.get("version"))}
         versions[name] = {
             "KAI": kai.get(str(scheduler.get("mode")), "none"),
             "vCluster": str(vcluster.get("version") or of_all),
         }
     return versions
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _changes(
@@ -110,14 +107,14 @@ def _sentences(before: Versions, after: Versions) -> Iterator[str]:
 
 
 def _update(item: Mapping[str, Any], changes: tuple[str, ...]) -> StackUpdate:
-    counts = _mapping(item.get("resourceChanges"))
+    counts = pairs(item.get("resourceChanges"))
     return StackUpdate(
         when=datetime.fromisoformat(str(item["startTime"])),
         kind=str(item.get("kind", "")),
         result=str(item.get("result", "")),
         version=item.get("version"),
         changes=changes,
-        checkout=_checkout(_mapping(item.get("environment"))),
+        checkout=_checkout(pairs(item.get("environment"))),
         message=str(item.get("message") or "").partition("\n")[0],
         resources=", ".join(
             f"{counts[op]} {verb}" for op, verb in _VERBS.items() if counts.get(op)

@@ -8,13 +8,13 @@ from datetime import datetime
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
 from kai_fleet_cli.report import model
-from kai_fleet_cli.report.model import GpuSum, StackReport, TeamReport
-from kai_fleet_cli.report.planned import pools_of, version
+from kai_fleet_cli.report.model import GpuSum, StackReport, TeamReport, Version
 from kai_fleet_cli.report.team_usage import held, not_inside
 from kubectl_fleet.live.finding import ExitCode, Finding, Health
 from kubectl_fleet.live.objects import in_pool, moment
 from kubectl_fleet.paths import value_at
-from kubectl_fleet.usage.devices import NodeGpus
+from kubectl_fleet.releases import support
+from kubectl_fleet.usage.counting import NodeGpus
 from kubectl_fleet.usage.pods import PodUse
 from kubectl_fleet.usage.queues import QueueUse
 
@@ -142,7 +142,7 @@ def _team(team: TeamReport, look: Snapshot, made: datetime) -> TeamReport:
         waiting=sum(pod.amounts.gpu for pod in waiting),
         waiting_pods=len(waiting),
         kai=version(declared, scheduling.running_version, made) if declared else None,
-        vcluster=model.Version(
+        vcluster=Version(
             team.vcluster.wanted if team.vcluster else None,
             look.host.vcluster_version(seen.wanted),
         ),
@@ -223,3 +223,25 @@ def _waits(look: Snapshot, findings: Sequence[Finding]) -> Iterator[model.WaitGr
                 cause=finding.cause if finding else "",
                 fix=finding.fix if finding else "",
             )
+
+
+def pools_of(teams: Iterable[DeclaredTeam]) -> dict[str, list[DeclaredTeam]]:
+    """The node pools as `key=value` texts, and the teams that have each."""
+    pools: dict[str, list[DeclaredTeam]] = {}
+    for team in teams:
+        pools.setdefault(pool_name(team.node_pool), []).append(team)
+    return pools
+
+
+def pool_name(labels: Mapping[str, str]) -> str:
+    """The labels of a node pool as text."""
+    return ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
+
+
+def version(wanted: str | None, running: str | None, made: datetime) -> Version | None:
+    """A KAI's version with its support; None where there is none."""
+    name = running or wanted
+    if name is None:
+        return None
+    known = support(name, made.date())
+    return Version(wanted, running, known.words, known.maintained)

@@ -8,9 +8,9 @@ from typing import Final, Self, TypeAlias
 from kai_fleet.settings import Settings
 from kai_fleet.settings.sections.monitoring import DEFAULT, PRODUCT, Prices
 from kai_fleet_cli.doctor.cluster_state import Snapshot
+from kai_fleet_cli.report.live import pool_name
 from kai_fleet_cli.report.model import PeriodUse, UseOverTime, UseRow
 from kai_fleet_cli.report.over_time import Window, gpu_hours, held_by, resource_label
-from kai_fleet_cli.report.planned import pool_name
 from kai_fleet_cli.report.prometheus import Query
 from kai_fleet_cli.report.team_usage import GpuBalance, TeamUsageRow
 from kubectl_fleet.live.objects import in_pool

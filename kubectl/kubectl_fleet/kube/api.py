@@ -7,6 +7,9 @@ API server itself.
 import http.client
 import json
 import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
 from typing import Any, Final, Self
 from urllib.parse import urlencode
 
@@ -18,6 +21,7 @@ from kubectl_fleet.kube.kubeconfig import Connection, connection
 from kubectl_fleet.kube.text import cleaned, may_have_controls
 
 Object = dict[str, Any]
+Lists = dict[str, list[Any]]
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
@@ -26,7 +30,6 @@ OF_TENANTS: Final = 32 << 20
 OF_OPERATORS: Final = 512 << 20
 _PAGE: Final = 500
 _DONE: Final = range(200, 300)
-_ABSENT: Final = 404
 _MOST_PAGES: Final = 2000
 _NO_API: Final = "what answers there is no Kubernetes API"
 _TOO_MUCH: Final = "it answers more than {} MiB, which is more than is read of it"
@@ -74,7 +77,7 @@ class Api:
         try:
             return self.get(path)
         except RefusedError as error:
-            if error.status != _ABSENT:
+            if error.status != HTTPStatus.NOT_FOUND:
                 raise
             return None
 
@@ -97,6 +100,29 @@ class Api:
                 raise UnreachableError(_TOO_MUCH.format(self._most >> 20))
             more = {"continue": str(token)}
 
+    def lists(
+        self, paths: Mapping[str, str], at_once: int, namespace: str | None = None
+    ) -> tuple[Lists, dict[str, RefusedError]]:
+        """The objects of each kind by its path, and of the other kinds why they were refused.
+
+        `{}` in a path is where the one `namespace` goes, where it is not all. Each collection comes
+        in one answer, as it is now: what pages cost is more than they save. Credentials that are
+        not accepted raise UnreachableError: then every kind is refused.
+        """
+        where = f"namespaces/{namespace}/" if namespace else ""
+        found: Lists = {}
+        refused: dict[str, RefusedError] = {}
+        with ThreadPoolExecutor(max_workers=at_once) as pool:
+            answers = {it: pool.submit(self.get, at.format(where)) for it, at in paths.items()}
+        for kind, answer in answers.items():
+            try:
+                found[kind] = answer.result().get("items") or []
+            except RefusedError as error:
+                if error.status == HTTPStatus.UNAUTHORIZED:
+                    raise UnreachableError("it does not accept the credentials (401)") from None
+                refused[kind] = error
+        return found, refused
+
     def post(self, path: str, body: Object, **query: str) -> Object:
         """Make an object: it as it is made."""
         return _parsed(self._ask("POST", path, query, body))
@@ -114,7 +140,7 @@ class Api:
         try:
             self._ask("DELETE", path, {})
         except RefusedError as error:
-            if error.status != _ABSENT:
+            if error.status != HTTPStatus.NOT_FOUND:
                 raise
             return False
         return True

@@ -70,16 +70,9 @@ class Finding:
 
     def record(self) -> dict[str, Any]:
         """The fields of the JSON."""
-        return {
-            "check": self.check,
-            "health": self.health.value,
-            "cluster": self.cluster,
-            "subject": self.subject,
-            "cause": self.cause,
-            "fix": self.fix,
-            "count": len(self.things),
-            "subjects": list(self.things),
-        }
+        names = ("check", "health", "cluster", "subject", "cause", "fix")
+        fields = {name: str(getattr(self, name)) for name in names}
+        return {**fields, "count": len(self.things), "subjects": list(self.things)}
 
 
 class Reason(NamedTuple):

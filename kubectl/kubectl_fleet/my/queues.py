@@ -110,7 +110,7 @@ def _cells(share: ShareUse, resource: Resource, glyphs: Glyphs) -> list[Renderab
 
 
 def _pods(view: View) -> str:
-    if view.usage.counted_from == "status":
+    if view.cluster.partly:
         return ""
     pods = [pod for pod in view.usage.pods if pod.scheduled_by_kai]
     waiting = sum(pod.waits and not pod.never for pod in pods)
@@ -137,7 +137,7 @@ def _free(view: View) -> str:
 
 def _elsewhere(view: View) -> list[tuple[str, QueuePods]]:
     """Queues that pods name and that are not to be seen here: in mode host they are the host's."""
-    if view.usage.counted_from == "status" and view.usage.queues:
+    if view.cluster.partly and view.usage.queues:
         return []
     return sorted(
         (name, pods)

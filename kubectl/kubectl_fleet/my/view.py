@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -13,7 +13,6 @@ from kubectl_fleet.errors import UserError
 from kubectl_fleet.kube.api import Api
 from kubectl_fleet.kube.errors import UnreachableError
 from kubectl_fleet.kube.kubeconfig import namespace_of
-from kubectl_fleet.kube.lists import lists
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
 from kubectl_fleet.usage.counting import ClusterUsage
 from kubectl_fleet.usage.pods import PodUse
@@ -103,50 +102,42 @@ class View:
         return {
             "namespace": self.namespace,
             "kai": self.usage.release.version if self.usage.release else None,
-            "countedFrom": self.usage.counted_from,
+            "countedFrom": "status" if self.cluster.partly else "pods",
             "notes": list(self.notes),
         }
 
 
-class Viewer:
-    """Looks at one cluster, again and again: by a kubeconfig file and a context, or the usual ones.
+def viewer(
+    file: str | None, context: str | None, namespace: str | None, more: Mapping[str, str]
+) -> Callable[[], View]:
+    """What looks at one cluster, again and again: by a kubeconfig file and a context, or the usual
+    ones.
 
     `namespace` narrows what is shown, `more` are kinds that are read beside `KINDS`. Raises
-    UserError for a kubeconfig that is no use.
+    UserError for a kubeconfig that is no use; and each look, where the cluster does not answer.
     """
+    flags = {"--kubeconfig": file, "--context": context}
+    words = [word for flag, value in flags.items() if value for word in (flag, value)]
+    blank = ReadCluster(
+        "this cluster",
+        update="ask the platform's engineers for an update of the stack",
+        kubectl=shlex.join(["kubectl", *words]),
+    )
+    try:
+        where = namespace or namespace_of(file, context) or "default"
+        api = Api.of_context(file, context, seconds=SECONDS)
+    except UnreachableError as error:
+        text = str(error).rstrip(".")
+        raise UserError(f"{text}; for another one write --kubeconfig, or set KUBECONFIG") from None
 
-    def __init__(
-        self,
-        file: str | None,
-        context: str | None,
-        namespace: str | None,
-        more: Mapping[str, str],
-    ) -> None:
-        self._kinds = {**KINDS, **more}
-        flags = {"--kubeconfig": file, "--context": context}
-        words = [word for flag, value in flags.items() if value for word in (flag, value)]
-        self._blank = ReadCluster(
-            "this cluster",
-            update="ask the platform's engineers for an update of the stack",
-            kubectl=shlex.join(["kubectl", *words]),
-        )
-        self._namespace = namespace
+    def look() -> View:
         try:
-            self._where = namespace or namespace_of(file, context) or "default"
-            self._api = Api.of_context(file, context, seconds=SECONDS)
+            cluster, only = read(api, blank, {**KINDS, **more}, where)
         except UnreachableError as error:
-            text = str(error).rstrip(".")
-            raise UserError(
-                f"{text}; for another one write --kubeconfig, or set KUBECONFIG"
-            ) from None
+            raise UserError(f"the cluster at {api.host} cannot be asked: {error}") from None
+        return View(cluster, namespace or only, _notes(cluster, only))
 
-    def look(self) -> View:
-        """What is there now. Raises UserError where the cluster does not answer."""
-        try:
-            cluster, only = read(self._api, self._blank, self._kinds, self._where)
-        except UnreachableError as error:
-            raise UserError(f"the cluster at {self._api.host} cannot be asked: {error}") from None
-        return View(cluster, self._namespace or only, _notes(cluster, only))
+    return look
 
 
 def read(
@@ -157,11 +148,11 @@ def read(
 
     Raises UnreachableError where the cluster does not answer, or does not accept the credentials.
     """
-    objects, refused = lists(api, kinds, len(kinds))
+    objects, refused = api.lists(kinds, len(kinds))
     partly = "pods" in refused and refused["pods"].status == HTTPStatus.FORBIDDEN
     if partly:
         inside = {kind: path for kind, path in kinds.items() if "{}" in path}
-        own, still = lists(api, inside, len(inside), namespace)
+        own, still = api.lists(inside, len(inside), namespace)
         refused = {kind: it for kind, it in refused.items() if kind not in inside} | still
         objects |= own
     for error in refused.values():

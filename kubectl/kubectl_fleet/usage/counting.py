@@ -1,21 +1,75 @@
-"""The usage of a cluster, counted from what it answered."""
+"""The usage of a cluster, counted from what it answered: who holds which whole GPUs of a node, who
+shares which one, and what its queues have.
+"""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.releases import KAI, KaiRelease, UnknownVersionError, kai
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
-from kubectl_fleet.usage.amounts import SLACK, UNLIMITED, in_words
-from kubectl_fleet.usage.devices import NodeGpus, gpus_of
-from kubectl_fleet.usage.pods import PodUse, pods_of
+from kubectl_fleet.usage.amounts import SLACK, UNLIMITED, in_words, rounded
+from kubectl_fleet.usage.pods import (
+    MEMORY_LABEL,
+    RESERVATIONS,
+    PodUse,
+    gpu_memory,
+    groups_of,
+    numbers,
+    pods_of,
+    whole_gpus,
+)
 from kubectl_fleet.usage.queues import QueueUse, by_queue, by_status, tree
-from kubectl_fleet.usage.requests import gpu_memory, numbers, whole_gpus
 
 _NEWEST: Final = list(KAI.values())[-1]
 _WITH_VERSION: Final = ("kai-operator", "scheduler", "kai-scheduler-default", "binder")
+# What the reservation pod of a group finds and KAI reads: the UUID of its GPU.
+GPU_INDEX: Final = "run.ai/reserve_for_gpu_index"
+
+
+@dataclass(frozen=True)
+class SharedGpu:
+    """A GPU that pods share. `device` is its UUID as its reservation pod found it, "" before.
+
+    `holders` are the pods on it with the part that each has.
+    """
+
+    group: str
+    device: str = ""
+    holders: tuple[tuple[PodUse, float], ...] = ()
+
+    @property
+    def taken(self) -> float:
+        """The parts together; 1 is all of it."""
+        return rounded(sum(part for _, part in self.holders))
+
+
+@dataclass(frozen=True)
+class NodeGpus:
+    """The GPUs of a node. `memory` is MiB of each as the node's label says, None for no label.
+
+    `whole` are the pods with whole GPUs and how many.
+    """
+
+    node: str
+    count: float
+    memory: int | None = None
+    product: str = ""
+    whole: tuple[tuple[PodUse, float], ...] = ()
+    shared: tuple[SharedGpu, ...] = ()
+
+    @property
+    def held(self) -> float:
+        """Devices that pods hold, of shared ones the parts that they have."""
+        return sum(count for _, count in self.whole) + sum(gpu.taken for gpu in self.shared)
+
+    @property
+    def free(self) -> float:
+        """Devices that no pod has any part of."""
+        return max(0.0, self.count - sum(count for _, count in self.whole) - len(self.shared))
 
 
 @dataclass(frozen=True)
@@ -27,7 +81,7 @@ class ClusterUsage:
     there, None where that is not known.
 
     What is in use is counted from pods that have a node and are not ended. Where not all pods may
-    be listed, it is what the status of the Queues says (`counted_from`). From v0.7 to v0.17 that
+    be listed, it is what the status of the Queues says (`partly`). From v0.7 to v0.17 that
     status counts a fraction of several devices (`gpu-fraction-num-devices`) as one, MIG devices not
     at all, and a share of memory otherwise than KAI's scheduler does
     (`pkg/podgroupcontroller/controllers/resources/fraction.go`).
@@ -37,7 +91,6 @@ class ClusterUsage:
     queues: Mapping[str, QueueUse] = field(default_factory=dict)
     gpus: Mapping[str, NodeGpus] = field(default_factory=dict)
     release: KaiRelease | None = None
-    counted_from: Literal["pods", "status"] = "pods"
 
     @property
     def waiting(self) -> list[PodUse]:
@@ -54,13 +107,12 @@ def count(objects: Mapping[str, Sequence[KubeObject]], *, partly: bool = False) 
     in_megabytes = (release or _NEWEST).gpu_memory_in_megabytes
     nodes, items, queues = (objects.get(kind, ()) for kind in ("nodes", "pods", "queues"))
     memories = {node.name: gpu_memory(node.labels, in_megabytes) for node in nodes}
-    pods = _marked(pods_of(items, objects.get("podgroups", ()), memories), items, nodes, queues)
+    pods = _marked(pods_of(items, objects.get("podgroups", ()), memories), nodes, queues)
     return ClusterUsage(
         pods=tuple(pods),
         queues=tree(queues, by_status(queues) if partly else by_queue(pods)),
-        gpus=gpus_of(pods, items, nodes, memories),
+        gpus=_gpus_of(pods, items, nodes, memories),
         release=release,
-        counted_from="status" if partly else "pods",
     )
 
 
@@ -80,30 +132,20 @@ def _release(deployments: Iterable[KubeObject]) -> KaiRelease | None:
 
 
 def _marked(
-    pods: Iterable[PodUse],
-    items: Iterable[KubeObject],
-    nodes: Sequence[KubeObject],
-    queues: Sequence[KubeObject],
+    pods: Iterable[PodUse], nodes: Sequence[KubeObject], queues: Sequence[KubeObject]
 ) -> list[PodUse]:
-    """The pods, those that never run with why. `items` are all pods of the cluster.
+    """The pods, those that never run with why.
 
     A node counts that is not Ready, because it may be again; where none is there, one may be added.
     """
-    selectors = {
-        (item.namespace, item.name): item.spec.get("nodeSelector")
-        for item in items
-        if not item.spec.get("nodeName")
-    }
     largest = _largest(nodes)
     specs = {item.name: item.spec for item in queues}
-    found = []
-    for pod in pods:
-        never = ""
-        if pod.waits and pod.amounts.gpu:
-            selector = selectors.get((pod.namespace, pod.name)) or {}
-            never = _never(pod, specs, largest(frozenset(selector.items())))
-        found.append(replace(pod, never=never) if never else pod)
-    return found
+    return [
+        replace(pod, never=_never(pod, specs, largest(pod.selector)))
+        if pod.waits and pod.amounts.gpu
+        else pod
+        for pod in pods
+    ]
 
 
 def _never(pod: PodUse, specs: Mapping[str, Mapping[str, Any]], most: float) -> str:
@@ -142,3 +184,50 @@ def _limits(
         gpu = (specs[queue].get("resources") or {}).get("gpu") or {}
         yield queue, float(gpu.get("limit") or 0)
         queue = specs[queue].get("parentQueue") or None
+
+
+def _gpus_of(
+    pods: Iterable[PodUse],
+    items: Iterable[KubeObject],
+    nodes: Iterable[KubeObject],
+    memories: Mapping[str, int | None],
+) -> dict[str, NodeGpus]:
+    """By node: of those that have GPUs, and of those that are not known and pods hold GPUs of.
+
+    `items` are all pods of the cluster, the reservation pods of shared GPUs among them.
+    """
+    whole: dict[str, list[tuple[PodUse, float]]] = defaultdict(list)
+    holders: dict[tuple[str, str], list[tuple[PodUse, float]]] = defaultdict(list)
+    for pod in pods:
+        if pod.node is None:
+            continue
+        if pod.gpu.whole:
+            whole[pod.node].append((pod, pod.gpu.whole))
+        for group in pod.groups:
+            holders[pod.node, group].append((pod, pod.gpu.each(memories.get(pod.node))))
+    devices: dict[tuple[str, str], str] = {}
+    for item in items:
+        if item.namespace == RESERVATIONS and not item.ended:
+            for group in groups_of(item.labels):
+                node = item.spec.get("nodeName") or ""
+                devices[node, group] = item.annotations.get(GPU_INDEX, "")
+    shared: dict[str, list[SharedGpu]] = defaultdict(list)
+    for key in sorted({*holders, *devices}):
+        node, group = key
+        shared[node].append(SharedGpu(group, devices.get(key, ""), tuple(holders[key])))
+    known = {item.name: item for item in nodes}
+    gpus: dict[str, NodeGpus] = {}
+    for node in sorted({*known, *whole, *shared}):
+        item = known.get(node) or KubeObject(metadata={})
+        memory = item.labels.get(MEMORY_LABEL, "")
+        count = whole_gpus(numbers(item.status.get("allocatable")))
+        if count or whole[node] or shared[node]:
+            gpus[node] = NodeGpus(
+                node,
+                count,
+                memory=int(memory) if memory.isdecimal() else None,
+                product=item.labels.get("nvidia.com/gpu.product", ""),
+                whole=tuple(whole[node]),
+                shared=tuple(shared[node]),
+            )
+    return gpus

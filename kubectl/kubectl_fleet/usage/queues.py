@@ -2,13 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.usage.amounts import RESOURCES, UNLIMITED, Amounts, Resource, rounded
-from kubectl_fleet.usage.pods import PodUse
-from kubectl_fleet.usage.requests import in_queue_units, numbers, whole_gpus
+from kubectl_fleet.usage.pods import PodUse, in_queue_units, numbers, whole_gpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +29,8 @@ class ShareUse:
 
     def record(self) -> dict[str, float]:
         """For JSON."""
-        return {
-            "quota": self.quota,
-            "limit": self.limit,
-            "overQuotaWeight": self.weight,
-            "inUse": self.in_use,
-            "waiting": self.waiting,
-            "borrowed": self.borrowed,
-            "lent": self.lent,
-        }
+        renamed = {"weight": "overQuotaWeight", "in_use": "inUse"}
+        return {renamed.get(name, name): amount for name, amount in asdict(self).items()}
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""Why pods wait: plain functions from what was read of a cluster to findings."""
+"""What was read of a cluster, and why pods wait: plain functions from the one to findings."""

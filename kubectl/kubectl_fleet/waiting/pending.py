@@ -15,8 +15,8 @@ from kubectl_fleet.releases.keys import (
 from kubectl_fleet.releases.mig import slices
 from kubectl_fleet.rules.judged import JudgedTeam
 from kubectl_fleet.usage.amounts import SLACK, UNLIMITED
+from kubectl_fleet.usage.pods import requests_of
 from kubectl_fleet.usage.queues import upwards
-from kubectl_fleet.usage.requests import requests_of
 from kubectl_fleet.waiting.placement import COUNTED, by_nodes, no_room
 from kubectl_fleet.waiting.pod_groups import is_ungrouped
 from kubectl_fleet.waiting.read_cluster import ClusterPods, Findings, ReadCluster

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from types import ModuleType
 
 from kubectl_fleet.declared.pod_templates import workloads
 from kubectl_fleet.declared.pods import PodTemplate
@@ -19,19 +19,10 @@ from kubectl_fleet.rules import (
     workload_scheduler,
 )
 from kubectl_fleet.rules.judged import JudgedCluster, JudgedKai
-from kubectl_fleet.rules.problem import Level, Problem, Problems
+from kubectl_fleet.rules.problem import Level, Problem
 from kubectl_fleet.waiting.read_cluster import ClusterPods, Findings, ReadCluster
 
 QUEUES = "queue-tree"
-
-
-class _Rule(Protocol):
-    """A rule of pods or queues: a module of `rules`."""
-
-    NAME: str
-
-    def check(self, cluster: JudgedCluster, /) -> Problems:
-        """Every problem of one cluster."""
 
 
 # A pod that has a node is past what the others look at.
@@ -88,7 +79,7 @@ def _problems(of: ClusterPods, pods: Sequence[KubeObject]) -> list[Problem]:
     return [*_judge(_ALWAYS, _cluster(of.cluster, pods)), *_judge(_WAITING, waiting)]
 
 
-def _judge(rules: Sequence[_Rule], cluster: JudgedCluster) -> list[Problem]:
+def _judge(rules: Sequence[ModuleType], cluster: JudgedCluster) -> list[Problem]:
     return [
         replace(problem, rule=rule.NAME)
         for rule in rules

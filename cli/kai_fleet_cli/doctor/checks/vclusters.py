@@ -46,14 +46,10 @@ def check_records(snapshot: Snapshot) -> Findings:
                 f" {'; '.join(f'Secret {it.secret} {it.why}' for it in team.records)}",
                 "find out who wrote it (managedFields), then delete it before anything else is done"
                 f" to team {name}: `{host.kubectl} -n {team.wanted.namespace} delete secret"
-                f" {secrets}`, then {_update(host, team)}",
+                f" {secrets}`, then {team.update}",
             )
         elif team.records is not None:
             yield host.well(subject)
-
-
-def _update(host: ClusterState, team: TeamState) -> str:
-    return team.update or host.update
 
 
 def _vcluster(host: ClusterState, team: TeamState, subject: str) -> Findings:
@@ -145,7 +141,7 @@ def _pull_secrets(host: ClusterState, team: TeamState) -> Findings:
             " --from-file=.dockerconfigjson=config.json`"
         )
         if name in (OF_STACK, OF_TEAM):
-            make = host.update if name == OF_STACK else _update(host, team)
+            make = host.update if name == OF_STACK else team.update
         if kind == "" or (kind is None and re.search(rf"[(, ]{re.escape(name)}[), ]", missed)):
             drop = f", or drop it from {wanted.path}.vcluster.imagePullSecrets"
             yield host.broken(
@@ -169,14 +165,10 @@ def _readiness(host: ClusterState, team: TeamState, item: KubeObject, subject: s
         fix = f"`{kubectl} scale {team.wanted.store.workload} {name} --replicas=1`"
         yield host.broken(subject, "it is scaled to 0", fix)
     elif item.status.get("readyReplicas", 0) < replicas:
-        known = _by_status(host, team)
-        if known is not None:
-            yield host.broken(subject, *known[:2])
-            return
+        reason = _by_status(host, team) or _why_not_ready(host, team)
         logs = f"`{kubectl} logs {_of_logs(team.wanted)}`"
         look = f"look with: {logs} and `{kubectl} describe pod {name}-0`"
-        cause, fix = _why_not_ready(host, team)
-        yield host.broken(subject, cause, fix or look)
+        yield host.broken(subject, reason.cause, reason.fix or look)
 
 
 def _version(host: ClusterState, team: TeamState, subject: str) -> Findings:
@@ -187,7 +179,7 @@ def _version(host: ClusterState, team: TeamState, subject: str) -> Findings:
         yield host.broken(
             subject,
             f"it runs {runs}, and {wanted.version} is wanted",
-            f"{_update(host, team)}, or write {runs} at {wanted.path}.vcluster.version",
+            f"{team.update}, or write {runs} at {wanted.path}.vcluster.version",
         )
     elif not (support := vcluster_support(runs, host.now.date())).maintained:
         key = wanted.written_at("vcluster", "version")
@@ -204,7 +196,7 @@ def _make_again(host: ClusterState, team: TeamState) -> str:
     if team.records:
         return "first put Helm's record right (helm-record), then look again"
     if not host.named("services", name, namespace):
-        return _update(host, team)
+        return team.update
     return f"make it again as the release has it: {host.apply_release(name, namespace)}"
 
 
@@ -252,21 +244,20 @@ def _by_volumes(host: ClusterState, name: str, namespace: str) -> Reason | None:
     return None
 
 
-def _why_not_ready(host: ClusterState, team: TeamState) -> tuple[str, str]:
+def _why_not_ready(host: ClusterState, team: TeamState) -> Reason:
     """The first reason that its pods, their containers or its events give, and its fix if known."""
     name, namespace = team.wanted.name, team.wanted.namespace
     for pod in host.control_plane_pods(team.wanted):
         scheduled = pod.condition("PodScheduled")
         if scheduled.get("status") == "False":
-            return f"pod {pod.name} has no node: {scheduled.get('message', '')}", ""
-        known = host.explain(*pod.container_messages)
-        if known is not None:
-            return known.cause, known.fix
+            return Reason(f"pod {pod.name} has no node: {scheduled.get('message', '')}", "")
+        if (known := host.explain(*pod.container_messages)) is not None:
+            return known
     for event in host.all("events"):
         about = event.get("involvedObject") or {}
         if about.get("namespace") == namespace and about.get("name") in (name, f"{name}-0"):
-            return f"it is not ready: {event.get('message', '')}"[:300], ""
-    return "it is not ready, and nothing says why", ""
+            return Reason(f"it is not ready: {event.get('message', '')}"[:300], "")
+    return Reason("it is not ready, and nothing says why", "")
 
 
 def _certificate(host: ClusterState, team: TeamState) -> Findings:
@@ -289,9 +280,9 @@ def _renew(host: ClusterState, team: TeamState) -> str:
         first = next(version for version, it in VCLUSTER.items() if it.renews)
         return (
             f"{runs} does not renew it: write {first} at {wanted.path}.vcluster.version, one line"
-            f" at a time; {first} renews it when it starts. Then {_update(host, team)}"
+            f" at a time; {first} renews it when it starts. Then {team.update}"
         )
     return (
         f"renew it by a restart: `{host.kubectl} -n {wanted.namespace} rollout restart"
-        f" {wanted.store.workload} {wanted.name}`; then {_update(host, team)}"
+        f" {wanted.store.workload} {wanted.name}`; then {team.update}"
     )

@@ -22,11 +22,17 @@ from kubectl_fleet.releases.sharing import (
     NV_FRACTIONS,
     of_switch,
 )
-from kubectl_fleet.usage.pods import RESERVATIONS
-from kubectl_fleet.usage.requests import GROUP, MEMORY_LABEL, gpu_memory, groups_of, numbers
+from kubectl_fleet.usage.counting import GPU_INDEX
+from kubectl_fleet.usage.pods import (
+    GROUP,
+    MEMORY_LABEL,
+    RESERVATIONS,
+    gpu_memory,
+    groups_of,
+    numbers,
+)
 
 RESERVATION = "reservation"  # findings about the pods that hold shared GPUs
-_GPU_INDEX = "run.ai/reserve_for_gpu_index"
 _FLAG = "--gpu-sharing-enabled="
 _MAP = "runai/shared-gpu-configmap"  # KAI's admission writes it, with a name of its own
 _CLASS = "nvidia"
@@ -253,7 +259,7 @@ def _reservations(cluster: ClusterState) -> Findings:
             cause, fix = _why(cluster, pod)
             fix = f"{fix}; then {remove}" if fix else remove
             yield cluster.broken(subject, f"it is {pod.phase}: {cause}", fix, check=RESERVATION)
-        elif not pod.annotations.get(_GPU_INDEX):
+        elif not pod.annotations.get(GPU_INDEX):
             yield cluster.broken(
                 subject,
                 "it runs and has not found its GPU: the pods that are to share it wait, and are"
