@@ -21,6 +21,7 @@ from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH, DeployedS
 from kai_fleet.state.targeting import DeclaredRun
 from kubectl_fleet.kube.api import OF_OPERATORS, Api
 from kubectl_fleet.kube.errors import KubeError, complaint
+from kubectl_fleet.kube.kubeconfig import connection
 from kubectl_fleet.kube.text import plain
 from kubectl_fleet.live.objects import in_pool
 
@@ -176,13 +177,8 @@ def _read(
     team: str, rules: HostRules, kubeconfig: str | None, context: str | None
 ) -> tuple[int, dict[str, str]]:
     """How many pods there are, and those that would be refused. Raises KubeError."""
-    limits = {"seconds": _SECONDS, "in_all": _SECONDS, "most": OF_OPERATORS}
-    api = (
-        Api.of_kubeconfig(kubeconfig, **limits)
-        if kubeconfig
-        else Api.of_context(None, context, **limits)
-    )
-    with closing(api):
+    way = connection(kubeconfig, context=context)
+    with closing(Api(way, _SECONDS, in_all=_SECONDS, most=OF_OPERATORS)) as api:
         pods = api.list(f"/api/v1/namespaces/team-{team}/pods")
         nodes = {
             str(node["metadata"]["name"]): node["metadata"].get("labels") or {}
