@@ -18,6 +18,7 @@ from kai_fleet.host.gpu_stack import GpuStack, GpuStackArgs
 from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.platform import Gpu
 from kai_fleet.state.deployed_state import read_deployed_state
 from kai_fleet_cli.stack_file.reading import PROJECT
 from tests.engine.product import project
@@ -89,7 +90,7 @@ class Host:
         opts = pulumi.ResourceOptions(
             providers=[own, access.provider("host", pulumi.ResourceOptions())]
         )
-        gpu = GpuStack("gpu", GpuStackArgs(self.provider, existing=existing), opts)
+        gpu = GpuStack("gpu", GpuStackArgs(Gpu(provider=self.provider), existing=existing), opts)
         if self.with_team:
             team = DeclaredTeam("ml", gpus=4, isolation=Isolation())
             TeamNamespace("ml", TeamNamespaceArgs(access, team, existing=existing), opts)

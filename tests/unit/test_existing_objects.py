@@ -17,6 +17,7 @@ from kai_fleet.kai.kai_of_others import refuse_different_queues
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.kubernetes import Toleration
+from kai_fleet.settings.sections.platform import Gpu
 from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH, DeployedState
 from kai_fleet_cli.plan.recorder import record
 from kubectl_fleet.declared.queues import DeclaredQueue
@@ -42,7 +43,9 @@ def declared(program: Callable[[], object]) -> set[tuple[str, str]]:
 
 
 def gpu(provider: Any, existing: ExistingObjects) -> set[tuple[str, str]]:
-    return declared(lambda: GpuStack("gpu", GpuStackArgs(provider, existing=existing)))
+    return declared(
+        lambda: GpuStack("gpu", GpuStackArgs(Gpu(provider=provider), existing=existing))
+    )
 
 
 def kai(existing: ExistingObjects | None, *, operator: bool = False, version: str = "v0.9.20"):
@@ -198,7 +201,7 @@ def test_default_queues_of_a_kai_that_was_there_are_compared_first(quota, labels
 
 def test_one_key_admits_the_operators_pods_on_gke():
     def made(**more: Any) -> Any:
-        args = GpuStackArgs("operator", existing=there(), **more)
+        args = GpuStackArgs(Gpu(provider="operator", **more), existing=there())
         told = record("lab", {}, program=lambda: GpuStack("gpu", args) and None)
         return [it for it in told if it.type.endswith(":ResourceQuota")]
 

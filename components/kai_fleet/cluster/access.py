@@ -1,4 +1,4 @@
-"""How the program and its probes reach a cluster, and what they read of it."""
+"""How the program and its probes reach a cluster, and which cluster it is."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import pulumi_command as command
 import pulumi_kubernetes as kubernetes
 from pulumi.runtime import invoke_output
 
-from kai_fleet.provider import CLUSTER_UID, PACKAGE, SECRET
+from kai_fleet.provider import CLUSTER_UID, PACKAGE
 from kai_fleet.state.deployed_state import DeployedState
 
 
@@ -71,46 +71,6 @@ def own_provider() -> pulumi.ProviderResource:
     each stack, so that no team could move.
     """
     return pulumi.ProviderResource(PACKAGE, PACKAGE, {})
-
-
-# What follows is read by functions of the provider. For a resource that is read, the engine writes
-# its whole state twice in each run, though nothing changed: with fifteen teams that was half of its
-# work.
-
-
-def secret_data(
-    access: ClusterAccess,
-    namespace: pulumi.Input[str],
-    name: str,
-    after: pulumi.Input[str],
-    parent: pulumi.Resource,
-    workload: str = "statefulset",
-) -> pulumi.Output[dict[str, str]]:
-    """The data of a Secret in base64, read anew in each run and kept out of the state.
-
-    `workload` is what kubectl calls the control plane that writes it. It is read once `after` is
-    known, and unknown until then, by the provider of the `parent`. A Secret that is not there, or
-    may not be read, ends the run with a sentence.
-    """
-    read: pulumi.Output[Any] = invoke_output(
-        SECRET,
-        {"namespace": namespace, "name": name, "after": after, **access.reached()},
-        pulumi.InvokeOptions(parent=parent),
-    )
-
-    def data(answer: dict[str, Any], namespace: str) -> dict[str, str]:
-        if problem := answer.get("problem"):
-            raise pulumi.RunError(
-                f"Secret {name} of namespace {namespace} {problem}. Look with: kubectl -n"
-                f" {namespace} get secrets,statefulsets; if somebody removed something by hand:"
-                f" .venv/bin/fleet up --refresh --stack {pulumi.get_stack()}; if the Secret alone:"
-                f" kubectl -n {namespace} rollout restart {workload} {name.removeprefix('vc-')}"
-            )
-        content: dict[str, str] = answer["data"]
-        return content
-
-    both = pulumi.Output.all(read, namespace)
-    return pulumi.Output.secret(both.apply(lambda known: data(*known)))
 
 
 def cluster_identity(

@@ -105,9 +105,8 @@ def directly(
 
     def read(path: str) -> Answer:
         try:
-            way = connection(kubeconfig) if kubeconfig else connection(context=context)
+            return read_existing(connection(kubeconfig, context=context), path)
         except UnusableKubeconfigError as error:
             return {"problem": str(error), "away": True}
-        return read_existing(way, path)
 
     return ExistingObjects(read, deployed)

@@ -17,27 +17,31 @@ GUARD_POLICIES: Final = "kai-fleet:index:GuardPolicies"
 Policies = Mapping[str, pulumi.Resource]
 
 
-def declare_policy(name: str, body: Object, opts: pulumi.ResourceOptions) -> pulumi.Resource:
-    """A policy, which holds nowhere without a binding."""
-    made: pulumi.Resource = admission.ValidatingAdmissionPolicy(
-        name, metadata=body["metadata"], spec=body["spec"], opts=opts
-    )
-    return made
-
-
-def declare_bindings(
-    name: str, bodies: Mapping[str, Object], policies: Policies, opts: pulumi.ResourceOptions
-) -> list[pulumi.Resource]:
-    """Bindings by the last part of their resources' names: none denies without its policy."""
-    return [
+def declare_guard(
+    name: str,
+    policies: Mapping[str, Object],
+    bindings: Mapping[str, Object],
+    opts: pulumi.ResourceOptions,
+    there: Policies | None = None,
+) -> tuple[Policies, list[pulumi.Resource]]:
+    """Policies and bindings by the last part of their resources' names; policies that are `there`
+    are bound too. A policy holds nowhere without a binding, and no binding denies without a policy.
+    """
+    made: dict[str, pulumi.Resource] = dict(there or {})
+    for part, body in policies.items():
+        made[body["metadata"]["name"]] = admission.ValidatingAdmissionPolicy(
+            f"{name}-{part}", metadata=body["metadata"], spec=body["spec"], opts=opts
+        )
+    bound: list[pulumi.Resource] = [
         admission.ValidatingAdmissionPolicyBinding(
             f"{name}-{part}",
             metadata=body["metadata"],
             spec=body["spec"],
-            opts=after(opts, policies[body["spec"]["policyName"]]),
+            opts=after(opts, made[body["spec"]["policyName"]]),
         )
-        for part, body in bodies.items()
+        for part, body in bindings.items()
     ]
+    return made, bound
 
 
 @dataclass
@@ -74,16 +78,14 @@ class GuardPolicies(pulumi.ComponentResource):
         super().__init__(GUARD_POLICIES, name, None, opts)
         args = args or GuardPoliciesArgs()
         self.suffix = args.suffix
-        child = child_of(self, opts)
-        self.policies = {
-            policy_name(kind, args.suffix): declare_policy(
-                f"{name}-{kind}", policy(kind, args.suffix, args.bounds), child
-            )
-            for kind in kinds(beside_kai=args.beside_kai)
-        }
+        every = kinds(beside_kai=args.beside_kai)
         shared = shared_bindings(args.suffix, beside_kai=args.beside_kai, namespace=args.namespace)
-        bodies = {f"{kind}-binding": body for kind, body in shared.items()}
-        self.ready = declare_bindings(name, bodies, self.policies, child)
+        self.policies, self.ready = declare_guard(
+            name,
+            {kind: policy(kind, args.suffix, args.bounds) for kind in every},
+            {f"{kind}-binding": body for kind, body in shared.items()},
+            child_of(self, opts),
+        )
         self.register_outputs({"policies": [*self.policies]})
 
 
@@ -113,7 +115,7 @@ class HostGuard(pulumi.ComponentResource):
             pulumi.ResourceOptions(parent=self),
         )
         bindings = node_bindings(rules, space, policies.suffix)
-        declare_bindings(name, bindings, policies.policies, child_of(self, opts))
+        declare_guard(name, {}, bindings, child_of(self, opts), policies.policies)
         self.register_outputs({"namespace": space})
 
 
@@ -144,14 +146,10 @@ class QueueGuard(pulumi.ComponentResource):
         self, name: str, args: QueueGuardArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("kai-fleet:index:QueueGuard", name, None, opts)
-        child, rules = child_of(self, opts), args.rules
-        if args.policies is not None:
-            suffix, made = args.policies.suffix, args.policies.policies
-        else:
-            suffix = rules.suffix
-            made = {
-                body["metadata"]["name"]: declare_policy(f"{name}-{part}", body, child)
-                for part, body in rules.policies(suffix).items()
-            }
-        declare_bindings(name, rules.bindings(suffix, args.namespace), made, child)
+        rules, shared = args.rules, args.policies
+        suffix = shared.suffix if shared else rules.suffix
+        own = {} if shared else rules.policies(suffix)
+        there = shared.policies if shared else {}
+        bindings = rules.bindings(suffix, args.namespace)
+        declare_guard(name, own, bindings, child_of(self, opts), there)
         self.register_outputs({"policy": policy_name("queues", suffix)})

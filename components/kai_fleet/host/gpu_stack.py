@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -19,6 +19,7 @@ from kai_fleet.releases.sources import (
 )
 from kai_fleet.settings.files.secret_values import hidden
 from kai_fleet.settings.sections.kubernetes import Toleration
+from kai_fleet.settings.sections.platform import Gpu
 from kai_fleet.settings.sections.registries import OF_STACK, Registries
 from kai_fleet.state.deployed_state import NAMESPACE, RELEASE
 
@@ -62,19 +63,15 @@ _PARTS: Final = (
 
 @dataclass
 class GpuStackArgs:
-    """`operator`: NVIDIA's GPU operator. `device-plugin`: its device plugin alone, on nodes whose
-    drivers and container runtime are set up. `none`: nodes that advertise GPUs already, or have
-    none; KAI schedules CPU pods too. `system_priorities`: pods of the system's priority classes may
-    be in its namespace, as GKE admits them nowhere else. `in_kind`: the nodes are a kind cluster's.
-    `tolerations` are those of the teams, on whose nodes its daemons have to be. `registries` are
-    credentials for its images. `existing` is what the cluster has already, which is used.
+    """`gpu` are the settings. `operator`: NVIDIA's GPU operator. `device-plugin`: its device plugin
+    alone, on nodes whose drivers and container runtime are set up. `none`: nodes that advertise
+    GPUs already, or have none; KAI schedules CPU pods too. `in_kind`: the nodes are a kind
+    cluster's. `tolerations` are those of the teams, on whose nodes its daemons have to be.
+    `registries` are credentials for its images. `existing` is what the cluster has already, which
+    is used.
     """
 
-    provider: Literal["operator", "device-plugin", "none"] = "none"
-    version: str | None = None
-    chart: str | None = None
-    values: Mapping[str, Any] = field(default_factory=dict)
-    system_priorities: bool = False
+    gpu: Gpu
     in_kind: bool = False
     tolerations: Sequence[Toleration] = ()
     registries: Registries = field(default_factory=dict)
@@ -97,10 +94,11 @@ class GpuStack(pulumi.ComponentResource):
         self, name: str, args: GpuStackArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("kai-fleet:index:GpuStack", name, None, opts)
-        self.brings_cluster_policy = args.provider == "operator"
+        gpu = args.gpu
+        self.brings_cluster_policy = gpu.provider == "operator"
         child = child_of(self, opts)
         _refuse_misfits(name, args)
-        is_plugin = args.provider == "device-plugin"
+        is_plugin = gpu.provider == "device-plugin"
         before: list[pulumi.Resource] = []
         # The operator makes this class, or uses one that is there; fraction pods and vClusters need
         # it (V8). Once made it stays: by then others may use it.
@@ -116,9 +114,9 @@ class GpuStack(pulumi.ComponentResource):
                     opts=child_of(self, opts, retain_on_delete=True),
                 )
             )
-        if args.provider != "none":
-            chart, home, version = _CHARTS[args.provider]
-            self.version, self.namespace = args.version or version, chart
+        if gpu.provider != "none":
+            chart, home, version = _CHARTS[gpu.provider]
+            self.version, self.namespace = gpu.version or version, chart
             own = f"{name}-namespace"
             if args.existing.of_others(NAMESPACE, chart, own) is None:
                 before.append(
@@ -129,7 +127,7 @@ class GpuStack(pulumi.ComponentResource):
             if args.registries:
                 made = after(child, *before)
                 before.append(registry_secret(name, OF_STACK, chart, args.registries, made))
-            if args.system_priorities:
+            if gpu.system_priorities:  # GKE admits such pods nowhere else
                 before.append(
                     kubernetes.core.v1.ResourceQuota(
                         f"{name}-system-priorities",
@@ -142,18 +140,18 @@ class GpuStack(pulumi.ComponentResource):
                 IN_KIND if args.in_kind and is_plugin else {},
                 _tolerating([it.spec for it in args.tolerations], is_plugin=is_plugin),
                 _pulling(is_plugin=is_plugin) if args.registries else {},
-                args.values,
+                gpu.values,
             )
             kubernetes.helm.v3.Release(
                 f"{name}-release",
-                **chart_args(chart, self.version, override=args.chart, repository=home),
+                **chart_args(chart, self.version, override=gpu.chart, repository=home),
                 name=chart,
                 namespace=chart,
                 values=hidden(values),
                 timeout=900,  # drivers are built on the nodes
                 opts=after(child, *before),
             )
-        self.register_outputs({"provider": args.provider})
+        self.register_outputs({"provider": gpu.provider})
 
 
 def _tolerating(specs: Sequence[Mapping[str, str]], *, is_plugin: bool) -> dict[str, Any]:
@@ -179,7 +177,8 @@ def _pulling(*, is_plugin: bool) -> dict[str, Any]:
 
 def _refuse_misfits(name: str, args: GpuStackArgs) -> None:
     """Say what of others stands in the way, before anything is made."""
-    if args.provider == "device-plugin":
+    provider = args.gpu.provider
+    if provider == "device-plugin":
         found = args.existing.find(RUNTIME_CLASS, "nvidia")
         if found is not None and found["handler"] != "nvidia":
             raise pulumi.RunError(
@@ -189,7 +188,7 @@ def _refuse_misfits(name: str, args: GpuStackArgs) -> None:
                 " advertise their GPUs already, or agree with the owner of the class on the"
                 " handler nvidia; a handler cannot be changed, so the owner has to make it anew"
             )
-    is_new = args.provider == "operator" and not args.existing.holds(RELEASE, f"{name}-release")
+    is_new = provider == "operator" and not args.existing.holds(RELEASE, f"{name}-release")
     if is_new and args.existing.at(_CLUSTER_POLICY) is not None:
         raise pulumi.RunError(
             "kai-fleet:gpu.provider: operator would install a second GPU operator: this cluster has"

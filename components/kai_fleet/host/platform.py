@@ -79,7 +79,7 @@ class Platform(pulumi.ComponentResource):
         )
 
     def _declare(self, name: str, args: PlatformArgs, opts: pulumi.ResourceOptions | None) -> None:
-        fleet, host, gpu_stack = args.fleet, args.fleet.host, args.fleet.gpu
+        fleet, host = args.fleet, args.fleet.host
         on_host = pulumi.ResourceOptions(
             parent=self,
             provider=self.provider,
@@ -89,11 +89,7 @@ class Platform(pulumi.ComponentResource):
         gpu = GpuStack(
             f"{name}-gpu",
             GpuStackArgs(
-                provider=gpu_stack.provider,
-                version=gpu_stack.version,
-                chart=gpu_stack.chart,
-                values=gpu_stack.values,
-                system_priorities=gpu_stack.system_priorities,
+                fleet.gpu,
                 in_kind=fleet.cluster.kind is not None,
                 tolerations=[*fleet.tolerations],
                 registries=fleet.registries,

@@ -10,7 +10,7 @@ from pulumi_kubernetes.rbac import v1 as rbac
 
 from kai_fleet.declaring import after
 from kai_fleet.fleet.model import Fleet
-from kai_fleet.guards.components import declare_bindings, declare_policy
+from kai_fleet.guards.components import declare_guard
 from kai_fleet.host import team_stack_rights as rights
 from kai_fleet.host.platform import Platform
 from kai_fleet.state.deployed_state import ACCESS, HOST
@@ -61,8 +61,7 @@ class TeamStackAccess(pulumi.ComponentResource):
         bounds: list[pulumi.Resource] = []
         if queue is not None:
             policy, binding = rights.queue_guard(team, queue, fleet.foreign_queues[team])
-            made = {called: declare_policy(f"{name}-bounds", policy, child)}
-            held = declare_bindings(name, {"bounds-binding": binding}, made, child)
+            made, held = declare_guard(name, {"bounds": policy}, {"bounds-binding": binding}, child)
             bounds = [*made.values(), *held]
         account = core.v1.ServiceAccount(
             f"{name}-account",

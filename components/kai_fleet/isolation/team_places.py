@@ -1,6 +1,6 @@
 """The namespaces of a platform's teams: those that it runs, and those with a stack of their own."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable
 from contextlib import closing
 from typing import Final
 
@@ -21,6 +21,7 @@ from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH, DeployedS
 from kai_fleet.state.targeting import DeclaredRun
 from kubectl_fleet.kube.api import OF_OPERATORS, Api
 from kubectl_fleet.kube.errors import KubeError, complaint
+from kubectl_fleet.kube.kubeconfig import connection
 from kubectl_fleet.kube.text import plain
 from kubectl_fleet.live.objects import in_pool
 
@@ -50,7 +51,7 @@ def team_namespaces(
         )
     accounts = accounts_of_team_stacks(platform, run)
     teams = _placed(fleet, run)
-    judged = {team.name: team.rules for team in teams if team.isolated and team.rules}
+    judged = [team.rules for team in teams if team.isolated and team.rules]
     taken = [team.name for team in teams if is_of_others(team, existing)]
     _warn_of_refusals(judged, deployed, platform.access, taken)
     return {
@@ -105,57 +106,57 @@ def _hold_none(fleet: Fleet, deployed: DeployedState) -> None:
 
 
 def _warn_of_refusals(
-    rules: Mapping[str, HostRules],
+    rules: Iterable[HostRules],
     deployed: DeployedState,
     host: ClusterAccess,
-    taken: Collection[str] = (),
+    taken: Collection[str],
 ) -> None:
     """Warn of each team whose namespace is there already and whose guard is new or another one, by
     another level or by another version of this program: which of its pods it would refuse.
 
     Guards judge what is made and changed, so nothing that runs ends by it. A pod that its
     Deployment makes anew later is refused then; the preview says so before anything is changed.
-    `rules` are those of the guards that this run declares, by team; `taken` are teams whose
-    namespace others made. Asks the host for these teams only: no other run asks it for anything.
+    `rules` are those of the guards that this run declares; `taken` are teams whose namespace others
+    made. Asks the host for these teams only: no other run asks it for anything.
     """
-    policies = _policies_changed(deployed)
-    for team, of_team in rules.items():
+    policies_changed = any(
+        deployed.policies.get(f"host-guards-{kind}") != expressions(policy(kind)["spec"])
+        for kind in OF_ALL_TEAMS
+    )
+    for of_team in rules:
+        team = of_team.team
         if team not in taken and not deployed.has(NAMESPACE, f"{team}-namespace"):
             continue
         wanted = as_annotations(of_team.parameters()).items()
         if not deployed.has("kai-fleet:index:HostGuard", f"{team}-host-guard"):
-            _warn_once_known(team, of_team, host, f"team {team} is isolated from this update on.")
-        elif policies or not wanted <= deployed.bounds.get(f"{team}-namespace", {}).items():
-            _warn_once_known(team, of_team, host, f"the guard of team {team} wants other things.")
+            _warn_once_known(of_team, host, f"team {team} is isolated from this update on.")
+        elif policies_changed or not wanted <= deployed.bounds.get(f"{team}-namespace", {}).items():
+            _warn_once_known(of_team, host, f"the guard of team {team} wants other things.")
 
 
-def _policies_changed(deployed: DeployedState) -> bool:
-    """Whether the policies that the stack has want other things than those of this version."""
-    return any(
-        deployed.policies.get(f"host-guards-{kind}") != expressions(policy(kind)["spec"])
-        for kind in OF_ALL_TEAMS
-    )
-
-
-def _warn_once_known(team: str, rules: HostRules, host: ClusterAccess, why: str) -> None:
+def _warn_once_known(rules: HostRules, host: ClusterAccess, why: str) -> None:
     content: pulumi.Output[str | None] = pulumi.Output.from_input(host.kubeconfig)
-    content.apply(lambda kubeconfig: _warn(team, rules, kubeconfig, host.context, why))
+    content.apply(lambda kubeconfig: _warn(rules, kubeconfig, host.context, why))
 
 
-def _warn(
-    team: str, rules: HostRules, kubeconfig: str | None, context: str | None, why: str
-) -> None:
+def _warn(rules: HostRules, kubeconfig: str | None, context: str | None, why: str) -> None:
     lead = f"{why} What runs there goes on, and what is made there is judged by the host's guard."
+    space = f"team-{rules.team}"
     try:
-        pods, refusals = _read(team, rules, kubeconfig, context)
+        way = connection(kubeconfig, context=context)
+        with closing(Api(way, _SECONDS, in_all=_SECONDS, most=OF_OPERATORS)) as api:
+            pods = api.list(f"/api/v1/namespaces/{space}/pods")
+            nodes = api.list("/api/v1/nodes")
     except KubeError as error:
         pulumi.log.warn(
             f"{lead} Which of its pods would be refused could not be read: {complaint(error)};"
-            f" look first: kubectl -n team-{team} get pods"
+            f" look first: kubectl -n {space} get pods"
         )
         return
+    labels = {str(it["metadata"]["name"]): it["metadata"].get("labels") or {} for it in nodes}
+    refusals = refused(pods, rules, labels)
     if not refusals:
-        pulumi.log.info(f"{lead} All {pods} pods that run there would be let in again.")
+        pulumi.log.info(f"{lead} All {len(pods)} pods that run there would be let in again.")
         return
     lines = [f"  pod {name}: {plain(reason, 400)}" for name, reason in sorted(refusals.items())]
     if len(lines) > _NAMED:
@@ -163,29 +164,10 @@ def _warn(
     pulumi.log.warn(
         "\n".join(
             [
-                f"{lead} {len(refusals)} of its {pods} pods would be refused if they were made"
+                f"{lead} {len(refusals)} of its {len(pods)} pods would be refused if they were made"
                 " anew; change them where they are made (docs/isolation.md), or write isolation:"
                 f" {{level: off}} for the team until they are:",
                 *lines,
             ]
         )
     )
-
-
-def _read(
-    team: str, rules: HostRules, kubeconfig: str | None, context: str | None
-) -> tuple[int, dict[str, str]]:
-    """How many pods there are, and those that would be refused. Raises KubeError."""
-    limits = {"seconds": _SECONDS, "in_all": _SECONDS, "most": OF_OPERATORS}
-    api = (
-        Api.of_kubeconfig(kubeconfig, **limits)
-        if kubeconfig
-        else Api.of_context(None, context, **limits)
-    )
-    with closing(api):
-        pods = api.list(f"/api/v1/namespaces/team-{team}/pods")
-        nodes = {
-            str(node["metadata"]["name"]): node["metadata"].get("labels") or {}
-            for node in api.list("/api/v1/nodes")
-        }
-    return len(pods), refused(pods, rules, nodes)

@@ -232,16 +232,7 @@ def gpu_stack(request: ComponentRequest) -> Result:
     stack = request.part("cluster", "sources", "registries")
     stack["gpu"] = request.part(of=platform.Gpu)
     settings = _with_passwords(request.settings(stack, {"gpu": ""}), request)
-    gpu = settings.gpu
-    args = GpuStackArgs(
-        gpu.provider,
-        gpu.version,
-        gpu.chart,
-        gpu.values,
-        gpu.system_priorities,
-        registries=settings.registries,
-        existing=request.existing(),
-    )
+    args = GpuStackArgs(settings.gpu, registries=settings.registries, existing=request.existing())
     component = GpuStack(request.name, args, request.on_cluster())
     return component, {"version": component.version, "namespace": component.namespace}
 

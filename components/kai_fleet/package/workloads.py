@@ -8,8 +8,8 @@ from kai_fleet.package.request import NEWEST_KAI, ComponentRequest, Result, by_t
 from kai_fleet.settings.sections import platform
 from kai_fleet.settings.sections.workloads import Workload
 from kai_fleet.workloads import placement
-from kai_fleet.workloads.pods import GpuDeployment, GpuDeploymentArgs, GpuPod, PodArgs
-from kai_fleet.workloads.vllm_server import VllmServer, VllmServerArgs
+from kai_fleet.workloads.pods import PodArgs
+from kai_fleet.workloads.vllm_server import VllmServerArgs
 
 _KINDS: Final = {"GpuPod": "pod", "GpuDeployment": "deployment", "VllmServer": "vllm"}
 # The cluster and the team of a workload alone, which are judged with it and not made.
@@ -30,19 +30,14 @@ def workload(request: ComponentRequest) -> Result:
         image=inputs.at("image") or pod.image,
         env={key: inputs.at("env", key) for key in pod.env},
     )
-    opts, told = request.on_cluster(), {"namespace": pod.namespace}
-    match args:
-        case PodArgs():
-            return GpuPod(name, pod, opts), told
-        case GpuDeploymentArgs():
-            return GpuDeployment(name, replace(args, pod=pod), opts), told
-        case VllmServerArgs():
-            token = inputs.at("huggingFaceToken")
-            server = VllmServer(name, replace(args, pod=pod, hugging_face_token=token), opts)
-            return server, {**told, "url": server.url}
+    args = pod if isinstance(args, PodArgs) else replace(args, pod=pod)
+    if isinstance(args, VllmServerArgs):
+        args = replace(args, hugging_face_token=inputs.at("huggingFaceToken"))
+    component, more = placement.declare(name, args, request.on_cluster())
+    return component, {"namespace": pod.namespace, **more}
 
 
-def _arguments(request: ComponentRequest) -> PodArgs | GpuDeploymentArgs | VllmServerArgs:
+def _arguments(request: ComponentRequest) -> placement.WorkloadArgs:
     """Those of a stack file's workload with these inputs."""
     raw, name = request.inputs.raw, request.name
     own = request.part(of=Workload)

@@ -4,6 +4,7 @@ Ready means: its Service has an address, its Secret is written, and its API answ
 """
 
 import os
+from contextlib import closing
 
 from kai_fleet.cluster.address import address_of
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
@@ -73,9 +74,6 @@ def _warn_if_no_node(api: Api, name: str) -> None:
 
 
 def _not_answering(kubeconfig: str) -> list[str]:
-    api = Api.of_kubeconfig(kubeconfig, seconds=5.0)
-    try:
+    with closing(Api.of_kubeconfig(kubeconfig, seconds=5.0)) as api:
         api.get("/api/v1/namespaces", limit="1")
-    finally:
-        api.close()
     return []

@@ -30,7 +30,7 @@ def cluster() -> Api:
     content, context = os.environ.get("PROBE_KUBECONFIG"), os.environ.get("PROBE_CONTEXT")
     secret = os.environ.get("PROBE_SECRET")
     try:
-        host = Api(connection(content) if content else connection(context=context))
+        host = Api(connection(content, context=context))
     except UnusableKubeconfigError as error:
         raise NotReadyError(str(error)) from None
     return _inside(host, secret, os.environ["PROBE_SERVER"]) if secret else host

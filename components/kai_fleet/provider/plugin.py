@@ -160,7 +160,7 @@ class QueuePlugin(Servicer):
         with self._lock:
             if (content, context) not in self._connections:
                 try:
-                    way = connection(content) if content else connection(context=context)
+                    way = connection(content, context=context)
                 except UnusableKubeconfigError as error:
                     where = f"cluster {properties['cluster']}: " if "cluster" in properties else ""
                     raise ClusterAwayError(f"{where}{error}") from None

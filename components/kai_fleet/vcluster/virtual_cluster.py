@@ -8,13 +8,15 @@ from typing import Any, Final
 import pulumi
 import pulumi_command as command
 import pulumi_kubernetes as kubernetes
+from pulumi.runtime import invoke_output
 from pulumi_kubernetes.rbac import v1 as rbac
 
 from kai_fleet import probes
-from kai_fleet.cluster.access import ClusterAccess, cluster_identity, secret_data
+from kai_fleet.cluster.access import ClusterAccess, cluster_identity
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
 from kai_fleet.declaring import after, chart_args, child_of, registry_secret
 from kai_fleet.fleet.model import DeclaredTeam
+from kai_fleet.provider import SECRET
 from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.registries import OF_TEAM
@@ -144,16 +146,10 @@ class VirtualCluster(pulumi.ComponentResource):
         )
         # Where the host's kubeconfig is a secret, so is all that comes of it; an address is none.
         self.server = pulumi.Output.unsecret(ready.stdout)
-        secret = f"vc-{name}"
-        workload = team.store.workload
-        data = secret_data(args.host, self.namespace, secret, self.server, self, workload)
-        called = value_at(team.values, "exportKubeConfig.context")
-        self.kubeconfig = pulumi.Output.all(self.namespace, data, self.server, called).apply(
-            lambda known: _kubeconfig(name, workload, *known)
-        )
+        self.kubeconfig = self._way_in(name, args)
         found_by = {
             **args.host.environment(),
-            "PROBE_SECRET": pulumi.Output.concat(self.namespace, "/", secret),
+            "PROBE_SECRET": pulumi.Output.concat(self.namespace, "/vc-", name),
             "PROBE_SERVER": self.server,
         }
         inside = ClusterAccess(f"{args.host.name}/{name}", None, self.kubeconfig, found_by=found_by)
@@ -172,6 +168,37 @@ class VirtualCluster(pulumi.ComponentResource):
             parent=parent, provider=self.provider, deleted_with=self.provider, aliases=MOVED
         )
 
+    def _way_in(self, name: str, args: VirtualClusterArgs) -> pulumi.Output[str]:
+        """Its kubeconfig, of the Secret that it wrote: built anew, whoever wrote that.
+
+        It is read anew in each run, once the server is known, and kept out of the state. By a
+        function of the provider: for a resource that is read, the engine writes its whole state
+        twice in each run, though nothing changed; with fifteen teams that was half of its work. A
+        Secret that is not there, or may not be read, ends the run with a sentence.
+        """
+        workload, secret = args.team.store.workload, f"vc-{name}"
+        asked = {"namespace": self.namespace, "name": secret, "after": self.server}
+        read: pulumi.Output[Any] = invoke_output(
+            SECRET, {**asked, **args.host.reached()}, pulumi.InvokeOptions(parent=self)
+        )
+
+        def kubeconfig(answer: dict[str, Any], namespace: str, server: str) -> str:
+            if problem := answer.get("problem"):
+                raise pulumi.RunError(
+                    f"Secret {secret} of namespace {namespace} {problem}. Look with: kubectl -n"
+                    f" {namespace} get secrets,statefulsets; if somebody removed something by hand:"
+                    f" .venv/bin/fleet up --refresh --stack {pulumi.get_stack()}; if the Secret"
+                    f" alone: kubectl -n {namespace} rollout restart {workload} {name}"
+                )
+            called = value_at(args.team.values, "exportKubeConfig.context")
+            try:
+                return of_secret(answer["data"], server, called or f"{namespace}-{name}")
+            except TenantKubeconfigError as error:
+                raise pulumi.RunError(explain(name, namespace, error, workload)) from None
+
+        known = pulumi.Output.all(read, self.namespace, self.server)
+        return pulumi.Output.secret(known.apply(lambda it: kubeconfig(*it)))
+
     def _let_in(self, name: str, body: Mapping[str, Any]) -> None:
         metadata, inside = body["metadata"], self.within(self)
         name = f"{name}-{metadata['name'].removeprefix('kai-fleet-')}"
@@ -188,13 +215,3 @@ def _digest(chart: Mapping[str, Any], values: Mapping[str, Any]) -> pulumi.Outpu
     of = {"chart": chart["chart"], "version": chart["version"], "values": values}
     text = pulumi.Output.json_dumps(of, sort_keys=True)
     return text.apply(lambda it: hashlib.sha256(it.encode()).hexdigest())
-
-
-def _kubeconfig(
-    name: str, workload: str, namespace: str, data: dict[str, str], server: str, called: str | None
-) -> str:
-    """What the provider of what is inside gets: built anew, whoever wrote the Secret."""
-    try:
-        return of_secret(data, server, called or f"{namespace}-{name}")
-    except TenantKubeconfigError as error:
-        raise pulumi.RunError(explain(name, namespace, error, workload)) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -16,47 +16,52 @@ from kai_fleet.workloads.vllm_server import IMAGE, VllmServer, VllmServerArgs
 if TYPE_CHECKING:
     from kai_fleet.team import Team
 
+WorkloadArgs: TypeAlias = PodArgs | GpuDeploymentArgs | VllmServerArgs
+
 
 def place(fleet: Fleet, teams: Mapping[str, Team]) -> dict[str, dict[str, Any]]:
     """Declare the workloads of these teams once each can run its own; what to say of each."""
     namespaces: dict[tuple[str, str], pulumi.Resource] = {}
-    return {
-        name: _placed(workload, teams[workload.team], namespaces)
-        for name, workload in fleet.workloads.items()
-        if workload.team in teams
-    }
+    told = {}
+    for name, workload in fleet.workloads.items():
+        if workload.team not in teams:
+            continue
+        own, team = workload.own, teams[workload.team]
+        inside, where = team.vcluster.within(team), (workload.team, own.namespace)
+        before = [*team.ready]
+        if own.namespace != "default":
+            if where not in namespaces:
+                namespaces[where] = kubernetes.core.v1.Namespace(
+                    "-".join(where), metadata={"name": own.namespace}, opts=inside
+                )
+            before.append(namespaces[where])
+        _, more = declare(name, arguments(workload), after(inside, *before))
+        told[name] = {
+            "team": workload.team,
+            "kind": own.kind,
+            "namespace": own.namespace,
+            "queue": workload.queue,
+            "gpu": own.gpu.in_words() if own.gpu else None,
+            **more,
+        }
+    return told
 
 
-def _placed(
-    workload: DeclaredWorkload, team: Team, namespaces: dict[tuple[str, str], pulumi.Resource]
-) -> dict[str, Any]:
-    name, own = workload.name, workload.own
-    inside = team.vcluster.within(team)
-    where = (workload.team, own.namespace)
-    if own.namespace != "default" and where not in namespaces:
-        namespaces[where] = kubernetes.core.v1.Namespace(
-            f"{workload.team}-{own.namespace}", metadata={"name": own.namespace}, opts=inside
-        )
-    before = [*team.ready, *([namespaces[where]] if where in namespaces else [])]
-    opts = after(inside, *before)
-    summary = {
-        "team": workload.team,
-        "kind": own.kind,
-        "namespace": own.namespace,
-        "queue": workload.queue,
-        "gpu": own.gpu.in_words() if own.gpu else None,
-    }
-    match arguments(workload):
-        case PodArgs() as args:
-            GpuPod(name, args, opts)
-        case GpuDeploymentArgs() as args:
-            GpuDeployment(name, args, opts)
-        case VllmServerArgs() as args:
-            summary["url"] = VllmServer(name, args, opts).url
-    return summary
+def declare(
+    name: str, args: WorkloadArgs, opts: pulumi.ResourceOptions
+) -> tuple[pulumi.ComponentResource, dict[str, str]]:
+    """The component that has these arguments, and its `url` where it serves one."""
+    match args:
+        case PodArgs():
+            return GpuPod(name, args, opts), {}
+        case GpuDeploymentArgs():
+            return GpuDeployment(name, args, opts), {}
+        case VllmServerArgs():
+            server = VllmServer(name, args, opts)
+            return server, {"url": server.url}
 
 
-def arguments(workload: DeclaredWorkload) -> PodArgs | GpuDeploymentArgs | VllmServerArgs:
+def arguments(workload: DeclaredWorkload) -> WorkloadArgs:
     """What the component of a workload gets. Raises ValueError as those arguments do."""
     own = workload.own
     pod = PodArgs(
