@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from kubectl_fleet.declared.pod_templates import workloads
 from kubectl_fleet.declared.pods import PodTemplate
@@ -11,6 +10,8 @@ from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.live.read_cluster import ClusterPods, Findings, ReadCluster
 from kubectl_fleet.releases.keys import POD_GROUP
 from kubectl_fleet.rules import (
+    Rule,
+    problems_of,
     queue_depth,
     queue_tree,
     workload_gpu_request,
@@ -20,18 +21,9 @@ from kubectl_fleet.rules import (
     workload_scheduler,
 )
 from kubectl_fleet.rules.judged import JudgedCluster, JudgedKai
-from kubectl_fleet.rules.problem import Level, Problem, Problems
+from kubectl_fleet.rules.problem import Level, Problem
 
 QUEUES = "queue-tree"
-
-
-class _Rule(Protocol):
-    """A rule of pods or queues: a module of `rules`."""
-
-    NAME: str
-
-    def check(self, cluster: JudgedCluster, /) -> Problems:
-        """Every problem of one cluster."""
 
 
 # A pod that has a node is past what the others look at.
@@ -88,11 +80,11 @@ def _problems(of: ClusterPods, pods: Sequence[KubeObject]) -> list[Problem]:
     return [*_judge(_ALWAYS, _cluster(of.cluster, pods)), *_judge(_WAITING, waiting)]
 
 
-def _judge(rules: Sequence[_Rule], cluster: JudgedCluster) -> list[Problem]:
+def _judge(rules: Sequence[Rule[JudgedCluster]], cluster: JudgedCluster) -> list[Problem]:
     return [
-        replace(problem, rule=rule.NAME)
+        problem
         for rule in rules
-        for problem in rule.check(cluster)
+        for problem in problems_of(rule, cluster)
         if problem.level is Level.MANDATORY and not problem.undecided
     ]
 

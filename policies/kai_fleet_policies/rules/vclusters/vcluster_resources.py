@@ -17,7 +17,6 @@ from kubectl_fleet.declared.unknown import UNKNOWN, mapping, number, pairs
 from kubectl_fleet.releases import DEFAULT_VCLUSTER
 from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity
 
-NAME = "vcluster-resources"
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH
 WHY = (
