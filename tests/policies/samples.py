@@ -6,10 +6,11 @@ from typing import Any
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai, DeclaredTeam
 from kai_fleet_policies.adapters.from_resources import Declared
-from kai_fleet_policies.rules import RULES, problems_of
+from kai_fleet_policies.rules import RULES
 from kubectl_fleet.declared.pods import PodContainer, PodTemplate
 from kubectl_fleet.declared.queues import UNLIMITED, DeclaredQueue, QueueShare
 from kubectl_fleet.releases.keys import QUEUE_LABEL, SCHEDULER
+from kubectl_fleet.rules import name_of, problems_of
 from kubectl_fleet.rules.problem import Level, Problem
 
 FREE = {r: QueueShare(UNLIMITED, UNLIMITED) for r in ("cpu", "memory", "gpu")}
@@ -66,7 +67,7 @@ def host(*teams: DeclaredTeam, **changes: Any) -> DeclaredCluster:
 
 def found(rule: str, *clusters: DeclaredCluster) -> list[Problem]:
     """What one rule says."""
-    module = next(module for module in RULES if rule == module.NAME)
+    module = next(module for module in RULES if rule == name_of(module))
     return [problem for cluster in clusters for problem in problems_of(module, cluster)]
 
 

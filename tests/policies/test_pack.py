@@ -21,6 +21,7 @@ from kai_fleet_policies.pack import analyzer as pack
 from kai_fleet_policies.pack.analyzer import Analyzer
 from kai_fleet_policies.pack.policies import POLICIES, UNDECIDED
 from kai_fleet_policies.rules import RULES
+from kubectl_fleet.rules import name_of
 from tests.policies.samples import PROVIDER, resource
 
 SECRET = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270"}
@@ -83,7 +84,7 @@ IN_TEST = {"kai.scheduler/queue": "test"}
 def test_each_rule_is_a_policy_of_its_level(analyzer):
     info = analyzer.GetAnalyzerInfo(None, None)
     levels = {p.name: p.enforcementLevel for p in info.policies}
-    assert set(levels) == {rule.NAME for rule in RULES} | {UNDECIDED}
+    assert set(levels) == {name_of(rule) for rule in RULES} | {UNDECIDED}
     assert levels["workload-leaf-queue"] == proto.MANDATORY
     assert levels["queue-zero-quota"] == levels["kai-version-supported"] == proto.ADVISORY
     assert all(p.remediation_steps for p in info.policies if p.name != UNDECIDED)

@@ -10,6 +10,7 @@ from typing import Final
 
 from kai_fleet_policies.pack.policies import EXEMPT_KEY, QUEUES_KEY, RESERVED_KEY, schema
 from kai_fleet_policies.rules import RULES, Rule
+from kubectl_fleet.rules import name_of
 from kubectl_fleet.rules.queue_tree import CHART_PARENT, EXISTING_QUEUES
 
 _TEMPLATE: Final = Path(__file__).with_name("rules_page.template")
@@ -17,7 +18,7 @@ _TEMPLATE: Final = Path(__file__).with_name("rules_page.template")
 
 def page() -> str:
     """The whole page."""
-    rows = [f"| [`{r.NAME}`](#{r.NAME}) | {r.LEVEL} | {r.SEVERITY} |" for r in RULES]
+    rows = [f"| [`{name_of(r)}`](#{name_of(r)}) | {r.LEVEL} | {r.SEVERITY} |" for r in RULES]
     return Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(
         rows="\n".join(rows),
         sections="\n".join(map(_section, RULES)),
@@ -31,10 +32,10 @@ def page() -> str:
 
 def _section(rule: Rule) -> str:
     what = (rule.__doc__ or "").strip()  # a rule is a module
-    keys = ", ".join(f"`{key}`" for key in schema(rule.NAME))
+    keys = ", ".join(f"`{key}`" for key in schema(name_of(rule)))
     return "\n".join(
         [
-            f"## {rule.NAME}\n",
+            f"## {name_of(rule)}\n",
             f"{what} ({rule.LEVEL}, severity {rule.SEVERITY})\n",
             f"Why: {rule.WHY}\n",
             f"Remedy: {rule.REMEDY}\n",

@@ -12,11 +12,10 @@ from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.write import Edit, read_text
 from kai_fleet_cli.teams.lookup import GRANTS, TEAM, TEAMS, PlatformFile
 from kai_fleet_policies import validation
-from kai_fleet_policies.rules.teams import team_granted, team_parent_queue
 from kubectl_fleet.paths import value_at
 from kubectl_fleet.rules.problem import Problem
 
-_OF_GRANTS: Final = (team_granted.NAME, team_parent_queue.NAME)
+_OF_GRANTS: Final = ("team-granted", "team-parent-queue")
 
 
 def validate(platform: PlatformFile, edits: Sequence[Edit]) -> validation.SettingsVerdict:

@@ -1,4 +1,4 @@
-"""What the guards of a team let through: on the host, and of its queues."""
+"""What bounds a team: its nodes, its queue's GPUs, and what its guards let through."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -12,16 +12,31 @@ from kubectl_fleet.releases import takes_external_pod_groups
 from kubectl_fleet.releases.sharing import NV_FRACTIONS
 
 _PLACES: Final[Mapping[Mode, KaiPlace]] = {"virtual": "inside", "host": "host", "default": "none"}
-Pools = Mapping[str, Mapping[str, str]]
 
 
-def host_rules(
-    settings: Settings, name: str, control_pools: Pools, foreign_queues: Sequence[str]
-) -> HostRules:
+def control_pool(settings: Settings, name: str) -> dict[str, str]:
+    """The labels of the nodes of a team's control plane: the platform's own, or the team's."""
+    has = settings.own_of(name)
+    own = has.vcluster.node_pool if isinstance(has, TeamSettings) else {}
+    return dict(own or settings.vcluster.node_pool or has.node_pool)
+
+
+def queue_limits(settings: Settings) -> dict[str, int]:
+    """The most GPUs of the host's queues that are teams': those of the teams together (T13)."""
+    limits: dict[str, int] = {}
+    for name, queue in (
+        *((name, team.queue) for name, team in settings.teams.items()),
+        *((name, grant.parent_queue) for name, grant in settings.team_stacks.items()),
+    ):
+        if queue is not None:
+            limits[queue] = limits.get(queue, 0) + settings.gpus_of(name)
+    return limits
+
+
+def host_rules(settings: Settings, name: str, foreign_queues: Sequence[str]) -> HostRules:
     """What the host's guard lets through of a team that this stack runs, or grants a stack.
 
-    `control_pools` are the pools of all teams' control planes, and `foreign_queues` names that only
-    begin like those of the team's queues.
+    `foreign_queues` are names that only begin like those of the team's queues.
     """
     has = settings.own_of(name)
     place: KaiPlace = "inside"
@@ -39,8 +54,8 @@ def host_rules(
             *dict.fromkeys((*isolation.devices, *settings.slices_of(name))),
         ),
         pool=has.node_pool,
-        control_pool=control_pools[name],
-        foreign_pools=[] if has.node_pool else _foreign_pools(settings, name, control_pools),
+        control_pool=control_pool(settings, name),
+        foreign_pools=[] if has.node_pool else _foreign_pools(settings, name),
         names_nodes=place == "inside",
         # A team whose scheduler is inside has its nodes to itself: the rules see to that.
         shared_nodes=place != "inside" or not has.node_pool,
@@ -69,14 +84,14 @@ def host_rules(
     )
 
 
-def _foreign_pools(settings: Settings, name: str, control_pools: Pools) -> list[dict[str, str]]:
+def _foreign_pools(settings: Settings, name: str) -> list[dict[str, str]]:
     """The pools of the platform's control planes and of other teams, each once."""
+    others = [it for it in {**settings.teams, **settings.team_stacks} if it != name]
     pools: list[Mapping[str, str]] = [settings.vcluster.node_pool]
     pools += [team.node_pool for other, team in settings.teams.items() if other != name]
     pools += [grant.node_pool for grant in settings.team_stacks.values()]
-    pools += [pool for other, pool in control_pools.items() if other != name]
-    distinct = {tuple(sorted(pool.items())) for pool in pools if pool}
-    return [dict(pool) for pool in sorted(distinct)]
+    pools += [control_pool(settings, other) for other in others]
+    return [dict(pool) for pool in sorted({tuple(sorted(it.items())) for it in pools if it})]
 
 
 def host_guard(

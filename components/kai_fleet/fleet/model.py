@@ -207,11 +207,6 @@ class DeclaredTeam(JudgedTeam):
         return {self.inside.gpu_resource: max(0, int(whole)), **self.slices}
 
     @property
-    def may_use_gpus(self) -> bool:
-        """False only where its GPU quota is known to be 0."""
-        return self.gpus is None or self.gpus != 0
-
-    @property
     def level(self) -> str | None:
         """How strictly it is kept from others; None where that is not known."""
         return self.isolation.level if self.isolation is not None else None

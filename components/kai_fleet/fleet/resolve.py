@@ -93,7 +93,7 @@ class _Resolver:
             path=key_path(("cluster",)),
             kai=kai,
             queues=declared_queues(
-                settings.queues, key_path(("queues",)), limits=self._queue_limits()
+                settings.queues, key_path(("queues",)), limits=bounds.queue_limits(settings)
             ),
             virtual_clusters=teams,
             grants=grants,
@@ -117,7 +117,7 @@ class _Resolver:
             where=partial(settings.written_at, name),
             declared=True,
             node_pool=dict(own.node_pool),
-            control_pool=self._control_pools[name],
+            control_pool=bounds.control_pool(settings, name),
             gpus=settings.gpus_of(name),
             slices=settings.slices_of(name),
             isolation=place.isolation,
@@ -130,7 +130,7 @@ class _Resolver:
         foreign = self._foreign_queues(name)
         return replace(
             team,
-            rules=bounds.host_rules(settings, name, self._control_pools, foreign),
+            rules=bounds.host_rules(settings, name, foreign),
             host_guard=bounds.host_guard(settings, name, queue, foreign),
         )
 
@@ -271,30 +271,6 @@ class _Resolver:
                 path=key_path(("workloads", name)),
             )
         return resolved
-
-    @cached_property
-    def _control_pools(self) -> dict[str, dict[str, str]]:
-        """The labels of the nodes of each control plane: the platform's own, or the team's."""
-        settings = self.settings
-        pools = {
-            name: dict(settings.vcluster.node_pool or grant.node_pool)
-            for name, grant in settings.team_stacks.items()
-        }
-        for name, team in settings.teams.items():
-            own = team.vcluster.node_pool or settings.vcluster.node_pool
-            pools[name] = dict(own or team.node_pool)
-        return pools
-
-    def _queue_limits(self) -> dict[str, int]:
-        """The most GPUs of the host's queues that are teams': those of the teams together (T13)."""
-        limits: dict[str, int] = {}
-        for name, queue in (
-            *((name, team.queue) for name, team in self.settings.teams.items()),
-            *((name, grant.parent_queue) for name, grant in self.settings.team_stacks.items()),
-        ):
-            if queue is not None:
-                limits[queue] = limits.get(queue, 0) + self.settings.gpus_of(name)
-        return limits
 
     @cached_property
     def _names(self) -> Sequence[str]:

@@ -37,7 +37,7 @@ from kai_fleet.settings.sections.platform import (
 )
 from kai_fleet.settings.sections.queues import QueueTree, with_quotas
 from kai_fleet.settings.sections.registries import Registries
-from kai_fleet.settings.sections.team_stack import Grant, TeamStack
+from kai_fleet.settings.sections.team_stack import Grant, Removed, TeamStack
 from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings, Vcluster
 from kai_fleet.settings.sections.workloads import Workload
 from kubectl_fleet.releases import DISABLED
@@ -102,11 +102,7 @@ class Settings(Strict):
     team_stacks: dict[TeamName, Grant] = Field(
         default_factory=dict, description="Teams with a stack of their own, and what each may have."
     )
-
-    removed: list[Name] = Field(
-        default_factory=list,
-        description="Teams that may go: one that is deployed goes only when it is named here.",
-    )
+    removed: Removed = Field(default_factory=list)
     workloads: dict[Name, Workload] = Field(
         default_factory=dict, description="What runs in the teams' vClusters, by name."
     )

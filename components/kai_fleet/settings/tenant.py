@@ -69,7 +69,8 @@ def platform_of(raw: Mapping[str, Any]) -> str | None:
 
 def load_tenant(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
     """A team stack's settings, and every mistake in its file or between it and the platform."""
-    if _meant_teams(raw):
+    # Of a platform's file that says `team` for `teams`, or a grant's for the grants.
+    if "platform" not in raw and "teams" not in raw and raw.keys() & _PLATFORM_KEYS:
         said = "is for a team's own stack; write kai-fleet:teams, with each team below its name"
         return Loaded(None, (Mistake(_TEAM, said),), (_TEAM,))
     found = list(_foreign(raw))
@@ -132,13 +133,6 @@ def _between(file: TeamStack, tenant: Tenant, dropped: list[str]) -> Iterator[Mi
             key = HostPlace.key_of(name)
             there = key_path(("teamStacks", team.name, key))
             yield Mistake(f"{_TEAM}.{key}", f"is the platform's; have it written there, in {there}")
-
-
-def _meant_teams(raw: Mapping[str, Any]) -> bool:
-    """Whether a platform's file says `team` for `teams`, or a grant's for the grants."""
-    return (
-        "platform" not in raw and any(key in raw for key in _PLATFORM_KEYS) and "teams" not in raw
-    )
 
 
 def _tenant(file: TeamStack, facts: PlatformFacts) -> Tenant:

@@ -130,31 +130,17 @@ class QueueIndex:
         """Every ring of two or more queues that are each other's parents, in order."""
         done: set[str] = set()
         rings: list[tuple[str, ...]] = []
-        for start in self.by_name:
-            walked: dict[str, int] = {}
-            name: object = start
-            while isinstance(name, str) and name in self.by_name and name not in done:
-                if name in walked:
-                    ring = list(walked)[walked[name] :]
-                    if len(ring) > 1:
-                        first = ring.index(min(ring))
-                        rings.append(tuple(ring[first:] + ring[:first]))
-                    break
-                walked[name] = len(walked)
-                name = self.by_name[name].parent
+        for name, queue in self.by_name.items():
+            walked = [name, *(above.name for above in self.ancestors(queue))]
+            back = self.by_name[walked[-1]].parent
+            if back in walked[:-1] and done.isdisjoint(walked):
+                ring = walked[walked.index(back) :]
+                first = ring.index(min(ring))
+                rings.append((*ring[first:], *ring[:first]))
             done.update(walked)
         return rings
 
     def levels(self) -> dict[str, int]:
         """The level of each queue, 1 at the top; queues in or under a cycle or gap have none."""
-        level: dict[str, int] = {}
-        todo: list[tuple[str, int]] = [
-            (name, 1) for name, queue in self.by_name.items() if queue.parent is None
-        ]
-        while todo:
-            name, depth = todo.pop()
-            level[name] = depth
-            for child in self.children.get(name, ()):
-                if self.by_name.get(child.name) is child:
-                    todo.append((child.name, depth + 1))
-        return level
+        chains = ([queue, *self.ancestors(queue)] for queue in self.by_name.values())
+        return {chain[0].name: len(chain) for chain in chains if chain[-1].parent is None}

@@ -5,7 +5,6 @@ from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.judged import JudgedCluster
 from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, of_queue
 
-NAME = "queue-depth"
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH
 WHY = (

@@ -7,7 +7,6 @@ from kubectl_fleet.rules.judged import JudgedCluster
 from kubectl_fleet.rules.problem import Level, Problems, Severity, of_queue
 from kubectl_fleet.wording import listed, nearest_first
 
-NAME = "queue-tree"
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH
 WHY = (
@@ -49,7 +48,7 @@ def check(cluster: JudgedCluster) -> Problems:
                 yield above.undecided(
                     f"it is known that its parent {parent}, which nothing here declares, is in"
                     f" {cluster.name}; {EXISTING_QUEUES}: [{parent}] in the pack's configuration of"
-                    f" {NAME} says so"
+                    " queue-tree says so"
                 )
             else:
                 others = [name for name in tree.by_name if name != queue.name]
@@ -71,8 +70,8 @@ def _instead(parent: str, others: list[str], cluster: JudgedCluster) -> str:
         declare = f"declare {parent} with no parent of its own"
     else:
         declare = (
-            f"list {parent} in {EXISTING_QUEUES} of the pack's configuration of {NAME} if another"
-            " program makes it"
+            f"list {parent} in {EXISTING_QUEUES} of the pack's configuration of queue-tree if"
+            " another program makes it"
         )
     return f"write {choice}, or {declare}" if choice else declare
 

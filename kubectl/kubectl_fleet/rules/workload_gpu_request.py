@@ -20,7 +20,6 @@ from kubectl_fleet.rules.judged import JudgedCluster
 from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, called, of_workload
 from kubectl_fleet.wording import listed
 
-NAME = "workload-gpu-request"
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH
 WHY = "KAI's admission refuses such pods, or schedules them wrong where it does not notice (W3)."

@@ -10,7 +10,6 @@ from kubectl_fleet.releases.sharing import FRACTIONS_KEY, NV_FRACTIONS
 from kubectl_fleet.rules.judged import JudgedCluster
 from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, of_workload
 
-NAME = "workload-gpu-sharing"
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.MEDIUM
 WHY = "While gpuSharing is off, KAI's admission refuses every pod that asks for a share (W4)."

@@ -9,7 +9,6 @@ from kubectl_fleet.rules.judged import JudgedCluster
 from kubectl_fleet.rules.problem import Level, Problems, Severity, called, of_workload
 from kubectl_fleet.wording import quoted
 
-NAME = "workload-known-keys"
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH
 WHY = (

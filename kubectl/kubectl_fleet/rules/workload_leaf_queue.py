@@ -16,7 +16,6 @@ from kubectl_fleet.rules.problem import (
 )
 from kubectl_fleet.wording import listed, nearest_first
 
-NAME = "workload-leaf-queue"
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH
 WHY = (

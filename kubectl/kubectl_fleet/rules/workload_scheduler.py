@@ -6,7 +6,6 @@ from kubectl_fleet.rules.judged import JudgedCluster
 from kubectl_fleet.rules.problem import Level, Problems, Severity, of_workload
 from kubectl_fleet.wording import listed
 
-NAME = "workload-scheduler"
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH
 WHY = (

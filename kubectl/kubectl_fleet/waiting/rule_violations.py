@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import ModuleType
 
 from kubectl_fleet.declared.pod_templates import workloads
 from kubectl_fleet.declared.pods import PodTemplate
@@ -10,6 +9,8 @@ from kubectl_fleet.declared.queues import DeclaredQueue, shares
 from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.releases.keys import POD_GROUP
 from kubectl_fleet.rules import (
+    Rule,
+    problems_of,
     queue_depth,
     queue_tree,
     workload_gpu_request,
@@ -79,11 +80,11 @@ def _problems(of: ClusterPods, pods: Sequence[KubeObject]) -> list[Problem]:
     return [*_judge(_ALWAYS, _cluster(of.cluster, pods)), *_judge(_WAITING, waiting)]
 
 
-def _judge(rules: Sequence[ModuleType], cluster: JudgedCluster) -> list[Problem]:
+def _judge(rules: Sequence[Rule[JudgedCluster]], cluster: JudgedCluster) -> list[Problem]:
     return [
-        replace(problem, rule=rule.NAME)
+        problem
         for rule in rules
-        for problem in rule.check(cluster)
+        for problem in problems_of(rule, cluster)
         if problem.level is Level.MANDATORY and not problem.undecided
     ]
 

@@ -132,14 +132,11 @@ def virtual_cluster(
     image = get(values, "controlPlane", "statefulSet", "image", "repository")
     selector = get(values, "sync", "fromHost", "nodes", "selector", "labels")
     pool: Any = UNKNOWN if selector is None and no is UNKNOWN else mapping(selector)
-    labels: Mapping[str, str] = UNKNOWN
-    if pool is not UNKNOWN:
-        labels = {key: text(value) or "" for key, value in pool.items()}
     return DeclaredTeam(
         name=name,
         namespace=text(props.get("namespace")) or "",
         version=_with_v(chart.version),
-        node_pool=labels,
+        node_pool=pool if pool is UNKNOWN else {key: text(it) or "" for key, it in pool.items()},
         mode=mode,
         path=path,
         values=mapping(values),

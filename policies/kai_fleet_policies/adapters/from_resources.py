@@ -213,7 +213,8 @@ def _read(found: _Found, resource: Declared) -> None:
             if name.startswith(mig.PREFIX) and (amount := number(get(hard, key))) is not None:
                 of_slices[name] = amount
     elif kind == "ConfigMap":
-        sharing = charts.sharing_in(_device_plugin_data(props))
+        texts = ((k, v) for k, v in pairs(props.get("data")).items() if isinstance(v, str))
+        sharing = charts.sharing_in({key: value for key, value in texts if "sharing" in value})
         if sharing and sharing is not UNKNOWN:
             found.device_plugins.append(DevicePlugin(sharing, resource.urn))
     elif kind == "ValidatingAdmissionPolicyBinding" and str(name).startswith(QUEUE_GUARDS):
@@ -223,11 +224,6 @@ def _read(found: _Found, resource: Declared) -> None:
         found.guarded |= everywhere and "Deny" in items(get(spec, "validationActions"))
     if namespace is not None and kind not in _CLUSTER_SCOPED:
         found.namespaced.append(NamespacedObject(kind, name, namespace, path=resource.urn))
-
-
-def _device_plugin_data(props: Mapping[str, object]) -> dict[str, object]:
-    data = pairs(props.get("data"))
-    return {k: v for k, v in data.items() if isinstance(v, str) and "sharing" in v}
 
 
 def _read_release(found: _Found, resource: Declared) -> None:

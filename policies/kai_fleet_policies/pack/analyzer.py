@@ -22,13 +22,13 @@ from kai_fleet_policies.adapters.from_resources import Declared, clusters
 from kai_fleet_policies.pack.policies import POLICIES, UNDECIDED, configured
 from kai_fleet_policies.rules import RULES, problems_in
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules import workload_known_keys
+from kubectl_fleet.rules import name_of, workload_known_keys
 from kubectl_fleet.rules.problem import Problem
 from kubectl_fleet.rules.workload_known_keys import has_non_strings
 
 NAME: Final = "kai-fleet"
-_RULES: Final = {rule.NAME: rule for rule in RULES}
-_EARLY: Final = [policy for policy in POLICIES if policy.name == workload_known_keys.NAME]
+_RULES: Final = {name_of(rule): rule for rule in RULES}
+_EARLY: Final = [policy for policy in POLICIES if policy.name == name_of(workload_known_keys)]
 _READ_BY_EVERY_SERVER: Final = ("kubernetes:core/", "kubernetes:apps/", "kubernetes:batch/")
 
 

@@ -9,11 +9,11 @@ from pulumi.runtime import proto
 
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.releases.sources import KnownSources, NoPlaceError, chart_place, registry_place
-from kai_fleet_policies.rules import RULES, namespace_reserved, sources_known
+from kai_fleet_policies.rules import RULES
 from kubectl_fleet.declared.queues import DeclaredQueue
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.releases.keys import RESERVED
-from kubectl_fleet.rules import queue_tree, workload_leaf_queue
+from kubectl_fleet.rules import name_of
 from kubectl_fleet.rules.problem import Level, Severity
 from kubectl_fleet.rules.queue_tree import EXISTING_QUEUES
 
@@ -36,11 +36,9 @@ _EXISTING: Final = {
     EXISTING_QUEUES: _names("Queues that another program makes, such as KAI's chart.")
 }
 _OWN: Final[Mapping[str, dict[str, Any]]] = {
-    namespace_reserved.NAME: {
-        RESERVED_KEY: _names(f"Reserved beside {', '.join(sorted(RESERVED))}.")
-    },
-    queue_tree.NAME: _EXISTING,
-    workload_leaf_queue.NAME: _EXISTING
+    "namespace-reserved": {RESERVED_KEY: _names(f"Reserved beside {', '.join(sorted(RESERVED))}.")},
+    "queue-tree": _EXISTING,
+    "workload-leaf-queue": _EXISTING
     | {
         QUEUES_KEY: {
             "type": "object",
@@ -49,7 +47,7 @@ _OWN: Final[Mapping[str, dict[str, Any]]] = {
             "default": {},
         }
     },
-    sources_known.NAME: {
+    "sources-known": {
         CHARTS_KEY: _names("Chart locations besides those of the release tables."),
         IMAGES_KEY: _names("Image registries besides those of the release tables."),
     },
@@ -58,7 +56,7 @@ _OWN: Final[Mapping[str, dict[str, Any]]] = {
 
 def schema(rule: str) -> dict[str, dict[str, Any]]:
     """The properties that a rule takes, as JSON Schema; none for rules that look at no workload."""
-    workloads = rule.startswith("workload-") or rule == namespace_reserved.NAME
+    workloads = rule.startswith("workload-") or rule == "namespace-reserved"
     return (_EXEMPT if workloads else {}) | dict(_OWN.get(rule, {}))
 
 
@@ -119,7 +117,7 @@ def _policy(name: str, description: str, level: Level, severity: Severity, remed
 
 # A policy for each rule, and last the one for what is not decided yet.
 POLICIES: Final = (
-    *(_policy(it.NAME, it.WHY, it.LEVEL, it.SEVERITY, it.REMEDY) for it in RULES),
+    *(_policy(name_of(it), it.WHY, it.LEVEL, it.SEVERITY, it.REMEDY) for it in RULES),
     _policy(
         UNDECIDED,
         "Some values are known only during the update; these rules decide then.",

@@ -1,29 +1,15 @@
-"""One module per rule, each with NAME, LEVEL, SEVERITY, WHY, REMEDY and `check`."""
+"""One module per rule, each with LEVEL, SEVERITY, WHY, REMEDY and `check`."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from importlib import import_module
-from typing import Final, Protocol, cast
+from typing import Final, TypeAlias, cast
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kubectl_fleet.rules.problem import Level, Problem, Problems, Severity
+from kubectl_fleet import rules
+from kubectl_fleet.rules import problems_of
+from kubectl_fleet.rules.problem import Level, Problem
 
-
-class Rule(Protocol):
-    """A module of this package: what it forbids, why, what to write instead, and the check."""
-
-    NAME: str
-    LEVEL: Level
-    SEVERITY: Severity
-    WHY: str
-    REMEDY: str
-
-    def check(self, cluster: DeclaredCluster, /) -> Problems:
-        """Every problem of one cluster, without the rule's name.
-
-        Relations between a host's teams are the host's.
-        """
-
+Rule: TypeAlias = rules.Rule[DeclaredCluster]
 
 # In the order of the page of rules; each is a module here, or of those that judge what runs in a
 # team's own cluster, too.
@@ -86,11 +72,6 @@ def check(clusters: Iterable[DeclaredCluster], only: Iterable[Rule] = RULES) -> 
 def problems_in(rule: Rule, clusters: Iterable[DeclaredCluster]) -> list[Problem]:
     """The problems of one rule, in the same order."""
     return _in_order({problem for cluster in clusters for problem in problems_of(rule, cluster)})
-
-
-def problems_of(rule: Rule, cluster: DeclaredCluster) -> Problems:
-    """The problems of one rule in one cluster, with the rule's name, as the rule finds them."""
-    return (replace(problem, rule=rule.NAME) for problem in rule.check(cluster))
 
 
 def _in_order(problems: set[Problem]) -> list[Problem]:

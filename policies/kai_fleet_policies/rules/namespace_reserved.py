@@ -9,7 +9,6 @@ from kubectl_fleet.declared.unknown import UNKNOWN, pairs
 from kubectl_fleet.releases.keys import KAI_NAMESPACE, SCALING_NAMESPACE
 from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, called, of_workload
 
-NAME = "namespace-reserved"
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.CRITICAL
 WHY = (

@@ -13,7 +13,6 @@ from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, at
 from kubectl_fleet.wording import MASK
 
-NAME = "sources-known"
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.CRITICAL
 WHY = (

@@ -11,7 +11,6 @@ from kubectl_fleet.releases.keys import SCHEDULER
 from kubectl_fleet.releases.sharing import HAMI_CORE
 from kubectl_fleet.rules.problem import Level, Problems, Severity, of_workload
 
-NAME = "workload-vllm-memory"
 LEVEL = Level.ADVISORY
 SEVERITY = Severity.MEDIUM
 WHY = (

@@ -140,7 +140,13 @@ class GpuSharing(Strict):
         return {"mode": of_switch(value)} if isinstance(value, bool) else value
 
 
-Sharing = Annotated[GpuSharing, Field(json_schema_extra=_or_switch)]
+Sharing = Annotated[
+    GpuSharing,
+    Field(
+        description="Fractions of a GPU: true unless set. A stack file may say {mode: …} too.",
+        json_schema_extra=_or_switch,
+    ),
+]
 
 
 def sharing() -> GpuSharing:

@@ -64,10 +64,7 @@ class HostKai(Scheduling):
     """The KAI scheduler of the host cluster, for teams in host mode."""
 
     version: KaiVersion = Field(description=f"Such as {EXAMPLE_VERSION}: a release of the table.")
-    gpu_sharing: Sharing = Field(
-        default_factory=sharing,
-        description="Fractions of a GPU: true unless set. A stack file may say {mode: …} too.",
-    )
+    gpu_sharing: Sharing = Field(default_factory=sharing)
     untested: Untested = False
     chart: OtherChart = None
     tolerations: list[Toleration] = Field(

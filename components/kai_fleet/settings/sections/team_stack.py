@@ -6,13 +6,16 @@ from pydantic import Field, StringConstraints
 
 from kai_fleet.settings.sections.cluster import Credentials
 from kai_fleet.settings.sections.gpu_share import Gpus
-from kai_fleet.settings.sections.kubernetes import LabelKey, LabelValue
 from kai_fleet.settings.sections.model import Strict
 from kai_fleet.settings.sections.platform import Name, TeamName
 from kai_fleet.settings.sections.queues import QueueName
-from kai_fleet.settings.sections.teams import HostPlace, TeamSettings
+from kai_fleet.settings.sections.teams import HostPlace, OwnNodes, TeamSettings
 from kai_fleet.settings.sections.workloads import Workload
 
+Removed = Annotated[
+    list[Name],
+    Field(description="Teams that may go: one that is deployed goes only when it is named here."),
+]
 StackName = Annotated[
     str,
     StringConstraints(
@@ -24,9 +27,7 @@ StackName = Annotated[
 class Grant(HostPlace):
     """What the platform stack lets one team stack have; its name is the key above."""
 
-    node_pool: dict[LabelKey, LabelValue] = Field(
-        default_factory=dict, description="Labels of the nodes that are the team's own."
-    )
+    node_pool: OwnNodes = Field(default_factory=dict)
     gpus: Gpus = Field(
         default=0, description="The most GPUs it may ask for. In a stack file also by kind."
     )
@@ -57,10 +58,7 @@ class TeamStack(Strict):
     cluster: Credentials | None = Field(
         default=None, description="Credentials of its own; else the platform's context is used."
     )
-    removed: list[Name] = Field(
-        default_factory=list,
-        description="Teams that may go: one that is deployed goes only when it is named here.",
-    )
+    removed: Removed = Field(default_factory=list)
     workloads: dict[Name, Workload] = Field(
         default_factory=dict, description="What runs in the team's vCluster, by name."
     )

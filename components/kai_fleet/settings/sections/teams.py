@@ -38,6 +38,9 @@ ObjectName = Annotated[
     StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253),
 ]
 Mode = Literal["virtual", "host", "default"]
+OwnNodes = Annotated[
+    dict[LabelKey, LabelValue], Field(description="Labels of the nodes that are the team's own.")
+]
 
 
 class Scheduler(Scheduling):
@@ -50,10 +53,7 @@ class Scheduler(Scheduling):
     version: KaiVersion | None = Field(
         default=None, description=f"virtual: the team's KAI, such as {EXAMPLE_VERSION}."
     )
-    gpu_sharing: Sharing = Field(
-        default_factory=sharing,
-        description="Fractions of a GPU: true unless set. A stack file may say {mode: …} too.",
-    )
+    gpu_sharing: Sharing = Field(default_factory=sharing)
     untested: Untested = False
     chart: OtherChart = None
     values: Values = Field(default_factory=dict, description="Merged over the table's values.")
@@ -139,9 +139,7 @@ class TeamSettings(HostPlace):
     """One team."""
 
     scheduler: Scheduler
-    node_pool: dict[LabelKey, LabelValue] = Field(
-        default_factory=dict, description="Labels of the nodes that are the team's own."
-    )
+    node_pool: OwnNodes = Field(default_factory=dict)
     gpus: Gpus = Field(
         default=0,
         description="The most whole GPUs its pods may hold. In a stack file also by kind:"

@@ -6,7 +6,6 @@ from kubectl_fleet.releases import DISABLED
 from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, called
 from kubectl_fleet.wording import listed
 
-NAME = "gpu-one-sharer"
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH
 WHY = (

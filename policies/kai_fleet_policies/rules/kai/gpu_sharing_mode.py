@@ -17,7 +17,6 @@ from kubectl_fleet.releases.sharing import (
 from kubectl_fleet.rules.problem import Level, Problems, Severity, of_team
 from kubectl_fleet.wording import listed
 
-NAME = "gpu-sharing-mode"
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH
 WHY = (

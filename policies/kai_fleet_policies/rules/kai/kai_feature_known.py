@@ -5,7 +5,6 @@ from kubectl_fleet import releases
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity
 
-NAME = "kai-feature-known"
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH
 WHY = (

@@ -8,7 +8,6 @@ from kubectl_fleet.declared.unknown import UNKNOWN, get
 from kubectl_fleet.rules.problem import Level, Problems, Severity
 from kubectl_fleet.wording import listed
 
-NAME = "kai-value-known"
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.MEDIUM
 WHY = (

@@ -6,7 +6,6 @@ from kubectl_fleet import releases
 from kubectl_fleet.declared.unknown import UNKNOWN, get
 from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity
 
-NAME = "kai-value-reaches"
 LEVEL = Level.ADVISORY
 SEVERITY = Severity.LOW
 WHY = (

@@ -6,7 +6,6 @@ from kubectl_fleet import releases
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.problem import Level, Problems, Severity
 
-NAME = "kai-version-known"
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH
 WHY = (

@@ -7,7 +7,6 @@ from kai_fleet_policies.rules.kai import of_kai
 from kubectl_fleet import releases
 from kubectl_fleet.rules.problem import Level, Problems, Severity
 
-NAME = "kai-version-supported"
 LEVEL = Level.ADVISORY
 SEVERITY = Severity.MEDIUM
 WHY = "A line out of support gets no more fixes, security fixes included (K18)."

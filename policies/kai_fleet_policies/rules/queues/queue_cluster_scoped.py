@@ -4,7 +4,6 @@ from kai_fleet.fleet.model import DeclaredCluster
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.problem import Level, Problems, Severity, of_queue
 
-NAME = "queue-cluster-scoped"
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.MEDIUM
 WHY = (

@@ -10,7 +10,6 @@ from kai_fleet_policies.amounts import plain
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.problem import Level, Problems, Severity, of_queue
 
-NAME = "queue-duration"
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH
 WHY = "KAI takes Go durations, which know no days and no weeks: 1d does not parse (Q4)."

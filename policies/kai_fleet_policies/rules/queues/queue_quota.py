@@ -7,7 +7,6 @@ from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.releases.keys import DEFAULT_SHARD
 from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, called, of_queue
 
-NAME = "queue-quota"
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH
 WHY = (

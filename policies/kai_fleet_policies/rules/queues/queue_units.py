@@ -1,15 +1,15 @@
 """The amounts of a queue are in the units that KAI counts, and are numbers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet_policies.amounts import plain, written
-from kubectl_fleet.declared.queues import DeclaredQueue, Resource
+from kubectl_fleet.declared.queues import QueueShare, Resource
 from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, of_queue
+from kubectl_fleet.rules.problem import Level, Problems, Severity, of_queue
 from kubectl_fleet.wording import listed
 
-NAME = "queue-units"
 LEVEL = Level.ADVISORY
 SEVERITY = Severity.MEDIUM
 WHY = (
@@ -19,17 +19,11 @@ WHY = (
 )
 REMEDY = "Write cores times 1000, gigabytes times 1000, and numbers without quotes."
 
-# Below a quarter of a core, or half a gigabyte, a whole queue is rather meant in cores or GB; a
-# petabyte is rather meant in bytes.
-_FEW_MILLICORES = 256
-_FEW_MEGABYTES = 512
-_MANY_MEGABYTES = 10**9
-
 
 def check(cluster: DeclaredCluster) -> Problems:
     """Each queue: amounts that are hardly meant, and amounts that are text."""
     for queue in cluster.queues:
-        place = of_queue(queue, cluster)
+        place, in_kais_units = of_queue(queue, cluster), queue.path.startswith("urn:")
         if queue.quoted is not UNKNOWN and queue.quoted:
             yield place.advisory(
                 f"has {listed(queue.quoted, 'and')} as text, and the Queue CRD takes numbers: the"
@@ -37,33 +31,21 @@ def check(cluster: DeclaredCluster) -> Problems:
             )
         if queue.shares is UNKNOWN:
             continue  # queue-quota says so
-        yield from _odd(queue, "cpu", lambda it: 0 < it < _FEW_MILLICORES, _cores, place)
-        yield from _odd(queue, "memory", lambda it: 0 < it < _FEW_MEGABYTES, _small, place)
-        yield from _odd(queue, "memory", lambda it: it >= _MANY_MEGABYTES, _bytes, place)
-
-
-def _odd(
-    queue: DeclaredQueue,
-    resource: Resource,
-    is_odd: Callable[[float], bool],
-    advice: Callable[[float, bool], str],
-    place: ProblemPlace,
-) -> Problems:
-    share = queue.shares.get(resource)
-    if share is None:
-        return
-    found = [
-        (word, amount)
-        for word, amount in (("quota", share.quota), ("limit", share.limit))
-        if amount is not UNKNOWN and amount is not None and is_odd(amount)
-    ]
-    if not found:
-        return
-    has = listed([f"{word} {written(resource, it, queue.path)}" for word, it in found], "and")
-    in_kais_units = queue.path.startswith("urn:")
-    yield place.at(resource).advisory(
-        f"has {resource} {has}; {advice(found[-1][1], in_kais_units)}"
-    )
+        for resource, is_odd, advice in _ODD:
+            share = queue.shares.get(resource, _NOTHING)
+            found = {
+                word: amount
+                for word, amount in (("quota", share.quota), ("limit", share.limit))
+                if amount not in (UNKNOWN, None) and is_odd(amount)
+            }
+            if found:
+                amounts = (
+                    f"{word} {written(resource, it, queue.path)}" for word, it in found.items()
+                )
+                said = advice([*found.values()][-1], in_kais_units)
+                yield place.at(resource).advisory(
+                    f"has {resource} {listed([*amounts], 'and')}; {said}"
+                )
 
 
 def _cores(amount: float, in_kais_units: bool) -> str:
@@ -85,3 +67,13 @@ def _bytes(amount: float, in_kais_units: bool) -> str:
         f"that is {amount / 10**9:g} PB, a limit that never holds: for {plain(amount)} bytes write"
         f" {write}"
     )
+
+
+# Below a quarter of a core, or half a gigabyte, a whole queue is rather meant in cores or GB; a
+# petabyte is rather meant in bytes.
+_ODD: Final[Sequence[tuple[Resource, Callable[[float], bool], Callable[[float, bool], str]]]] = (
+    ("cpu", lambda it: 0 < it < 256, _cores),
+    ("memory", lambda it: 0 < it < 512, _small),
+    ("memory", lambda it: it >= 10**9, _bytes),
+)
+_NOTHING: Final = QueueShare()

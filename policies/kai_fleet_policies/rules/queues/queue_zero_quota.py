@@ -6,7 +6,6 @@ from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.problem import Level, Problems, Severity, of_queue
 from kubectl_fleet.wording import listed
 
-NAME = "queue-zero-quota"
 LEVEL = Level.ADVISORY
 SEVERITY = Severity.LOW
 WHY = (

@@ -3,7 +3,6 @@
 from kai_fleet.fleet.model import DeclaredCluster
 from kubectl_fleet.rules.problem import Level, Problems, Severity, of_team
 
-NAME = "team-gang"
 LEVEL = Level.ADVISORY
 SEVERITY = Severity.LOW
 WHY = (

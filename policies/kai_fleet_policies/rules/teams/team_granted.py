@@ -5,7 +5,6 @@ from kai_fleet_policies.rules.teams import labels
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, called, of_team
 
-NAME = "team-granted"
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.CRITICAL
 WHY = (

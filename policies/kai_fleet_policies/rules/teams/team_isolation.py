@@ -3,7 +3,6 @@
 from kai_fleet.fleet.model import DeclaredCluster
 from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, at, called, of_team
 
-NAME = "team-isolation"
 LEVEL = Level.ADVISORY
 SEVERITY = Severity.CRITICAL
 WHY = (

@@ -8,7 +8,6 @@ from kai_fleet_policies.rules.teams import claims, labels
 from kubectl_fleet.declared.unknown import UNKNOWN, pairs
 from kubectl_fleet.rules.problem import Level, Problems, Severity, called, of_team
 
-NAME = "team-node-pools"
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.CRITICAL
 WHY = (
@@ -26,7 +25,7 @@ def check(cluster: DeclaredCluster) -> Problems:
 
     A team that has, or may have, a stack of its own counts as one that does.
     """
-    teams = [t for t in claims(cluster) if t.mode == "virtual" or t.may_use_gpus]
+    teams = [t for t in claims(cluster) if t.mode == "virtual" or t.gpus != 0]
     waiting = [t for t in teams if _unclear(t)]
     known = [t for t in teams if not _unclear(t)]
     if len(teams) > 1 and any(t.mode in ("virtual", UNKNOWN) for t in teams):

@@ -5,7 +5,6 @@ from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.problem import Level, Problems, Severity, called, of_team
 from kubectl_fleet.wording import listed
 
-NAME = "team-one-mode"
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.CRITICAL
 WHY = (

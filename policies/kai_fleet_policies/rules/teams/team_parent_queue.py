@@ -4,7 +4,6 @@ from kai_fleet.fleet.model import DeclaredCluster
 from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, called, of_team
 from kubectl_fleet.wording import listed, nearest_first
 
-NAME = "team-parent-queue"
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH
 WHY = (

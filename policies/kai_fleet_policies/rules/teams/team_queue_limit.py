@@ -4,7 +4,6 @@ from kai_fleet.fleet.model import DeclaredCluster
 from kubectl_fleet.declared.queues import UNLIMITED
 from kubectl_fleet.rules.problem import Level, Problems, Severity, of_queue
 
-NAME = "team-queue-limit"
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.CRITICAL
 WHY = (

@@ -5,7 +5,6 @@ from kai_fleet_policies.rules.teams import claims
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, called, of_team
 
-NAME = "team-unique"
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.CRITICAL
 WHY = (

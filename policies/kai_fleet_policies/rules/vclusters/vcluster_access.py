@@ -13,7 +13,6 @@ from kubectl_fleet.declared.unknown import UNKNOWN, get, items, pairs
 from kubectl_fleet.rules.problem import Level, Problems, Severity
 from kubectl_fleet.wording import listed
 
-NAME = "vcluster-access"
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.CRITICAL
 WHY = (

@@ -14,7 +14,6 @@ from kubectl_fleet.kube.system_names import may_name_system
 from kubectl_fleet.rules.problem import Level, Problems, Severity
 from kubectl_fleet.wording import MASK
 
-NAME = "vcluster-flags"
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.CRITICAL
 WHY = (

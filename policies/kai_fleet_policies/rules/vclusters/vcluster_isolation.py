@@ -12,7 +12,6 @@ from kubectl_fleet.declared.unknown import UNKNOWN, items
 from kubectl_fleet.rules.problem import Level, Problems, Severity
 from kubectl_fleet.wording import listed
 
-NAME = "vcluster-isolation"
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.CRITICAL
 WHY = (

@@ -10,7 +10,6 @@ from kai_fleet_policies.rules.vclusters import of_vcluster, value_of
 from kubectl_fleet import releases
 from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity
 
-NAME = "vcluster-kubernetes"
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH
 WHY = (

@@ -5,7 +5,6 @@ from kai_fleet_policies.rules.vclusters import of_vcluster
 from kubectl_fleet.releases import DEFAULT_VCLUSTER, KUBERNETES, VCLUSTER, version_key
 from kubectl_fleet.rules.problem import Level, Problems, Severity
 
-NAME = "vcluster-kubernetes-known"
 LEVEL = Level.ADVISORY
 SEVERITY = Severity.LOW
 WHY = "A Kubernetes that is newer than vCluster's version was not tried with it, nor with KAI."

@@ -6,7 +6,6 @@ from kai_fleet_policies.rules.vclusters import of_vcluster
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.problem import Level, Problems, Severity, called
 
-NAME = "vcluster-node-pool"
 LEVEL = Level.ADVISORY
 SEVERITY = Severity.MEDIUM
 WHY = (

@@ -17,7 +17,6 @@ from kubectl_fleet.declared.unknown import UNKNOWN, mapping, number, pairs
 from kubectl_fleet.releases import DEFAULT_VCLUSTER
 from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity
 
-NAME = "vcluster-resources"
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH
 WHY = (
@@ -26,9 +25,8 @@ WHY = (
 )
 REMEDY = "Write a larger limit or bound, or ask for less."
 
-# The names of resources in a pod, in a stack file, and in the bounds of a team.
+# The names of resources in a pod, and in a stack file.
 _NAMES: Final = {"cpu": "cpu", "memory": "memory", "ephemeral-storage": "ephemeralStorage"}
-_BOUNDS: Final = {"cpu": "cpu", "memory": "memory", "ephemeral-storage": "ephemeral_storage"}
 
 
 def check(cluster: DeclaredCluster) -> Problems:
@@ -64,7 +62,7 @@ def _within_bounds(
     isolation = team.isolation
     if isolation is None or not isolation.on:
         return
-    bound = amount(getattr(isolation.bounds, _BOUNDS[name]))
+    bound = amount(getattr(isolation.bounds, name.replace("-", "_")))
     if bound is None:
         return
     replicas = number(value_of(values, REPLICAS)) or 1

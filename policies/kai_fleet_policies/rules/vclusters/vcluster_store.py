@@ -9,7 +9,6 @@ from kai_fleet_policies.rules.vclusters import ANOTHER, of_vcluster, value_of
 from kubectl_fleet.declared.unknown import UNKNOWN, number
 from kubectl_fleet.rules.problem import Level, Problems, Severity
 
-NAME = "vcluster-store"
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.CRITICAL
 WHY = (

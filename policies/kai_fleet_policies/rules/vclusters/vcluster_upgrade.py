@@ -5,7 +5,6 @@ from kai_fleet.state.transitions import vcluster_refusal
 from kai_fleet_policies.rules.vclusters import of_vcluster
 from kubectl_fleet.rules.problem import Level, Problems, Severity
 
-NAME = "vcluster-upgrade"
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.CRITICAL
 WHY = (

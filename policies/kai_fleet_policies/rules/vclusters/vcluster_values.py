@@ -10,7 +10,6 @@ from kubectl_fleet.declared.unknown import items
 from kubectl_fleet.rules.problem import Level, Problems, Severity
 from kubectl_fleet.wording import listed
 
-NAME = "vcluster-values"
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH
 WHY = (

@@ -7,7 +7,6 @@ from kai_fleet_policies.rules.vclusters import of_vcluster
 from kubectl_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER, advice, vcluster_support
 from kubectl_fleet.rules.problem import Level, Problems, Severity
 
-NAME = "vcluster-version-supported"
 LEVEL = Level.ADVISORY
 SEVERITY = Severity.MEDIUM
 WHY = "A line past its end of life gets no more fixes, security fixes included."

@@ -9,7 +9,6 @@ from kai_fleet_policies.rules.vclusters import ANOTHER, amount, of_vcluster
 from kubectl_fleet.paths import value_at
 from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity
 
-NAME = "vcluster-volume"
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH
 WHY = (
