@@ -112,7 +112,8 @@ def difference(base: Sequence[Item], now: Sequence[Item]) -> Difference:
     deleted = [*_deleted(before, after)]
     changed: dict[str, ResourceChange] = {}
     replaced: dict[str, ResourceChange] = {}
-    for urn in before.by_urn.keys() & after.by_urn.keys():
+    kept = before.by_urn.keys() & after.by_urn.keys()
+    for urn in kept:
         old, new = before.by_urn[urn], after.by_urn[urn]
         fields = tuple(_fields(old.get("inputs", {}), new.get("inputs", {})))
         reason = words.why_replaced(
@@ -126,7 +127,7 @@ def difference(base: Sequence[Item], now: Sequence[Item]) -> Difference:
             replaced[urn] = change
         elif fields:
             changed[urn] = change
-    _follow(after, changed, replaced, kept=before.by_urn.keys() & after.by_urn.keys())
+    _follow(after, changed, replaced, kept)
     return Difference(
         _sorted(created), _sorted(changed.values()), _sorted(replaced.values()), _sorted(deleted)
     )
