@@ -44,9 +44,9 @@ def begin(
             f" {fits}"
         )
     tree = _tree(place)
-    parts = queues.split(tree, whole, gpus)
-    team = _copy(place, version, pool, gpus, queues.with_numbers(tree, parts.taken))
-    own = _below(place, whole - gpus, parts.stays)
+    stays, taken = queues.split(tree, whole, gpus)
+    team = _copy(place, version, pool, gpus, queues.with_numbers(tree, taken))
+    own = _below(place, whole - gpus, stays)
     stacks: tuple[str, ...] = (platform.stack,)
     if place.own:
         edits = _begin_own(platform, place, trial, team, own)
