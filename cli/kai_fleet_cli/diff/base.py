@@ -18,7 +18,6 @@ from kai_fleet_cli.stack_file.reading import encrypted
 from kai_fleet_cli.stack_file.write import undisturbed
 from kubectl_fleet.errors import UserError
 
-SHORT: Final = 10  # characters of a commit's name
 # The module of the command, and the folders that Python imports from: the last has the module.
 Layout: TypeAlias = tuple[str, tuple[str, ...]]
 _LAYOUTS: Final = (
@@ -54,7 +53,7 @@ class Base:
     @property
     def short(self) -> str:
         """The commit as people write it."""
-        return self.commit[:SHORT]
+        return self.commit[:10]
 
 
 @contextmanager

@@ -46,10 +46,6 @@ class FieldChange:
         # KAI's own spelling, of a queue's quota or limit.
         return "unlimited" if value == UNLIMITED and "resources." in self.path else str(value)
 
-    def record(self) -> dict[str, Any]:
-        """For the JSON format."""
-        return dict(vars(self))
-
 
 @dataclass(frozen=True)
 class ResourceChange:
@@ -78,7 +74,7 @@ class ResourceChange:
             basic["reason"] = self.reason
         if not self.fields and not self.reason:
             return basic
-        return basic | {"fields": [item.record() for item in self.fields]}
+        return basic | {"fields": [dict(vars(item)) for item in self.fields]}
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,8 @@ class Judge:
     def decide(self, operation: Operation) -> None:
         """Look at one; what is not on a cluster, and changes of objects, are simply done again."""
         missing = operation.kind == "creating" and operation.urn not in self._now.urns()
-        if not operation.on_cluster or not (missing or operation.type == RELEASE):
+        on_cluster = operation.type.startswith("kubernetes:")
+        if not on_cluster or not (missing or operation.type == RELEASE):
             return
         if operation.type == NAMESPACE_PATCH:  # applied again, it says the same
             return
