@@ -234,7 +234,7 @@ def test_what_came_meanwhile_stays_where_a_team_is_removed(fleet, sandbox, folde
     monkeypatch.setattr(state, "exported", lambda _: state.ExportedState({"resources": before}))
     said = []
     with pytest.raises(runs.EngineError):
-        runs.up(opened, said.append, color=False, teams=["vision"], removes=True)
+        runs.up(opened, said.append, teams=["vision"], removes=True)
     assert "meanwhile, so nothing was done; run the same command again" in "".join(said)
     assert "train" in queues(inside(fleet, "nlp"))
 

@@ -106,7 +106,7 @@ LEVEL = "pod-security.kubernetes.io/enforce"
 
 def test_the_preview_names_the_pods_and_replaces_nothing(product, host, old):
     lines = []
-    outcome = runs.preview(product.stack, lines.append, color=False)
+    outcome = runs.preview(product.stack, lines.append)
     said = "\n".join(lines)
     assert "pod root: it has hostPID: true" in said
     assert "by itself: NVIDIA_VISIBLE_DEVICES in container main" in said
@@ -156,7 +156,7 @@ def test_a_stricter_level_is_told_before_it_holds_too(product, old):
 
     product.edit(strict, named=False)
     lines = []
-    runs.preview(product.stack, lines.append, color=False)
+    runs.preview(product.stack, lines.append)
     said = "\n".join(lines)
     assert "the guard of team ml wants other things" in said
     assert "pod good: it is not as isolation level restricted wants it" in said

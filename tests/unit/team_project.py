@@ -77,7 +77,7 @@ class Engine:
     def state_of(self, stack, what):
         return self.deployed.get(stack.name, ExportedState({}))
 
-    def up(self, stack, show, *, color, teams=None, grants=False, removes=False, refresh=False):
+    def up(self, stack, show, *, teams=None, grants=False, removes=False, refresh=False):
         only = "" if teams is None else f", only {' '.join(teams)}"
         only += " and grants" if grants else ""
         only += ", one of which goes" if removes else ""
@@ -86,7 +86,7 @@ class Engine:
             raise self.fails
         return Outcome({"update": 1}, {"teams": {"new": {"queues": ["a"], "gpus": 1}}})
 
-    def destroy(self, stack, show, *, color, remove=False, refresh=False):
+    def destroy(self, stack, show, *, remove=False, refresh=False):
         self.asked.append(f"destroy {stack.name}{', and the stack' if remove else ''}")
         if self.fails is not None and self.fails_at == f"destroy {stack.name}":
             raise self.fails

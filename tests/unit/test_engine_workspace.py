@@ -41,5 +41,5 @@ def test_a_stacks_variables_are_in_this_process_only_while_its_program_runs(tmp_
     workspace = SimpleNamespace(env_vars=variables, work_dir=str(tmp_path))
     before = dict(os.environ)
     with pytest.raises(runs.EngineError):
-        runs.up(SimpleNamespace(name="lab", workspace=workspace, up=up), print, color=False)
+        runs.up(SimpleNamespace(name="lab", workspace=workspace, up=up), print)
     assert dict(os.environ) == before

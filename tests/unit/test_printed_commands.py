@@ -41,7 +41,7 @@ class Cluster:
         resources = [{"urn": urn, "type": TEAM} for urn in urns]
         return ExportedState({"resources": resources, "pending_operations": pending})
 
-    def up(self, stack, show, *, color, teams=None, grants=False, removes=False, refresh=False):
+    def up(self, stack, show, *, teams=None, grants=False, removes=False, refresh=False):
         if not refresh:
             reconcile.before(stack, show, refresh=False)
         self.cut_off.discard(stack.name)
@@ -60,7 +60,7 @@ class Cluster:
             if refused := set(unnamed) - set(named):
                 raise EngineError(f"not in the file any more: {refused}", began=False)
         self.teams[stack.name] = declared
-        self.project.engine.up(stack, show, color=color, teams=teams)
+        self.project.engine.up(stack, show, teams=teams)
         return Outcome({"update": 1})
 
 

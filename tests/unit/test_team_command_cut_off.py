@@ -18,7 +18,7 @@ from tests.unit.team_project import ADD, LAB
 def test_a_signal_during_the_update_puts_the_file_back(project, signal_number, code):
     before = project.files()
 
-    def up(stack, show, *, color, teams, grants, removes):
+    def up(stack, show, *, teams, grants, removes):
         assert project.files() != before, "the update runs on the edited file"
         os.kill(os.getpid(), signal_number)
         time.sleep(5)

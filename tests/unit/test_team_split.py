@@ -51,8 +51,7 @@ def test_both_parts_are_right_and_together_they_are_the_whole(data, gpus):
     tree = data.draw(trees(float(gpus)))
     part = data.draw(st.integers(0, gpus))
     assert refused(tree, gpus) == []
-    found = split(tree, gpus, part)
-    rest, taken = with_numbers(tree, found.stays), with_numbers(tree, found.taken)
+    rest, taken = (with_numbers(tree, numbers) for numbers in split(tree, gpus, part))
     assert refused(rest, gpus - part) == []
     assert refused(taken, part) == []
     again = with_numbers(rest, joined(rest, taken))
@@ -71,7 +70,7 @@ def test_the_parts_are_in_proportion(part, taken):
             "children": {"train": {"gpu": {"quota": 12}}, "serve": {"gpu": {"quota": 4}}},
         }
     }
-    found = split(tree, 16, part)
+    stays, out = split(tree, 16, part)
     for name, amount in taken.items():
-        assert found.taken[("ml", "children", name, "gpu", "quota")] == amount
-    assert found.stays[("ml", "gpu", "quota")] == 16 - part
+        assert out[("ml", "children", name, "gpu", "quota")] == amount
+    assert stays[("ml", "gpu", "quota")] == 16 - part

@@ -32,7 +32,7 @@ ELSEWHERE = {
     "kai_fleet_cli/reference/audit.py": "what osv.dev knows against packages",
     "kai_fleet_cli/recovery/file_backend.py": "this machine's name",
     "kai_fleet_cli/teams/kubeconfigs.py": "a token of an account of the platform's",
-    "kai_fleet_cli/upstream/registry.py": "registries of charts",
+    "kai_fleet_cli/upstream/newer.py": "registries of charts",
     "kai_fleet/cluster/kind/this_machine.py": "the operator's docker",
     "kai_fleet/host/platform_reading.py": "the state of the platform's stack",
     "kai_fleet/state/deployed_state.py": "the stack's own state",

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kai_fleet_cli.__main__ import app
-from kai_fleet_cli.upstream import newer, registry
+from kai_fleet_cli.upstream import newer
 from kubectl_fleet.releases import KAI, VCLUSTER
 from tests.unit import http_server
 
@@ -83,7 +83,7 @@ def test_newer_patches_are_told_once_for_each_line(reference):
 
 
 def test_every_page_is_read_with_the_token_that_the_registry_names(reference):
-    assert registry.tags(reference.reference) == [tag for page in PAGES for tag in page]
+    assert newer.tags(reference.reference) == [tag for page in PAGES for tag in page]
 
 
 def test_what_is_known_here_is_nothing_newer(reference):
@@ -103,7 +103,7 @@ def test_what_is_known_here_is_nothing_newer(reference):
 def test_a_registry_that_does_not_say_is_one_sentence_and_no_error(
     reference, monkeypatch, mood, said
 ):
-    monkeypatch.setattr(registry, "SECONDS", 0.5)
+    monkeypatch.setattr(newer, "SECONDS", 0.5)
     reference.mood = mood
     (line,) = (line for line in releases().splitlines() if "upstream" in line)
     assert line.startswith("KAI upstream: 127.0.0.1:")

@@ -5,13 +5,8 @@ from typing import Annotated
 
 import typer
 
-from kai_fleet_cli.commands.options import (
-    AsJson,
-    Output,
-    print_json,
-    with_exit_codes,
-    write_private,
-)
+from kai_fleet_cli.commands import options
+from kai_fleet_cli.commands.options import AsJson, with_exit_codes
 from kai_fleet_cli.display.screen import Flags, Screen, say
 from kubectl_fleet.errors import UserError
 
@@ -141,7 +136,7 @@ def remove(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp =
 def kubeconfig(
     name: Name,
     stack: Stack = "sandbox",
-    output: Output = None,
+    output: options.Output = None,
     oidc: Annotated[
         bool,
         typer.Option("--oidc", help="For people: they log in at the team's identity provider."),
@@ -169,7 +164,7 @@ def kubeconfig(
     if provider is not None:
         kubeconfigs.check_runs(place, provider, state.values.get(name, {}))
         content = kubeconfigs.for_people(content, provider)
-    write_private(content, output, f"kubectl --kubeconfig {output} get nodes")
+    options.write_private(content, output, f"kubectl --kubeconfig {output} get nodes")
     if output is not None:
         screen.line(first_steps.for_the_team(str(output)))
 
@@ -240,6 +235,8 @@ def teams(stack: Stack = "sandbox", as_json: AsJson = False) -> None:
     platform = lookup.platform(stack)
     listed = listing.read(platform, connect.to_platform(platform))
     if as_json:
-        print_json({"teams": [row.record() for row in listed.rows], "notes": list(listed.notes)})
+        options.print_json(
+            {"teams": [row.record() for row in listed.rows], "notes": list(listed.notes)}
+        )
     else:
         listing.show(stack, listed, screen.out)

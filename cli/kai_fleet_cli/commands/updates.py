@@ -55,18 +55,15 @@ def up(
             by_name = {REMOVE_VARIABLE: ",".join(names)} if names else {}
             return runs.stack(stack, {**environment.variables, **by_name})
 
-        def update(of: automation.Stack) -> runs.Outcome:
-            return runs.up(of, engine_line, color=out.is_terminal, refresh=refresh)
-
         first = opened()
         try:
             try:
-                outcome = update(first)
+                outcome = runs.up(first, engine_line, refresh=refresh)
             except runs.EngineError:
                 if not (more := _confirmed_removals(first, names)):
                     raise
                 names = [*names, *more]
-                outcome = update(opened())
+                outcome = runs.up(opened(), engine_line, refresh=refresh)
         except UserError as why:
             text = failures.naming(str(why), stack, names)
             # The rules would refuse that repair because of these teams.
@@ -123,7 +120,7 @@ def preview(
 
     environment = for_stack(stack)
     opened = runs.stack(stack, environment.variables)
-    if runs.preview(opened, engine_line, color=out.is_terminal, details=details).unchanged:
+    if runs.preview(opened, engine_line, details=details).unchanged:
         out.print("Nothing would change.")
     elif not details:
         out.print(f"Every property: make preview STACK={stack} DETAILS=1", highlight=False)
@@ -171,7 +168,7 @@ def destroy(stack: NamedStack, refresh: Refresh = False, yes: Sure = False) -> N
     if not yes:
         screen.confirm_name(stack)
     with resumable_by(lambda: resume.destroy(stack)):
-        runs.destroy(opened, engine_line, color=out.is_terminal, refresh=refresh)
+        runs.destroy(opened, engine_line, refresh=refresh)
     environment.vacate()
 
 

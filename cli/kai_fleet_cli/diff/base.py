@@ -18,7 +18,6 @@ from kai_fleet_cli.stack_file.reading import encrypted
 from kai_fleet_cli.stack_file.write import undisturbed
 from kubectl_fleet.errors import UserError
 
-SHORT: Final = 10  # characters of a commit's name
 # The module of the command, and the folders that Python imports from: the last has the module.
 Layout: TypeAlias = tuple[str, tuple[str, ...]]
 _LAYOUTS: Final = (
@@ -54,7 +53,7 @@ class Base:
     @property
     def short(self) -> str:
         """The commit as people write it."""
-        return self.commit[:SHORT]
+        return self.commit[:10]
 
 
 @contextmanager
@@ -78,7 +77,7 @@ def planning(root: Path, ref: str, stack: str) -> Iterator[Callable[[], Base]]:
             with tarfile.open(archive) as files:
                 files.extraction_filter = getattr(tarfile, "fully_trusted_filter", None)
                 files.extractall(project)
-        file, layout = project / f"Pulumi.{stack}.yaml", _layout(project) or _installed(root)
+        file, layout = project / f"Pulumi.{stack}.yaml", _layout(project, root)
         if layout is None or not file.is_file():
             state = BaseState.NO_PLAN if layout is None else BaseState.NO_STACK
             yield lambda: Base(ref, commit, state, encrypted=encrypted(file))
@@ -110,8 +109,11 @@ def _started(project: Path, layout: Layout, stack: str) -> subprocess.Popen[str]
 def _base(process: subprocess.Popen[str], ref: str, commit: str, file: Path) -> Base:
     """The base, once its plan is made."""
     out, errors = process.communicate()
-    record = _record(out)
-    if record is None:
+    try:
+        record = json.loads(out)
+    except ValueError:
+        record = None
+    if not isinstance(record, dict) or not {"ok", "resources"} <= record.keys():
         lacking = "No such command" in errors or "No such option" in errors
         state = BaseState.NO_PLAN if lacking else BaseState.FAILED
         lines = errors.strip().splitlines() or [f"exit code {process.returncode}"]
@@ -127,25 +129,15 @@ def _base(process: subprocess.Popen[str], ref: str, commit: str, file: Path) -> 
     )
 
 
-def _layout(project: Path) -> Layout | None:
-    for module, folders in _LAYOUTS:
-        if Path(project, folders[-1], *module.split("."), "__main__.py").is_file():
-            return module, folders
-    return None
+def _layout(project: Path, root: Path) -> Layout | None:
+    """The commit's own code; what is installed here for a project that has stack files alone."""
 
+    def within(folder: Path) -> Iterator[Layout]:
+        for module, folders in _LAYOUTS:
+            if Path(folder, folders[-1], *module.split("."), "__main__.py").is_file():
+                yield module, folders
 
-def _installed(root: Path) -> Layout | None:
-    """What is installed plans a project that has stack files and no code of its own."""
-    return None if _layout(root) else ("kai_fleet_cli", ())
-
-
-def _record(out: str) -> dict[str, Any] | None:
-    try:
-        record = json.loads(out)
-    except ValueError:
-        return None
-    wanted = isinstance(record, dict) and {"ok", "resources"} <= record.keys()
-    return record if wanted else None
+    return next(within(project), None if any(within(root)) else ("kai_fleet_cli", ()))
 
 
 def _commit(root: Path, ref: str) -> str:

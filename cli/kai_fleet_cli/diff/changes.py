@@ -46,10 +46,6 @@ class FieldChange:
         # KAI's own spelling, of a queue's quota or limit.
         return "unlimited" if value == UNLIMITED and "resources." in self.path else str(value)
 
-    def record(self) -> dict[str, Any]:
-        """For the JSON format."""
-        return dict(vars(self))
-
 
 @dataclass(frozen=True)
 class ResourceChange:
@@ -78,7 +74,7 @@ class ResourceChange:
             basic["reason"] = self.reason
         if not self.fields and not self.reason:
             return basic
-        return basic | {"fields": [item.record() for item in self.fields]}
+        return basic | {"fields": [dict(vars(item)) for item in self.fields]}
 
 
 @dataclass(frozen=True)
@@ -112,7 +108,8 @@ def difference(base: Sequence[Item], now: Sequence[Item]) -> Difference:
     deleted = [*_deleted(before, after)]
     changed: dict[str, ResourceChange] = {}
     replaced: dict[str, ResourceChange] = {}
-    for urn in before.by_urn.keys() & after.by_urn.keys():
+    kept = before.by_urn.keys() & after.by_urn.keys()
+    for urn in kept:
         old, new = before.by_urn[urn], after.by_urn[urn]
         fields = tuple(_fields(old.get("inputs", {}), new.get("inputs", {})))
         reason = words.why_replaced(
@@ -126,7 +123,7 @@ def difference(base: Sequence[Item], now: Sequence[Item]) -> Difference:
             replaced[urn] = change
         elif fields:
             changed[urn] = change
-    _follow(after, changed, replaced, kept=before.by_urn.keys() & after.by_urn.keys())
+    _follow(after, changed, replaced, kept)
     return Difference(
         _sorted(created), _sorted(changed.values()), _sorted(replaced.values()), _sorted(deleted)
     )

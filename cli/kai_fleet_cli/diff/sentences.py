@@ -6,16 +6,10 @@ from typing import Final
 from kai_fleet.fleet.model import HOST
 from kai_fleet.state.deployed_state import NAMESPACE
 from kai_fleet.state.transitions import vcluster_refusal
+from kai_fleet_cli.diff import transitions
 from kai_fleet_cli.diff.changes import Difference, FieldChange, ResourceChange
 from kai_fleet_cli.diff.hazards import Hazard, Part, Sentence
 from kai_fleet_cli.diff.queues import queue_sentences
-from kai_fleet_cli.diff.transitions import (
-    AFTER_ITS_PROVIDER,
-    COMMAND,
-    PROVIDER,
-    RELEASE,
-    kai_switch,
-)
 from kai_fleet_cli.plan.picture import ClusterPicture, Picture, TeamPicture
 from kai_fleet_cli.recovery.resume import FLEET
 from kai_fleet_policies.adapters.declared_trees import QUEUE
@@ -74,7 +68,7 @@ def untouched(old: Picture, new: Picture, whole: Difference) -> list[str]:
 
 
 def _host(old: Picture, new: Picture, mine: Difference) -> Iterator[Part]:
-    if any(change.type == PROVIDER for change in mine.replaced):
+    if any(change.type == transitions.PROVIDER for change in mine.replaced):
         text = "the cluster has another identity: every resource of the stack is made anew there"
         yield Part(text, Hazard.LOST)
         return
@@ -121,7 +115,7 @@ def _has_namespace(team: str, changes: Iterable[ResourceChange]) -> bool:
 
 
 def _team(old: TeamPicture, new: TeamPicture, mine: Difference) -> Iterator[Part]:
-    if any(change.reason == AFTER_ITS_PROVIDER for change in mine.replaced):
+    if any(change.reason == transitions.AFTER_ITS_PROVIDER for change in mine.replaced):
         yield Part("everything is made anew on the other cluster", Hazard.LOST)
         return
     # Its chart writes a digest of all values onto the pod of the API.
@@ -164,14 +158,10 @@ def _kai(old: ClusterPicture, new: ClusterPicture, for_whom: str) -> Iterator[Pa
     elif new.kai is None:
         yield Part(f"KAI {old.kai} is removed{for_whom}{_queues_of(old, 'with ')}", Hazard.LOST)
     else:
-        switch = kai_switch(old.kai, new.kai)
-        why = f" ({switch.reason})" if switch.replaced else ""
         kept = {queue.name for queue in old.queues} & {queue.name for queue in new.queues}
         queues = f"its {counted(len(kept), 'queue', 'is')} re-declared and " if kept else ""
-        yield Part(
-            f"KAI {old.kai} → {new.kai}, {switch}{for_whom}, {queues}running pods stay{why}",
-            Hazard.RESTARTS,
-        )
+        stays = f"{for_whom}, {queues}running pods stay"
+        yield Part(transitions.kai_switch(old.kai, new.kai, stays), Hazard.RESTARTS)
 
 
 def _queues_of(place: ClusterPicture, word: str = "") -> str:
@@ -215,7 +205,11 @@ def _rest(mine: Difference, told: set[str]) -> Iterator[Part]:
         for change in part:
             if not change.type.startswith(_PROVIDERS) and not _resource_told(change, told):
                 why = f" ({change.reason})" if change.reason else ""
-                if part is mine.deleted and change.type == RELEASE and _GPU_STACK in change.urn:
+                if (
+                    part is mine.deleted
+                    and change.type == transitions.RELEASE
+                    and _GPU_STACK in change.urn
+                ):
                     gone = ", and with it what makes nodes advertise GPUs"
                     yield Part(f"{change.label} {what}{gone}", Hazard.LOST)
                 else:
@@ -225,7 +219,7 @@ def _rest(mine: Difference, told: set[str]) -> Iterator[Part]:
 def _restarting(change: ResourceChange, fields: Sequence[FieldChange]) -> str:
     """What these fields of a release or of a workload restart, to be said behind them."""
     paths = [item.path for item in fields]
-    if change.type == RELEASE:
+    if change.type == transitions.RELEASE:
         if not any(path == "version" or path.startswith("values.") for path in paths):
             return ""
         return next((text for part, text in _RESTARTS.items() if part in change.urn), "")
@@ -237,7 +231,7 @@ def _restarting(change: ResourceChange, fields: Sequence[FieldChange]) -> str:
 
 def _resource_told(change: ResourceChange, told: set[str]) -> bool:
     """Whether a whole resource has been spoken for."""
-    if change.type in (QUEUE, COMMAND) or change.type.startswith("kai-fleet:"):
+    if change.type in (QUEUE, transitions.COMMAND) or change.type.startswith("kai-fleet:"):
         return True
     if "kai" in told and ("KaiScheduler$" in change.urn or "QueueTree$" in change.urn):
         return True

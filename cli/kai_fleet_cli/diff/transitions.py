@@ -5,7 +5,6 @@ The plan has no engine to ask, so what the program and the providers do is said 
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Final
 
 from kai_fleet.state import transitions
@@ -24,30 +23,32 @@ AFTER_ITS_PROVIDER: Final = "its cluster is another one"
 _TRAP = re.compile(r" \([A-Z]\d+\)$")
 
 
-@dataclass(frozen=True)
-class Switch:
-    """What happens to a KAI release whose version changes; queues and running pods stay."""
+def kai_switch(old: str, new: str, stays: str = "") -> str:
+    """`KAI v0.14.7 → v0.16.8, upgraded in place`, or `replaced` with the reason behind it.
 
-    replaced: bool
-    reason: str
-
-    def __str__(self) -> str:
-        """For a sentence: `upgraded in place`, `replaced`."""
-        return "replaced" if self.replaced else "upgraded in place"
+    `stays` comes before the reason.
+    """
+    reason = why_kai_replaced(old, new)
+    how, why = ("replaced", f" ({reason})") if reason else ("upgraded in place", "")
+    return f"KAI {old} → {new}, {how}{stays}{why}"
 
 
-def kai_switch(old: str, new: str) -> Switch:
-    """The way that KaiScheduler takes from one version to another."""
+def why_kai_replaced(old: str, new: str) -> str | None:
+    """Why KaiScheduler replaces its release for another version; None for an upgrade in place.
+
+    Queues and running pods stay either way.
+    """
     known = KAI.get(old)
     if known is None:
-        return Switch(True, f"{old} is not in the table")
+        return f"{old} is not in the table"
     try:
         way = transitions.kai_transition(known, kai(new, untested=True))
     except UnknownVersionError:
-        return Switch(True, f"{new} is not in the table")
+        return f"{new} is not in the table"
+    if way.kind != "replace":
+        return None
     # The sentence around it names both versions already, and a reader of a diff no trap's number.
-    reason = _TRAP.sub("", way.why.removeprefix(f"{old} → {new}").lstrip(": "))
-    return Switch(way.kind == "replace", reason)
+    return _TRAP.sub("", way.why.removeprefix(f"{old} → {new}").lstrip(": "))
 
 
 def why_deleted(type_: str, *, on_host: bool, has_parent: bool) -> str:
@@ -87,8 +88,7 @@ def why_replaced(
 
 def _kai_replaced(changed: Collection[str], old: str, new: str) -> str | None:
     if old != new:
-        switch = kai_switch(old, new)
-        return switch.reason if switch.replaced else None
+        return why_kai_replaced(old, new)
     known = KAI.get(new)
     values = any(path.startswith("values.") for path in changed)
     if values and known is not None and known.recreates_config:

@@ -1,35 +1,23 @@
 """Plans and diffs as Markdown, as GitHub and GitLab show it: for a pull request's comment."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kai_fleet.fleet.model import HOST
-from kai_fleet_cli.diff.changes import UNSET
+from kai_fleet_cli.diff.changes import UNSET, ResourceChange
 from kai_fleet_cli.diff.hazards import HEADINGS, Sentence, by_hazard
+from kai_fleet_cli.diff.report import DiffReport
 from kai_fleet_cli.display.wrapping import units
-from kai_fleet_cli.plan import mermaid
+from kai_fleet_cli.plan import mermaid, summary
 from kai_fleet_cli.plan.offline import Plan
 from kai_fleet_cli.plan.picture import Picture, picture
-from kai_fleet_cli.plan.summary import (
-    CONCERNS,
-    POOL_COLUMNS,
-    TEAM_COLUMNS,
-    PoolSummary,
-    pool_summaries,
-    team_lines,
-)
+from kai_fleet_cli.report import sections
+from kai_fleet_cli.report.model import StackReport
 from kubectl_fleet import releases
 from kubectl_fleet.kube.text import without_controls
 from kubectl_fleet.rules.problem import Problem
 from kubectl_fleet.wording import counted
-
-if TYPE_CHECKING:
-    from kai_fleet_cli.diff.changes import ResourceChange
-    from kai_fleet_cli.diff.report import DiffReport
-    from kai_fleet_cli.report.model import StackReport
 
 # A comment holds 65,536 characters; a table of this many lines is not read anyway.
 _MOST_ROWS: Final = 100
@@ -57,7 +45,9 @@ def _overview(stack: Picture, problems: Iterable[Problem]) -> list[str]:
         support = releases.support(stack.host.kai).words
         parts.append(f"The host runs KAI {_code(stack.host.kai)} ({support}).")
     if stack.teams:
-        pools = _table(POOL_COLUMNS, (_pool_row(pool) for pool in pool_summaries(stack)))
+        pools = _table(
+            summary.POOL_COLUMNS, (_pool_row(pool) for pool in summary.pool_summaries(stack))
+        )
         parts += ["### GPUs", pools]
         parts.append(
             "GPUs are the bounds that the teams' ResourceQuotas set; how many the nodes have,"
@@ -77,9 +67,9 @@ def _drawn(mermaid_text: str) -> str:
 
 def _team_table(stack: Picture, problems: Iterable[Problem] = ()) -> str:
     """One line per team; those with something to look at first, and why."""
-    teams = team_lines(stack, problems)
+    teams = summary.team_lines(stack, problems)
     noted = any(team.concerns for team in teams)
-    headings = (*TEAM_COLUMNS, CONCERNS) if noted else TEAM_COLUMNS
+    headings = (*summary.TEAM_COLUMNS, summary.CONCERNS) if noted else summary.TEAM_COLUMNS
     rows = (
         [
             *map(_text, team.cells),
@@ -90,7 +80,7 @@ def _team_table(stack: Picture, problems: Iterable[Problem] = ()) -> str:
     return _table(headings, rows)
 
 
-def _pool_row(pool: PoolSummary) -> tuple[str, ...]:
+def _pool_row(pool: summary.PoolSummary) -> tuple[str, ...]:
     """What the teams of a node pool may hold, against what their queues are guaranteed."""
     names = ", ".join(_code(name) if name else "any node" for name in pool.pools)
     by_host = " (host's KAI)" if pool.by_host else ""
@@ -101,10 +91,8 @@ def _pool_row(pool: PoolSummary) -> tuple[str, ...]:
 
 def report_page(report: StackReport) -> str:
     """The report as a page, without its queue trees; ending in a newline."""
-    from kai_fleet_cli.report.sections import sections, summary
-
-    parts = [f"## GPUs of stack {_text(report.stack)}", *map(_text, summary(report))]
-    for section in sections(report):
+    parts = [f"## GPUs of stack {_text(report.stack)}", *map(_text, sections.summary(report))]
+    for section in sections.sections(report):
         parts.append(f"### {_text(section.title)}")
         if section.rows:
             numbers = len(section.headings) - section.words
@@ -185,8 +173,8 @@ def _two(title: str, before: str, after: str) -> str:
             shown.append(f"{word}: too large to draw")
         else:
             shown.append(f"{word}:\n\n{_drawn(drawn)}" if drawn else f"{word}: none")
-    summary = f"<summary>{_text(title)}, before and after</summary>"
-    return "\n\n".join([f"<details open>{summary}", *shown, "</details>"])
+    head = f"<details open><summary>{_text(title)}, before and after</summary>"
+    return "\n\n".join([head, *shown, "</details>"])
 
 
 def _fields(changes: list[ResourceChange]) -> str:
@@ -212,9 +200,9 @@ def _folded(kind: str, changes: tuple[ResourceChange, ...]) -> str:
         + (f": {_text(change.reason)}" if change.reason else "")
         for change in changes
     ]
-    summary = f"<summary>{counted(len(changes), 'resource')} {kind}</summary>"
+    head = f"<details><summary>{counted(len(changes), 'resource')} {kind}</summary>"
     shown = "\n".join(lines[:_MOST_ROWS]) + _more(len(lines) - _MOST_ROWS, "resource")
-    return f"<details>{summary}\n\n{shown}\n\n</details>"
+    return f"{head}\n\n{shown}\n\n</details>"
 
 
 def _more(number: int, thing: str) -> str:

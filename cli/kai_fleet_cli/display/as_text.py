@@ -1,12 +1,10 @@
 """Plans and diffs for people at a terminal; colours only where the console is one."""
 
-from __future__ import annotations
-
 import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from rich import box
 from rich.console import Console
@@ -20,19 +18,14 @@ from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.vcluster_store import store_of
 from kai_fleet.state.deployed_state import RELEASE
 from kai_fleet_cli.diff.hazards import HEADINGS, Hazard, by_hazard
+from kai_fleet_cli.diff.report import DiffReport
 from kai_fleet_cli.display.wrapping import columns, told
+from kai_fleet_cli.plan import summary
 from kai_fleet_cli.plan.offline import Plan, with_queues
 from kai_fleet_cli.plan.picture import Picture, picture
 from kai_fleet_cli.plan.recorder import Registered
-from kai_fleet_cli.plan.summary import (
-    CONCERNS,
-    POOL_COLUMNS,
-    TEAM_COLUMNS,
-    PoolSummary,
-    pool_summaries,
-    queues_told,
-    team_lines,
-)
+from kai_fleet_cli.report import sections
+from kai_fleet_cli.report.model import StackReport
 from kai_fleet_policies.adapters import charts
 from kai_fleet_policies.adapters.declared_trees import QUEUE
 from kubectl_fleet.kube.text import plain, without_controls
@@ -40,10 +33,6 @@ from kubectl_fleet.paths import value_at
 from kubectl_fleet.releases import DEFAULT_VCLUSTER
 from kubectl_fleet.rules.problem import Level, Problem
 from kubectl_fleet.wording import counted
-
-if TYPE_CHECKING:
-    from kai_fleet_cli.diff.report import DiffReport
-    from kai_fleet_cli.report.model import StackReport
 
 _SIGNS: Final = {
     "created": ("+", "green"),
@@ -108,12 +97,10 @@ def show_diff(report: DiffReport, console: Console) -> None:
 
 def show_report(report: StackReport, console: Console) -> None:
     """Print a report, without its queue trees."""
-    from kai_fleet_cli.report.sections import sections, summary
-
     _line(console, (f"GPUs of stack {report.stack}", "bold"))
-    for text in summary(report):
+    for text in sections.summary(report):
         told(console, plain(text), indent=0)
-    for section in sections(report):
+    for section in sections.sections(report):
         if section.rows:
             table = Table(
                 box=box.SIMPLE_HEAD, pad_edge=False, title=section.title, title_justify="left"
@@ -154,15 +141,15 @@ def _overview(plan: Plan, stack: Picture, console: Console) -> None:
     """Teams, node pools and queues, a line each."""
     if stack.teams:
         _team_table(stack, plan.problems, console)
-        pools = pool_summaries(stack)
-        headings = (POOL_COLUMNS[0], *POOL_COLUMNS[2:], POOL_COLUMNS[1])
+        pools = summary.pool_summaries(stack)
+        headings = (summary.POOL_COLUMNS[0], *summary.POOL_COLUMNS[2:], summary.POOL_COLUMNS[1])
         over = {at for at, pool in enumerate(pools) if pool.too_many}
         columns(headings, [_pool(pool) for pool in pools], console, over)
     trees = stack.trees()
     if trees:
         _line(console, ("\n  queues, with the GPUs that each is guaranteed", "dim"))
     for name, queues in trees.items():
-        told(console, queues_told(queues), f"  {name}:", indent=6)
+        told(console, summary.queues_told(queues), f"  {name}:", indent=6)
     others = [it for it in map(_of_host_or_workload, plan.resources) if it]
     if others:
         console.print()
@@ -174,18 +161,21 @@ def _overview(plan: Plan, stack: Picture, console: Console) -> None:
 
 def _team_table(stack: Picture, problems: Iterable[Problem], console: Console) -> None:
     """A line per team; those with something to look at first, and marked."""
-    teams = team_lines(stack, problems)
-    shown = [at for at, column in enumerate(TEAM_COLUMNS) if column != "support"]
+    teams = summary.team_lines(stack, problems)
+    shown = [at for at, column in enumerate(summary.TEAM_COLUMNS) if column != "support"]
     concerns = {at: ", ".join(team.concerns) for at, team in enumerate(teams) if team.concerns}
     rows = [
         [*(team.cells[column] for column in shown), concerns.get(at, "")]
         for at, team in enumerate(teams)
     ]
-    headings = [*(TEAM_COLUMNS[column] for column in shown), CONCERNS if concerns else ""]
+    headings = [
+        *(summary.TEAM_COLUMNS[column] for column in shown),
+        summary.CONCERNS if concerns else "",
+    ]
     columns(headings, rows, console, concerns)
 
 
-def _pool(pool: PoolSummary) -> list[str]:
+def _pool(pool: summary.PoolSummary) -> list[str]:
     names = ", ".join(name or "any node" for name in pool.pools)
     teams, *amounts, left = pool.cells
     by_host = " (the host's KAI)" if pool.by_host else ""

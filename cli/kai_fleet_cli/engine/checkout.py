@@ -1,15 +1,13 @@
-"""What only a checkout has: the sandbox, and tools that are fetched or built. No wheel has them."""
+"""What only a checkout has, and no wheel: the sandbox; and whose checkout a command runs from."""
 
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import kai_fleet
 from kai_fleet.settings.files.project import CHECKOUT
-from kai_fleet_cli.display.screen import say
 from kubectl_fleet.errors import UserError
 
 if TYPE_CHECKING:
@@ -55,19 +53,3 @@ def running_sandbox() -> Sandbox:
     if (running := lifecycle.find()) is None:
         raise UserError("the sandbox is not running; start it with: make up")
     return running
-
-
-def pulumi_cli() -> Path:
-    """Pulumi's CLI: of PATH, else one that a checkout fetches or builds. Raises UserError."""
-    if CHECKOUT is None:
-        if (installed := shutil.which("pulumi")) is None:
-            raise UserError(
-                "Pulumi's CLI is not on PATH; install it: https://www.pulumi.com/docs/install/"
-            )
-        return Path(installed)
-    from sandbox.tools import toolbox
-
-    try:
-        return toolbox.ensure(("pulumi",), say)["pulumi"].path
-    except toolbox.ToolError as why:
-        raise UserError(str(why)) from None

@@ -3,6 +3,7 @@
 import json
 import os
 import secrets
+import shutil
 import subprocess
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from kai_fleet.settings import Settings, key_path
 from kai_fleet.settings.files.project import CHECKOUT
 from kai_fleet.settings.sections.cluster import Cluster
 from kai_fleet_cli.display.screen import say
-from kai_fleet_cli.engine.checkout import pulumi_cli, require_sandbox, running_sandbox
+from kai_fleet_cli.engine.checkout import require_sandbox, running_sandbox
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies import policy_pack_program
 from kubectl_fleet.errors import UserError
@@ -25,7 +26,6 @@ SANDBOX_CONTEXT: Final = "kai-fleet-sandbox"
 OCCUPANT: Final = "stack"  # a file in the sandbox's directory: the stack that runs there
 _LOGGED_IN_BY: Final = ("PULUMI_ACCESS_TOKEN", "PULUMI_BACKEND_URL")
 _PASSPHRASES: Final = ("PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE")
-KIND_CHECK: Final = SCRIPTS / "check.sh"
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,11 @@ def for_stack(stack: str, *, validated: bool = True) -> Environment:
         return _sandbox(stack, platform, starts=validated)
     if facts is not None or settings.cluster.kind is None:
         return _own_cluster()
-    _require_kind()
+    # Docker and kind, before the engine starts; the script says what is missing.
+    check_script = ["bash", str(SCRIPTS / "check.sh")]
+    checked = subprocess.run(check_script, capture_output=True, text=True, check=False)
+    if checked.returncode != 0:
+        raise UserError(checked.stderr.strip())
     own = _own_cluster()
     return replace(own, variables={**own.variables, **state_variables()})
 
@@ -160,13 +164,6 @@ def _not_there(platform: str, there: str) -> str:
     )
 
 
-def _require_kind() -> None:
-    """Docker and kind, before the engine starts; the script says what is missing."""
-    checked = subprocess.run(["bash", str(KIND_CHECK)], capture_output=True, text=True, check=False)
-    if checked.returncode != 0:
-        raise UserError(checked.stderr.strip())
-
-
 def _own_cluster() -> Environment:
     """Your CLI, or one that is fetched; it gets its plugins itself. A stand-in is never there."""
     if CHECKOUT is None and not (reading.ROOT / "Pulumi.yaml").is_file():
@@ -192,7 +189,11 @@ def state_variables() -> dict[str, str]:
     say(f"no Pulumi login here: the state is kept in {folder}")
     variables = {"PULUMI_BACKEND_URL": f"file://{state}"}
     if not any(name in os.environ for name in _PASSPHRASES):
-        variables["PULUMI_CONFIG_PASSPHRASE_FILE"] = str(_passphrase(folder / "passphrase"))
+        passphrase = folder / "passphrase"
+        if not passphrase.exists():
+            passphrase.touch(mode=0o600)
+            passphrase.write_text(secrets.token_urlsafe(32), encoding="utf-8")
+        variables["PULUMI_CONFIG_PASSPHRASE_FILE"] = str(passphrase)
     return variables
 
 
@@ -206,19 +207,23 @@ def _current_login() -> str:
         return ""
 
 
-def _passphrase(file: Path) -> Path:
-    if not file.exists():
-        file.touch(mode=0o600)
-        file.write_text(secrets.token_urlsafe(32), encoding="utf-8")
-    return file
-
-
 def engine_path() -> str:
-    """PATH for the engine: Pulumi's CLI first. Raises UserError.
+    """PATH for the engine: Pulumi's CLI first, which a checkout fetches or builds where there is
+    none. Raises UserError.
 
     Then, without a checkout, plugin and probes as installed. A checkout's `Pulumi.yaml` names them.
     """
-    folders = [pulumi_cli().parent]
     if CHECKOUT is None:
-        folders.append(policy_pack_program().parent)
+        if (installed := shutil.which("pulumi")) is None:
+            raise UserError(
+                "Pulumi's CLI is not on PATH; install it: https://www.pulumi.com/docs/install/"
+            )
+        folders = [Path(installed).parent, policy_pack_program().parent]
+    else:
+        from sandbox.tools import toolbox
+
+        try:
+            folders = [toolbox.ensure(("pulumi",), say)["pulumi"].path.parent]
+        except toolbox.ToolError as why:
+            raise UserError(str(why)) from None
     return os.pathsep.join([*map(str, folders), os.environ.get("PATH", "")])

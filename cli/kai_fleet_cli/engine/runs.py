@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pulumi import automation
+from rich.console import Console
 
 from kai_fleet_cli.display.events import UNTOUCHED, Narration
 from kai_fleet_cli.display.preview import PreviewLines
@@ -31,7 +32,6 @@ from kubectl_fleet.errors import UserError
 from kubectl_fleet.wording import MASK
 
 POLICY_PACK: Final = str(policy_pack_program())
-_COLOR: Final = {True: "always", False: "never"}
 
 
 class EngineError(UserError):
@@ -104,7 +104,6 @@ def up(
     stack: automation.Stack,
     show: Say,
     *,
-    color: bool,
     teams: Collection[str] | None = None,
     grants: bool = False,
     removes: bool = False,
@@ -117,7 +116,7 @@ def up(
     `teams`: only these; everything else in the stack stays as it is. `grants`: with what they were
     granted for stacks of their own. `removes`: one of them goes. Raises EngineError.
     """
-    told = _narration(stack, show, color=color)
+    told = _narration(stack, show)
 
     def once(known: ExportedState) -> Outcome:
         only = None
@@ -134,7 +133,7 @@ def up(
                 on_event=told.hear,
                 policy_packs=[POLICY_PACK],
                 policy_pack_configs=_pack_config(stack),
-                color=_COLOR[color],
+                color="always" if Console().is_terminal else "never",
                 suppress_outputs=True,  # the table that follows says it better
                 target=list(only.urns) if only and not only.others else None,
                 target_dependents=True if only and not only.others else None,
@@ -164,12 +163,12 @@ def up(
                 known = state.exported(stack)
 
 
-def preview(stack: automation.Stack, show: Say, *, color: bool, details: bool = False) -> Outcome:
+def preview(stack: automation.Stack, show: Say, *, details: bool = False) -> Outcome:
     """Say what an update would do, with the policy pack in front. Raises EngineError.
 
     A line per resource that would change; `details`: the engine's own diff of every property.
     """
-    told = _narration(stack, show, color=color, steps=False)
+    told = _narration(stack, show, steps=False)
     lines = PreviewLines()
 
     def hear(event: automation.EngineEvent) -> None:
@@ -186,11 +185,13 @@ def preview(stack: automation.Stack, show: Say, *, color: bool, details: bool = 
             on_event=None if details else hear,
             policy_packs=[POLICY_PACK],
             policy_pack_configs=_pack_config(stack),
-            color=_COLOR[color],
+            color="always" if Console().is_terminal else "never",
             diff=details,
         )
         outcome = Outcome(_counted(result.change_summary))
-        for line in warnings if details or outcome.unchanged else lines.lines(color=color):
+        for line in (
+            warnings if details or outcome.unchanged else lines.lines(color=Console().is_terminal)
+        ):
             show(line)
         return outcome
 
@@ -205,19 +206,14 @@ def drift(stack: automation.Stack, show: Say) -> cluster_refresh.Drift:
 
 
 def destroy(
-    stack: automation.Stack,
-    show: Say,
-    *,
-    color: bool,
-    remove: bool = False,
-    refresh: bool = False,
+    stack: automation.Stack, show: Say, *, remove: bool = False, refresh: bool = False
 ) -> Outcome:
     """Remove everything that the stack made. Raises EngineError.
 
     `remove`: then the stack itself as well, with its history and its file. `refresh`: look first
     at what is really there.
     """
-    told = _narration(stack, show, color=color)
+    told = _narration(stack, show)
 
     with _guarded("the removal", stack, told) as signals:
         reconcile.before(stack, show, refresh=refresh, command="destroy")
@@ -226,7 +222,7 @@ def destroy(
         done = stack.destroy(
             on_output=told.keep,
             on_event=told.hear,
-            color=_COLOR[color],
+            color="always" if Console().is_terminal else "never",
             remove=remove,
             show_secrets=False,
         )
@@ -248,10 +244,10 @@ def _set(variables: Mapping[str, str]) -> Iterator[None]:
         os.environ.update(before)
 
 
-def _narration(stack: automation.Stack, show: Say, *, color: bool, steps: bool = True) -> Narration:
+def _narration(stack: automation.Stack, show: Say, *, steps: bool = True) -> Narration:
     home = stack.workspace.env_vars.get("PULUMI_HOME", "")
     passing = passing_line if sys.stdout.isatty() else None
-    return Narration(show, color=color, steps=steps, home=home, passing=passing)
+    return Narration(show, color=Console().is_terminal, steps=steps, home=home, passing=passing)
 
 
 def _counted(changes: Mapping[Any, int] | None) -> dict[str, int]:

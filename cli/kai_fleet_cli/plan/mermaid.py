@@ -5,14 +5,8 @@ from typing import Final
 
 from kai_fleet_cli.plan.picture import TeamPicture
 from kai_fleet_policies.amounts import written
-from kubectl_fleet.declared.queues import (
-    RESOURCES,
-    UNLIMITED,
-    DeclaredQueue,
-    QueueIndex,
-    QueueShare,
-    Resource,
-)
+from kubectl_fleet.declared import queues as declared
+from kubectl_fleet.declared.queues import UNLIMITED, DeclaredQueue, QueueShare, Resource
 from kubectl_fleet.declared.unknown import UNKNOWN
 
 # Mermaid reads these inside quoted labels; it takes entities written with # and without &.
@@ -25,7 +19,7 @@ def queue_tree(queues: Iterable[DeclaredQueue]) -> str:
 
     Queues that pods may name have round corners.
     """
-    tree = QueueIndex(queues)
+    tree = declared.QueueIndex(queues)
     ids: dict[str, str] = {}
     lines = ["flowchart TD"]
 
@@ -77,7 +71,7 @@ def _by_name(queues: Iterable[DeclaredQueue]) -> list[DeclaredQueue]:
 def _label(queue: DeclaredQueue) -> str:
     shares = {} if queue.shares is UNKNOWN else queue.shares
     lines = [str(queue.name).translate(_ESCAPED)]
-    for resource in reversed(RESOURCES):  # GPUs first: they are what the tree is for
+    for resource in reversed(declared.RESOURCES):  # GPUs first: they are what the tree is for
         share = shares.get(resource, QueueShare(limit=0.0))
         if resource == "gpu" or (share.quota, share.limit) != (UNLIMITED, UNLIMITED):
             lines.append(_share(resource, share))

@@ -4,14 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kai_fleet_cli.plan.picture import (
-    ClusterPicture,
-    Picture,
-    TeamPicture,
-    gpu_amount,
-    gpu_quota,
-    together,
-)
+from kai_fleet_cli.plan import picture
+from kai_fleet_cli.plan.picture import ClusterPicture, Picture, TeamPicture
 from kubectl_fleet import releases
 from kubectl_fleet.declared.queues import DeclaredQueue, QueueIndex
 from kubectl_fleet.rules.problem import Level, Problem
@@ -66,9 +60,9 @@ class PoolSummary:
         """By `POOL_COLUMNS`, without the first."""
         return (
             ", ".join(self.teams),
-            NONE if self.gpus is None else gpu_amount(self.gpus),
-            NONE if self.guaranteed is None else gpu_amount(self.guaranteed),
-            NONE if self.left is None else gpu_amount(self.left),
+            NONE if self.gpus is None else picture.gpu_amount(self.gpus),
+            NONE if self.guaranteed is None else picture.gpu_amount(self.guaranteed),
+            NONE if self.left is None else picture.gpu_amount(self.left),
         )
 
     @property
@@ -125,7 +119,7 @@ def _pool(
     known = [team.gpus for team in teams if team.gpus is not None]
     capacity = sum(known) if len(known) == len(teams) else None
     promises = [place.guaranteed_gpus for place in places if place.queues]
-    guaranteed = together(promises) if promises else None
+    guaranteed = picture.together(promises) if promises else None
     left = capacity
     if capacity is not None and guaranteed is not None:
         left = None if guaranteed == -1 else capacity - guaranteed
@@ -147,7 +141,8 @@ def queues_told(queues: Sequence[DeclaredQueue]) -> str:
                 continue
             seen.add(name)
             below = told(tree.children.get(name, ()))
-            texts.append(f"{name} {gpu_amount(gpu_quota(queue))}{f' ({below})' if below else ''}")
+            quota = picture.gpu_amount(picture.gpu_quota(queue))
+            texts.append(f"{name} {quota}{f' ({below})' if below else ''}")
         return ", ".join(texts)
 
     shown = told(queue for queue in tree.queues if queue.parent not in tree.by_name)

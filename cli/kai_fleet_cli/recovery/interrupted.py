@@ -15,20 +15,9 @@ from typing import Any, Final
 
 from kai_fleet.state.deployed_state import NAMESPACE_PATCH
 from kai_fleet_cli.display.screen import Say
-from kai_fleet_cli.recovery.live_cluster import (
-    LiveCluster,
-    LiveObject,
-    UnansweredError,
-    wrong_record,
-)
-from kai_fleet_cli.recovery.state import (
-    NAMESPACE,
-    OF_VCLUSTER,
-    RELEASE,
-    ExportedState,
-    Operation,
-    provider_of,
-)
+from kai_fleet_cli.recovery import live_cluster, state
+from kai_fleet_cli.recovery.live_cluster import LiveCluster, LiveObject, UnansweredError
+from kai_fleet_cli.recovery.state import RELEASE, ExportedState, Operation, provider_of
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
 
@@ -140,7 +129,8 @@ class Judge:
     def decide(self, operation: Operation) -> None:
         """Look at one; what is not on a cluster, and changes of objects, are simply done again."""
         missing = operation.kind == "creating" and operation.urn not in self._now.urns()
-        if not operation.on_cluster or not (missing or operation.type == RELEASE):
+        on_cluster = operation.type.startswith("kubernetes:")
+        if not on_cluster or not (missing or operation.type == RELEASE):
             return
         if operation.type == NAMESPACE_PATCH:  # applied again, it says the same
             return
@@ -194,7 +184,7 @@ class Judge:
             back = not half_made and operation.address[0] != KAI_NAMESPACE
             verb = "rollback" if back and status.endswith(_CHANGING) else "uninstall"
             provider = self._known[provider_of(operation.resource)]
-            if operation.of_vcluster and (wrong := wrong_record(cluster, operation)):
+            if operation.of_vcluster and (wrong := live_cluster.wrong_record(cluster, operation)):
                 again = "and run the same command again. Nothing was done"
                 raise UserError(f"{operation}: {wrong}, {again}")
             hooks = not operation.of_vcluster
@@ -206,7 +196,7 @@ class Judge:
         """Whether it is in a namespace that this stack made, on the same cluster."""
         namespace, _ = operation.address
         return bool(namespace) and any(
-            resource["type"] == NAMESPACE
+            resource["type"] == state.NAMESPACE
             and resource.get("id") == namespace
             and resource.get("provider") == operation.resource.get("provider")
             for resource in self._now.resources
@@ -214,7 +204,7 @@ class Judge:
 
     def _inside(self, operation: Operation) -> bool:
         """Whether its cluster is a vCluster of this stack: its provider is a part of one."""
-        return OF_VCLUSTER in provider_of(operation.resource)
+        return state.OF_VCLUSTER in provider_of(operation.resource)
 
 
 def _settled(cluster: LiveCluster, operation: Operation, say: Say) -> str:

@@ -57,7 +57,7 @@ def before(
     from kai_fleet_cli.recovery import live_cluster  # a client of Kubernetes: slow to load
 
     # A refresh would take over what the records say, and the update after it act on that.
-    live_cluster.check_records(state.read(stack), _kubeconfig(stack), say)
+    live_cluster.check_records(state.read(stack), stack.workspace.env_vars.get("KUBECONFIG"), say)
     cluster_refresh.refresh(stack, say)  # takes the stack's lock: another run's work is left alone
     now = state.read(stack)
     operations = now.operations()
@@ -151,7 +151,7 @@ def _judge(
     from kai_fleet_cli.recovery.interrupted import Judge  # slow to load, and seldom needed
 
     with ExitStack() as clusters:
-        judge = Judge(now, clusters, since, say, _kubeconfig(stack))
+        judge = Judge(now, clusters, since, say, stack.workspace.env_vars.get("KUBECONFIG"))
         for operation in operations:
             judge.decide(operation)
     if judge.unanswered:
@@ -161,11 +161,6 @@ def _judge(
             " run the same command again"
         )
     return judge
-
-
-def _kubeconfig(stack: automation.Stack) -> str | None:
-    """The way to the host of a provider that names none, as the engine has it."""
-    return stack.workspace.env_vars.get("KUBECONFIG")
 
 
 def _carry_out(stack: automation.Stack, now: ExportedState, judge: Judge, say: Say) -> None:

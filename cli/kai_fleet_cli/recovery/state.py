@@ -15,7 +15,6 @@ RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 NAMESPACE: Final = "kubernetes:core/v1:Namespace"
 OF_VCLUSTER: Final = ":VirtualCluster$"  # in the URN of a vCluster's parts
 REFUSED: Final = "kubeconfigRefused"
-_KUBERNETES: Final = "kubernetes:"
 
 
 @dataclass(frozen=True)
@@ -37,11 +36,6 @@ class Operation:
     def type(self) -> str:
         """The resource's type token."""
         return str(self.resource["type"])
-
-    @property
-    def on_cluster(self) -> bool:
-        """Whether it is an object or a release on some cluster."""
-        return self.type.startswith(_KUBERNETES)
 
     @property
     def of_vcluster(self) -> bool:

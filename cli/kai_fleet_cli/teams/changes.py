@@ -67,7 +67,7 @@ def switch(
             raise UserError(f"{has}; whether it runs is not known: {why}; {again}") from None
         if now == version:
             raise UserError(f"{has}, and stack {place.stack} runs it")
-        update = switch_text(now, version) if now else f"KAI {version}, not made yet"
+        update = kai_switch(now, version) if now else f"KAI {version}, not made yet"
         return only_update(platform, place, has, update)
     return _switch(platform, place, old, version)
 
@@ -82,7 +82,7 @@ def roll_back(
     written = written_kai(place)
     if earlier == written and running is not None:
         has = f"{place.path} has version {written} already, in {place.file.name}"
-        return only_update(platform, place, has, switch_text(running, written))
+        return only_update(platform, place, has, kai_switch(running, written))
     if earlier is None:
         raise UserError(
             f"stack {place.stack} has no update in which team {place.name} ran another version than"
@@ -104,16 +104,9 @@ def _switch(platform: PlatformFile, place: TeamPlace, old: str, new: str) -> Tea
     if old == new:
         sentence = f"runs KAI {old}; only its file goes back, for its last edit was not applied"
     else:
-        sentence = f"{switch_text(old, new)}; its queues and running pods stay"
+        sentence = f"{kai_switch(old, new)}; its queues and running pods stay"
     sentences = (f"{place.name}: {sentence}",)
     return TeamChange(platform, (edit_of_file,), sentences, (place.stack,), (place.name,))
-
-
-def switch_text(old: str, new: str) -> str:
-    """For example `KAI v0.14.7 → v0.16.8, upgraded in place`."""
-    way = kai_switch(old, new)
-    why = f" ({way.reason})" if way.replaced else ""
-    return f"KAI {old} → {new}, {way}{why}"
 
 
 def written_kai(place: TeamPlace) -> str:

@@ -54,15 +54,13 @@ def every(tree: Any) -> Iterator[WrittenQueue]:
     nothing of what is no tree.
     """
     try:
-        yield from _every(_level(read_tree(tree), ()))
+        left = _level(read_tree(tree), ())
     except QueueFileError:
         return
-
-
-def _every(level: Sequence[WrittenQueue]) -> Iterator[WrittenQueue]:
-    for queue in level:
+    while left:
+        queue = left.pop(0)
         yield queue
-        yield from _every(queue.children)
+        left[:0] = queue.children
 
 
 def _level(tree: Any, keys: Field) -> list[WrittenQueue]:
@@ -102,27 +100,20 @@ def guaranteed(
     return UNLIMITED if UNLIMITED in quotas else sum(quotas)
 
 
-@dataclass(frozen=True)
-class TreeParts:
-    """The numbers that change, by their place below `queues`: what stays and what is taken."""
-
-    stays: Mapping[Field, float | int]
-    taken: Mapping[Field, float | int]
-
-
-def split(tree: Any, gpus: int, part: int) -> TreeParts:
+def split(
+    tree: Any, gpus: int, part: int
+) -> tuple[dict[Field, float | int], dict[Field, float | int]]:
     """`part` of `gpus` taken out of a queue tree, each queue's quota and limit in proportion.
 
+    The numbers that change, by their place below `queues`: what stays, and what is taken.
     Both trees keep what the rules want of one: children within their parent, limits above quotas,
     and all within the team's GPUs. The two together are the tree as it was.
     """
     quotas = {it.name: _millionths(it.queue.gpu.quota) or 0 for it in walk(filled(tree, gpus))}
     whole = Cut(gpus * _PER_GPU, part * _PER_GPU)
     cuts = dict(_cuts(_level(read_tree(tree), ()), quotas, whole, whole, whole))
-    return TreeParts(
-        {field: _number(cut.whole - cut.out) for field, cut in cuts.items()},
-        {field: _number(cut.out) for field, cut in cuts.items()},
-    )
+    stays = {field: _number(cut.whole - cut.out) for field, cut in cuts.items()}
+    return stays, {field: _number(cut.out) for field, cut in cuts.items()}
 
 
 def joined(tree: Any, other: Any) -> dict[Field, float | int]:
@@ -168,11 +159,8 @@ def _cuts(
     wanted = max(_rounded(total * above.out, above.whole), total - (above.whole - above.out))
     taken = _shared(own, max(min(wanted, above.out, total), 0))
     for queue in level:
-        quota, limit, below = (
-            Cut(own[queue.name], taken[queue.name]),
-            _amount(queue, "limit"),
-            bound,
-        )
+        quota, below = Cut(own[queue.name], taken[queue.name]), bound
+        limit = _amount(queue, "limit")
         if _amount(queue, "quota"):  # what is left out follows from what is written, in both parts
             yield queue.place("quota"), quota
         if limit is not None:

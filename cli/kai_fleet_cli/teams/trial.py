@@ -8,6 +8,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kai_fleet_cli.diff.transitions import kai_switch
 from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.stack_file.reading import SECRET
 from kai_fleet_cli.stack_file.write import Edit, edited, read_text
@@ -43,9 +44,9 @@ def begin(
             f" {fits}"
         )
     tree = _tree(place)
-    parts = queues.split(tree, whole, gpus)
-    team = _copy(place, version, pool, gpus, queues.with_numbers(tree, parts.taken))
-    own = _below(place, whole - gpus, parts.stays)
+    stays, taken = queues.split(tree, whole, gpus)
+    team = _copy(place, version, pool, gpus, queues.with_numbers(tree, taken))
+    own = _below(place, whole - gpus, stays)
     stacks: tuple[str, ...] = (platform.stack,)
     if place.own:
         edits = _begin_own(platform, place, trial, team, own)
@@ -94,7 +95,7 @@ def adopt(platform: PlatformFile, name: str) -> TeamChange:
     place, trial = _pair(platform, name)
     old, new = changes.written_kai(place), changes.written_kai(trial)
     version = {(*place.keys, "scheduler", "version"): new} if old != new else {}
-    sentence = f"{name}: {changes.switch_text(old, new)}; its queues and running pods stay"
+    sentence = f"{name}: {kai_switch(old, new)}; its queues and running pods stay"
     return _end(platform, place, trial, version, (sentence,), "adopt")
 
 

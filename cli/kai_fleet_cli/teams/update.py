@@ -92,7 +92,6 @@ def _run(change: TeamChange, environment: Environment, screen: Screen) -> dict[s
     outputs: dict[str, Any] = {}
     written, finished = False, False  # what cannot be taken back by putting the files back
     at: list[str] = []  # the stacks on which the engine began
-    colour = screen.out.is_terminal
     with graceful_shutdown() as signals:
         try:
             for name in change.destroys:
@@ -102,7 +101,7 @@ def _run(change: TeamChange, environment: Environment, screen: Screen) -> dict[s
                 kubeconfig = environment.variables.get("KUBECONFIG")
                 stack_end.check(name, now, kubeconfig)
                 at.append(name)
-                runs.destroy(leaving, engine_line, color=colour, remove=True)
+                runs.destroy(leaving, engine_line, remove=True)
             signals.check()
             # The CLI removed the files of the stacks that are gone.
             gone = [path_of(stack) for stack in change.destroys if not path_of(stack).exists()]
@@ -116,7 +115,6 @@ def _run(change: TeamChange, environment: Environment, screen: Screen) -> dict[s
                 outcome = runs.up(
                     opened,
                     engine_line,
-                    color=colour,
                     teams=change.teams if on_platform else None,
                     grants=on_platform and change.grants,
                     removes=on_platform and bool(change.removes),
