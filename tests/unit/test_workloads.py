@@ -9,7 +9,8 @@ from rich.console import Console
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.gpu_share import GpuShare
 from kai_fleet.workloads import PodArgs, VllmServerArgs
-from kai_fleet_cli.engine.summary import show_workloads
+from kai_fleet_cli.engine import summary
+from kai_fleet_cli.engine.runs import Outcome
 from kai_fleet_cli.plan.recorder import SECRET, UNKNOWN, record
 
 CLUSTER = {"name": "lab", "context": "lab"}
@@ -273,7 +274,8 @@ def test_each_mistake_names_its_key_and_what_to_write(workload, key, says):
 def test_the_table_at_the_end_of_an_update_says_what_each_has(share, words):
     about = {"team": "ml", "kind": "vllm", "namespace": "ai", "queue": "serve", "url": "http://q"}
     console = Console(width=120, record=True, file=io.StringIO())
-    show_workloads({"qwen": {**about, "gpu": GpuShare(**share).in_words()}}, console)
+    workloads = {"qwen": {**about, "gpu": GpuShare(**share).in_words()}}
+    summary.show("lab", Outcome({}, {"workloads": workloads}), (), console)
     text = console.export_text()
     for shown in ("qwen", "ml", "serve", words, "http://q"):
         assert shown in text
