@@ -33,6 +33,7 @@ TOGETHER = {
     "tests/engine/test_my.py": "one team",
     "tests/engine/test_planted_kubeconfig.py": "one team",
     "tests/attacks/test_rights.py": "attacks",
+    "tests/attacks/test_team_stack_queues.py": "attacks",
     "tests/attacks/test_team_stacks.py": "attacks",
     "tests/attacks/test_tenants.py": "attacks",
 }
