@@ -36,7 +36,8 @@ def one(resource: Any, properties: Any, namespaces: dict[str, str]) -> Declared:
     urn = provider.urn if provider else ""
     if urn not in namespaces:
         found = struct(provider.properties).get("namespace") if provider else None
-        namespaces[urn] = found if isinstance(found, str) and found else "default"
+        known = found is UNKNOWN or isinstance(found, str)
+        namespaces[urn] = found if known and found else "default"
     return Declared(
         urn=resource.urn,
         type=resource.type,
