@@ -21,7 +21,6 @@ from tests.policies.samples import (
     queue,
     refusal,
     resource,
-    shared,
     workload,
 )
 from tests.policies.test_pack import IN_TEST, QUEUE, TREE, pod, request, said
@@ -153,9 +152,3 @@ def test_yaml_inside_of_yaml_that_cannot_be_read_breaks_nothing(odd):
     }
     raw = {"cluster": {"name": "c", "context": "c"}, "teams": {"ml": ml}}
     assert "sources-known" in {it.rule for it in validation.validate(raw).refused}
-
-
-def test_a_share_of_a_gpu_is_still_judged_where_the_version_is_a_name():
-    assert (
-        found("workload-gpu-sharing", cluster(shared(gpu_fraction="0.5"), version="latest")) == []
-    )
