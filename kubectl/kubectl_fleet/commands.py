@@ -83,6 +83,8 @@ def _run(
 
     Ctrl-C is how one leaves `--watch`: then it has ended well.
     """
+    from kubectl_fleet.errors import UserError
+    from kubectl_fleet.live.objects import MALFORMED, malformed
     from kubectl_fleet.my import watch
     from kubectl_fleet.my.view import viewer
 
@@ -97,6 +99,8 @@ def _run(
     except KeyboardInterrupt:
         if every is None:
             raise
+    except MALFORMED as error:
+        raise UserError(f"the cluster cannot be read: {malformed(error)}") from None
 
 
 plugin = typer.Typer(

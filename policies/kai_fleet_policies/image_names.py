@@ -192,10 +192,11 @@ def _in_yaml(text: str, where: str) -> Iterator[Named]:
     """What manifests name."""
     try:
         read = [it for it in yaml.safe_load_all(text) if it is not None]
-    except (yaml.YAMLError, RecursionError):
+        found = list(_Reader("vcluster", {}).mapping({"documents": read}, ()))
+    except (yaml.YAMLError, ValueError, RecursionError):  # no such day, a part that is in itself
         yield Named(where, "unreadable", "")
         return
-    for named in _Reader("vcluster", {}).mapping({"documents": read}, ()):
+    for named in found:
         yield replace(named, key=where)
 
 

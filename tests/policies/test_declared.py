@@ -96,10 +96,11 @@ def test_a_template_that_is_not_known_is_an_open_question(kind, spec):
 
 def test_objects_without_pods_are_no_workloads():
     crd = {"spec": {"versions": [{"schema": {"spec": {"containers": {"type": "array"}}}}]}}
+    unnamed = {"spec": TEMPLATE["spec"]}  # a patch counts where it gives pods a queue
     cluster = one(
         resource("kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition", "crd", crd),
         resource("kubernetes:core/v1:Service", "s", {"spec": {"ports": [{"port": 80}]}}),
-        resource("kubernetes:apps/v1:DeploymentPatch", "p", {"spec": {"template": TEMPLATE}}),
+        resource("kubernetes:apps/v1:DeploymentPatch", "p", {"spec": {"template": unnamed}}),
     )
     assert cluster.workloads == ()
 

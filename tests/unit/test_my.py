@@ -124,6 +124,14 @@ def test_a_pod_that_no_node_can_take_is_not_waited_for(server, asks, never):
     assert told is bool(never)
 
 
+@pytest.mark.parametrize("command", ["queues", "pods", "pending"])
+def test_a_server_that_answers_what_no_kubernetes_does_is_said_to(server, command):
+    server.answers[ALL["queues"]] = (200, {"items": [queue("train", gpu={"quota": {}})]})
+    server.answers[ALL["nodes"]] = (200, {"items": [{"metadata": ["ml-0"]}]})
+    said_of_it = "error: the cluster cannot be read: its API server answers what no Kubernetes does"
+    assert run(command, app=plugin).startswith(said_of_it)
+
+
 def test_where_no_node_is_there_yet_one_may_come(server):
     server.answers[ALL["nodes"]] = (200, {"items": []})
     server.answers[ALL["pods"]] = (200, {"items": [pod("w", "train", asks={GPU: "8"})]})

@@ -115,6 +115,13 @@ def test_any_layout_takes_a_team_and_gives_it_back(text):
     assert "a" not in load(gone)["config"]["kai-fleet:teams"]
 
 
+def test_a_byte_order_mark_and_tabs_behind_values_stay():
+    text = "\ufeffconfig:\t\n  kai-fleet:teams:\n    b: {gpus: 1}\t# one\n"
+    new = with_value(text, (*TEAMS, "b", "gpus"), 2)
+    assert new == text.replace("1}", "2}")
+    assert without(new, (*TEAMS, "b")) == "\ufeffconfig:\t\n  kai-fleet:teams: {}\n"
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -163,14 +163,15 @@ def owner_labels(kind: str, props: Mapping[str, object]) -> Any:
 def written(templates: Iterable[PodTemplate]) -> list[PodTemplate]:
     """The templates of one object, with what its operator writes on their pods."""
     every = list(templates)
-    queues = {template.queue for template in every if template.names_queue is True}
+    # By what they look like: what is written in place of a name may be a list or a mapping.
+    queues = {repr(it.queue): it.queue for it in every if it.names_queue is True}
     result = []
     for template in every:
         made = replace(template, writer=WRITERS.get(template.kind))
         if made.writer is _GROVE and made.names_queue is False and len(queues) == 1:
             # One clique names the queue of the whole set.
             made = replace(
-                made, owner_labels={**made.owner_labels, QUEUE_LABEL: next(iter(queues))}
+                made, owner_labels={**made.owner_labels, QUEUE_LABEL: next(iter(queues.values()))}
             )
         writer = made.writer
         if writer is _DYNAMO and made.scheduler not in (None, "", SCHEDULER, UNKNOWN):

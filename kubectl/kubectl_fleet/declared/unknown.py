@@ -1,5 +1,6 @@
 """The value that stands for what only the update will know, and reading what may have it."""
 
+import math
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, Final
@@ -40,17 +41,16 @@ def text(value: Any) -> str | None:
 
 
 def number(value: Any) -> Any:
-    """A number, UNKNOWN, or None for anything else."""
+    """A finite number, UNKNOWN, or None for anything else."""
     if value is UNKNOWN:
         return UNKNOWN
     if isinstance(value, bool) or value is None:
         return None
-    if isinstance(value, int | float):
-        return float(value)
     try:
-        return float(str(value))
-    except ValueError:
+        read = float(value if isinstance(value, int | float) else str(value))
+    except (ValueError, OverflowError):
         return None
+    return read if math.isfinite(read) else None
 
 
 def flag(value: Any, unset: Any) -> Any:

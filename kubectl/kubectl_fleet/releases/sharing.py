@@ -35,7 +35,7 @@ def of_switch(on: bool) -> SharingMode:
 
 def has_mode(version: str, mode: str) -> bool:
     """Whether a KAI can share GPUs in this way."""
-    return version_key(version) >= version_key(SINCE.get(mode, "v0"))
+    return mode not in SINCE or version_key(version) >= version_key(SINCE[mode])
 
 
 def sharing_values(version: str, mode: SharingMode) -> dict[str, Any]:

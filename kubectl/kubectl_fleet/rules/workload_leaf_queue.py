@@ -52,7 +52,7 @@ def check(cluster: JudgedCluster) -> Problems:
             )
         elif isinstance(queue, str):
             yield from _allowed(queue, cluster, workload, place)
-            yield from _on_pods(queue, cluster, workload, place)
+            yield from _on_pods(queue, cluster, tree, workload, place)
             if not tree.queues:
                 queues.append(queue)
                 continue
@@ -86,13 +86,28 @@ def _takes_pod_groups(cluster: JudgedCluster) -> bool:
 
 
 def _on_pods(
-    queue: str, cluster: JudgedCluster, workload: PodTemplate, place: ProblemPlace
+    queue: str,
+    cluster: JudgedCluster,
+    tree: QueueIndex,
+    workload: PodTemplate,
+    place: ProblemPlace,
 ) -> Problems:
     """KAI reads the label of a pod's owner too, where it can see one."""
-    if workload.labels is UNKNOWN or QUEUE_LABEL in workload.labels:
+    if workload.labels is UNKNOWN:
         return
     if workload.writer is not None and workload.writer.queue:
         return  # its operator copies it to the pods
+    if QUEUE_LABEL in workload.labels:
+        own = workload.labels[QUEUE_LABEL]
+        if own == queue or (cluster.scheduled_by is None and not cluster.guarded):
+            return  # the label of the owner wins
+        if own is UNKNOWN:
+            yield place.undecided(f"the label {QUEUE_LABEL} of its pod template is known")
+        elif isinstance(own, str):
+            yield from _allowed(own, cluster, workload, place)
+            if tree.queues:
+                yield from _judge(own, cluster, tree, place, " in the labels of the pod template")
+        return
     if cluster.scheduled_by is not None:
         who = f"the KAI of {cluster.scheduled_by.name} sees only the pods, without their owners"
     elif cluster.guarded:

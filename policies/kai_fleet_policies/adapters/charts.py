@@ -178,13 +178,21 @@ def device_sharing(chart_name: str, values: object) -> Any:
 
 def sharing_in(value: Any) -> Any:
     """The sharing that a device plugin's config asks for, also where it is YAML text."""
-    if value is UNKNOWN:
-        return UNKNOWN
     if isinstance(value, str) and ("timeSlicing" in value or "mps" in value):
         try:
-            value = yaml.safe_load(value)
-        except yaml.YAMLError:
+            return _sharing_in(yaml.safe_load(value))
+        except (
+            yaml.YAMLError,
+            ValueError,
+            RecursionError,
+        ):  # no such day, a part that is in itself
             return ""
+    return _sharing_in(value)
+
+
+def _sharing_in(value: Any) -> Any:
+    if value is UNKNOWN:
+        return UNKNOWN
     if isinstance(value, Mapping):
         if value.get("timeSlicing"):
             return "time-slicing"

@@ -26,7 +26,7 @@ from kubectl_fleet.declared.pods import PodTemplate
 from kubectl_fleet.declared.queues import RESOURCES, DeclaredQueue, QueueShare, Resource
 from kubectl_fleet.declared.unknown import UNKNOWN, flag, get, items, number, pairs, text
 from kubectl_fleet.releases import mig
-from kubectl_fleet.releases.keys import GPU_RESOURCES
+from kubectl_fleet.releases.keys import GPU_RESOURCES, SCHEDULER
 
 _RELEASES = ("kubernetes:helm.sh/v3:Release", "kubernetes:helm.sh/v4:Chart")
 _UNLIMITED: Mapping[Resource, QueueShare] = {
@@ -176,7 +176,10 @@ def _team(team: DeclaredTeam, host: _Found, by_name: Mapping[str, _Found]) -> De
 def _read(found: _Found, resource: Declared) -> None:
     props = resource.props
     kind = resource.type.rpartition(":")[2]
-    if kind.endswith(("Patch", "List")):
+    if kind.endswith("List"):
+        return
+    if kind.endswith("Patch"):
+        found.workloads += _patched(kind.removesuffix("Patch"), resource)
         return
     metadata = props.get("metadata")
     name = text(get(metadata, "name")) or resource.name
@@ -192,8 +195,7 @@ def _read(found: _Found, resource: Declared) -> None:
                 DeclaredQueue(queue.parent, None, _UNLIMITED, path=resource.urn)
             )
         return
-    pods = workloads(kind, props, name, resource.urn)
-    if pods:
+    if pods := _pods(kind, resource):
         found.workloads += pods
         return
     if resource.type in _FEATURES:
@@ -224,6 +226,23 @@ def _read(found: _Found, resource: Declared) -> None:
         found.guarded |= everywhere and "Deny" in items(get(spec, "validationActions"))
     if namespace is not None and kind not in _CLUSTER_SCOPED:
         found.namespaced.append(NamespacedObject(kind, name, namespace, path=resource.urn))
+
+
+def _pods(kind: str, resource: Declared) -> list[PodTemplate]:
+    """Its pods; in a preview the provider may not have written its namespace on them yet."""
+    name = text(get(resource.props.get("metadata"), "name")) or resource.name
+    return [
+        pod if pod.namespace else replace(pod, namespace=resource.default_namespace)
+        for pod in workloads(kind, resource.props, name, resource.urn)
+    ]
+
+
+def _patched(kind: str, resource: Declared) -> Iterator[PodTemplate]:
+    """The pods that a patch gives a queue; what else they have stands elsewhere."""
+    for pod in _pods(kind, resource):
+        if pod.names_queue is True:
+            scheduler = pod.scheduler or SCHEDULER
+            yield replace(pod, scheduler=scheduler, annotations={}, containers=())
 
 
 def _read_release(found: _Found, resource: Declared) -> None:

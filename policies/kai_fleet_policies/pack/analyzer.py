@@ -137,7 +137,8 @@ def _one(resource: Any, properties: Any, namespaces: dict[str, str]) -> Declared
     urn = provider.urn if provider else ""
     if urn not in namespaces:
         found = plain(provider.properties, UNKNOWN).get("namespace") if provider else None
-        namespaces[urn] = found if isinstance(found, str) and found else "default"
+        known = found is UNKNOWN or isinstance(found, str)
+        namespaces[urn] = found if known and found else "default"
     return Declared(
         urn=resource.urn,
         type=resource.type,

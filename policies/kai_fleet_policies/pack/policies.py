@@ -67,7 +67,6 @@ def configured(cluster: DeclaredCluster, properties: Mapping[str, Any]) -> Decla
     """
     if not any(properties.values()):
         return cluster
-    existing = set(properties.get(EXISTING_QUEUES) or ()) - cluster.tree.by_name.keys()
     exempt = frozenset(properties.get(EXEMPT_KEY) or ())
 
     def judged(namespace: str | None) -> bool:
@@ -77,13 +76,23 @@ def configured(cluster: DeclaredCluster, properties: Mapping[str, Any]) -> Decla
     charts = _places(chart_place, properties.get(CHARTS_KEY) or ())
     images = _places(registry_place, properties.get(IMAGES_KEY) or ())
     return replace(
-        cluster,
-        queues=(*cluster.queues, *map(DeclaredQueue, sorted(existing))),
+        _with_queues(cluster, properties.get(EXISTING_QUEUES) or ()),
         workloads=tuple(w for w in cluster.workloads if judged(w.namespace)),
         namespaced=tuple(n for n in cluster.namespaced if judged(n.namespace)),
         reserved=cluster.reserved.union(properties.get(RESERVED_KEY) or ()),
         queues_of=properties.get(QUEUES_KEY) or cluster.queues_of,
         sources=KnownSources(charts, images) if charts or images else cluster.sources,
+    )
+
+
+def _with_queues(cluster: DeclaredCluster, existing: Iterable[str]) -> DeclaredCluster:
+    """The cluster with queues that another program makes, and so the one that schedules it."""
+    host = cluster.scheduled_by
+    more = sorted(set(existing) - cluster.tree.by_name.keys())
+    return replace(
+        cluster,
+        queues=(*cluster.queues, *map(DeclaredQueue, more)),
+        scheduled_by=host and _with_queues(host, existing),
     )
 
 

@@ -1,0 +1,154 @@
+"""What programs of others declare, however it is written: the pack judges it and never breaks."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from google.protobuf import json_format
+from pulumi.runtime import proto
+
+from kai_fleet.provider.values import UNKNOWN as NOT_KNOWN
+from kai_fleet.provider.values import struct
+from kai_fleet_policies import validation
+from kai_fleet_policies.adapters.charts import sharing_in
+from kai_fleet_policies.pack.analyzer import Analyzer
+from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.releases.keys import QUEUE_LABEL
+from tests.policies.samples import (
+    cluster,
+    found,
+    open_question,
+    queue,
+    refusal,
+    resource,
+    workload,
+)
+from tests.policies.test_pack import IN_TEST, QUEUE, TREE, pod, request, said
+
+LEAF = "workload-leaf-queue"
+
+
+def rules(analyzer: Analyzer, *resources: Any) -> set[str]:
+    return {rule for rule, level, *_ in said(analyzer, *resources) if level == proto.MANDATORY}
+
+
+def deployment(own: dict[str, Any], of_pods: dict[str, Any], kind: str = "Deployment"):
+    made = pod("api", of_pods)
+    props = {"metadata": {"name": "api", "namespace": "team", "labels": own}}
+    type_ = f"kubernetes:apps/v1:{kind}"
+    return resource(type_, "api", {**props, "spec": {"template": made.props}}, "ml")
+
+
+@pytest.mark.parametrize("written", [["test"], {"name": "test"}, [], 1, True])
+@pytest.mark.parametrize("own", [True, False], ids=["on the object", "on its pods"])
+def test_a_queue_that_is_no_text_is_refused_and_not_looked_up(written, own):
+    labels = {QUEUE_LABEL: written}
+    made = deployment(labels, IN_TEST) if own else deployment({}, labels)
+    assert "workload-known-keys" in rules(Analyzer(), *TREE, made)
+
+
+@pytest.mark.parametrize("version", ["latest", "*", "stable"])
+def test_a_chart_version_without_a_number_is_refused_in_words(version):
+    kai = {"name": "kai", "chart": "kai-scheduler", "version": version}
+    release = resource("kubernetes:helm.sh/v3:Release", "kai", kai, "ml")
+    assert "kai-version-known" in rules(Analyzer(), release)
+
+
+@pytest.mark.parametrize("amount", ["1e400", "-Infinity", "nan", 10**15, [], "8Gi"])
+def test_an_amount_that_is_no_number_of_a_queue_breaks_nothing(amount):
+    props = {"quota": amount, "limit": amount}
+    odd = {"resources": {"cpu": props, "memory": props, "gpu": props}, "parentQueue": "default"}
+    made = resource(QUEUE, "odd", {"metadata": {"name": "odd"}, "spec": odd}, "ml")
+    quota = {"requests.nvidia.com/gpu": amount, "requests.nvidia.com/mig-1g.5gb": amount}
+    namespaced = {"name": "gpus", "namespace": "team-ml"}
+    bound = {"metadata": namespaced, "spec": {"hard": quota}}
+    chart = {"name": "ml", "chart": "vcluster", "version": "0.36.1", "namespace": "team-ml"}
+    host = (
+        resource("kubernetes:core/v1:ResourceQuota", "gpus", bound),
+        resource("kubernetes:helm.sh/v3:Release", "ml", chart),
+    )
+    sent = request(*TREE, made, *host)
+    for item in sent.resources[-2:]:
+        item.ClearField("provider")
+    assert Analyzer().AnalyzeStack(sent, None).diagnostics
+
+
+def with_provider(namespace: Any, *resources: Any) -> Any:
+    """The stack as the engine sends it, with a provider that fills a namespace in."""
+    sent = request(*resources)
+    for item in sent.resources:
+        item.provider.properties.CopyFrom(struct({"namespace": namespace}))
+    return sent
+
+
+def test_pods_are_in_the_namespace_of_their_provider():
+    """Of a cluster that is not there yet, the provider writes nothing on them in a preview."""
+    analyzer = Analyzer()
+    mine = proto.PolicyConfig(enforcementLevel=proto.MANDATORY)
+    json_format.ParseDict({"queuesByNamespace": {"web": ["other"]}}, mine.properties)
+    analyzer.Configure(proto.ConfigureAnalyzerRequest(policyConfig={LEAF: mine}), None)
+    made = pod("a", IN_TEST, namespace="")
+    (wrong,) = analyzer.AnalyzeStack(with_provider("web", *TREE, made), None).diagnostics
+    assert "which pods in namespace web may not use" in wrong.message
+    (reserved,) = analyzer.AnalyzeStack(with_provider("kube-system", *TREE, made), None).diagnostics
+    assert reserved.policyName == "namespace-reserved"
+    asked = analyzer.AnalyzeStack(with_provider(NOT_KNOWN, *TREE, made), None).diagnostics
+    assert {it.enforcementLevel for it in asked} == {proto.ADVISORY}
+    assert all("its namespace is known" in it.message for it in asked)
+
+
+def test_a_patch_that_gives_pods_a_queue_is_judged_by_that_queue():
+    good = deployment({}, IN_TEST, "DeploymentPatch")
+    parent = deployment({}, {QUEUE_LABEL: "default"}, "DeploymentPatch")
+    other = deployment({}, {"app": "x"}, "DeploymentPatch")
+    assert rules(Analyzer(), *TREE, good) == rules(Analyzer(), *TREE, other) == set()
+    assert rules(Analyzer(), *TREE, parent) == {LEAF}
+
+
+def test_where_only_the_pods_label_counts_it_is_judged_beside_the_objects():
+    """In host mode the host's KAI sees pods alone, and so does a guard."""
+    both = workload(kind="Job", owner_labels={QUEUE_LABEL: "test"}, labels={QUEUE_LABEL: "default"})
+    above = cluster(queues=(queue("default"), queue("test", "default"), queue("web", "default")))
+    inside = replace(cluster(both), queues=(), kai=(), scheduled_by=above, team_queue="test")
+    problem = refusal(LEAF, inside)
+    assert problem.message.endswith(
+        "the queue of team host is test; write test in the labels of the pod template"
+    )
+    assert "has children" in refusal(LEAF, cluster(both, guarded=True)).message
+    assert found(LEAF, cluster(both)) == []
+    held = cluster(both, guarded=True, queues_of={"team-a": ["test"]})
+    assert any("may not use" in it.message for it in found(LEAF, held))
+    open_ = replace(both, labels={QUEUE_LABEL: UNKNOWN})
+    assert "of its pod template" in open_question(LEAF, cluster(open_, guarded=True)).message
+
+
+def test_queues_of_another_program_are_the_hosts_too_where_it_schedules_a_vcluster():
+    values = {"experimental": {"syncSettings": {"setOwner": False}}}
+    chart = {"chart": "vcluster", "version": "0.36.1", "namespace": "team-ml", "values": values}
+    vcluster = resource("kubernetes:helm.sh/v3:Release", "ml", {"name": "ml", **chart})
+    on_host = [replace(it, provider="") for it in TREE]
+    made = pod("a", {QUEUE_LABEL: "theirs"})
+    analyzer, config = Analyzer(), proto.PolicyConfig(enforcementLevel=proto.MANDATORY)
+    sent = request(*on_host, vcluster, made)
+    for item in sent.resources[: len(on_host) + 1]:
+        item.ClearField("provider")
+    refused = [it.policyName for it in analyzer.AnalyzeStack(sent, None).diagnostics]
+    assert LEAF in refused
+    json_format.ParseDict({"existingQueues": ["theirs"]}, config.properties)
+    analyzer.Configure(proto.ConfigureAnalyzerRequest(policyConfig={LEAF: config}), None)
+    assert LEAF not in [it.policyName for it in analyzer.AnalyzeStack(sent, None).diagnostics]
+
+
+@pytest.mark.parametrize("odd", ["2026-02-30", "!!int abc", "&a [*a]", "0x_", "'"])
+def test_yaml_inside_of_yaml_that_cannot_be_read_breaks_nothing(odd):
+    assert sharing_in(f"sharing: {{timeSlicing: , mps: {odd}}}") == ""
+    deploy = {"experimental": {"deploy": {"host": {"manifests": f"image: {odd}"}}}}
+    ml = {
+        "scheduler": {"mode": "virtual", "version": "v0.16.8"},
+        "nodePool": {"pool": "ml"},
+        "vcluster": {"values": deploy},
+        "queues": {"a": {"gpu": {"quota": 1}}},
+        "gpus": 8,
+    }
+    raw = {"cluster": {"name": "c", "context": "c"}, "teams": {"ml": ml}}
+    assert "sources-known" in {it.rule for it in validation.validate(raw).refused}
