@@ -150,6 +150,18 @@ def test_a_state_that_cannot_be_read():
 
 
 @pytest.mark.parametrize(
+    "why", ["incorrect passphrase", "passphrase must be set with PULUMI_CONFIG_PASSPHRASE"]
+)
+def test_a_state_without_its_passphrase_is_not_replaced(why):
+    manager = 'constructing secrets manager of type "passphrase": constructing secrets manager'
+    stderr = f"error: could not deserialize deployment: {manager}: {why}"
+    said = failures.explain("the removal", "dev", failed(stderr=stderr))
+    assert said.startswith("the secrets of stack dev cannot be read")
+    assert said.endswith(why)
+    assert "restore" not in said
+
+
+@pytest.mark.parametrize(
     ("host", "pid", "words"),
     [
         (socket.gethostname(), 2**22 + 1, "that process was killed. Take the lock off"),

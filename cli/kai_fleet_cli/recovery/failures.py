@@ -136,6 +136,8 @@ def explain(
     complaint = last_words(text)
     if "EOF" in complaint and (cut := file_backend.cut_attributes(stack, environment)):
         return cut_off(stack, cut)
+    if "secrets manager" in complaint:  # the state is whole: nothing has to be restored
+        return f"the secrets of stack {stack} cannot be read with what is set here: {complaint}"
     if _STATE.search(complaint):
         return (
             f"the state of stack {stack} cannot be read ({complaint}): its file is cut short or"
