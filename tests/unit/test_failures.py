@@ -59,7 +59,7 @@ def failed(stdout="", stderr="", code=255):
         (
             "provider urn:x::default_1_3_0::y for resource urn:z has not been registered yet, this"
             " is due to a change of providers mixed with --target. Change your program back",
-            "run make up for the stack first",
+            "update the whole stack first",
         ),
     ],
 )

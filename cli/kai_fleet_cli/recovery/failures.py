@@ -61,7 +61,7 @@ _KNOWN: Final[tuple[tuple[str, str], ...]] = (
     (
         r"change of providers mixed with --target|could not find provider \S+ in old state",
         "this stack was last updated with other versions of Pulumi's plugins, and a removal updates"
-        " nothing else: run make up for the stack first, then the same command again",
+        " nothing else: update the whole stack first, then the same command again",
     ),
     (
         r"failed calling webhook",
