@@ -297,8 +297,9 @@ def test_a_state_that_cannot_be_read_makes_nothing_that_of_others():
     )
 
 
-def test_a_cluster_that_does_not_answer_is_asked_for_one_object_only():
-    asked = []
+def test_a_cluster_that_does_not_answer_is_told_once_and_asked_for_one_object_only(monkeypatch):
+    asked, told = [], []
+    monkeypatch.setattr(pulumi.log, "warn", told.append)
 
     def away(path: str) -> dict[str, Any]:
         asked.append(path)
@@ -307,6 +308,10 @@ def test_a_cluster_that_does_not_answer_is_asked_for_one_object_only():
     found = gpu("device-plugin", ExistingObjects(away, DeployedState()))
     assert ("RuntimeClass", "gpu-runtime-class") in found
     assert asked == [CLASS, CLASS], "once more, and then for nothing else"
+    assert told == [
+        "the host cluster is not reached: the API does not answer. What it has already is not"
+        " known, and an update can change nothing there"
+    ], "a preview shows all the same what it would make"
 
 
 def test_a_connection_that_breaks_once_does_not_make_what_is_there_look_free():

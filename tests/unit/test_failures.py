@@ -59,7 +59,7 @@ def failed(stdout="", stderr="", code=255):
         (
             "provider urn:x::default_1_3_0::y for resource urn:z has not been registered yet, this"
             " is due to a change of providers mixed with --target. Change your program back",
-            "run make up for the stack first",
+            "update the whole stack first",
         ),
     ],
 )
@@ -147,6 +147,18 @@ def test_a_state_that_cannot_be_read():
     said = failures.explain("the update", "dev", failed(stderr=stderr))
     assert "cut short" in said
     assert "fleet restore --stack dev" in said
+
+
+@pytest.mark.parametrize(
+    "why", ["incorrect passphrase", "passphrase must be set with PULUMI_CONFIG_PASSPHRASE"]
+)
+def test_a_state_without_its_passphrase_is_not_replaced(why):
+    manager = 'constructing secrets manager of type "passphrase": constructing secrets manager'
+    stderr = f"error: could not deserialize deployment: {manager}: {why}"
+    said = failures.explain("the removal", "dev", failed(stderr=stderr))
+    assert said.startswith("the secrets of stack dev cannot be read")
+    assert said.endswith(why)
+    assert "restore" not in said
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,12 @@
 """`fleet up` and `fleet destroy` that a signal ends: the engine stops first."""
 
+import fcntl
 import os
+import pty
 import signal
 import subprocess
 import sys
+import termios
 import textwrap
 import time
 
@@ -13,11 +16,12 @@ from kai_fleet.settings.files.project import ROOT
 
 pytestmark = pytest.mark.long
 
-# A CLI that takes a moment to finish its step after Ctrl-C, and then says whether it could.
+# A CLI that takes a moment to finish its step after Ctrl-C, and drops its state on a second one.
 PULUMI = """\
 #!{python}
-import pathlib, signal, sys, time
+import os, pathlib, signal, sys, time
 def stop(*_):
+    signal.signal(signal.SIGINT, lambda *_: os._exit(1))
     time.sleep(0.5)
     pathlib.Path("saved").write_text("the state")
     sys.exit(1)
@@ -51,28 +55,39 @@ cli.main()
 """
 
 
+def _begun(folder, *arguments, prepare=lambda: None):
+    """A command whose engine is at its step."""
+    pulumi = folder / "pulumi"
+    pulumi.write_text(PULUMI.format(python=sys.executable))
+    pulumi.chmod(0o755)
+
+    def begin():
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        prepare()
+
+    ran = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(COMMAND), *arguments, "--stack", "lab"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # a signal reaches the command alone, unless a terminal sends it
+        preexec_fn=begin,
+    )
+    until = time.monotonic() + 30
+    while not (folder / "began").exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    return ran
+
+
 @pytest.mark.parametrize("command", ["up", "destroy"])
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"]
 )
 def test_the_engine_finishes_its_step_and_the_way_on_is_named(tmp_path, command, number, code):
-    pulumi = tmp_path / "pulumi"
-    pulumi.write_text(PULUMI.format(python=sys.executable))
-    pulumi.chmod(0o755)
     flags = ["--yes"] if command == "destroy" else []
-    ran = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(COMMAND), command, "--stack", "lab", *flags],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,  # as at a terminal of its own: the signal reaches the command alone
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    until = time.monotonic() + 30
-    while not (tmp_path / "began").exists() and time.monotonic() < until:
-        time.sleep(0.05)
+    ran = _begun(tmp_path, command, *flags)
     ran.send_signal(number)
     _, said = ran.communicate(timeout=30)
     assert (tmp_path / "saved").read_text() == "the state"
@@ -81,3 +96,13 @@ def test_the_engine_finishes_its_step_and_the_way_on_is_named(tmp_path, command,
     assert f".venv/bin/fleet {command} {again}" in said
     assert "Traceback" not in said
     assert "failed" not in said
+
+
+def test_one_ctrl_c_is_one_for_the_engine_where_stdin_is_no_terminal(tmp_path):
+    """`cat teams | while read team; do fleet team switch …`: the terminal tells both of them."""
+    screen, theirs = pty.openpty()
+    ran = _begun(tmp_path, "up", prepare=lambda: fcntl.ioctl(theirs, termios.TIOCSCTTY, 0))
+    os.write(screen, b"\x03")
+    ran.communicate(timeout=30)
+    assert (tmp_path / "saved").read_text() == "the state"
+    assert ran.returncode == 130

@@ -560,3 +560,17 @@ def test_every_module_of_its_distribution_is_imported_without_the_others():
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     # Typer reads a command line with pydantic from 0.29 on; nothing here needs it.
     assert not {*OTHERS, "pydantic"} & set(ast.literal_eval(ran.stdout))
+
+
+def test_a_namespace_without_pods_is_told_to_have_none(server):
+    assert said(run("my", "pods", "-n", "nowhere")) == "no pod holds a GPU in namespace nowhere"
+    assert "no pod holds a GPU" not in run("my", "pods")
+
+
+def test_a_limit_that_is_filled_in_from_the_teams_gpus_is_raised_there(server):
+    top = queue("top", gpu=(4, 4))
+    leaf = queue("train", "top", gpu=4)
+    server.answers[ALL["queues"]] = (200, {"items": [top, leaf]})
+    server.answers[ALL["pods"]] = (200, {"items": [pod("nine", "train", asks={GPU: "9"})]})
+    (one,) = json.loads(run("my", "pending", "--json"))["pending"]
+    assert one["fix"].endswith("platform's stack file, and the team's gpus where they are less")

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from kai_fleet.settings.files.project import update_command
 from kai_fleet_cli.commands.options import Output, Sure, with_exit_codes, write_private
 from kai_fleet_cli.display.screen import Screen, say
 from kai_fleet_cli.engine.environment import for_stack
@@ -43,11 +44,11 @@ def move(
             screen.confirm_name(team, "move")
 
     team_move.move(team, stack, to, environment.variables, say, agree)
-    say(f"next: make up STACK={platform}")
+    say(f"next: {update_command(platform)}")
     if platform == to:
         say(f"then, as nothing is left in it: pulumi stack rm {stack} --force")
     else:
-        say(f"then: make up STACK={to}")
+        say(f"then: {update_command(to)}")
 
 
 @app.command()

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from kai_fleet.settings.files.project import update_command
 from kai_fleet_cli.commands import options
 from kai_fleet_cli.commands.options import AsJson, with_exit_codes
 from kai_fleet_cli.display.screen import Flags, Screen, say
@@ -158,8 +159,8 @@ def kubeconfig(
     content = state.kubeconfig(name)
     if not content:
         raise UserError(
-            f"team {name} is in {place.file.name}, but was never made; run: make up"
-            f" STACK={place.stack}"
+            f"team {name} is in {place.file.name}, but was never made; run:"
+            f" {update_command(place.stack)}"
         )
     if provider is not None:
         kubeconfigs.check_runs(place, provider, state.values.get(name, {}))

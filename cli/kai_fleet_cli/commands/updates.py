@@ -116,6 +116,7 @@ def preview(
     ] = False,
 ) -> None:
     """Say what `up` would change, resource by resource, with every rule's verdict."""
+    from kai_fleet.settings.files.project import preview_command
     from kai_fleet_cli.engine import runs
 
     environment = for_stack(stack)
@@ -123,7 +124,7 @@ def preview(
     if runs.preview(opened, engine_line, details=details).unchanged:
         out.print("Nothing would change.")
     elif not details:
-        out.print(f"Every property: make preview STACK={stack} DETAILS=1", highlight=False)
+        out.print(f"Every property: {preview_command(stack, details=True)}", highlight=False)
 
 
 def drift(stack: StackFile = "sandbox") -> None:

@@ -13,7 +13,7 @@ import platformdirs
 
 from kai_fleet.cluster.kind import SCRIPTS
 from kai_fleet.settings import Settings, key_path
-from kai_fleet.settings.files.project import CHECKOUT
+from kai_fleet.settings.files.project import CHECKOUT, update_command
 from kai_fleet.settings.sections.cluster import Cluster
 from kai_fleet_cli.display.screen import say
 from kai_fleet_cli.engine.checkout import require_sandbox, running_sandbox
@@ -160,7 +160,7 @@ def _not_there(platform: str, there: str) -> str:
     runs = f"runs stack {there}" if there else "is empty"
     return (
         f"the sandbox {runs}, and this team stack belongs to platform {platform}; first:"
-        f" {'make down, then ' if there else ''}make up STACK={platform}"
+        f" {'make down, then ' if there else ''}{update_command(platform)}"
     )
 
 

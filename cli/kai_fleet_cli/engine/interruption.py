@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -85,11 +84,20 @@ def graceful_shutdown() -> Iterator[Signals]:
 
 
 def _typed() -> bool:
-    """Whether a Ctrl-C reaches the whole foreground group, the engine included."""
+    """Whether a Ctrl-C reaches the whole foreground group, the engine included.
+
+    The terminal is asked by its own name: in `cat list | while read …` stdin is the pipe.
+    """
     try:
-        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
-    except (OSError, ValueError):
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+    except OSError:
         return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
 
 
 def _engines() -> list[psutil.Process]:

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from rich.console import Console
 
+from kai_fleet.settings.files.project import preview_command
 from kai_fleet_cli.display.wrapping import columns
 from kai_fleet_cli.engine.runs import Outcome
 from kubectl_fleet.wording import counted
@@ -81,5 +82,5 @@ def _next(name: str, teams: Mapping[str, Mapping[str, Any]]) -> str:
         f" --output {team}.kubeconfig\n"
         f"  kubectl --kubeconfig {team}.kubeconfig get {kinds}\n"
         f"  .venv/bin/fleet doctor --stack {name}\n"
-        f"  edit a {switch} in Pulumi.{name}.yaml, then: make preview STACK={name}"
+        f"  edit a {switch} in Pulumi.{name}.yaml, then: {preview_command(name)}"
     )

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kai_fleet.settings.files.project import update_command
 from kai_fleet.state.deployed_state import ACCESS, HOST, PARTS, TEAM, TEAM_NAMESPACE, granted_to
 from kai_fleet.state.targeting import Targets
 from kai_fleet_cli.recovery.state import needed_by
@@ -36,7 +37,7 @@ class Targeting:
             how = f"with --exclude of {counted(len(self.others) - 1, 'resource')} and the platform"
         return (
             f"{self.message.capitalize()} is updated: pulumi up {how}. What else was edited in"
-            f" the stack file waits for: make up STACK={stack}"
+            f" the stack file waits for: {update_command(stack)}"
         )
 
 

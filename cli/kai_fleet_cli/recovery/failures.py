@@ -61,7 +61,7 @@ _KNOWN: Final[tuple[tuple[str, str], ...]] = (
     (
         r"change of providers mixed with --target|could not find provider \S+ in old state",
         "this stack was last updated with other versions of Pulumi's plugins, and a removal updates"
-        " nothing else: run make up for the stack first, then the same command again",
+        " nothing else: update the whole stack first, then the same command again",
     ),
     (
         r"failed calling webhook",
@@ -136,6 +136,8 @@ def explain(
     complaint = last_words(text)
     if "EOF" in complaint and (cut := file_backend.cut_attributes(stack, environment)):
         return cut_off(stack, cut)
+    if "secrets manager" in complaint:  # the state is whole: nothing has to be restored
+        return f"the secrets of stack {stack} cannot be read with what is set here: {complaint}"
     if _STATE.search(complaint):
         return (
             f"the state of stack {stack} cannot be read ({complaint}): its file is cut short or"

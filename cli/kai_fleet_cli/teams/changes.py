@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from kai_fleet.settings.files.project import update_command
 from kai_fleet_cli.cluster_reader import PodsHeld
 from kai_fleet_cli.diff.transitions import kai_switch
 from kai_fleet_cli.recovery import resume
@@ -63,7 +64,7 @@ def switch(
         try:
             now = running()
         except UserError as why:
-            again = f"to have it run: make up STACK={place.stack}"
+            again = f"to have it run: {update_command(place.stack)}"
             raise UserError(f"{has}; whether it runs is not known: {why}; {again}") from None
         if now == version:
             raise UserError(f"{has}, and stack {place.stack} runs it")

@@ -13,6 +13,7 @@ import yaml
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.host.team_stack_rights import ACCOUNTS
 from kai_fleet.settings import Settings
+from kai_fleet.settings.files.project import update_command
 from kai_fleet.settings.sections.oidc import Oidc
 from kai_fleet.vcluster.oidc import runs_with
 from kai_fleet_cli.teams.lookup import TeamPlace
@@ -54,7 +55,7 @@ def _refusal(why: RefusedError, team: str, platform: str) -> str:
     if why.status == 404:
         return (
             f"there is no account for team {team} yet: grant it in kai-fleet:teamStacks of"
-            f" Pulumi.{platform}.yaml, then run: make up STACK={platform}"
+            f" Pulumi.{platform}.yaml, then run: {update_command(platform)}"
         )
     if why.status == 403:
         return (
@@ -87,7 +88,7 @@ def provider(place: TeamPlace, settings: Settings) -> Oidc:
         raise UserError(
             f"team {place.name} has no identity provider; write vcluster: {{oidc: {{issuer:"
             f" https://…, clientId: kubernetes}}}} at {place.path} in {place.file.name}, then run:"
-            f" make up STACK={place.stack}"
+            f" {update_command(place.stack)}"
         )
     return team.oidc
 
@@ -97,7 +98,7 @@ def check_runs(place: TeamPlace, oidc: Oidc, values: Mapping[str, Any]) -> None:
     if not runs_with(oidc, values):
         raise UserError(
             f"the vCluster of team {place.name} does not take tokens of {oidc.issuer} as"
-            f" {place.file.name} says yet; run: make up STACK={place.stack}"
+            f" {place.file.name} says yet; run: {update_command(place.stack)}"
         )
 
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
+from kai_fleet.settings.files.project import update_command
 from kai_fleet.settings.quantities import gpu_devices
 from kai_fleet.settings.sections.platform import TeamName
 from kai_fleet_cli.stack_file import edit, reading
@@ -59,7 +60,7 @@ def check_new(platform: PlatformFile, name: str) -> None:
         place = platform.teams[name]
         raise UserError(
             f"stack {platform.stack} has a team {name} already, in {place.file.name}; write another"
-            f" name. If it is not made yet: make up STACK={place.stack}"
+            f" name. If it is not made yet: {update_command(place.stack)}"
         )
 
 
@@ -141,7 +142,7 @@ def again(
     try:
         there = made()
     except UserError as why:
-        make = f"if it is not made yet: make up STACK={place.stack}"
+        make = f"if it is not made yet: {update_command(place.stack)}"
         raise UserError(f"{has}; whether it is made is not known: {why}; {make}") from None
     if there:
         raise UserError(f"{has}, and it is made; write another name")

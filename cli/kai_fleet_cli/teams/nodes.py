@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kai_fleet.settings.files.project import update_command
 from kai_fleet_cli.cluster_reader import labels, node_gpus, ready
 from kai_fleet_cli.teams.connect import Connected
 from kai_fleet_cli.teams.lookup import PlatformFile, TeamPlace
@@ -64,7 +65,7 @@ def check_pool(platform: PlatformFile, pool: Mapping[str, str], connected: Conne
         f"no Ready node has {pairs_text(pool, ' and ')}, and without one the vCluster cannot start;"
         f" {f'free are: {free}' if free else 'no labelled pool is free'}. Write another --pool, or"
         f" label nodes first: {labelling([], pool)}. Where nodes come later, write --no-up,"
-        f" and run make up STACK={platform.stack} then"
+        f" and run {update_command(platform.stack)} then"
     )
 
 

@@ -8,6 +8,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kai_fleet.settings.files.project import update_command
 from kai_fleet_cli.diff.transitions import kai_switch
 from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.stack_file.reading import SECRET
@@ -34,7 +35,7 @@ def begin(
     if trial in platform.teams:
         raise UserError(
             f"team {trial} is there already; first: fleet team adopt {name}, or fleet team drop"
-            f" {name}. If it is not made yet: make up STACK={platform.teams[trial].stack}"
+            f" {name}. If it is not made yet: {update_command(platform.teams[trial].stack)}"
         )
     whole = place.whole_gpus
     if not 0 < gpus < whole:

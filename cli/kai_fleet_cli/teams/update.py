@@ -6,6 +6,7 @@ from typing import Any
 from rich.markup import escape
 from rich.prompt import Confirm
 
+from kai_fleet.settings.files.project import update_command
 from kai_fleet_cli.display import as_text, first_steps
 from kai_fleet_cli.display.screen import Flags, Screen, engine_line, say
 from kai_fleet_cli.engine import runs
@@ -196,7 +197,7 @@ def _put_back(change: TeamChange, screen: Screen, at: Sequence[str]) -> None:
 
 
 def _commands(change: TeamChange) -> str:
-    lines = [f"  make up STACK={stack}" for stack in change.updates]
+    lines = [f"  {update_command(stack)}" for stack in change.updates]
     if removed := change.removes:
         stack = change.platform.stack
         own = f"  {resume.FLEET} up --stack {stack}{resume.naming(removed)}"

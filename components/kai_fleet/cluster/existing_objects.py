@@ -62,6 +62,12 @@ class ExistingObjects:
         if answer.get("away"):
             answer = self._read(path)
         self._away = bool(answer.get("away"))
+        if self._away:
+            # The Kubernetes plugin previews all the same, as if the cluster were empty.
+            pulumi.log.warn(
+                f"the host cluster is not reached: {answer.get('problem')}. What it has already is"
+                " not known, and an update can change nothing there"
+            )
         return answer
 
     def nodes(self) -> Sequence[Answer]:

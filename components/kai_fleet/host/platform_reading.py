@@ -6,6 +6,7 @@ from typing import Any, Final
 import pulumi
 from pulumi.runtime import invoke
 
+from kai_fleet.settings.files.project import update_command
 from kai_fleet.settings.files.secret_values import hide_values
 from kai_fleet.settings.platform_facts import NoPlatformError, PlatformFacts
 from kai_fleet.state.deployed_state import READ_OUTPUTS, full_name
@@ -17,7 +18,7 @@ _UNKNOWN_STACK: Final = re.compile("unknown stack|no stack|not found|could not f
 def read_platform(stack: str) -> PlatformFacts:
     """What the platform stack of that name said at its last update. Raises NoPlatformError."""
     bare = stack.rpartition("/")[2]
-    update = f"update it first: make up STACK={bare}"
+    update = f"update it first: {update_command(bare)}"
     if full_name(stack) == full_name(pulumi.get_stack()):
         raise NoPlatformError(f"is {stack}, which is this stack itself; write the platform's stack")
     try:

@@ -17,6 +17,7 @@ from kai_fleet.host.platform import Platform
 from kai_fleet.host.team_stack_access import accounts_of_team_stacks
 from kai_fleet.isolation.refused_pods import refused
 from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs, is_of_others
+from kai_fleet.settings.files.project import update_command
 from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH, DeployedState, expressions
 from kai_fleet.state.targeting import DeclaredRun
 from kubectl_fleet.kube.api import OF_OPERATORS, Api
@@ -46,8 +47,8 @@ def team_namespaces(
     if not run.whole and not deployed.has(GUARD_POLICIES, "host-guards"):
         raise pulumi.RunError(
             "this version of kai-fleet declares the guards of all teams in one place, and they are"
-            " not there yet, so nothing was done: run make up STACK="
-            f"{pulumi.get_stack()}, then the same command again"
+            " not there yet, so nothing was done: run"
+            f" {update_command(pulumi.get_stack())}, then the same command again"
         )
     accounts = accounts_of_team_stacks(platform, run)
     teams = _placed(fleet, run)
@@ -100,8 +101,8 @@ def _hold_none(fleet: Fleet, deployed: DeployedState) -> None:
         raise pulumi.RunError(
             f"this stack holds namespace team-{team}, which is the platform's now, so nothing was"
             f" done: move team {team} to stack {fleet.platform} and back. Put it into"
-            f" kai-fleet:teams there, and drop its grant; fleet team move {team}; make up"
-            f" STACK={fleet.platform}; then move it out again (docs/team-stacks.md)"
+            f" kai-fleet:teams there, and drop its grant; fleet team move {team};"
+            f" {update_command(fleet.platform)}; then move it out again (docs/team-stacks.md)"
         )
 
 

@@ -156,4 +156,7 @@ def _rest(view: View) -> list[str]:
         lines.append(f"{counted(without, 'pod')} without a GPU")
     if waiting:
         lines.append(f"{counted(waiting, 'pod', 'waits')} for a node: {command('pending')}")
-    return lines or ([] if view.usage.gpus or view.blind else ["no pod holds a GPU here"])
+    if lines or view.blind or view.pods or (view.usage.gpus and view.namespace is None):
+        return lines
+    where = f"in namespace {view.namespace}" if view.namespace else "here"
+    return [f"no pod holds a GPU {where}"]

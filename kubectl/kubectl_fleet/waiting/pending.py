@@ -241,5 +241,8 @@ def _raise(cluster: ReadCluster, queue: str, to: float, team: JudgedTeam | None)
         pool = (declared.shard if declared else None) or DEFAULT_SHARD
         if gpu.get("limit") == cluster.wanted.pools.get(pool, team.gpus):
             return f"raise {team.gpus_path}{f'.{pool}' if team.pools else ''}"
-    # Without a stack's file nobody knows who declares it.
-    return f"raise gpu.limit of {queue} at {cluster.wanted.queues_key}"
+    # Without a stack's file nobody knows who declares it; a limit may be all GPUs of the team.
+    used = cluster.usage.queues.get(queue)
+    top = not cluster.wanted.declared and used is not None and not used.parent
+    gpus = ", and the team's gpus where they are less" if top else ""
+    return f"raise gpu.limit of {queue} at {cluster.wanted.queues_key}{gpus}"

@@ -1,4 +1,4 @@
-"""The folder of the project: where `Pulumi.yaml` and the stack files are."""
+"""The folder of the project, where `Pulumi.yaml` and the stack files are; what is run in it."""
 
 from pathlib import Path
 from typing import Final
@@ -22,3 +22,15 @@ def _project() -> Path:
 
 
 ROOT: Final = _project()
+
+
+def update_command(stack: str) -> str:
+    """What a user runs to update a stack: without a checkout there is no Makefile."""
+    return f".venv/bin/fleet up --stack {stack}" if CHECKOUT is None else f"make up STACK={stack}"
+
+
+def preview_command(stack: str, *, details: bool = False) -> str:
+    """What a user runs to preview it; with `details`, every property."""
+    if CHECKOUT is None:
+        return f".venv/bin/fleet preview --stack {stack}{' --details' if details else ''}"
+    return f"make preview STACK={stack}{' DETAILS=1' if details else ''}"
