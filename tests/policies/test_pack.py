@@ -121,6 +121,14 @@ def test_secret_values_are_read_and_not_told(analyzer):
     assert "s3cr3t" not in result[0][3]
 
 
+def test_a_secret_that_a_rule_names_is_masked(analyzer):
+    bad = pod("a", {"kai.scheduler/queue": {**SECRET, "value": "s3cr3t"}})
+    ((policy, *_, message),) = said(analyzer, *TREE, bad)
+    assert policy == "workload-leaf-queue"
+    assert "names queue [secret], which is not declared" in message
+    assert "s3cr3t" not in message
+
+
 def test_what_the_api_server_refuses_in_its_own_words_is_told_before_it_and_once(analyzer):
     bad = pod("a", IN_TEST, {"gpu-fraction": 0.5})
     sent = request(*TREE, bad, pod("b", IN_TEST))

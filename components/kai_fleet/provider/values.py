@@ -60,22 +60,29 @@ def unmarked(value: Value) -> Unmarked:
     return Unmarked(content, secret, urns)
 
 
-def plain(struct: Struct, unknown: object = UNKNOWN) -> dict[str, Any]:
+def plain(
+    struct: Struct, unknown: object = UNKNOWN, secrets: set[str] | None = None
+) -> dict[str, Any]:
     """A Struct as plain Python, without marks at any depth; whole numbers are int.
 
-    `unknown` stands for each value that is not known yet.
+    `unknown` stands for each value that is not known yet. `secrets` gets each text that is secret.
     """
 
-    def of(value: Value) -> Any:
+    def of(value: Value, *, secret: bool = False) -> Any:
         kind = value.WhichOneof("kind")
         if kind == "struct_value":
             fields = value.struct_value.fields
-            if SIGNATURE in fields and (inner := unmarked(value).content) is not value:
-                return unknown if inner is None else of(inner)
-            return {key: of(item) for key, item in fields.items()}
+            if SIGNATURE in fields and (inner := unmarked(value)).content is not value:
+                secret = secret or inner.secret
+                return unknown if inner.content is None else of(inner.content, secret=secret)
+            return {key: of(item, secret=secret) for key, item in fields.items()}
         if kind == "list_value":
-            return [of(item) for item in value.list_value.values]
-        return unknown if value.string_value in UNKNOWN_TEXTS else scalar(value)
+            return [of(item, secret=secret) for item in value.list_value.values]
+        if value.string_value in UNKNOWN_TEXTS:
+            return unknown
+        if secret and secrets is not None:
+            secrets.add(value.string_value)
+        return scalar(value)
 
     return {key: of(value) for key, value in struct.fields.items()}
 

@@ -25,10 +25,12 @@ from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules import name_of, workload_known_keys
 from kubectl_fleet.rules.problem import Problem
 from kubectl_fleet.rules.workload_known_keys import has_non_strings
+from kubectl_fleet.wording import MASK
 
 NAME: Final = "kai-fleet"
 _RULES: Final = {name_of(rule): rule for rule in RULES}
 _EARLY: Final = [policy for policy in POLICIES if policy.name == name_of(workload_known_keys)]
+_SHORTEST_SECRET: Final = 4  # a shorter one would hide parts of other words
 _READ_BY_EVERY_SERVER: Final = ("kubernetes:core/", "kubernetes:apps/", "kubernetes:batch/")
 
 
@@ -38,6 +40,7 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
     def __init__(self) -> None:
         self._config: dict[str, Any] = {}
         self._inputs: dict[str, Any] = {}
+        self._secrets = set[str]()
         self._told: set[Problem] = set()
         self._one_at_a_time = Lock()
 
@@ -72,7 +75,8 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
     def AnalyzeStack(self, request: Any, context: Any) -> Any:  # noqa: N802
         """What the rules say of a whole stack."""
         with self._one_at_a_time:
-            return self._answer(POLICIES, _stack(request.resources, self._inputs))
+            stack = _stack(request.resources, self._inputs, self._secrets)
+            return self._answer(POLICIES, stack)
 
     def Analyze(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Keeps what was declared; says only what the stack's analysis would come too late for.
@@ -85,7 +89,7 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
         self._inputs[request.urn] = request.properties
         if not request.type.startswith(_READ_BY_EVERY_SERVER):
             return proto.AnalyzeResponse()
-        resource = _one(request, request.properties, {})
+        resource = _one(request, request.properties, {}, self._secrets)
         if not any(has_non_strings(w) for c in clusters([resource]) for w in c.workloads):
             return proto.AnalyzeResponse()
         with self._one_at_a_time:
@@ -112,26 +116,45 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
                 problems = [it for it in problems if not it.undecided and it not in self._told]
             if early:
                 self._told.update(problems)
-            answer.diagnostics.extend(_diagnostic(policy, level, problem) for problem in problems)
+            answer.diagnostics.extend(self._diagnostic(policy, level, it) for it in problems)
         return answer
 
+    def _diagnostic(self, policy: Any, level: Any, problem: Problem) -> Any:
+        rule = f"{problem.rule}: " if policy.name == UNDECIDED else ""
+        what = f"{problem.subject}: {problem.message}"
+        for secret in sorted(self._secrets, key=len, reverse=True):  # a rule names what it refuses
+            if len(secret) >= _SHORTEST_SECRET:
+                what = what.replace(secret, MASK)
+        return proto.AnalyzeDiagnostic(
+            policyName=policy.name,
+            policyPackName=NAME,
+            policyPackVersion=version(),
+            message=f"{policy.description}\n{rule}{what}",
+            urn=problem.path if problem.path.startswith("urn:") else "",
+            description=policy.description,
+            enforcementLevel=level,
+            severity=policy.severity,
+        )
 
-def _stack(resources: Iterable[Any], inputs: Mapping[str, Any]) -> list[Declared]:
+
+def _stack(
+    resources: Iterable[Any], inputs: Mapping[str, Any], secrets: set[str]
+) -> list[Declared]:
     """What the rules read of a stack, by their `inputs` where those are kept: Kubernetes resources,
-    their providers and queue trees.
+    their providers and queue trees. `secrets` gets what is secret in them.
 
     Inputs are what was declared, and are there in every preview; outputs may not be. Sorted,
     because resources come in the order in which they happened to be made.
     """
     namespaces: dict[str, str] = {}
     return [
-        _one(resource, inputs.get(resource.urn, resource.properties), namespaces)
+        _one(resource, inputs.get(resource.urn, resource.properties), namespaces, secrets)
         for resource in sorted(resources, key=lambda resource: str(resource.urn))
         if resource.type.startswith("kubernetes:") or resource.type in (PROVIDER, QUEUES)
     ]
 
 
-def _one(resource: Any, properties: Any, namespaces: dict[str, str]) -> Declared:
+def _one(resource: Any, properties: Any, namespaces: dict[str, str], secrets: set[str]) -> Declared:
     """One resource; `namespaces` keeps the default one of each provider between calls."""
     provider = resource.provider if resource.HasField("provider") else None
     urn = provider.urn if provider else ""
@@ -143,24 +166,9 @@ def _one(resource: Any, properties: Any, namespaces: dict[str, str]) -> Declared
         urn=resource.urn,
         type=resource.type,
         name=resource.name,
-        # A secret is read like its value, which no rule repeats.
-        props=plain(properties, UNKNOWN),
+        props=plain(properties, UNKNOWN, secrets),
         provider=urn,
         default_namespace=namespaces[urn],
-    )
-
-
-def _diagnostic(policy: Any, level: Any, problem: Problem) -> Any:
-    rule = f"{problem.rule}: " if policy.name == UNDECIDED else ""
-    return proto.AnalyzeDiagnostic(
-        policyName=policy.name,
-        policyPackName=NAME,
-        policyPackVersion=version(),
-        message=f"{policy.description}\n{rule}{problem.subject}: {problem.message}",
-        urn=problem.path if problem.path.startswith("urn:") else "",
-        description=policy.description,
-        enforcementLevel=level,
-        severity=policy.severity,
     )
 
 
