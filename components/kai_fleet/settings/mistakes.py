@@ -268,7 +268,10 @@ def _description(location: Location, model: type[BaseModel]) -> str:
         return f"{name}: …"
     if get_origin(field.annotation) is Literal:
         return f"one of {', '.join(map(repr, get_args(field.annotation)))}"
-    return f"{name}: {_EXAMPLES.get(name) or field.description or '…'}"
+    if example := _EXAMPLES.get(name):
+        return f"{name}: {example}"
+    about = f" ({field.description.rstrip('.')})" if field.description else ""
+    return f"{name}: …{about}"
 
 
 def _at(raw: Any, location: Location) -> Any:
