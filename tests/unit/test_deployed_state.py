@@ -1,6 +1,5 @@
 """What a run goes by that an earlier one left: when a wait has to be made again."""
 
-import asyncio
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +10,7 @@ from kai_fleet.state.deployed_state import (
     deployed_state,
     read_deployed_state,
 )
+from tests.unit.event_loop import finish
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_a_release_made_anew_is_waited_for_again(deployed, more):
     assert deployed.again("ml-ready", "ml-release") == more
 
 
-@pytest.mark.parametrize("reading", [read_deployed_state, lambda: asyncio.run(deployed_state())])
+@pytest.mark.parametrize("reading", [read_deployed_state, lambda: finish(deployed_state())])
 def test_a_read_that_fails_once_is_made_again(monkeypatch, reading):
     urn = "urn:pulumi:lab::kai-fleet::kai-fleet:index:Team::ml"
     answers = [OSError("reset"), {"outputs": {urn: {"type": TEAM, "outputs": {}}}}]

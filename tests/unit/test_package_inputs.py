@@ -7,6 +7,7 @@ from pulumi.runtime.proto import provider_pb2
 
 from kai_fleet.package.inputs import read
 from kai_fleet.provider.values import OUTPUT_MARK, SIGNATURE, UNKNOWN, secret, struct
+from tests.unit.event_loop import finish
 
 
 def given(dependencies=None, **inputs):
@@ -16,10 +17,7 @@ def given(dependencies=None, **inputs):
         await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
         return found
 
-    # Not asyncio.run, which leaves the thread without a loop: the SDK's mocks ask for one.
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
-    return loop.run_until_complete(reading())
+    return finish(reading())
 
 
 def test_plain_values_are_as_in_a_stack_file():

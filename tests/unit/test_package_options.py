@@ -1,7 +1,5 @@
 """The options of a component: as the engine hands them over, and what they reach."""
 
-import asyncio
-
 import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
@@ -14,6 +12,7 @@ from pulumi.runtime.resource import prepare_aliases
 
 from kai_fleet.package import page_examples
 from kai_fleet_cli.plan import recorder
+from tests.unit.event_loop import finish
 from tests.unit.package_requests import constructed
 
 TEAM = "urn:pulumi:lab::project::kai-fleet:index:Team"
@@ -34,13 +33,6 @@ async def options(**raw):
     return noted.options
 
 
-def resolved(waiting):
-    # Not asyncio.run, which leaves the thread without a loop: the SDK's mocks ask for one.
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
-    return loop.run_until_complete(waiting())
-
-
 def test_aliases_of_every_kind_come_to_the_engine_as_they_were_given():
     spec = alias_pb2.Alias.Spec
     given = [
@@ -55,7 +47,7 @@ def test_aliases_of_every_kind_come_to_the_engine_as_they_were_given():
         return await prepare_aliases(None, found, supports_alias_specs=True)
 
     here = {"name": "old", "parentUrn": ""}  # the parent that it has now
-    assert [MessageToDict(alias) for alias in resolved(sent)] == [
+    assert [MessageToDict(alias) for alias in finish(sent())] == [
         {"urn": f"{TEAM}::old"},
         {"spec": here},
         {"spec": {"name": "old", "type": "a:b:C", "parentUrn": f"{TEAM}::parent"}},
@@ -71,13 +63,13 @@ def test_what_it_goes_with_and_what_it_waits_for():
         urns = [await it.urn.future() for it in (found.deleted_with, *found.depends_on)]
         return [*urns, found.protect]
 
-    assert resolved(told) == [f"{TEAM}::host", f"{TEAM}::a", True]
+    assert finish(told()) == [f"{TEAM}::host", f"{TEAM}::a", True]
 
     async def without():
         found = await options()
         return found.deleted_with, found.aliases
 
-    assert resolved(without) == (None, [])
+    assert finish(without()) == (None, [])
 
 
 PROVIDER = "pulumi:providers:"
