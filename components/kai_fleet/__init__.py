@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from kai_fleet.kai.queue_tree import QueueTreeArgs as QueueTreeArgs
     from kai_fleet.settings import Settings as Settings
     from kai_fleet.settings import load as load
+    from kai_fleet.settings.sections.platform import Gpu as Gpu
     from kai_fleet.settings.sections.queues import Queue as Queue
     from kai_fleet.team import Team as Team
     from kai_fleet.team import TeamArgs as TeamArgs
@@ -61,6 +62,7 @@ _NAMES: Final = {
     "kai.kai_scheduler": "KaiScheduler KaiSchedulerArgs",
     "kai.queue_tree": "QueueTree QueueTreeArgs",
     "settings": "Settings load",
+    "settings.sections.platform": "Gpu",
     "settings.sections.queues": "Queue",
     "team": "Team TeamArgs",
     "vcluster.virtual_cluster": "VirtualCluster VirtualClusterArgs",
