@@ -117,7 +117,7 @@ def test_its_account_writes_no_queue_of_others(first, account):
         with pytest.raises(ApiException) as refused:
             attempt()
         assert refused.value.status == 403, f"{what}: {refused.value}"
-        assert "kai-fleet:teamStacks.nlp says so" in refused.value.body, what
+        assert "kai-fleet:teamStacks.nlp of the platform says so" in refused.value.body, what
 
 
 def test_it_is_removed_whole_by_its_account_and_the_tree_stays(first, nlp, host):
