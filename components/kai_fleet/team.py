@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 import pulumi
 
 from kai_fleet.cluster.access import ClusterAccess
-from kai_fleet.declaring import after, noted
 from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
 from kai_fleet.guards.components import QueueGuard, QueueGuardArgs
 from kai_fleet.host.platform import Platform
@@ -15,6 +14,7 @@ from kai_fleet.isolation.team_places import team_namespaces
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.kai.queue_tree import QueueTree, QueueTreeArgs
 from kai_fleet.kai.scheduling import declare_scheduling
+from kai_fleet.options import after, noted
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet.state.targeting import DeclaredRun

@@ -9,7 +9,6 @@ from dataclasses import replace
 import pulumi
 import pytest
 
-from kai_fleet.declaring import TYPE, docker_config
 from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.fleet.team_stack import facts
@@ -20,6 +19,7 @@ from kai_fleet.package.request import ComponentRequest
 from kai_fleet.provider.values import UNKNOWN as NOT_KNOWN_YET
 from kai_fleet.provider.values import secret as property_secret
 from kai_fleet.provider.values import struct
+from kai_fleet.registry_secrets import TYPE, docker_config
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.registries import OF_STACK, OF_TEAM
 from kai_fleet.settings.tenant import load_tenant

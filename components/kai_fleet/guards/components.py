@@ -7,10 +7,10 @@ from typing import Final
 import pulumi
 from pulumi_kubernetes.admissionregistration import v1 as admission
 
-from kai_fleet.declaring import after, child_of
 from kai_fleet.guards.host_rules import HostRules, node_bindings
 from kai_fleet.guards.policies import Object, kinds, policy, policy_name, shared_bindings
 from kai_fleet.guards.queue_rules import QueueRules
+from kai_fleet.options import after, child_of
 
 GUARD_POLICIES: Final = "kai-fleet:index:GuardPolicies"
 # Policies by their names in the cluster.

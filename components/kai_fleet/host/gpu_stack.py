@@ -8,8 +8,10 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from kai_fleet.cluster.existing_objects import NONE, RUNTIME_CLASS, ExistingObjects
-from kai_fleet.declaring import after, chart_args, child_of, registry_secret
 from kai_fleet.guards.host_rules import SYSTEM_SCOPE
+from kai_fleet.options import after, child_of
+from kai_fleet.registry_secrets import registry_secret
+from kai_fleet.releases.chart_source import chart_args
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sources import (
     DEVICE_PLUGIN_REPOSITORY,

@@ -7,7 +7,7 @@ import pulumi
 import pulumi_command as command
 
 from kai_fleet import probes
-from kai_fleet.declaring import deleted_with
+from kai_fleet.options import deleted_with
 from kai_fleet.settings.sections.cluster import HERE, Kind
 
 

@@ -6,7 +6,6 @@ import pulumi
 
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.cluster.existing_objects import NONE, ExistingObjects, by_plugin, of_own_cluster
-from kai_fleet.declaring import after, noted
 from kai_fleet.fleet.model import Fleet
 from kai_fleet.guards.components import GuardPolicies, GuardPoliciesArgs
 from kai_fleet.host.gpu_stack import GpuStack, GpuStackArgs
@@ -15,6 +14,7 @@ from kai_fleet.kai.kai_of_others import refuse_different_queues
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.kai.queue_tree import QueueTree, QueueTreeArgs
 from kai_fleet.kai.scheduling import declare_scheduling
+from kai_fleet.options import after, noted
 from kai_fleet.settings.sections.cluster import Cluster
 from kai_fleet.state.deployed_state import DeployedState, full_name
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pulumi
 
 from kai_fleet.cluster.access import ClusterAccess
-from kai_fleet.declaring import child_of
+from kai_fleet.options import child_of
 from kai_fleet.provider import QUEUES
 from kai_fleet.provider.values import packed
 from kubectl_fleet.declared.queues import DeclaredQueue, leaves

@@ -9,10 +9,10 @@ from pulumi_kubernetes import core
 from pulumi_kubernetes.apiextensions import CustomResource
 from pulumi_kubernetes.networking import v1 as networking
 
-from kai_fleet.declaring import noted
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.host.platform import Platform
 from kai_fleet.monitoring import dashboards, prometheus
+from kai_fleet.options import noted
 from kai_fleet.settings.sections.monitoring import Monitoring
 
 # By these a Grafana and a Prometheus with a sidecar find their ConfigMaps.

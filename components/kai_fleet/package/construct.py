@@ -6,7 +6,6 @@ from typing import Any, Final
 
 import pulumi
 
-from kai_fleet.declaring import deleted_with
 from kai_fleet.fleet.control_plane import DATA_SOURCE
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.fleet.resolve import fleet_of
@@ -23,6 +22,7 @@ from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.kai.queue_tree import QueueTree, QueueTreeArgs
 from kai_fleet.kai.scheduling import declare_scheduling
 from kai_fleet.monitoring.components import monitoring_of
+from kai_fleet.options import deleted_with
 from kai_fleet.package.request import NEWEST_KAI, ComponentRequest, Result
 from kai_fleet.package.workloads import workload
 from kai_fleet.provider import PluginError

@@ -14,9 +14,11 @@ from pulumi_kubernetes.rbac import v1 as rbac
 from kai_fleet import probes
 from kai_fleet.cluster.access import ClusterAccess, cluster_identity
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
-from kai_fleet.declaring import after, chart_args, child_of, registry_secret
 from kai_fleet.fleet.model import DeclaredTeam
+from kai_fleet.options import after, child_of
 from kai_fleet.provider import SECRET
+from kai_fleet.registry_secrets import registry_secret
+from kai_fleet.releases.chart_source import chart_args
 from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.registries import OF_TEAM

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from kai_fleet.declaring import after
 from kai_fleet.fleet.model import DeclaredWorkload, Fleet
+from kai_fleet.options import after
 from kai_fleet.workloads.pods import GpuDeployment, GpuDeploymentArgs, GpuPod, PodArgs
 from kai_fleet.workloads.vllm_server import IMAGE, VllmServer, VllmServerArgs
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from kai_fleet.declaring import child_of
+from kai_fleet.options import child_of
 from kai_fleet.settings.sections.gpu_share import GpuShare, share_mistakes
 from kai_fleet.settings.sections.queues import shard_labels
 from kai_fleet.settings.sections.workloads import Amount, TopologyPlacement

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from kai_fleet.declaring import after, child_of
+from kai_fleet.options import after, child_of
 from kai_fleet.settings.sections.gpu_share import plain
 from kai_fleet.settings.sections.workloads import MEMORY_FLAG
 from kai_fleet.workloads.pods import SKIP_AWAIT, GpuDeploymentArgs, PodArgs, spec

@@ -1,0 +1,74 @@
+"""The options of a component's children, and what a component gives all of them."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pulumi
+
+from kai_fleet.provider import QUEUES
+
+# Of a pod's annotations the guards let few domains through, and by those of an account clouds give
+# their rights.
+_LABELLED_ONLY: Final = ("kubernetes:core/v1:Pod", "kubernetes:core/v1:ServiceAccount")
+
+
+def child_of(
+    component: pulumi.Resource, opts: pulumi.ResourceOptions | None, **more: Any
+) -> pulumi.ResourceOptions:
+    """Options of a child: it waits for what its component waits for, and is deleted with the same.
+
+    `more` are further options, by their names.
+    """
+    opts = opts or pulumi.ResourceOptions()
+    return pulumi.ResourceOptions(
+        parent=component, depends_on=opts.depends_on, deleted_with=opts.deleted_with, **more
+    )
+
+
+def after(opts: pulumi.ResourceOptions, *before: pulumi.Resource) -> pulumi.ResourceOptions:
+    """The same options, for a resource that also waits for `before`."""
+    return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=list(before)))
+
+
+def deleted_with(cluster: pulumi.Resource) -> pulumi.ResourceTransformation:
+    """Delete resources together with their cluster (`deleted_with`), not one by one.
+
+    For a component: all that it declares on the cluster, unless it is deleted with another resource
+    already.
+    """
+
+    def transform(
+        args: pulumi.ResourceTransformationArgs,
+    ) -> pulumi.ResourceTransformationResult | None:
+        is_on_it = args.type_.startswith(("kubernetes:", "command:", QUEUES))
+        if not is_on_it or args.opts.deleted_with is not None or args.opts.id is not None:
+            return None
+        with_it = pulumi.ResourceOptions(deleted_with=cluster)
+        return pulumi.ResourceTransformationResult(
+            args.props, pulumi.ResourceOptions.merge(args.opts, with_it)
+        )
+
+    return transform
+
+
+def noted(
+    opts: pulumi.ResourceOptions | None, labels: Mapping[str, str], annotations: Mapping[str, str]
+) -> pulumi.ResourceOptions | None:
+    """The options of a component whose objects have them; what an object has itself stays.
+
+    What a Helm chart makes has those of the chart's values.
+    """
+    if not labels and not annotations:
+        return opts
+
+    def note(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
+        metadata = args.props.get("metadata")
+        if not args.type_.startswith("kubernetes:") or not isinstance(metadata, Mapping):
+            return None
+        notes = {} if args.type_ in _LABELLED_ONLY else annotations
+        more = {"labels": labels, "annotations": notes}
+        of_both = {key: {**it, **(metadata.get(key) or {})} for key, it in more.items() if it}
+        props = {**args.props, "metadata": {**metadata, **of_both}}
+        return pulumi.ResourceTransformationResult(props, args.opts)
+
+    return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(transformations=[note]))

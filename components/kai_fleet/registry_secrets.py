@@ -1,0 +1,61 @@
+"""The Secrets by which images are pulled, made of the registries' credentials in a stack file."""
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pulumi
+from pulumi_kubernetes.core import v1 as core
+from pulumi_kubernetes.meta import v1 as meta
+from pydantic import SecretStr
+
+from kai_fleet.settings.sections.registries import RegistryCredentials
+
+TYPE: Final = "kubernetes.io/dockerconfigjson"
+
+
+def registry_secret(
+    name: str,
+    secret: str,
+    namespace: pulumi.Input[str],
+    registries: Mapping[str, RegistryCredentials],
+    opts: pulumi.ResourceOptions,
+) -> core.Secret:
+    """The Secret of that name in a namespace, by which images are pulled; `name` begins that of the
+    resource. It is changed in place: a new password is in use at a pod's next pull.
+    """
+    accounts: dict[str, Any] = {
+        registry: {"username": own.username, "password": _clear(own.password)}
+        for registry, own in registries.items()
+    }
+    metadata: meta.ObjectMetaArgsDict = {"name": secret, "namespace": namespace}
+    return core.Secret(
+        f"{name}-{secret.removeprefix('kai-fleet-')}",
+        metadata=metadata,
+        type=TYPE,
+        data={".dockerconfigjson": pulumi.Output.secret(accounts).apply(docker_config)},
+        opts=opts,
+    )
+
+
+def _clear(password: Any) -> Any:
+    """The password; of a program's component it may be another resource's output."""
+    return password.get_secret_value() if isinstance(password, SecretStr) else password
+
+
+def docker_config(accounts: Mapping[str, Mapping[str, str]]) -> str:
+    """What kubelets read, in base64: name and password of each registry."""
+    auths = {
+        registry: {
+            "username": own["username"],
+            "password": str(own["password"]),  # of another resource it may be a number
+            "auth": _base64(f"{own['username']}:{own['password']}"),
+        }
+        for registry, own in accounts.items()
+    }
+    return _base64(json.dumps({"auths": auths}, sort_keys=True))
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
