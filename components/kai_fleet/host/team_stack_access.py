@@ -1,6 +1,7 @@
 """An account on the host for each team stack, with what that stack needs and no more."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pulumi
@@ -17,8 +18,16 @@ from kai_fleet.state.deployed_state import ACCESS, HOST
 from kai_fleet.state.targeting import DeclaredRun
 
 
+@dataclass
+class TeamStackAccessArgs:
+    """The `teams` whose grants in the `fleet` this run declares."""
+
+    fleet: Fleet
+    teams: Iterable[str]
+
+
 class TeamStackAccess(pulumi.ComponentResource):
-    """A ServiceAccount per team that `args` grants a stack, and its rights outside its namespace.
+    """A ServiceAccount per team that is granted a stack, and its rights outside its namespace.
 
     The accounts are in a namespace of their own; no token is made here: `fleet team credentials`
     asks for one when a person needs it. Inside the team's namespace an account has the rights of
@@ -28,11 +37,7 @@ class TeamStackAccess(pulumi.ComponentResource):
     accounts: dict[str, list[pulumi.Resource]]
 
     def __init__(
-        self,
-        name: str,
-        args: Fleet,
-        teams: Iterable[str],
-        opts: pulumi.ResourceOptions | None = None,
+        self, name: str, args: TeamStackAccessArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__(ACCESS, name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
@@ -46,8 +51,8 @@ class TeamStackAccess(pulumi.ComponentResource):
             opts=child,
         )
         self.accounts = {
-            team: [shared, *self._account(f"{name}-{team}", team, args, namespace)]
-            for team in teams
+            team: [shared, *self._account(f"{name}-{team}", team, args.fleet, namespace)]
+            for team in args.teams
         }
         self.register_outputs({"namespace": rights.ACCOUNTS})
 
@@ -89,7 +94,7 @@ def accounts_of_team_stacks(
     opts = pulumi.ResourceOptions(
         parent=platform, provider=platform.provider, transformations=platform.transformations
     )
-    return TeamStackAccess(HOST, fleet, run.grants, opts).accounts
+    return TeamStackAccess(HOST, TeamStackAccessArgs(fleet, run.grants), opts).accounts
 
 
 def account_rights(name: str, team: str, opts: pulumi.ResourceOptions) -> pulumi.Resource:

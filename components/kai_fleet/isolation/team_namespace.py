@@ -27,7 +27,7 @@ from kai_fleet.guards.components import (
 from kai_fleet.guards.policies import ISOLATION_LABEL, as_annotations
 from kai_fleet.host.team_stack_access import account_rights, declare_role, subject
 from kai_fleet.isolation import network_policies, team_quotas, vcluster_rights
-from kai_fleet.monitoring.components import TeamMonitoring
+from kai_fleet.monitoring.components import TeamMonitoring, TeamMonitoringArgs
 from kai_fleet.options import after, child_of, noted
 from kai_fleet.registry_secrets import registry_secret
 from kai_fleet.settings.sections.monitoring import Monitoring
@@ -130,7 +130,8 @@ class TeamNamespace(pulumi.ComponentResource):
             bounds.append(made)
         if args.monitoring is not None:
             child = pulumi.ResourceOptions(parent=self, depends_on=[self._namespace])
-            TeamMonitoring(name, args.monitoring, args.team, self._inside, child)
+            told = TeamMonitoringArgs(args.monitoring, args.team, self._inside)
+            TeamMonitoring(name, told, child)
         # Nothing while it is there; when it goes, before everything else of it: what bounds the
         # namespace stays until nothing new can be made there.
         vacant = command.local.Command(

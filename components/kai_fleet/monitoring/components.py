@@ -1,6 +1,7 @@
 """Monitors, rules, alerts and dashboards: of a whole fleet, and of one team."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pulumi
@@ -55,25 +56,28 @@ class FleetMonitoring(pulumi.ComponentResource):
         self.register_outputs({"namespace": settings.namespace})
 
 
-class TeamMonitoring(pulumi.ComponentResource):
-    """Lets Prometheus reach a team's KAI, and tells it what no metric does.
+@dataclass
+class TeamMonitoringArgs:
+    """How the fleet is measured, and the team that Prometheus is told of.
 
-    `args` is how the fleet is measured, and `inside` are the options of what lies in the namespace
-    of the `team` and goes with it.
+    `inside` are the options of what lies in the team's namespace and goes with it.
     """
 
+    settings: Monitoring
+    team: DeclaredTeam
+    inside: pulumi.ResourceOptions
+
+
+class TeamMonitoring(pulumi.ComponentResource):
+    """Lets Prometheus reach a team's KAI, and tells it what no metric does."""
+
     def __init__(
-        self,
-        name: str,
-        args: Monitoring,
-        team: DeclaredTeam,
-        inside: pulumi.ResourceOptions,
-        opts: pulumi.ResourceOptions | None = None,
+        self, name: str, args: TeamMonitoringArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("kai-fleet:index:TeamMonitoring", name, None, opts)
-        settings, namespace = args, f"team-{name}"
+        settings, team, namespace = args.settings, args.team, f"team-{name}"
         child = pulumi.ResourceOptions(parent=self)
-        within = pulumi.ResourceOptions.merge(inside, child)
+        within = pulumi.ResourceOptions.merge(args.inside, child)
         closed = team.isolation is not None and team.isolation.on and team.isolation.network.enabled
         if team.mode == "virtual" and closed:
             way_in: Any = prometheus.let_in(settings)
