@@ -7,10 +7,10 @@ the rule `team-removal` refuses the update; without a terminal `fleet destroy` w
 from collections.abc import Iterable
 from typing import Any, Final
 
+from kai_fleet.settings.files.project import FLEET as FLEET
 from kai_fleet_cli.display.screen import Screen
 from kai_fleet_cli.stack_file import reading
 
-FLEET: Final = ".venv/bin/fleet"
 _KEYS: Final = ("teams", "teamStacks", "removed")
 
 

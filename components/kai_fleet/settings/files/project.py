@@ -22,15 +22,16 @@ def _project() -> Path:
 
 
 ROOT: Final = _project()
+FLEET: Final = ".venv/bin/fleet"
 
 
 def update_command(stack: str) -> str:
     """What a user runs to update a stack: without a checkout there is no Makefile."""
-    return f".venv/bin/fleet up --stack {stack}" if CHECKOUT is None else f"make up STACK={stack}"
+    return f"{FLEET} up --stack {stack}" if CHECKOUT is None else f"make up STACK={stack}"
 
 
 def preview_command(stack: str, *, details: bool = False) -> str:
     """What a user runs to preview it; with `details`, every property."""
     if CHECKOUT is None:
-        return f".venv/bin/fleet preview --stack {stack}{' --details' if details else ''}"
+        return f"{FLEET} preview --stack {stack}{' --details' if details else ''}"
     return f"make preview STACK={stack}{' DETAILS=1' if details else ''}"
