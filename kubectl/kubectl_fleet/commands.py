@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from kubectl_fleet.errors import UserError
+
 app = typer.Typer(
     help="For a team: its queues, its GPUs, its pods that wait; by its own kubeconfig.",
     no_args_is_help=True,
@@ -83,7 +85,6 @@ def _run(
 
     Ctrl-C is how one leaves `--watch`: then it has ended well.
     """
-    from kubectl_fleet.errors import UserError
     from kubectl_fleet.live.objects import MALFORMED, malformed
     from kubectl_fleet.my import watch
     from kubectl_fleet.my.view import viewer

@@ -82,6 +82,7 @@ def read(
     `kinds` are those that are read, None is all. `namespace` is read where this user may not list
     a kind in all, `groups` asks for what groups may do besides.
     """
+    # No list, and asked for as one: credentials that are not accepted are told of alike.
     _, refused = api.lists({"version": "/version"}, 1)
     for error in refused.values():
         if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:

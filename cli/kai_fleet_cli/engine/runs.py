@@ -133,7 +133,7 @@ def up(
                 on_event=told.hear,
                 policy_packs=[POLICY_PACK],
                 policy_pack_configs=_pack_config(stack),
-                color="always" if Console().is_terminal else "never",
+                color=_color(),
                 suppress_outputs=True,  # the table that follows says it better
                 target=list(only.urns) if only and not only.others else None,
                 target_dependents=True if only and not only.others else None,
@@ -185,13 +185,12 @@ def preview(stack: automation.Stack, show: Say, *, details: bool = False) -> Out
             on_event=None if details else hear,
             policy_packs=[POLICY_PACK],
             policy_pack_configs=_pack_config(stack),
-            color="always" if Console().is_terminal else "never",
+            color=_color(),
             diff=details,
         )
         outcome = Outcome(_counted(result.change_summary))
-        for line in (
-            warnings if details or outcome.unchanged else lines.lines(color=Console().is_terminal)
-        ):
+        shown = lines.lines(color=Console().is_terminal)
+        for line in warnings if details or outcome.unchanged else shown:
             show(line)
         return outcome
 
@@ -222,7 +221,7 @@ def destroy(
         done = stack.destroy(
             on_output=told.keep,
             on_event=told.hear,
-            color="always" if Console().is_terminal else "never",
+            color=_color(),
             remove=remove,
             show_secrets=False,
         )
@@ -248,6 +247,11 @@ def _narration(stack: automation.Stack, show: Say, *, steps: bool = True) -> Nar
     home = stack.workspace.env_vars.get("PULUMI_HOME", "")
     passing = passing_line if sys.stdout.isatty() else None
     return Narration(show, color=Console().is_terminal, steps=steps, home=home, passing=passing)
+
+
+def _color() -> str:
+    """Whether the CLI colours what it says: at a terminal, as rich does."""
+    return "always" if Console().is_terminal else "never"
 
 
 def _counted(changes: Mapping[Any, int] | None) -> dict[str, int]:

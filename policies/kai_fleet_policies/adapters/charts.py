@@ -181,11 +181,7 @@ def sharing_in(value: Any) -> Any:
     if isinstance(value, str) and ("timeSlicing" in value or "mps" in value):
         try:
             return _sharing_in(yaml.safe_load(value))
-        except (
-            yaml.YAMLError,
-            ValueError,
-            RecursionError,
-        ):  # no such day, a part that is in itself
+        except (yaml.YAMLError, ValueError, RecursionError):  # no such day, a part in itself
             return ""
     return _sharing_in(value)
 
