@@ -65,7 +65,5 @@ def test_the_plan_sees_the_same_workloads_in_the_declared_resources():
         }
 
     found = seen(from_fleet.clusters(fleet_of(settings)))
-    assert found == seen(
-        from_resources.clusters(as_declared(it.record() for it in record("lab", raw)))
-    )
+    assert found == seen(from_resources.clusters(as_declared(record("lab", raw))))
     assert len(found) == 2

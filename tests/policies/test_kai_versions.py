@@ -108,9 +108,7 @@ def test_a_newer_version_passes_by_its_word_in_the_program_and_in_the_pack():
     }
     raw = {"cluster": {"name": "c", "context": "c"}, "teams": {"ml": team}}
     assert validation.validate(raw).refused == []
-    declared_again = from_resources.clusters(
-        as_declared(it.record() for it in recorder.record("lab", raw))
-    )
+    declared_again = from_resources.clusters(as_declared(recorder.record("lab", raw)))
     said = [p for p in rules.check(declared_again) if p.level is Level.MANDATORY]
     assert said == []
     del team["scheduler"]["untested"], team["vcluster"]["untested"]

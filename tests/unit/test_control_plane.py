@@ -326,7 +326,7 @@ def test_a_store_is_read_from_values_as_vcluster_reads_it():
 
 def test_a_diff_tells_the_fields_that_change():
     def resources(own):
-        return [it.record() for it in plan_settings(stack(own)).resources]
+        return plan_settings(stack(own)).resources
 
     own = {"resources": {"limits": {"memory": "8Gi"}}}
     changed = difference(resources({}), resources(own)).changed
@@ -337,7 +337,7 @@ def test_a_diff_tells_the_fields_that_change():
 
 def test_a_diff_tells_that_a_store_stays():
     def records(own):
-        return [it.record() for it in plan_settings(stack(own)).resources]
+        return plan_settings(stack(own)).resources
 
     old, new = records({}), records(ETCD)
     told = sentences("lab", picture(old), picture(new), difference(old, new))

@@ -7,6 +7,7 @@ import pytest
 from kai_fleet_cli.diff.base import BaseState
 from kai_fleet_cli.diff.changes import difference
 from kai_fleet_cli.display import as_markdown, as_text
+from kai_fleet_cli.plan.recorder import Registered
 from tests.unit.golden import compare as golden
 from tests.unit.golden.reports import named, report, without
 
@@ -81,8 +82,9 @@ def test_a_refused_work_tree_is_not_taken_for_an_empty_one():
 
 
 def test_the_same_secret_text_is_no_change_and_unknown_values_neither():
-    assert difference(golden.record()["resources"], golden.record()["resources"]).same
     record = golden.record()
+    same = golden.resources(record["resources"])
+    assert difference(same, same).same
     provider = next(i for i in record["resources"] if "kubeconfig" in i["inputs"])
     assert provider["inputs"]["kubeconfig"] == "[secret]"
     provider["inputs"]["kubeconfig"] = None
@@ -93,7 +95,7 @@ def test_the_same_secret_text_is_no_change_and_unknown_values_neither():
 
 def test_fields_of_lists_and_dotted_keys_are_named():
     def resource(inputs):
-        return {"urn": "urn::a", "type": "kubernetes:v1:X", "name": "a", "inputs": inputs}
+        return Registered("urn::a", "kubernetes:v1:X", "a", "", "", inputs)
 
     old = {"list": [1, {"a": 1}], "long": [1], "labels": {"a/b": "x"}, "on": True, "gone": {"k": 1}}
     new = {"list": [1, {"a": 2}], "long": [1, 2], "labels": {"a/b": "y"}, "on": 1}
@@ -109,7 +111,7 @@ def test_fields_of_lists_and_dotted_keys_are_named():
 
 def test_of_a_text_the_lines_that_differ_are_named():
     def told(text):
-        return [{"urn": "u::c", "type": "t", "name": "c", "inputs": {"data": {"a.yml": text}}}]
+        return [Registered("u::c", "t", "c", "", "", {"data": {"a.yml": text}})]
 
     found = difference(told("for: 15m\nlabels: x\n"), told("for: 30m\nlabels: x\nmore: y\n"))
     (change,) = found.changed

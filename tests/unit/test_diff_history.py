@@ -181,7 +181,7 @@ def test_what_keeps_teams_apart_and_what_brings_gpus_is_not_lost_in_silence(edit
     (lost,) = by_hazard(found.sentences)[Hazard.LOST]
     assert str(lost).startswith("research: its isolation ends")
     with_gpus, _ = edited(f"{GOOD}  kai-fleet:gpu: {{provider: operator}}\n")
-    base = replace(found.base, resources=tuple(with_gpus.now.record()["resources"]))
+    base = replace(found.base, resources=with_gpus.now.resources)
     (lost, *_) = by_hazard(DiffReport("lab", base, found.now).sentences)[Hazard.LOST]
     assert str(lost).startswith("host: Release host-gpu-release is removed, and with it what makes")
 
@@ -191,7 +191,7 @@ def test_a_grant_that_comes_back_has_to_be_moved_first(edited, good, tmp_path):
     team = GOOD[GOOD.index("    research:") :]
     grant = "  kai-fleet:teamStacks: {research: {nodePool: {pool: research}, gpus: 4}}\n"
     found, _ = edited(GOOD.replace(team, grant))
-    granted = replace(good, resources=tuple(found.now.record()["resources"]))
+    granted = replace(good, resources=found.now.resources)
     file = tmp_path / "Pulumi.lab.yaml"
     for text, says in (
         (GOOD, "move it first: .venv/bin/fleet team move research --stack lab-research --to lab"),
@@ -221,11 +221,11 @@ def test_guards_that_repeat_the_queues_names_are_left_out(edited):
 
 def test_a_crd_that_goes_says_why(edited):
     base, _ = edited(GOOD.replace("v0.7.11", "v0.9.3"))
-    old = base.now.record()["resources"]
+    old = base.now.resources
     new, _ = edited(GOOD.replace("v0.7.11", "v0.16.8"))
     gone = [
         change
-        for change in difference(old, new.now.record()["resources"]).deleted
+        for change in difference(old, new.now.resources).deleted
         if change.type.endswith("CustomResourceDefinition")
     ]
     assert [change.name for change in gone] == ["research-kai-cluster-policy"]

@@ -154,11 +154,10 @@ def mermaid_parser():
 def test_mermaid_reads_every_tree_as_it_is_meant(mermaid_parser):
     diagrams, trees = [], []
     for stack in stacks():
-        seen = picture(offline.plan(stack).record()["resources"])
-        for place in (seen.host, *(team.inside for team in seen.teams.values())):
-            if place.queues:
-                diagrams.append(mermaid.queue_tree(place.queues))
-                trees.append({(q.parent, q.name) for q in place.queues})
+        seen = picture(offline.plan(stack).resources)
+        for queues in seen.trees().values():
+            diagrams.append(mermaid.queue_tree(queues))
+            trees.append({(q.parent, q.name) for q in queues})
     odd = [
         DeclaredQueue(name, None, {"gpu": QueueShare(0.5, 1.0, 2.0)})
         for name in ("end", "graph", "a.b-c", "1", 'q"uote', "x<y>&z", "style", "`md`", "semi;#")
@@ -168,8 +167,7 @@ def test_mermaid_reads_every_tree_as_it_is_meant(mermaid_parser):
     diagrams.append('flowchart TD\n  q0["broken')
 
     drawn_pools = [
-        mermaid.pools(picture(offline.plan(stack).record()["resources"]).teams.values())
-        for stack in stacks()
+        mermaid.pools(picture(offline.plan(stack).resources).teams.values()) for stack in stacks()
     ]
     assert not any("error" in found for found in mermaid_parser(drawn_pools))
 

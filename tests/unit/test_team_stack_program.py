@@ -89,16 +89,14 @@ def test_a_change_of_the_platform_shows_in_the_plans_of_its_team_stacks(tmp_path
         for file, raw in ((platform, of_platform), (team, of_team)):
             config = {f"kai-fleet:{key}": value for key, value in raw.items()}
             file.write_text(yaml.safe_dump({"config": config}))
-        return plan("lab-vision", team).record()
+        return plan("lab-vision", team)
 
-    changed = difference(
-        planned()["resources"], planned(guard={"mode": "audit"})["resources"]
-    ).changed
+    changed = difference(planned().resources, planned(guard={"mode": "audit"}).resources).changed
     names = ["vision-guard-binding", "vision-guard-outside-binding", "vision-guard-policy"]
     assert sorted(change.name for change in changed) == names
     without = planned(teamStacks={})
-    refusals = [p["rule"] for p in without["problems"] if p["level"] == "mandatory"]
-    assert (without["ok"], refusals) == (False, ["team-granted"])
+    refusals = [p.rule for p in without.problems if p.level is Level.MANDATORY]
+    assert (without.ok, refusals) == (False, ["team-granted"])
 
 
 def test_its_own_credentials_reach_the_platforms_cluster():
@@ -118,7 +116,7 @@ def test_in_host_mode_its_queues_hang_below_the_granted_one():
     assert tree["cluster"] == "lab", "on the host"
     assert ("ValidatingAdmissionPolicy", "nlp-guard-policy") not in found, "it is the platform's"
     # What the policy pack sees: the parent is another stack's, and no mistake.
-    problems = rules.check(from_resources.clusters(as_declared(it.record() for it in resources)))
+    problems = rules.check(from_resources.clusters(as_declared(resources)))
     assert [str(p) for p in problems if p.level is Level.MANDATORY] == []
 
 
@@ -139,7 +137,7 @@ def test_a_queue_below_an_absent_parent_is_still_refused():
     resources = record("lab", HOST)
     tree = next(item for item in resources if item.type == QUEUES)
     del tree.inputs["queues"]["top"]
-    problems = rules.check(from_resources.clusters(as_declared(it.record() for it in resources)))
+    problems = rules.check(from_resources.clusters(as_declared(resources)))
     assert "queue-tree" in {p.rule for p in problems}
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from kai_fleet_cli.engine.interruption import graceful_shutdown
+from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.stack_file.reading import encrypted
 from kai_fleet_cli.stack_file.write import undisturbed
 from kubectl_fleet.errors import UserError
@@ -45,7 +46,7 @@ class Base:
     ref: str
     commit: str
     state: BaseState
-    resources: tuple[Mapping[str, Any], ...] = ()
+    resources: tuple[Registered, ...] = ()
     problems: tuple[Mapping[str, str], ...] = ()
     encrypted: Mapping[str, str] = field(default_factory=dict)
     error: str = ""
@@ -123,10 +124,15 @@ def _base(process: subprocess.Popen[str], ref: str, commit: str, file: Path) -> 
         commit,
         # A refused plan has no resources; where it has, the rules had doubts only afterwards.
         BaseState.PLANNED if record["ok"] or record["resources"] else BaseState.REFUSED,
-        tuple(record["resources"]),
+        tuple(_registered(item) for item in record["resources"]),
         tuple(record.get("problems", ())),
         encrypted(file),
     )
+
+
+def _registered(item: Mapping[str, Any]) -> Registered:
+    texts = {key: item.get(key, "") for key in ("urn", "type", "name", "parent", "provider")}
+    return Registered(**texts, inputs=item.get("inputs", {}))
 
 
 def _layout(project: Path, root: Path) -> Layout | None:

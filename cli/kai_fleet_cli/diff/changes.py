@@ -10,14 +10,13 @@ from itertools import takewhile, zip_longest
 from typing import Any, Final
 
 from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH, POLICY, TEAM, TEAM_NAMESPACE
-from kai_fleet_cli.diff import transitions as words
+from kai_fleet_cli.diff import transitions
 from kai_fleet_cli.plan.offline import with_queues
+from kai_fleet_cli.plan.recorder import Registered
 from kubectl_fleet.declared.queues import UNLIMITED
 
-Item = Mapping[str, Any]
 _OF_GUARDS: Final = (POLICY, NAMESPACE, NAMESPACE_PATCH)
 UNSET: Final = "unset"
-_LONGEST_VALUE: Final = 120
 _BEFORE_A_CHANGE: Final = 40
 _WORD: Final = re.compile(r"[\w.-]+")
 _BETWEEN: Final = ("or", "more")  # in a list of queues
@@ -31,14 +30,17 @@ class FieldChange:
     old: Any
     new: Any
 
-    @property
-    def shown(self) -> tuple[str, str]:
-        """Both for people; of what is long, a part from a little before the difference."""
-        old, new = (self._text(value) for value in (self.old, self.new))
-        pairs = zip(old, new, strict=False)
-        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-        begin = same - _BEFORE_A_CHANGE if same > _LONGEST_VALUE - _BEFORE_A_CHANGE else 0
-        return _cut(old, begin), _cut(new, begin)
+    def shown(self, most: int = 120) -> tuple[str, str]:
+        """Both for people; what is longer than `most` begins a little before the difference."""
+        texts = [self._text(self.old), self._text(self.new)]
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False)))
+        begin = same - _BEFORE_A_CHANGE if same > most - _BEFORE_A_CHANGE else 0
+        old, new = (
+            f"{'…' if begin else ''}{text[begin : begin + most]}"
+            f"{'…' if len(text) > begin + most else ''}"
+            for text in texts
+        )
+        return old, new
 
     def _text(self, value: Any) -> str:
         if value is None:
@@ -60,7 +62,7 @@ class ResourceChange:
     team: str
     fields: tuple[FieldChange, ...] = ()
     reason: str = ""
-    inputs: Item = field(default_factory=dict, repr=False, compare=False)
+    inputs: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def label(self) -> str:
@@ -69,12 +71,14 @@ class ResourceChange:
 
     def record(self) -> dict[str, Any]:
         """For the JSON format; a resource that is created or deleted has no fields."""
-        basic = {"urn": self.urn, "type": self.type, "name": self.name, "team": self.team}
+        record: dict[str, Any] = {
+            key: getattr(self, key) for key in ("urn", "type", "name", "team")
+        }
         if self.reason:
-            basic["reason"] = self.reason
-        if not self.fields and not self.reason:
-            return basic
-        return basic | {"fields": [dict(vars(item)) for item in self.fields]}
+            record["reason"] = self.reason
+        if self.fields or self.reason:
+            record["fields"] = [dict(vars(item)) for item in self.fields]
+        return record
 
 
 @dataclass(frozen=True)
@@ -91,128 +95,115 @@ class Difference:
         """The four parts by name, in the order in which they are shown."""
         return dict(vars(self))
 
-    def only(self, wanted: Callable[[ResourceChange], bool]) -> Difference:
-        """The changes that are wanted, each in its part."""
-        return Difference(*(tuple(filter(wanted, part)) for part in self.parts.values()))
+    @property
+    def edited(self) -> tuple[ResourceChange, ...]:
+        """What is in both plans, and differs."""
+        return self.changed + self.replaced
+
+    @property
+    def teams(self) -> set[str]:
+        """Those of which something differs; "" for the host."""
+        return {change.team for part in self.parts.values() for change in part}
 
     @property
     def same(self) -> bool:
         """Whether nothing differs."""
         return not any(self.parts.values())
 
+    def of(self, team: str) -> Difference:
+        """The changes of a team."""
+        return self.only(lambda change: change.team == team)
 
-def difference(base: Sequence[Item], now: Sequence[Item]) -> Difference:
-    """From the `resources` of one plan's record to those of another."""
-    before, after = _Resources(base), _Resources(now)
-    created = [after.change(urn) for urn in after.by_urn.keys() - before.by_urn.keys()]
-    deleted = [*_deleted(before, after)]
-    changed: dict[str, ResourceChange] = {}
-    replaced: dict[str, ResourceChange] = {}
-    kept = before.by_urn.keys() & after.by_urn.keys()
+    def only(self, wanted: Callable[[ResourceChange], bool]) -> Difference:
+        """The changes that are wanted, each in its part."""
+        return Difference(*(tuple(filter(wanted, part)) for part in self.parts.values()))
+
+
+def difference(base: Sequence[Registered], now: Sequence[Registered]) -> Difference:
+    """From the resources of one plan to those of another."""
+    before, after = ({it.urn: it for it in with_queues(part)} for part in (base, now))
+    kept = before.keys() & after.keys()
+    edited: dict[str, ResourceChange] = {}
     for urn in kept:
-        old, new = before.by_urn[urn], after.by_urn[urn]
-        fields = tuple(_fields(old.get("inputs", {}), new.get("inputs", {})))
-        reason = words.why_replaced(
-            new["type"],
-            (after.parent(new) or {}).get("type", ""),
-            {item.path for item in fields},
-            (_version(old), _version(new)),
-        )
-        change = replace(after.change(urn), fields=fields, reason=reason or "")
-        if reason:
-            replaced[urn] = change
-        elif fields:
-            changed[urn] = change
-    _follow(after, changed, replaced, kept)
+        old, new = before[urn], after[urn]
+        if fields := tuple(_fields(old.inputs, new.inputs)):
+            above = after.get(new.parent)
+            reason = transitions.why_replaced(
+                new.type,
+                above.type if above else "",
+                {item.path for item in fields},
+                (str(old.inputs.get("version", "")), str(new.inputs.get("version", ""))),
+            )
+            edited[urn] = replace(_change(after, urn), fields=fields, reason=reason)
+
+    def replaced(type_: str) -> Iterator[Registered]:
+        return (after[it.urn] for it in edited.values() if it.reason and it.type == type_)
+
+    def follow(wanted: Callable[[Registered], object], reason: str) -> None:
+        """Add what is replaced because something else is."""
+        for urn in kept:
+            change = edited.get(urn) or _change(after, urn)
+            if not change.reason and wanted(after[urn]):
+                edited[urn] = replace(change, reason=reason)
+
+    others = {provider.urn for provider in replaced(transitions.PROVIDER)}
+    follow(lambda it: it.provider in others, transitions.AFTER_ITS_PROVIDER)
+    above_releases = {release.parent for release in replaced(transitions.RELEASE)}
+    follow(
+        lambda it: (
+            it.type == transitions.COMMAND
+            and it.inputs.get("triggers")
+            and it.parent in above_releases
+        ),
+        transitions.AFTER_ITS_RELEASE,
+    )
     return Difference(
-        _sorted(created), _sorted(changed.values()), _sorted(replaced.values()), _sorted(deleted)
+        _sorted(_change(after, urn) for urn in after.keys() - before.keys()),
+        _sorted(change for change in edited.values() if not change.reason),
+        _sorted(change for change in edited.values() if change.reason),
+        _sorted(_deleted(before, after)),
     )
 
 
 def without_echoes(whole: Difference, queues: Collection[str]) -> Difference:
     """The difference without what only repeats the names of queues, for a guard to judge by."""
 
+    def words(value: Any) -> list[str]:
+        found = [] if value is None else _WORD.findall(str(value))
+        return [word for word in found if word not in queues and word not in _BETWEEN]
+
     def is_echo(change: ResourceChange) -> bool:
         return change.type in _OF_GUARDS and all(
-            _words(item.old, queues) == _words(item.new, queues)
+            words(item.old) == words(item.new)
             and (change.type == POLICY or item.path.startswith("metadata.annotations."))
             for item in change.fields
         )
 
-    changed = tuple(change for change in whole.changed if not is_echo(change))
-    return replace(whole, changed=changed)
+    return replace(whole, changed=tuple(it for it in whole.changed if not is_echo(it)))
 
 
-def _words(value: Any, without: Collection[str]) -> list[str]:
-    words = [] if value is None else _WORD.findall(str(value))
-    return [word for word in words if word not in without and word not in _BETWEEN]
+def _change(plan: Mapping[str, Registered], urn: str) -> ResourceChange:
+    item = plan[urn]
+    above: Registered | None = item
+    while above is not None and above.type not in (TEAM, TEAM_NAMESPACE):
+        above = plan.get(above.parent)
+    team = above.name if above is not None else ""
+    return ResourceChange(urn, item.type, item.name, team, inputs=item.inputs)
 
 
-def _deleted(before: _Resources, after: _Resources) -> Iterator[ResourceChange]:
+def _deleted(
+    before: Mapping[str, Registered], after: Mapping[str, Registered]
+) -> Iterator[ResourceChange]:
     """What goes, but for what an update keeps, since others may use it by now."""
-    for urn in before.by_urn.keys() - after.by_urn.keys():
-        change = before.change(urn)
-        has_parent = before.by_urn[urn].get("parent") in after.by_urn
-        if has_parent and not change.team and change.type in words.KEPT_ON_HOST:
+    for urn in before.keys() - after.keys():
+        change = _change(before, urn)
+        has_parent = before[urn].parent in after
+        if has_parent and not change.team and change.type in transitions.KEPT_ON_HOST:
             continue
-        reason = words.why_deleted(change.type, on_host=not change.team, has_parent=has_parent)
-        yield replace(change, reason=reason)
-
-
-class _Resources:
-    def __init__(self, resources: Sequence[Item]) -> None:
-        self.by_urn = {item["urn"]: item for item in with_queues(resources)}
-
-    def parent(self, item: Item) -> Item | None:
-        return self.by_urn.get(item.get("parent", ""))
-
-    def change(self, urn: str) -> ResourceChange:
-        item = self.by_urn[urn]
-        return ResourceChange(
-            urn, item["type"], item["name"], self._team(item), inputs=item.get("inputs", {})
+        reason = transitions.why_deleted(
+            change.type, on_host=not change.team, has_parent=has_parent
         )
-
-    def _team(self, item: Item | None) -> str:
-        while item is not None and item["type"] not in (TEAM, TEAM_NAMESPACE):
-            item = self.parent(item)
-        return str(item["name"]) if item is not None else ""
-
-
-def _follow(
-    now: _Resources,
-    changed: dict[str, ResourceChange],
-    replaced: dict[str, ResourceChange],
-    kept: Iterable[str],
-) -> None:
-    """Add what is replaced because something else is: all of another cluster, and the waits."""
-
-    def replaces(urn: str, reason: str) -> None:
-        change = changed.pop(urn) if urn in changed else now.change(urn)
-        replaced[urn] = replace(change, reason=reason)
-
-    another = {urn for urn, change in replaced.items() if change.type == words.PROVIDER}
-    for urn in kept:
-        if now.by_urn[urn].get("provider") in another and urn not in replaced:
-            replaces(urn, words.AFTER_ITS_PROVIDER)
-    releases = {
-        now.by_urn[urn].get("parent")
-        for urn, change in replaced.items()
-        if change.type == words.RELEASE
-    }
-    for urn in kept:
-        item = now.by_urn[urn]
-        waits = item["type"] == words.COMMAND and item.get("inputs", {}).get("triggers")
-        if waits and item.get("parent") in releases and urn not in replaced:
-            replaces(urn, words.AFTER_ITS_RELEASE)
-
-
-def _cut(text: str, begin: int) -> str:
-    part = text[begin : begin + _LONGEST_VALUE]
-    return f"{'…' if begin else ''}{part}{'…' if begin + len(part) < len(text) else ''}"
-
-
-def _version(item: Item) -> str:
-    return str(item.get("inputs", {}).get("version", ""))
+        yield replace(change, reason=reason)
 
 
 def _sorted(changes: Iterable[ResourceChange]) -> tuple[ResourceChange, ...]:
@@ -224,8 +215,8 @@ def _fields(old: Any, new: Any, path: str = "") -> Iterator[FieldChange]:
     if (old or new) and all(it is None or isinstance(it, dict) for it in (old, new)):
         old, new = old or {}, new or {}
         for key in sorted({*old, *new}):
-            inner = f"{path}.{_key(key)}" if path else _key(key)
-            yield from _fields(old.get(key), new.get(key), inner)
+            name = f"[{key}]" if "." in key or "/" in key else key
+            yield from _fields(old.get(key), new.get(key), f"{path}.{name}" if path else name)
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for index, (one, other) in enumerate(zip(old, new, strict=True)):
             yield from _fields(one, other, f"{path}[{index}]")
@@ -243,7 +234,3 @@ def _lines(old: list[str], new: list[str], path: str) -> Iterator[FieldChange]:
         for offset, (one, other) in enumerate(zip_longest(old[i:j], new[k:m])):
             was, now = (None if it is None else it.strip() for it in (one, other))
             yield FieldChange(f"{path} line {k + offset + 1}", was, now)
-
-
-def _key(key: str) -> str:
-    return f"[{key}]" if "." in key or "/" in key else key

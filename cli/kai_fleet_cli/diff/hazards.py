@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 
 class Hazard(StrEnum):
@@ -22,8 +22,7 @@ HEADINGS: Final[dict[Hazard | None, str]] = {
 }
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """A part of a sentence about a team or the host, with what it puts at risk."""
 
     text: str
@@ -42,15 +41,10 @@ class Sentence:
         """The parts as one."""
         return "; ".join(part.text for part in self.parts)
 
-    @property
-    def hazards(self) -> list[Hazard]:
-        """What is at risk, the worst first."""
-        own = {part.hazard for part in self.parts}
-        return [hazard for hazard in Hazard if hazard in own]
-
     def record(self) -> dict[str, Any]:
-        """For the JSON format."""
-        hazards = [hazard.value for hazard in self.hazards]
+        """For the JSON format; what is at risk, the worst first."""
+        own = {part.hazard for part in self.parts}
+        hazards = [hazard.value for hazard in Hazard if hazard in own]
         return {"subject": self.subject, "text": self.text, "hazards": hazards}
 
     def __str__(self) -> str:
@@ -60,10 +54,9 @@ class Sentence:
 
 def by_hazard(sentences: Iterable[Sentence]) -> dict[Hazard | None, list[Sentence]]:
     """The sentences, each in what it says of a hazard; what is harmless last, at None."""
-    every = list(sentences)
-    groups: dict[Hazard | None, list[Sentence]] = {}
-    for hazard in (*Hazard, None):
-        parts = ((it, tuple(p for p in it.parts if p.hazard is hazard)) for it in every)
-        if group := [Sentence(it.subject, own) for it, own in parts if own]:
-            groups[hazard] = group
-    return groups
+    groups: dict[Hazard | None, list[Sentence]] = {hazard: [] for hazard in HEADINGS}
+    for sentence in sentences:
+        for hazard, group in groups.items():
+            if own := tuple(part for part in sentence.parts if part.hazard is hazard):
+                group.append(Sentence(sentence.subject, own))
+    return {hazard: group for hazard, group in groups.items() if group}

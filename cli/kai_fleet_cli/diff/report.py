@@ -2,8 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +11,8 @@ from kai_fleet_cli.diff.changes import Difference, difference, without_echoes
 from kai_fleet_cli.diff.hazards import Hazard, Part, Sentence, by_hazard
 from kai_fleet_cli.diff.sentences import sentences, untouched
 from kai_fleet_cli.plan import offline
-from kai_fleet_cli.plan.picture import Picture, picture
+from kai_fleet_cli.plan.picture import picture
+from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.platform import facts_beside
 from kai_fleet_cli.stack_file.reading import ROOT, encrypted, encrypted_anew
@@ -21,142 +20,95 @@ from kai_fleet_policies import validation
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.wording import agreeing, counted
 
-SAME: Final = 0
-PROBLEMS: Final = 1
 UNREADABLE: Final = 2
-DIFFERS: Final = 3
+_SAME: Final = 0
+_PROBLEMS: Final = 1
+_DIFFERS: Final = 3
+
+_GONE: Final = (
+    "Pulumi.{stack}.yaml is gone: nothing of the stack is removed by that. To remove what it made,"
+    " run this where the file still is: fleet destroy --stack {stack}"
+)
+_REFUSED: Final = "The rules refuse the stack as it is now, so there is no plan to compare."
+_DECLARED: Final = "This is what the work tree declares:"
+_NOTES: Final = {
+    BaseState.PLANNED: "",
+    BaseState.NO_STACK: "The stack is new: at {at} there is no Pulumi.{stack}.yaml.",
+    BaseState.NO_PLAN: "{at} is from before the project had plans, so there is nothing to compare"
+    f" with. {_DECLARED}",
+    BaseState.REFUSED: "At {at} the rules refuse the stack's file, so there is no plan to compare"
+    " with: what is deployed comes from an earlier commit. Compare with the last one that was"
+    f" fine. {_DECLARED}",
+    BaseState.FAILED: "The code at {at} does not run here ({error}); it may need other packages."
+    " Compare with a later commit, or run `fleet plan` there in its own environment."
+    f" {_DECLARED}",
+}
 
 
-@dataclass(frozen=True)
 class DiffReport:
     """What a reviewer is shown. `now` is None where the work tree has no file for the stack.
 
-    `refusals` are what the rules have against an update from the base.
+    `refusals` are what the rules have against an update from the base, `encrypted` the ciphertexts
+    of the stack file by key.
+
+    `compared`: there are two plans, where a stack that is new is compared with nothing. Where there
+    are not, `note` says why, and with `shows_stack` the stack itself is shown. `shown` is the
+    `difference` without what only repeats the names of queues, of which `left_out` speaks.
+    `sentences` say what is refused, and what happens to the host and to each team. `encrypted_anew`
+    are keys of which only the engine can tell whether the value changed. `exit_code` is 0 same, 1
+    problems in the work tree or at the base, 2 unreadable, 3 differs; `verdict` the whole in a few
+    words: `refused`, `nothing changes`, `2 created, 1 replaced`.
     """
 
-    stack: str
-    base: Base
-    now: offline.Plan | None
-    encrypted: Mapping[str, str] = field(default_factory=dict)
-    refusals: Sequence[Sentence] = ()
-
-    @cached_property
-    def compared(self) -> bool:
-        """Whether there are two plans to compare; a stack that is new is compared with nothing."""
-        base = self.base.state in (BaseState.PLANNED, BaseState.NO_STACK)
-        return base and self.now is not None and not self._refused
-
-    @property
-    def _refused(self) -> bool:
-        return self.now is not None and not self.now.ok and not self.now.resources
-
-    @cached_property
-    def difference(self) -> Difference:
-        """Resource by resource; empty where nothing can be compared."""
-        if not self.compared or self.now is None:
-            return Difference()
-        return difference(self.base.resources, self.now.record()["resources"])
-
-    @cached_property
-    def shown(self) -> Difference:
-        """The difference without what only repeats the names of queues."""
-        trees = [*self.before.trees().values(), *self.after.trees().values()]
-        names = {str(queue.name) for queues in trees for queue in queues}
-        return without_echoes(self.difference, names)
-
-    @property
-    def left_out(self) -> str:
-        """What is said in place of the guards that are not shown; "" for none."""
-        number = len(self.difference.changed) - len(self.shown.changed)
-        if not number:
-            return ""
-        return f"{counted(number, 'guard')} {agreeing(number, 'repeats')} the queues' new names"
-
-    @cached_property
-    def before(self) -> Picture:
-        """The stack as the base has it."""
-        return picture(self.base.resources)
-
-    @cached_property
-    def after(self) -> Picture:
-        """The stack as the work tree has it."""
-        return picture(self.now.record()["resources"] if self.now else ())
-
-    @cached_property
-    def sentences(self) -> list[Sentence]:
-        """What the rules refuse, and what happens to the host and to each team."""
-        if not self.compared:
-            return []
-        about = sentences(self.stack, self.before, self.after, self.shown)
-        return [*self.refusals, *about]
-
-    @cached_property
-    def untouched(self) -> list[str]:
-        """The teams to which nothing happens."""
-        return untouched(self.before, self.after, self.shown) if self.compared else []
-
-    @cached_property
-    def encrypted_anew(self) -> list[str]:
-        """The keys whose ciphertext differs: only the engine can tell whether the value does."""
-        return encrypted_anew(self.base.encrypted, self.encrypted)
-
-    @cached_property
-    def problems(self) -> list[dict[str, str]]:
-        """What the rules say about the work tree."""
-        return [problem.record() for problem in self.now.problems] if self.now else []
-
-    @property
-    def exit_code(self) -> int:
-        """0 same, 1 problems in the work tree or at the base, 2 unreadable, 3 differs."""
-        if self.now is not None and self.now.exit_code:
-            return self.now.exit_code
-        if self.base.state in (BaseState.REFUSED, BaseState.FAILED):
-            return PROBLEMS
+    def __init__(
+        self,
+        stack: str,
+        base: Base,
+        now: offline.Plan | None,
+        encrypted: Mapping[str, str] | None = None,
+        refusals: Sequence[Sentence] = (),
+    ) -> None:
+        self.stack, self.base, self.now = stack, base, now
+        resources = now.resources if now else ()
+        refused = now is not None and not now.ok and not now.resources
+        has_base = base.state in (BaseState.PLANNED, BaseState.NO_STACK)
+        self.compared = has_base and now is not None and not refused
+        self.shows_stack = now is not None and not refused and not self.compared
+        self.problems = [problem.record() for problem in now.problems] if now else []
+        self.encrypted_anew = encrypted_anew(base.encrypted, encrypted or {})
+        self.before, self.after = picture(base.resources), picture(resources)
+        self.difference = self.shown = Difference()
+        self.sentences: list[Sentence] = []
+        self.untouched: list[str] = []
+        if self.compared:
+            self.difference = difference(base.resources, resources)
+            trees = [*self.before.trees().values(), *self.after.trees().values()]
+            names = {str(queue.name) for queues in trees for queue in queues}
+            self.shown = without_echoes(self.difference, names)
+            pictures = self.before, self.after
+            self.sentences = [*refusals, *sentences(stack, *pictures, self.shown)]
+            self.untouched = untouched(*pictures, self.shown)
+        repeat = len(self.difference.changed) - len(self.shown.changed)
+        guards = f"{counted(repeat, 'guard')} {agreeing(repeat, 'repeats')} the queues' new names"
+        self.left_out = guards if repeat else ""
+        note = _GONE if now is None else _REFUSED if refused else _NOTES[base.state]
+        at = f"{base.ref} ({base.short})"
+        self.note = note.format(at=at, stack=stack, error=base.error)
         same = self.compared and self.difference.same and not self.encrypted_anew
-        return SAME if same and self.base.state is BaseState.PLANNED else DIFFERS
+        if now is not None and now.exit_code:
+            self.exit_code = now.exit_code
+        elif base.state in (BaseState.REFUSED, BaseState.FAILED):
+            self.exit_code = _PROBLEMS
+        else:
+            self.exit_code = _SAME if same and base.state is BaseState.PLANNED else _DIFFERS
+        self.verdict = self._verdict()
 
-    @cached_property
-    def note(self) -> str:
-        """What is to be said about the comparison itself; "" where there are simply two plans."""
-        at = f"{self.base.ref} ({self.base.short})"
-        if self.now is None:
-            return (
-                f"Pulumi.{self.stack}.yaml is gone: nothing of the stack is removed by that. To"
-                " remove what it made, run this where the file still is: fleet destroy"
-                f" --stack {self.stack}"
-            )
-        if self._refused:
-            return "The rules refuse the stack as it is now, so there is no plan to compare."
-        match self.base.state:
-            case BaseState.NO_STACK:
-                return f"The stack is new: at {at} there is no Pulumi.{self.stack}.yaml."
-            case BaseState.NO_PLAN:
-                return (
-                    f"{at} is from before the project had plans, so there is nothing to compare"
-                    " with. This is what the work tree declares:"
-                )
-            case BaseState.REFUSED:
-                return (
-                    f"At {at} the rules refuse the stack's file, so there is no plan to compare"
-                    " with: what is deployed comes from an earlier commit. Compare with the last"
-                    " one that was fine. This is what the work tree declares:"
-                )
-            case BaseState.FAILED:
-                return (
-                    f"The code at {at} does not run here ({self.base.error}); it may need other"
-                    " packages. Compare with a later commit, or run `fleet plan` there in its own"
-                    " environment. This is what the work tree declares:"
-                )
-        return ""
-
-    @property
-    def verdict(self) -> str:
-        """The whole in a few words: `refused`, `nothing changes`, `2 created, 1 replaced`."""
+    def _verdict(self) -> str:
         if self.now is None:
             return "its file is gone"
         if self.now.exit_code:
             return "refused"
-        if self.exit_code == SAME:
+        if self.exit_code == _SAME:
             return "nothing changes"
         if not self.compared:
             return "not compared"
@@ -166,11 +118,6 @@ class DiffReport:
         if self.encrypted_anew:
             counts.append(f"{counted(len(self.encrypted_anew), 'value')} encrypted anew")
         return ", ".join(counts)
-
-    @property
-    def shows_stack(self) -> bool:
-        """Whether the stack itself is shown, as there is nothing to compare it with."""
-        return self.now is not None and not self._refused and not self.compared
 
     def record(self) -> dict[str, Any]:
         """The diff's JSON."""
@@ -184,7 +131,7 @@ class DiffReport:
                 "problems": [dict(problem) for problem in self.base.problems],
             },
             "compared": self.compared,
-            "same": self.exit_code == SAME,
+            "same": self.exit_code == _SAME,
             "ok": self.now is None or self.now.ok,
             "note": self.note,
             "summary": [item.record() for item in self.sentences],
@@ -208,19 +155,19 @@ def report(stack: str, ref: str, root: Path = ROOT) -> DiffReport:
     with planning(root, ref, stack) as planned:
         now = offline.plan(stack, file) if file.exists() else None
         base = planned()
-    refused = refusals(stack, file, base.resources) if now is not None and now.ok else []
     if now is None and base.state in (BaseState.NO_STACK, BaseState.NO_PLAN):
         raise UserError(f"there is no Pulumi.{stack}.yaml, neither here nor at {ref}")
+    refused = refusals(stack, file, base.resources) if now is not None and now.ok else []
     return DiffReport(stack, base, now, encrypted(file), refused)
 
 
-def refusals(stack: str, file: Path, resources: Sequence[Mapping[str, Any]]) -> list[Sentence]:
+def refusals(stack: str, file: Path, resources: Sequence[Registered]) -> list[Sentence]:
     """What an update refuses that a plan has nothing against: it starts from what is deployed.
 
     That is what the rules say of a stack file where these resources of a plan run now. Raises
     UserError where the file cannot be read.
     """
-    deployed = deployed_state_of((it["urn"], it["type"], it.get("inputs", {})) for it in resources)
+    deployed = deployed_state_of((it.urn, it.type, it.inputs) for it in resources)
     verdict = validation.validate(reading.read(file), deployed, facts_beside(file))
     problems = verdict.refused
     if verdict.settings is not None:

@@ -15,56 +15,51 @@ from kai_fleet_cli.recovery.resume import FLEET
 from kai_fleet_policies.adapters.declared_trees import QUEUE
 from kubectl_fleet.wording import agreeing, counted, listed
 
-_PROVIDERS = "pulumi:providers:"
-_IN_VCLUSTER = "kai-fleet:index:VirtualCluster$"
-_GPU_STACK = "kai-fleet:index:GpuStack$"
-_IN_GUARD = "kai-fleet:index:QueueGuard$"
-_IN_SHARDS = "kai-fleet:index:SchedulingShards$"
-_NODES = "values.sync.fromHost.nodes."
-_FEW_FIELDS = 3
+_IN_VCLUSTER: Final = "kai-fleet:index:VirtualCluster$"
+_IN_GPU_STACK: Final = "kai-fleet:index:GpuStack$"
+_IN_GUARD: Final = "kai-fleet:index:QueueGuard$"
+_IN_SHARDS: Final = "kai-fleet:index:SchedulingShards$"
+_IN_KAI: Final = "kai-fleet:index:KaiScheduler$"
+_FEW_FIELDS: Final = 3
 _CALLED: Final = {"values.controlPlane.distro.k8s.image.tag": "Kubernetes"}
-# A release that gets another version or other values, by the component that has it.
-_RESTARTS: Final = {
-    _IN_VCLUSTER: ", and its API restarts",
-    "kai-fleet:index:KaiScheduler$": ", and KAI's scheduler restarts",
-    _GPU_STACK: ", and what makes nodes advertise GPUs restarts",
+_OF_RELEASE: Final = ("version", "values.")
+# What other fields restart: by type and component, and the beginnings of their paths.
+_RESTARTS: Final = (
+    (transitions.RELEASE, _IN_VCLUSTER, _OF_RELEASE, "its API restarts"),
+    (transitions.RELEASE, _IN_KAI, _OF_RELEASE, "KAI's scheduler restarts"),
+    (transitions.RELEASE, _IN_GPU_STACK, _OF_RELEASE, "what makes nodes advertise GPUs restarts"),
+    ("kubernetes:core/v1:Pod", "", "spec", "each of its pods is made anew"),
+    ("kubernetes:apps/v1:Deployment", "", "spec.template", "each of its pods is made anew"),
+)
+# Once it is said that this differs, these resources and fields say nothing new.
+_SAID_BY: Final = {
+    "kai": (_IN_KAI, "kai-fleet:index:QueueTree$", _IN_GUARD),
+    "mode": (_IN_VCLUSTER, _IN_GUARD),
+    "queues": (_IN_GUARD,),  # it knows the leaf queues by name
 }
-_OF_PODS: Final = {
-    "kubernetes:core/v1:Pod": "spec",
-    "kubernetes:apps/v1:Deployment": "spec.template",
-}
+_FIELDS_SAID_BY: Final = {"pool": "values.sync.fromHost.nodes.", "gpus_in_words": "spec.hard."}
 
 
 def sentences(stack: str, old: Picture, new: Picture, whole: Difference) -> list[Sentence]:
     """The host first, then every team that anything happens to, by name."""
-    mine = _of(whole, "")
-    about = [Sentence(HOST, tuple(_host(old, new, mine)) or _only_resources(mine))]
-    touched = {change.team for part in whole.parts.values() for change in part}
-    for name in sorted({*old.teams, *new.teams, *touched} - {""}):
+    about = []
+    for name in sorted({"", *old.teams, *new.teams, *whole.teams}):
         before, after = old.teams.get(name), new.teams.get(name)
-        mine = _of(whole, name)
-        if before is None:
-            parts = tuple(_coming(stack, name, after, mine))
-        elif after is None:
-            parts = (_leaving(before, mine),)
+        mine = whole.of(name)
+        if not name:
+            parts = _host(old, new, mine)
+        elif before is None:
+            parts = _coming(stack, name, after, mine)
         else:
-            parts = tuple(_team(before, after, mine)) or _only_resources(mine)
-        about.append(Sentence(name, parts))
-    return [sentence for sentence in about if sentence.parts]
-
-
-def _only_resources(mine: Difference) -> tuple[Part, ...]:
-    """The resources by name, where they are not worth a part of their own."""
-    labels = [change.label for change in (*mine.changed, *mine.replaced)]
-    if not labels:
-        return ()
-    return (Part(f"only {listed(labels, 'and')} {agreeing(len(labels), 'changes')}"),)
+            parts = _leaving(before, mine) if after is None else _team(before, after, mine)
+        if told := tuple(parts) or _only_resources(mine):
+            about.append(Sentence(name or HOST, told))
+    return about
 
 
 def untouched(old: Picture, new: Picture, whole: Difference) -> list[str]:
     """The teams of which no resource differs."""
-    touched = {change.team for part in whole.parts.values() for change in part}
-    return sorted((old.teams.keys() & new.teams.keys()) - touched)
+    return sorted((old.teams.keys() & new.teams.keys()) - whole.teams)
 
 
 def _host(old: Picture, new: Picture, mine: Difference) -> Iterator[Part]:
@@ -72,17 +67,22 @@ def _host(old: Picture, new: Picture, mine: Difference) -> Iterator[Part]:
         text = "the cluster has another identity: every resource of the stack is made anew there"
         yield Part(text, Hazard.LOST)
         return
-    yield from _kai(old.host, new.host, " for all teams in mode host")
+    yield from _kai(old, new, " for all teams in mode host")
     yield from queue_sentences(_queues(mine))
-    yield from _rest(mine, {"kai"} if old.host.kai != new.host.kai else set())
+    yield from _rest(mine, {"kai"} if old.kai != new.kai else set())
 
 
 def _coming(stack: str, name: str, after: TeamPicture | None, mine: Difference) -> Iterator[Part]:
     """A team that the stack has not run before: a new one, or one with a stack of its own."""
-    makes, ends = (_has_namespace(name, part) for part in (mine.created, mine.deleted))
+    makes = _has_namespace(name, mine.created)
     own = f"{stack}-{name}"
     if after is not None:
-        yield Part(_added(after))
+        on = f" on nodes {after.pool}" if after.pool else ""
+        kai = f" with KAI {after.kai}" if after.kai else ""
+        yield Part(
+            f"new team in mode {after.mode}{kai}, vCluster {after.vcluster}{on},"
+            f" {after.bound('GPUs without a bound')}{_with_queues(after)}"
+        )
         if not makes and after.isolated is not None:
             yield Part(
                 f"it still runs in a stack of its own; move it first: {FLEET} team move {name}"
@@ -91,7 +91,7 @@ def _coming(stack: str, name: str, after: TeamPicture | None, mine: Difference) 
             )
     elif makes:
         yield Part(f"is granted namespace team-{name} for a stack of its own")
-    elif ends:
+    elif _has_namespace(name, mine.deleted):
         yield Part(
             f"is no longer granted namespace team-{name}, which stays while its own stack runs a"
             f" vCluster there; end that first: {FLEET} destroy --stack {own}, or put"
@@ -99,14 +99,20 @@ def _coming(stack: str, name: str, after: TeamPicture | None, mine: Difference) 
             Hazard.REFUSED,
         )
     else:
-        yield from tuple(_rest(mine, set())) or _only_resources(mine)
+        yield from _rest(mine, set())
 
 
-def _leaving(before: TeamPicture, mine: Difference) -> Part:
+def _leaving(before: TeamPicture, mine: Difference) -> Iterator[Part]:
     in_team_stack = before.isolated is None  # whose namespace is the platform's
     if in_team_stack or _has_namespace(before.name, mine.deleted):
-        return Part(_removed(before), Hazard.LOST)
-    return Part("gets a stack of its own; this one keeps its namespace and its bounds")
+        kai = f", its KAI {before.kai}" if before.kai else ""
+        yield Part(
+            f"removed: its vCluster{kai}{_with_queues(before)}, and the namespace"
+            f" team-{before.name} with every pod and volume in it",
+            Hazard.LOST,
+        )
+    else:
+        yield Part("gets a stack of its own; this one keeps its namespace and its bounds")
 
 
 def _has_namespace(team: str, changes: Iterable[ResourceChange]) -> bool:
@@ -118,45 +124,45 @@ def _team(old: TeamPicture, new: TeamPicture, mine: Difference) -> Iterator[Part
     if any(change.reason == transitions.AFTER_ITS_PROVIDER for change in mine.replaced):
         yield Part("everything is made anew on the other cluster", Hazard.LOST)
         return
+    told = {
+        key
+        for key in ("mode", "kai", "vcluster", "store", "gpus_in_words", "pool")
+        if getattr(old, key) != getattr(new, key)
+    }
     # Its chart writes a digest of all values onto the pod of the API.
-    if any(
-        _IN_VCLUSTER in change.urn and _restarting(change, change.fields) for change in mine.changed
-    ):
+    if any(_IN_VCLUSTER in it.urn and _restarting(it, it.fields) for it in mine.changed):
         hazard, restarts = Hazard.RESTARTS, ", and its API restarts"
     else:
         hazard, restarts = None, ""
     if old.isolated and not new.isolated:
         yield Part("its isolation ends: no guard judges what its pods do to others", Hazard.LOST)
-    if old.mode != new.mode:
+    if "mode" in told:
         yield Part(f"mode {old.mode} → {new.mode}{restarts}", hazard)
-    yield from _kai(old.inside, new.inside, "")
-    if old.vcluster != new.vcluster:
+    yield from _kai(old, new, "")
+    if "vcluster" in told:
         refused = vcluster_refusal(old.vcluster, new.vcluster)
         way = "which the update refuses" if refused else f"upgraded in place{restarts}"
         yield Part(f"vCluster {old.vcluster or '?'} → {new.vcluster or '?'}, {way}", hazard)
-    if old.store != new.store:
+    if "store" in told:
         way = "which the update refuses: vCluster moves no state"
         yield Part(f"store {old.store} → {new.store}, {way}", Hazard.REFUSED)
-    if (had := old.gpus_in_words) != (has := new.gpus_in_words):
-        yield Part(f"GPUs {had} → {has}")
-    if old.pool != new.pool:
+    if "gpus_in_words" in told:
+        yield Part(f"GPUs {old.gpus_in_words} → {new.gpus_in_words}")
+    if "pool" in told:
         yield Part(f"nodes {old.pool or 'any'} → {new.pool or 'any'}{restarts}", hazard)
-    if old.inside.kai is not None and new.inside.kai is not None:
-        yield from queue_sentences(_queues(mine))
-    told = {name for name in ("pool", "mode") if getattr(old, name) != getattr(new, name)}
-    told |= {"gpus"} if had != has else set()
-    told |= {"kai"} if old.inside.kai != new.inside.kai else set()
-    told |= set() if _queues(mine).same else {"queues"}
-    yield from _rest(mine, told)
+    queues = _queues(mine)
+    if old.kai is not None and new.kai is not None:
+        yield from queue_sentences(queues)
+    yield from _rest(mine, told if queues.same else told | {"queues"})
 
 
 def _kai(old: ClusterPicture, new: ClusterPicture, for_whom: str) -> Iterator[Part]:
     if old.kai == new.kai:
         return
     if old.kai is None:
-        yield Part(f"KAI {new.kai} is installed{_queues_of(new, 'with ')}")
+        yield Part(f"KAI {new.kai} is installed{_with_queues(new, 'with ')}")
     elif new.kai is None:
-        yield Part(f"KAI {old.kai} is removed{for_whom}{_queues_of(old, 'with ')}", Hazard.LOST)
+        yield Part(f"KAI {old.kai} is removed{for_whom}{_with_queues(old, 'with ')}", Hazard.LOST)
     else:
         kept = {queue.name for queue in old.queues} & {queue.name for queue in new.queues}
         queues = f"its {counted(len(kept), 'queue', 'is')} re-declared and " if kept else ""
@@ -164,68 +170,57 @@ def _kai(old: ClusterPicture, new: ClusterPicture, for_whom: str) -> Iterator[Pa
         yield Part(transitions.kai_switch(old.kai, new.kai, stays), Hazard.RESTARTS)
 
 
-def _queues_of(place: ClusterPicture, word: str = "") -> str:
+def _with_queues(place: ClusterPicture, word: str = "") -> str:
     return f", {word}{counted(len(place.queues), 'queue')}" if place.queues else ""
-
-
-def _added(team: TeamPicture) -> str:
-    on = f" on nodes {team.pool}" if team.pool else ""
-    kai = f" with KAI {team.inside.kai}" if team.inside.kai else ""
-    return (
-        f"new team in mode {team.mode}{kai}, vCluster {team.vcluster}{on},"
-        f" {team.bound('GPUs without a bound')}{_queues_of(team.inside)}"
-    )
-
-
-def _removed(team: TeamPicture) -> str:
-    kai = f", its KAI {team.inside.kai}" if team.inside.kai else ""
-    return (
-        f"removed: its vCluster{kai}{_queues_of(team.inside)}, and the namespace"
-        f" team-{team.name} with every pod and volume in it"
-    )
-
-
-def _of(whole: Difference, team: str) -> Difference:
-    return whole.only(lambda change: change.team == team)
 
 
 def _queues(mine: Difference) -> Difference:
     return mine.only(lambda change: change.type == QUEUE)
 
 
+def _only_resources(mine: Difference) -> tuple[Part, ...]:
+    """The resources by name, where they are not worth a part of their own."""
+    labels = [change.label for change in mine.edited]
+    told = f"only {listed(labels, 'and')} {agreeing(len(labels), 'changes')}"
+    return (Part(told),) if labels else ()
+
+
 def _rest(mine: Difference, told: set[str]) -> Iterator[Part]:
-    """What the sentences before have not said; `told` are those whose consequences are known."""
+    """What the sentences before have not said; `told` is what they have said that it differs."""
     yield from _shards(mine)
-    for change in (*mine.changed, *mine.replaced):
+    for change in mine.edited:
         fields = [item for item in change.fields if not _field_told(change, item, told)]
         if fields and not _resource_told(change, told):
-            text, restarts = _changed(change, fields), _restarting(change, fields)
-            yield Part(f"{text}{restarts}", Hazard.RESTARTS if restarts else None)
+            restarts = _restarting(change, fields)
+            text = f"{_changed(change, fields)}{restarts}"
+            yield Part(text, Hazard.RESTARTS if restarts else None)
     for what, part in (("is added", mine.created), ("is removed", mine.deleted)):
         for change in part:
-            if not change.type.startswith(_PROVIDERS) and not _resource_told(change, told):
+            if change.type.startswith("pulumi:providers:") or _resource_told(change, told):
+                continue
+            of_gpus = change.type == transitions.RELEASE and _IN_GPU_STACK in change.urn
+            if of_gpus and part is mine.deleted:
+                gone = "and with it what makes nodes advertise GPUs"
+                yield Part(f"{change.label} {what}, {gone}", Hazard.LOST)
+            else:
                 why = f" ({change.reason})" if change.reason else ""
-                if (
-                    part is mine.deleted
-                    and change.type == transitions.RELEASE
-                    and _GPU_STACK in change.urn
-                ):
-                    gone = ", and with it what makes nodes advertise GPUs"
-                    yield Part(f"{change.label} {what}{gone}", Hazard.LOST)
-                else:
-                    yield Part(f"{change.label} {what}{why}")
+                yield Part(f"{change.label} {what}{why}")
+
+
+def _shards(mine: Difference) -> Iterator[Part]:
+    """One step applies them all, which would only show as an environment of a command."""
+    shards = mine.only(lambda change: _IN_SHARDS in change.urn)
+    edited = any(it.path.endswith("KAI_OBJECTS") for one in shards.edited for it in one.fields)
+    ways = {"change": edited, "are added": shards.created, "are removed": shards.deleted}
+    for way in (way for way, any_of_them in ways.items() if any_of_them):
+        yield Part(f"KAI's shards and fairness settings {way}")
 
 
 def _restarting(change: ResourceChange, fields: Sequence[FieldChange]) -> str:
     """What these fields of a release or of a workload restart, to be said behind them."""
-    paths = [item.path for item in fields]
-    if change.type == transitions.RELEASE:
-        if not any(path == "version" or path.startswith("values.") for path in paths):
-            return ""
-        return next((text for part, text in _RESTARTS.items() if part in change.urn), "")
-    own = _OF_PODS.get(change.type)
-    if own is not None and any(path.startswith(own) for path in paths):
-        return ", and each of its pods is made anew"
+    for type_, component, paths, restarts in _RESTARTS:
+        if change.type == type_ and component in change.urn:
+            return f", and {restarts}" if any(it.path.startswith(paths) for it in fields) else ""
     return ""
 
 
@@ -233,45 +228,22 @@ def _resource_told(change: ResourceChange, told: set[str]) -> bool:
     """Whether a whole resource has been spoken for."""
     if change.type in (QUEUE, transitions.COMMAND) or change.type.startswith("kai-fleet:"):
         return True
-    if "kai" in told and ("KaiScheduler$" in change.urn or "QueueTree$" in change.urn):
-        return True
-    if _IN_GUARD in change.urn and told & {"kai", "mode", "queues"}:
-        return True  # it knows the leaf queues by name
-    return "mode" in told and _IN_VCLUSTER in change.urn
+    return any(part in change.urn for key in told for part in _SAID_BY.get(key, ()))
 
 
 def _field_told(change: ResourceChange, item: FieldChange, told: set[str]) -> bool:
     """Whether one field of a resource has been spoken for."""
     if _IN_VCLUSTER in change.urn and item.path == "version":
         return True
-    if "pool" in told and item.path.startswith(_NODES):
-        return True
-    return "gpus" in told and item.path.startswith("spec.hard.")
+    return any(item.path.startswith(_FIELDS_SAID_BY[key]) for key in told & _FIELDS_SAID_BY.keys())
 
 
-def _shards(mine: Difference) -> Iterator[Part]:
-    """One step applies them all, which would only show as an environment of a command."""
-    own = [c for c in (*mine.changed, *mine.replaced) if _IN_SHARDS in c.urn]
-    if any(item.path.endswith("KAI_OBJECTS") for change in own for item in change.fields):
-        yield Part("KAI's shards and fairness settings change")
-    for what, part in (("added", mine.created), ("removed", mine.deleted)):
-        if any(_IN_SHARDS in change.urn for change in part):
-            yield Part(f"KAI's shards and fairness settings are {what}")
-
-
-def _changed(change: ResourceChange, fields: list[FieldChange]) -> str:
-    shown = ", ".join(
-        f"{_CALLED.get(item.path, item.path)} {_value(item.old)} → {_value(item.new)}"
+def _changed(change: ResourceChange, fields: Sequence[FieldChange]) -> str:
+    shown = (
+        f"{_CALLED.get(item.path, item.path)} {' → '.join(item.shown(60))}"
         for item in fields[:_FEW_FIELDS]
     )
     more = len(fields) - _FEW_FIELDS
     rest = f" and {counted(more, 'more field')}" if more > 0 else ""
     how = f", replaced ({change.reason})" if change.reason else ""
-    return f"{change.label}: {shown}{rest}{how}"
-
-
-def _value(value: object) -> str:
-    if value is None:
-        return "unset"
-    text = value if isinstance(value, str) else repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}…"
+    return f"{change.label}: {', '.join(shown)}{rest}{how}"

@@ -15,12 +15,29 @@ PROVIDER: Final = "pulumi:providers:kubernetes"
 COMMAND: Final = "command:local:Command"
 KAI_COMPONENT: Final = "kai-fleet:index:KaiScheduler"
 CRD: Final = "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"
+_RUNTIME_CLASS: Final = "kubernetes:node.k8s.io/v1:RuntimeClass"
 # Once made for a host they stay with the stack, whatever its file wants of them later.
-KEPT_ON_HOST: Final = (CRD, "kubernetes:node.k8s.io/v1:RuntimeClass")
+KEPT_ON_HOST: Final = (CRD, _RUNTIME_CLASS)
 
 AFTER_ITS_RELEASE: Final = "it runs again after its release"
 AFTER_ITS_PROVIDER: Final = "its cluster is another one"
-_TRAP = re.compile(r" \([A-Z]\d+\)$")
+# What no resource of a type can change in place; the type's beginning is enough.
+_FIXED: Final = (
+    (RELEASE, {"name", "namespace"}, "a release cannot change its name or namespace"),
+    (
+        PROVIDER,
+        {"clusterIdentifier"},
+        "the cluster has another identity, so everything on it is created again",
+    ),
+    (COMMAND, {"triggers"}, "its trigger changed"),
+    (_RUNTIME_CLASS, {"handler"}, "a RuntimeClass cannot change its handler"),
+    (
+        "kubernetes:",
+        {"metadata.name", "metadata.namespace"},
+        "an object cannot change its name or namespace",
+    ),
+)
+_TRAP: Final = re.compile(r" \([A-Z]\d+\)$")
 
 
 def kai_switch(old: str, new: str, stays: str = "") -> str:
@@ -28,27 +45,25 @@ def kai_switch(old: str, new: str, stays: str = "") -> str:
 
     `stays` comes before the reason.
     """
-    reason = why_kai_replaced(old, new)
+    reason = _why_kai_replaced(old, new)
     how, why = ("replaced", f" ({reason})") if reason else ("upgraded in place", "")
     return f"KAI {old} → {new}, {how}{stays}{why}"
 
 
-def why_kai_replaced(old: str, new: str) -> str | None:
-    """Why KaiScheduler replaces its release for another version; None for an upgrade in place.
+def _why_kai_replaced(old: str, new: str) -> str:
+    """Why KaiScheduler replaces its release for another version; "" for an upgrade in place.
 
     Queues and running pods stay either way.
     """
-    known = KAI.get(old)
-    if known is None:
+    if old not in KAI:
         return f"{old} is not in the table"
     try:
-        way = transitions.kai_transition(known, kai(new, untested=True))
+        way = transitions.kai_transition(KAI[old], kai(new, untested=True))
     except UnknownVersionError:
         return f"{new} is not in the table"
-    if way.kind != "replace":
-        return None
     # The sentence around it names both versions already, and a reader of a diff no trap's number.
-    return _TRAP.sub("", way.why.removeprefix(f"{old} → {new}").lstrip(": "))
+    why = _TRAP.sub("", way.why.removeprefix(f"{old} → {new}").lstrip(": "))
+    return why if way.kind == "replace" else ""
 
 
 def why_deleted(type_: str, *, on_host: bool, has_parent: bool) -> str:
@@ -62,37 +77,19 @@ def why_deleted(type_: str, *, on_host: bool, has_parent: bool) -> str:
 
 def why_replaced(
     type_: str, parent_type: str, changed: Collection[str], versions: tuple[str, str]
-) -> str | None:
-    """The reason for which a changed resource is replaced; None where it is updated in place.
+) -> str:
+    """The reason for which a changed resource is replaced; "" where it is updated in place.
 
     `changed` are the paths of the fields that differ, `versions` its `version` before and after.
     """
-    if type_ == RELEASE:
-        if parent_type == KAI_COMPONENT:
-            return _kai_replaced(changed, *versions)
-        if {"name", "namespace"} & set(changed):
-            return "a release cannot change its name or namespace"
-    elif type_ == PROVIDER:
-        if "clusterIdentifier" in changed:
-            return "the cluster has another identity, so everything on it is created again"
-    elif type_ == COMMAND:
-        if any(path.split("[")[0] == "triggers" for path in changed):
-            return "its trigger changed"
-    elif type_.startswith("kubernetes:"):
-        if {"metadata.name", "metadata.namespace"} & set(changed):
-            return "an object cannot change its name or namespace"
-        if type_.endswith(":RuntimeClass") and "handler" in changed:
-            return "a RuntimeClass cannot change its handler"
-    return None
-
-
-def _kai_replaced(changed: Collection[str], old: str, new: str) -> str | None:
+    if (type_, parent_type) != (RELEASE, KAI_COMPONENT):
+        fields = {path.partition("[")[0] for path in changed}
+        own = (why for of, fixed, why in _FIXED if type_.startswith(of) and fields & fixed)
+        return next(own, "")
+    old, new = versions
     if old != new:
-        return why_kai_replaced(old, new)
-    known = KAI.get(new)
+        return _why_kai_replaced(old, new)
     values = any(path.startswith("values.") for path in changed)
-    if values and known is not None and known.recreates_config:
-        return (
-            f"new values recreate kai-config of {new}, and its scheduler would not come up for long"
-        )
-    return None
+    if not (values and new in KAI and KAI[new].recreates_config):
+        return ""
+    return f"new values recreate kai-config of {new}, and its scheduler would not come up for long"

@@ -33,26 +33,23 @@ def plan_page(plan: Plan) -> str:
     problems = _problems(problem.record() for problem in plan.problems)
     parts += ["### Problems", problems or "None: every rule holds."]
     if plan.resources:
-        stack = picture(resource.record() for resource in plan.resources)
-        parts += _overview(stack, plan.problems)
+        parts += _overview(picture(plan.resources), plan.problems)
     return "\n\n".join(parts) + "\n"
 
 
 def _overview(stack: Picture, problems: Iterable[Problem]) -> list[str]:
     """The parts about teams, GPUs and queues."""
     parts = ["### Teams", _team_table(stack, problems) if stack.teams else "None."]
-    if stack.host.kai is not None:
-        support = releases.support(stack.host.kai).words
-        parts.append(f"The host runs KAI {_code(stack.host.kai)} ({support}).")
+    if stack.kai is not None:
+        support = releases.support(stack.kai).words
+        parts.append(f"The host runs KAI {_code(stack.kai)} ({support}).")
     if stack.teams:
-        pools = _table(
-            summary.POOL_COLUMNS, (_pool_row(pool) for pool in summary.pool_summaries(stack))
-        )
-        parts += ["### GPUs", pools]
-        parts.append(
+        parts += [
+            "### GPUs",
+            _table(summary.POOL_COLUMNS, map(_pool, summary.pool_rows(stack))),
             "GPUs are the bounds that the teams' ResourceQuotas set; how many the nodes have,"
-            " only the cluster knows."
-        )
+            " only the cluster knows.",
+        ]
     trees = stack.trees("the host")
     if trees:
         parts.append("### Queues")
@@ -67,26 +64,20 @@ def _drawn(mermaid_text: str) -> str:
 
 def _team_table(stack: Picture, problems: Iterable[Problem] = ()) -> str:
     """One line per team; those with something to look at first, and why."""
-    teams = summary.team_lines(stack, problems)
-    noted = any(team.concerns for team in teams)
-    headings = (*summary.TEAM_COLUMNS, summary.CONCERNS) if noted else summary.TEAM_COLUMNS
-    rows = (
-        [
-            *map(_text, team.cells),
-            *([f"**{', '.join(team.concerns)}**" if team.concerns else ""] if noted else []),
-        ]
-        for team in teams
-    )
-    return _table(headings, rows)
+    rows = [
+        [*map(_text, cells), f"**{concerns}**" if concerns else ""]
+        for *cells, concerns in summary.team_rows(stack, problems)
+    ]
+    most = None if any(row[-1] for row in rows) else -1
+    return _table(summary.TEAM_COLUMNS[:most], (row[:most] for row in rows))
 
 
-def _pool_row(pool: summary.PoolSummary) -> tuple[str, ...]:
+def _pool(pool: summary.PoolRow) -> list[str]:
     """What the teams of a node pool may hold, against what their queues are guaranteed."""
     names = ", ".join(_code(name) if name else "any node" for name in pool.pools)
-    by_host = " (host's KAI)" if pool.by_host else ""
     teams, *amounts, left = pool.cells
-    rest = f"**{pool.too_many}**" if pool.too_many else left
-    return f"{names}{by_host}", _text(teams), *amounts, rest
+    by_host = " (host's KAI)" if pool.by_host else ""
+    return [f"{names}{by_host}", _text(teams), *amounts, f"**{left}**" if pool.over else left]
 
 
 def report_page(report: StackReport) -> str:
@@ -116,9 +107,8 @@ def diff_page(report: DiffReport) -> str:
             parts.append(_team_table(report.after))
     parts += _meaning(report)
     parts += _pictures(report)
-    changes = [*report.shown.changed, *report.shown.replaced]
-    if changes:
-        parts.append(_fields(changes))
+    if report.shown.edited:
+        parts.append(_fields(report.shown.edited))
     if report.left_out:
         parts.append(f"{report.left_out}.")
     for kind in ("created", "replaced", "deleted"):
@@ -177,13 +167,13 @@ def _two(title: str, before: str, after: str) -> str:
     return "\n\n".join([head, *shown, "</details>"])
 
 
-def _fields(changes: list[ResourceChange]) -> str:
+def _fields(changes: Sequence[ResourceChange]) -> str:
     rows = [
         (
             _text(change.team or HOST),
             _text(change.label),
             _code(item.path),
-            *(value if value == UNSET else _code(value) for value in item.shown),
+            *(value if value == UNSET else _code(value) for value in item.shown()),
         )
         for change in changes
         for item in change.fields

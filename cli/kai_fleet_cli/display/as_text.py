@@ -60,7 +60,7 @@ def show_plan(
     if details:
         _plan_tree(plan, console)
     elif plan.resources:
-        _overview(plan, picture(resource.record() for resource in plan.resources), console)
+        _overview(plan, picture(plan.resources), console)
         every = counted(len(plan.resources), "resource")
         of_file = f" --config {shlex.quote(str(config))}" if config else ""
         console.print()
@@ -141,10 +141,10 @@ def _overview(plan: Plan, stack: Picture, console: Console) -> None:
     """Teams, node pools and queues, a line each."""
     if stack.teams:
         _team_table(stack, plan.problems, console)
-        pools = summary.pool_summaries(stack)
-        headings = (summary.POOL_COLUMNS[0], *summary.POOL_COLUMNS[2:], summary.POOL_COLUMNS[1])
-        over = {at for at, pool in enumerate(pools) if pool.too_many}
-        columns(headings, [_pool(pool) for pool in pools], console, over)
+        pools = summary.pool_rows(stack)
+        over = {at for at, pool in enumerate(pools) if pool.over}
+        nodes, teams, *amounts = summary.POOL_COLUMNS
+        columns((nodes, *amounts, teams), [_pool(pool) for pool in pools], console, over)
     trees = stack.trees()
     if trees:
         _line(console, ("\n  queues, with the GPUs that each is guaranteed", "dim"))
@@ -161,25 +161,21 @@ def _overview(plan: Plan, stack: Picture, console: Console) -> None:
 
 def _team_table(stack: Picture, problems: Iterable[Problem], console: Console) -> None:
     """A line per team; those with something to look at first, and marked."""
-    teams = summary.team_lines(stack, problems)
-    shown = [at for at, column in enumerate(summary.TEAM_COLUMNS) if column != "support"]
-    concerns = {at: ", ".join(team.concerns) for at, team in enumerate(teams) if team.concerns}
-    rows = [
-        [*(team.cells[column] for column in shown), concerns.get(at, "")]
-        for at, team in enumerate(teams)
-    ]
-    headings = [
-        *(summary.TEAM_COLUMNS[column] for column in shown),
-        summary.CONCERNS if concerns else "",
-    ]
-    columns(headings, rows, console, concerns)
+    teams = summary.team_rows(stack, problems)
+    marked = {at for at, row in enumerate(teams) if row[-1]}
+    support = summary.TEAM_COLUMNS.index("support")  # for what has room
+    headings, *rows = (
+        [*row[:support], *row[support + 1 :]] for row in (summary.TEAM_COLUMNS, *teams)
+    )
+    columns([*headings[:-1], headings[-1] if marked else ""], rows, console, marked)
 
 
-def _pool(pool: summary.PoolSummary) -> list[str]:
+def _pool(pool: summary.PoolRow) -> list[str]:
+    """By the columns, but the teams at the end: they may take several lines."""
     names = ", ".join(name or "any node" for name in pool.pools)
-    teams, *amounts, left = pool.cells
-    by_host = " (the host's KAI)" if pool.by_host else ""
-    return [f"{names}{by_host}", *amounts, pool.too_many or left, teams]
+    teams, *amounts = pool.cells
+    by_host = " (host's KAI)" if pool.by_host else ""
+    return [f"{names}{by_host}", *amounts, teams]
 
 
 def _of_host_or_workload(resource: Registered) -> str:
@@ -195,16 +191,16 @@ def _of_host_or_workload(resource: Registered) -> str:
 
 def _plan_tree(plan: Plan, console: Console) -> None:
     known = {resource.urn for resource in plan.resources}
-    children: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for item in with_queues(resource.record() for resource in plan.resources):
-        children[item["parent"] if item["parent"] in known else ""].append(item)
+    children = defaultdict[str, list[Registered]](list)
+    for item in with_queues(plan.resources):
+        children[item.parent if item.parent in known else ""].append(item)
 
     def grow(urn: str, depth: int) -> None:
-        for item in sorted(children[urn], key=lambda item: (item["name"], item["type"])):
-            kind, detail = item["type"].rsplit(":", 1)[-1], _detail(item["type"], item["inputs"])
-            lead = Text.assemble("  " * depth, f"{kind} ", (item["name"], "bold"))
-            told(console, detail, lead, indent=2 * depth + 4)
-            grow(item["urn"], depth + 1)
+        for item in sorted(children[urn], key=lambda item: (item.name, item.type)):
+            kind = item.type.rpartition(":")[2]
+            lead = Text.assemble("  " * depth, f"{kind} ", (item.name, "bold"))
+            told(console, _detail(item.type, item.inputs), lead, indent=2 * depth + 4)
+            grow(item.urn, depth + 1)
 
     grow("", 0)
 
@@ -276,7 +272,7 @@ def _changes(report: DiffReport, console: Console) -> None:
         why = f"{kind}{f': {change.reason}' if change.reason else ''}"
         told(console, f"{change.label} {why}", Text.assemble("    ", (sign, colour)), indent=8)
         for field in change.fields:
-            old, new = field.shown
+            old, new = field.shown()
             told(console, f"{field.path}: {old} → {new}", "       ", indent=10)
     if report.left_out:
         _line(console, (f"  {report.left_out}", "dim"))

@@ -5,8 +5,14 @@ from typing import Final
 
 from kai_fleet_cli.plan.picture import TeamPicture
 from kai_fleet_policies.amounts import written
-from kubectl_fleet.declared import queues as declared
-from kubectl_fleet.declared.queues import UNLIMITED, DeclaredQueue, QueueShare, Resource
+from kubectl_fleet.declared.queues import (
+    RESOURCES,
+    UNLIMITED,
+    DeclaredQueue,
+    QueueIndex,
+    QueueShare,
+    Resource,
+)
 from kubectl_fleet.declared.unknown import UNKNOWN
 
 # Mermaid reads these inside quoted labels; it takes entities written with # and without &.
@@ -19,59 +25,47 @@ def queue_tree(queues: Iterable[DeclaredQueue]) -> str:
 
     Queues that pods may name have round corners.
     """
-    tree = declared.QueueIndex(queues)
+    tree = QueueIndex(queues)
     ids: dict[str, str] = {}
     lines = ["flowchart TD"]
 
-    def draw(queue: DeclaredQueue, above: str | None) -> None:
-        name = str(queue.name)
-        if name in ids:
-            return  # two of one name, or a ring: the rules say so
-        ids[name] = f"q{len(ids)}"
-        left, right = ("(", ")") if tree.is_leaf(name) else ("[", "]")
-        lines.append(f'  {ids[name]}{left}"{_label(queue)}"{right}')
-        if above is not None:
-            lines.append(f"  {above} --> {ids[name]}")
-        for child in _by_name(tree.children.get(name, ())):
-            draw(child, ids[name])
+    def draw(level: Iterable[DeclaredQueue], above: str | None) -> None:
+        for queue in sorted(level, key=lambda queue: str(queue.name)):
+            name = str(queue.name)
+            if name in ids:
+                continue  # two of one name, or a ring: the rules say so
+            ids[name] = f"q{len(ids)}"
+            left, right = ("(", ")") if tree.is_leaf(name) else ("[", "]")
+            lines.append(f'  {ids[name]}{left}"{_label(queue)}"{right}')
+            if above is not None:
+                lines.append(f"  {above} --> {ids[name]}")
+            draw(tree.children.get(name, ()), ids[name])
 
-    ordered = _by_name(tree.queues)
-    for queue in [q for q in ordered if q.parent not in tree.by_name] + ordered:
-        draw(queue, None)
+    draw((queue for queue in tree.queues if queue.parent not in tree.by_name), None)
+    draw(tree.queues, None)  # of a ring, none is at the top
     return "\n".join(lines)
 
 
 def pools(teams: Iterable[TeamPicture]) -> str:
     """Each node pool with its teams, their GPUs and what their queues are guaranteed of them."""
-    by_pool: dict[str, list[TeamPicture]] = {}
-    for team in teams:
-        by_pool.setdefault(team.pool, []).append(team)
-    lines = ["flowchart LR"]
-    number = 0
-    for place, (pool, own) in enumerate(sorted(by_pool.items())):
-        lines.append(f'  subgraph p{place}["{(pool or "any node").translate(_ESCAPED)}"]')
-        for team in sorted(own, key=lambda team: team.name):
-            lines.append(f'    t{number}["{_team(team)}"]')
-            number += 1
-        lines.append("  end")
-    return "\n".join(lines) if by_pool else ""
-
-
-def _team(team: TeamPicture) -> str:
-    lines = [team.name.translate(_ESCAPED), team.bound("no bound on GPUs")]
-    if team.inside.queues:
-        lines.append(f"{_amount('gpu', team.inside.guaranteed_gpus)} guaranteed")
-    return "<br>".join(lines)
-
-
-def _by_name(queues: Iterable[DeclaredQueue]) -> list[DeclaredQueue]:
-    return sorted(queues, key=lambda queue: str(queue.name))
+    by_pool: dict[str, list[str]] = {}
+    for number, team in enumerate(sorted(teams, key=lambda team: (team.pool, team.name))):
+        lines = [team.name.translate(_ESCAPED), team.bound("no bound on GPUs")]
+        if team.queues:
+            lines.append(f"{_amount('gpu', team.guaranteed_gpus)} guaranteed")
+        by_pool.setdefault(team.pool, []).append(f'    t{number}["{"<br>".join(lines)}"]')
+    parts = [
+        f'  subgraph p{place}["{(pool or "any node").translate(_ESCAPED)}"]\n'
+        + "\n".join((*own, "  end"))
+        for place, (pool, own) in enumerate(by_pool.items())
+    ]
+    return "\n".join(("flowchart LR", *parts)) if parts else ""
 
 
 def _label(queue: DeclaredQueue) -> str:
     shares = {} if queue.shares is UNKNOWN else queue.shares
     lines = [str(queue.name).translate(_ESCAPED)]
-    for resource in reversed(declared.RESOURCES):  # GPUs first: they are what the tree is for
+    for resource in reversed(RESOURCES):  # GPUs first: they are what the tree is for
         share = shares.get(resource, QueueShare(limit=0.0))
         if resource == "gpu" or (share.quota, share.limit) != (UNLIMITED, UNLIMITED):
             lines.append(_share(resource, share))
@@ -81,8 +75,7 @@ def _label(queue: DeclaredQueue) -> str:
 def _share(resource: Resource, share: QueueShare) -> str:
     words = [f"{resource} {_amount(resource, share.quota)}"]
     if share.limit != UNLIMITED:
-        limit = 0.0 if share.limit is None else share.limit
-        words.append(f"limit {_amount(resource, limit)}")
+        words.append(f"limit {_amount(resource, share.limit or 0.0)}")
     if share.weight != 1.0:
         words.append(f"weight {_amount('gpu', share.weight)}")
     return ", ".join(words)

@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pulumi
 import pydantic_core
@@ -22,10 +22,6 @@ from kai_fleet_policies.adapters import declared_trees, from_resources
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.rules.problem import Level, Problem, mandatory
 from kubectl_fleet.wording import counted
-
-FINE: Final = 0
-REFUSED: Final = 1
-UNREADABLE: Final = 2
 
 
 @dataclass(frozen=True)
@@ -53,9 +49,7 @@ class Plan:
     @property
     def exit_code(self) -> int:
         """For the shell, and for CI."""
-        if self.unreadable:
-            return UNREADABLE
-        return FINE if self.ok else REFUSED
+        return 2 if self.unreadable else int(not self.ok)
 
     def record(self) -> dict[str, Any]:
         """The plan's JSON: the same bytes for the same stack file on every machine."""
@@ -123,32 +117,27 @@ def _more(resources: Sequence[Registered], known: Iterable[Problem]) -> list[Pro
     seen = {(problem.rule, subject) for problem in known for subject in problem.subjects}
     return [
         problem
-        for problem in rules.check(
-            from_resources.clusters(as_declared(it.record() for it in resources))
-        )
+        for problem in rules.check(from_resources.clusters(as_declared(resources)))
         if (problem.rule, problem.subject) not in seen and not problem.undecided
     ]
 
 
-def with_queues(resources: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """A plan's resources as records, with each queue of a tree in the place of the tree.
+def with_queues(resources: Sequence[Registered]) -> Iterator[Registered]:
+    """A plan's resources, with each queue of a tree in the place of the tree.
 
     A queue is called after its tree, and its URN is the tree's with the queue's name behind it.
     """
-    listed = list(resources)
-    of_cluster = declared_trees.providers(
-        (item["type"], item["urn"], item.get("inputs", {})) for item in listed
-    )
-    for item in listed:
-        if item["type"] != QUEUES:
+    of_cluster = declared_trees.providers((it.type, it.urn, it.inputs) for it in resources)
+    for item in resources:
+        if item.type != QUEUES:
             yield item
             continue
-        for queue in declared_trees.members(item.get("inputs", {}), of_cluster):
-            yield {
-                **item,
-                "urn": f"{item['urn']}#{queue.name}",
-                "type": declared_trees.QUEUE,
-                "name": f"{item['name']}-{queue.name}",
-                "provider": queue.provider,
-                "inputs": queue.props,
-            }
+        for queue in declared_trees.members(item.inputs, of_cluster):
+            yield replace(
+                item,
+                urn=f"{item.urn}#{queue.name}",
+                type=declared_trees.QUEUE,
+                name=f"{item.name}-{queue.name}",
+                provider=queue.provider,
+                inputs=dict(queue.props),
+            )

@@ -26,10 +26,14 @@ def record():
     return json.loads((HERE / "plan.json").read_text())
 
 
+def resources(items):
+    return tuple(Registered(**item) for item in items)
+
+
 def plan_of(record):
     return Plan(
         record["stack"],
-        tuple(Registered(**item) for item in record["resources"]),
+        resources(record["resources"]),
         tuple(Problem(**{**p, "level": Level(p["level"])}) for p in record["problems"]),
     )
 

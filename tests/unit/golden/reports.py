@@ -9,7 +9,8 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 def report(now, base=None, *, state=BaseState.PLANNED, secrets=({}, {}), **more):
     before = golden.record()["resources"] if base is None else base
-    found = Base("main", COMMIT, state, tuple(before), encrypted=secrets[0], **more)
+    resources = golden.resources(before)
+    found = Base("main", COMMIT, state, resources, encrypted=secrets[0], **more)
     return DiffReport("lab", found, golden.plan_of(now), secrets[1])
 
 
