@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from kai_fleet_cli.commands.options import AsJson, StackFile, print_json
-from kai_fleet_cli.commands.plan import DiffFormat
+from kai_fleet_cli.commands.options import AsJson, ReportFormat, StackFile, print_json
 from kai_fleet_cli.display.screen import clusters_read, say
 from kubectl_fleet.errors import UserError
 
@@ -61,8 +60,7 @@ def usage(
         bool, typer.Option("--now", help="A sample of now, also where there is a Prometheus.")
     ] = False,
     prometheus: Annotated[
-        str | None,
-        typer.Option("--prometheus", help="The URL of one, in place of the stack's."),
+        str | None, typer.Option("--prometheus", help="The URL of one, in place of the stack's.")
     ] = None,
     as_json: AsJson = False,
     csv: Annotated[bool, typer.Option("--csv", help="One line for each queue.")] = False,
@@ -75,11 +73,7 @@ def usage(
 
     if as_json and csv:
         raise UserError("--json and --csv are two forms of the same; write one of them")
-    with Console(stderr=True).status("asking the host cluster") as status:
-
-        def heard(done: int, of: int) -> None:
-            status.update(f"{done} of {of} clusters have answered")
-
+    with clusters_read() as heard:
         answer = usage_of(stack, team, since, sample=now, url=prometheus, heard=heard)
     if as_json:
         print_json(answer.record())
@@ -99,7 +93,7 @@ def report(
     ] = None,
     stack: StackFile = "sandbox",
     format: Annotated[
-        DiffFormat | None,
+        ReportFormat | None,
         typer.Option("--format", help="Print it as this.", show_default="text without --html"),
     ] = None,
     offline: Annotated[
@@ -139,16 +133,16 @@ def report(
         for part, why in stack_report.missing.items():
             say(f"not in it: {part}: {why}")
         say(f"{html} is written")
-    match format or (None if html else DiffFormat.text):
-        case DiffFormat.json:
+    match format or (None if html else "text"):
+        case "json":
             from kai_fleet_cli.report.model import record
 
             print_json(record(stack_report))
-        case DiffFormat.markdown:
+        case "markdown":
             from kai_fleet_cli.display import as_markdown
 
             sys.stdout.write(as_markdown.report_page(stack_report))
-        case DiffFormat.text:
+        case "text":
             from kai_fleet_cli.display import as_text
 
             as_text.show_report(stack_report, Console())

@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, ParamSpec, TypeVar
+from typing import Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar
 
 import typer
 
@@ -20,6 +20,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="For machines.")]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", help="A file, readable only by you.")
 ]
+ReportFormat: TypeAlias = Literal["text", "json", "markdown"]
 P = ParamSpec("P")
 R = TypeVar("R")
 

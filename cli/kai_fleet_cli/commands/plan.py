@@ -2,33 +2,15 @@
 
 import json
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
 
-from kai_fleet_cli.commands.options import StackFile, with_exit_codes
+from kai_fleet_cli.commands.options import ReportFormat, StackFile, with_exit_codes
 from kai_fleet_cli.display.screen import say
 from kubectl_fleet.errors import UserError
-
-
-class Format(StrEnum):
-    """How a plan is written."""
-
-    text = "text"
-    json = "json"
-    yaml = "yaml"
-    markdown = "markdown"
-
-
-class DiffFormat(StrEnum):
-    """How a diff is written."""
-
-    text = "text"
-    json = "json"
-    markdown = "markdown"
 
 
 def plan(
@@ -41,7 +23,9 @@ def plan(
     config: Annotated[
         Path | None, typer.Option("--config", help="A stack file from anywhere.")
     ] = None,
-    format: Annotated[Format, typer.Option("--format")] = Format.text,
+    format: Annotated[
+        Literal["text", "json", "yaml", "markdown"], typer.Option("--format")
+    ] = "text",
     details: Annotated[
         bool, typer.Option("--details", help="As text: each resource in place of the summary.")
     ] = False,
@@ -56,13 +40,13 @@ def plan(
     of_file = config and config.stem.removeprefix("Pulumi.")
     result = offline.plan(of_file or "sandbox" if stack is None else stack, config)
     match format:
-        case Format.json:
+        case "json":
             sys.stdout.write(result.json() + "\n")
-        case Format.yaml:
+        case "yaml":
             sys.stdout.write(result.yaml())
-        case Format.markdown:
+        case "markdown":
             sys.stdout.write(as_markdown.plan_page(result))
-        case Format.text:
+        case "text":
             as_text.show_plan(result, Console(), details=details, config=config)
     raise typer.Exit(result.exit_code)
 
@@ -71,7 +55,7 @@ def plan(
 def diff(
     base: Annotated[str, typer.Option("--base", help="A branch, tag or commit.")],
     stack: StackFile = "sandbox",
-    format: Annotated[DiffFormat, typer.Option("--format")] = DiffFormat.text,
+    format: Annotated[ReportFormat, typer.Option("--format")] = "text",
 ) -> None:
     """What the work tree changes of a stack, compared with a commit; no engine, no cluster.
 
@@ -86,11 +70,11 @@ def diff(
         say(f"error: {why}")
         raise typer.Exit(report.UNREADABLE) from None
     match format:
-        case DiffFormat.json:
+        case "json":
             sys.stdout.write(result.json() + "\n")
-        case DiffFormat.markdown:
+        case "markdown":
             sys.stdout.write(as_markdown.diff_page(result))
-        case DiffFormat.text:
+        case "text":
             as_text.show_diff(result, Console())
     raise typer.Exit(result.exit_code)
 

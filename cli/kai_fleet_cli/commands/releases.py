@@ -47,25 +47,18 @@ def releases(
 
 
 def _known() -> Iterator[str]:
-    untested = newer.untested()
-    for version in (*known.KAI, known.RETRACTED):
-        yield f"KAI {version:<9} {known.support(version).words}"
-    yield from _untested("KAI", untested["KAI"])
-    for version in known.VCLUSTER:
-        default = version == known.DEFAULT_VCLUSTER
-        unless = "; what a stack gets that names none" if default else ""
-        yield f"vCluster {version:<9} {known.vcluster_support(version).words}{unless}"
-    yield from _untested("vCluster", untested["vCluster"])
+    listed = {
+        "KAI": {it: known.support(it).words for it in (*known.KAI, known.RETRACTED)},
+        "vCluster": {it: known.vcluster_support(it).words for it in known.VCLUSTER},
+    }
+    listed["vCluster"][known.DEFAULT_VCLUSTER] += "; what a stack gets that names none"
+    for project, versions in newer.untested().items():
+        for version in versions:
+            like = known.taken_for(newer.TABLES[project], version)
+            told = f"not tried with this program; untested: true takes it for {like}"
+            listed[project][version] = told
+        yield from (f"{project} {it:<9} {words}" for it, words in listed[project].items())
     yield "A newer version of either can be tried with untested: true beside its version."
-
-
-def _untested(project: str, versions: list[str]) -> Iterator[str]:
-    for version in versions:
-        like = known.taken_for(newer.TABLES[project], version)
-        yield (
-            f"{project} {version:<9} not tried with this program; untested: true takes it for"
-            f" {like}"
-        )
 
 
 def _teams(stack: str) -> Iterator[str]:

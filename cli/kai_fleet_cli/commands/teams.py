@@ -59,10 +59,7 @@ def add(
     )
     if name in platform.teams:
         change = new_team.again(
-            platform,
-            name,
-            answers,
-            lambda: name in connect.state(platform, name).values,
+            platform, name, answers, lambda: name in connect.state(platform, name).values
         )
         if not no_up:
             host = connect.to_platform(platform)
@@ -90,10 +87,7 @@ def switch(
     screen = Screen.standard()
     platform = lookup.platform(stack)
     change = changes.switch(
-        platform,
-        name,
-        version,
-        lambda: connect.state(platform, name).versions.get(name),
+        platform, name, version, lambda: connect.state(platform, name).versions.get(name)
     )
     update.finish(change, Flags(yes, no_up), screen, f"team {name} runs KAI {version}")
 

@@ -119,8 +119,7 @@ def preview(
     from kai_fleet.settings.files.project import preview_command
     from kai_fleet_cli.engine import runs
 
-    environment = for_stack(stack)
-    opened = runs.stack(stack, environment.variables)
+    opened = runs.stack(stack, for_stack(stack).variables)
     if runs.preview(opened, engine_line, details=details).unchanged:
         out.print("Nothing would change.")
     elif not details:
@@ -134,8 +133,8 @@ def drift(stack: StackFile = "sandbox") -> None:
     """
     from kai_fleet_cli.engine import runs
 
-    environment = for_stack(stack, validated=False)
-    drifted = runs.drift(runs.stack(stack, environment.variables), engine_line)
+    opened = runs.stack(stack, for_stack(stack, validated=False).variables)
+    drifted = runs.drift(opened, engine_line)
     for name, operation in drifted.resources.items():
         out.print(f"{name}: {'gone' if operation == 'delete' else 'changed'}", highlight=False)
     if drifted.resources:
@@ -178,22 +177,19 @@ def cancel(stack: NamedStack) -> None:
     from kai_fleet_cli.engine import runs
     from kai_fleet_cli.recovery import file_backend
 
-    environment = for_stack(stack, validated=False)
-    holder = file_backend.holder(stack, environment.variables)
+    variables = for_stack(stack, validated=False).variables
+    holder = file_backend.holder(stack, variables)
     if holder is not None and holder.alive:
         raise UserError(
             f"stack {stack} is being updated by {holder}, and that process runs. Wait for it, or"
             f" end it first: kill {holder.pid}"
         )
-    runs.stack(stack, environment.variables).cancel()
+    runs.stack(stack, variables).cancel()
     say(f"stack {stack} is free; run its update again")
 
 
 @with_exit_codes
-def restore(
-    stack: NamedStack,
-    yes: Sure = False,
-) -> None:
+def restore(stack: NamedStack, yes: Sure = False) -> None:
     """Put back the last good state of a stack whose state cannot be read."""
     from pulumi import automation
 
@@ -201,8 +197,8 @@ def restore(
     from kai_fleet_cli.recovery import file_backend
 
     screen = Screen.standard()
-    environment = for_stack(stack, validated=False)
-    copy, deployment = file_backend.newest_copy(stack, environment.variables)
+    variables = for_stack(stack, validated=False).variables
+    copy, deployment = file_backend.newest_copy(stack, variables)
     count = len(deployment.get("resources") or [])
     say(f"the newest copy that can be read is {copy}: {counted(count, 'resource')}")
     command = f"{resume.FLEET} restore --stack {stack}"
@@ -211,7 +207,7 @@ def restore(
     if not yes:
         screen.line("It replaces the state: pulumi stack import")
         screen.confirm_name(stack, "replace")
-    opened = runs.stack(stack, environment.variables)
-    opened.import_stack(automation.Deployment(version=3, deployment=deployment))
+    deployed = automation.Deployment(version=3, deployment=deployment)
+    runs.stack(stack, variables).import_stack(deployed)
     say(f"the state of stack {stack} is that copy's; the broken one is beside it, as .bak")
     say(f"to have it say what is there: {resume.up(stack)}")

@@ -5,7 +5,6 @@ The engine's own screen has their names.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pulumi import automation
@@ -21,20 +20,6 @@ _LONGEST: Final = 40  # characters of a value
 _KNOWN_LATER: Final = (UNKNOWN, "output<string>")  # for a string, in the engine's events
 
 
-@dataclass
-class _PreviewedChange:
-    urn: str
-    sign: str
-    fields: list[str] = field(default_factory=list)
-
-    @property
-    def line(self) -> tuple[str, str]:
-        """Its mark; then the resource, with some of the fields that differ."""
-        more = len(self.fields) - _MOST_FIELDS
-        what = [*self.fields[:_MOST_FIELDS], *([f"and {more} more"] if more > 0 else [])]
-        return self.sign, f"{named(self.urn)}{': ' if what else ''}{', '.join(what)}"
-
-
 class PreviewLines:
     """Hears a preview's events; `lines` is then what it says, on one screen.
 
@@ -44,8 +29,9 @@ class PreviewLines:
 
     def __init__(self) -> None:
         self._parents: dict[str, str] = {}
-        self._changes: dict[str, _PreviewedChange] = {}
-        self.unchanged = 0
+        self._signs: dict[str, str] = {}
+        self._fields: dict[str, list[str]] = {}
+        self._unchanged = 0
 
     def hear(self, event: automation.EngineEvent) -> None:
         """Note one event."""
@@ -56,33 +42,35 @@ class PreviewLines:
         if of is not None and of.parent:
             self._parents[step.urn] = of.parent
         op = operation(step)
-        if op == "same":
-            self.unchanged += 1
-        sign = mark(op)
-        if not sign:
-            return
-        change = self._changes.setdefault(step.urn, _PreviewedChange(step.urn, sign))
-        change.sign = "±" if "±" in (change.sign, sign) else sign
-        if not change.fields and sign in ("~", "±"):
+        self._unchanged += op == "same"
+        if sign := mark(op):
+            self._signs[step.urn] = "±" if self._signs.get(step.urn) == "±" else sign
+        if sign in ("~", "±") and not self._fields.get(step.urn):
             # What can be said whole comes first: versions and amounts.
-            change.fields = sorted(_differences(step), key=lambda text: "→" not in text)
+            self._fields[step.urn] = sorted(_differences(step), key=lambda text: "→" not in text)
 
     def lines(self, *, color: bool) -> list[str]:
         """The changes in the order of the preview, and how many resources stay as they are."""
-        changes = [*self._changes.values()]
-        folded = len(changes) > _SCREEN
-        shown = self._folded(changes) if folded else (change.line for change in changes)
-        lines = [f"{coloured(sign, sign, color)} {text}" for sign, text in shown]
-        count = Counter(_VERBS[change.sign] for change in changes)
-        counts = [f"{number} to {verb}" for verb, number in count.items()]
-        return [*lines, f"{', '.join([*counts, f'{self.unchanged} unchanged'])}."]
+        shown = [(sign, self._line(urn)) for urn, sign in self._signs.items()]
+        if len(shown) > _SCREEN:
+            parts = Counter((sign, self._top(urn)) for urn, sign in self._signs.items())
+            shown = [
+                (sign, f"{named(top)}: {counted(number, 'resource')} to {_VERBS[sign]}")
+                for (sign, top), number in parts.items()
+            ]
+        counts = Counter(_VERBS[sign] for sign in self._signs.values())
+        told = [f"{number} to {verb}" for verb, number in counts.items()]
+        return [
+            *(f"{coloured(sign, sign, color)} {text}" for sign, text in shown),
+            f"{', '.join([*told, f'{self._unchanged} unchanged'])}.",
+        ]
 
-    def _folded(self, changes: list[_PreviewedChange]) -> Iterator[tuple[str, str]]:
-        groups: dict[tuple[str, str], int] = Counter(
-            (self._top(change.urn), change.sign) for change in changes
-        )
-        for (top, sign), number in groups.items():
-            yield sign, f"{named(top)}: {counted(number, 'resource')} to {_VERBS[sign]}"
+    def _line(self, urn: str) -> str:
+        """The resource, with some of the fields that differ."""
+        fields = self._fields.get(urn, [])
+        more = len(fields) - _MOST_FIELDS
+        what = [*fields[:_MOST_FIELDS], *([f"and {more} more"] if more > 0 else [])]
+        return f"{named(urn)}{': ' if what else ''}{', '.join(what)}"
 
     def _top(self, urn: str) -> str:
         """The part of the stack in which a resource is: a team, its namespace, the platform."""
@@ -92,8 +80,7 @@ class PreviewLines:
 
 
 def _differences(step: Any) -> Iterator[str]:
-    before = step.old.inputs if step.old is not None else {}
-    after = step.new.inputs if step.new is not None else {}
+    before, after = ({} if it is None else it.inputs for it in (step.old, step.new))
     for path in step.detailed_diff or step.diffs or ():
         old, new = _at(before, path), _at(after, path)
         if old == new or not (_plain(old) and _plain(new)):
@@ -104,9 +91,9 @@ def _differences(step: Any) -> Iterator[str]:
 
 def _plain(value: Any) -> bool:
     """Whether a value is worth a place on the line: short, and no secret."""
-    if value is None or isinstance(value, bool | int | float):
-        return True
-    return isinstance(value, str) and len(value) <= _LONGEST and value != MASK
+    if isinstance(value, str):
+        return len(value) <= _LONGEST and value != MASK
+    return value is None or isinstance(value, bool | int | float)
 
 
 def _shown(value: Any) -> str:
