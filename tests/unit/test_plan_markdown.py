@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from kai_fleet_cli.display import as_markdown, as_text
-from kai_fleet_cli.plan import mermaid, offline
+from kai_fleet_cli.plan import offline, summary
 from kai_fleet_cli.plan.picture import picture
 from kai_fleet_cli.stack_file.reading import ROOT, stacks
 from kubectl_fleet.declared.queues import DeclaredQueue, QueueShare
@@ -111,7 +111,7 @@ def test_an_odd_tree_is_drawn_all_the_same():
         DeclaredQueue("c", "nosuch"),
         DeclaredQueue("c", None),
     ]
-    drawn = mermaid.queue_tree(queues)
+    drawn = summary.queue_flowchart(queues)
     assert [drawn.count(f'"{name}<br>') for name in "abc"] == [1, 1, 1]
 
 
@@ -156,18 +156,19 @@ def test_mermaid_reads_every_tree_as_it_is_meant(mermaid_parser):
     for stack in stacks():
         seen = picture(offline.plan(stack).resources)
         for queues in seen.trees().values():
-            diagrams.append(mermaid.queue_tree(queues))
+            diagrams.append(summary.queue_flowchart(queues))
             trees.append({(q.parent, q.name) for q in queues})
     odd = [
         DeclaredQueue(name, None, {"gpu": QueueShare(0.5, 1.0, 2.0)})
         for name in ("end", "graph", "a.b-c", "1", 'q"uote', "x<y>&z", "style", "`md`", "semi;#")
     ]
-    diagrams.append(mermaid.queue_tree(odd))
+    diagrams.append(summary.queue_flowchart(odd))
     trees.append({(None, q.name) for q in odd})
     diagrams.append('flowchart TD\n  q0["broken')
 
     drawn_pools = [
-        mermaid.pools(picture(offline.plan(stack).resources).teams.values()) for stack in stacks()
+        summary.pool_flowchart(picture(offline.plan(stack).resources).teams.values())
+        for stack in stacks()
     ]
     assert not any("error" in found for found in mermaid_parser(drawn_pools))
 

@@ -84,12 +84,12 @@ def switch(
     """Give a team another KAI version; its queues and running pods stay."""
     from kai_fleet_cli.teams import changes, connect, lookup, update
 
-    screen = Screen.standard()
     platform = lookup.platform(stack)
     change = changes.switch(
         platform, name, version, lambda: connect.state(platform, name).versions.get(name)
     )
-    update.finish(change, Flags(yes, no_up), screen, f"team {name} runs KAI {version}")
+    done = f"team {name} runs KAI {version}"
+    update.finish(change, Flags(yes, no_up), Screen.standard(), done)
 
 
 @app.command()
@@ -98,7 +98,6 @@ def rollback(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp
     """Give a team the KAI version that it ran before, as the stack's history has it."""
     from kai_fleet_cli.teams import changes, connect, lookup, stack_state, update
 
-    screen = Screen.standard()
     platform = lookup.platform(stack)
     place = platform.team(name)
     changes.written_kai(place)  # refuses teams without a KAI before anything is read
@@ -109,7 +108,7 @@ def rollback(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp
         earlier = stack_state.earlier_version(place, variables, place.version)
     change = changes.roll_back(platform, place, earlier, running)
     done = f"team {name} is back on the KAI version that it ran before"
-    update.finish(change, Flags(yes, no_up), screen, done)
+    update.finish(change, Flags(yes, no_up), Screen.standard(), done)
 
 
 @app.command()
@@ -145,7 +144,6 @@ def kubeconfig(
     from kai_fleet_cli.doctor.sources import settings_of
     from kai_fleet_cli.teams import connect, kubeconfigs, lookup
 
-    screen = Screen.standard()
     platform = lookup.platform(stack)
     place = platform.team(name)
     provider = kubeconfigs.provider(place, settings_of(place.stack)) if oidc else None
@@ -161,7 +159,7 @@ def kubeconfig(
         content = kubeconfigs.for_people(content, provider)
     options.write_private(content, output, f"kubectl --kubeconfig {output} get nodes")
     if output is not None:
-        screen.line(first_steps.for_the_team(str(output)))
+        Screen.standard().line(first_steps.for_the_team(str(output)))
 
 
 @app.command("try")
@@ -180,7 +178,6 @@ def try_(
     """Put NAME-next with another KAI version beside a team, on a part of its nodes and GPUs."""
     from kai_fleet_cli.teams import connect, lookup, nodes, questions, trial, update
 
-    screen = Screen.standard()
     platform = lookup.platform(stack)
     labels = questions.pairs(pool, "--pool", f"kai-fleet/pool={name}-next")
     change = trial.begin(platform, name, version, labels, gpus)
@@ -190,7 +187,7 @@ def try_(
         nodes.check_nodes(platform.team(name), labels, gpus, there)
     elif host.host is not None:
         say(f"give it nodes before the update: {nodes.labelling([], labels)}")
-    update.make(change, Flags(yes, no_up), screen, f"{name}-next")
+    update.make(change, Flags(yes, no_up), Screen.standard(), f"{name}-next")
 
 
 @app.command()
@@ -217,16 +214,14 @@ def drop(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = F
     from kai_fleet_cli.teams import lookup, trial, update
 
     change = trial.drop(lookup.platform(stack), name)
-    update.finish(
-        change, Flags(yes, no_up), Screen.standard(), "the trial is gone, and the GPUs are back"
-    )
+    done = "the trial is gone, and the GPUs are back"
+    update.finish(change, Flags(yes, no_up), Screen.standard(), done)
 
 
 def teams(stack: Stack = "sandbox", as_json: AsJson = False) -> None:
     """The teams of a platform: versions wanted and running, support, queues, GPUs in use."""
     from kai_fleet_cli.teams import connect, listing, lookup
 
-    screen = Screen.standard()
     platform = lookup.platform(stack)
     listed = listing.read(platform, connect.to_platform(platform))
     if as_json:
@@ -234,4 +229,4 @@ def teams(stack: Stack = "sandbox", as_json: AsJson = False) -> None:
             {"teams": [row.record() for row in listed.rows], "notes": list(listed.notes)}
         )
     else:
-        listing.show(stack, listed, screen.out)
+        listing.show(stack, listed, Screen.standard().out)

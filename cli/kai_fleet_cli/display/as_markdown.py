@@ -9,7 +9,7 @@ from kai_fleet_cli.diff.changes import UNSET, ResourceChange
 from kai_fleet_cli.diff.hazards import HEADINGS, Sentence, by_hazard
 from kai_fleet_cli.diff.report import DiffReport
 from kai_fleet_cli.display.wrapping import units
-from kai_fleet_cli.plan import mermaid, summary
+from kai_fleet_cli.plan import summary
 from kai_fleet_cli.plan.offline import Plan
 from kai_fleet_cli.plan.picture import Picture, picture
 from kai_fleet_cli.report import sections
@@ -54,7 +54,7 @@ def _overview(stack: Picture, problems: Iterable[Problem]) -> list[str]:
     if trees:
         parts.append("### Queues")
     for name, tree in trees.items():
-        parts += [f"**{_text(name)}**", _drawn(mermaid.queue_tree(tree))]
+        parts += [f"**{_text(name)}**", _drawn(summary.queue_flowchart(tree))]
     return parts
 
 
@@ -144,27 +144,22 @@ def _pictures(report: DiffReport) -> Iterator[str]:
     """The pools and the queue trees that change, before and after."""
     if not report.compared:
         return
-    before, after = report.before, report.after
-    pools = tuple(mermaid.pools(stack.teams.values()) for stack in (before, after))
-    if pools[0] != pools[1]:
-        yield _two("GPUs by node pool", *pools)
-    trees = (before.trees(), after.trees())
-    for name in sorted({*trees[0], *trees[1]}):
-        drawn = tuple(mermaid.queue_tree(it[name]) if name in it else "" for it in trees)
-        if drawn[0] != drawn[1]:
-            yield _two(f"Queues of {name}", *drawn)
+    stacks = report.before, report.after
+    drawn = {"GPUs by node pool": [summary.pool_flowchart(it.teams.values()) for it in stacks]}
+    trees = [stack.trees() for stack in stacks]
+    for name in sorted(set().union(*trees)):
+        pair = [summary.queue_flowchart(it[name]) if name in it else "" for it in trees]
+        drawn[f"Queues of {name}"] = pair
+    for title, (before, after) in drawn.items():
+        if before != after:
+            yield f"<details open><summary>{_text(title)}, before and after</summary>"
+            yield from (_drawn_as("Before", before), _drawn_as("After", after), "</details>")
 
 
-def _two(title: str, before: str, after: str) -> str:
-    """A picture of before and one of after, folded."""
-    shown = []
-    for word, drawn in (("Before", before), ("After", after)):
-        if len(drawn) > _LONGEST_PICTURE:
-            shown.append(f"{word}: too large to draw")
-        else:
-            shown.append(f"{word}:\n\n{_drawn(drawn)}" if drawn else f"{word}: none")
-    head = f"<details open><summary>{_text(title)}, before and after</summary>"
-    return "\n\n".join([head, *shown, "</details>"])
+def _drawn_as(word: str, flowchart: str) -> str:
+    if len(flowchart) > _LONGEST_PICTURE:
+        return f"{word}: too large to draw"
+    return f"{word}:\n\n{_drawn(flowchart)}" if flowchart else f"{word}: none"
 
 
 def _fields(changes: Sequence[ResourceChange]) -> str:
@@ -240,12 +235,10 @@ def _code(value: str) -> str:
 
 def _problems(problems: Iterable[Mapping[str, str]]) -> str:
     """A plan's problems as a list, those that stop a preview first."""
-    ordered = sorted(problems, key=lambda problem: problem["level"] != "mandatory")
-    return "\n".join(_problem(problem) for problem in ordered)
-
-
-def _problem(problem: Mapping[str, str]) -> str:
-    word = "**refused**" if problem["level"] == "mandatory" else "warning"
-    place = _code(problem["path"] or problem["subject"])
-    message = _prose(f"{problem['subject']}: {problem['message']}")
-    return f"- {word} {_code(problem['rule'])} {place}<br>{message}"
+    lines = []
+    for it in sorted(problems, key=lambda problem: problem["level"] != "mandatory"):
+        word = "**refused**" if it["level"] == "mandatory" else "warning"
+        message = _prose(f"{it['subject']}: {it['message']}")
+        place = _code(it["path"] or it["subject"])
+        lines.append(f"- {word} {_code(it['rule'])} {place}<br>{message}")
+    return "\n".join(lines)

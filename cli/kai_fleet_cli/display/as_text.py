@@ -3,6 +3,7 @@
 import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
@@ -218,11 +219,10 @@ def _detail(type_: str, inputs: Mapping[str, Any]) -> str:
         case "kubernetes:core/v1:ResourceQuota":
             return ", ".join(f"{k}: {v}" for k, v in inputs["spec"]["hard"].items())
         case "kubernetes:core/v1:Pod":
-            return _pod(inputs["metadata"].get("annotations", {}), inputs["spec"])
+            return _pod(inputs)
         case "kubernetes:apps/v1:Deployment":
-            template = inputs["spec"]["template"]
-            each = _pod(template["metadata"].get("annotations", {}), template["spec"])
-            return f"{counted(inputs['spec'].get('replicas', 1), 'pod')}: {each}"
+            spec = inputs["spec"]
+            return f"{counted(spec.get('replicas', 1), 'pod')}: {_pod(spec['template'])}"
         case "kubernetes:core/v1:Namespace":
             return str(inputs["metadata"]["name"])
     return ""
@@ -233,18 +233,19 @@ def _control_plane(inputs: Mapping[str, Any]) -> str:
     values, version = inputs.get("values") or {}, str(inputs.get("version") or DEFAULT_VCLUSTER)
     resources = merged(default_resources(version), value_at(values, RESOURCES) or {})
     shown = [
-        f"{name} {' to '.join(str(it[name]) for it in resources.values() if name in it)}"
+        f"{name} {' to '.join(amounts)}"
         for name in ("cpu", "memory")
-        if any(name in it for it in resources.values())
+        if (amounts := [str(it[name]) for it in resources.values() if name in it])
     ]
     pods = counted(int(value_at(values, REPLICAS) or 1), "pod")
     return ", ".join((pods, f"store {store_of(values).words}", *shown))
 
 
-def _pod(annotations: Mapping[str, str], spec: Mapping[str, Any]) -> str:
+def _pod(pod: Mapping[str, Any]) -> str:
     """What a pod requests of GPUs, as its reader writes it."""
+    annotations = pod["metadata"].get("annotations", {})
     requests = [f"{key} {value}" for key, value in annotations.items() if key.startswith("gpu-")]
-    for container in spec["containers"]:
+    for container in pod["spec"]["containers"]:
         limits = container.get("resources", {}).get("limits", {})
         requests += [f"{key}: {value}" for key, value in limits.items() if key.endswith("/gpu")]
     return ", ".join(requests) or "no GPU"
@@ -256,23 +257,18 @@ def _amount(value: object) -> str:
 
 def _changes(report: DiffReport, console: Console) -> None:
     """Every resource that differs, by team, with its fields."""
-    entries = [
-        (change.team, change.urn, kind, change)
-        for kind, part in report.shown.parts.items()
-        for change in part
-    ]
-    if entries:
+    changes = [(kind, it) for kind, part in report.shown.parts.items() for it in part]
+    changes.sort(key=lambda each: (each[1].team, each[1].urn))
+    if changes:
         _line(console, ("Resources", "bold"))
-    last: str | None = None
-    for team, _, kind, change in sorted(entries, key=lambda entry: entry[:3]):
-        if team != last:
-            _line(console, "  ", (team or HOST, "bold"))
-        last = team
-        sign, colour = _SIGNS[kind]
-        why = f"{kind}{f': {change.reason}' if change.reason else ''}"
-        told(console, f"{change.label} {why}", Text.assemble("    ", (sign, colour)), indent=8)
-        for field in change.fields:
-            old, new = field.shown()
-            told(console, f"{field.path}: {old} → {new}", "       ", indent=10)
+    for team, own in groupby(changes, key=lambda each: each[1].team):
+        _line(console, "  ", (team or HOST, "bold"))
+        for kind, change in own:
+            sign, colour = _SIGNS[kind]
+            why = f"{kind}{f': {change.reason}' if change.reason else ''}"
+            told(console, f"{change.label} {why}", Text.assemble("    ", (sign, colour)), indent=8)
+            for field in change.fields:
+                shown = f"{field.path}: {' → '.join(field.shown())}"
+                told(console, shown, "       ", indent=10)
     if report.left_out:
         _line(console, (f"  {report.left_out}", "dim"))

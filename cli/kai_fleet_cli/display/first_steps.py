@@ -35,17 +35,14 @@ def for_the_team(file: str) -> str:
 
 def first_pod(queue: str | None, resource: str) -> dict[str, Any]:
     """A pod that sleeps a while with one GPU, if `resource` names any, in a leaf queue of KAI's."""
-    metadata: dict[str, Any] = {"name": "first", "namespace": "default"}
-    spec: dict[str, Any] = {"restartPolicy": "Never"}
-    if queue is not None:
-        metadata["labels"] = {QUEUE_LABEL: queue}
-        spec["schedulerName"] = SCHEDULER
-    container: dict[str, Any] = {
-        "name": "main",
-        "image": "busybox:1.37",
-        "command": ["sleep", "600"],
-    }
+    label = {"labels": {QUEUE_LABEL: queue}} if queue is not None else {}
+    scheduler = {"schedulerName": SCHEDULER} if queue is not None else {}
+    main: dict[str, Any] = {"name": "main", "image": "busybox:1.37", "command": ["sleep", "600"]}
     if resource:
-        container["resources"] = {"limits": {resource: "1"}}
-    spec["containers"] = [container]
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+        main["resources"] = {"limits": {resource: "1"}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "first", "namespace": "default", **label},
+        "spec": {"restartPolicy": "Never", **scheduler, "containers": [main]},
+    }

@@ -13,7 +13,6 @@ from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies.adapters import from_resources
-from kai_fleet_policies.amounts import written
 from kubectl_fleet.declared.queues import UNLIMITED, DeclaredQueue
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.releases import mig
@@ -66,7 +65,7 @@ class TeamPicture(ClusterPicture):
         if self.gpus is None:
             return "no bound"
         parts = [f"{n} {name.rpartition('/')[2]}" for name, n in self.slices.items()]
-        return ", ".join((gpu_amount(self.gpus - mig.gpus_of(self.slices)), *parts))
+        return ", ".join((f"{self.gpus - mig.gpus_of(self.slices):g}", *parts))
 
     def bound(self, none: str) -> str:
         """Its bound for a sentence: `8 GPUs`; `none` where it has none."""
@@ -157,11 +156,6 @@ def together(quotas: Iterable[float]) -> float:
     """What quotas promise together; -1 where one of them is unlimited."""
     each = list(quotas)
     return UNLIMITED if UNLIMITED in each else sum(each)
-
-
-def gpu_amount(amount: float) -> str:
-    """A number of GPUs for people."""
-    return written("gpu", amount, "")
 
 
 def gpu_quota(queue: DeclaredQueue) -> float:

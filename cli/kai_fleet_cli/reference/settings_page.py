@@ -4,7 +4,7 @@ Both are written with `make reference`; tests compare them with the settings.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,6 +40,8 @@ _TEAM: Final = """\
 Its platform is another stack, which grants it: [team-stacks](team-stacks.md).
 """
 _REF: Final = "#/$defs/"
+_NAMED: Final = {"$ref", "enum", "title"}  # what has a form that is said already
+_KINDS: Final = {"object": "mapping", "boolean": "`true`, `false`", "string": "text"}
 
 
 def schema() -> dict[str, Any]:
@@ -110,7 +112,7 @@ def _table(model: Mapping[str, Any]) -> str:
     for key, field in model["properties"].items():
         default = "**required**" if key in required else _default(field)
         meaning = _text(field.get("description", ""))
-        rows.append(f"| `{key}` | {' or '.join(_values(field))} | {default} | {meaning} |")
+        rows.append(f"| `{key}` | {_values(field)} | {default} | {meaning} |")
     return "\n".join(rows) + "\n"
 
 
@@ -118,41 +120,35 @@ def _default(field: Mapping[str, Any]) -> str:
     default = field.get("default")
     if default is None or default in ({}, [], ""):
         return ""
-    written = str(default).lower() if isinstance(default, bool) else str(default)
-    return f"`{written}`"
+    return f"`{str(default).lower() if isinstance(default, bool) else default}`"
 
 
-def _values(field: Mapping[str, Any]) -> Iterator[str]:
+def _values(field: Mapping[str, Any]) -> str:
     """What may be written there, each form once."""
     if "$ref" in field:
-        yield _link(field["$ref"].removeprefix(_REF))
-    elif "anyOf" in field:
-        forms = [form for each in field["anyOf"] for form in _form(each)]
-        yield from dict.fromkeys(form for form in forms if form)
-    elif "enum" in field:
-        yield ", ".join(f"`{value}`" for value in field["enum"])
-    elif "patternProperties" in field:
-        below = [form for each in field["patternProperties"].values() for form in _values(each)]
-        yield f"by name: {' or '.join(dict.fromkeys(below))}"
-    elif field.get("type") == "array":
-        yield f"list of {' or '.join(_values(field.get('items', {}))) or 'values'}"
-    elif field.get("description") and "title" not in field:
-        yield _text(field["description"])  # a form with words of its own
-    else:
-        kinds = field.get("type", "any value")
-        listed = [kinds] if isinstance(kinds, str) else list(kinds)
-        yield " or ".join(_KINDS.get(kind, kind) for kind in listed if kind != "null")
+        return _link(field["$ref"].removeprefix(_REF))
+    if "anyOf" in field:
+        return _either(field["anyOf"])
+    if "enum" in field:
+        return ", ".join(f"`{value}`" for value in field["enum"])
+    if "patternProperties" in field:
+        return f"by name: {_either(field['patternProperties'].values())}"
+    if field.get("type") == "array":
+        return f"list of {_either([field.get('items', {})])}"
+    kinds = field.get("type", "any value")
+    listed = [kinds] if isinstance(kinds, str) else kinds
+    return " or ".join(_KINDS.get(kind, kind) for kind in listed if kind != "null")
 
 
-def _form(form: Mapping[str, Any]) -> Iterator[str]:
-    """One form of several: in its own words, where it is an amount."""
-    if "anyOf" in form and "description" in form:
-        yield _text(form["description"])
-    else:
-        yield from _values(form)
-
-
-_KINDS: Final = {"object": "mapping", "boolean": "`true`, `false`", "string": "text"}
+def _either(forms: Iterable[Mapping[str, Any]]) -> str:
+    """Forms of which one may be written: each in words of its own, where it has some."""
+    told = (
+        _values(form)
+        if form.keys() & _NAMED
+        else _text(form.get("description", "")) or _values(form)
+        for form in forms
+    )
+    return " or ".join(dict.fromkeys(filter(None, told)))
 
 
 def _link(name: str) -> str:
