@@ -122,7 +122,7 @@ class Narration:
 
     def ended(self) -> None:
         """The run is over, in whatever way."""
-        self._waiting.clear()
+        self._waiting.end(*self._waiting.steps)
 
     def failed(self) -> None:
         """The run ended in an error: what the engine printed, unless an event has told it."""
@@ -155,7 +155,7 @@ class Narration:
                 self._step(op, step.urn, _STEPS[op][0])
 
     def _end(self, step: Any) -> None:
-        self._waiting.ended(step.urn)
+        self._waiting.end(step.urn)
         op = operation(step)
         if self._steps and op in _STEPS:
             since = self._since.pop(f"{op} {step.urn}", None)
@@ -177,12 +177,9 @@ class Narration:
             return
         self._said.add((told.urn or "", text))
         if told.severity in ("warning", "error"):
-            self.told_an_error |= told.severity == "error"
             self._warned.append(text)
             of_all = not told.urn or "::pulumi:pulumi:Stack::" in told.urn
-            place = "" if of_all else f"{named(told.urn)}: "
-            word = coloured(f"{told.severity}:", told.severity, self._color)
-            self._show(f"{word} {place}{text}")
+            self._tell(told.severity, text if of_all else f"{named(told.urn)}: {text}")
         elif not _IDENTIFIER.fullmatch(text):
             of = named(told.urn) if told.urn else ""
             kind, _, name = of.partition(" ")
@@ -206,11 +203,14 @@ class Narration:
         ):
             return  # the program has said it of the stack file, with the key to edit
         self._said.add((rule, text))
-        self.told_an_error |= refused
-        word = "refused:" if refused else "warning:"
-        shown = coloured(word, "error" if refused else "warning", self._color)
         on = f" ({named(told.resource_urn)})" if told.resource_urn else ""
-        self._show(f"{shown} {message} [{rule}]{on}")
+        self._tell("refused" if refused else "warning", f"{message} [{rule}]{on}")
+
+    def _tell(self, word: str, text: str) -> None:
+        """A warning, an error, or what a rule refuses."""
+        self.told_an_error |= word != "warning"
+        severity = "warning" if word == "warning" else "error"
+        self._show(f"{coloured(f'{word}:', severity, self._color)} {text}")
 
     def _lines(self, text: str, lead: str = "", step: str = "") -> None:
         for line in _words(text).rstrip("\n").splitlines():
@@ -227,36 +227,34 @@ class _Waiting:
 
     def __init__(self, show: Show, passing: Show | None) -> None:
         self._show, self._passing = show, passing
-        self._steps: dict[str, tuple[str, int, str]] = {}
+        self.steps: dict[str, tuple[str, int, str]] = {}
 
     def hear(self, step: str, line: str, lead: str) -> bool:
         """Whether the line is one of a step that waits; it is shown then as far as it is news."""
         found = _WAITS.fullmatch(line)
         if found is None:
-            self.ended(step)
+            self.end(step)
             return False
         left, seconds = found["left"], int(found["seconds"])
-        before, since, _ = self._steps.get(step, ("", 0, ""))
+        before, since, _ = self.steps.get(step, ("", 0, ""))
         if self._passing is not None:
-            self._steps.pop(step, None)  # the newest is the last
-            self._steps[step] = left, seconds, f"{lead.strip()} {line}".strip()
-            self._change(self._passing)
+            self.steps.pop(step, None)  # the newest is the last
+            self.steps[step] = left, seconds, f"{lead.strip()} {line}".strip()
+            self._pass()
         elif left != before or seconds >= 2 * since:
-            self._steps[step] = left, seconds, ""
+            self.steps[step] = left, seconds, ""
             self._show(f"{lead}{line}")
         return True
 
-    def ended(self, step: str) -> None:
-        """The step says something else, or is done."""
-        if self._steps.pop(step, None) is not None and self._passing is not None:
-            self._change(self._passing)
+    def end(self, *steps: str) -> None:
+        """These say something else, or are done."""
+        ended = [self.steps.pop(step) for step in steps if step in self.steps]
+        if ended:
+            self._pass()
 
-    def _change(self, passing: Show) -> None:
-        number, (_, _, last) = len(self._steps), next(reversed(self._steps.values()), ("", 0, ""))
-        many = f"{counted(number, 'step', 'waits')}; " if number > 1 else ""
-        passing(f"  {many}{last}" if last else "")
-
-    def clear(self) -> None:
-        """The run is over: nothing waits."""
-        for step in [*self._steps]:
-            self.ended(step)
+    def _pass(self) -> None:
+        if self._passing is None:
+            return
+        many = f"{counted(len(self.steps), 'step', 'waits')}; " if len(self.steps) > 1 else ""
+        last = next((line for _, _, line in reversed(self.steps.values())), "")
+        self._passing(f"  {many}{last}" if last else "")

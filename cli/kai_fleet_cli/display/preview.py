@@ -4,7 +4,9 @@ The engine's own screen has their names.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from functools import reduce
+from operator import getitem
 from typing import Any, Final
 
 from pulumi import automation
@@ -102,10 +104,9 @@ def _shown(value: Any) -> str:
     return "known later" if value in _KNOWN_LATER else str(value)
 
 
-def _at(value: Any, path: str) -> Any:
-    for step in parsed(path):
-        if isinstance(step, int):
-            value = value[step] if isinstance(value, list) and step < len(value) else None
-        else:
-            value = value.get(step) if isinstance(value, Mapping) else None
-    return value
+def _at(inputs: Any, path: str) -> Any:
+    """The value at a path of the engine's; None where there is none."""
+    try:
+        return reduce(getitem, parsed(path), inputs)
+    except (KeyError, IndexError, TypeError):
+        return None

@@ -82,37 +82,24 @@ def units(words: str) -> Iterator[str]:
     """The words; a command, and a key with its YAML between braces, count as one."""
     unit: list[str] = []
     for word in words.split():
-        if unit and _ends_before(unit, word):
+        if unit and not _goes_on(unit, word):
             yield " ".join(unit)
             unit = []
         unit.append(word)
-        text = " ".join(unit)
-        going_on = (
-            _is_open(text) or _is_key(text) or (_is_command(unit) and not word.endswith(_ENDS))
-        )
-        if going_on and len(text) < _LONGEST:
-            continue
-        yield text
-        unit = []
     if unit:
         yield " ".join(unit)
 
 
-def _ends_before(unit: list[str], word: str) -> bool:
-    if _is_command(unit):
-        verbs = _VERBS.get(unit[-1].removeprefix("("))
-        return word in _AFTER or (verbs is not None and word not in verbs)
-    return len(unit) == 1 and _is_key(unit[0]) and word[0] not in "[{"
-
-
-def _is_command(unit: list[str]) -> bool:
-    return unit[0].removeprefix("(") in _COMMANDS
-
-
-def _is_key(text: str) -> bool:
-    return text.startswith("kai-fleet:") and text.endswith(":")
-
-
-def _is_open(text: str) -> bool:
-    pairs = ("{", "}"), ("[", "]")
-    return text.count("`") % 2 == 1 or any(text.count(a) > text.count(b) for a, b in pairs)
+def _goes_on(unit: list[str], word: str) -> bool:
+    """Whether a word belongs to the unit before it."""
+    text, last = " ".join(unit), unit[-1]
+    if len(text) >= _LONGEST:
+        return False
+    if text.count("`") % 2 == 1 or any(text.count(a) > text.count(b) for a, b in ("{}", "[]")):
+        return True
+    if text.startswith("kai-fleet:") and text.endswith(":"):
+        return word[0] in "[{"
+    if unit[0].removeprefix("(") not in _COMMANDS or last.endswith(_ENDS):
+        return False
+    verbs = _VERBS.get(last.removeprefix("("))
+    return word not in _AFTER and (verbs is None or word in verbs)
