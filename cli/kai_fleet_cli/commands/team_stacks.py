@@ -38,11 +38,7 @@ def move(
     # none after the other.
     platform = to if is_team_stack(reading.read(reading.path_of(stack))) else stack
     environment = for_stack(platform)
-
-    def agree() -> None:
-        if not yes:
-            screen.confirm_name(team, "move")
-
+    agree = (lambda: None) if yes else (lambda: screen.confirm_name(team, "move"))
     team_move.move(team, stack, to, environment.variables, say, agree)
     say(f"next: {update_command(platform)}")
     if platform == to:

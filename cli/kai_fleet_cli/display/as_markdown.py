@@ -122,7 +122,7 @@ def diff_page(report: DiffReport) -> str:
 def _meaning(report: DiffReport) -> Iterator[str]:
     for hazard, group in by_hazard(report.sentences).items():
         yield f"### {HEADINGS[hazard]}"
-        yield "\n".join(line for sentence in group for line in _sentence(sentence))
+        yield "\n".join(map(_sentence, group))
     if report.encrypted_anew:
         yield "\n".join(
             f"- {_code(key)} is encrypted anew: only the engine can say if it changed"
@@ -132,12 +132,10 @@ def _meaning(report: DiffReport) -> Iterator[str]:
         yield f"Other teams untouched: {_text(', '.join(report.untouched))}."
 
 
-def _sentence(sentence: Sentence) -> Iterator[str]:
+def _sentence(sentence: Sentence) -> str:
+    lead = f"- **{_text(sentence.subject)}**:"
     parts = [_prose(part.text) for part in sentence.parts]
-    several = len(parts) > 1
-    yield f"- **{_text(sentence.subject)}**:{'' if several else f' {parts[0]}'}"
-    if several:
-        yield from (f"  - {part}" for part in parts)
+    return f"{lead} {parts[0]}" if len(parts) == 1 else "\n  - ".join((lead, *parts))
 
 
 def _pictures(report: DiffReport) -> Iterator[str]:
