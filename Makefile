@@ -56,8 +56,8 @@ reference: setup   ## write what is generated from the code: two schemas, the pl
 	@$(MAKE) -s requirements > components/requirements.txt
 	@.venv/bin/python -m kai_fleet.package.pages docs/api
 	@$(FLEET) schema > components/kai_fleet/settings/stack.schema.json
-	@.venv/bin/python -m kai_fleet_cli.reference.settings_page > docs/settings.md
-	@.venv/bin/python -m kai_fleet_cli.reference.rules_page > docs/rules.md
+	@.venv/bin/python -m kai_fleet_cli.reference.pages settings > docs/settings.md
+	@.venv/bin/python -m kai_fleet_cli.reference.pages rules > docs/rules.md
 	@PYTHONPATH=. .venv/bin/typer kai_fleet_cli.__main__ utils docs --name fleet --title Commands --output docs/commands.md
 	@.venv/bin/python -c 'import html, pathlib; it = pathlib.Path("docs/commands.md"); it.write_text(html.unescape(it.read_text()))'
 

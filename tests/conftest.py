@@ -11,7 +11,7 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 from bench.temporary import temporary
-from kai_fleet_cli.reference.settings_page import schema
+from kai_fleet_cli.reference.pages import schema
 from sandbox import lifecycle
 from sandbox.tools import toolbox
 from sandbox.tools.table import YAML_HOST

@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from kai_fleet_cli.commands import live, plan, releases, sandbox, team_stacks, teams, updates
+from kai_fleet_cli.commands import live, plan, releases, sandbox, teams, updates
 from kai_fleet_cli.engine import checkout
 from kubectl_fleet.commands import app as my
 from kubectl_fleet.errors import run_command
@@ -16,7 +16,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-teams.app.add_typer(team_stacks.app)
 for command in (
     updates.up,
     updates.preview,

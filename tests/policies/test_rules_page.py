@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from kai_fleet_cli.reference.rules_page import page
+from kai_fleet_cli.reference.pages import rules_page
 from kai_fleet_policies.rules import RULES
 from kubectl_fleet.rules import name_of
 
@@ -9,12 +9,12 @@ ROOT = Path(__file__).parents[2]
 
 def test_the_page_says_what_the_rules_say():
     written = (ROOT / "docs" / "rules.md").read_text()
-    assert written == page(), "run: make reference"
+    assert written == rules_page(), "run: make reference"
 
 
 def test_every_rule_tells_why_and_what_to_do_instead():
     for rule in RULES:
-        section = page().partition(f"## {name_of(rule)}\n")[2].partition("\n## ")[0]
+        section = rules_page().partition(f"## {name_of(rule)}\n")[2].partition("\n## ")[0]
         assert rule.WHY in section
         assert rule.REMEDY in section
         assert len(rule.WHY) > 40

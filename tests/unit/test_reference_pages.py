@@ -5,24 +5,24 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kai_fleet_cli.reference import settings_page
+from kai_fleet_cli.reference import pages
 from kai_fleet_cli.stack_file.reading import ROOT
 
 
 def test_the_page_of_settings_is_up_to_date():
     written = (ROOT / "docs" / "settings.md").read_text()
-    assert written == settings_page.page(), "run: make reference"
+    assert written == pages.settings_page(), "run: make reference"
 
 
 def test_the_page_of_settings_has_every_key_of_every_model():
-    page = settings_page.page()
-    for definition in settings_page.schema()["$defs"].values():
+    page = pages.settings_page()
+    for definition in pages.schema()["$defs"].values():
         for key in definition.get("properties", ()):
             assert f"| `{key}` |" in page
 
 
 def test_a_key_says_what_may_be_written_what_holds_without_it_and_what_it_means():
-    rows = settings_page.page().splitlines()
+    rows = pages.settings_page().splitlines()
     assert (
         "| `provider` | `operator`, `device-plugin`, `none` | `none` | `none` where nodes advertise"
         " GPUs already, or have none. |"
@@ -31,10 +31,10 @@ def test_a_key_says_what_may_be_written_what_holds_without_it_and_what_it_means(
 
 
 def test_each_resource_is_bounded_in_its_own_unit():
-    bounds = settings_page.page().partition("| `cpu` |")[2]
+    bounds = pages.settings_page().partition("| `cpu` |")[2]
     assert bounds.startswith(" 200, 500m |")
     assert "| `memory` | 512Gi, 2Ti |" in bounds
-    page = settings_page.page()
+    page = pages.settings_page()
     assert "| `size` | 5Gi, 20Gi |" in page
     of_queue = page.partition("## Queue\n")[2]
     assert '| `cpu` | [Share](#share) or cores: 16 or "500m", or unlimited |' in of_queue

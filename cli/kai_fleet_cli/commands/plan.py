@@ -81,6 +81,6 @@ def diff(
 
 def schema() -> None:
     """Print the JSON Schema of a stack file."""
-    from kai_fleet_cli.reference import settings_page
+    from kai_fleet_cli.reference import pages
 
-    sys.stdout.write(json.dumps(settings_page.schema(), indent=2) + "\n")
+    sys.stdout.write(json.dumps(pages.schema(), indent=2) + "\n")

@@ -1,11 +1,14 @@
-"""Every key of a stack file: as a JSON Schema for editors, and as the page docs/settings.md.
+"""Written from the code: docs/settings.md, docs/rules.md and the JSON Schema of a stack file.
 
-Both are written with `make reference`; tests compare them with the settings.
+`make reference` writes them, by `python -m kai_fleet_cli.reference.pages NAME`; tests compare them.
+What stands around the rules is in `rules_page.template`.
 """
 
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from string import Template
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -14,6 +17,11 @@ from kai_fleet import settings
 from kai_fleet.settings import Settings
 from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet.settings.sections.team_stack import TeamStack
+from kai_fleet_policies.pack.policies import EXEMPT_KEY, QUEUES_KEY, RESERVED_KEY
+from kai_fleet_policies.pack.policies import schema as pack_schema
+from kai_fleet_policies.rules import RULES, Rule
+from kubectl_fleet.rules import name_of
+from kubectl_fleet.rules.queue_tree import CHART_PARENT, EXISTING_QUEUES
 
 _ENCRYPTED: Final = {
     "type": "object",
@@ -21,6 +29,7 @@ _ENCRYPTED: Final = {
     "required": ["secure"],
     "additionalProperties": False,
 }
+_RULES: Final = Path(__file__).with_name("rules_page.template")
 FILE: Final = Path(settings.__file__).with_name("stack.schema.json")
 
 _HEAD: Final = """\
@@ -89,8 +98,8 @@ def _or_encrypted(schema: Any) -> Any:
     return {key: _or_encrypted(item) for key, item in schema.items()}
 
 
-def page() -> str:
-    """The whole page."""
+def settings_page() -> str:
+    """Every key of a stack file."""
     whole = schema()
     definitions: Mapping[str, Any] = whole["$defs"]
     config = whole["properties"]["config"]
@@ -170,5 +179,33 @@ def _text(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
+def rules_page() -> str:
+    """The rules, from what they say of themselves."""
+    rows = [f"| [`{name_of(r)}`](#{name_of(r)}) | {r.LEVEL} | {r.SEVERITY} |" for r in RULES]
+    return Template(_RULES.read_text(encoding="utf-8")).substitute(
+        rows="\n".join(rows),
+        sections="\n".join(map(_section, RULES)),
+        exempt_key=EXEMPT_KEY,
+        queues_key=QUEUES_KEY,
+        reserved_key=RESERVED_KEY,
+        existing_queues=EXISTING_QUEUES,
+        chart_parent=CHART_PARENT,
+    )
+
+
+def _section(rule: Rule) -> str:
+    what = (rule.__doc__ or "").strip()  # a rule is a module
+    keys = ", ".join(f"`{key}`" for key in pack_schema(name_of(rule)))
+    return "\n".join(
+        [
+            f"## {name_of(rule)}\n",
+            f"{what} ({rule.LEVEL}, severity {rule.SEVERITY})\n",
+            f"Why: {rule.WHY}\n",
+            f"Remedy: {rule.REMEDY}\n",
+            *([f"Configuration: {keys}.\n"] if keys else []),
+        ]
+    )
+
+
 if __name__ == "__main__":
-    print(page(), end="")
+    print({"settings": settings_page, "rules": rules_page}[sys.argv[1]](), end="")
