@@ -14,6 +14,7 @@ from kai_fleet_cli.display import as_markdown, as_text
 from kai_fleet_cli.plan import offline
 from tests.unit.golden import compare, history
 from tests.unit.golden.history import GOOD, git
+from tests.unit.golden.reports import in_words
 
 VISION = """\
     vision:
@@ -50,7 +51,7 @@ def edited(repository, good, tmp_path):
         file.write_text(text)
         refused = refusals("lab", file, good.resources)
         found = DiffReport("lab", good, offline.plan("lab", file), refusals=refused)
-        return found, [str(sentence) for sentence in found.sentences]
+        return found, list(map(in_words, found.sentences))
 
     return report
 
@@ -179,11 +180,13 @@ def test_what_restarts_is_told_before_what_only_changes(edited, old, new, says):
 def test_what_keeps_teams_apart_and_what_brings_gpus_is_not_lost_in_silence(edited):
     found, _ = edited(f'{GOOD}      isolation: {{level: "off"}}\n')
     (lost,) = by_hazard(found.sentences)[Hazard.LOST]
-    assert str(lost).startswith("research: its isolation ends")
+    assert in_words(lost).startswith("research: its isolation ends")
     with_gpus, _ = edited(f"{GOOD}  kai-fleet:gpu: {{provider: operator}}\n")
     base = replace(found.base, resources=with_gpus.now.resources)
     (lost, *_) = by_hazard(DiffReport("lab", base, found.now).sentences)[Hazard.LOST]
-    assert str(lost).startswith("host: Release host-gpu-release is removed, and with it what makes")
+    assert in_words(lost).startswith(
+        "host: Release host-gpu-release is removed, and with it what makes"
+    )
 
 
 def test_a_grant_that_comes_back_has_to_be_moved_first(edited, good, tmp_path):

@@ -8,7 +8,7 @@ import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -68,66 +68,57 @@ def planning(root: Path, ref: str, stack: str) -> Iterator[Callable[[], Base]]:
     with graceful_shutdown(), ExitStack() as whatever_comes:
         with undisturbed():  # a folder that is made and not registered yet would stay
             made = tempfile.TemporaryDirectory(prefix="kai-fleet-base-")
-            folder = whatever_comes.enter_context(made)
-        # Of the folder that holds the project only; git fails where the commit has no such folder.
-        archive = Path(folder) / "project.tar"
-        _git(root, "archive", "--format=tar", "--output", str(archive), commit, check=False)
-        project = Path(folder) / "project"
+            folder = Path(whatever_comes.enter_context(made))
+        project = folder / "project"
         project.mkdir()
+        # Of the folder that holds the project only; git fails where the commit has no such folder.
+        archive = folder / "project.tar"
+        _git(root, "archive", "--format=tar", "--output", str(archive), commit, check=False)
         if archive.exists() and archive.stat().st_size:
             with tarfile.open(archive) as files:
                 files.extraction_filter = getattr(tarfile, "fully_trusted_filter", None)
                 files.extractall(project)
         file, layout = project / f"Pulumi.{stack}.yaml", _layout(project, root)
+        base = Base(ref, commit, BaseState.NO_PLAN, encrypted=encrypted(file))
         if layout is None or not file.is_file():
-            state = BaseState.NO_PLAN if layout is None else BaseState.NO_STACK
-            yield lambda: Base(ref, commit, state, encrypted=encrypted(file))
+            missing = base if layout is None else replace(base, state=BaseState.NO_STACK)
+            yield lambda: missing
             return
-        process = _started(project, layout, stack)
+        module, folders = layout
+        path = os.pathsep.join(str(project / name) for name in folders)
+        process = subprocess.Popen(
+            [sys.executable, "-m", module, "plan", "--stack", stack, "--format", "json"],
+            cwd=project,
+            # The commit's own code comes before what is installed here.
+            env=_environment() | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         try:
-            yield lambda: _base(process, ref, commit, file)
+            yield lambda: _planned(base, process)
         finally:
             if process.poll() is None:  # the caller could not wait for it
                 process.kill()
                 process.communicate()
 
 
-def _started(project: Path, layout: Layout, stack: str) -> subprocess.Popen[str]:
-    module, folders = layout
-    path = os.pathsep.join(str(project / folder) for folder in folders)
-    return subprocess.Popen(
-        [sys.executable, "-m", module, "plan", "--stack", stack, "--format", "json"],
-        cwd=project,
-        # The commit's own code comes before what is installed here.
-        env=_environment() | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def _base(process: subprocess.Popen[str], ref: str, commit: str, file: Path) -> Base:
+def _planned(base: Base, process: subprocess.Popen[str]) -> Base:
     """The base, once its plan is made."""
     out, errors = process.communicate()
     try:
         record = json.loads(out)
-    except ValueError:
-        record = None
-    if not isinstance(record, dict) or not {"ok", "resources"} <= record.keys():
+        ok, resources = record["ok"], tuple(map(_registered, record["resources"]))
+    except (ValueError, KeyError, TypeError):
         lacking = "No such command" in errors or "No such option" in errors
-        state = BaseState.NO_PLAN if lacking else BaseState.FAILED
         lines = errors.strip().splitlines() or [f"exit code {process.returncode}"]
-        return Base(ref, commit, state, error=lines[-1].strip("│ "))
-    return Base(
-        ref,
-        commit,
-        # A refused plan has no resources; where it has, the rules had doubts only afterwards.
-        BaseState.PLANNED if record["ok"] or record["resources"] else BaseState.REFUSED,
-        tuple(_registered(item) for item in record["resources"]),
-        tuple(record.get("problems", ())),
-        encrypted(file),
-    )
+        state = BaseState.NO_PLAN if lacking else BaseState.FAILED
+        return replace(base, state=state, error=lines[-1].strip("│ "))
+    # A refused plan has no resources; where it has, the rules had doubts only afterwards.
+    state = BaseState.PLANNED if ok or resources else BaseState.REFUSED
+    problems = tuple(record.get("problems", ()))
+    return replace(base, state=state, resources=resources, problems=problems)
 
 
 def _registered(item: Mapping[str, Any]) -> Registered:

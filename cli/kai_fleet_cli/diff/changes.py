@@ -128,12 +128,7 @@ def difference(base: Sequence[Registered], now: Sequence[Registered]) -> Differe
         old, new = before[urn], after[urn]
         if fields := tuple(_fields(old.inputs, new.inputs)):
             above = after.get(new.parent)
-            reason = transitions.why_replaced(
-                new.type,
-                above.type if above else "",
-                {item.path for item in fields},
-                (str(old.inputs.get("version", "")), str(new.inputs.get("version", ""))),
-            )
+            reason = transitions.why_replaced(old, new, above, {item.path for item in fields})
             edited[urn] = replace(_change(after, urn), fields=fields, reason=reason)
 
     def replaced(type_: str) -> Iterator[Registered]:

@@ -31,7 +31,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Sentence:
-    """What happens to one team, or to the host, in parts."""
+    """What happens to one team, or to the host, in parts: `research`, `GPUs 8 → 10`."""
 
     subject: str
     parts: tuple[Part, ...]
@@ -46,10 +46,6 @@ class Sentence:
         own = {part.hazard for part in self.parts}
         hazards = [hazard.value for hazard in Hazard if hazard in own]
         return {"subject": self.subject, "text": self.text, "hazards": hazards}
-
-    def __str__(self) -> str:
-        """For example `research: GPUs 8 → 10`."""
-        return f"{self.subject}: {self.text}"
 
 
 def by_hazard(sentences: Iterable[Sentence]) -> dict[Hazard | None, list[Sentence]]:

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from typing import Final
 
 from kai_fleet.state import transitions
+from kai_fleet_cli.plan.recorder import Registered
 from kubectl_fleet.releases import KAI, UnknownVersionError, kai
 
 RELEASE: Final = "kubernetes:helm.sh/v3:Release"
@@ -76,17 +77,17 @@ def why_deleted(type_: str, *, on_host: bool, has_parent: bool) -> str:
 
 
 def why_replaced(
-    type_: str, parent_type: str, changed: Collection[str], versions: tuple[str, str]
+    before: Registered, after: Registered, parent: Registered | None, changed: Collection[str]
 ) -> str:
     """The reason for which a changed resource is replaced; "" where it is updated in place.
 
-    `changed` are the paths of the fields that differ, `versions` its `version` before and after.
+    `changed` are the paths of the fields that differ.
     """
-    if (type_, parent_type) != (RELEASE, KAI_COMPONENT):
+    if after.type != RELEASE or parent is None or parent.type != KAI_COMPONENT:
         fields = {path.partition("[")[0] for path in changed}
-        own = (why for of, fixed, why in _FIXED if type_.startswith(of) and fields & fixed)
+        own = (why for of, fixed, why in _FIXED if after.type.startswith(of) and fields & fixed)
         return next(own, "")
-    old, new = versions
+    old, new = (str(it.inputs.get("version", "")) for it in (before, after))
     if old != new:
         return _why_kai_replaced(old, new)
     values = any(path.startswith("values.") for path in changed)

@@ -14,7 +14,7 @@ def next_steps(platform: str, team: str, about: Mapping[str, Any], resource: str
     file = f"{team}.kubeconfig"
     queues = about.get("queues") or []
     queue = str(queues[0]) if queues else None
-    pod = yaml.safe_dump(first_pod(queue, resource if about.get("gpus") else ""), sort_keys=False)
+    pod = yaml.safe_dump(_first_pod(queue, resource if about.get("gpus") else ""), sort_keys=False)
     where = f" in queue {queue}" if queue else ""
     return (
         f"Next, for team {team}:\n"
@@ -33,7 +33,7 @@ def for_the_team(file: str) -> str:
     )
 
 
-def first_pod(queue: str | None, resource: str) -> dict[str, Any]:
+def _first_pod(queue: str | None, resource: str) -> dict[str, Any]:
     """A pod that sleeps a while with one GPU, if `resource` names any, in a leaf queue of KAI's."""
     label = {"labels": {QUEUE_LABEL: queue}} if queue is not None else {}
     scheduler = {"schedulerName": SCHEDULER} if queue is not None else {}

@@ -28,4 +28,8 @@ def without(record, *teams):
 
 
 def said(now, base=None):
-    return [str(sentence) for sentence in report(now, base).sentences]
+    return list(map(in_words, report(now, base).sentences))
+
+
+def in_words(sentence):
+    return f"{sentence.subject}: {sentence.text}"
