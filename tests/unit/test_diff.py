@@ -52,7 +52,7 @@ def test_a_diff_in_each_format(format):
     ("state", "more"),
     [
         (BaseState.NO_PLAN, {}),
-        (BaseState.REFUSED, {"problems": (PROBLEM,)}),
+        (BaseState.REFUSED, {"problems": golden.problems([PROBLEM])}),
         (BaseState.FAILED, {"error": "ModuleNotFoundError: No module named 'old'"}),
     ],
 )

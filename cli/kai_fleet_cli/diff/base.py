@@ -18,6 +18,7 @@ from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.stack_file.reading import encrypted
 from kai_fleet_cli.stack_file.write import undisturbed
 from kubectl_fleet.errors import UserError
+from kubectl_fleet.rules.problem import Level, Problem
 
 # The module of the command, and the folders that Python imports from: the last has the module.
 Layout: TypeAlias = tuple[str, tuple[str, ...]]
@@ -47,7 +48,7 @@ class Base:
     commit: str
     state: BaseState
     resources: tuple[Registered, ...] = ()
-    problems: tuple[Mapping[str, str], ...] = ()
+    problems: tuple[Problem, ...] = ()
     encrypted: Mapping[str, str] = field(default_factory=dict)
     error: str = ""
 
@@ -110,6 +111,9 @@ def _planned(base: Base, process: subprocess.Popen[str]) -> Base:
     try:
         record = json.loads(out)
         ok, resources = record["ok"], tuple(map(_registered, record["resources"]))
+        problems = [
+            Problem(**it | {"level": Level(it["level"])}) for it in record.get("problems", ())
+        ]
     except (ValueError, KeyError, TypeError):
         lacking = "No such command" in errors or "No such option" in errors
         lines = errors.strip().splitlines() or [f"exit code {process.returncode}"]
@@ -117,8 +121,7 @@ def _planned(base: Base, process: subprocess.Popen[str]) -> Base:
         return replace(base, state=state, error=lines[-1].strip("│ "))
     # A refused plan has no resources; where it has, the rules had doubts only afterwards.
     state = BaseState.PLANNED if ok or resources else BaseState.REFUSED
-    problems = tuple(record.get("problems", ()))
-    return replace(base, state=state, resources=resources, problems=problems)
+    return replace(base, state=state, resources=resources, problems=tuple(problems))
 
 
 def _registered(item: Mapping[str, Any]) -> Registered:

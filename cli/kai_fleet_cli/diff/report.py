@@ -74,7 +74,7 @@ class DiffReport:
         has_base = base.state in (BaseState.PLANNED, BaseState.NO_STACK)
         self.compared = has_base and now is not None and not refused
         self.shows_stack = now is not None and not refused and not self.compared
-        self.problems = [problem.record() for problem in now.problems] if now else []
+        self.problems = now.problems if now else ()
         self.encrypted_anew = encrypted_anew(base.encrypted, encrypted or {})
         self.before, self.after = picture(base.resources), picture(resources)
         self.difference = self.shown = Difference()
@@ -128,7 +128,7 @@ class DiffReport:
                 "ref": self.base.ref,
                 "commit": self.base.commit,
                 "state": self.base.state.value,
-                "problems": [dict(problem) for problem in self.base.problems],
+                "problems": [problem.record() for problem in self.base.problems],
             },
             "compared": self.compared,
             "same": self.exit_code == _SAME,
@@ -138,7 +138,7 @@ class DiffReport:
             "untouched": self.untouched,
             **{name: [change.record() for change in part] for name, part in parts.items()},
             "encryptedAnew": self.encrypted_anew,
-            "problems": self.problems,
+            "problems": [problem.record() for problem in self.problems],
         }
 
     def json(self) -> str:

@@ -1,7 +1,7 @@
 """Plans and diffs as Markdown, as GitHub and GitLab show it: for a pull request's comment."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from kai_fleet.fleet.model import HOST
@@ -16,7 +16,7 @@ from kai_fleet_cli.report import sections
 from kai_fleet_cli.report.model import StackReport
 from kubectl_fleet import releases
 from kubectl_fleet.kube.text import without_controls
-from kubectl_fleet.rules.problem import Problem
+from kubectl_fleet.rules.problem import Level, Problem
 from kubectl_fleet.wording import counted
 
 # A comment holds 65,536 characters; a table of this many lines is not read anyway.
@@ -30,8 +30,7 @@ def plan_page(plan: Plan) -> str:
     """The whole page, ending in a newline."""
     verdict = "**fine**" if plan.ok else "**refused**"
     parts = [f"## Stack {_text(plan.stack)}", f"{verdict}: {plan.counts}"]
-    problems = _problems(problem.record() for problem in plan.problems)
-    parts += ["### Problems", problems or "None: every rule holds."]
+    parts += ["### Problems", _problems(plan.problems) or "None: every rule holds."]
     if plan.resources:
         parts += _overview(picture(plan.resources), plan.problems)
     return "\n\n".join(parts) + "\n"
@@ -231,12 +230,11 @@ def _code(value: str) -> str:
     return f"{fence}{space}{line}{space}{fence}"
 
 
-def _problems(problems: Iterable[Mapping[str, str]]) -> str:
+def _problems(problems: Iterable[Problem]) -> str:
     """A plan's problems as a list, those that stop a preview first."""
     lines = []
-    for it in sorted(problems, key=lambda problem: problem["level"] != "mandatory"):
-        word = "**refused**" if it["level"] == "mandatory" else "warning"
-        message = _prose(f"{it['subject']}: {it['message']}")
-        place = _code(it["path"] or it["subject"])
-        lines.append(f"- {word} {_code(it['rule'])} {place}<br>{message}")
+    for it in sorted(problems, key=lambda problem: problem.level is not Level.MANDATORY):
+        word = "**refused**" if it.level is Level.MANDATORY else "warning"
+        message = _prose(f"{it.subject}: {it.message}")
+        lines.append(f"- {word} {_code(it.rule)} {_code(it.path or it.subject)}<br>{message}")
     return "\n".join(lines)

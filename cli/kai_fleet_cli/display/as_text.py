@@ -57,7 +57,7 @@ def show_plan(
     verdict = "fine" if plan.ok else "refused"
     _line(console, f"stack {plan.stack}: ", (verdict, colour), f" ({plan.counts})")
     for problem in sorted(plan.problems, key=lambda each: each.level is not Level.MANDATORY):
-        show_problem(problem.record(), console)
+        show_problem(problem, console)
     if details:
         _plan_tree(plan, console)
     elif plan.resources:
@@ -120,14 +120,13 @@ def show_report(report: StackReport, console: Console) -> None:
             told(console, plain(sentence), indent=0)
 
 
-def show_problem(problem: Mapping[str, str], console: Console, where: str = "") -> None:
-    """Print one problem of a plan's record; `where` comes before its key."""
-    mandatory = problem["level"] == Level.MANDATORY
+def show_problem(problem: Problem, console: Console, where: str = "") -> None:
+    """Print one problem; `where` comes before its key."""
+    mandatory = problem.level is Level.MANDATORY
     word, colour = ("refused", "red") if mandatory else ("warning", "yellow")
-    place = problem["path"] or problem["subject"]
-    lead = Text.assemble((word, colour), " ", (f"[{problem['rule']}]", "bold"))
-    told(console, f"{where}{place}", lead)
-    told(console, problem["message"], f"  {problem['subject']}:", indent=4)
+    lead = Text.assemble((word, colour), " ", (f"[{problem.rule}]", "bold"))
+    told(console, f"{where}{problem.path or problem.subject}", lead)
+    told(console, problem.message, f"  {problem.subject}:", indent=4)
 
 
 def _line(console: Console, *parts: str | tuple[str, str]) -> None:

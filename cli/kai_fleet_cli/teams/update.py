@@ -84,7 +84,7 @@ def _show_verdict(change: TeamChange, screen: Screen) -> None:
         before = set(validation.validate(change.platform, ()).problems)
         shown = [problem for problem in verdict.problems if problem not in before]
     for problem in shown:
-        as_text.show_problem(problem.record(), screen.out)
+        as_text.show_problem(problem, screen.out)
     if verdict.refused:
         raise UserError("the rules refuse this; nothing is written")
 

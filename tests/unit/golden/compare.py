@@ -30,11 +30,15 @@ def resources(items):
     return tuple(Registered(**item) for item in items)
 
 
+def problems(items):
+    return tuple(Problem(**{**it, "level": Level(it["level"])}) for it in items)
+
+
 def plan_of(record):
     return Plan(
         record["stack"],
         resources(record["resources"]),
-        tuple(Problem(**{**p, "level": Level(p["level"])}) for p in record["problems"]),
+        problems(record["problems"]),
     )
 
 
