@@ -151,7 +151,7 @@ def record(
             # of all of them until then, some hundred objects each, is searched for garbage time and
             # again.
             loop.run_until_complete(asyncio.sleep(0))
-            # Each property is an output of its own: of those that are not given only these are read.
+            # Each property is an output of its own: of those not given only these are read.
             props = {
                 name: value
                 for name, value in args.props.items()
