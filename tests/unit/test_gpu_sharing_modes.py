@@ -227,6 +227,23 @@ def test_memory_is_requested_when_a_pod_is_made_and_never_changed(key, before, a
     assert list(refusals("pods", now, by_kai, bounds, before=was)) == []
 
 
+def test_no_pod_of_a_team_leaves_its_queue_as_a_background_pod():
+    """KAI v0.18 counts such a pod in no queue, so the GPU limit of the team's does not hold."""
+    bounds = HostRules("dev", ["nvidia.com/gpu"], beside_kai=True).parameters()
+    request = creation("pods", "team-dev", account("team-dev", "vc-dev"))
+    was, now = (
+        {"kind": "Pod", **pod("dev", labels=it)}
+        for it in ({}, {"kai.scheduler/background": "true"})
+    )
+    change = request | {"operation": "UPDATE"}
+    (made,) = refusals("pods", now, request, bounds)
+    (changed,) = refusals("pods", now, change, bounds, before=was)
+    assert "has kai.scheduler/background not as KAI left it" in made
+    assert "has kai.scheduler/background not as KAI left it" in changed
+    alone = HostRules("dev", ["nvidia.com/gpu"]).parameters()
+    assert list(refusals("pods", now, request, alone)) == []
+
+
 def test_only_teams_of_a_host_in_that_mode_may_request_it():
     def allowed(mode):
         settings = load({"cluster": CLUSTER, **on_host(mode)}).settings
