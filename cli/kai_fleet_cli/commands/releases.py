@@ -1,7 +1,7 @@
 """`fleet releases`: the versions that this program knows, and where each team could go."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Annotated
 
@@ -49,14 +49,20 @@ def releases(
 def _known() -> Iterator[str]:
     untested = newer.untested()
     for version in (*known.KAI, known.RETRACTED):
-        yield f"KAI {version:<9} {known.support(version).words}"
+        yield f"KAI {version:<9} {known.support(version).words}{_caveat(known.KAI, version)}"
     yield from _untested("KAI", untested["KAI"])
     for version in known.VCLUSTER:
         default = version == known.DEFAULT_VCLUSTER
         unless = "; what a stack gets that names none" if default else ""
-        yield f"vCluster {version:<9} {known.vcluster_support(version).words}{unless}"
+        words = f"{known.vcluster_support(version).words}{_caveat(known.VCLUSTER, version)}"
+        yield f"vCluster {version:<9} {words}{unless}"
     yield from _untested("vCluster", untested["vCluster"])
     yield "A newer version of either can be tried with untested: true beside its version."
+
+
+def _caveat(table: Mapping[str, known.KaiRelease | known.VclusterRelease], version: str) -> str:
+    caveat = table[version].caveat if version in table else ""
+    return caveat and f"; not advised: {caveat}"
 
 
 def _untested(project: str, versions: list[str]) -> Iterator[str]:
@@ -92,6 +98,8 @@ def _way(name: str, verb: str, version: str) -> str:
         way = kai_transition(known.kai(version), known.kai(to))
         first = ", so the release is replaced" if way.kind == "replace" else ""
         return f"{runs} ({support.words}); {way.why}{first}"
+    if caveat := _caveat(known.KAI, version):
+        return f"{runs} ({support.words}{caveat})"
     if support.maintained:
         return f"{runs}, the newest maintained one"
     return f"{runs} ({support.words}); {known.advice(known.KAI, version)}"
