@@ -71,13 +71,12 @@ def usage_of(
         )
     names = [team] if team else [*settings.teams, *settings.team_stacks]
     try:
-        query = prometheus.of(server, sources.host)
-        teams, measured = gpu_hours(query, settings, names, window)
+        period = gpu_hours(prometheus.of(server, sources.host), settings, names, window)
     except UnreachableError as error:
         raise UserError(f"{error}. For a sample of now: --now") from None
-    part = f"{measured:.1f} of the {window.hours:g} hours that were asked for"
-    notes = [] if window.covered_by(measured) else [f"Prometheus has numbers of {part}."]
-    usage = StackUsage(stack, teams, since=since, measured=measured)
+    part = f"{period.measured:.1f} of the {window.hours:g} hours that were asked for"
+    notes = [] if window.covered_by(period.measured) else [f"Prometheus has numbers of {part}."]
+    usage = StackUsage(stack, period.rows, since=since, measured=period.measured)
     try:
         look = _look(sources)
     except UserError as error:
