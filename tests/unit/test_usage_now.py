@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.doctor import gather
 from kai_fleet_cli.doctor.reads import READS
-from kai_fleet_cli.report.usage import spelled
 from kai_fleet_cli.stack_file import reading
 from kubectl_fleet.kube.api import Api
 from kubectl_fleet.kube.errors import UnreachableError
@@ -297,10 +296,3 @@ def test_a_prometheus_of_the_host_is_asked_through_its_api_server(fleet):
     (ml,) = found["teams"]
     train = next(row for row in ml["queues"] if row["queue"] == "train")
     assert train["used"] == 0.5
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(12, "12s"), (95, "1m35s"), (3700, "1h01m"), (90000, "25h")]
-)
-def test_waits_are_spelled_short(seconds, text):
-    assert spelled(seconds) == text

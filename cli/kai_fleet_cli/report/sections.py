@@ -6,7 +6,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
 from kai_fleet_cli.report.model import PeriodUse, StackReport, UseOverTime, UseRow
+from kubectl_fleet.kube.text import plain
 from kubectl_fleet.live.finding import Health
 from kubectl_fleet.usage.amounts import UNLIMITED
 
@@ -24,6 +29,20 @@ class Section:
     rows: Sequence[Sequence[str]]
     words: int = 1
     sentences: Sequence[str] = ()
+
+
+def table(section: Section) -> Table:
+    """A section for a terminal: words fold, and a number stays on its line."""
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=section.title, title_justify="left")
+    for heading, *cells in zip(section.headings, *section.rows, strict=True):
+        if len(drawn.columns) < section.words:
+            drawn.add_column(heading, overflow="fold")
+        else:
+            widest = max(map(len, cells), default=0)
+            drawn.add_column(heading, justify="right", min_width=widest)
+    for row in section.rows:
+        drawn.add_row(*(escape(plain(cell)) for cell in row))
+    return drawn
 
 
 def sections(report: StackReport) -> Iterator[Section]:

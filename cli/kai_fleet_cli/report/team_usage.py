@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Final, Literal, Self
+from typing import Final, Self
 
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
@@ -85,53 +85,6 @@ class PodWait:
     seconds: float
 
 
-@dataclass(frozen=True)
-class StackUsage:
-    """What `fleet usage` shows. `since` is how far back Prometheus was asked, None for a sample.
-
-    `measured` are the hours of which Prometheus has numbers.
-    `foreign` are sentences about teams whose way in somebody else than their vCluster wrote.
-    """
-
-    stack: str
-    teams: Sequence[TeamUsageRow]
-    waits: Sequence[PodWait] = ()
-    since: str | None = None
-    measured: float = 0.0
-    notes: Sequence[str] = ()
-    foreign: Sequence[str] = ()
-
-    @property
-    def unit(self) -> Literal["GPUs", "GPU-hours"]:
-        """What the numbers count."""
-        return "GPUs" if self.since is None else "GPU-hours"
-
-    def record(self) -> dict[str, Any]:
-        """The JSON: its keys do not change between releases."""
-        return {
-            "stack": self.stack,
-            "source": "now" if self.since is None else "prometheus",
-            "unit": self.unit,
-            "since": self.since,
-            "measuredHours": None if self.since is None else rounded(self.measured),
-            "teams": [
-                {
-                    "team": team.team,
-                    "mode": team.mode,
-                    "promised": team.promised,
-                    "unreached": team.unreached or None,
-                    **team.gpus.record(),
-                    "queues": [
-                        {"queue": queue, **gpus.record()} for queue, gpus in team.queues.items()
-                    ],
-                }
-                for team in self.teams
-            ],
-            "waits": [{**asdict(wait), "seconds": round(wait.seconds)} for wait in self.waits],
-            "notes": list(self.notes),
-        }
-
-
 def teams_now(look: Snapshot) -> list[TeamUsageRow]:
     """Each team's GPUs at the moment of the look."""
     shared = Counter(it.wanted.queue for it in look.teams.values() if it.wanted.queue)
@@ -144,29 +97,24 @@ def teams_now(look: Snapshot) -> list[TeamUsageRow]:
     ]
 
 
-def waits_now(look: Snapshot) -> list[PodWait]:
-    """The pods that have waited longest for GPUs."""
-    waits = [
-        PodWait(
-            name,
-            _own_name(pod),
-            pod.queue,
-            pod.amounts.gpu,
-            seconds_since(pod.created, cluster.now),
-        )
-        for name, cluster, pod in _without_node(look)
-        if pod.created and not pod.never
-    ]
-    return sorted(waits, key=lambda wait: -wait.seconds)[:_LONGEST_WAITS]
-
-
-def never_now(look: Snapshot) -> list[str]:
-    """A sentence about each pod that can never run, and so is owed nothing."""
-    return [
-        f"Pod {_own_name(pod)} of team {name} never runs, and is owed nothing: {pod.never}."
-        for name, _, pod in _without_node(look)
-        if pod.never
-    ]
+def waits_now(look: Snapshot) -> tuple[list[PodWait], list[str]]:
+    """The pods that have waited longest for GPUs; and a sentence about each that can never run."""
+    waits, never = [], []
+    for name, team in look.teams.items():
+        own = team.inside if team.wanted.mode == "virtual" else None
+        cluster = own or look.host
+        for pod in cluster.usage.waiting:
+            if not pod.amounts.gpu or (own is None and pod.namespace != team.wanted.namespace):
+                continue
+            if pod.never:
+                never.append(
+                    f"Pod {_own_name(pod)} of team {name} never runs, and is owed nothing:"
+                    f" {pod.never}."
+                )
+            elif pod.created:
+                seconds = seconds_since(pod.created, cluster.now)
+                waits.append(PodWait(name, _own_name(pod), pod.queue, pod.amounts.gpu, seconds))
+    return sorted(waits, key=lambda wait: -wait.seconds)[:_LONGEST_WAITS], never
 
 
 def _team(
@@ -211,10 +159,11 @@ def not_inside(inside: ClusterState, on_host: Iterable[PodUse]) -> float:
     hide them. A shared GPU is one device on the host, of the pod that reserves it.
     """
     shared = sum(len(node.shared) for node in inside.usage.gpus.values())
-    return max(0.0, _devices(on_host) - _devices(inside.usage.pods) - shared)
+    return max(0.0, devices(on_host) - devices(inside.usage.pods) - shared)
 
 
-def _devices(pods: Iterable[PodUse]) -> float:
+def devices(pods: Iterable[PodUse]) -> float:
+    """The whole GPUs and slices of pods that have a node."""
     return sum(pod.gpu.whole + pod.gpu.mig for pod in pods if not pod.waits)
 
 
@@ -245,16 +194,6 @@ def held(pods: Iterable[PodUse]) -> float:
 
 def _waiting(pods: Iterable[PodUse]) -> float:
     return sum(pod.amounts.gpu for pod in pods if pod.waits and not pod.never)
-
-
-def _without_node(look: Snapshot) -> Iterator[tuple[str, ClusterState, PodUse]]:
-    """The pods that ask for GPUs and have no node, with their team."""
-    for name, team in look.teams.items():
-        own = team.inside is not None and team.wanted.mode == "virtual"
-        cluster = team.inside if team.inside is not None and own else look.host
-        for pod in cluster.usage.waiting:
-            if pod.amounts.gpu and (own or pod.namespace == team.wanted.namespace):
-                yield name, cluster, pod
 
 
 def _own_name(pod: PodUse) -> str:
