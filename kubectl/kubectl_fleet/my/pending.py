@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -18,12 +18,41 @@ from kubectl_fleet.releases import KAI
 from kubectl_fleet.rules.judged import JudgedCluster, JudgedKai
 from kubectl_fleet.usage.amounts import SLACK, UNLIMITED, Resource, in_words, rounded, short
 from kubectl_fleet.usage.pods import PodUse
-from kubectl_fleet.usage.queues import QueueUse, ShareUse, upwards
+from kubectl_fleet.usage.queues import QueueUse, upwards
 from kubectl_fleet.waiting import pending, pod_groups, rule_violations
 from kubectl_fleet.waiting.read_cluster import ClusterPods
 from kubectl_fleet.waiting.refused import owner_of, refusals
 
 _RESOURCES: Final[tuple[Resource, ...]] = ("gpu", "cpu", "memory")
+
+
+@dataclass(frozen=True)
+class PendingPod:
+    """A pod that waits, why, and what would have to happen.
+
+    `standing` is a sentence about the quotas of its queue and of those above it, and `guaranteed`
+    whether they have as much left as it asks for; None where nothing bounds it.
+    """
+
+    pod: PodUse
+    cause: str
+    fix: str
+    guaranteed: bool | None = None
+    standing: str | None = None
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "namespace": self.pod.namespace,
+            "name": self.pod.name,
+            "queue": self.pod.queue,
+            "created": self.pod.created,
+            **asdict(self.pod.amounts),
+            "cause": self.cause,
+            "fix": self.fix,
+            "guaranteed": self.guaranteed,
+            "standing": self.standing,
+        }
 
 
 @dataclass(frozen=True)
@@ -41,39 +70,6 @@ class DeniedPods:
     since: str = ""
 
 
-class Guarantee(NamedTuple):
-    """Whether a pod that waits asks for what is guaranteed to its queue, or for what others leave.
-
-    `guaranteed`: its queue and those above it have as much left of their quotas."""
-
-    guaranteed: bool
-    sentence: str
-
-
-@dataclass(frozen=True)
-class PendingPod:
-    """A pod that waits, why, what would have to happen, and how it stands to its queue's quota."""
-
-    pod: PodUse
-    cause: str
-    fix: str
-    guarantee: Guarantee | None = None
-
-    def record(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "namespace": self.pod.namespace,
-            "name": self.pod.name,
-            "queue": self.pod.queue,
-            "created": self.pod.created,
-            **asdict(self.pod.amounts),
-            "cause": self.cause,
-            "fix": self.fix,
-            "guaranteed": self.guarantee.guaranteed if self.guarantee else None,
-            "standing": self.guarantee.sentence if self.guarantee else None,
-        }
-
-
 def record(view: View) -> dict[str, Any]:
     """The JSON."""
     of = _pods_of(view)
@@ -82,37 +78,6 @@ def record(view: View) -> dict[str, Any]:
         "pending": [each.record() for each in _waiting(view, of)],
         "denied": [asdict(each) for each in _denied(view, of)],
     }
-
-
-def _waiting(view: View, of: ClusterPods) -> list[PendingPod]:
-    """The pods that are not started, those that wait longest first."""
-    items = {it.pod_subject: it for it in of.cluster.all("pods")}
-    reasons = _reasons(view, of)
-    pods = []
-    for pod in view.pods:
-        if pod.phase != "Pending" or pod.ending or (pod.node and pod.subject not in reasons):
-            continue
-        cause, fix = reasons.get(pod.subject) or _otherwise(view, pod, items[pod.subject])
-        about = _guarantee(view.usage.queues, pod) if pod.waits else None
-        pods.append(PendingPod(pod, cause, fix, about))
-    return sorted(pods, key=lambda each: (each.pod.created, each.pod.namespace, each.pod.name))
-
-
-def _denied(view: View, of: ClusterPods) -> list[DeniedPods]:
-    """What could not make its pods, of which the others know nothing."""
-    cluster = of.cluster
-    every: dict[tuple[str, str, str], DeniedPods] = {}
-    for refusal in refusals(of):
-        if refusal.kind == "Pod" or not view.shows(refusal):
-            continue
-        kind, name = owner_of(cluster, refusal)
-        look = (
-            f"{view.cluster.kubectl} -n {refusal.namespace} describe {refusal.kind} {refusal.name}"
-        )
-        reason = cluster.explain(refusal.text) or Reason(refusal.text, f"look with: `{look}`")
-        place = (kind, name, refusal.namespace)
-        every[place] = DeniedPods(*place, plain(reason.cause), plain(reason.fix), refusal.since)
-    return sorted(every.values(), key=lambda each: (each.since, each.namespace, each.name))
 
 
 def show(view: View, glyphs: Glyphs) -> RenderableType:
@@ -127,25 +92,48 @@ def show(view: View, glyphs: Glyphs) -> RenderableType:
     table.add_column("since", justify="right", no_wrap=True)
     table.add_column("why, and what would have to happen", overflow="fold", ratio=5)
     for each in pods:
-        queue = f"\nqueue {each.pod.queue}" if each.pod.queue else ""
-        lines = [each.cause, f"{glyphs.arrow} {each.fix}"]
-        lines += [each.guarantee.sentence, ""] if each.guarantee else [""]
-        table.add_row(
-            Text.assemble((view.name(each.pod.name, each.pod.namespace), "bold"), (queue, "dim")),
-            "\n".join(_requests(each.pod)) or "-",
-            view.age(each.pod.created),
-            Text("\n".join(lines)),
-        )
+        asks = "\n".join(_requests(each.pod)) or "-"
+        queue = f"queue {each.pod.queue}" if each.pod.queue else ""
+        standing = f"{each.standing}\n" if each.standing else ""
+        name, since = view.name(each.pod.name, each.pod.namespace), view.age(each.pod.created)
+        why = f"{each.cause}\n{glyphs.arrow} {each.fix}\n{standing}"
+        table.add_row(_two(name, queue), asks, since, Text(why))
     for none in without:
-        table.add_row(
-            Text.assemble(
-                (view.name(none.name, none.namespace), "bold"), ("\n" + none.kind, "dim")
-            ),
-            "no pod",
-            view.age(none.since),
-            Text(f"{none.cause}\n{glyphs.arrow} {none.fix}\n"),
-        )
+        name = view.name(none.name, none.namespace)
+        why = f"{none.cause}\n{glyphs.arrow} {none.fix}\n"
+        table.add_row(_two(name, none.kind), "no pod", view.age(none.since), Text(why))
     return Group(table)
+
+
+def _two(name: str, below: str) -> Text:
+    return Text.assemble((name, "bold"), (f"\n{below}" if below else "", "dim"))
+
+
+def _waiting(view: View, of: ClusterPods) -> list[PendingPod]:
+    """The pods that are not started, those that wait longest first."""
+    items = {it.pod_subject: it for it in of.cluster.all("pods")}
+    reasons = _reasons(view, of)
+    pods = []
+    for pod in view.pods:
+        if pod.phase != "Pending" or pod.ending or (pod.node and pod.subject not in reasons):
+            continue
+        cause, fix = reasons.get(pod.subject) or _otherwise(view, pod, items[pod.subject])
+        about = _guarantee(view.usage.queues, pod) if pod.waits else (None, None)
+        pods.append(PendingPod(pod, cause, fix, *about))
+    return sorted(pods, key=lambda each: (each.pod.created, each.pod.namespace, each.pod.name))
+
+
+def _denied(view: View, of: ClusterPods) -> list[DeniedPods]:
+    """What could not make its pods, of which the others know nothing."""
+    cluster, every = of.cluster, dict[tuple[str, str, str], DeniedPods]()
+    for refusal in refusals(of):
+        if refusal.kind == "Pod" or not view.shows(refusal):
+            continue
+        look = cluster.describe(refusal.kind, refusal.name, refusal.namespace)
+        reason = cluster.explain(refusal.text) or Reason(refusal.text, look)
+        place = (*owner_of(cluster, refusal), refusal.namespace)
+        every[place] = DeniedPods(*place, plain(reason.cause), plain(reason.fix), refusal.since)
+    return sorted(every.values(), key=lambda each: (each.since, each.namespace, each.name))
 
 
 def _reasons(view: View, of: ClusterPods) -> dict[str, tuple[str, str]]:
@@ -187,8 +175,8 @@ def _otherwise(view: View, pod: PodUse, item: KubeObject) -> tuple[str, str]:
         return f"its scheduling gates are closed: {names}", "whoever set them has to open them"
     if view.age(pod.created).endswith("s"):
         return "it was made a moment ago", "wait a minute"
-    command = f"{view.cluster.kubectl} -n {pod.namespace} describe pod {pod.name}"
-    return "nothing that may be read here says why", f"look with: `{command}`"
+    look = view.cluster.describe("pod", pod.name, pod.namespace)
+    return "nothing that may be read here says why", look
 
 
 def _requests(pod: PodUse) -> Iterator[str]:
@@ -200,7 +188,7 @@ def _requests(pod: PodUse) -> Iterator[str]:
             yield in_words(resource, amount)
 
 
-def _guarantee(queues: Mapping[str, QueueUse], pod: PodUse) -> Guarantee | None:
+def _guarantee(queues: Mapping[str, QueueUse], pod: PodUse) -> tuple[bool, str] | tuple[None, None]:
     """By the quotas of its queue and of those above it.
 
     A limit that keeps the pod out comes before them: of GPUs the doctor's cause says it, and then
@@ -214,37 +202,27 @@ def _guarantee(queues: Mapping[str, QueueUse], pod: PodUse) -> Guarantee | None:
             if not amount:
                 continue
             if share.limit != UNLIMITED and share.in_use + amount > share.limit + SLACK:
-                kept_out = _kept_out(queue, share, resource, amount)
-                return None if resource == "gpu" else Guarantee(False, kept_out)
+                if resource == "gpu":
+                    return None, None
+                asks, limit = in_words(resource, amount), in_words(resource, share.limit)
+                held = f"holds {short(resource, share.in_use)} of at most {limit}"
+                never = f"may hold {limit} at most: it never runs"
+                holds = never if amount > share.limit + SLACK else held
+                return False, f"it asks for {asks}, and queue {queue.name} {holds}"
             if share.quota != UNLIMITED:
-                left = rounded(max(0.0, share.quota - share.in_use))
-                sentence = (
-                    f"queue {queue.name} has {short(resource, left)} left of"
-                    f" {in_words(resource, share.quota)}"
-                )
-                bounded = bounded or sentence
+                left = short(resource, rounded(max(0.0, share.quota - share.in_use)))
+                of = in_words(resource, share.quota)
+                bounded = bounded or f"queue {queue.name} has {left} left of {of}"
                 if share.in_use + amount > share.quota + SLACK:
-                    beyond = beyond or sentence
+                    beyond = beyond or f"queue {queue.name} has {left} left of {of}"
     if beyond:
-        return Guarantee(
-            False,
+        return False, (
             f"it asks for more than is guaranteed: {beyond}. It gets what others leave over, and"
-            " may be stopped again when they want it",
+            " may be stopped again when they want it"
         )
     if bounded:
-        return Guarantee(
-            True,
+        return True, (
             f"it asks for what is guaranteed: {bounded}. KAI stops pods that borrow, if there are"
-            " any, to make room for it",
+            " any, to make room for it"
         )
-    return None
-
-
-def _kept_out(queue: QueueUse, share: ShareUse, resource: Resource, amount: float) -> str:
-    wanted, limit = in_words(resource, amount), in_words(resource, share.limit)
-    if amount > share.limit + SLACK:
-        return (
-            f"it asks for {wanted}, and queue {queue.name} may hold {limit} at most: it never runs"
-        )
-    held = short(resource, share.in_use)
-    return f"it asks for {wanted}, and queue {queue.name} holds {held} of at most {limit}"
+    return None, None

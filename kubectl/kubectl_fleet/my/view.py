@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
@@ -49,14 +50,13 @@ _PLATFORM: Final = "ask the platform's engineers: `fleet usage --stack STACK --t
 
 @dataclass(frozen=True)
 class View:
-    """What was seen. `notes` are sentences about what was not.
-
-    `namespace` is the only one whose pods are shown, None for all.
+    """What was seen. `namespace` is the only one whose pods are shown, None for all, and `only` the
+    only one whose pods this user may list.
     """
 
     cluster: ReadCluster
     namespace: str | None = None
-    notes: tuple[str, ...] = ()
+    only: str | None = None
 
     @property
     def usage(self) -> ClusterUsage:
@@ -76,7 +76,28 @@ class View:
     @property
     def schedules_here(self) -> bool:
         """Whether the KAI of its pods is in this cluster, as far as one sees."""
-        return _is_served(self.cluster, "queues")
+        return "queues" in self.cluster.objects or "queues" in self.cluster.unreadable
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """Sentences about what was not seen."""
+        usage = self.usage
+        notes = [
+            f"you may not list {kind}: {_WITHOUT[kind]}"
+            for kind in self.cluster.unreadable
+            if kind in _WITHOUT
+        ]
+        if self.only is not None:
+            source = "; what queues hold is what KAI says of them" if usage.queues else ""
+            notes.append(f"you may list pods of namespace {self.only} only{source}")
+        if not self.schedules_here:
+            notes.append(
+                "KAI runs on the host and not here, and so do its queues: what they may hold, and"
+                f" who else is on a GPU, is not to be seen from here; {_PLATFORM}"
+                if any(pod.scheduled_by_kai for pod in usage.pods)
+                else "no KAI runs here: there are no queues"
+            )
+        return notes
 
     def shows(self, it: PodUse | Refusal) -> bool:
         """Whether something is in the namespace that is shown."""
@@ -103,7 +124,7 @@ class View:
             "namespace": self.namespace,
             "kai": self.usage.release.version if self.usage.release else None,
             "countedFrom": "status" if self.cluster.partly else "pods",
-            "notes": list(self.notes),
+            "notes": self.notes,
         }
 
 
@@ -135,7 +156,7 @@ def viewer(
             cluster, only = read(api, blank, {**KINDS, **more}, where)
         except UnreachableError as error:
             raise UserError(f"the cluster at {api.host} cannot be asked: {error}") from None
-        return View(cluster, namespace or only, _notes(cluster, only))
+        return View(cluster, namespace or only, only)
 
     return look
 
@@ -172,27 +193,3 @@ def command(name: str) -> str:
     """How whoever runs this types another of these commands."""
     plugin = Path(sys.argv[0]).name.startswith("kubectl-")
     return f"kubectl fleet {name}" if plugin else f"fleet my {name}"
-
-
-def _is_served(cluster: ReadCluster, kind: str) -> bool:
-    return kind in cluster.objects or kind in cluster.unreadable
-
-
-def _notes(cluster: ReadCluster, only: str | None) -> tuple[str, ...]:
-    usage = cluster.usage
-    notes = [
-        f"you may not list {kind}: {_WITHOUT[kind]}"
-        for kind in cluster.unreadable
-        if kind in _WITHOUT
-    ]
-    if only is not None:
-        source = "; what queues hold is what KAI says of them" if usage.queues else ""
-        notes.append(f"you may list pods of namespace {only} only{source}")
-    if not _is_served(cluster, "queues"):
-        notes.append(
-            "KAI runs on the host and not here, and so do its queues: what they may hold, and"
-            f" who else is on a GPU, is not to be seen from here; {_PLATFORM}"
-            if any(pod.scheduled_by_kai for pod in usage.pods)
-            else "no KAI runs here: there are no queues"
-        )
-    return tuple(notes)
