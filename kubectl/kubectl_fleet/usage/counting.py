@@ -3,14 +3,15 @@ shares which one, and what its queues have.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Final
 
 from kubectl_fleet.live.objects import KubeObject
-from kubectl_fleet.releases import KAI, KaiRelease, UnknownVersionError, kai
+from kubectl_fleet.releases import KAI, KaiRelease
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
+from kubectl_fleet.rules.judged import JudgedKai
 from kubectl_fleet.usage.amounts import SLACK, UNLIMITED, in_words, rounded
 from kubectl_fleet.usage.pods import (
     MEMORY_LABEL,
@@ -103,7 +104,7 @@ def count(objects: Mapping[str, Sequence[KubeObject]], *, partly: bool = False) 
 
     `partly`: not all pods of the cluster are there.
     """
-    release = _release(objects.get("deployments", ()))
+    release = JudgedKai(running_version(objects.get("deployments", ())), untested=True).release
     in_megabytes = (release or _NEWEST).gpu_memory_in_megabytes
     nodes, items, queues = (objects.get(kind, ()) for kind in ("nodes", "pods", "queues"))
     memories = {node.name: gpu_memory(node.labels, in_megabytes) for node in nodes}
@@ -122,15 +123,6 @@ def running_version(deployments: Iterable[KubeObject]) -> str | None:
     return next((own[name].image_tag for name in _WITH_VERSION if name in own), None)
 
 
-def _release(deployments: Iterable[KubeObject]) -> KaiRelease | None:
-    """The KAI that runs; None for none, or for one not in the table."""
-    version = running_version(deployments)
-    try:
-        return kai(version, untested=True) if version else None
-    except UnknownVersionError:
-        return None
-
-
 def _marked(
     pods: Iterable[PodUse], nodes: Sequence[KubeObject], queues: Sequence[KubeObject]
 ) -> list[PodUse]:
@@ -138,8 +130,13 @@ def _marked(
 
     A node counts that is not Ready, because it may be again; where none is there, one may be added.
     """
-    largest = _largest(nodes)
     specs = {item.name: item.spec for item in queues}
+    sizes = [(node.labels.items(), _gpus(node)) for node in nodes]
+
+    @cache  # pods choose nodes by a few sets of labels
+    def largest(selector: frozenset[tuple[str, str]]) -> float:
+        return max((gpus for labels, gpus in sizes if selector <= labels), default=0.0)
+
     return [
         replace(pod, never=_never(pod, specs, largest(pod.selector)))
         if pod.waits and pod.amounts.gpu
@@ -159,19 +156,6 @@ def _never(pod: PodUse, specs: Mapping[str, Mapping[str, Any]], most: float) -> 
     if most and devices > most:
         return f"it asks for {in_words('gpu', devices)}, and no node has more than {most:g}"
     return ""
-
-
-def _largest(nodes: Sequence[KubeObject]) -> Callable[[frozenset[tuple[str, str]]], float]:
-    """The GPUs of the largest node with some labels. Pods choose nodes by a few sets of them."""
-    sizes = [
-        (node.labels.items(), whole_gpus(numbers(node.status.get("allocatable")))) for node in nodes
-    ]
-
-    @cache
-    def largest(selector: frozenset[tuple[str, str]]) -> float:
-        return max((gpus for labels, gpus in sizes if selector <= labels), default=0.0)
-
-    return largest
 
 
 def _limits(
@@ -205,12 +189,12 @@ def _gpus_of(
             whole[pod.node].append((pod, pod.gpu.whole))
         for group in pod.groups:
             holders[pod.node, group].append((pod, pod.gpu.each(memories.get(pod.node))))
-    devices: dict[tuple[str, str], str] = {}
-    for item in items:
-        if item.namespace == RESERVATIONS and not item.ended:
-            for group in groups_of(item.labels):
-                node = item.spec.get("nodeName") or ""
-                devices[node, group] = item.annotations.get(GPU_INDEX, "")
+    devices = {
+        (item.spec.get("nodeName") or "", group): item.annotations.get(GPU_INDEX, "")
+        for item in items
+        if item.namespace == RESERVATIONS and not item.ended
+        for group in groups_of(item.labels)
+    }
     shared: dict[str, list[SharedGpu]] = defaultdict(list)
     for key in sorted({*holders, *devices}):
         node, group = key
@@ -219,8 +203,7 @@ def _gpus_of(
     gpus: dict[str, NodeGpus] = {}
     for node in sorted({*known, *whole, *shared}):
         item = known.get(node) or KubeObject(metadata={})
-        memory = item.labels.get(MEMORY_LABEL, "")
-        count = whole_gpus(numbers(item.status.get("allocatable")))
+        memory, count = item.labels.get(MEMORY_LABEL, ""), _gpus(item)
         if count or whole[node] or shared[node]:
             gpus[node] = NodeGpus(
                 node,
@@ -231,3 +214,7 @@ def _gpus_of(
                 shared=tuple(shared[node]),
             )
     return gpus
+
+
+def _gpus(node: KubeObject) -> float:
+    return whole_gpus(numbers(node.status.get("allocatable")))

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.usage.amounts import RESOURCES, UNLIMITED, Amounts, Resource, rounded
@@ -79,6 +79,16 @@ class QueuePods:
     pods: int = 0
     waiting_pods: int = 0
 
+    @classmethod
+    def total(cls, parts: Sequence[Self]) -> Self:
+        """The sum of any number of queues."""
+        return cls(
+            Amounts.total(part.in_use for part in parts),
+            Amounts.total(part.waiting for part in parts),
+            sum(part.pods for part in parts),
+            sum(part.waiting_pods for part in parts),
+        )
+
 
 def by_queue(pods: Iterable[PodUse]) -> dict[str, QueuePods]:
     """What pods that KAI schedules hold and wait for, by the queue that they name.
@@ -135,13 +145,8 @@ def tree(
     sums: dict[str, QueuePods] = {}
     for name in reversed(order):
         own = (pods or {}).get(name, QueuePods())
-        sums[name] = _sum([own, *(sums[child] for child in children[name])])
-    shares = {
-        resource: _with_lent(
-            {name: _share(specs[name], sums[name], resource) for name in order}, children
-        )
-        for resource in RESOURCES
-    }
+        sums[name] = QueuePods.total([own, *(sums[child] for child in children[name])])
+    shares = {it: _shares(it, specs, sums, [None, *order], children) for it in RESOURCES}
     queues: dict[str, QueueUse] = {}
     for name in order:
         parent = specs[name].get("parentQueue") or None
@@ -174,13 +179,27 @@ def _downwards(children: Mapping[str | None, Sequence[str]]) -> Iterator[str]:
         todo += reversed(children.get(name, ()))
 
 
-def _sum(parts: Sequence[QueuePods]) -> QueuePods:
-    return QueuePods(
-        Amounts.total(part.in_use for part in parts),
-        Amounts.total(part.waiting for part in parts),
-        sum(part.pods for part in parts),
-        sum(part.waiting_pods for part in parts),
-    )
+def _shares(
+    resource: Resource,
+    specs: Mapping[str, Mapping[str, Any]],
+    sums: Mapping[str, QueuePods],
+    order: Iterable[str | None],
+    children: Mapping[str | None, Sequence[str]],
+) -> dict[str | None, ShareUse]:
+    """From the top down: what a queue lends, those below it lend with it."""
+    shares: dict[str | None, ShareUse] = {None: ShareUse()}
+    for parent in order:
+        above = shares[parent]
+        group = {it: _share(specs[it], sums[it], resource) for it in children.get(parent, ())}
+        guaranteed = sum(max(0.0, share.quota) for share in group.values())
+        undivided = max(0.0, above.quota - guaranteed)
+        wanted = above.lent + sum(share.borrowed for share in group.values()) - undivided
+        unused = {name: max(0.0, share.quota - share.in_use) for name, share in group.items()}
+        every = sum(unused.values())
+        part = min(1.0, max(0.0, wanted) / every) if every else 0.0
+        for name, share in group.items():
+            shares[name] = replace(share, lent=rounded(unused[name] * part))
+    return shares
 
 
 def _share(spec: Mapping[str, Any], pods: QueuePods, resource: Resource) -> ShareUse:
@@ -195,21 +214,3 @@ def _share(spec: Mapping[str, Any], pods: QueuePods, resource: Resource) -> Shar
         waiting=pods.waiting.of(resource),
         borrowed=0.0 if quota == UNLIMITED else rounded(max(0.0, in_use - quota)),
     )
-
-
-def _with_lent(
-    shares: Mapping[str, ShareUse], children: Mapping[str | None, Sequence[str]]
-) -> dict[str, ShareUse]:
-    """From the top down: what a queue lends, those below it lend with it."""
-    lending: dict[str, ShareUse] = {}
-    for parent in (None, *_downwards(children)):
-        group = [shares[name] for name in children.get(parent, ())]
-        above = lending[parent] if parent is not None else ShareUse()
-        guaranteed = sum(max(0.0, share.quota) for share in group)
-        undivided = max(0.0, above.quota - guaranteed)
-        wanted = above.lent + sum(share.borrowed for share in group) - undivided
-        unused = [max(0.0, share.quota - share.in_use) for share in group]
-        part = min(1.0, max(0.0, wanted) / sum(unused)) if sum(unused) else 0.0
-        for name, left in zip(children.get(parent, ()), unused, strict=True):
-            lending[name] = replace(shares[name], lent=rounded(left * part))
-    return lending
