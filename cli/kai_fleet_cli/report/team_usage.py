@@ -1,15 +1,15 @@
 """Who holds GPUs of a stack now, and who waits: by the pods of the host and of each vCluster."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Final, Self
 
-from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
 from kubectl_fleet.live.objects import seconds_since
 from kubectl_fleet.usage.amounts import UNLIMITED, rounded
 from kubectl_fleet.usage.pods import PodUse
+from kubectl_fleet.usage.queues import QueueUse
 
 _LONGEST_WAITS: Final = 10  # of all that wait
 OWN_STACK: Final = "own stack"  # the mode of a team whose scheduler another stack declares
@@ -122,34 +122,49 @@ def _team(
 ) -> TeamUsageRow:
     wanted = team.wanted
     mode, promised = OWN_STACK if wanted.granted else wanted.mode, int(wanted.gpus or 0)
-    queues: Iterable[tuple[str | None, GpuBalance]]
     where = team.inside if mode == "virtual" else host
     if where is None or (refused := where.refused()):
         why = refused if where else team.unreached
         return TeamUsageRow(wanted.name, mode, promised, unreached=why)
+    tree = where.usage.queues
+    balances: dict[str | None, GpuBalance]
     if mode == "virtual":
-        queues = _of_own_kai(where, on_host)
+        leaves = [queue.name for queue in tree.values() if queue.leaf]
+        balances = _by_queue(tree, leaves, where.usage.pods, not_inside(where, on_host))
     elif mode == "host":
-        queues = _of_host(host, on_host, wanted, shared)
+        # A queue of several teams guarantees nothing to one of them.
+        common = {name for name, teams in shared.items() if teams > 1}
+        balances = _by_queue(tree, [wanted.queue or ""], on_host, common=common)
     else:  # without queues: everything up to its `gpus` is guaranteed to it
-        queues = [(None, GpuBalance.of(held(on_host), _waiting(on_host), promised))]
-    return TeamUsageRow(wanted.name, mode, promised, dict(queues))
+        balances = {None: GpuBalance.of(held(on_host), _waiting(on_host), promised)}
+    return TeamUsageRow(wanted.name, mode, promised, balances)
 
 
-def _of_own_kai(
-    inside: ClusterState, on_host: Iterable[PodUse]
-) -> Iterator[tuple[str | None, GpuBalance]]:
-    usage = inside.usage
-    for queue in usage.queues.values():
-        if queue.leaf:
-            gpu = queue.share("gpu")
-            yield queue.name, GpuBalance.of(gpu.in_use, gpu.waiting, gpu.quota)
-    beside = held(
-        pod for pod in usage.pods if not pod.scheduled_by_kai or pod.queue not in usage.queues
-    )
-    beside += not_inside(inside, on_host)
-    if beside:
-        yield None, GpuBalance(used=beside, borrowed=beside)
+def _by_queue(
+    tree: Mapping[str, QueueUse],
+    names: Iterable[str],
+    pods: Iterable[PodUse],
+    hidden: float = 0.0,
+    common: Collection[str] = (),
+) -> dict[str | None, GpuBalance]:
+    """By these queues and those that pods name besides; None is what is held beside all queues.
+
+    `hidden` is held there, too. Queues in `common` guarantee nothing.
+    """
+    of_queues: dict[str, list[PodUse]] = {name: [] for name in names if name in tree}
+    beside = []
+    for pod in pods:
+        if pod.scheduled_by_kai and pod.queue is not None and pod.queue in tree:
+            of_queues.setdefault(pod.queue, []).append(pod)
+        else:
+            beside.append(pod)
+    balances: dict[str | None, GpuBalance] = {}
+    for name, those in of_queues.items():
+        quota = 0.0 if name in common else tree[name].share("gpu").quota
+        balances[name] = GpuBalance.of(held(those), _waiting(those), quota)
+    if rest := held(beside) + hidden:
+        balances[None] = GpuBalance(used=rest, borrowed=rest)
+    return balances
 
 
 def not_inside(inside: ClusterState, on_host: Iterable[PodUse]) -> float:
@@ -167,33 +182,13 @@ def devices(pods: Iterable[PodUse]) -> float:
     return sum(pod.gpu.whole + pod.gpu.mig for pod in pods if not pod.waits)
 
 
-def _of_host(
-    host: ClusterState, pods: Sequence[PodUse], wanted: DeclaredTeam, shared: Counter[str]
-) -> Iterator[tuple[str | None, GpuBalance]]:
-    """In host mode: by the queue that the team's pods name, which may be another team's as well."""
-    by_queue: dict[str | None, list[PodUse]] = defaultdict(list)
-    if wanted.queue is not None:
-        by_queue[wanted.queue] = []
-    for pod in pods:
-        by_queue[pod.queue if pod.scheduled_by_kai else None].append(pod)
-    for name, those in by_queue.items():
-        in_use = held(those)
-        queue = host.usage.queues.get(name or "")
-        if queue is not None and name is not None:
-            # A queue of several teams guarantees nothing to one of them.
-            quota = 0 if shared[name] > 1 else queue.share("gpu").quota
-            yield name, GpuBalance.of(in_use, _waiting(those), quota)
-        elif in_use:
-            yield name, GpuBalance(used=in_use, borrowed=in_use)
-
-
 def held(pods: Iterable[PodUse]) -> float:
     """The GPUs of pods that have a node."""
     return sum(pod.amounts.gpu for pod in pods if not pod.waits)
 
 
 def _waiting(pods: Iterable[PodUse]) -> float:
-    return sum(pod.amounts.gpu for pod in pods if pod.waits and not pod.never)
+    return sum(it.amounts.gpu for it in pods if it.waits and not it.never and not it.ending)
 
 
 def _own_name(pod: PodUse) -> str:

@@ -1,8 +1,8 @@
 """`fleet my pending`: why each pod waits, and what would have to happen, in the doctor's words."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from dataclasses import asdict, replace
+from typing import Any, Final, NamedTuple
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -26,114 +26,104 @@ from kubectl_fleet.waiting.refused import owner_of, refusals
 _RESOURCES: Final[tuple[Resource, ...]] = ("gpu", "cpu", "memory")
 
 
-@dataclass(frozen=True)
-class PendingPod:
-    """A pod that waits, why, and what would have to happen.
+class _Waiting(NamedTuple):
+    """A pod that waits, or what makes pods that are denied, so that there are none.
 
-    `standing` is a sentence about the quotas of its queue and of those above it, and `guaranteed`
-    whether they have as much left as it asks for; None where nothing bounds it.
+    `record` is its JSON, the others are what a table has beside it: a line below its name, what it
+    asks for, and a time stamp.
     """
 
-    pod: PodUse
-    cause: str
-    fix: str
-    guaranteed: bool | None = None
-    standing: str | None = None
-
-    def record(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "namespace": self.pod.namespace,
-            "name": self.pod.name,
-            "queue": self.pod.queue,
-            "created": self.pod.created,
-            **asdict(self.pod.amounts),
-            "cause": self.cause,
-            "fix": self.fix,
-            "guaranteed": self.guaranteed,
-            "standing": self.standing,
-        }
-
-
-@dataclass(frozen=True)
-class DeniedPods:
-    """What makes pods that are denied, so that there are none; why, and what would have to happen.
-
-    `since` is a time stamp.
-    """
-
-    kind: str
-    name: str
-    namespace: str
-    cause: str
-    fix: str
-    since: str = ""
+    record: dict[str, Any]
+    below: str
+    asks: str
+    since: str
 
 
 def record(view: View) -> dict[str, Any]:
     """The JSON."""
     of = _pods_of(view)
+    pending, denied = _pending(view, of), _denied(view, of)
     return {
         **view.record(),
-        "pending": [each.record() for each in _waiting(view, of)],
-        "denied": [asdict(each) for each in _denied(view, of)],
+        "pending": [each.record for each in pending],
+        "denied": [each.record for each in denied],
     }
 
 
 def show(view: View, glyphs: Glyphs) -> RenderableType:
     """As a table of 80 columns, or as many as there are."""
     of = _pods_of(view)
-    pods, without = _waiting(view, of), _denied(view, of)
-    if not pods and not without:
+    every = [*_pending(view, of), *_denied(view, of)]
+    if not every:
         return Group() if view.blind else Text("no pod waits")
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("pod", overflow="fold", ratio=2)
     table.add_column("asks for", overflow="fold", ratio=1)
     table.add_column("since", justify="right", no_wrap=True)
     table.add_column("why, and what would have to happen", overflow="fold", ratio=5)
-    for each in pods:
-        asks = "\n".join(_requests(each.pod)) or "-"
-        queue = f"queue {each.pod.queue}" if each.pod.queue else ""
-        standing = f"{each.standing}\n" if each.standing else ""
-        name, since = view.name(each.pod.name, each.pod.namespace), view.age(each.pod.created)
-        why = f"{each.cause}\n{glyphs.arrow} {each.fix}\n{standing}"
-        table.add_row(_two(name, queue), asks, since, Text(why))
-    for none in without:
-        name = view.name(none.name, none.namespace)
-        why = f"{none.cause}\n{glyphs.arrow} {none.fix}\n"
-        table.add_row(_two(name, none.kind), "no pod", view.age(none.since), Text(why))
+    for it, below, asks, since in every:
+        name = (view.name(it["name"], it["namespace"]), "bold")
+        lines = [it["cause"], f"{glyphs.arrow} {it['fix']}"]
+        lines += [it["standing"]] if it.get("standing") else []
+        table.add_row(
+            Text.assemble(name, (f"\n{below}" if below else "", "dim")),
+            asks,
+            view.age(since),
+            Text("\n".join([*lines, ""])),
+        )
     return Group(table)
 
 
-def _two(name: str, below: str) -> Text:
-    return Text.assemble((name, "bold"), (f"\n{below}" if below else "", "dim"))
-
-
-def _waiting(view: View, of: ClusterPods) -> list[PendingPod]:
+def _pending(view: View, of: ClusterPods) -> list[_Waiting]:
     """The pods that are not started, those that wait longest first."""
     items = {it.pod_subject: it for it in of.cluster.all("pods")}
     reasons = _reasons(view, of)
     pods = []
-    for pod in view.pods:
+    for pod in sorted(view.pods, key=lambda pod: (pod.created, pod.namespace, pod.name)):
         if pod.phase != "Pending" or pod.ending or (pod.node and pod.subject not in reasons):
             continue
         cause, fix = reasons.get(pod.subject) or _otherwise(view, pod, items[pod.subject])
-        about = _guarantee(view.usage.queues, pod) if pod.waits else (None, None)
-        pods.append(PendingPod(pod, cause, fix, *about))
-    return sorted(pods, key=lambda each: (each.pod.created, each.pod.namespace, each.pod.name))
+        queues = view.usage.queues if pod.waits else {}
+        guaranteed, standing = _guarantee(queues, pod) or (None, None)
+        told = {
+            "namespace": pod.namespace,
+            "name": pod.name,
+            "queue": pod.queue,
+            "created": pod.created,
+            **asdict(pod.amounts),
+            "cause": cause,
+            "fix": fix,
+            "guaranteed": guaranteed,
+            "standing": standing,
+        }
+        queue, asks = f"queue {pod.queue}" if pod.queue else "", "\n".join(_requests(pod))
+        pods.append(_Waiting(told, queue, asks or "-", pod.created))
+    return pods
 
 
-def _denied(view: View, of: ClusterPods) -> list[DeniedPods]:
+def _denied(view: View, of: ClusterPods) -> list[_Waiting]:
     """What could not make its pods, of which the others know nothing."""
-    cluster, every = of.cluster, dict[tuple[str, str, str], DeniedPods]()
+    every: dict[tuple[str, str, str], _Waiting] = {}
     for refusal in refusals(of):
         if refusal.kind == "Pod" or not view.shows(refusal):
             continue
-        look = cluster.describe(refusal.kind, refusal.name, refusal.namespace)
-        reason = cluster.explain(refusal.text) or Reason(refusal.text, look)
-        place = (*owner_of(cluster, refusal), refusal.namespace)
-        every[place] = DeniedPods(*place, plain(reason.cause), plain(reason.fix), refusal.since)
-    return sorted(every.values(), key=lambda each: (each.since, each.namespace, each.name))
+        (kind, name), namespace, since = (
+            owner_of(of.cluster, refusal),
+            refusal.namespace,
+            refusal.since,
+        )
+        look = of.cluster.describe(refusal.kind, refusal.name, namespace)
+        reason = of.cluster.explain(refusal.text) or Reason(refusal.text, look)
+        told = {
+            "kind": kind,
+            "name": name,
+            "namespace": namespace,
+            "cause": plain(reason.cause),
+            "fix": plain(reason.fix),
+            "since": since,
+        }
+        every[kind, name, namespace] = _Waiting(told, kind, "no pod", since)
+    return [every[it] for it in sorted(every, key=lambda it: (every[it].since, it[2], it[1]))]
 
 
 def _reasons(view: View, of: ClusterPods) -> dict[str, tuple[str, str]]:
@@ -188,8 +178,8 @@ def _requests(pod: PodUse) -> Iterator[str]:
             yield in_words(resource, amount)
 
 
-def _guarantee(queues: Mapping[str, QueueUse], pod: PodUse) -> tuple[bool, str] | tuple[None, None]:
-    """By the quotas of its queue and of those above it.
+def _guarantee(queues: Mapping[str, QueueUse], pod: PodUse) -> tuple[bool, str] | None:
+    """Whether its queue and those above it have as much left of their quotas, and a sentence.
 
     A limit that keeps the pod out comes before them: of GPUs the doctor's cause says it, and then
     there is None. So it is for a pod whose queue is not there, or that asks for nothing that is
@@ -203,7 +193,7 @@ def _guarantee(queues: Mapping[str, QueueUse], pod: PodUse) -> tuple[bool, str] 
                 continue
             if share.limit != UNLIMITED and share.in_use + amount > share.limit + SLACK:
                 if resource == "gpu":
-                    return None, None
+                    return None
                 asks, limit = in_words(resource, amount), in_words(resource, share.limit)
                 held = f"holds {short(resource, share.in_use)} of at most {limit}"
                 never = f"may hold {limit} at most: it never runs"
@@ -225,4 +215,4 @@ def _guarantee(queues: Mapping[str, QueueUse], pod: PodUse) -> tuple[bool, str] 
             f"it asks for what is guaranteed: {bounded}. KAI stops pods that borrow, if there are"
             " any, to make room for it"
         )
-    return None, None
+    return None

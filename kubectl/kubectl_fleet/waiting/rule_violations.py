@@ -40,9 +40,9 @@ def check_queues(cluster: ReadCluster) -> Findings:
 
 def check(of: ClusterPods) -> Findings:
     """The pods of a cluster that are not done, by the rule's name."""
-    by_path = {path_of(pod): pod for pod in _open(of)}
+    by_path = {path_of(pod): pod for pod in of.pods}
     told: set[str] = set()
-    for problem in _problems(of, list(by_path.values())):
+    for problem in _problems(of):
         pod = by_path.get(problem.path)
         if pod is None or problem.message.startswith(_SAID_BY_LEAF_QUEUE):
             continue
@@ -54,7 +54,7 @@ def check(of: ClusterPods) -> Findings:
 
 def wrong(of: ClusterPods) -> frozenset[str]:
     """The pods of a cluster, by `path_of`, about which something is written wrong."""
-    return frozenset(each.path for each in _problems(of, _open(of)))
+    return frozenset(each.path for each in _problems(of))
 
 
 def path_of(pod: KubeObject) -> str:
@@ -62,17 +62,14 @@ def path_of(pod: KubeObject) -> str:
     return str(pod["metadata"].get("uid") or pod.pod_subject)
 
 
-def _open(of: ClusterPods) -> list[KubeObject]:
-    return [
+def _problems(of: ClusterPods) -> list[Problem]:
+    if of.scheduling.kai is None:
+        return []
+    pods = [
         pod
         for pod in of.pods
         if pod.phase in ("Pending", "Running") and not pod["metadata"].get("deletionTimestamp")
     ]
-
-
-def _problems(of: ClusterPods, pods: Sequence[KubeObject]) -> list[Problem]:
-    if of.scheduling.kai is None:
-        return []
     waiting = _cluster(of.cluster, [pod for pod in pods if not pod.spec.get("nodeName")])
     if of.scheduling is not of.cluster:
         queue = of.team.queue if of.team is not None else None
