@@ -196,6 +196,17 @@ def test_a_team_with_a_stack_of_its_own_is_counted_by_its_pods_on_the_host(fleet
     assert (vision["mode"], numbers(vision)) == ("own stack", [2, 2, 0, 2, 0])
 
 
+def test_a_gpu_that_such_a_team_shares_counts_once(fleet):
+    half = {"gpus": None, "gpu_fraction": "0.5", "namespace": "team-vision"}
+    reserves = pod("gpu-reservation-n-x-kai-resource-reservation-x-vision", None, kai=False)
+    reserves["metadata"]["namespace"] = "team-vision"
+    shares = [pod(f"{name}-x-default-x-vision", "q", **half) for name in "ab"]
+    lists(fleet.host, pods=[*shares, reserves])
+    found = json.loads(fleet(VIRTUAL, "--json").stdout)
+    vision = next(team for team in found["teams"] if team["team"] == "vision")
+    assert vision["used"] == 1
+
+
 def test_a_sample_says_that_it_is_one_and_how_to_have_more(fleet):
     text = " ".join(fleet(STACK).stdout.split())
     assert "a sample of now, not GPU-hours" in text

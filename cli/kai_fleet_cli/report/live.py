@@ -15,7 +15,7 @@ from kai_fleet_cli.report.model import (
     Version,
     WaitGroup,
 )
-from kai_fleet_cli.report.team_usage import devices, held, not_inside
+from kai_fleet_cli.report.team_usage import TeamUsageRow, held_by_copies, teams_now
 from kubectl_fleet.live.finding import ExitCode, Finding, Health
 from kubectl_fleet.live.objects import in_pool, moment
 from kubectl_fleet.paths import value_at
@@ -33,7 +33,8 @@ def live(report: StackReport, look: Snapshot, findings: Sequence[Finding]) -> St
         gpus = {name: node for name, node in gpus.items() if name in own}
     ready = {node.name for node in nodes if node.is_true("Ready")}
     kubelets = {str(value_at(it.status, "nodeInfo.kubeletVersion") or "") for it in nodes}
-    teams = [_team(team, look, report.made) for team in report.teams]
+    rows = {row.team: row for row in teams_now(look)}
+    teams = [_team(team, rows[team.name], look, report.made) for team in report.teams]
     unreached = {
         f"what team {team.name} holds and waits for": team.unreached
         for team in teams
@@ -120,27 +121,24 @@ def _sum(nodes: Iterable[NodeGpus], ready: Collection[str]) -> GpuSum:
     )
 
 
-def _team(team: TeamReport, look: Snapshot, made: datetime) -> TeamReport:
+def _team(team: TeamReport, row: TeamUsageRow, look: Snapshot, made: datetime) -> TeamReport:
     """Of a vCluster that is not looked into by the copies of its pods on the host: what waits in it
     is not among them.
     """
     seen = look.teams[team.name]
     wanted, inside = seen.wanted, None if seen.wanted.granted else _inside(seen)
-    copies = [pod for pod in look.host.usage.pods if pod.namespace == wanted.namespace]
+    in_use = None if row.unreached else row.gpus.used
+    if row.unreached and "pods" not in look.host.unreadable:
+        copies = (pod for pod in look.host.usage.pods if pod.namespace == wanted.namespace)
+        in_use = held_by_copies(wanted, copies)
     if inside is None:
-        # The pods that reserve shared GPUs are there, too; in mode host they are elsewhere.
-        by_copies = held(copies) if wanted.mode == "host" else devices(copies)
         why = seen.inside.refused() if seen.inside else seen.unreached
-        return replace(
-            team,
-            in_use=None if "pods" in look.host.unreadable else by_copies,
-            unreached="" if wanted.granted else why,
-        )
+        return replace(team, in_use=in_use, unreached="" if wanted.granted else why)
     waiting = [pod for pod in inside.usage.waiting if not pod.never]
     declared, running = team.kai.wanted if team.kai else None, look.scheduling(inside)
     return replace(
         team,
-        in_use=held(inside.usage.pods) + not_inside(inside, copies),
+        in_use=in_use,
         waiting=sum(pod.amounts.gpu for pod in waiting),
         waiting_pods=len(waiting),
         kai=version(declared, running.running_version, made) if declared else None,

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Final, Self
 
+from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
 from kubectl_fleet.live.objects import seconds_since
 from kubectl_fleet.usage.amounts import UNLIMITED, rounded
@@ -130,13 +131,14 @@ def _team(
     balances: dict[str | None, GpuBalance]
     if mode == "virtual":
         leaves = [queue.name for queue in tree.values() if queue.leaf]
-        balances = _by_queue(tree, leaves, where.usage.pods, not_inside(where, on_host))
+        balances = _by_queue(tree, leaves, where.usage.pods, _not_inside(where, on_host))
     elif mode == "host":
         # A queue of several teams guarantees nothing to one of them.
         common = {name for name, teams in shared.items() if teams > 1}
         balances = _by_queue(tree, [wanted.queue or ""], on_host, common=common)
     else:  # without queues: everything up to its `gpus` is guaranteed to it
-        balances = {None: GpuBalance.of(held(on_host), _waiting(on_host), promised)}
+        used = held_by_copies(wanted, on_host)
+        balances = {None: GpuBalance.of(used, _waiting(on_host), promised)}
     return TeamUsageRow(wanted.name, mode, promised, balances)
 
 
@@ -161,29 +163,36 @@ def _by_queue(
     balances: dict[str | None, GpuBalance] = {}
     for name, those in of_queues.items():
         quota = 0.0 if name in common else tree[name].share("gpu").quota
-        balances[name] = GpuBalance.of(held(those), _waiting(those), quota)
-    if rest := held(beside) + hidden:
+        balances[name] = GpuBalance.of(_held(those), _waiting(those), quota)
+    if rest := _held(beside) + hidden:
         balances[None] = GpuBalance(used=rest, borrowed=rest)
     return balances
 
 
-def not_inside(inside: ClusterState, on_host: Iterable[PodUse]) -> float:
+def held_by_copies(wanted: DeclaredTeam, pods: Iterable[PodUse]) -> float:
+    """The GPUs of a team by the copies of its pods on the host.
+
+    Where a KAI shares GPUs inside a vCluster, the pods that reserve them are copied too: so these
+    count, and not the shares. The host's own KAI has them elsewhere.
+    """
+    return _held(pods) if wanted.mode == "host" else _devices(pods)
+
+
+def _not_inside(inside: ClusterState, on_host: Iterable[PodUse]) -> float:
     """The devices that a team's pods hold on the host, and that its vCluster does not tell of.
 
     Its tenant may run pods in a namespace of Kubernetes' or KAI's there, which are not counted, or
     hide them. A shared GPU is one device on the host, of the pod that reserves it.
     """
     shared = sum(len(node.shared) for node in inside.usage.gpus.values())
-    return max(0.0, devices(on_host) - devices(inside.usage.pods) - shared)
+    return max(0.0, _devices(on_host) - _devices(inside.usage.pods) - shared)
 
 
-def devices(pods: Iterable[PodUse]) -> float:
-    """The whole GPUs and slices of pods that have a node."""
+def _devices(pods: Iterable[PodUse]) -> float:
     return sum(pod.gpu.whole + pod.gpu.mig for pod in pods if not pod.waits)
 
 
-def held(pods: Iterable[PodUse]) -> float:
-    """The GPUs of pods that have a node."""
+def _held(pods: Iterable[PodUse]) -> float:
     return sum(pod.amounts.gpu for pod in pods if not pod.waits)
 
 

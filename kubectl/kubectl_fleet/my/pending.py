@@ -44,7 +44,6 @@ def record(view: View) -> dict[str, Any]:
     of = _pods_of(view)
     pending, denied = _pending(view, of), _denied(view, of)
     return {
-        **view.record(),
         "pending": [each.record for each in pending],
         "denied": [each.record for each in denied],
     }

@@ -26,7 +26,6 @@ def record(view: View) -> dict[str, Any]:
         for pod, each in gpu.holders
     }
     return {
-        **view.record(),
         "queues": [
             {**queue.record(), "heldByOthers": _others(view, queue)} for queue in _queues(view)
         ],

@@ -21,7 +21,6 @@ _NAMES: Final[dict[Resource, str]] = {"gpu": "GPU", "cpu": "CPU", "memory": "mem
 def record(view: View) -> dict[str, Any]:
     """The JSON: cpu in millicores, memory in 10^6 bytes, -1 for unlimited."""
     return {
-        **view.record(),
         "queues": [queue.record() for queue in view.usage.queues.values()],
         "withoutQuotas": {
             name: {

@@ -34,8 +34,8 @@ def run(look: Look, show: Show, record: Record, every: float | None, *, as_json:
 
     def text(view: View) -> str:
         if as_json:
-            indent = 2 if every is None else None
-            return json.dumps(record(view), indent=indent, ensure_ascii=False) + "\n"
+            whole, indent = {**view.record(), **record(view)}, 2 if every is None else None
+            return json.dumps(whole, indent=indent, ensure_ascii=False) + "\n"
         with console.capture() as captured:
             console.print(page(view))
         return captured.get()
