@@ -2,7 +2,7 @@
 say), and what the clusters tell where they answer; with what is missing.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,13 +22,12 @@ from kai_fleet_cli.report.live import live, pools_of, version
 from kai_fleet_cli.report.model import PoolReport, StackReport, TeamReport, Version
 from kai_fleet_cli.report.team_usage import OWN_STACK
 from kai_fleet_cli.report.use_over_time import use_over_time
-from kubectl_fleet.declared.queues import DeclaredQueue
+from kubectl_fleet.declared.queues import QueueIndex
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.kube.errors import UnreachableError
 from kubectl_fleet.live.finding import ExitCode, Finding, Health
-from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.rules.problem import Level, Problem
-from kubectl_fleet.usage.queues import QueueUse, tree
+from kubectl_fleet.usage.queues import tree
 from kubectl_fleet.waiting.rule_violations import cause_and_fix
 
 _LIVE_PARTS: Final = "GPUs in use, idle and waited for, nodes, the doctor's findings"
@@ -88,7 +87,7 @@ def planned(
         live=False,
         teams=[_team(fleet, team, made) for team in teams],
         pools=[PoolReport(it, tuple(t.name for t in of)) for it, of in pools_of(teams).items()],
-        trees={name: _tree(queues) for name, queues in trees.items() if queues},
+        trees={it: [*tree(QueueIndex(of)).values()] for it, of in trees.items() if of},
         findings=[_finding(problem) for problem in problems],
         whole=not fleet.platform,
     )
@@ -138,11 +137,6 @@ def _team(fleet: Fleet, team: DeclaredTeam, made: datetime) -> TeamReport:
         vcluster=None if team.granted else Version(team.version),
         own_stack=team.granted,
     )
-
-
-def _tree(queues: Iterable[DeclaredQueue]) -> list[QueueUse]:
-    items = [KubeObject(metadata={"name": queue.name}, spec=queue.spec) for queue in queues]
-    return list(tree(items).values())
 
 
 def _finding(problem: Problem) -> Finding:

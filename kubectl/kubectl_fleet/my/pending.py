@@ -8,7 +8,6 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kubectl_fleet.declared.queues import DeclaredQueue
 from kubectl_fleet.kube.text import plain
 from kubectl_fleet.live.finding import Reason
 from kubectl_fleet.live.objects import KubeObject
@@ -18,7 +17,7 @@ from kubectl_fleet.releases import KAI
 from kubectl_fleet.rules.judged import JudgedCluster, JudgedKai
 from kubectl_fleet.usage.amounts import SLACK, UNLIMITED, Resource, in_words, rounded, short
 from kubectl_fleet.usage.pods import PodUse
-from kubectl_fleet.usage.queues import QueueUse, upwards
+from kubectl_fleet.usage.queues import QueueUse, queue_of, upwards
 from kubectl_fleet.waiting import pending, pod_groups, rule_violations
 from kubectl_fleet.waiting.read_cluster import ClusterPods
 from kubectl_fleet.waiting.refused import owner_of, refusals
@@ -149,7 +148,7 @@ def _pods_of(view: View) -> ClusterPods:
     wanted = JudgedCluster(
         declared=unseen,
         kai=(JudgedKai(list(KAI)[-1]),) if unseen else (),
-        queues=tuple(DeclaredQueue(it.name, spec=it.spec) for it in view.cluster.all("queues")),
+        queues=tuple(map(queue_of, view.cluster.all("queues"))),
         key="your team in the platform's stack file",
         queues_key="your team's queues in the platform's stack file",
     )

@@ -3,11 +3,12 @@ shares which one, and what its queues have.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
+from kubectl_fleet.declared.queues import QueueIndex
 from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.releases import KAI, KaiRelease
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
@@ -23,7 +24,7 @@ from kubectl_fleet.usage.pods import (
     pods_of,
     whole_gpus,
 )
-from kubectl_fleet.usage.queues import QueueUse, by_queue, by_status, tree
+from kubectl_fleet.usage.queues import QueueUse, by_queue, by_status, queue_of, tree
 
 _NEWEST: Final = list(KAI.values())[-1]
 _WITH_VERSION: Final = ("kai-operator", "scheduler", "kai-scheduler-default", "binder")
@@ -107,11 +108,12 @@ def count(objects: Mapping[str, Sequence[KubeObject]], *, partly: bool = False) 
     release = JudgedKai(running_version(objects.get("deployments", ())), untested=True).release
     in_megabytes = (release or _NEWEST).gpu_memory_in_megabytes
     nodes, items, queues = (objects.get(kind, ()) for kind in ("nodes", "pods", "queues"))
+    index = QueueIndex(map(queue_of, queues))
     memories = {node.name: gpu_memory(node.labels, in_megabytes) for node in nodes}
-    pods = _marked(pods_of(items, objects.get("podgroups", ()), memories), nodes, queues)
+    pods = _marked(pods_of(items, objects.get("podgroups", ()), memories), nodes, index)
     return ClusterUsage(
         pods=tuple(pods),
-        queues=tree(queues, by_status(queues) if partly else by_queue(pods)),
+        queues=tree(index, by_status(queues) if partly else by_queue(pods)),
         gpus=_gpus_of(pods, items, nodes, memories),
         release=release,
     )
@@ -123,14 +125,11 @@ def running_version(deployments: Iterable[KubeObject]) -> str | None:
     return next((own[name].image_tag for name in _WITH_VERSION if name in own), None)
 
 
-def _marked(
-    pods: Iterable[PodUse], nodes: Sequence[KubeObject], queues: Sequence[KubeObject]
-) -> list[PodUse]:
+def _marked(pods: Iterable[PodUse], nodes: Sequence[KubeObject], index: QueueIndex) -> list[PodUse]:
     """The pods, those that never run with why.
 
     A node counts that is not Ready, because it may be again; where none is there, one may be added.
     """
-    specs = {item.name: item.spec for item in queues}
     sizes = [(node.labels.items(), _gpus(node)) for node in nodes]
 
     @cache  # pods choose nodes by a few sets of labels
@@ -138,36 +137,26 @@ def _marked(
         return max((gpus for labels, gpus in sizes if selector <= labels), default=0.0)
 
     return [
-        replace(pod, never=_never(pod, specs, largest(pod.selector)))
+        replace(pod, never=_never(pod, index, largest(pod.selector)))
         if pod.waits and pod.amounts.gpu
         else pod
         for pod in pods
     ]
 
 
-def _never(pod: PodUse, specs: Mapping[str, Mapping[str, Any]], most: float) -> str:
+def _never(pod: PodUse, index: QueueIndex, most: float) -> str:
     """`most` are the GPUs of the largest node that the pod may run on."""
-    if pod.scheduled_by_kai:
-        for name, limit in _limits(pod.queue, specs):
-            if limit != UNLIMITED and pod.amounts.gpu > limit + SLACK:
-                wants = in_words("gpu", pod.amounts.gpu)
-                return f"it asks for {wants}, and queue {name} may hold at most {limit:g}"
+    own = index.by_name.get(pod.queue or "") if pod.scheduled_by_kai else None
+    for queue in (own, *index.ancestors(own)) if own else ():
+        share = queue.shares.get("gpu")
+        limit = (share and share.limit) or 0.0  # what is not written is 0
+        if limit != UNLIMITED and pod.amounts.gpu > limit + SLACK:
+            wants = in_words("gpu", pod.amounts.gpu)
+            return f"it asks for {wants}, and queue {queue.name} may hold at most {limit:g}"
     devices = pod.gpu.devices if pod.gpu.shared else pod.gpu.whole
     if most and devices > most:
         return f"it asks for {in_words('gpu', devices)}, and no node has more than {most:g}"
     return ""
-
-
-def _limits(
-    queue: str | None, specs: Mapping[str, Mapping[str, Any]]
-) -> Iterator[tuple[str, float]]:
-    """The limits of GPUs of a queue and of those above it; what is not written is 0."""
-    seen: set[str] = set()
-    while queue is not None and queue in specs and queue not in seen:
-        seen.add(queue)
-        gpu = (specs[queue].get("resources") or {}).get("gpu") or {}
-        yield queue, float(gpu.get("limit") or 0)
-        queue = specs[queue].get("parentQueue") or None
 
 
 def _gpus_of(

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
+from kubectl_fleet.declared.queues import DeclaredQueue, QueueIndex, QueueShare, shares
 from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.usage.amounts import RESOURCES, UNLIMITED, Amounts, Resource, rounded
 from kubectl_fleet.usage.pods import PodUse, in_queue_units, numbers, whole_gpus
@@ -130,37 +131,52 @@ def by_status(items: Sequence[KubeObject]) -> dict[str, QueuePods]:
     return leaves
 
 
-def tree(
-    items: Sequence[KubeObject], pods: Mapping[str, QueuePods] | None = None
-) -> dict[str, QueueUse]:
-    """Every queue by name, parents before their children; `items` are Queue objects.
+def queue_of(item: KubeObject) -> DeclaredQueue:
+    """A Queue object, as the rules know queues."""
+    parent, spec = item.spec.get("parentQueue") or None, item.spec
+    return DeclaredQueue(item.name, parent, shares(spec.get("resources")), spec=spec)
+
+
+def tree(index: QueueIndex, pods: Mapping[str, QueuePods] | None = None) -> dict[str, QueueUse]:
+    """Every queue by name, parents before their children.
 
     Queues under a parent that is absent, or in a ring, are not in it: KAI drops them too.
     """
-    specs = {item.name: item.spec for item in items}
-    children: dict[str | None, list[str]] = defaultdict(list)
-    for name in sorted(specs):
-        children[specs[name].get("parentQueue") or None].append(name)
-    order = list(_downwards(children))
-    sums: dict[str, QueuePods] = {}
-    for name in reversed(order):
-        own = (pods or {}).get(name, QueuePods())
-        sums[name] = QueuePods.total([own, *(sums[child] for child in children[name])])
-    shares = {it: _shares(it, specs, sums, [None, *order], children) for it in RESOURCES}
-    queues: dict[str, QueueUse] = {}
+    own = pods or {}
+    chains = ([queue, *index.ancestors(queue)] for queue in index.by_name.values())
+    # From the top: sorted, each comes before those below it.
+    paths = {
+        chain[0].name: tuple(queue.name for queue in reversed(chain))
+        for chain in chains
+        if chain[-1].parent is None
+    }
+    order = sorted(paths, key=lambda name: paths[name])
+    below: dict[str | None, list[str]] = defaultdict(list)
+    parts: dict[str, list[QueuePods]] = defaultdict(list)
     for name in order:
-        parent = specs[name].get("parentQueue") or None
-        queues[name] = QueueUse(
+        below[index.by_name[name].parent].append(name)
+        for above in paths[name] if name in own else ():
+            parts[above].append(own[name])
+    sums = {name: QueuePods.total(parts[name]) for name in order}
+    uses = {
+        resource: _with_lent(
+            {name: _share(index.by_name[name], sums[name], resource) for name in order}, below
+        )
+        for resource in RESOURCES
+    }
+    return {
+        name: QueueUse(
             name=name,
-            parent=parent,
-            level=queues[parent].level + 1 if parent else 1,
-            children=tuple(children[name]),
-            shares={resource: shares[resource][name] for resource in RESOURCES},
+            parent=index.by_name[name].parent,
+            level=len(paths[name]),
+            children=tuple(below[name]),
+            shares={resource: uses[resource][name] for resource in RESOURCES},
             pods=sums[name].pods,
             waiting_pods=sums[name].waiting_pods,
-            display_name=specs[name].get("displayName") or "",
+            display_name=index.by_name[name].spec.get("displayName") or "",
         )
-    return queues
+        for name in order
+    }
 
 
 def upwards(queues: Mapping[str, QueueUse], name: str | None) -> Iterator[QueueUse]:
@@ -170,47 +186,33 @@ def upwards(queues: Mapping[str, QueueUse], name: str | None) -> Iterator[QueueU
         name = queues[name].parent
 
 
-def _downwards(children: Mapping[str | None, Sequence[str]]) -> Iterator[str]:
-    """Every queue that hangs on the top level, each before those below it."""
-    todo = list(reversed(children.get(None, ())))
-    while todo:
-        name = todo.pop()
-        yield name
-        todo += reversed(children.get(name, ()))
-
-
-def _shares(
-    resource: Resource,
-    specs: Mapping[str, Mapping[str, Any]],
-    sums: Mapping[str, QueuePods],
-    order: Iterable[str | None],
-    children: Mapping[str | None, Sequence[str]],
-) -> dict[str | None, ShareUse]:
-    """From the top down: what a queue lends, those below it lend with it."""
-    shares: dict[str | None, ShareUse] = {None: ShareUse()}
-    for parent in order:
-        above = shares[parent]
-        group = {it: _share(specs[it], sums[it], resource) for it in children.get(parent, ())}
-        guaranteed = sum(max(0.0, share.quota) for share in group.values())
-        undivided = max(0.0, above.quota - guaranteed)
-        wanted = above.lent + sum(share.borrowed for share in group.values()) - undivided
-        unused = {name: max(0.0, share.quota - share.in_use) for name, share in group.items()}
-        every = sum(unused.values())
-        part = min(1.0, max(0.0, wanted) / every) if every else 0.0
-        for name, share in group.items():
-            shares[name] = replace(share, lent=rounded(unused[name] * part))
-    return shares
-
-
-def _share(spec: Mapping[str, Any], pods: QueuePods, resource: Resource) -> ShareUse:
+def _share(queue: DeclaredQueue, pods: QueuePods, resource: Resource) -> ShareUse:
     """What is not written is 0, a limit too: then nothing may run (Q2)."""
-    written = (spec.get("resources") or {}).get(resource) or {}
-    quota, in_use = float(written.get("quota") or 0), pods.in_use.of(resource)
+    written = queue.shares.get(resource, QueueShare(limit=None, weight=0.0))
+    in_use = pods.in_use.of(resource)
     return ShareUse(
-        quota=quota,
-        limit=float(written.get("limit") or 0),
-        weight=float(written.get("overQuotaWeight") or 0),
+        quota=written.quota,
+        limit=written.limit or 0.0,
+        weight=written.weight,
         in_use=in_use,
         waiting=pods.waiting.of(resource),
-        borrowed=0.0 if quota == UNLIMITED else rounded(max(0.0, in_use - quota)),
+        borrowed=0.0 if written.quota == UNLIMITED else rounded(max(0.0, in_use - written.quota)),
     )
+
+
+def _with_lent(
+    shares: Mapping[str, ShareUse], below: Mapping[str | None, Sequence[str]]
+) -> dict[str, ShareUse]:
+    """From the top down: what a queue lends, those below it lend with it."""
+    lending: dict[str, ShareUse] = {}
+    for parent in (None, *shares):
+        group = [shares[name] for name in below.get(parent, ())]
+        above = lending[parent] if parent is not None else ShareUse()
+        guaranteed = sum(max(0.0, share.quota) for share in group)
+        undivided = max(0.0, above.quota - guaranteed)
+        wanted = above.lent + sum(share.borrowed for share in group) - undivided
+        unused = [max(0.0, share.quota - share.in_use) for share in group]
+        part = min(1.0, max(0.0, wanted) / sum(unused)) if sum(unused) else 0.0
+        for name, left in zip(below.get(parent, ()), unused, strict=True):
+            lending[name] = replace(shares[name], lent=rounded(left * part))
+    return lending

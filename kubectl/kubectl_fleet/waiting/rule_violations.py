@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from kubectl_fleet.declared.pod_templates import workloads
 from kubectl_fleet.declared.pods import PodTemplate
-from kubectl_fleet.declared.queues import DeclaredQueue, shares
+from kubectl_fleet.declared.queues import DeclaredQueue
 from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.releases.keys import POD_GROUP
 from kubectl_fleet.rules import (
@@ -21,6 +21,7 @@ from kubectl_fleet.rules import (
 )
 from kubectl_fleet.rules.judged import JudgedCluster, JudgedKai
 from kubectl_fleet.rules.problem import Level, Problem
+from kubectl_fleet.usage.queues import queue_of
 from kubectl_fleet.waiting.read_cluster import ClusterPods, Findings, ReadCluster
 
 QUEUES = "queue-tree"
@@ -92,17 +93,17 @@ def _cluster(state: ReadCluster, pods: Sequence[KubeObject]) -> JudgedCluster:
     A queue that the stack declares and nobody has is `queues`': who needs it is well written.
     """
     release, sharing = state.kai, state.wanted.sharing
-    queues = [(item.name, item.spec) for item in state.all("queues")]
-    there = {name for name, _ in queues}
-    queues += [it for it in state.wanted.queue_specs.items() if it[0] not in there]
+    there = {item.name: queue_of(item) for item in state.all("queues")}
+    absent = [
+        DeclaredQueue(it.name, it.parent, it.shares)
+        for it in state.wanted.queues
+        if it.name not in there
+    ]
     return JudgedCluster(
         name=state.name,
         path=state.wanted.key,
         kai=(JudgedKai(release.version, sharing=sharing),) if release else (),
-        queues=tuple(
-            DeclaredQueue(name, spec.get("parentQueue") or None, shares(spec.get("resources")))
-            for name, spec in queues
-        ),
+        queues=(*there.values(), *absent),
         workloads=tuple(_workload(pod, state) for pod in pods),
     )
 
