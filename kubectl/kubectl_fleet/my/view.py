@@ -14,6 +14,7 @@ from kubectl_fleet.errors import UserError
 from kubectl_fleet.kube.api import Api
 from kubectl_fleet.kube.errors import UnreachableError
 from kubectl_fleet.kube.kubeconfig import namespace_of
+from kubectl_fleet.live.objects import seconds_since
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
 from kubectl_fleet.usage.counting import ClusterUsage
 from kubectl_fleet.usage.pods import PodUse
@@ -50,13 +51,10 @@ _PLATFORM: Final = "ask the platform's engineers: `fleet usage --stack STACK --t
 
 @dataclass(frozen=True)
 class View:
-    """What was seen. `namespace` is the only one whose pods are shown, None for all, and `only` the
-    only one whose pods this user may list.
-    """
+    """What was seen. `namespace` is the only one whose pods are shown, None for all."""
 
     cluster: ReadCluster
     namespace: str | None = None
-    only: str | None = None
 
     @property
     def usage(self) -> ClusterUsage:
@@ -87,9 +85,9 @@ class View:
             for kind in self.cluster.unreadable
             if kind in _WITHOUT
         ]
-        if self.only is not None:
+        if self.cluster.partly and "pods" in self.cluster.objects:
             source = "; what queues hold is what KAI says of them" if usage.queues else ""
-            notes.append(f"you may list pods of namespace {self.only} only{source}")
+            notes.append(f"you may list pods of namespace {self.namespace} only{source}")
         if not self.schedules_here:
             notes.append(
                 "KAI runs on the host and not here, and so do its queues: what they may hold, and"
@@ -112,7 +110,7 @@ class View:
         """How long that is, as kubectl says it: `45s`, `12m`, `3h`, `9d`; "" if it is unknown."""
         if not since:
             return ""
-        seconds = (self.cluster.now - datetime.fromisoformat(since)).total_seconds()
+        seconds = seconds_since(since, self.cluster.now)
         for unit, length in (("d", 86400), ("h", 3600), ("m", 60)):
             if seconds >= 2 * length:
                 return f"{seconds // length:.0f}{unit}"
@@ -153,19 +151,18 @@ def viewer(
 
     def look() -> View:
         try:
-            cluster, only = read(api, blank, {**KINDS, **more}, where)
+            cluster = read(api, blank, {**KINDS, **more}, where)
         except UnreachableError as error:
             raise UserError(f"the cluster at {api.host} cannot be asked: {error}") from None
-        return View(cluster, namespace or only, only)
+        only = cluster.partly and "pods" in cluster.objects
+        return View(cluster, where if only else namespace)
 
     return look
 
 
-def read(
-    api: Api, blank: ReadCluster, kinds: Mapping[str, str], namespace: str
-) -> tuple[ReadCluster, str | None]:
+def read(api: Api, blank: ReadCluster, kinds: Mapping[str, str], namespace: str) -> ReadCluster:
     """Ask for everything at once. Where pods may not be listed in all, `namespace` is asked for
-    them and the like, and comes back if it has told them.
+    them and the like.
 
     Raises UnreachableError where the cluster does not answer, or does not accept the credentials.
     """
@@ -185,8 +182,7 @@ def read(
         if it.status != HTTPStatus.NOT_FOUND
     }
     now = datetime.now(UTC)
-    cluster = replace(blank, objects=objects, unreadable=forbidden, now=now, partly=partly)
-    return cluster, namespace if partly and "pods" in objects else None
+    return replace(blank, objects=objects, unreadable=forbidden, now=now, partly=partly)
 
 
 def command(name: str) -> str:

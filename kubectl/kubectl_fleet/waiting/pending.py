@@ -210,15 +210,13 @@ def _together(cluster: ReadCluster, pod: KubeObject, use: PodUse) -> tuple[float
 
 def _raise(cluster: ReadCluster, queue: str, to: float, team: JudgedTeam | None) -> str:
     """What raises a queue's limit: where it is declared, or a command for one made by hand."""
-    wanted = cluster.wanted.queue_specs.get(queue)
+    wanted = cluster.wanted.tree.by_name.get(queue)
     if wanted is None and cluster.wanted.declared:
         patch = f'{{"spec": {{"resources": {{"gpu": {{"limit": {to:g}}}}}}}}}'
         return f"raise its limit: `{cluster.kubectl} patch queue {queue} --type merge -p '{patch}'`"
-    if wanted is not None and team is not None and not wanted.get("parentQueue"):
-        gpu = (wanted.get("resources") or {}).get("gpu") or {}
-        declared = cluster.wanted.tree.by_name.get(queue)
-        pool = (declared.shard if declared else None) or DEFAULT_SHARD
-        if gpu.get("limit") == cluster.wanted.pools.get(pool, team.gpus):
+    if wanted is not None and team is not None and not wanted.parent and "gpu" in wanted.shares:
+        pool = wanted.shard or DEFAULT_SHARD
+        if wanted.shares["gpu"].limit == cluster.wanted.pools.get(pool, team.gpus):
             return f"raise {team.gpus_path}{f'.{pool}' if team.pools else ''}"
     # Without a stack's file nobody knows who declares it; a limit may be all GPUs of the team.
     used = cluster.usage.queues.get(queue)
