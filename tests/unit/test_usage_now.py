@@ -119,6 +119,7 @@ def test_a_team_with_its_own_kai_is_counted_inside_its_vcluster(fleet):
             pod("memory", "serve", gpus=None, gpu_memory="40960", gpu_fraction_num_devices="3"),
             pod("waits", "train", node=None, gpus="4"),
             pod("plain", None, kai=False),
+            pod("of-a-parent", "top"),
         ],
     )
     found = json.loads(fleet(VIRTUAL, "--json").stdout)
@@ -128,7 +129,7 @@ def test_a_team_with_its_own_kai_is_counted_inside_its_vcluster(fleet):
     assert rows == {
         "serve": [1.53, 1, 0.53, 0, 0],
         "train": [1.5, 1.5, 0, 1.5, 1.5],
-        None: [1, 0, 1, 0, 0],
+        None: [2, 0, 2, 0, 0],
     }
     (wait,) = found["waits"]
     assert (wait["pod"], wait["queue"], wait["gpus"]) == ("default/waits", "train", 4)

@@ -135,7 +135,8 @@ def _team(
     elif mode == "host":
         # A queue of several teams guarantees nothing to one of them.
         common = {name for name, teams in shared.items() if teams > 1}
-        balances = _by_queue(tree, [wanted.queue or ""], on_host, common=common)
+        names = [wanted.queue] if wanted.queue and wanted.queue in tree else []
+        balances = _by_queue(tree, names, on_host, common=common)
     else:  # without queues: everything up to its `gpus` is guaranteed to it
         used = held_by_copies(wanted, on_host)
         balances = {None: GpuBalance.of(used, _waiting(on_host), promised)}
@@ -153,11 +154,12 @@ def _by_queue(
 
     `hidden` is held there, too. Queues in `common` guarantee nothing.
     """
-    of_queues: dict[str, list[PodUse]] = {name: [] for name in names if name in tree}
+    of_queues: dict[str, list[PodUse]] = {name: [] for name in names}
     beside = []
     for pod in pods:
-        if pod.scheduled_by_kai and pod.queue is not None and pod.queue in tree:
-            of_queues.setdefault(pod.queue, []).append(pod)
+        queue = tree.get(pod.queue or "") if pod.scheduled_by_kai else None
+        if queue is not None and queue.leaf:
+            of_queues.setdefault(queue.name, []).append(pod)
         else:
             beside.append(pod)
     balances: dict[str | None, GpuBalance] = {}
