@@ -142,41 +142,41 @@ def tree(index: QueueIndex, pods: Mapping[str, QueuePods] | None = None) -> dict
 
     Queues under a parent that is absent, or in a ring, are not in it: KAI drops them too.
     """
-    own = pods or {}
-    chains = ([queue, *index.ancestors(queue)] for queue in index.by_name.values())
-    # From the top: sorted, each comes before those below it.
-    paths = {
-        chain[0].name: tuple(queue.name for queue in reversed(chain))
-        for chain in chains
-        if chain[-1].parent is None
-    }
-    order = sorted(paths, key=lambda name: paths[name])
-    below: dict[str | None, list[str]] = defaultdict(list)
-    parts: dict[str, list[QueuePods]] = defaultdict(list)
-    for name in order:
-        below[index.by_name[name].parent].append(name)
-        for above in paths[name] if name in own else ():
-            parts[above].append(own[name])
-    sums = {name: QueuePods.total(parts[name]) for name in order}
+    tops = sorted(queue.name for queue in index.by_name.values() if queue.parent is None)
+    below: dict[str | None, list[str]] = {None: tops}
+    order: list[str] = []
+    todo = tops[::-1]
+    while todo:
+        name = todo.pop()
+        order.append(name)
+        # Whoever answers for an API server may name two queues alike.
+        own = (it.name for it in index.children.get(name, ()) if index.by_name[it.name] is it)
+        below[name] = sorted(own)
+        todo += reversed(below[name])
+    sums: dict[str, QueuePods] = {}
+    for name in reversed(order):
+        of_name = (pods or {}).get(name, QueuePods())
+        sums[name] = QueuePods.total([of_name, *(sums[child] for child in below[name])])
     uses = {
         resource: _with_lent(
             {name: _share(index.by_name[name], sums[name], resource) for name in order}, below
         )
         for resource in RESOURCES
     }
-    return {
-        name: QueueUse(
+    queues: dict[str, QueueUse] = {}
+    for name in order:
+        declared = index.by_name[name]
+        queues[name] = QueueUse(
             name=name,
-            parent=index.by_name[name].parent,
-            level=len(paths[name]),
+            parent=declared.parent,
+            level=queues[declared.parent].level + 1 if declared.parent else 1,
             children=tuple(below[name]),
             shares={resource: uses[resource][name] for resource in RESOURCES},
             pods=sums[name].pods,
             waiting_pods=sums[name].waiting_pods,
-            display_name=index.by_name[name].spec.get("displayName") or "",
+            display_name=declared.spec.get("displayName") or "",
         )
-        for name in order
-    }
+    return queues
 
 
 def upwards(queues: Mapping[str, QueueUse], name: str | None) -> Iterator[QueueUse]:
