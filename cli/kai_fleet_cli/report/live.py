@@ -97,7 +97,7 @@ def by_node(look: Snapshot) -> dict[str, NodeGpus]:
     sharing = {team.wanted.namespace for team in teams}
     gpus: dict[str, NodeGpus] = {}
     for name, node in look.host.usage.gpus.items():
-        whole = [each for each in node.whole if each[0].namespace not in copies]
+        whole = [pod for pod in node.whole if pod.namespace not in copies]
         shared = [
             gpu
             for gpu in node.shared

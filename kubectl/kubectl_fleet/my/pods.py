@@ -92,9 +92,9 @@ def _rows(view: View, node: NodeGpus, glyphs: Glyphs) -> Iterator[list[Renderabl
         name = view.name(pod.name, pod.namespace) + (" (ending)" if pod.ending else "")
         return [gpu, taken, short("gpu", holds), name, pod.queue or "-", view.age(pod.created)]
 
-    for pod, count in node.whole:
+    for pod in node.whole:
         if view.shows(pod):
-            yield row("  whole", "", count, pod)
+            yield row("  whole", "", pod.gpu.whole, pod)
     for gpu in node.shared:
         if view.namespace is not None and not any(view.shows(pod) for pod, _ in gpu.holders):
             continue

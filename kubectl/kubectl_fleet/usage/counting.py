@@ -53,25 +53,25 @@ class SharedGpu:
 class NodeGpus:
     """The GPUs of a node. `memory` is MiB of each as the node's label says, None for no label.
 
-    `whole` are the pods with whole GPUs and how many.
+    `whole` are the pods with whole GPUs.
     """
 
     node: str
     count: float
     memory: int | None = None
     product: str = ""
-    whole: tuple[tuple[PodUse, float], ...] = ()
+    whole: tuple[PodUse, ...] = ()
     shared: tuple[SharedGpu, ...] = ()
 
     @property
     def held(self) -> float:
         """Devices that pods hold, of shared ones the parts that they have."""
-        return sum(count for _, count in self.whole) + sum(gpu.taken for gpu in self.shared)
+        return sum(it.gpu.whole for it in self.whole) + sum(gpu.taken for gpu in self.shared)
 
     @property
     def free(self) -> float:
         """Devices that no pod has any part of."""
-        return max(0.0, self.count - sum(count for _, count in self.whole) - len(self.shared))
+        return max(0.0, self.count - sum(it.gpu.whole for it in self.whole) - len(self.shared))
 
 
 @dataclass(frozen=True)
@@ -169,13 +169,13 @@ def _gpus_of(
 
     `items` are all pods of the cluster, the reservation pods of shared GPUs among them.
     """
-    whole: dict[str, list[tuple[PodUse, float]]] = defaultdict(list)
+    whole: dict[str, list[PodUse]] = defaultdict(list)
     holders: dict[tuple[str, str], list[tuple[PodUse, float]]] = defaultdict(list)
     for pod in pods:
         if pod.node is None:
             continue
         if pod.gpu.whole:
-            whole[pod.node].append((pod, pod.gpu.whole))
+            whole[pod.node].append(pod)
         for group in pod.groups:
             holders[pod.node, group].append((pod, pod.gpu.each(memories.get(pod.node))))
     devices = {
