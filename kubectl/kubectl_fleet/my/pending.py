@@ -105,11 +105,7 @@ def _denied(view: View, of: ClusterPods) -> list[_Waiting]:
     for refusal in refusals(of):
         if refusal.kind == "Pod" or not view.shows(refusal):
             continue
-        (kind, name), namespace, since = (
-            owner_of(of.cluster, refusal),
-            refusal.namespace,
-            refusal.since,
-        )
+        (kind, name), namespace = owner_of(of.cluster, refusal), refusal.namespace
         look = of.cluster.describe(refusal.kind, refusal.name, namespace)
         reason = of.cluster.explain(refusal.text) or Reason(refusal.text, look)
         told = {
@@ -118,9 +114,9 @@ def _denied(view: View, of: ClusterPods) -> list[_Waiting]:
             "namespace": namespace,
             "cause": plain(reason.cause),
             "fix": plain(reason.fix),
-            "since": since,
+            "since": refusal.since,
         }
-        every[kind, name, namespace] = _Waiting(told, kind, "no pod", since)
+        every[kind, name, namespace] = _Waiting(told, kind, "no pod", refusal.since)
     return [every[it] for it in sorted(every, key=lambda it: (every[it].since, it[2], it[1]))]
 
 
