@@ -75,11 +75,7 @@ def usage(
 
     if as_json and csv:
         raise UserError("--json and --csv are two forms of the same; write one of them")
-    with Console(stderr=True).status("asking the host cluster") as status:
-
-        def heard(done: int, of: int) -> None:
-            status.update(f"{done} of {of} clusters have answered")
-
+    with clusters_read() as heard:
         answer = usage_of(stack, team, since, sample=now, url=prometheus, heard=heard)
     if as_json:
         print_json(answer.record())
