@@ -126,8 +126,8 @@ def _all_removed(program: Program, own: list[str], what: str, script: float) -> 
 
 
 def _nothing(program: Program, what: str) -> Figure:
-    ran = program.fleet("up")
-    return Figure(what, ran.seconds, mib=ran.mib)
+    seconds = program.fleet("up").seconds
+    return Figure(what, seconds, mib=program.fleet("up", memory=True).mib)
 
 
 def _one(program: Program, hand: ByHand, name: str, size: int, where: str) -> Iterator[Figure]:
@@ -165,7 +165,7 @@ def _one(program: Program, hand: ByHand, name: str, size: int, where: str) -> It
 
 
 def _told(what: str, ran: Ran, by_hand: float, wanted: float) -> Figure:
-    return _shown(Figure(what, ran.seconds, by_hand, wanted, ran.mib))
+    return _shown(Figure(what, ran.seconds, by_hand, wanted))
 
 
 def _shown(figure: Figure) -> Figure:

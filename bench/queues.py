@@ -34,6 +34,7 @@ def _one_size(program: Program, size: int, table: Table) -> float:
     count = len(manifests(config, ""))
     first = program.fleet("up")
     nothing, preview = program.fleet("up"), program.fleet("preview")
+    mib = program.fleet("up", memory=True).mib
     program.write(changed)
     change = program.fleet("up")
     program.write(host_queues(0))
@@ -56,9 +57,8 @@ def _one_size(program: Program, size: int, table: Table) -> float:
             first.seconds,
             hand_first.seconds,
             1.0 if size >= _MANY else None,
-            first.mib,
         ),
-        Figure(f"{what}`up`, nothing changed", nothing.seconds, hand_nothing.seconds),
+        Figure(f"{what}`up`, nothing changed", nothing.seconds, hand_nothing.seconds, mib=mib),
         Figure(f"{what}preview, nothing changed", preview.seconds, hand_diff.seconds),
         Figure(f"{what}`up`, one changed", change.seconds, hand_change.seconds),
         Figure(f"{what}all removed", removal.seconds, hand_removal.seconds),

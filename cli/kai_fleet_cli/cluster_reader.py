@@ -1,6 +1,6 @@
 """Looking at clusters that may not answer: their nodes and pods, asked once and briefly."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,11 +10,9 @@ from kubectl_fleet.kube.api import OF_OPERATORS, Api
 from kubectl_fleet.kube.errors import KubeError
 from kubectl_fleet.live.objects import MALFORMED, KubeObject
 from kubectl_fleet.paths import value_at
-from kubectl_fleet.releases.keys import KAI_NAMESPACE
-from kubectl_fleet.usage.pods import RESERVATIONS, gpu_request, numbers, requests_of, whole_gpus
+from kubectl_fleet.usage.pods import PodUse, numbers, pods_of, whole_gpus
 
 _LIMITS: Final = {"connect": 3.0, "in_all": 10.0}  # in seconds
-_SYSTEM: Final = ("kube-system", KAI_NAMESPACE, RESERVATIONS)
 _LONGEST: Final = 300  # of a reason: it ends a sentence
 
 
@@ -42,19 +40,21 @@ class ClusterReader:
         """Every node, as JSON. Raises NoAnswerError."""
         return self._items("/api/v1/nodes")
 
-    def pods(self) -> list[Mapping[str, Any]]:
-        """The pods that are not over, without Kubernetes' and KAI's. Raises NoAnswerError."""
-        return [
-            pod
-            for pod in self._items("/api/v1/pods")
-            if value_at(pod, "metadata.namespace") not in _SYSTEM
-            and value_at(pod, "status.phase") not in ("Succeeded", "Failed")
-        ]
+    def pods(self) -> list[PodUse]:
+        """The pods that are not over, without Kubernetes' and KAI's. Raises NoAnswerError.
+
+        A pod with a share of GPU memory counts with a whole device: which part that is, the node
+        decides.
+        """
+        try:
+            return pods_of(map(KubeObject, self._items("/api/v1/pods")), (), {})
+        except MALFORMED as error:  # a vCluster's API server is its tenant's
+            raise NoAnswerError(f"it answers no pods ({type(error).__name__})") from None
 
     def held(self) -> PodsHeld:
         """These pods, counted. Raises NoAnswerError."""
         pods = self.pods()
-        return PodsHeld(len(pods), gpus_held(pods))
+        return PodsHeld(len(pods), sum(pod.amounts.gpu for pod in pods if not pod.waits))
 
     def claims(self) -> list[Mapping[str, Any]]:
         """The claims of volumes. Raises NoAnswerError."""
@@ -71,22 +71,6 @@ class ClusterReader:
                 return [*api.list(path)]
         except KubeError as error:
             raise NoAnswerError(str(error)[:_LONGEST]) from None
-
-
-def gpus_held(pods: Iterable[Mapping[str, Any]]) -> float:
-    """The GPUs that pods with a node hold.
-
-    A pod with a share of GPU memory counts with a whole device: which part that is, the node
-    decides. Raises NoAnswerError for what is no pod: a vCluster's API server is its tenant's.
-    """
-    try:
-        return sum(
-            gpu_request(pod.annotations, requests_of(pod.spec)).gpus(None)
-            for pod in map(KubeObject, pods)
-            if pod.spec.get("nodeName")
-        )
-    except MALFORMED as error:
-        raise NoAnswerError(f"it answers no pods ({type(error).__name__})") from None
 
 
 def node_gpus(node: Mapping[str, Any]) -> float:

@@ -91,12 +91,7 @@ def _run(
 
     look = viewer(*source, more=more or {})
     try:
-        if as_json:
-            watch.as_json(look, about.record, every)
-        elif every is not None:
-            watch.until_stopped(look, about.show, every)
-        else:
-            watch.once(look, about.show)
+        watch.run(look, about.show, about.record, every, as_json=as_json)
     except KeyboardInterrupt:
         if every is None:
             raise

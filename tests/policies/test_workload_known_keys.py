@@ -16,6 +16,7 @@ RULE = "workload-known-keys"
         "mps",
         "kai.scheduler/topology",
         "kai.scheduler/batch-min-member",
+        "kai.scheduler/background",
         "runai/shared-gpu-configmap",
         "example.com/queue",
         "prometheus.io/scrape",

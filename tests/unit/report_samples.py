@@ -15,15 +15,20 @@ from kai_fleet_cli.report.model import (
     Version,
     WaitGroup,
 )
+from kubectl_fleet.declared.queues import QueueIndex
 from kubectl_fleet.live.finding import Finding, Health
 from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.usage.amounts import Amounts
-from kubectl_fleet.usage.queues import QueuePods, tree
+from kubectl_fleet.usage.queues import QueuePods, queue_of, tree
 
 MADE = datetime(2026, 11, 24, 7, 30, tzinfo=UTC)
 KAI = Version("v0.16.8", "v0.16.8", "supported until 2027-06-30")
 OLD = Version("v0.9.3", "v0.9.3", "line v0.9 is out of support since 2026-09-30", False)
 VCLUSTER = Version("v0.36.1", "v0.36.1")
+
+
+def tree_of(items, pods):
+    return tree(QueueIndex(map(queue_of, items)), pods)
 
 
 def queue(name, parent=None, quota=0.0, limit=-1.0):
@@ -39,7 +44,7 @@ def held(in_use, waiting=0.0):
 
 def busy():
     """Borrowing, waiting, a vCluster that does not answer, a node that is not Ready."""
-    ml = tree(
+    ml = tree_of(
         [
             queue("ml", None, 16, 16),
             queue("train", "ml", 12),
@@ -157,7 +162,7 @@ def many(teams=100, queues=10):
     trees = {}
     for team in found:
         items = [queue("all", None, 8, 8), *(queue(f"q-{n}", "all", 1) for n in range(queues - 1))]
-        trees[team.name] = list(tree(items, {"q-0": held(team.in_use or 0)}).values())
+        trees[team.name] = list(tree_of(items, {"q-0": held(team.in_use or 0)}).values())
     return StackReport(
         stack="prod",
         cluster="prod",

@@ -79,6 +79,13 @@ def test_a_mode_can_be_written_as_a_value_from_v0_18_on():
     ]
 
 
+def test_what_v0_18_0_does_not_read_yet_is_told():
+    """Its chart renders no map of arguments of the podgrouper; a later one does."""
+    arguments = {"podgrouper": {"args": {"gangScheduleDeployment": False}}}
+    assert [it.key for it in unknown_keys("kai", "v0.18.0", arguments)] == ["podgrouper.args"]
+    assert unknown_keys("kai", "v0.18.6", arguments) == []
+
+
 @pytest.mark.parametrize(
     ("written", "mode"),
     [
@@ -225,6 +232,23 @@ def test_memory_is_requested_when_a_pod_is_made_and_never_changed(key, before, a
     assert f"has {key} not as KAI left it" in said
     by_kai = request | {"userInfo": account("kai-scheduler", "binder")}
     assert list(refusals("pods", now, by_kai, bounds, before=was)) == []
+
+
+def test_no_pod_of_a_team_leaves_its_queue_as_a_background_pod():
+    """KAI v0.18 counts such a pod in no queue, so the GPU limit of the team's does not hold."""
+    bounds = HostRules("dev", ["nvidia.com/gpu"], beside_kai=True).parameters()
+    request = creation("pods", "team-dev", account("team-dev", "vc-dev"))
+    was, now = (
+        {"kind": "Pod", **pod("dev", labels=it)}
+        for it in ({}, {"kai.scheduler/background": "true"})
+    )
+    change = request | {"operation": "UPDATE"}
+    (made,) = refusals("pods", now, request, bounds)
+    (changed,) = refusals("pods", now, change, bounds, before=was)
+    assert "has kai.scheduler/background not as KAI left it" in made
+    assert "has kai.scheduler/background not as KAI left it" in changed
+    alone = HostRules("dev", ["nvidia.com/gpu"]).parameters()
+    assert list(refusals("pods", now, request, alone)) == []
 
 
 def test_only_teams_of_a_host_in_that_mode_may_request_it():

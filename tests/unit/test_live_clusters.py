@@ -39,7 +39,7 @@ def test_the_pods_that_run_are_those_of_users(server):
     ]
     api.answers["/api/v1/pods"] = (200, {"items": there})
     found = cluster_reader.ClusterReader(content=kubeconfig(url)).pods()
-    assert [each["metadata"]["name"] for each in found] == ["mine"]
+    assert [each.name for each in found] == ["mine"]
 
 
 def test_a_cluster_is_also_found_by_a_file(server, tmp_path):
@@ -130,8 +130,14 @@ def test_what_is_no_list_is_a_silence(server, answer):
     api.answers["/api/v1/nodes"] = (200, answer)
     with pytest.raises(cluster_reader.NoAnswerError, match="no Kubernetes API"):
         cluster_reader.ClusterReader(content=kubeconfig(url)).nodes()
+
+
+def test_what_are_no_pods_is_a_silence(server):
+    api, url = server
+    odd = {"metadata": {"name": "a"}, "spec": {"nodeName": "n", "containers": "x"}}
+    api.answers["/api/v1/pods"] = (200, {"items": [odd]})
     with pytest.raises(cluster_reader.NoAnswerError, match="it answers no pods"):
-        cluster_reader.gpus_held([{"spec": {"nodeName": "n", "containers": "x"}}])
+        cluster_reader.ClusterReader(content=kubeconfig(url)).held()
 
 
 def test_an_object_that_is_not_there_is_none_and_a_refusal_is_said(server, cluster):

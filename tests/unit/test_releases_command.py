@@ -21,11 +21,31 @@ def test_every_version_is_listed_with_its_support():
     assert ran.exit_code == 0
     lines = ran.stdout.splitlines()
     for version in [*KAI, "v0.20.1"]:
-        assert f"KAI {version:<9} {support(version).words}" in lines
+        said = f"KAI {version:<9} {support(version).words}"
+        assert any(line.partition("; not advised")[0] == said for line in lines)
     for version in VCLUSTER:
         said = f"vCluster {version:<9} {vcluster_support(version).words}"
         assert any(line.startswith(said) for line in lines)
     assert "KAI v0.20.1   retracted: its chart is that of v0.10.2" in lines
+
+
+def test_what_gets_fixes_and_is_not_advised_is_listed_with_the_reason():
+    lines = CliRunner().invoke(app, ["releases"]).stdout.splitlines()
+    assert {it.split(" not advised: ")[1] for it in lines if "KAI v0.18.0 " in it} == {
+        "v0.18.1 mends vulnerabilities of it"
+    }
+    assert {it.split(" not advised: ")[1] for it in lines if "vCluster v0.37.0 " in it} == {
+        "never run with this program"
+    }
+    assert sum("not advised" in it for it in lines) == 2
+
+
+def test_what_runs_and_is_not_advised_is_not_called_the_newest(monkeypatch):
+    monkeypatch.setattr(connect, "to_platform", lambda *_: connect.Connected(variables={}))
+    monkeypatch.setattr(stack_state, "read", lambda *_: stack_state.StackState({"ml": "v0.18.0"}))
+    said = CliRunner().invoke(app, ["releases", "--stack", "prod"]).stdout
+    (line,) = (it for it in said.splitlines() if it.startswith("ml runs KAI v0.18.0"))
+    assert line.endswith("; not advised: v0.18.1 mends vulnerabilities of it)")
 
 
 def test_a_stacks_teams_are_told_where_they_could_go():

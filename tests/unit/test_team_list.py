@@ -49,6 +49,7 @@ def pod(namespace="default", node="n", gpus=None, **annotations):
     limits = {"nvidia.com/gpu": gpus} if gpus else {}
     return {
         "metadata": {
+            "name": "a",
             "namespace": namespace,
             "annotations": {key.replace("_", "-"): value for key, value in annotations.items()},
         },
@@ -72,6 +73,10 @@ def states(monkeypatch, **found):
     monkeypatch.setattr(stack_state, "read", read)
 
 
+def answers(monkeypatch, pods):
+    monkeypatch.setattr(cluster_reader.ClusterReader, "_items", lambda cluster, path: pods)
+
+
 def as_json(with_own):
     ran = with_own.run("teams", "-s", "lab", "--json")
     assert ran.code == 0, ran.refusal
@@ -81,8 +86,7 @@ def as_json(with_own):
 
 def test_the_list_tells_wanted_from_running(with_own, connected, monkeypatch):
     states(monkeypatch, lab=STATE)
-    pods = [pod(gpus="2"), pod(gpus="1")]
-    monkeypatch.setattr(cluster_reader.ClusterReader, "pods", lambda cluster: pods)
+    answers(monkeypatch, [pod(gpus="2"), pod(gpus="1")])
     rows, notes = as_json(with_own)
     assert list(rows) == ["dev", "ml", "vision", "old"]
     assert rows["ml"] == {
@@ -133,8 +137,7 @@ def test_vclusters_that_do_not_answer_are_named(with_own, connected, monkeypatch
 
 def test_a_vcluster_that_answers_no_pods_holds_up_no_removal(with_own, connected, monkeypatch):
     states(monkeypatch, lab=STATE)
-    odd = [{"spec": {"nodeName": "n", "containers": "x"}}]
-    monkeypatch.setattr(cluster_reader.ClusterReader, "pods", lambda cluster: odd)
+    answers(monkeypatch, [{"spec": {"nodeName": "n", "containers": "x"}}])
     screen = Screen(Console(width=200), asks=True)
     monkeypatch.setattr(Screen, "standard", lambda: screen)
     monkeypatch.setattr(screens.Prompt, "ask", lambda *_, **__: "no")
@@ -230,8 +233,9 @@ def test_what_a_kill_left_empty_beside_a_state_is_named(monkeypatch, tmp_path):
         ([], 0),
     ],
 )
-def test_gpus_in_use_are_those_of_pods_with_a_node(held, gpus):
-    assert cluster_reader.gpus_held(held) == gpus
+def test_gpus_in_use_are_those_of_pods_with_a_node(held, gpus, monkeypatch):
+    answers(monkeypatch, held)
+    assert cluster_reader.ClusterReader().held() == cluster_reader.PodsHeld(len(held), gpus)
 
 
 def test_free_pools_are_labels_with_gpus_that_no_team_has(with_own):

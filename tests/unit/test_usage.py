@@ -210,7 +210,7 @@ def test_gpus_by_node_with_who_shares_which():
     assert list(found.gpus) == ["ml-0"]
     ml = found.gpus["ml-0"]
     assert (ml.count, ml.memory, ml.product, ml.free) == (8, 81920, "A100", 3)
-    assert [(it.name, count) for it, count in ml.whole] == [("c", 3)]
+    assert [(it.name, it.gpu.whole) for it in ml.whole] == [("c", 3)]
     first, second = ml.shared
     assert (first.group, first.device, first.taken) == (GROUP_A, "GPU-7", 0.75)
     assert [(it.name, part) for it, part in first.holders] == [("a", 0.5), ("b", 0.25)]
@@ -219,7 +219,7 @@ def test_gpus_by_node_with_who_shares_which():
 
 def test_gpus_are_told_without_nodes_too():
     found = count(answers(nodes=[], pods=[pod("c", "train", "ml-0", asks={GPU: "3"})]))
-    assert [(it.name, count) for it, count in found.gpus["ml-0"].whole] == [("c", 3)]
+    assert [(it.name, it.gpu.whole) for it in found.gpus["ml-0"].whole] == [("c", 3)]
 
 
 def test_the_release_is_the_running_one():

@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.doctor import gather
 from kai_fleet_cli.doctor.reads import READS
-from kai_fleet_cli.report.usage import spelled
 from kai_fleet_cli.stack_file import reading
 from kubectl_fleet.kube.api import Api
 from kubectl_fleet.kube.errors import UnreachableError
@@ -120,6 +119,7 @@ def test_a_team_with_its_own_kai_is_counted_inside_its_vcluster(fleet):
             pod("memory", "serve", gpus=None, gpu_memory="40960", gpu_fraction_num_devices="3"),
             pod("waits", "train", node=None, gpus="4"),
             pod("plain", None, kai=False),
+            pod("of-a-parent", "top"),
         ],
     )
     found = json.loads(fleet(VIRTUAL, "--json").stdout)
@@ -129,7 +129,7 @@ def test_a_team_with_its_own_kai_is_counted_inside_its_vcluster(fleet):
     assert rows == {
         "serve": [1.53, 1, 0.53, 0, 0],
         "train": [1.5, 1.5, 0, 1.5, 1.5],
-        None: [1, 0, 1, 0, 0],
+        None: [2, 0, 2, 0, 0],
     }
     (wait,) = found["waits"]
     assert (wait["pod"], wait["queue"], wait["gpus"]) == ("default/waits", "train", 4)
@@ -195,6 +195,17 @@ def test_a_team_with_a_stack_of_its_own_is_counted_by_its_pods_on_the_host(fleet
     found = json.loads(fleet(VIRTUAL, "--json").stdout)
     vision = next(team for team in found["teams"] if team["team"] == "vision")
     assert (vision["mode"], numbers(vision)) == ("own stack", [2, 2, 0, 2, 0])
+
+
+def test_a_gpu_that_such_a_team_shares_counts_once(fleet):
+    half = {"gpus": None, "gpu_fraction": "0.5", "namespace": "team-vision"}
+    reserves = pod("gpu-reservation-n-x-kai-resource-reservation-x-vision", None, kai=False)
+    reserves["metadata"]["namespace"] = "team-vision"
+    shares = [pod(f"{name}-x-default-x-vision", "q", **half) for name in "ab"]
+    lists(fleet.host, pods=[*shares, reserves])
+    found = json.loads(fleet(VIRTUAL, "--json").stdout)
+    vision = next(team for team in found["teams"] if team["team"] == "vision")
+    assert vision["used"] == 1
 
 
 def test_a_sample_says_that_it_is_one_and_how_to_have_more(fleet):
@@ -297,10 +308,3 @@ def test_a_prometheus_of_the_host_is_asked_through_its_api_server(fleet):
     (ml,) = found["teams"]
     train = next(row for row in ml["queues"] if row["queue"] == "train")
     assert train["used"] == 0.5
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(12, "12s"), (95, "1m35s"), (3700, "1h01m"), (90000, "25h")]
-)
-def test_waits_are_spelled_short(seconds, text):
-    assert spelled(seconds) == text

@@ -22,7 +22,7 @@ SAMPLES = {
 
 
 def look(api):
-    return read(api, ReadCluster("it"), KINDS, "default")[0]
+    return read(api, ReadCluster("it"), KINDS, "default")
 
 
 @pytest.fixture

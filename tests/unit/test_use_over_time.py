@@ -31,9 +31,8 @@ class Past:
 
     def __init__(self) -> None:
         self.queues = {("ml", "train"): (2.0, 1.0), ("ml", "serve"): (0.5, 0.5)}
-        self.whole = {"team-dev": (1.0, 2.0)}
         self.capacity = {"ml-0": 4.0, "dev-0": 2.0}
-        self.held = {("team-ml", "ml-0"): 2.5, ("team-dev", "dev-0"): 1.0}
+        self.held = {("team-ml", "ml-0"): (2.5, 2.5), ("team-dev", "dev-0"): (1.0, 2.0)}
         self.models = {"ml-0": H100, "dev-0": A100}
         self.seen = {"ml": 1.0, "host": 1.0, "team-ml": 1.0, "team-dev": 1.0}  # part of the time
         self.seen_before: dict[str, float] | None = None
@@ -61,9 +60,7 @@ class Past:
             yield from (({"node": node}, gpus) for node, gpus in self.capacity.items())
         elif "by (namespace, node)" in expression:
             for (namespace, node), gpus in self.held.items():
-                yield {"namespace": namespace, "node": node}, gpus
-        elif "by (namespace)" in expression:
-            yield from (({"namespace": name}, it[at]) for name, it in self.whole.items())
+                yield {"namespace": namespace, "node": node}, gpus[at]
         elif "kai_queue_deserved" not in expression:
             for (scheduler, queue), gpus in self.queues.items():
                 yield {"scheduler": scheduler, "queue": queue}, gpus[at]
@@ -123,7 +120,7 @@ def test_the_total_is_of_teams_and_not_of_their_queues():
 
 def test_a_team_on_two_models_pays_by_the_hours_on_each():
     past = Past()
-    past.held = {("team-ml", "ml-0"): 1.5, ("team-ml", "dev-0"): 1.0}
+    past.held = {("team-ml", "ml-0"): (1.5, 0), ("team-ml", "dev-0"): (1.0, 0)}
     assert by_name(used(past).teams)["ml", ""].cost == pytest.approx(168 * (1.5 * 4 + 1.5))
 
 
@@ -141,8 +138,8 @@ def test_a_kai_of_a_team_that_counts_less_than_the_host_is_named():
     """It is the tenant's to change, and what the host counts is not."""
     assert used(Past()).notes == []
     past = Past()
-    past.held["team-ml", "ml-0"] = 4.0
-    past.held["team-dev", "dev-0"] = 2.0
+    past.held["team-ml", "ml-0"] = (4.0, 0)
+    past.held["team-dev", "dev-0"] = (2.0, 0)
     (week, month) = used(past).notes
     assert "Team ml held 672.0 whole GPU-hours of the host in 7d" in week
     assert "its own KAI counts 420.0" in week
@@ -198,7 +195,7 @@ def test_without_kube_state_metrics_idle_gpus_are_not_known():
 def test_teams_of_one_queue_share_its_hours():
     past = Past()
     past.queues["host", "all"] = (3.0, 3.0)
-    past.whole |= {"team-a": (2.0, 2.0), "team-b": (1.0, 1.0)}
+    past.held |= {("team-a", "n"): (2.0, 2.0), ("team-b", "n"): (1.0, 1.0)}
     host = {"scheduler": {"mode": "host"}, "queue": "all", "gpus": 2}
     use = used(
         past, kai={"version": "v0.16.8"}, queues={"all": {"gpu": 3}}, teams={"a": host, "b": host}

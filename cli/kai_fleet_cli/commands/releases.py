@@ -1,7 +1,7 @@
 """`fleet releases`: the versions that this program knows, and where each team could go."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Annotated
 
@@ -51,6 +51,9 @@ def _known() -> Iterator[str]:
         "KAI": {it: known.support(it).words for it in (*known.KAI, known.RETRACTED)},
         "vCluster": {it: known.vcluster_support(it).words for it in known.VCLUSTER},
     }
+    for project, table in newer.TABLES.items():
+        for version in table:
+            listed[project][version] += _caveat(table, version)
     listed["vCluster"][known.DEFAULT_VCLUSTER] += "; what a stack gets that names none"
     for project, versions in newer.untested().items():
         for version in versions:
@@ -59,6 +62,11 @@ def _known() -> Iterator[str]:
             listed[project][version] = told
         yield from (f"{project} {it:<9} {words}" for it, words in listed[project].items())
     yield "A newer version of either can be tried with untested: true beside its version."
+
+
+def _caveat(table: Mapping[str, known.KaiRelease | known.VclusterRelease], version: str) -> str:
+    caveat = table[version].caveat if version in table else ""
+    return caveat and f"; not advised: {caveat}"
 
 
 def _teams(stack: str) -> Iterator[str]:
@@ -85,6 +93,8 @@ def _way(name: str, verb: str, version: str) -> str:
         way = kai_transition(known.kai(version), known.kai(to))
         first = ", so the release is replaced" if way.kind == "replace" else ""
         return f"{runs} ({support.words}); {way.why}{first}"
+    if caveat := _caveat(known.KAI, version):
+        return f"{runs} ({support.words}{caveat})"
     if support.maintained:
         return f"{runs}, the newest maintained one"
     return f"{runs} ({support.words}); {known.advice(known.KAI, version)}"

@@ -7,10 +7,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
-from rich import box
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 from rich.text import Text
 
 from kai_fleet.fleet.control_plane import REPLICAS, RESOURCES, default_resources
@@ -103,17 +100,7 @@ def show_report(report: StackReport, console: Console) -> None:
         told(console, plain(text), indent=0)
     for section in sections.sections(report):
         if section.rows:
-            table = Table(
-                box=box.SIMPLE_HEAD, pad_edge=False, title=section.title, title_justify="left"
-            )
-            for heading, *cells in zip(section.headings, *section.rows, strict=True):
-                if len(table.columns) < section.words:
-                    table.add_column(heading, overflow="fold")
-                else:  # a number stays on its line
-                    table.add_column(heading, justify="right", min_width=max(map(len, cells)))
-            for row in section.rows:
-                table.add_row(*(escape(plain(cell)) for cell in row))
-            console.print(table)
+            console.print(sections.table(section))
         else:
             _line(console, f"\n{section.title}: none")
         for sentence in section.sentences:

@@ -5,7 +5,6 @@ takes as an argument which teams a command is about, and no environment variable
 leave teams out. Plain `pulumi up` runs the same program, by the CLI's Python host.
 """
 
-import json
 import os
 import sys
 from collections.abc import Collection, Iterator, Mapping
@@ -29,7 +28,6 @@ from kai_fleet_cli.recovery.state import ExportedState
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_policies import policy_pack_program
 from kubectl_fleet.errors import UserError
-from kubectl_fleet.wording import MASK
 
 POLICY_PACK: Final = str(policy_pack_program())
 
@@ -59,19 +57,13 @@ class Outcome:
 
 
 class Workspace(automation.LocalWorkspace):
-    """An update ends with its stack's outputs. Those that are secrets stay masked.
-
-    The Automation API reads them in clear, by one more start of the CLI.
+    """Its updates end without a look at the stack's outputs: the last event has them, secrets
+    masked. The Automation API reads them in clear, by one more start of the CLI.
     """
 
     def stack_outputs(self, stack_name: str) -> automation.OutputMap:
-        """The outputs of a stack, by `pulumi stack output`. Raises CommandError."""
-        command = ["stack", "output", "--json", "--stack", stack_name]
-        done = self.pulumi_command.run(command, self.work_dir, dict(self.env_vars))
-        return {
-            name: automation.OutputValue(value, secret=value == MASK)
-            for name, value in json.loads(done.stdout).items()
-        }
+        """None."""
+        return {}
 
 
 def stack(name: str, environment: Mapping[str, str], directory: Path = ROOT) -> automation.Stack:
@@ -126,11 +118,19 @@ def up(
             show(only.told(stack.name))
         show(f"Updating ({stack.name})")
         load()
+        outputs: dict[str, Any] = {}
+
+        def hear(event: automation.EngineEvent) -> None:
+            told.hear(event)
+            ended = event.res_outputs_event
+            if ended is not None and ended.metadata.type == state.STACK and ended.metadata.new:
+                outputs.update(ended.metadata.new.outputs or {})
+
         with _set(stack.workspace.env_vars):
             done = stack.up(
                 program=partial(program, only.targets if only else None),
                 on_output=told.keep,
-                on_event=told.hear,
+                on_event=hear,
                 policy_packs=[POLICY_PACK],
                 policy_pack_configs=_pack_config(stack),
                 color=_color(),
@@ -141,8 +141,8 @@ def up(
                 message=only.message if only else None,
                 show_secrets=False,
             )
-        outputs = {name: it.value for name, it in done.outputs.items() if not it.secret}
-        return Outcome(_counted(done.summary.resource_changes), outputs)
+        known_to_all = {name: it for name, it in outputs.items() if not state.is_secret(it)}
+        return Outcome(_counted(done.summary.resource_changes), known_to_all)
 
     with _guarded("the update", stack, told) as signals:
         known = reconcile.before(stack, show, refresh=refresh)

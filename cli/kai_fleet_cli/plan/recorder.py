@@ -26,6 +26,8 @@ from kai_fleet_cli.engine.program import program as own_program
 from kai_fleet_cli.stack_file.reading import PROJECT, SECRET
 
 UNKNOWN: Final = "[unknown until the update]"
+# What a program of ours reads of a resource and does not give it: of a Command, of a stack.
+_ANSWERED: Final = ("stdout", "outputs", "secret_output_names")
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,13 @@ def record(
             # of all of them until then, some hundred objects each, is searched for garbage time and
             # again.
             loop.run_until_complete(asyncio.sleep(0))
-            return pulumi.ResourceTransformationResult(args.props, _noted(args.opts))
+            # Each property is an output of its own: of those not given only these are read.
+            props = {
+                name: value
+                for name, value in args.props.items()
+                if value is not None or name in _ANSWERED
+            }
+            return pulumi.ResourceTransformationResult(props, _noted(args.opts))
 
         pulumi.runtime.register_stack_transformation(declared)
 

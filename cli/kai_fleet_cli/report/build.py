@@ -2,7 +2,7 @@
 say), and what the clusters tell where they answer; with what is missing.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +12,7 @@ from kai_fleet.fleet.model import DeclaredTeam, Fleet
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.settings import Settings
 from kai_fleet_cli.doctor.checks import examine
-from kai_fleet_cli.doctor.cluster_state import Snapshot, TeamState
+from kai_fleet_cli.doctor.cluster_state import Snapshot
 from kai_fleet_cli.doctor.gather import ClusterSources, Heard, gather
 from kai_fleet_cli.doctor.sources import host_of, judged, of_stack
 from kai_fleet_cli.recovery.resume import FLEET
@@ -22,13 +22,12 @@ from kai_fleet_cli.report.live import live, pools_of, version
 from kai_fleet_cli.report.model import PoolReport, StackReport, TeamReport, Version
 from kai_fleet_cli.report.team_usage import OWN_STACK
 from kai_fleet_cli.report.use_over_time import use_over_time
-from kubectl_fleet.declared.queues import DeclaredQueue
+from kubectl_fleet.declared.queues import QueueIndex
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.kube.errors import UnreachableError
 from kubectl_fleet.live.finding import ExitCode, Finding, Health
-from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.rules.problem import Level, Problem
-from kubectl_fleet.usage.queues import QueueUse, tree
+from kubectl_fleet.usage.queues import tree
 from kubectl_fleet.waiting.rule_violations import cause_and_fix
 
 _LIVE_PARTS: Final = "GPUs in use, idle and waited for, nodes, the doctor's findings"
@@ -36,7 +35,7 @@ _LIVE_PARTS: Final = "GPUs in use, idle and waited for, nodes, the doctor's find
 
 def of_file(stack: str, file: Path | None = None) -> StackReport:
     """The report of a stack's file alone. Raises UserError for one that cannot be read."""
-    return _planned(stack, file)[0]
+    return planned(stack, *judged(stack, file), datetime.now(UTC))
 
 
 def of_clusters(stack: str, heard: Heard) -> StackReport:
@@ -45,29 +44,30 @@ def of_clusters(stack: str, heard: Heard) -> StackReport:
     What cannot be read is a missing part of it: a cluster, Prometheus, the history. Raises
     UserError for a stack whose file cannot be read.
     """
-    report, settings = _planned(stack)
+    settings, problems = judged(stack)
+    report = planned(stack, settings, problems, datetime.now(UTC))
     try:
         sources = replace(of_stack(stack, None, None), heard=heard)
     except UserError as error:
-        return _lacking(report, _LIVE_PARTS, str(error))
+        return _lacking(report, _LIVE_PARTS, str(error), ExitCode.BLIND)
+    never, look = "", None
     try:
         report = replace(report, updates=last_changes(stack, sources.variables))
     except UserError as error:
-        report = _lacking(report, "the last changes", str(error), report.exit_code)
-    never = (
-        f"stack {stack} was never deployed, by what `pulumi` says at this login; deploy it with:"
-        f" {FLEET} up --stack {stack}"
-        if report.updates == []
-        else ""
-    )
-    look: Snapshot | None = None
+        report = _lacking(report, "the last changes", str(error))
+    if report.updates == []:
+        never = (
+            f"stack {stack} was never deployed, by what `pulumi` says at this login; deploy it"
+            f" with: {FLEET} up --stack {stack}"
+        )
     try:
         look = gather(sources)
     except (UnreachableError, UserError) as error:
-        report = _lacking(report, _LIVE_PARTS, f"{error}; {never}" if never else str(error))
+        why = f"{error}; {never}" if never else str(error)
+        report = _lacking(report, _LIVE_PARTS, why, ExitCode.BLIND)
     else:
-        if never and not any(_is_there(look, team) for team in look.teams.values()):
-            return _lacking(report, _LIVE_PARTS, never, report.exit_code)
+        if never and not _has_teams(look):
+            return _lacking(report, _LIVE_PARTS, never)
         report = live(report, look, examine(look))
     return _with_hours(report, settings, sources, look)
 
@@ -87,27 +87,25 @@ def planned(
         live=False,
         teams=[_team(fleet, team, made) for team in teams],
         pools=[PoolReport(it, tuple(t.name for t in of)) for it, of in pools_of(teams).items()],
-        trees={name: _tree(queues) for name, queues in trees.items() if queues},
+        trees={it: [*tree(QueueIndex(of)).values()] for it, of in trees.items() if of},
         findings=[_finding(problem) for problem in problems],
         whole=not fleet.platform,
     )
 
 
-def _planned(stack: str, file: Path | None = None) -> tuple[StackReport, Settings]:
-    settings, problems = judged(stack, file)
-    return planned(stack, settings, problems, datetime.now(UTC)), settings
-
-
 def _lacking(
-    report: StackReport, part: str, why: str, exit_code: ExitCode = ExitCode.BLIND
+    report: StackReport, part: str, why: str, exit_code: ExitCode = ExitCode.HEALTHY
 ) -> StackReport:
-    return replace(report, missing={**report.missing, part: why}, exit_code=exit_code)
+    code = report.exit_code or exit_code
+    return replace(report, missing={**report.missing, part: why}, exit_code=code)
 
 
-def _is_there(look: Snapshot, team: TeamState) -> bool:
-    """Whether a team's vCluster or its namespace answers, or may be there."""
-    namespace = look.host.named("namespaces", team.wanted.namespace)
-    return bool(team.inside or namespace or "namespaces" in look.host.unreadable)
+def _has_teams(look: Snapshot) -> bool:
+    """Whether the vCluster of a team, or its namespace, answers or may be there."""
+    return "namespaces" in look.host.unreadable or any(
+        team.inside or look.host.named("namespaces", team.wanted.namespace)
+        for team in look.teams.values()
+    )
 
 
 def _with_hours(
@@ -125,8 +123,7 @@ def _with_hours(
     try:
         use = use_over_time(lambda: prometheus.of(server, sources.host), settings, look)
     except UnreachableError as error:
-        exit_code = report.exit_code or ExitCode.BLIND
-        return _lacking(report, "GPU-hours and their cost", str(error), exit_code)
+        return _lacking(report, "GPU-hours and their cost", str(error), ExitCode.BLIND)
     return replace(report, over_time=use)
 
 
@@ -140,11 +137,6 @@ def _team(fleet: Fleet, team: DeclaredTeam, made: datetime) -> TeamReport:
         vcluster=None if team.granted else Version(team.version),
         own_stack=team.granted,
     )
-
-
-def _tree(queues: Iterable[DeclaredQueue]) -> list[QueueUse]:
-    items = [KubeObject(metadata={"name": queue.name}, spec=queue.spec) for queue in queues]
-    return list(tree(items).values())
 
 
 def _finding(problem: Problem) -> Finding:

@@ -14,12 +14,7 @@ from kubectl_fleet.declared.unknown import pairs
 _SHOWN: Final = 10
 _READ: Final = 20  # the older ones tell from what the shown ones changed it
 _SHORT: Final = 8  # of a commit
-_VERBS: Final = {
-    "create": "created",
-    "update": "updated",
-    "delete": "deleted",
-    "replace": "replaced",
-}
+_OPERATIONS: Final = ("create", "update", "delete", "replace")
 # By team, or the host: what runs there, and its version.
 Versions: TypeAlias = dict[str, dict[str, str]]
 _NOTHING: Final[Versions] = {HOST: {"KAI": "none"}}
@@ -38,8 +33,26 @@ def last_changes(stack: str, variables: Mapping[str, str]) -> list[StackUpdate]:
     ran = _NOTHING if len(read) < _READ else None  # None: who knows
     told: list[StackUpdate] = []
     for item in reversed([item for item in read if item.get("startTime")]):
-        after = _after(item, ran)
-        told.append(_update(item, _changes(item, ran, after)))
+        counts, after = pairs(item.get("resourceChanges")), _after(item, ran)
+        message = str(item.get("message") or "")
+        # Without one Pulumi takes the title of the checkout's last commit, which changed nothing.
+        about = "" if was_about(message, HOST) else message
+        if ran is None or after is None:
+            changes = [about] if about else []
+        else:
+            changes = list(_sentences(ran, after)) or [about or "no team, no version"]
+        told.append(
+            StackUpdate(
+                when=datetime.fromisoformat(str(item["startTime"])),
+                kind=str(item.get("kind", "")),
+                result=str(item.get("result", "")),
+                version=item.get("version"),
+                changes=tuple(changes),
+                checkout=_checkout(pairs(item.get("environment"))),
+                message=message.partition("\n")[0],
+                resources=", ".join(f"{counts[it]} {it}d" for it in _OPERATIONS if counts.get(it)),
+            )
+        )
         if item.get("result") == "succeeded":
             ran = after
     return told[: -_SHOWN - 1 : -1]
@@ -80,19 +93,6 @@ def _versions(item: Mapping[str, Any]) -> Versions:
     return versions
 
 
-def _changes(
-    item: Mapping[str, Any], before: Versions | None, after: Versions | None
-) -> tuple[str, ...]:
-    """What an update changed. Its message is no help: without one Pulumi takes the title of the
-    checkout's last commit.
-    """
-    message = str(item.get("message") or "")
-    about = "" if was_about(message, HOST) else message
-    if before is None or after is None:
-        return (about,) if about else ()
-    return tuple(_sentences(before, after)) or (about or "no team, no version",)
-
-
 def _sentences(before: Versions, after: Versions) -> Iterator[str]:
     for name in {**before, **after}:
         subject = "the host" if name == HOST else f"team {name}"
@@ -104,22 +104,6 @@ def _sentences(before: Versions, after: Versions) -> Iterator[str]:
         elif old != new:
             parts = (f"{what} {old[what]} → {new[what]}" for what in new if old[what] != new[what])
             yield f"{subject}: {', '.join(parts)}"
-
-
-def _update(item: Mapping[str, Any], changes: tuple[str, ...]) -> StackUpdate:
-    counts = pairs(item.get("resourceChanges"))
-    return StackUpdate(
-        when=datetime.fromisoformat(str(item["startTime"])),
-        kind=str(item.get("kind", "")),
-        result=str(item.get("result", "")),
-        version=item.get("version"),
-        changes=changes,
-        checkout=_checkout(pairs(item.get("environment"))),
-        message=str(item.get("message") or "").partition("\n")[0],
-        resources=", ".join(
-            f"{counts[op]} {verb}" for op, verb in _VERBS.items() if counts.get(op)
-        ),
-    )
 
 
 def _checkout(environment: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""GPU-hours by team and queue, from a Prometheus that reads every team's KAI.
+"""GPU-hours of a window by team and queue, from a Prometheus that reads every team's KAI.
 
 The number of queries does not grow with the teams. They rest on KAI's own metrics by the names of
 its versions, and not on recording rules: a Prometheus that was told of them yesterday has older
@@ -6,6 +6,7 @@ numbers all the same.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -31,6 +32,7 @@ _COUNTED: Final = (  # which schedulers and teams there are numbers of at all
 _NEARLY_ALL: Final = 0.98  # of a window; below it the answer says how much was measured
 
 Totals: TypeAlias = Mapping[tuple[str, ...], float]  # by the values of some labels
+Hours: TypeAlias = Mapping[str, float]  # GPU-hours by node, or by the model of the GPUs
 
 
 @dataclass(frozen=True)
@@ -65,39 +67,60 @@ class Window:
         return replace(self, offset=self.since)
 
     def total(self, query: Query, expression: str, *by: str) -> Totals:
-        """An expression summed over the window, times hours; by the values of these labels.
-
-        Raises UnreachableError.
-        """
+        """An expression summed over the window, times hours; by the values of these labels."""
         over = f"[{self.since}:{self.step}s]{f' offset {self.offset}' if self.offset else ''}"
         per_hour = self.step / 3600
-        summed = query(f"sum_over_time(({expression}){over})")
         return {
             tuple(labels.get(label, "") for label in by): value * per_hour
-            for labels, value in summed
+            for labels, value in query(f"sum_over_time(({expression}){over})")
         }
 
 
-def gpu_hours(
-    query: Query, settings: Settings, names: Iterable[str], window: Window
-) -> tuple[list[TeamUsageRow], float]:
-    """These teams' GPU-hours, and the hours of which there are numbers. Raises UnreachableError.
+@dataclass(frozen=True)
+class Period:
+    """What was measured of a window: what teams used, and the whole GPUs of nodes.
 
-    A team of which there are none has no row of zeros: it is `unreached`.
+    `measured` are the hours of which there are numbers. `held` is by namespace and node: a shared
+    GPU is held by the pod that reserves it. `capacity` is by node.
+    """
+
+    window: Window
+    rows: Sequence[TeamUsageRow]
+    measured: float
+    held: Mapping[str, Hours]
+    capacity: Hours
+
+
+def gpu_hours(query: Query, settings: Settings, names: Iterable[str], window: Window) -> Period:
+    """A window of these teams. Raises UnreachableError.
+
+    A team of which there are no numbers has no row of zeros: it is `unreached`.
     """
     versions = {kai for name in settings.teams if (kai := settings.kai_of(name))}
     queries = _queries(settings, sorted(versions) or [list(KAI)[-1]])
     with ThreadPoolExecutor(max_workers=len(queries)) as pool:
         totals = pool.map(lambda asked: window.total(query, *asked), queries.values())
         hours = dict(zip(queries, totals, strict=True))
+    held: dict[str, dict[str, float]] = defaultdict(dict)
+    for (namespace, node), amount in hours["held"].items():
+        held[namespace][node] = amount
     # By scheduler of what KAI says, by namespace of what the host does.
     hours["counted"] = {key: min(window.hours, it) for key, it in hours["counted"].items()}
-    rows = [_team(settings, name, hours, window) for name in names]
-    return rows, max(hours["counted"].values(), default=0.0)
+    return Period(
+        window,
+        [_team(settings, name, hours, held, window) for name in names],
+        max(hours["counted"].values(), default=0.0),
+        held,
+        {node: amount for (node,), amount in hours["capacity"].items()},
+    )
 
 
 def _team(
-    settings: Settings, name: str, hours: Mapping[str, Totals], window: Window
+    settings: Settings,
+    name: str,
+    hours: Mapping[str, Totals],
+    held: Mapping[str, Hours],
+    window: Window,
 ) -> TeamUsageRow:
     team = settings.teams.get(name)  # None: of a stack of its own, which has its queues
     mode = team.scheduler.mode if team else OWN_STACK
@@ -109,14 +132,14 @@ def _team(
         ago = f" before the last {window.offset}" if window.offset else ""
         missing = f"Prometheus has no numbers of it for {window.since}{ago}"
         return TeamUsageRow(name, mode, promised, unreached=missing)
-    used = hours["whole"].get((f"team-{name}",), 0.0)
     balances: dict[str | None, GpuBalance] = {}
     for queue in _queues(settings, name) if team else ():
-        part = _part(settings, name, queue, hours["whole"])
+        part = _part(settings, name, queue, held)
         own = {it: part * hours[it].get((scheduler, queue), 0.0) for it in _OF_QUEUES}
         borrowed = max(0.0, own["used"] - own["guaranteed"])
         balances[queue] = GpuBalance(borrowed=borrowed, **own)
     if not by_kai:
+        used = whole_of(held, name)
         balances[None] = GpuBalance(used, used)
     return TeamUsageRow(name, mode, promised, balances, measured=measured)
 
@@ -133,33 +156,20 @@ def _queues(settings: Settings, name: str) -> Sequence[str]:
     return [granted] if granted and team.scheduler.mode == "host" else []
 
 
-def _part(settings: Settings, name: str, queue: str, whole: Totals) -> float:
+def whole_of(held: Mapping[str, Hours], team: str) -> float:
+    """The whole GPUs that a team's pods held."""
+    return sum(held.get(f"team-{team}", {}).values())
+
+
+def _part(settings: Settings, name: str, queue: str, held: Mapping[str, Hours]) -> float:
     """The part of a queue's hours that is a team's: of a queue of several teams in host mode, by
     the whole GPUs that each held, else the same for each.
     """
-    sharing = [n for n, team in settings.teams.items() if team.queue == queue]
+    sharing = [other for other, team in settings.teams.items() if team.queue == queue]
     if len(sharing) < 2:
         return 1.0
-    held = {n: whole.get((f"team-{n}",), 0.0) for n in sharing}
-    every = sum(held.values())
-    return held[name] / every if every else 1 / len(sharing)
-
-
-def held_by(settings: Settings, *labels: str) -> str:
-    """The whole GPUs that pods hold on the host, by labels of kube-state-metrics.
-
-    A shared GPU is held by the pod that reserves it.
-    """
-    return (
-        f"sum by ({', '.join(labels)}) (kube_pod_container_resource_requests"
-        f'{{resource="{resource_label(settings)}", node!=""}} and on (namespace, pod)'
-        ' (kube_pod_status_phase{phase=~"Pending|Running"} == 1))'
-    )
-
-
-def resource_label(settings: Settings) -> str:
-    """The name of the stack's GPUs as kube-state-metrics writes it."""
-    return settings.gpu.resource.replace(".", "_").replace("/", "_")
+    every = sum(whole_of(held, other) for other in sharing)
+    return whole_of(held, name) / every if every else 1 / len(sharing)
 
 
 def _queries(settings: Settings, versions: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -174,12 +184,20 @@ def _queries(settings: Settings, versions: Sequence[str]) -> dict[str, tuple[str
         f"(({it} and {quota} == -1) or ({it} < {limited}) or ({limited} and {it}))"
         for it in (used, fair)
     )
+    gpu = settings.gpu.resource.replace(".", "_").replace("/", "_")  # to kube-state-metrics
+    held = (
+        f'sum by (namespace, node) (kube_pod_container_resource_requests{{resource="{gpu}",'
+        ' node!=""} and on (namespace, pod)'
+        ' (kube_pod_status_phase{phase=~"Pending|Running"} == 1))'
+    )
+    capacity = f'max by (node) (kube_node_status_allocatable{{resource="{gpu}"}})'
     return {
         "used": (used, *of_queue),
         "guaranteed": (within, *of_queue),
         "idle": (f"clamp_min({limited} - {used}, 0)", *of_queue),
         "owed": (f"clamp_min({due} - {used}, 0)", *of_queue),
-        "whole": (held_by(settings, "namespace"), "namespace"),
+        "held": (held, "namespace", "node"),
+        "capacity": (capacity, "node"),
         "counted": (_COUNTED, "scheduler", "namespace"),
     }
 

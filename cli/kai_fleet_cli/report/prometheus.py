@@ -51,22 +51,17 @@ def at_url(url: str) -> Query:
                 )
         except (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError) as error:
             raise UnreachableError(f"Prometheus at {url}: {words_of_network(error)}") from None
-        if answer.status in (401, 403):
-            raise UnreachableError(
-                f"Prometheus at {url} does not let you in; set {TOKEN} to a token"
-            )
-        if 300 <= answer.status < 400:
-            raise UnreachableError(
-                f"Prometheus at {url} answers {answer.status}: write its own address"
-            )
+        status, where = answer.status, f"Prometheus at {url}"
+        if status in (401, 403):
+            raise UnreachableError(f"{where} does not let you in; set {TOKEN} to a token")
+        if 300 <= status < 400:
+            raise UnreachableError(f"{where} answers {status}: write its own address")
         try:
             content = json.loads(answer.data)
         except (ValueError, RecursionError):
-            raise UnreachableError(
-                f"what answers at {url} ({answer.status}) is no Prometheus"
-            ) from None
-        if answer.status >= 400 and not isinstance(content, Mapping):
-            raise UnreachableError(f"Prometheus at {url} answers {answer.status}")
+            raise UnreachableError(f"what answers at {url} ({status}) is no Prometheus") from None
+        if status >= 400 and not isinstance(content, Mapping):
+            raise UnreachableError(f"{where} answers {status}")
         return _series(content, url)
 
     return query

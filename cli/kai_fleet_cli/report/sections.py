@@ -6,7 +6,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
 from kai_fleet_cli.report.model import PeriodUse, StackReport, UseOverTime, UseRow
+from kubectl_fleet.kube.text import plain
 from kubectl_fleet.live.finding import Health
 from kubectl_fleet.usage.amounts import UNLIMITED
 
@@ -26,18 +31,97 @@ class Section:
     sentences: Sequence[str] = ()
 
 
+def table(section: Section) -> Table:
+    """A section for a terminal: words fold, and a number stays on its line."""
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=section.title, title_justify="left")
+    for heading, *cells in zip(section.headings, *section.rows, strict=True):
+        if len(drawn.columns) < section.words:
+            drawn.add_column(heading, overflow="fold")
+        else:
+            widest = max(map(len, cells), default=0)
+            drawn.add_column(heading, justify="right", min_width=widest)
+    for row in section.rows:
+        drawn.add_row(*(escape(plain(cell)) for cell in row))
+    return drawn
+
+
 def sections(report: StackReport) -> Iterator[Section]:
     """The whole report, but for the queue trees: those are on the page and in the JSON."""
     if report.over_time is not None:
         yield hours(report.over_time)
         yield idle(report.over_time)
-    yield _teams(report)
+    now = ["in use", "idle", "waiting"] if report.live else []
+    rows = [
+        [
+            team.name,
+            team.scheduled_by,
+            gpus(team.promised),
+            *map(gpus, (team.in_use, team.idle, team.waiting)[: len(now)]),
+        ]
+        for team in sorted(report.teams, key=lambda team: -team.promised)
+    ]
+    yield Section("Teams", ["team", "scheduled by", "promised", *now], rows, 2)
     if report.live:
-        yield _waits(report)
-        yield _pools(report)
-    yield _versions(report)
-    yield _findings(report)
-    yield _changes(report)
+        rows = [
+            [
+                wait.team,
+                ", ".join(wait.queues),
+                wait.cause or "on its way",
+                str(wait.pods),
+                gpus(wait.gpus),
+                age(report.made - wait.since) if wait.since else "",
+            ]
+            for wait in report.waits
+        ]
+        headings = ["team", "queues", "why", "pods", "GPUs", "longest"]
+        yield Section("Who waits", headings, rows, 3)
+        rows = [
+            [
+                pool.labels or "no labels of a pool",
+                ", ".join(pool.teams),
+                ", ".join(pool.products),
+                UNKNOWN if pool.nodes is None else f"{pool.ready} of {pool.nodes}",
+                *map(gpus, (of.ready, of.in_use, of.free) if (of := pool.gpus) else [None] * 3),
+            ]
+            for pool in report.pools
+        ]
+        headings = ["nodes with", "teams", "GPU", "Ready nodes", "GPUs", "in use", "free devices"]
+        yield Section("Node pools", headings, rows, 3)
+    rows = [
+        [
+            team.name,
+            team.kai.name if team.kai else "none",
+            team.kai.support if team.kai else "",
+            team.vcluster.name if team.vcluster else "none",
+        ]
+        for team in report.teams
+        if not team.own_stack
+    ]
+    yield Section("Versions and support", ["team", "KAI", "support", "vCluster"], rows, 4)
+    rows = [
+        [
+            each.health if report.live or each.health is Health.WARNING else "refused",
+            each.cluster,
+            each.subject,
+            each.cause,
+            each.fix,
+        ]
+        for each in sorted(report.findings, key=lambda each: each.health)
+    ]
+    title = "Health" if report.live else "What the rules say"
+    yield Section(title, ["how bad", "where", "what", "why", "what to do"], rows, 5)
+    rows = [
+        [
+            f"{update.when:%Y-%m-%d %H:%M}",
+            "; ".join(update.changes) or UNKNOWN,
+            f"{update.kind} {update.result}",
+            update.resources or "none changed",
+            update.checkout or UNKNOWN,
+        ]
+        for update in report.updates or ()
+    ]
+    headings = ["when, UTC", "what", "result", "resources", "run from commit"]
+    yield Section("Last changes", headings, rows, 5, [changes_from(report)])
 
 
 def summary(report: StackReport) -> Iterator[str]:
@@ -55,86 +139,6 @@ def summary(report: StackReport) -> Iterator[str]:
         yield f"Not in it: {part}: {why}."
     if report.more:
         yield report.more
-
-
-def _teams(report: StackReport) -> Section:
-    rows = []
-    for team in sorted(report.teams, key=lambda team: -team.promised):
-        now = (team.in_use, team.idle, team.waiting) if report.live else ()
-        rows.append([team.name, team.scheduled_by, *map(gpus, (team.promised, *now))])
-    now_headings = ("in use", "idle", "waiting") if report.live else ()
-    return Section("Teams", ["team", "scheduled by", "promised", *now_headings], rows, 2)
-
-
-def _waits(report: StackReport) -> Section:
-    rows = [
-        [
-            wait.team,
-            ", ".join(wait.queues),
-            wait.cause or "on its way",
-            str(wait.pods),
-            gpus(wait.gpus),
-            age(report.made - wait.since) if wait.since else "",
-        ]
-        for wait in report.waits
-    ]
-    return Section("Who waits", ["team", "queues", "why", "pods", "GPUs", "longest"], rows, 3)
-
-
-def _pools(report: StackReport) -> Section:
-    rows = []
-    for pool in report.pools:
-        of = pool.gpus
-        amounts = (of.ready, of.in_use, of.free) if of else (None, None, None)
-        nodes = UNKNOWN if pool.nodes is None else f"{pool.ready} of {pool.nodes}"
-        about = [pool.labels or "no labels of a pool", ", ".join(pool.teams)]
-        rows.append([*about, ", ".join(pool.products), nodes, *map(gpus, amounts)])
-    headings = ["nodes with", "teams", "GPU", "Ready nodes", "GPUs", "in use", "free devices"]
-    return Section("Node pools", headings, rows, 3)
-
-
-def _versions(report: StackReport) -> Section:
-    rows = [
-        [
-            team.name,
-            team.kai.name if team.kai else "none",
-            team.kai.support if team.kai else "",
-            team.vcluster.name if team.vcluster else "none",
-        ]
-        for team in report.teams
-        if not team.own_stack
-    ]
-    return Section("Versions and support", ["team", "KAI", "support", "vCluster"], rows, 4)
-
-
-def _findings(report: StackReport) -> Section:
-    rows = [
-        [
-            each.health if report.live or each.health is Health.WARNING else "refused",
-            each.cluster,
-            each.subject,
-            each.cause,
-            each.fix,
-        ]
-        for each in sorted(report.findings, key=lambda each: each.health)
-    ]
-    title = "Health" if report.live else "What the rules say"
-    return Section(title, ["how bad", "where", "what", "why", "what to do"], rows, 5)
-
-
-def _changes(report: StackReport) -> Section:
-    rows = [
-        [
-            f"{update.when:%Y-%m-%d %H:%M}",
-            "; ".join(update.changes) or UNKNOWN,
-            f"{update.kind} {update.result}",
-            update.resources or "none changed",
-            update.checkout or UNKNOWN,
-        ]
-        for update in report.updates or ()
-    ]
-    headings = ["when, UTC", "what", "result", "resources", "run from commit"]
-    return Section("Last changes", headings, rows, 5, [changes_from(report)])
 
 
 def hours(use: UseOverTime) -> Section:

@@ -1,15 +1,16 @@
 """Who holds GPUs of a stack now, and who waits: by the pods of the host and of each vCluster."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Final, Literal, Self
+from typing import Final, Self
 
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
 from kubectl_fleet.live.objects import seconds_since
 from kubectl_fleet.usage.amounts import UNLIMITED, rounded
 from kubectl_fleet.usage.pods import PodUse
+from kubectl_fleet.usage.queues import QueueUse
 
 _LONGEST_WAITS: Final = 10  # of all that wait
 OWN_STACK: Final = "own stack"  # the mode of a team whose scheduler another stack declares
@@ -85,53 +86,6 @@ class PodWait:
     seconds: float
 
 
-@dataclass(frozen=True)
-class StackUsage:
-    """What `fleet usage` shows. `since` is how far back Prometheus was asked, None for a sample.
-
-    `measured` are the hours of which Prometheus has numbers.
-    `foreign` are sentences about teams whose way in somebody else than their vCluster wrote.
-    """
-
-    stack: str
-    teams: Sequence[TeamUsageRow]
-    waits: Sequence[PodWait] = ()
-    since: str | None = None
-    measured: float = 0.0
-    notes: Sequence[str] = ()
-    foreign: Sequence[str] = ()
-
-    @property
-    def unit(self) -> Literal["GPUs", "GPU-hours"]:
-        """What the numbers count."""
-        return "GPUs" if self.since is None else "GPU-hours"
-
-    def record(self) -> dict[str, Any]:
-        """The JSON: its keys do not change between releases."""
-        return {
-            "stack": self.stack,
-            "source": "now" if self.since is None else "prometheus",
-            "unit": self.unit,
-            "since": self.since,
-            "measuredHours": None if self.since is None else rounded(self.measured),
-            "teams": [
-                {
-                    "team": team.team,
-                    "mode": team.mode,
-                    "promised": team.promised,
-                    "unreached": team.unreached or None,
-                    **team.gpus.record(),
-                    "queues": [
-                        {"queue": queue, **gpus.record()} for queue, gpus in team.queues.items()
-                    ],
-                }
-                for team in self.teams
-            ],
-            "waits": [{**asdict(wait), "seconds": round(wait.seconds)} for wait in self.waits],
-            "notes": list(self.notes),
-        }
-
-
 def teams_now(look: Snapshot) -> list[TeamUsageRow]:
     """Each team's GPUs at the moment of the look."""
     shared = Counter(it.wanted.queue for it in look.teams.values() if it.wanted.queue)
@@ -144,29 +98,24 @@ def teams_now(look: Snapshot) -> list[TeamUsageRow]:
     ]
 
 
-def waits_now(look: Snapshot) -> list[PodWait]:
-    """The pods that have waited longest for GPUs."""
-    waits = [
-        PodWait(
-            name,
-            _own_name(pod),
-            pod.queue,
-            pod.amounts.gpu,
-            seconds_since(pod.created, cluster.now),
-        )
-        for name, cluster, pod in _without_node(look)
-        if pod.created and not pod.never
-    ]
-    return sorted(waits, key=lambda wait: -wait.seconds)[:_LONGEST_WAITS]
-
-
-def never_now(look: Snapshot) -> list[str]:
-    """A sentence about each pod that can never run, and so is owed nothing."""
-    return [
-        f"Pod {_own_name(pod)} of team {name} never runs, and is owed nothing: {pod.never}."
-        for name, _, pod in _without_node(look)
-        if pod.never
-    ]
+def waits_now(look: Snapshot) -> tuple[list[PodWait], list[str]]:
+    """The pods that have waited longest for GPUs; and a sentence about each that can never run."""
+    waits, never = [], []
+    for name, team in look.teams.items():
+        own = team.inside if team.wanted.mode == "virtual" else None
+        cluster = own or look.host
+        for pod in cluster.usage.waiting:
+            if not pod.amounts.gpu or (own is None and pod.namespace != team.wanted.namespace):
+                continue
+            if pod.never:
+                never.append(
+                    f"Pod {_own_name(pod)} of team {name} never runs, and is owed nothing:"
+                    f" {pod.never}."
+                )
+            elif pod.created:
+                seconds = seconds_since(pod.created, cluster.now)
+                waits.append(PodWait(name, _own_name(pod), pod.queue, pod.amounts.gpu, seconds))
+    return sorted(waits, key=lambda wait: -wait.seconds)[:_LONGEST_WAITS], never
 
 
 def _team(
@@ -174,37 +123,64 @@ def _team(
 ) -> TeamUsageRow:
     wanted = team.wanted
     mode, promised = OWN_STACK if wanted.granted else wanted.mode, int(wanted.gpus or 0)
-    queues: Iterable[tuple[str | None, GpuBalance]]
     where = team.inside if mode == "virtual" else host
     if where is None or (refused := where.refused()):
         why = refused if where else team.unreached
         return TeamUsageRow(wanted.name, mode, promised, unreached=why)
+    tree = where.usage.queues
+    balances: dict[str | None, GpuBalance]
     if mode == "virtual":
-        queues = _of_own_kai(where, on_host)
+        leaves = [queue.name for queue in tree.values() if queue.leaf]
+        balances = _by_queue(tree, leaves, where.usage.pods, _not_inside(where, on_host))
     elif mode == "host":
-        queues = _of_host(host, on_host, wanted, shared)
+        # A queue of several teams guarantees nothing to one of them.
+        common = {name for name, teams in shared.items() if teams > 1}
+        names = [wanted.queue] if wanted.queue and wanted.queue in tree else []
+        balances = _by_queue(tree, names, on_host, common=common)
     else:  # without queues: everything up to its `gpus` is guaranteed to it
-        queues = [(None, GpuBalance.of(held(on_host), _waiting(on_host), promised))]
-    return TeamUsageRow(wanted.name, mode, promised, dict(queues))
+        used = held_by_copies(wanted, on_host)
+        balances = {None: GpuBalance.of(used, _waiting(on_host), promised)}
+    return TeamUsageRow(wanted.name, mode, promised, balances)
 
 
-def _of_own_kai(
-    inside: ClusterState, on_host: Iterable[PodUse]
-) -> Iterator[tuple[str | None, GpuBalance]]:
-    usage = inside.usage
-    for queue in usage.queues.values():
-        if queue.leaf:
-            gpu = queue.share("gpu")
-            yield queue.name, GpuBalance.of(gpu.in_use, gpu.waiting, gpu.quota)
-    beside = held(
-        pod for pod in usage.pods if not pod.scheduled_by_kai or pod.queue not in usage.queues
-    )
-    beside += not_inside(inside, on_host)
-    if beside:
-        yield None, GpuBalance(used=beside, borrowed=beside)
+def _by_queue(
+    tree: Mapping[str, QueueUse],
+    names: Iterable[str],
+    pods: Iterable[PodUse],
+    hidden: float = 0.0,
+    common: Collection[str] = (),
+) -> dict[str | None, GpuBalance]:
+    """By these queues and those that pods name besides; None is what is held beside all queues.
+
+    `hidden` is held there, too. Queues in `common` guarantee nothing.
+    """
+    of_queues: dict[str, list[PodUse]] = {name: [] for name in names}
+    beside = []
+    for pod in pods:
+        queue = tree.get(pod.queue or "") if pod.scheduled_by_kai else None
+        if queue is not None and queue.leaf:
+            of_queues.setdefault(queue.name, []).append(pod)
+        else:
+            beside.append(pod)
+    balances: dict[str | None, GpuBalance] = {}
+    for name, those in of_queues.items():
+        quota = 0.0 if name in common else tree[name].share("gpu").quota
+        balances[name] = GpuBalance.of(_held(those), _waiting(those), quota)
+    if rest := _held(beside) + hidden:
+        balances[None] = GpuBalance(used=rest, borrowed=rest)
+    return balances
 
 
-def not_inside(inside: ClusterState, on_host: Iterable[PodUse]) -> float:
+def held_by_copies(wanted: DeclaredTeam, pods: Iterable[PodUse]) -> float:
+    """The GPUs of a team by the copies of its pods on the host.
+
+    Where a KAI shares GPUs inside a vCluster, the pods that reserve them are copied too: so these
+    count, and not the shares. The host's own KAI has them elsewhere.
+    """
+    return _held(pods) if wanted.mode == "host" else _devices(pods)
+
+
+def _not_inside(inside: ClusterState, on_host: Iterable[PodUse]) -> float:
     """The devices that a team's pods hold on the host, and that its vCluster does not tell of.
 
     Its tenant may run pods in a namespace of Kubernetes' or KAI's there, which are not counted, or
@@ -218,43 +194,12 @@ def _devices(pods: Iterable[PodUse]) -> float:
     return sum(pod.gpu.whole + pod.gpu.mig for pod in pods if not pod.waits)
 
 
-def _of_host(
-    host: ClusterState, pods: Sequence[PodUse], wanted: DeclaredTeam, shared: Counter[str]
-) -> Iterator[tuple[str | None, GpuBalance]]:
-    """In host mode: by the queue that the team's pods name, which may be another team's as well."""
-    by_queue: dict[str | None, list[PodUse]] = defaultdict(list)
-    if wanted.queue is not None:
-        by_queue[wanted.queue] = []
-    for pod in pods:
-        by_queue[pod.queue if pod.scheduled_by_kai else None].append(pod)
-    for name, those in by_queue.items():
-        in_use = held(those)
-        queue = host.usage.queues.get(name or "")
-        if queue is not None and name is not None:
-            # A queue of several teams guarantees nothing to one of them.
-            quota = 0 if shared[name] > 1 else queue.share("gpu").quota
-            yield name, GpuBalance.of(in_use, _waiting(those), quota)
-        elif in_use:
-            yield name, GpuBalance(used=in_use, borrowed=in_use)
-
-
-def held(pods: Iterable[PodUse]) -> float:
-    """The GPUs of pods that have a node."""
+def _held(pods: Iterable[PodUse]) -> float:
     return sum(pod.amounts.gpu for pod in pods if not pod.waits)
 
 
 def _waiting(pods: Iterable[PodUse]) -> float:
-    return sum(pod.amounts.gpu for pod in pods if pod.waits and not pod.never)
-
-
-def _without_node(look: Snapshot) -> Iterator[tuple[str, ClusterState, PodUse]]:
-    """The pods that ask for GPUs and have no node, with their team."""
-    for name, team in look.teams.items():
-        own = team.inside is not None and team.wanted.mode == "virtual"
-        cluster = team.inside if team.inside is not None and own else look.host
-        for pod in cluster.usage.waiting:
-            if pod.amounts.gpu and (own or pod.namespace == team.wanted.namespace):
-                yield name, cluster, pod
+    return sum(it.amounts.gpu for it in pods if it.waits and not it.never and not it.ending)
 
 
 def _own_name(pod: PodUse) -> str:

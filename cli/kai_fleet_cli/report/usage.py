@@ -5,13 +5,12 @@ As tables on a terminal, and as CSV for who counts it elsewhere.
 
 import csv
 import io
-from dataclasses import replace
-from typing import Final
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
+from typing import Any, Final, Literal
 
-from rich import box
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from kai_fleet.settings.sections.monitoring import Prometheus
 from kai_fleet_cli.doctor.cluster_state import Snapshot, TeamState
@@ -19,17 +18,19 @@ from kai_fleet_cli.doctor.gather import ClusterSources, Heard, gather, no_progre
 from kai_fleet_cli.doctor.sources import of_stack, settings_of
 from kai_fleet_cli.report import prometheus
 from kai_fleet_cli.report.over_time import Window, gpu_hours
+from kai_fleet_cli.report.sections import Section, age, table
 from kai_fleet_cli.report.team_usage import (
     AMOUNTS,
     GpuBalance,
-    StackUsage,
+    PodWait,
+    TeamUsageRow,
     balance,
-    never_now,
     teams_now,
     waits_now,
 )
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.kube.errors import UnreachableError
+from kubectl_fleet.usage.amounts import rounded
 from kubectl_fleet.wording import counted
 
 # What is asked of each API server; the addresses of vClusters are those of Services.
@@ -42,6 +43,53 @@ _BESIDE: Final = "(no queue)"
 _LEGEND: Final = (
     "idle: guaranteed, and not used by the queue itself; owed: asked for, guaranteed and not had"
 )
+
+
+@dataclass(frozen=True)
+class StackUsage:
+    """What `fleet usage` shows. `since` is how far back Prometheus was asked, None for a sample.
+
+    `measured` are the hours of which Prometheus has numbers.
+    `foreign` are sentences about teams whose way in somebody else than their vCluster wrote.
+    """
+
+    stack: str
+    teams: Sequence[TeamUsageRow]
+    waits: Sequence[PodWait] = ()
+    since: str | None = None
+    measured: float = 0.0
+    notes: Sequence[str] = ()
+    foreign: Sequence[str] = ()
+
+    @property
+    def unit(self) -> Literal["GPUs", "GPU-hours"]:
+        """What the numbers count."""
+        return "GPUs" if self.since is None else "GPU-hours"
+
+    def record(self) -> dict[str, Any]:
+        """The JSON: its keys do not change between releases."""
+        return {
+            "stack": self.stack,
+            "source": "now" if self.since is None else "prometheus",
+            "unit": self.unit,
+            "since": self.since,
+            "measuredHours": None if self.since is None else rounded(self.measured),
+            "teams": [
+                {
+                    "team": team.team,
+                    "mode": team.mode,
+                    "promised": team.promised,
+                    "unreached": team.unreached or None,
+                    **team.gpus.record(),
+                    "queues": [
+                        {"queue": queue, **gpus.record()} for queue, gpus in team.queues.items()
+                    ],
+                }
+                for team in self.teams
+            ],
+            "waits": [{**asdict(wait), "seconds": round(wait.seconds)} for wait in self.waits],
+            "notes": list(self.notes),
+        }
 
 
 def usage_of(
@@ -65,25 +113,22 @@ def usage_of(
     server = Prometheus(url=url) if url else of_settings
     if sample or server is None:
         look = _look(sources)
-        notes = [*([] if sample else [_SAMPLE]), *never_now(look)]
-        return StackUsage(
-            stack, teams_now(look), waits_now(look), notes=notes, foreign=look.foreign
-        )
-    names = [team] if team else [*settings.teams, *settings.team_stacks]
-    try:
-        query = prometheus.of(server, sources.host)
-        teams, measured = gpu_hours(query, settings, names, window)
-    except UnreachableError as error:
-        raise UserError(f"{error}. For a sample of now: --now") from None
-    part = f"{measured:.1f} of the {window.hours:g} hours that were asked for"
-    notes = [] if window.covered_by(measured) else [f"Prometheus has numbers of {part}."]
-    usage = StackUsage(stack, teams, since=since, measured=measured)
-    try:
-        look = _look(sources)
-    except UserError as error:
-        return replace(usage, notes=[*notes, f"Who waits now is not known: {error}"])
-    notes += never_now(look)
-    return replace(usage, waits=waits_now(look), notes=notes, foreign=look.foreign)
+        usage = StackUsage(stack, teams_now(look), notes=() if sample else [_SAMPLE])
+    else:
+        names = [team] if team else [*settings.teams, *settings.team_stacks]
+        try:
+            period = gpu_hours(prometheus.of(server, sources.host), settings, names, window)
+        except UnreachableError as error:
+            raise UserError(f"{error}. For a sample of now: --now") from None
+        part = f"{period.measured:.1f} of the {window.hours:g} hours that were asked for"
+        notes = [] if window.covered_by(period.measured) else [f"Prometheus has numbers of {part}."]
+        usage = StackUsage(stack, period.rows, (), since, period.measured, notes)
+        try:
+            look = _look(sources)
+        except UserError as error:
+            return replace(usage, notes=[*notes, f"Who waits now is not known: {error}"])
+    waits, never = waits_now(look)
+    return replace(usage, waits=waits, notes=[*usage.notes, *never], foreign=look.foreign)
 
 
 def _look(sources: ClusterSources) -> Snapshot:
@@ -107,13 +152,13 @@ def show(usage: StackUsage, console: Console) -> None:
 
     for note in usage.notes:
         line(note)
-    console.print(_teams(usage))
+    console.print(table(_teams(usage)))
     for team in usage.teams:
         if team.unreached:
             line(f"Team {team.team} is not counted: {team.unreached}.", "yellow")
     line(_LEGEND, "dim")
     if usage.waits:
-        console.print(_waits(usage))
+        console.print(table(_waits(usage)))
 
 
 def as_csv(usage: StackUsage) -> str:
@@ -129,55 +174,29 @@ def as_csv(usage: StackUsage) -> str:
     return out.getvalue()
 
 
-def _teams(usage: StackUsage) -> Table:
-    over = f", the last {usage.since}" if usage.since else ", now"
-    table = _titled(f"{usage.unit}{over}")
-    for name in ("team", "queue"):
-        table.add_column(name, no_wrap=True)
-    for name in AMOUNTS:
-        table.add_column(name, justify="right", no_wrap=True)
+def _teams(usage: StackUsage) -> Section:
+    rows = []
     for team in usage.teams:
         if team.unreached:
             continue
-        about = f"[dim]{team.mode}, {counted(team.promised, 'GPU')}[/]"
-        table.add_row(f"[bold]{escape(team.team)}[/]", about, *_numbers(team.gpus, "bold"))
+        about = f"{team.mode}, {counted(team.promised, 'GPU')}"
+        rows.append([team.team, about, *_numbers(team.gpus)])
         if set(team.queues) != {None}:
-            for queue, gpus in team.queues.items():
-                table.add_row("", f"  {escape(queue or _BESIDE)}", *_numbers(gpus))
+            rows += [["", q or _BESIDE, *_numbers(it)] for q, it in team.queues.items()]
     if len(usage.teams) > 1:
-        table.add_section()
-        every = balance(team.gpus for team in usage.teams)
-        table.add_row("[bold]all[/]", "", *_numbers(every, "bold"))
-    return table
+        rows.append(["all", "", *_numbers(balance(team.gpus for team in usage.teams))])
+    over = f"the last {usage.since}" if usage.since else "now"
+    return Section(f"{usage.unit}, {over}", ["team", "queue", *AMOUNTS], rows, 2)
 
 
-def _titled(title: str) -> Table:
-    return Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
+def _numbers(gpus: GpuBalance) -> list[str]:
+    return [f"{number:,.1f}".removesuffix(".0") for number in gpus.record().values()]
 
 
-def _numbers(gpus: GpuBalance, style: str = "") -> list[str]:
-    texts = [f"{number:,.1f}".removesuffix(".0") for number in gpus.record().values()]
-    return [f"[{style}]{text}[/]" if style else text for text in texts]
-
-
-def _waits(usage: StackUsage) -> Table:
-    table = _titled("Longest waits for GPUs, now")
-    for name in ("team", "pod", "queue"):
-        table.add_column(name, overflow="fold")
-    for name in ("GPUs", "waits"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for wait in usage.waits:
-        names = (escape(text) for text in (wait.team, wait.pod, wait.queue or _BESIDE))
-        table.add_row(*names, f"{wait.gpus:g}", spelled(wait.seconds))
-    return table
-
-
-def spelled(seconds: float) -> str:
-    """`95.0` → `1m35s`, `90000` → `25h`."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours >= 24:
-        return f"{hours}h"
-    if hours:
-        return f"{hours}h{minutes:02d}m"
-    return f"{minutes}m{rest:02d}s" if minutes else f"{rest}s"
+def _waits(usage: StackUsage) -> Section:
+    rows = [
+        [it.team, it.pod, it.queue or _BESIDE, f"{it.gpus:g}", age(timedelta(seconds=it.seconds))]
+        for it in usage.waits
+    ]
+    headings = ["team", "pod", "queue", "GPUs", "waits"]
+    return Section("Longest waits for GPUs, now", headings, rows, 3)

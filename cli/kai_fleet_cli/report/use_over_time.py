@@ -1,16 +1,16 @@
 """GPU-hours of the last days against as many before, what they cost, and what stood idle."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, Self, TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Self
 
 from kai_fleet.settings import Settings
-from kai_fleet.settings.sections.monitoring import DEFAULT, PRODUCT, Prices
+from kai_fleet.settings.sections.monitoring import DEFAULT, PRODUCT
 from kai_fleet_cli.doctor.cluster_state import Snapshot
 from kai_fleet_cli.report.live import pool_name
 from kai_fleet_cli.report.model import PeriodUse, UseOverTime, UseRow
-from kai_fleet_cli.report.over_time import Window, gpu_hours, held_by, resource_label
+from kai_fleet_cli.report.over_time import Hours, Period, Window, gpu_hours, whole_of
 from kai_fleet_cli.report.prometheus import Query
 from kai_fleet_cli.report.team_usage import GpuBalance, TeamUsageRow
 from kubectl_fleet.live.objects import in_pool
@@ -24,7 +24,6 @@ _MODELS: Final = (
     f'last_over_time((max by (node, {_LABEL}) (kube_node_labels{{{_LABEL}!=""}}))[30d:1h])'
 )
 _SAME: Final = 1.05  # times what a KAI counts: more is more than samples differ by
-Hours: TypeAlias = Mapping[str, float]  # GPU-hours by node, or by model
 
 
 def use_over_time(
@@ -35,80 +34,90 @@ def use_over_time(
     `ask` opens the way to it, which has one time for all that is asked by it. The nodes of `look`
     tell models and pools.
     """
-    nodes = _Nodes.of(settings, look, ask())
+    nodes = _Nodes.of(look, ask())
+    names, prices = [*settings.teams, *settings.team_stacks], settings.prices
     teams: dict[tuple[str, str], dict[str, PeriodUse]] = defaultdict(dict)
     idle: dict[str, dict[str, PeriodUse]] = defaultdict(dict)
     notes: list[str] = []
     unpriced: set[str] = set()
-    for since in PERIODS:
-        period = _Period.of(ask, settings, since)
-        notes += period.notes()
-        for row in period.rows:
-            models = period.models(row.team, nodes)
-            rate = _rate(models, settings.prices)
-            unpriced |= _unpriced(models, settings.prices) if row.gpus.used else set()
-            for queue, hours in {"": row.gpus, **_of_queues(row)}.items():
-                before = period.before_of(row, queue)
-                used = None if row.unreached else hours.used
-                teams[row.team, queue][since] = PeriodUse(used, before, _cost(used, rate))
-        for pool, by_node in period.idle(nodes).items():
-            models, stood = nodes.by_model(by_node), sum(by_node.values())
-            unpriced |= _unpriced(models, settings.prices)
-            rate = _rate(models, settings.prices)
-            idle[pool][since] = PeriodUse(stood, cost=_cost(stood, rate))
+
+    def cost(hours: float | None, models: Hours) -> float | None:
+        """At the average price of these models; None where one of them has none."""
+        if hours is None or prices is None:
+            return None
+        unknown = {model for model in models if prices.of(model) is None}
+        if unknown:
+            unpriced.update(unknown if hours else ())
+            return None
+        whole = sum(models.values())
+        every = sum(it * (prices.of(model) or 0.0) for model, it in models.items())
+        return hours * every / whole if whole else 0.0
+
+    for window in map(Window.of, PERIODS):
+        period, earlier = (
+            gpu_hours(ask(), settings, names, each) for each in (window, window.before)
+        )
+        notes += _notes(period)
+        for row, former in zip(period.rows, earlier.rows, strict=True):
+            models = nodes.models_of(row.team, period)
+            compared = window.covered_by(min(row.measured, former.measured))
+            of_before = _parts(former) if compared else {}
+            for queue, gpus in _parts(row).items():
+                used = None if row.unreached else gpus.used
+                before = of_before[queue].used if queue in of_before else None
+                uses = teams[row.team, queue]
+                uses[window.since] = PeriodUse(used, before, cost(used, models))
+        for pool, by_node in nodes.idle(period, of_host=settings.platform_facts is None).items():
+            stood = sum(by_node.values())
+            idle[pool][window.since] = PeriodUse(stood, cost=cost(stood, nodes.by_model(by_node)))
     if not idle:
         notes.append(
             "Idle GPUs, and the models that teams had, are not known: Prometheus has no numbers of"
             " kube-state-metrics."
         )
-    notes += [_no_price(model) for model in sorted(unpriced)]
     return UseOverTime(
         PERIODS,
-        settings.prices.currency if settings.prices else "",
+        prices.currency if prices else "",
         [UseRow(team, queue, uses) for (team, queue), uses in teams.items()],
         [UseRow(pool, "", uses) for pool, uses in sorted(idle.items())],
-        notes,
+        [*notes, *map(_no_price, sorted(unpriced))],
     )
+
+
+def _parts(row: TeamUsageRow) -> dict[str, GpuBalance]:
+    """A team as "", and its queues. What pods have beside these is in the first only."""
+    queues = {queue: gpus for queue, gpus in row.queues.items() if queue is not None}
+    return {"": row.gpus, **queues}
 
 
 @dataclass(frozen=True)
 class _Nodes:
     """The models of nodes' GPUs, the pools of nodes that are there now, and those of teams.
 
-    `others` is what nodes go by that are not among them. `whole`: of the whole host, and not only
-    of a team's own stack.
+    `others` is what nodes go by that are not among them.
     """
 
     models: Mapping[str, str]
     pools: Mapping[str, str]
     of_teams: Mapping[str, str]
     others: str
-    whole: bool
 
     @classmethod
-    def of(cls, settings: Settings, look: Snapshot | None, query: Query) -> Self:
-        told = {labels.get("node", ""): labels.get(_LABEL, "") for labels, _ in query(_MODELS)}
-        nodes = look.host.all("nodes") if look else []
-        selectors = {
-            name: team.wanted.node_pool
-            for name, team in (look.teams.items() if look else ())
-            if team.wanted.node_pool
-        }
-        of_teams = {name: pool_name(labels) for name, labels in selectors.items()}
+    def of(cls, look: Snapshot | None, query: Query) -> Self:
+        models = {labels.get("node", ""): labels.get(_LABEL, "") for labels, _ in query(_MODELS)}
+        nodes = look.host.all("nodes") if look else ()
+        teams = look.teams if look else {}
+        wanted = {name: pool for name, it in teams.items() if (pool := it.wanted.node_pool)}
         pools = {
             node.name: next(
-                (
-                    of_teams[name]
-                    for name, labels in selectors.items()
-                    if in_pool(node.labels, labels)
-                ),
+                (pool_name(pool) for pool in wanted.values() if in_pool(node.labels, pool)),
                 _NO_POOL,
             )
             for node in nodes
         }
-        seen = {node.name: model for node in nodes if (model := node.labels.get(PRODUCT))}
-        others = _GONE if look else _ANY
-        return cls({**told, **seen}, pools, of_teams, others, settings.platform_facts is None)
+        models |= {node.name: model for node in nodes if (model := node.labels.get(PRODUCT))}
+        of_teams = {name: pool_name(pool) for name, pool in wanted.items()}
+        return cls(models, pools, of_teams, _GONE if look else _ANY)
 
     def by_model(self, hours: Hours) -> dict[str, float]:
         """GPU-hours of nodes by their models, "" for one that is not known."""
@@ -118,110 +127,44 @@ class _Nodes:
                 models[self.models.get(node, "")] += amount
         return models
 
-
-@dataclass(frozen=True)
-class _Period:
-    """One window: what teams used, and which nodes' whole GPUs were there and were held.
-
-    `before` are the rows of the window before. `held` is by namespace.
-    """
-
-    window: Window
-    rows: Sequence[TeamUsageRow]
-    before: Mapping[str, TeamUsageRow]
-    measured: float
-    capacity: Hours
-    held: Mapping[str, Hours] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, ask: Callable[[], Query], settings: Settings, since: str) -> Self:
-        window, names = Window.of(since), [*settings.teams, *settings.team_stacks]
-        query, resource = ask(), resource_label(settings)
-        rows, measured = gpu_hours(query, settings, names, window)
-        allocatable = f'max by (node) (kube_node_status_allocatable{{resource="{resource}"}})'
-        capacity = window.total(query, allocatable, "node")
-        by = ("namespace", "node")
-        held: dict[str, dict[str, float]] = defaultdict(dict)
-        for (namespace, node), hours in window.total(query, held_by(settings, *by), *by).items():
-            held[namespace][node] = hours
-        before = {it.team: it for it in gpu_hours(ask(), settings, names, window.before)[0]}
-        of_nodes = {node: hours for (node,), hours in capacity.items()}
-        return cls(window, rows, before, measured, of_nodes, held)
-
-    def before_of(self, row: TeamUsageRow, queue: str) -> float | None:
-        """GPU-hours of the window before; None where one of the two was not measured in full."""
-        earlier = self.before[row.team]
-        if not self.window.covered_by(min(row.measured, earlier.measured)):
-            return None
-        of_queues = _of_queues(earlier)
-        gpus = of_queues.get(queue) if queue else earlier.gpus
-        return gpus.used if gpus else None
-
-    def models(self, team: str, nodes: _Nodes) -> dict[str, float]:
+    def models_of(self, team: str, period: Period) -> dict[str, float]:
         """On which models a team's GPU-hours were: by the whole GPUs that it held, else by the
         nodes of its pool, else by all nodes.
         """
-        pool = nodes.of_teams.get(team)
-        of_pool = {node: it for node, it in self.capacity.items() if nodes.pools.get(node) == pool}
-        every = (self.held.get(f"team-{team}", {}), of_pool, self.capacity)
-        return next((models for hours in every if (models := nodes.by_model(hours))), {"": 1.0})
+        pool, capacity = self.of_teams.get(team), period.capacity
+        of_pool = {node: it for node, it in capacity.items() if self.pools.get(node) == pool}
+        every = (period.held.get(f"team-{team}", {}), of_pool, capacity)
+        return next((models for hours in every if (models := self.by_model(hours))), {"": 1.0})
 
-    def idle(self, nodes: _Nodes) -> dict[str, dict[str, float]]:
-        """The whole GPUs that no pod held, by pool and node."""
+    def idle(self, period: Period, *, of_host: bool) -> dict[str, dict[str, float]]:
+        """The whole GPUs that no pod held, by pool and node; `of_host`: of all pools."""
         idle: dict[str, dict[str, float]] = defaultdict(dict)
-        for node, hours in self.capacity.items():
-            pool = nodes.pools.get(node, nodes.others)
-            if nodes.whole or pool in nodes.of_teams.values():
-                taken = sum(of.get(node, 0.0) for of in self.held.values())
+        for node, hours in period.capacity.items():
+            pool = self.pools.get(node, self.others)
+            if of_host or pool in self.of_teams.values():
+                taken = sum(of.get(node, 0.0) for of in period.held.values())
                 idle[pool][node] = max(0.0, hours - taken)
         return idle
 
-    def notes(self) -> Iterator[str]:
-        """What was not measured, and where a team's own KAI says less than the host does."""
-        since, hours = self.window.since, self.window.hours
-        if not self.window.covered_by(self.measured):
-            measured = f"{self.measured:.1f} of the {hours:g} hours of {since}"
-            yield f"Prometheus has numbers of {measured}."
-        for row in self.rows:
-            if row.unreached:
-                yield f"Team {row.team} is not counted: {row.unreached}."
-            elif row.measured < self.measured and not self.window.covered_by(row.measured):
-                yield (
-                    f"Of team {row.team}, Prometheus has numbers of {row.measured:.1f} of the"
-                    f" {hours:g} hours of {since}."
-                )
-            held = sum(self.held.get(f"team-{row.team}", {}).values())
-            if row.mode == "virtual" and not row.unreached and held > row.gpus.used * _SAME:
-                yield (
-                    f"Team {row.team} held {held:,.1f} whole GPU-hours of the host in {since}, and"
-                    f" its own KAI counts {row.gpus.used:,.1f}: the rest is free parts of shared"
-                    " GPUs, pods beside its queues, or a KAI that the team changed."
-                )
 
-
-def _of_queues(row: TeamUsageRow) -> dict[str, GpuBalance]:
-    """What a team's queues used; what its pods have beside them is in the team's number only."""
-    return {queue: gpus for queue, gpus in row.queues.items() if queue is not None}
-
-
-def _rate(models: Hours, prices: Prices | None) -> float | None:
-    """What a GPU-hour on these models costs on average; None where one has no price."""
-    if prices is None or _unpriced(models, prices):
-        return None
-    hours = sum(models.values())
-    return (
-        sum(it * (prices.of(model) or 0.0) for model, it in models.items()) / hours
-        if hours
-        else 0.0
-    )
-
-
-def _unpriced(models: Hours, prices: Prices | None) -> set[str]:
-    return {model for model in models if prices is not None and prices.of(model) is None}
-
-
-def _cost(hours: float | None, rate: float | None) -> float | None:
-    return None if hours is None or rate is None else hours * rate
+def _notes(period: Period) -> Iterator[str]:
+    """What was not measured, and where a team's own KAI says less than the host does."""
+    window, hours = period.window, f"of the {period.window.hours:g} hours of {period.window.since}."
+    if not window.covered_by(period.measured):
+        yield f"Prometheus has numbers of {period.measured:.1f} {hours}"
+    for row in period.rows:
+        if row.unreached:
+            yield f"Team {row.team} is not counted: {row.unreached}."
+            continue
+        if row.measured < period.measured and not window.covered_by(row.measured):
+            yield f"Of team {row.team}, Prometheus has numbers of {row.measured:.1f} {hours}"
+        held = whole_of(period.held, row.team)
+        if row.mode == "virtual" and held > row.gpus.used * _SAME:
+            yield (
+                f"Team {row.team} held {held:,.1f} whole GPU-hours of the host in {window.since},"
+                f" and its own KAI counts {row.gpus.used:,.1f}: the rest is free parts of shared"
+                " GPUs, pods beside its queues, or a KAI that the team changed."
+            )
 
 
 def _no_price(model: str) -> str:

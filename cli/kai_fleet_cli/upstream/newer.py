@@ -24,8 +24,8 @@ from kubectl_fleet.releases.tables import KAI_CHART
 TABLES: Final[Mapping[str, Mapping[str, Any]]] = {"KAI": KAI, "vCluster": VCLUSTER}
 # The chart of vCluster is in no OCI registry; each of its versions has an image of that version.
 HOMES: Final = {"KAI": KAI_CHART, "vCluster": "oci://ghcr.io/loft-sh/vcluster-oss"}
-# Versions that were seen in the registries and not tried with this program: proposed as a pull
-# request by .github/workflows/releases.yml.
+# Versions that were seen upstream and not tried with this program: a newer one in a registry is
+# proposed as a pull request by .github/workflows/releases.yml.
 UNTESTED: Final = Path(__file__).with_name("untested_versions.json")
 _FINAL: Final = re.compile(r"v?(\d+\.\d+\.\d+)")
 SECONDS: Final = 5.0  # for each answer, and a few times that for all of them

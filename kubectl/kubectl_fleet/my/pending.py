@@ -1,14 +1,13 @@
 """`fleet my pending`: why each pod waits, and what would have to happen, in the doctor's words."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any, Final, NamedTuple
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kubectl_fleet.declared.queues import DeclaredQueue
 from kubectl_fleet.kube.text import plain
 from kubectl_fleet.live.finding import Reason
 from kubectl_fleet.live.objects import KubeObject
@@ -18,7 +17,7 @@ from kubectl_fleet.releases import KAI
 from kubectl_fleet.rules.judged import JudgedCluster, JudgedKai
 from kubectl_fleet.usage.amounts import SLACK, UNLIMITED, Resource, in_words, rounded, short
 from kubectl_fleet.usage.pods import PodUse
-from kubectl_fleet.usage.queues import QueueUse, ShareUse, upwards
+from kubectl_fleet.usage.queues import QueueUse, queue_of, upwards
 from kubectl_fleet.waiting import pending, pod_groups, rule_violations
 from kubectl_fleet.waiting.read_cluster import ClusterPods
 from kubectl_fleet.waiting.refused import owner_of, refusals
@@ -26,126 +25,99 @@ from kubectl_fleet.waiting.refused import owner_of, refusals
 _RESOURCES: Final[tuple[Resource, ...]] = ("gpu", "cpu", "memory")
 
 
-@dataclass(frozen=True)
-class DeniedPods:
-    """What makes pods that are denied, so that there are none; why, and what would have to happen.
+class _Waiting(NamedTuple):
+    """A pod that waits, or what makes pods that are denied, so that there are none.
 
-    `since` is a time stamp.
+    `record` is its JSON, the others are what a table has beside it: a line below its name, what it
+    asks for, and a time stamp.
     """
 
-    kind: str
-    name: str
-    namespace: str
-    cause: str
-    fix: str
-    since: str = ""
-
-
-class Guarantee(NamedTuple):
-    """Whether a pod that waits asks for what is guaranteed to its queue, or for what others leave.
-
-    `guaranteed`: its queue and those above it have as much left of their quotas."""
-
-    guaranteed: bool
-    sentence: str
-
-
-@dataclass(frozen=True)
-class PendingPod:
-    """A pod that waits, why, what would have to happen, and how it stands to its queue's quota."""
-
-    pod: PodUse
-    cause: str
-    fix: str
-    guarantee: Guarantee | None = None
-
-    def record(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "namespace": self.pod.namespace,
-            "name": self.pod.name,
-            "queue": self.pod.queue,
-            "created": self.pod.created,
-            **asdict(self.pod.amounts),
-            "cause": self.cause,
-            "fix": self.fix,
-            "guaranteed": self.guarantee.guaranteed if self.guarantee else None,
-            "standing": self.guarantee.sentence if self.guarantee else None,
-        }
+    record: dict[str, Any]
+    below: str
+    asks: str
+    since: str
 
 
 def record(view: View) -> dict[str, Any]:
     """The JSON."""
     of = _pods_of(view)
+    pending, denied = _pending(view, of), _denied(view, of)
     return {
-        **view.record(),
-        "pending": [each.record() for each in _waiting(view, of)],
-        "denied": [asdict(each) for each in _denied(view, of)],
+        "pending": [each.record for each in pending],
+        "denied": [each.record for each in denied],
     }
-
-
-def _waiting(view: View, of: ClusterPods) -> list[PendingPod]:
-    """The pods that are not started, those that wait longest first."""
-    items = {it.pod_subject: it for it in of.cluster.all("pods")}
-    reasons = _reasons(view, of)
-    pods = []
-    for pod in view.pods:
-        if pod.phase != "Pending" or pod.ending or (pod.node and pod.subject not in reasons):
-            continue
-        cause, fix = reasons.get(pod.subject) or _otherwise(view, pod, items[pod.subject])
-        about = _guarantee(view.usage.queues, pod) if pod.waits else None
-        pods.append(PendingPod(pod, cause, fix, about))
-    return sorted(pods, key=lambda each: (each.pod.created, each.pod.namespace, each.pod.name))
-
-
-def _denied(view: View, of: ClusterPods) -> list[DeniedPods]:
-    """What could not make its pods, of which the others know nothing."""
-    cluster = of.cluster
-    every: dict[tuple[str, str, str], DeniedPods] = {}
-    for refusal in refusals(of):
-        if refusal.kind == "Pod" or not view.shows(refusal):
-            continue
-        kind, name = owner_of(cluster, refusal)
-        look = (
-            f"{view.cluster.kubectl} -n {refusal.namespace} describe {refusal.kind} {refusal.name}"
-        )
-        reason = cluster.explain(refusal.text) or Reason(refusal.text, f"look with: `{look}`")
-        place = (kind, name, refusal.namespace)
-        every[place] = DeniedPods(*place, plain(reason.cause), plain(reason.fix), refusal.since)
-    return sorted(every.values(), key=lambda each: (each.since, each.namespace, each.name))
 
 
 def show(view: View, glyphs: Glyphs) -> RenderableType:
     """As a table of 80 columns, or as many as there are."""
     of = _pods_of(view)
-    pods, without = _waiting(view, of), _denied(view, of)
-    if not pods and not without:
+    every = [*_pending(view, of), *_denied(view, of)]
+    if not every:
         return Group() if view.blind else Text("no pod waits")
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("pod", overflow="fold", ratio=2)
     table.add_column("asks for", overflow="fold", ratio=1)
     table.add_column("since", justify="right", no_wrap=True)
     table.add_column("why, and what would have to happen", overflow="fold", ratio=5)
-    for each in pods:
-        queue = f"\nqueue {each.pod.queue}" if each.pod.queue else ""
-        lines = [each.cause, f"{glyphs.arrow} {each.fix}"]
-        lines += [each.guarantee.sentence, ""] if each.guarantee else [""]
+    for it, below, asks, since in every:
+        name = (view.name(it["name"], it["namespace"]), "bold")
+        lines = [it["cause"], f"{glyphs.arrow} {it['fix']}"]
+        lines += [it["standing"]] if it.get("standing") else []
         table.add_row(
-            Text.assemble((view.name(each.pod.name, each.pod.namespace), "bold"), (queue, "dim")),
-            "\n".join(_requests(each.pod)) or "-",
-            view.age(each.pod.created),
-            Text("\n".join(lines)),
-        )
-    for none in without:
-        table.add_row(
-            Text.assemble(
-                (view.name(none.name, none.namespace), "bold"), ("\n" + none.kind, "dim")
-            ),
-            "no pod",
-            view.age(none.since),
-            Text(f"{none.cause}\n{glyphs.arrow} {none.fix}\n"),
+            Text.assemble(name, (f"\n{below}" if below else "", "dim")),
+            asks,
+            view.age(since),
+            Text("\n".join([*lines, ""])),
         )
     return Group(table)
+
+
+def _pending(view: View, of: ClusterPods) -> list[_Waiting]:
+    """The pods that are not started, those that wait longest first."""
+    items = {it.pod_subject: it for it in of.cluster.all("pods")}
+    reasons = _reasons(view, of)
+    pods = []
+    for pod in sorted(view.pods, key=lambda pod: (pod.created, pod.namespace, pod.name)):
+        if pod.phase != "Pending" or pod.ending or (pod.node and pod.subject not in reasons):
+            continue
+        cause, fix = reasons.get(pod.subject) or _otherwise(view, pod, items[pod.subject])
+        queues = view.usage.queues if pod.waits else {}
+        guaranteed, standing = _guarantee(queues, pod) or (None, None)
+        told = {
+            "namespace": pod.namespace,
+            "name": pod.name,
+            "queue": pod.queue,
+            "created": pod.created,
+            **asdict(pod.amounts),
+            "cause": cause,
+            "fix": fix,
+            "guaranteed": guaranteed,
+            "standing": standing,
+        }
+        queue, asks = f"queue {pod.queue}" if pod.queue else "", "\n".join(_requests(pod))
+        pods.append(_Waiting(told, queue, asks or "-", pod.created))
+    return pods
+
+
+def _denied(view: View, of: ClusterPods) -> list[_Waiting]:
+    """What could not make its pods, of which the others know nothing."""
+    every: dict[tuple[str, str, str], _Waiting] = {}
+    for refusal in refusals(of):
+        if refusal.kind == "Pod" or not view.shows(refusal):
+            continue
+        (kind, name), namespace = owner_of(of.cluster, refusal), refusal.namespace
+        look = of.cluster.describe(refusal.kind, refusal.name, namespace)
+        reason = of.cluster.explain(refusal.text) or Reason(refusal.text, look)
+        told = {
+            "kind": kind,
+            "name": name,
+            "namespace": namespace,
+            "cause": plain(reason.cause),
+            "fix": plain(reason.fix),
+            "since": refusal.since,
+        }
+        every[kind, name, namespace] = _Waiting(told, kind, "no pod", refusal.since)
+    return [every[it] for it in sorted(every, key=lambda it: (every[it].since, it[2], it[1]))]
 
 
 def _reasons(view: View, of: ClusterPods) -> dict[str, tuple[str, str]]:
@@ -172,7 +144,7 @@ def _pods_of(view: View) -> ClusterPods:
     wanted = JudgedCluster(
         declared=unseen,
         kai=(JudgedKai(list(KAI)[-1]),) if unseen else (),
-        queues=tuple(DeclaredQueue(it.name, spec=it.spec) for it in view.cluster.all("queues")),
+        queues=tuple(map(queue_of, view.cluster.all("queues"))),
         key="your team in the platform's stack file",
         queues_key="your team's queues in the platform's stack file",
     )
@@ -187,8 +159,8 @@ def _otherwise(view: View, pod: PodUse, item: KubeObject) -> tuple[str, str]:
         return f"its scheduling gates are closed: {names}", "whoever set them has to open them"
     if view.age(pod.created).endswith("s"):
         return "it was made a moment ago", "wait a minute"
-    command = f"{view.cluster.kubectl} -n {pod.namespace} describe pod {pod.name}"
-    return "nothing that may be read here says why", f"look with: `{command}`"
+    look = view.cluster.describe("pod", pod.name, pod.namespace)
+    return "nothing that may be read here says why", look
 
 
 def _requests(pod: PodUse) -> Iterator[str]:
@@ -200,8 +172,8 @@ def _requests(pod: PodUse) -> Iterator[str]:
             yield in_words(resource, amount)
 
 
-def _guarantee(queues: Mapping[str, QueueUse], pod: PodUse) -> Guarantee | None:
-    """By the quotas of its queue and of those above it.
+def _guarantee(queues: Mapping[str, QueueUse], pod: PodUse) -> tuple[bool, str] | None:
+    """Whether its queue and those above it have as much left of their quotas, and a sentence.
 
     A limit that keeps the pod out comes before them: of GPUs the doctor's cause says it, and then
     there is None. So it is for a pod whose queue is not there, or that asks for nothing that is
@@ -214,37 +186,27 @@ def _guarantee(queues: Mapping[str, QueueUse], pod: PodUse) -> Guarantee | None:
             if not amount:
                 continue
             if share.limit != UNLIMITED and share.in_use + amount > share.limit + SLACK:
-                kept_out = _kept_out(queue, share, resource, amount)
-                return None if resource == "gpu" else Guarantee(False, kept_out)
+                if resource == "gpu":
+                    return None
+                asks, limit = in_words(resource, amount), in_words(resource, share.limit)
+                held = f"holds {short(resource, share.in_use)} of at most {limit}"
+                never = f"may hold {limit} at most: it never runs"
+                holds = never if amount > share.limit + SLACK else held
+                return False, f"it asks for {asks}, and queue {queue.name} {holds}"
             if share.quota != UNLIMITED:
-                left = rounded(max(0.0, share.quota - share.in_use))
-                sentence = (
-                    f"queue {queue.name} has {short(resource, left)} left of"
-                    f" {in_words(resource, share.quota)}"
-                )
-                bounded = bounded or sentence
+                left = short(resource, rounded(max(0.0, share.quota - share.in_use)))
+                of = in_words(resource, share.quota)
+                bounded = bounded or f"queue {queue.name} has {left} left of {of}"
                 if share.in_use + amount > share.quota + SLACK:
-                    beyond = beyond or sentence
+                    beyond = beyond or f"queue {queue.name} has {left} left of {of}"
     if beyond:
-        return Guarantee(
-            False,
+        return False, (
             f"it asks for more than is guaranteed: {beyond}. It gets what others leave over, and"
-            " may be stopped again when they want it",
+            " may be stopped again when they want it"
         )
     if bounded:
-        return Guarantee(
-            True,
+        return True, (
             f"it asks for what is guaranteed: {bounded}. KAI stops pods that borrow, if there are"
-            " any, to make room for it",
+            " any, to make room for it"
         )
     return None
-
-
-def _kept_out(queue: QueueUse, share: ShareUse, resource: Resource, amount: float) -> str:
-    wanted, limit = in_words(resource, amount), in_words(resource, share.limit)
-    if amount > share.limit + SLACK:
-        return (
-            f"it asks for {wanted}, and queue {queue.name} may hold {limit} at most: it never runs"
-        )
-    held = short(resource, share.in_use)
-    return f"it asks for {wanted}, and queue {queue.name} holds {held} of at most {limit}"

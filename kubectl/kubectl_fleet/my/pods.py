@@ -26,7 +26,6 @@ def record(view: View) -> dict[str, Any]:
         for pod, each in gpu.holders
     }
     return {
-        **view.record(),
         "queues": [
             {**queue.record(), "heldByOthers": _others(view, queue)} for queue in _queues(view)
         ],
@@ -64,37 +63,28 @@ def show(view: View, glyphs: Glyphs) -> RenderableType:
         rows = [*_rows(view, node, glyphs)]
         if not rows and view.namespace is not None:
             continue
-        parts.append(Text(_headline(view, node), "bold"))
-        table = _table(first=len(parts) == 1)
+        # Those of all nodes have the same columns; the first one names them.
+        table = Table(box=None, padding=(0, 1, 0, 0), expand=True, show_header=not parts)
+        table.add_column("  GPU", width=14, no_wrap=True)
+        table.add_column("taken", width=15, no_wrap=True)
+        table.add_column("holds", width=6, justify="right", no_wrap=True)
+        table.add_column("pod", overflow="fold", ratio=3)
+        table.add_column("queue", overflow="fold", ratio=2)
+        table.add_column("age", width=4, justify="right", no_wrap=True)
         for row in rows:
             table.add_row(*row)
-        if rows:
-            parts.append(table)
+        parts += [Text(_headline(view, node), "bold"), *([table] if rows else [])]
     return Group(*parts, *(Text(line) for line in (*_shares(view), *_rest(view))))
-
-
-def _table(first: bool) -> Table:
-    """Those of all nodes have the same columns; the first one names them."""
-    table = Table(box=None, padding=(0, 1, 0, 0), expand=True, show_header=first)
-    table.add_column("  GPU", width=14, no_wrap=True)
-    table.add_column("taken", width=15, no_wrap=True)
-    table.add_column("holds", width=6, justify="right", no_wrap=True)
-    table.add_column("pod", overflow="fold", ratio=3)
-    table.add_column("queue", overflow="fold", ratio=2)
-    table.add_column("age", width=4, justify="right", no_wrap=True)
-    return table
 
 
 def _headline(view: View, node: NodeGpus) -> str:
     if not node.count:
         return node.node
-    about = ", ".join(
-        filter(None, (node.product, f"{node.memory} MiB each" if node.memory else ""))
-    )
-    count = in_words("gpu", node.count)
+    about = [node.product, f"{node.memory} MiB each" if node.memory else ""]
+    known = ", ".join(filter(None, about))
     # Where KAI is on the host, others hold GPUs too that are not seen from here.
     free = f", {short('gpu', node.free)} free" if view.schedules_here else ""
-    return f"{node.node}: {count}{f' ({about})' if about else ''}{free}"
+    return f"{node.node}: {in_words('gpu', node.count)}{f' ({known})' if known else ''}{free}"
 
 
 def _rows(view: View, node: NodeGpus, glyphs: Glyphs) -> Iterator[list[RenderableType]]:
@@ -102,9 +92,9 @@ def _rows(view: View, node: NodeGpus, glyphs: Glyphs) -> Iterator[list[Renderabl
         name = view.name(pod.name, pod.namespace) + (" (ending)" if pod.ending else "")
         return [gpu, taken, short("gpu", holds), name, pod.queue or "-", view.age(pod.created)]
 
-    for pod, count in node.whole:
+    for pod in node.whole:
         if view.shows(pod):
-            yield row("  whole", "", count, pod)
+            yield row("  whole", "", pod.gpu.whole, pod)
     for gpu in node.shared:
         if view.namespace is not None and not any(view.shows(pod) for pod, _ in gpu.holders):
             continue
@@ -148,15 +138,12 @@ def _shares(view: View) -> Iterator[str]:
         )
 
 
-def _rest(view: View) -> list[str]:
+def _rest(view: View) -> Iterator[str]:
     without = sum(pod.node is not None and not pod.amounts.gpu for pod in view.pods)
     waiting = sum(pod.waits for pod in view.pods)
-    lines = []
     if without:
-        lines.append(f"{counted(without, 'pod')} without a GPU")
+        yield f"{counted(without, 'pod')} without a GPU"
     if waiting:
-        lines.append(f"{counted(waiting, 'pod', 'waits')} for a node: {command('pending')}")
-    if lines or view.blind or view.pods or (view.usage.gpus and view.namespace is None):
-        return lines
-    where = f"in namespace {view.namespace}" if view.namespace else "here"
-    return [f"no pod holds a GPU {where}"]
+        yield f"{counted(waiting, 'pod', 'waits')} for a node: {command('pending')}"
+    if not view.pods and not view.blind and (view.namespace or not view.usage.gpus):
+        yield f"no pod holds a GPU {f'in namespace {view.namespace}' if view.namespace else 'here'}"

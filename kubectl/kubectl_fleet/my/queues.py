@@ -1,6 +1,6 @@
 """`fleet my queues`: the tree of queues with what each may have, has and waits for."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -21,7 +21,6 @@ _NAMES: Final[dict[Resource, str]] = {"gpu": "GPU", "cpu": "CPU", "memory": "mem
 def record(view: View) -> dict[str, Any]:
     """The JSON: cpu in millicores, memory in 10^6 bytes, -1 for unlimited."""
     return {
-        **view.record(),
         "queues": [queue.record() for queue in view.usage.queues.values()],
         "withoutQuotas": {
             name: {
@@ -46,16 +45,18 @@ def show(view: View, glyphs: Glyphs) -> RenderableType:
     table.add_column("borrowed, lent", no_wrap=True)
     table.add_column("waiting", justify="right", no_wrap=True)
     for queue, first, more in _lines(view, glyphs):
-        for resource, share in _shown(queue):
+        for resource, share in _shown(queue.shares):
             table.add_row(first, *_cells(share, resource, glyphs))
             first = more
     for name, pods in _elsewhere(view):
-        for resource in _NAMES:
-            in_use, waiting = pods.in_use.of(resource), pods.waiting.of(resource)
-            if resource == "gpu" or in_use or waiting:
-                share = ShareUse(UNLIMITED, in_use=in_use, waiting=waiting)
-                cells = _cells(share, resource, glyphs)
-                table.add_row(name if resource == "gpu" else "", *cells[:3], "?", "?", *cells[5:])
+        shares = {
+            it: ShareUse(UNLIMITED, in_use=pods.in_use.of(it), waiting=pods.waiting.of(it))
+            for it in _NAMES
+        }
+        for resource, share in _shown(shares):
+            cells = _cells(share, resource, glyphs)
+            table.add_row(name, *cells[:3], "?", "?", *cells[5:])
+            name = ""
     parts: list[RenderableType] = [table] if table.row_count else []
     if view.usage.queues:
         parts.append(Text(f"\n{glyphs.legend}", "dim"))
@@ -80,10 +81,10 @@ def _lines(view: View, glyphs: Glyphs) -> Iterator[tuple[QueueUse, Text, Text]]:
         yield queue, first, Text(stems[name] + ("" if queue.leaf else glyphs.past), "dim")
 
 
-def _shown(queue: QueueUse) -> Iterator[tuple[Resource, ShareUse]]:
+def _shown(shares: Mapping[Resource, ShareUse]) -> Iterator[tuple[Resource, ShareUse]]:
     """GPUs always; CPU and memory where they are bounded, used or waited for."""
     for resource in _NAMES:
-        share = queue.share(resource)
+        share = shares[resource]
         bounded = share.quota != UNLIMITED or share.limit != UNLIMITED
         if resource == "gpu" or bounded or share.in_use > 0 or share.waiting > 0:
             yield resource, share
@@ -93,18 +94,14 @@ def _cells(share: ShareUse, resource: Resource, glyphs: Glyphs) -> list[Renderab
     def text(amount: float) -> str:
         return glyphs.endless if amount == UNLIMITED else short(resource, amount)
 
-    moved = []
-    if share.borrowed:
-        moved.append(Text(f"{text(share.borrowed)} borrowed", "yellow"))
-    if share.lent:
-        moved.append(Text(f"{text(share.lent)} lent", "cyan"))
+    moved = [(share.borrowed, "borrowed", "yellow"), (share.lent, "lent", "cyan")]
     return [
         _NAMES[resource],
         bar(share, glyphs),
         text(share.in_use),
         text(share.quota),
         text(share.limit),
-        Text(", ").join(moved),
+        Text(", ").join(Text(f"{text(it)} {word}", style) for it, word, style in moved if it),
         Text(text(share.waiting), "red") if share.waiting else "",
     ]
 

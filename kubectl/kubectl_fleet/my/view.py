@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +14,7 @@ from kubectl_fleet.errors import UserError
 from kubectl_fleet.kube.api import Api
 from kubectl_fleet.kube.errors import UnreachableError
 from kubectl_fleet.kube.kubeconfig import namespace_of
+from kubectl_fleet.live.objects import seconds_since
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
 from kubectl_fleet.usage.counting import ClusterUsage
 from kubectl_fleet.usage.pods import PodUse
@@ -49,14 +51,10 @@ _PLATFORM: Final = "ask the platform's engineers: `fleet usage --stack STACK --t
 
 @dataclass(frozen=True)
 class View:
-    """What was seen. `notes` are sentences about what was not.
-
-    `namespace` is the only one whose pods are shown, None for all.
-    """
+    """What was seen. `namespace` is the only one whose pods are shown, None for all."""
 
     cluster: ReadCluster
     namespace: str | None = None
-    notes: tuple[str, ...] = ()
 
     @property
     def usage(self) -> ClusterUsage:
@@ -76,7 +74,28 @@ class View:
     @property
     def schedules_here(self) -> bool:
         """Whether the KAI of its pods is in this cluster, as far as one sees."""
-        return _is_served(self.cluster, "queues")
+        return "queues" in self.cluster.objects or "queues" in self.cluster.unreadable
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """Sentences about what was not seen."""
+        usage = self.usage
+        notes = [
+            f"you may not list {kind}: {_WITHOUT[kind]}"
+            for kind in self.cluster.unreadable
+            if kind in _WITHOUT
+        ]
+        if self.cluster.partly and "pods" in self.cluster.objects:
+            source = "; what queues hold is what KAI says of them" if usage.queues else ""
+            notes.append(f"you may list pods of namespace {self.namespace} only{source}")
+        if not self.schedules_here:
+            notes.append(
+                "KAI runs on the host and not here, and so do its queues: what they may hold, and"
+                f" who else is on a GPU, is not to be seen from here; {_PLATFORM}"
+                if any(pod.scheduled_by_kai for pod in usage.pods)
+                else "no KAI runs here: there are no queues"
+            )
+        return notes
 
     def shows(self, it: PodUse | Refusal) -> bool:
         """Whether something is in the namespace that is shown."""
@@ -91,7 +110,7 @@ class View:
         """How long that is, as kubectl says it: `45s`, `12m`, `3h`, `9d`; "" if it is unknown."""
         if not since:
             return ""
-        seconds = (self.cluster.now - datetime.fromisoformat(since)).total_seconds()
+        seconds = seconds_since(since, self.cluster.now)
         for unit, length in (("d", 86400), ("h", 3600), ("m", 60)):
             if seconds >= 2 * length:
                 return f"{seconds // length:.0f}{unit}"
@@ -103,7 +122,7 @@ class View:
             "namespace": self.namespace,
             "kai": self.usage.release.version if self.usage.release else None,
             "countedFrom": "status" if self.cluster.partly else "pods",
-            "notes": list(self.notes),
+            "notes": self.notes,
         }
 
 
@@ -132,19 +151,18 @@ def viewer(
 
     def look() -> View:
         try:
-            cluster, only = read(api, blank, {**KINDS, **more}, where)
+            cluster = read(api, blank, {**KINDS, **more}, where)
         except UnreachableError as error:
             raise UserError(f"the cluster at {api.host} cannot be asked: {error}") from None
-        return View(cluster, namespace or only, _notes(cluster, only))
+        only = cluster.partly and "pods" in cluster.objects
+        return View(cluster, where if only else namespace)
 
     return look
 
 
-def read(
-    api: Api, blank: ReadCluster, kinds: Mapping[str, str], namespace: str
-) -> tuple[ReadCluster, str | None]:
+def read(api: Api, blank: ReadCluster, kinds: Mapping[str, str], namespace: str) -> ReadCluster:
     """Ask for everything at once. Where pods may not be listed in all, `namespace` is asked for
-    them and the like, and comes back if it has told them.
+    them and the like.
 
     Raises UnreachableError where the cluster does not answer, or does not accept the credentials.
     """
@@ -164,35 +182,10 @@ def read(
         if it.status != HTTPStatus.NOT_FOUND
     }
     now = datetime.now(UTC)
-    cluster = replace(blank, objects=objects, unreadable=forbidden, now=now, partly=partly)
-    return cluster, namespace if partly and "pods" in objects else None
+    return replace(blank, objects=objects, unreadable=forbidden, now=now, partly=partly)
 
 
 def command(name: str) -> str:
     """How whoever runs this types another of these commands."""
     plugin = Path(sys.argv[0]).name.startswith("kubectl-")
     return f"kubectl fleet {name}" if plugin else f"fleet my {name}"
-
-
-def _is_served(cluster: ReadCluster, kind: str) -> bool:
-    return kind in cluster.objects or kind in cluster.unreadable
-
-
-def _notes(cluster: ReadCluster, only: str | None) -> tuple[str, ...]:
-    usage = cluster.usage
-    notes = [
-        f"you may not list {kind}: {_WITHOUT[kind]}"
-        for kind in cluster.unreadable
-        if kind in _WITHOUT
-    ]
-    if only is not None:
-        source = "; what queues hold is what KAI says of them" if usage.queues else ""
-        notes.append(f"you may list pods of namespace {only} only{source}")
-    if not _is_served(cluster, "queues"):
-        notes.append(
-            "KAI runs on the host and not here, and so do its queues: what they may hold, and"
-            f" who else is on a GPU, is not to be seen from here; {_PLATFORM}"
-            if any(pod.scheduled_by_kai for pod in usage.pods)
-            else "no KAI runs here: there are no queues"
-        )
-    return tuple(notes)

@@ -19,46 +19,47 @@ Show = Callable[[View, Glyphs], RenderableType]
 Record = Callable[[View], dict[str, Any]]
 
 
-def once(look: Look, show: Show) -> None:
-    """One look."""
-    console = Console(highlight=False)
-    console.print(_page(look(), show, console))
+def run(look: Look, show: Show, record: Record, every: float | None, *, as_json: bool) -> None:
+    """Print a look; with `every`, one after so many seconds again, until Ctrl-C.
 
-
-def as_json(look: Look, record: Record, every: float | None) -> None:
-    """One document; with `every`, one a line for each change."""
-    if every is None:
-        sys.stdout.write(json.dumps(record(look()), indent=2, ensure_ascii=False) + "\n")
-        return
-    for line in _changes(look, lambda view: json.dumps(record(view), ensure_ascii=False), every):
-        sys.stdout.write(line + "\n")
-        sys.stdout.flush()
-
-
-def until_stopped(look: Look, show: Show, every: float) -> None:
-    """Until Ctrl-C. What the first look cannot see ends it, what a later one cannot is waited for.
-
-    Raises UserError.
+    As JSON that is a document, or one a line for each change. What the first look cannot see ends
+    it, what a later one cannot is waited for. Raises UserError.
     """
     console = Console(highlight=False)
 
+    def page(view: View) -> RenderableType:
+        glyphs = ASCII if console.options.ascii_only else UNICODE
+        notes = [Text(f"note: {note}", "yellow") for note in view.notes]
+        return Group(show(view, glyphs), *notes)
+
     def text(view: View) -> str:
+        if as_json:
+            whole, indent = {**view.record(), **record(view)}, 2 if every is None else None
+            return json.dumps(whole, indent=indent, ensure_ascii=False) + "\n"
         with console.capture() as captured:
-            console.print(_page(view, show, console))
+            console.print(page(view))
         return captured.get()
 
-    if not console.is_terminal:
-        for page in _changes(look, text, every):
-            console.print(page, markup=False, highlight=False, end="\n", soft_wrap=True)
-            console.file.flush()
-        return
-    shown = _page(look(), show, console)
+    if every is None:
+        sys.stdout.write(text(look()))
+    elif as_json or not console.is_terminal:
+        for changed in _changes(look, text, every):
+            sys.stdout.write(changed if as_json else f"{changed}\n")
+            sys.stdout.flush()
+    else:
+        _in_place(look, page, console, every)
+
+
+def _in_place(
+    look: Look, page: Callable[[View], RenderableType], console: Console, every: float
+) -> None:
+    shown = page(look())
     with Live(shown, console=console, auto_refresh=False, vertical_overflow="ellipsis") as live:
         live.refresh()
         while True:
             time.sleep(every)
             try:
-                shown = _page(look(), show, console)
+                shown = page(look())
                 live.update(shown, refresh=True)
             except UserError as error:
                 note = Text(f"{error}; what stands above is from before", "yellow")
@@ -79,9 +80,3 @@ def _changes(look: Look, text: Callable[[View], str], every: float) -> Iterator[
         if now != before:
             yield now
         before = now
-
-
-def _page(view: View, show: Show, console: Console) -> RenderableType:
-    glyphs = ASCII if console.options.ascii_only else UNICODE
-    notes = [Text(f"note: {note}", "yellow") for note in view.notes]
-    return Group(show(view, glyphs), *notes)

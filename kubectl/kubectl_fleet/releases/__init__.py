@@ -119,7 +119,7 @@ def _entry(what: str, table: Mapping[str, Release], version: str, untested: bool
         return table[version]
     known = taken_for(table, version)
     if untested and known is not None:
-        return replace(table[known], version=version, support_end=None)
+        return replace(table[known], version=version, support_end=None, caveat="")
     hint = " (it is retracted: its chart equals v0.10.2)" if version == RETRACTED else ""
     raise UnknownVersionError(
         f"{what} {version} is not a version this program knows{hint}; write"
@@ -168,7 +168,9 @@ def advised(
     None where none does that is newer than `version`: no advice leads down.
     """
     soon = (today or date.today()) + _QUARTER
-    kept = [it for it, of in table.items() if of.advised and _support(table, it, today).maintained]
+    kept = [
+        it for it, of in table.items() if not of.caveat and _support(table, it, today).maintained
+    ]
     best = [it for it in kept if _support(table, it, soon).maintained] or kept
     return best[-1] if best and version_key(best[-1]) > version_key(version) else None
 

@@ -34,7 +34,8 @@ _ANNOTATIONS: Final = frozenset({FRACTION, MEMORY, DEVICES, CONTAINER})
 _KAI_KEYS: Final = frozenset(
     f"kai.scheduler/{name}"
     for name in (
-        *("accounting", "batch-min-member", "last-eviction-timestamp", "last-start-timestamp"),
+        *("accounting", "background", "batch-min-member"),
+        *("last-eviction-timestamp", "last-start-timestamp"),
         *("min-member", "node-pool", "nodepool", "numa-placement-observed"),
         *("numa-placement-predicted", "preemptibility", "preemption-delay", "queue"),
         *("segment-size", "segment-topology-preferred-placement"),

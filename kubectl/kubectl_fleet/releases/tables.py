@@ -52,8 +52,8 @@ _SMALL_REQUESTS: dict[str, Any] = {
 }
 _SMALL_ADMISSION = {"admission": _SMALL_REQUESTS["binder"]}
 _NO_DEFAULT_QUEUES: dict[str, Any] = {"defaultQueue": {"createDefaultQueue": False}}  # K4
-# The topology hook applies an API version that its CRD does not serve (K13); the clean-up
-# hook ignores tolerations and hangs on tainted nodes (K14), so we clean up ourselves.
+# Through v0.17 the topology hook applies an API version that its CRD does not serve (K13); the
+# clean-up hook ignores tolerations and hangs on tainted nodes (K14), so we clean up ourselves.
 _NO_HOOKS: dict[str, Any] = {
     "topologyMigration": {"enabled": False},
     "postCleanup": {"enabled": False},
@@ -67,15 +67,15 @@ class KaiRelease:
 
     `runtime_class_key` is the dotted value that sets the RuntimeClass of reservation pods; it has
     five names or none, by version (K5). `support_end` is None for a line in no support list.
-    `max_queue_depth` counts levels of the queue tree; None is no bound. `advised` is False for a
-    version that no advice leads to.
+    `max_queue_depth` counts levels of the queue tree; None is no bound. `caveat` says why no
+    advice leads to a version.
     """
 
     version: str
     deployments: tuple[str, ...] = _V10
     chart: str = KAI_CHART
     support_end: date | None = None
-    advised: bool = True
+    caveat: str = ""
     runtime_class_key: str | None = "binder.runtimeClassName"
     ready_conditions: tuple[str, ...] = _READY
     # Operators v0.9.0-v0.9.20 and v0.10 watch ClusterPolicy and crash-loop without its CRD (K3).
@@ -203,9 +203,14 @@ _KAI = (
     _v16("v0.16.9"),
     # An odd line is supported until the next one is out, v0.18.0 on 2026-09-23 (CHANGELOG.md).
     _v16("v0.17.0", date(2026, 9, 23)),
-    # From its notes, and the chart as it was in the week before and the one after. Not advised:
-    # v0.18.1 mends vulnerabilities of it, and no chart of that could be read.
-    _v16("v0.18.0", date(2027, 9, 30), advised=False, groups_deployments=True),
+    # From its notes, and the chart as it was in the week before and the one after. No chart of
+    # v0.18.1 to v0.18.6 could be read.
+    _v16(
+        "v0.18.0",
+        date(2027, 9, 30),
+        caveat="v0.18.1 mends vulnerabilities of it",
+        groups_deployments=True,
+    ),
 )
 
 KAI: Final[Mapping[str, KaiRelease]] = MappingProxyType({r.version: r for r in _KAI})
@@ -223,7 +228,7 @@ class VclusterRelease:
     version: str
     kubernetes: str
     support_end: date | None = None
-    advised: bool = True  # False for a version that no advice leads to
+    caveat: str = ""  # why no advice leads to it
     virtual_scheduler_key: str = "controlPlane.distro.k8s.scheduler.enabled"
     renews: bool = True
 
@@ -249,8 +254,13 @@ _VCLUSTER = (
     VclusterRelease("v0.34.7", kubernetes="v1.35.0", support_end=date(2026, 10, 29)),
     VclusterRelease("v0.35.3", kubernetes="v1.36.0", support_end=date(2026, 12, 16)),
     VclusterRelease("v0.36.1", kubernetes="v1.36.0", support_end=date(2027, 1, 22)),
-    # From its chart as it was ten days before, v0.37.0-rc.1: not run with this program.
-    VclusterRelease("v0.37.0", kubernetes="v1.36.0", support_end=date(2027, 3, 1), advised=False),
+    # From its chart as it was 18 days before, v0.37.0-rc.1. No later chart could be read.
+    VclusterRelease(
+        "v0.37.0",
+        kubernetes="v1.36.0",
+        support_end=date(2027, 3, 1),
+        caveat="never run with this program",
+    ),
 )
 
 VCLUSTER: Final[Mapping[str, VclusterRelease]] = MappingProxyType({r.version: r for r in _VCLUSTER})

@@ -3,14 +3,16 @@ shares which one, and what its queues have.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
+from kubectl_fleet.declared.queues import QueueIndex
 from kubectl_fleet.live.objects import KubeObject
-from kubectl_fleet.releases import KAI, KaiRelease, UnknownVersionError, kai
+from kubectl_fleet.releases import KAI, KaiRelease
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
+from kubectl_fleet.rules.judged import JudgedKai
 from kubectl_fleet.usage.amounts import SLACK, UNLIMITED, in_words, rounded
 from kubectl_fleet.usage.pods import (
     MEMORY_LABEL,
@@ -22,7 +24,7 @@ from kubectl_fleet.usage.pods import (
     pods_of,
     whole_gpus,
 )
-from kubectl_fleet.usage.queues import QueueUse, by_queue, by_status, tree
+from kubectl_fleet.usage.queues import QueueUse, by_queue, by_status, queue_of, tree
 
 _NEWEST: Final = list(KAI.values())[-1]
 _WITH_VERSION: Final = ("kai-operator", "scheduler", "kai-scheduler-default", "binder")
@@ -51,25 +53,25 @@ class SharedGpu:
 class NodeGpus:
     """The GPUs of a node. `memory` is MiB of each as the node's label says, None for no label.
 
-    `whole` are the pods with whole GPUs and how many.
+    `whole` are the pods with whole GPUs.
     """
 
     node: str
     count: float
     memory: int | None = None
     product: str = ""
-    whole: tuple[tuple[PodUse, float], ...] = ()
+    whole: tuple[PodUse, ...] = ()
     shared: tuple[SharedGpu, ...] = ()
 
     @property
     def held(self) -> float:
         """Devices that pods hold, of shared ones the parts that they have."""
-        return sum(count for _, count in self.whole) + sum(gpu.taken for gpu in self.shared)
+        return sum(it.gpu.whole for it in self.whole) + sum(gpu.taken for gpu in self.shared)
 
     @property
     def free(self) -> float:
         """Devices that no pod has any part of."""
-        return max(0.0, self.count - sum(count for _, count in self.whole) - len(self.shared))
+        return max(0.0, self.count - sum(it.gpu.whole for it in self.whole) - len(self.shared))
 
 
 @dataclass(frozen=True)
@@ -103,14 +105,15 @@ def count(objects: Mapping[str, Sequence[KubeObject]], *, partly: bool = False) 
 
     `partly`: not all pods of the cluster are there.
     """
-    release = _release(objects.get("deployments", ()))
+    release = JudgedKai(running_version(objects.get("deployments", ())), untested=True).release
     in_megabytes = (release or _NEWEST).gpu_memory_in_megabytes
     nodes, items, queues = (objects.get(kind, ()) for kind in ("nodes", "pods", "queues"))
+    index = QueueIndex(map(queue_of, queues))
     memories = {node.name: gpu_memory(node.labels, in_megabytes) for node in nodes}
-    pods = _marked(pods_of(items, objects.get("podgroups", ()), memories), nodes, queues)
+    pods = _marked(pods_of(items, objects.get("podgroups", ()), memories), nodes, index)
     return ClusterUsage(
         pods=tuple(pods),
-        queues=tree(queues, by_status(queues) if partly else by_queue(pods)),
+        queues=tree(index, by_status(queues) if partly else by_queue(pods)),
         gpus=_gpus_of(pods, items, nodes, memories),
         release=release,
     )
@@ -122,68 +125,38 @@ def running_version(deployments: Iterable[KubeObject]) -> str | None:
     return next((own[name].image_tag for name in _WITH_VERSION if name in own), None)
 
 
-def _release(deployments: Iterable[KubeObject]) -> KaiRelease | None:
-    """The KAI that runs; None for none, or for one not in the table."""
-    version = running_version(deployments)
-    try:
-        return kai(version, untested=True) if version else None
-    except UnknownVersionError:
-        return None
-
-
-def _marked(
-    pods: Iterable[PodUse], nodes: Sequence[KubeObject], queues: Sequence[KubeObject]
-) -> list[PodUse]:
+def _marked(pods: Iterable[PodUse], nodes: Sequence[KubeObject], index: QueueIndex) -> list[PodUse]:
     """The pods, those that never run with why.
 
     A node counts that is not Ready, because it may be again; where none is there, one may be added.
     """
-    largest = _largest(nodes)
-    specs = {item.name: item.spec for item in queues}
+    sizes = [(node.labels.items(), _gpus(node)) for node in nodes]
+
+    @cache  # pods choose nodes by a few sets of labels
+    def largest(selector: frozenset[tuple[str, str]]) -> float:
+        return max((gpus for labels, gpus in sizes if selector <= labels), default=0.0)
+
     return [
-        replace(pod, never=_never(pod, specs, largest(pod.selector)))
+        replace(pod, never=_never(pod, index, largest(pod.selector)))
         if pod.waits and pod.amounts.gpu
         else pod
         for pod in pods
     ]
 
 
-def _never(pod: PodUse, specs: Mapping[str, Mapping[str, Any]], most: float) -> str:
+def _never(pod: PodUse, index: QueueIndex, most: float) -> str:
     """`most` are the GPUs of the largest node that the pod may run on."""
-    if pod.scheduled_by_kai:
-        for name, limit in _limits(pod.queue, specs):
-            if limit != UNLIMITED and pod.amounts.gpu > limit + SLACK:
-                wants = in_words("gpu", pod.amounts.gpu)
-                return f"it asks for {wants}, and queue {name} may hold at most {limit:g}"
+    own = index.by_name.get(pod.queue or "") if pod.scheduled_by_kai else None
+    for queue in (own, *index.ancestors(own)) if own else ():
+        share = queue.shares.get("gpu")
+        limit = (share and share.limit) or 0.0  # what is not written is 0
+        if limit != UNLIMITED and pod.amounts.gpu > limit + SLACK:
+            wants = in_words("gpu", pod.amounts.gpu)
+            return f"it asks for {wants}, and queue {queue.name} may hold at most {limit:g}"
     devices = pod.gpu.devices if pod.gpu.shared else pod.gpu.whole
     if most and devices > most:
         return f"it asks for {in_words('gpu', devices)}, and no node has more than {most:g}"
     return ""
-
-
-def _largest(nodes: Sequence[KubeObject]) -> Callable[[frozenset[tuple[str, str]]], float]:
-    """The GPUs of the largest node with some labels. Pods choose nodes by a few sets of them."""
-    sizes = [
-        (node.labels.items(), whole_gpus(numbers(node.status.get("allocatable")))) for node in nodes
-    ]
-
-    @cache
-    def largest(selector: frozenset[tuple[str, str]]) -> float:
-        return max((gpus for labels, gpus in sizes if selector <= labels), default=0.0)
-
-    return largest
-
-
-def _limits(
-    queue: str | None, specs: Mapping[str, Mapping[str, Any]]
-) -> Iterator[tuple[str, float]]:
-    """The limits of GPUs of a queue and of those above it; what is not written is 0."""
-    seen: set[str] = set()
-    while queue is not None and queue in specs and queue not in seen:
-        seen.add(queue)
-        gpu = (specs[queue].get("resources") or {}).get("gpu") or {}
-        yield queue, float(gpu.get("limit") or 0)
-        queue = specs[queue].get("parentQueue") or None
 
 
 def _gpus_of(
@@ -196,21 +169,21 @@ def _gpus_of(
 
     `items` are all pods of the cluster, the reservation pods of shared GPUs among them.
     """
-    whole: dict[str, list[tuple[PodUse, float]]] = defaultdict(list)
+    whole: dict[str, list[PodUse]] = defaultdict(list)
     holders: dict[tuple[str, str], list[tuple[PodUse, float]]] = defaultdict(list)
     for pod in pods:
         if pod.node is None:
             continue
         if pod.gpu.whole:
-            whole[pod.node].append((pod, pod.gpu.whole))
+            whole[pod.node].append(pod)
         for group in pod.groups:
             holders[pod.node, group].append((pod, pod.gpu.each(memories.get(pod.node))))
-    devices: dict[tuple[str, str], str] = {}
-    for item in items:
-        if item.namespace == RESERVATIONS and not item.ended:
-            for group in groups_of(item.labels):
-                node = item.spec.get("nodeName") or ""
-                devices[node, group] = item.annotations.get(GPU_INDEX, "")
+    devices = {
+        (item.spec.get("nodeName") or "", group): item.annotations.get(GPU_INDEX, "")
+        for item in items
+        if item.namespace == RESERVATIONS and not item.ended
+        for group in groups_of(item.labels)
+    }
     shared: dict[str, list[SharedGpu]] = defaultdict(list)
     for key in sorted({*holders, *devices}):
         node, group = key
@@ -219,8 +192,7 @@ def _gpus_of(
     gpus: dict[str, NodeGpus] = {}
     for node in sorted({*known, *whole, *shared}):
         item = known.get(node) or KubeObject(metadata={})
-        memory = item.labels.get(MEMORY_LABEL, "")
-        count = whole_gpus(numbers(item.status.get("allocatable")))
+        memory, count = item.labels.get(MEMORY_LABEL, ""), _gpus(item)
         if count or whole[node] or shared[node]:
             gpus[node] = NodeGpus(
                 node,
@@ -231,3 +203,7 @@ def _gpus_of(
                 shared=tuple(shared[node]),
             )
     return gpus
+
+
+def _gpus(node: KubeObject) -> float:
+    return whole_gpus(numbers(node.status.get("allocatable")))

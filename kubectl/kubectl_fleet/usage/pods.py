@@ -243,36 +243,30 @@ def pods_of(
         if (queue := group.spec.get("queue"))
     }
     smallest = min((memory for memory in memories.values() if memory), default=None)
-    return [
-        _pod(item, queues, memories, smallest)
-        for item in items
-        if item.namespace not in RESERVED and not item.ended
-    ]
-
-
-def _pod(
-    item: KubeObject,
-    queues: Mapping[tuple[str, str], str],
-    memories: Mapping[str, int | None],
-    smallest: int | None,
-) -> PodUse:
-    metadata, labels, annotations = item["metadata"], item.labels, item.annotations
-    namespace, node = item.namespace, item.spec.get("nodeName") or None
-    wanted = requests_of(item.spec)
-    gpu = gpu_request(annotations, wanted)
-    memory = memories.get(node) if node else smallest
-    return PodUse(
-        namespace=namespace,
-        name=item.name,
-        uid=metadata.get("uid", ""),
-        queue=queues.get((namespace, annotations.get(POD_GROUP, ""))) or labels.get(QUEUE_LABEL),
-        node=node,
-        phase=item.phase or "Pending",
-        amounts=in_queue_units(wanted, gpu.gpus(memory)),
-        gpu=gpu,
-        groups=groups_of(labels),
-        scheduled_by_kai=item.spec.get("schedulerName") == SCHEDULER,
-        ending="deletionTimestamp" in metadata,
-        created=metadata.get("creationTimestamp") or "",
-        selector=frozenset((item.spec.get("nodeSelector") or {}).items()),
-    )
+    pods = []
+    for item in items:
+        if item.namespace in RESERVED or item.ended:
+            continue
+        metadata, labels, annotations = item["metadata"], item.labels, item.annotations
+        node, wanted = item.spec.get("nodeName") or None, requests_of(item.spec)
+        gpu = gpu_request(annotations, wanted)
+        memory = memories.get(node) if node else smallest
+        group = (item.namespace, annotations.get(POD_GROUP, ""))
+        pods.append(
+            PodUse(
+                namespace=item.namespace,
+                name=item.name,
+                uid=metadata.get("uid", ""),
+                queue=queues.get(group) or labels.get(QUEUE_LABEL),
+                node=node,
+                phase=item.phase or "Pending",
+                amounts=in_queue_units(wanted, gpu.gpus(memory)),
+                gpu=gpu,
+                groups=groups_of(labels),
+                scheduled_by_kai=item.spec.get("schedulerName") == SCHEDULER,
+                ending="deletionTimestamp" in metadata,
+                created=metadata.get("creationTimestamp") or "",
+                selector=frozenset((item.spec.get("nodeSelector") or {}).items()),
+            )
+        )
+    return pods

@@ -3,8 +3,9 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
+from kubectl_fleet.declared.queues import DeclaredQueue, QueueIndex, QueueShare, shares
 from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.usage.amounts import RESOURCES, UNLIMITED, Amounts, Resource, rounded
 from kubectl_fleet.usage.pods import PodUse, in_queue_units, numbers, whole_gpus
@@ -79,6 +80,16 @@ class QueuePods:
     pods: int = 0
     waiting_pods: int = 0
 
+    @classmethod
+    def total(cls, parts: Sequence[Self]) -> Self:
+        """The sum of any number of queues."""
+        return cls(
+            Amounts.total(part.in_use for part in parts),
+            Amounts.total(part.waiting for part in parts),
+            sum(part.pods for part in parts),
+            sum(part.waiting_pods for part in parts),
+        )
+
 
 def by_queue(pods: Iterable[PodUse]) -> dict[str, QueuePods]:
     """What pods that KAI schedules hold and wait for, by the queue that they name.
@@ -120,40 +131,50 @@ def by_status(items: Sequence[KubeObject]) -> dict[str, QueuePods]:
     return leaves
 
 
-def tree(
-    items: Sequence[KubeObject], pods: Mapping[str, QueuePods] | None = None
-) -> dict[str, QueueUse]:
-    """Every queue by name, parents before their children; `items` are Queue objects.
+def queue_of(item: KubeObject) -> DeclaredQueue:
+    """A Queue object, as the rules know queues."""
+    parent, spec = item.spec.get("parentQueue") or None, item.spec
+    return DeclaredQueue(item.name, parent, shares(spec.get("resources")), spec=spec)
+
+
+def tree(index: QueueIndex, pods: Mapping[str, QueuePods] | None = None) -> dict[str, QueueUse]:
+    """Every queue by name, parents before their children.
 
     Queues under a parent that is absent, or in a ring, are not in it: KAI drops them too.
     """
-    specs = {item.name: item.spec for item in items}
-    children: dict[str | None, list[str]] = defaultdict(list)
-    for name in sorted(specs):
-        children[specs[name].get("parentQueue") or None].append(name)
-    order = list(_downwards(children))
+    tops = sorted(queue.name for queue in index.by_name.values() if queue.parent is None)
+    below: dict[str | None, list[str]] = {None: tops}
+    order: list[str] = []
+    todo = tops[::-1]
+    while todo:
+        name = todo.pop()
+        order.append(name)
+        # Whoever answers for an API server may name two queues alike.
+        own = (it.name for it in index.children.get(name, ()) if index.by_name[it.name] is it)
+        below[name] = sorted(own)
+        todo += reversed(below[name])
     sums: dict[str, QueuePods] = {}
     for name in reversed(order):
-        own = (pods or {}).get(name, QueuePods())
-        sums[name] = _sum([own, *(sums[child] for child in children[name])])
-    shares = {
+        of_name = (pods or {}).get(name, QueuePods())
+        sums[name] = QueuePods.total([of_name, *(sums[child] for child in below[name])])
+    uses = {
         resource: _with_lent(
-            {name: _share(specs[name], sums[name], resource) for name in order}, children
+            {name: _share(index.by_name[name], sums[name], resource) for name in order}, below
         )
         for resource in RESOURCES
     }
     queues: dict[str, QueueUse] = {}
     for name in order:
-        parent = specs[name].get("parentQueue") or None
+        declared = index.by_name[name]
         queues[name] = QueueUse(
             name=name,
-            parent=parent,
-            level=queues[parent].level + 1 if parent else 1,
-            children=tuple(children[name]),
-            shares={resource: shares[resource][name] for resource in RESOURCES},
+            parent=declared.parent,
+            level=queues[declared.parent].level + 1 if declared.parent else 1,
+            children=tuple(below[name]),
+            shares={resource: uses[resource][name] for resource in RESOURCES},
             pods=sums[name].pods,
             waiting_pods=sums[name].waiting_pods,
-            display_name=specs[name].get("displayName") or "",
+            display_name=declared.spec.get("displayName") or "",
         )
     return queues
 
@@ -165,51 +186,33 @@ def upwards(queues: Mapping[str, QueueUse], name: str | None) -> Iterator[QueueU
         name = queues[name].parent
 
 
-def _downwards(children: Mapping[str | None, Sequence[str]]) -> Iterator[str]:
-    """Every queue that hangs on the top level, each before those below it."""
-    todo = list(reversed(children.get(None, ())))
-    while todo:
-        name = todo.pop()
-        yield name
-        todo += reversed(children.get(name, ()))
-
-
-def _sum(parts: Sequence[QueuePods]) -> QueuePods:
-    return QueuePods(
-        Amounts.total(part.in_use for part in parts),
-        Amounts.total(part.waiting for part in parts),
-        sum(part.pods for part in parts),
-        sum(part.waiting_pods for part in parts),
-    )
-
-
-def _share(spec: Mapping[str, Any], pods: QueuePods, resource: Resource) -> ShareUse:
+def _share(queue: DeclaredQueue, pods: QueuePods, resource: Resource) -> ShareUse:
     """What is not written is 0, a limit too: then nothing may run (Q2)."""
-    written = (spec.get("resources") or {}).get(resource) or {}
-    quota, in_use = float(written.get("quota") or 0), pods.in_use.of(resource)
+    written = queue.shares.get(resource, QueueShare(limit=None, weight=0.0))
+    in_use = pods.in_use.of(resource)
     return ShareUse(
-        quota=quota,
-        limit=float(written.get("limit") or 0),
-        weight=float(written.get("overQuotaWeight") or 0),
+        quota=written.quota,
+        limit=written.limit or 0.0,
+        weight=written.weight,
         in_use=in_use,
         waiting=pods.waiting.of(resource),
-        borrowed=0.0 if quota == UNLIMITED else rounded(max(0.0, in_use - quota)),
+        borrowed=0.0 if written.quota == UNLIMITED else rounded(max(0.0, in_use - written.quota)),
     )
 
 
 def _with_lent(
-    shares: Mapping[str, ShareUse], children: Mapping[str | None, Sequence[str]]
+    shares: Mapping[str, ShareUse], below: Mapping[str | None, Sequence[str]]
 ) -> dict[str, ShareUse]:
     """From the top down: what a queue lends, those below it lend with it."""
     lending: dict[str, ShareUse] = {}
-    for parent in (None, *_downwards(children)):
-        group = [shares[name] for name in children.get(parent, ())]
+    for parent in (None, *shares):
+        group = [shares[name] for name in below.get(parent, ())]
         above = lending[parent] if parent is not None else ShareUse()
         guaranteed = sum(max(0.0, share.quota) for share in group)
         undivided = max(0.0, above.quota - guaranteed)
         wanted = above.lent + sum(share.borrowed for share in group) - undivided
         unused = [max(0.0, share.quota - share.in_use) for share in group]
         part = min(1.0, max(0.0, wanted) / sum(unused)) if sum(unused) else 0.0
-        for name, left in zip(children.get(parent, ()), unused, strict=True):
+        for name, left in zip(below.get(parent, ()), unused, strict=True):
             lending[name] = replace(shares[name], lent=rounded(left * part))
     return lending

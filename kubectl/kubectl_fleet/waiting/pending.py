@@ -1,6 +1,5 @@
 """Pods that wait: why, in words. What is wrong with how they are written is `rule_violations`'."""
 
-from collections.abc import Iterator
 from typing import Final
 
 from kubectl_fleet.live.finding import Reason
@@ -10,12 +9,11 @@ from kubectl_fleet.releases.keys import (
     KAI_NAMESPACE,
     POD_GROUP,
     QUEUE_LABEL,
-    SCHEDULER,
 )
 from kubectl_fleet.releases.mig import slices
 from kubectl_fleet.rules.judged import JudgedTeam
 from kubectl_fleet.usage.amounts import SLACK, UNLIMITED
-from kubectl_fleet.usage.pods import requests_of
+from kubectl_fleet.usage.pods import PodUse, requests_of
 from kubectl_fleet.usage.queues import upwards
 from kubectl_fleet.waiting.placement import COUNTED, by_nodes, no_room
 from kubectl_fleet.waiting.pod_groups import is_ungrouped
@@ -33,29 +31,30 @@ def check(of: ClusterPods) -> Findings:
     """Every pod of a cluster without a node that is well written."""
     ill = wrong(of)
     for pod in of.pods:
-        if pod.phase != "Pending" or pod["metadata"].get("deletionTimestamp"):
+        use = of.cluster.use_of(pod)
+        if use is None or use.phase != "Pending" or use.ending:
             continue
         reason = None
-        if pod.spec.get("nodeName"):
+        if use.node:
             reason = _not_started(of.cluster, pod)
         elif not pod.is_true("PodBound") and path_of(pod) not in ill:
-            reason = _not_placed(of, pod)
+            reason = _not_placed(of, pod, use)
         if reason is not None:
-            yield of.cluster.broken(pod.pod_subject, *reason[:3])
+            yield of.cluster.broken(use.subject, *reason[:3])
 
 
-def _not_placed(of: ClusterPods, pod: KubeObject) -> Reason | None:
+def _not_placed(of: ClusterPods, pod: KubeObject, use: PodUse) -> Reason | None:
     """Why a pod has no node; None while it is on its way. What never ends comes first."""
     cluster, scheduling = of.cluster, of.scheduling
-    if pod.spec.get("schedulerName") == SCHEDULER:
+    if use.scheduled_by_kai:
         reason = (
             _no_scheduler(scheduling)
             or _no_queue(scheduling, pod)
             or _no_runtime_class(cluster, pod)
-            or _no_gpus(of, pod)
+            or _no_gpus(of, pod, use)
         )
     else:
-        reason = _too_large(cluster, pod)
+        reason = _too_large(cluster, pod, use)
     # The last events, then the condition, in words that are known.
     events = [str(it.get("message") or "") for it in reversed(cluster.events_of(pod))]
     reason = reason or _by_messages(of, pod, [*events, pod.unscheduled])
@@ -64,7 +63,7 @@ def _not_placed(of: ClusterPods, pod: KubeObject) -> Reason | None:
     if reason is None and cluster.age(pod) > _PATIENCE:
         message = pod.unscheduled or "no event, no condition"
         cause = f"it has no node, and nothing known says why: {message}"
-        return Reason(cause, _describe(cluster, pod))
+        return Reason(cause, cluster.describe("pod", pod.name, pod.namespace))
     return reason
 
 
@@ -83,8 +82,8 @@ def _no_scheduler(cluster: ReadCluster) -> Reason | None:
     """No KAI scheduler is there, or none serves."""
     if "deployments" in cluster.unreadable:
         return None
-    there = [cluster.named("deployments", name, KAI_NAMESPACE) for name in cluster.schedulers]
-    if any(item is not None and item.rolled_out for item in there):
+    deployments = cluster.within("deployments", KAI_NAMESPACE)
+    if any(item.rolled_out for item in deployments if item.name in cluster.schedulers):
         return None
     if cluster.kai is None:
         return Reason(
@@ -102,9 +101,9 @@ def _no_queue(cluster: ReadCluster, pod: KubeObject) -> Reason | None:
     name = pod.labels.get(QUEUE_LABEL)
     if "queues" in cluster.unreadable or name is None or cluster.named("queues", name):
         return None
-    if name not in cluster.wanted.queue_specs:
-        return None
-    return Reason(f"its queue {name} is not there, and the stack declares it", cluster.update)
+    declared = name in cluster.wanted.queue_specs
+    why = f"its queue {name} is not there, and the stack declares it"
+    return Reason(why, cluster.update) if declared else None
 
 
 def _no_runtime_class(cluster: ReadCluster, pod: KubeObject) -> Reason | None:
@@ -116,75 +115,72 @@ def _no_runtime_class(cluster: ReadCluster, pod: KubeObject) -> Reason | None:
     return Reason(f"its RuntimeClass {name} is not there", fix)
 
 
-def _describe(cluster: ReadCluster, pod: KubeObject) -> str:
-    return f"look with: `{cluster.kubectl} -n {pod.namespace} describe pod {pod.name}`"
-
-
 def _not_started(cluster: ReadCluster, pod: KubeObject) -> Reason | None:
     """It has a node, and its containers do not start there."""
-    for container in pod.status.get("containerStatuses") or []:
-        waiting = (container.get("state") or {}).get("waiting") or {}
-        text = f"{waiting.get('reason', '')} {waiting.get('message', '')}".strip()
+    for text in pod.waiting:
         if (known := cluster.explain(text)) is not None:
             return known
-        if waiting.get("reason") in _CANNOT_START:
-            return Reason(f"its container does not start: {text}", _describe(cluster, pod))
+        if text.startswith(_CANNOT_START):
+            look = cluster.describe("pod", pod.name, pod.namespace)
+            return Reason(f"its container does not start: {text}", look)
     sandbox = [it for it in cluster.events_of(pod) if it.get("reason") == _NO_SANDBOX]
     return cluster.explain(*(str(it.get("message") or "") for it in reversed(sandbox)))
 
 
-def _no_gpus(of: ClusterPods, pod: KubeObject) -> Reason | None:
+def _no_gpus(of: ClusterPods, pod: KubeObject, use: PodUse) -> Reason | None:
     """It asks for more than it may ever have, or for more than its queues have left."""
-    cluster, scheduling, team = of.cluster, of.scheduling, of.team
-    wants, words = _together(cluster, pod)
-    limits = list(_limits(scheduling, cluster, pod))
-    for name, limit, _ in limits:
-        if wants > limit + SLACK:
+    scheduling, team = of.scheduling, of.team
+    wants, words = _together(of.cluster, pod, use)
+    queues = upwards(scheduling.usage.queues, use.queue) if use.amounts.gpu else ()
+    shares = {queue.name: queue.share("gpu") for queue in queues}
+    limits = {name: share for name, share in shares.items() if share.limit != UNLIMITED}
+    for name, share in limits.items():
+        if wants > share.limit + SLACK:
             return Reason(
-                f"{words}, and queue {name} may hold at most {limit:g}: it never runs",
-                f"ask for at most {limit:g}, or {_raise(scheduling, name, wants, team)}",
+                f"{words}, and queue {name} may hold at most {share.limit:g}: it never runs",
+                f"ask for at most {share.limit:g}, or {_raise(scheduling, name, wants, team)}",
                 f"never {name}",
             )
-    of_team = team.slices if team is not None and team.declared else {}
-    for kind, asked in slices(requests_of(pod.spec)).items():
-        if kind in of_team and asked > of_team[kind]:
+    if team is not None and team.declared:
+        for kind, asked in slices(requests_of(pod.spec)).items():
+            most = team.slices.get(kind, asked)
+            if asked > most:
+                return Reason(
+                    f"it asks for {asked:g} {kind}, and its team may hold at most {most}: it never"
+                    " runs",
+                    f"ask for at most {most}, or have {kind} raised for the team",
+                    f"never {kind}",
+                )
+        if team.gpus is not None and wants > team.gpus:
             return Reason(
-                f"it asks for {asked:g} {kind}, and its team may hold at most {of_team[kind]}: it"
-                " never runs",
-                f"ask for at most {of_team[kind]}, or have {kind} raised for the team",
-                f"never {kind}",
+                f"{words}, and team {team.name} may hold at most {team.gpus}: it never runs",
+                f"ask for at most {team.gpus}, or raise {team.gpus_path}",
+                f"never team {team.name}",
             )
-    if team is not None and team.declared and team.gpus is not None and wants > team.gpus:
-        return Reason(
-            f"{words}, and team {team.name} may hold at most {team.gpus}: it never runs",
-            f"ask for at most {team.gpus}, or raise {team.gpus_path}",
-            f"never team {team.name}",
-        )
-    if (reason := _too_large(cluster, pod)) is not None:
+    if (reason := _too_large(of.cluster, pod, use)) is not None:
         return reason
-    for name, limit, held in limits:
-        if held + wants > limit + SLACK:
+    for name, share in limits.items():
+        if share.in_use + wants > share.limit + SLACK:
+            more = _raise(scheduling, name, share.in_use + wants, team)
             return Reason(
-                f"{words}, and queue {name} holds {held:g} of at most {limit:g}",
-                "wait for a pod of that queue to end, ask for less, or"
-                f" {_raise(scheduling, name, held + wants, team)}",
+                f"{words}, and queue {name} holds {share.in_use:g} of at most {share.limit:g}",
+                f"wait for a pod of that queue to end, ask for less, or {more}",
                 f"full {name}",
             )
     return None
 
 
-def _too_large(cluster: ReadCluster, pod: KubeObject) -> Reason | None:
+def _too_large(cluster: ReadCluster, pod: KubeObject, use: PodUse) -> Reason | None:
     """No node has as many GPUs as it asks for, even empty."""
-    use = cluster.use_of(pod)
-    if use is None or "nodes" in cluster.unreadable:
+    if "nodes" in cluster.unreadable:
         return None
+    gpu = cluster.wanted.gpu_resource
     whole = use.gpu.whole or (use.gpu.devices if use.gpu.shared else 0)
-    asked = {cluster.wanted.gpu_resource: whole, **slices(requests_of(pod.spec))}
-    for kind, wants in asked.items():
-        nodes = [node for node in cluster.all("nodes") if node.takes_pods]
+    nodes = [node for node in cluster.all("nodes") if node.takes_pods]
+    for kind, wants in {gpu: whole, **slices(requests_of(pod.spec))}.items():
         most = max((node.gpus(kind) for node in nodes), default=0.0)
         if wants > most:
-            what = "GPUs" if kind == cluster.wanted.gpu_resource else kind
+            what = "GPUs" if kind == gpu else kind
             fix = f"ask for at most {most:g} in one pod, or add larger nodes to the pool"
             return Reason(
                 f"it asks for {wants:g} {what}, and no Ready node has more than {most:g}: it never"
@@ -195,51 +191,32 @@ def _too_large(cluster: ReadCluster, pod: KubeObject) -> Reason | None:
     return None
 
 
-def _together(cluster: ReadCluster, pod: KubeObject) -> tuple[float, str]:
+def _together(cluster: ReadCluster, pod: KubeObject, use: PodUse) -> tuple[float, str]:
     """The GPUs that have to be free at once for a pod to run, with its gang; and the sentence."""
-    own, name = _gpus(cluster, pod), pod.annotations.get(POD_GROUP)
+    own, name = use.amounts.gpu, pod.annotations.get(POD_GROUP)
     group = cluster.named("podgroups", name, pod.namespace) if name else None
     least = int(group.spec.get("minMember") or 1) if group else 1
     if least < 2:
         return own, f"it asks for {counted(own, 'GPU')}"
-    amounts = sorted(
-        _gpus(cluster, each)
+    uses = (
+        cluster.use_of(each)
         for each in cluster.within("pods", pod.namespace)
         if each.annotations.get(POD_GROUP) == name
     )
+    amounts = sorted(each.amounts.gpu if each else 0.0 for each in uses)
     wants = sum(amounts[:least]) + own * max(0, least - len(amounts))
     return wants, f"its group of {least} pods asks for {counted(wants, 'GPU')} together"
 
 
-def _gpus(cluster: ReadCluster, pod: KubeObject) -> float:
-    use = cluster.use_of(pod)
-    return use.amounts.gpu if use is not None else 0.0
-
-
-def _limits(
-    scheduling: ReadCluster, cluster: ReadCluster, pod: KubeObject
-) -> Iterator[tuple[str, float, float]]:
-    """The queues of a pod, leaf first, that have a limit: name, limit, and what is held below."""
-    use = cluster.use_of(pod)
-    if use is None or not use.amounts.gpu:
-        return
-    for queue in upwards(scheduling.usage.queues, use.queue):
-        share = queue.share("gpu")
-        if share.limit != UNLIMITED:
-            yield queue.name, share.limit, share.in_use
-
-
 def _raise(cluster: ReadCluster, queue: str, to: float, team: JudgedTeam | None) -> str:
     """What raises a queue's limit: where it is declared, or a command for one made by hand."""
-    wanted = cluster.wanted.queue_specs.get(queue)
+    wanted = cluster.wanted.tree.by_name.get(queue)
     if wanted is None and cluster.wanted.declared:
         patch = f'{{"spec": {{"resources": {{"gpu": {{"limit": {to:g}}}}}}}}}'
         return f"raise its limit: `{cluster.kubectl} patch queue {queue} --type merge -p '{patch}'`"
-    if wanted is not None and team is not None and not wanted.get("parentQueue"):
-        gpu = (wanted.get("resources") or {}).get("gpu") or {}
-        declared = cluster.wanted.tree.by_name.get(queue)
-        pool = (declared.shard if declared else None) or DEFAULT_SHARD
-        if gpu.get("limit") == cluster.wanted.pools.get(pool, team.gpus):
+    if wanted is not None and team is not None and not wanted.parent and "gpu" in wanted.shares:
+        pool = wanted.shard or DEFAULT_SHARD
+        if wanted.shares["gpu"].limit == cluster.wanted.pools.get(pool, team.gpus):
             return f"raise {team.gpus_path}{f'.{pool}' if team.pools else ''}"
     # Without a stack's file nobody knows who declares it; a limit may be all GPUs of the team.
     used = cluster.usage.queues.get(queue)

@@ -105,15 +105,15 @@ def _wants(pod: KubeObject, node: KubeObject) -> bool:
     return in_pool(node.labels, pod.spec.get("nodeSelector") or {}) and (
         not terms
         or any(
-            all(_has(node, it) for it in term.get("matchExpressions") or [])
-            and all(_is(node, it) for it in term.get("matchFields") or [])
+            all(_has(node.labels.get(it["key"]), it) for it in term.get("matchExpressions") or [])
+            and all(_has(node.name, it) for it in term.get("matchFields") or [])
             for term in terms
         )
     )
 
 
-def _has(node: KubeObject, expression: Mapping[str, Any]) -> bool:
-    value, values = node.labels.get(expression["key"]), expression.get("values") or []
+def _has(value: str | None, expression: Mapping[str, Any]) -> bool:
+    values = expression.get("values") or []
     match expression.get("operator"):
         case "In":
             return value in values
@@ -124,10 +124,6 @@ def _has(node: KubeObject, expression: Mapping[str, Any]) -> bool:
         case "DoesNotExist":
             return value is None
     return True  # Gt and Lt: the scheduler's word counts
-
-
-def _is(node: KubeObject, expression: Mapping[str, Any]) -> bool:
-    return (node.name in (expression.get("values") or [])) == (expression.get("operator") == "In")
 
 
 def _asked(pod: KubeObject) -> str:

@@ -164,6 +164,10 @@ class ReadCluster:
         at = f"-n {namespace}"
         return f"`{self.helm} {at} get manifest {release} | {self.kubectl} {at} apply -f -`"
 
+    def describe(self, kind: str, name: str, namespace: str) -> str:
+        """A fix where nobody knows more: the command that shows an object and its events."""
+        return f"look with: `{self.kubectl} -n {namespace} describe {kind} {name}`"
+
     def delete_pods(self, pods: Sequence[KubeObject]) -> str:
         """The commands that delete these pods: one for each namespace, in backticks."""
         by_namespace: dict[str, list[str]] = {}

@@ -53,19 +53,15 @@ def refusals(of: ClusterPods, elsewhere: frozenset[str] = frozenset()) -> Iterat
 
     `elsewhere` are namespaces that are looked at otherwise.
     """
-    cluster, told = of.cluster, set()
-    for refusal in _events(cluster, RESERVED | elsewhere):
-        told.add((refusal.kind, refusal.namespace, refusal.name))
-        yield refusal
+    cluster, apart = of.cluster, RESERVED | elsewhere
+    told = {(it.kind, it.namespace, it.name): it for it in _events(cluster, apart)}
+    yield from told.values()
     for maker in cluster.all("replicasets"):
         failure, place = maker.condition("ReplicaFailure"), (maker.namespace, maker.name)
-        if failure.get("status") != "True" or ("ReplicaSet", *place) in told:
-            continue
-        if maker.namespace not in RESERVED | elsewhere:
-            text, since = failure.get("message"), failure.get("lastTransitionTime")
-            yield Refusal(
-                "ReplicaSet", maker.name, maker.namespace, str(text or ""), str(since or "")
-            )
+        known = ("ReplicaSet", *place) in told or maker.namespace in apart
+        if failure.get("status") == "True" and not known:
+            text, since = (str(failure.get(it) or "") for it in ("message", "lastTransitionTime"))
+            yield Refusal("ReplicaSet", maker.name, maker.namespace, text, since)
     for pod in of.pods:
         # They stay until somebody deletes them, so old ones say nothing about now.
         reason = str(pod.status.get("reason") or "")

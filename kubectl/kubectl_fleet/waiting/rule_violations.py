@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from kubectl_fleet.declared.pod_templates import workloads
 from kubectl_fleet.declared.pods import PodTemplate
-from kubectl_fleet.declared.queues import DeclaredQueue, shares
+from kubectl_fleet.declared.queues import DeclaredQueue
 from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.releases.keys import POD_GROUP
 from kubectl_fleet.rules import (
@@ -21,6 +21,7 @@ from kubectl_fleet.rules import (
 )
 from kubectl_fleet.rules.judged import JudgedCluster, JudgedKai
 from kubectl_fleet.rules.problem import Level, Problem
+from kubectl_fleet.usage.queues import queue_of
 from kubectl_fleet.waiting.read_cluster import ClusterPods, Findings, ReadCluster
 
 QUEUES = "queue-tree"
@@ -40,9 +41,9 @@ def check_queues(cluster: ReadCluster) -> Findings:
 
 def check(of: ClusterPods) -> Findings:
     """The pods of a cluster that are not done, by the rule's name."""
-    by_path = {path_of(pod): pod for pod in _open(of)}
+    by_path = {path_of(pod): pod for pod in of.pods}
     told: set[str] = set()
-    for problem in _problems(of, list(by_path.values())):
+    for problem in _problems(of):
         pod = by_path.get(problem.path)
         if pod is None or problem.message.startswith(_SAID_BY_LEAF_QUEUE):
             continue
@@ -54,7 +55,7 @@ def check(of: ClusterPods) -> Findings:
 
 def wrong(of: ClusterPods) -> frozenset[str]:
     """The pods of a cluster, by `path_of`, about which something is written wrong."""
-    return frozenset(each.path for each in _problems(of, _open(of)))
+    return frozenset(each.path for each in _problems(of))
 
 
 def path_of(pod: KubeObject) -> str:
@@ -62,17 +63,14 @@ def path_of(pod: KubeObject) -> str:
     return str(pod["metadata"].get("uid") or pod.pod_subject)
 
 
-def _open(of: ClusterPods) -> list[KubeObject]:
-    return [
+def _problems(of: ClusterPods) -> list[Problem]:
+    if of.scheduling.kai is None:
+        return []
+    pods = [
         pod
         for pod in of.pods
         if pod.phase in ("Pending", "Running") and not pod["metadata"].get("deletionTimestamp")
     ]
-
-
-def _problems(of: ClusterPods, pods: Sequence[KubeObject]) -> list[Problem]:
-    if of.scheduling.kai is None:
-        return []
     waiting = _cluster(of.cluster, [pod for pod in pods if not pod.spec.get("nodeName")])
     if of.scheduling is not of.cluster:
         queue = of.team.queue if of.team is not None else None
@@ -95,17 +93,17 @@ def _cluster(state: ReadCluster, pods: Sequence[KubeObject]) -> JudgedCluster:
     A queue that the stack declares and nobody has is `queues`': who needs it is well written.
     """
     release, sharing = state.kai, state.wanted.sharing
-    queues = [(item.name, item.spec) for item in state.all("queues")]
-    there = {name for name, _ in queues}
-    queues += [it for it in state.wanted.queue_specs.items() if it[0] not in there]
+    there = {item.name: queue_of(item) for item in state.all("queues")}
+    absent = [
+        DeclaredQueue(it.name, it.parent, it.shares)
+        for it in state.wanted.queues
+        if it.name not in there
+    ]
     return JudgedCluster(
         name=state.name,
         path=state.wanted.key,
         kai=(JudgedKai(release.version, sharing=sharing),) if release else (),
-        queues=tuple(
-            DeclaredQueue(name, spec.get("parentQueue") or None, shares(spec.get("resources")))
-            for name, spec in queues
-        ),
+        queues=(*there.values(), *absent),
         workloads=tuple(_workload(pod, state) for pod in pods),
     )
 

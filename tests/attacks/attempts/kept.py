@@ -103,6 +103,12 @@ KEPT = [
         _LEFT,
     ),
     Attempt(
+        "its GPUs out of its queue's limit, as a background pod",
+        ON_KAI_HOST,
+        lambda t: pod(t, labels={"kai.scheduler/background": "true"}),
+        _LEFT,
+    ),
+    Attempt(
         "a reservation pod of its own making",
         ON_KAI_HOST,
         lambda t: pod(t, labels={"app": "kai-resource-reservation", "runai-gpu-group": "0f1e2d3c"}),
@@ -116,6 +122,7 @@ KEPT = [
     ),
     _marked("another group, later", labels={"runai-gpu-group": "other"}),
     _marked("a second group, later", labels={"runai-gpu-group/other": "other"}),
+    _marked("no place in its queue, later", labels={"kai.scheduler/background": "true"}),
     _marked("what KAI gave, later", annotations={"received-resource-type": "Regular"}),
     _marked("less of a share, once it runs", annotations={"gpu-fraction": "0.01"}),
     _marked("no share at all, once it runs", annotations={"gpu-fraction": None}),
