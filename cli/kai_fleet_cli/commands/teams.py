@@ -234,10 +234,8 @@ def teams(stack: Stack = "sandbox", as_json: AsJson = False) -> None:
 
     screen = Screen.standard()
     platform = lookup.platform(stack)
-    listed = listing.read(platform, connect.to_platform(platform))
+    rows, notes = listing.read(platform, connect.to_platform(platform))
     if as_json:
-        options.print_json(
-            {"teams": [row.record() for row in listed.rows], "notes": list(listed.notes)}
-        )
+        options.print_json({"teams": rows, "notes": notes})
     else:
-        listing.show(stack, listed, screen.out)
+        listing.show(stack, rows, notes, screen.out)

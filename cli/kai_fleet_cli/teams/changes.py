@@ -176,7 +176,7 @@ def _losses(place: TeamPlace, held: PodsHeld | None) -> list[str]:
     name = place.name
     kai = f", its KAI {place.version}" if place.version else ""
     lines = [f"{name} goes: namespace team-{name} with its volumes, the vCluster{kai}"]
-    if names := queues.names(place.raw.get("queues")):
+    if names := [queue.name for queue in queues.every(place.raw.get("queues"))]:
         lines.append(f"  {counted(len(names), 'queue')}: {', '.join(names)}")
     if place.mode == "host" and place.raw.get("queue"):
         lines.append(f"  queue {place.raw['queue']} stays: it is the host's")
