@@ -1,7 +1,6 @@
 """A new team: its entry in a stack file, and what is left to do where that is written already."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
@@ -10,7 +9,7 @@ from kai_fleet.settings.files.project import update_command
 from kai_fleet.settings.quantities import gpu_devices
 from kai_fleet.settings.sections.platform import TeamName
 from kai_fleet_cli.stack_file import edit, reading
-from kai_fleet_cli.stack_file.write import Edit, edited
+from kai_fleet_cli.stack_file.write import Edit
 from kai_fleet_cli.teams import lookup, nodes
 from kai_fleet_cli.teams.changes import TeamChange, check_version, only_update
 from kai_fleet_cli.teams.lookup import PlatformFile, config_keys
@@ -30,21 +29,20 @@ def add(platform: PlatformFile, name: str, answers: TeamAnswers, *, own: bool) -
     if answers.mode == "virtual":
         check_version(answers.version)
     team = _entry(name, answers)
-    values: dict[tuple[str, ...], Any]
-    files: tuple[Edit, ...] = ()
-    updates: tuple[str, ...] = (platform.stack,)
-    if own:  # the platform's says that it may have what it asks for
-        grant: dict[str, Any] = {key: team[key] for key in ("nodePool", "gpus") if key in team}
-        if "queue" in team:
-            grant["parentQueue"] = team["queue"]
-        values = {config_keys(lookup.GRANTS, name): grant}
-        files = (own_file(platform, name, team),)
-        updates = (platform.stack, lookup.own_stack(platform.stack, name))
-    else:
-        values = {config_keys(lookup.TEAMS, name): team}
-    edits = (edited(platform.file, platform.text, values), *files)
-    comes = "" if own else name
-    return TeamChange(platform, edits, (_new_team(name, team),), updates, (name,), comes=comes)
+    sentences = [_new_team(name, team)]
+    if not own:
+        edit = platform.edited({config_keys(lookup.TEAMS, name): team})
+        return TeamChange(platform, [edit], sentences, (platform.stack,), (name,), comes=name)
+    # The platform's file says that it may have what it asks for.
+    grant: dict[str, Any] = {key: team[key] for key in ("nodePool", "gpus") if key in team}
+    if "queue" in team:
+        grant["parentQueue"] = team["queue"]
+    edits = [
+        platform.edited({config_keys(lookup.GRANTS, name): grant}),
+        own_file(platform, name, team),
+    ]
+    updates = (platform.stack, lookup.own_stack(platform.stack, name))
+    return TeamChange(platform, edits, sentences, updates, (name,))
 
 
 def check_new(platform: PlatformFile, name: str) -> None:
@@ -146,6 +144,5 @@ def again(
         raise UserError(f"{has}; whether it is made is not known: {why}; {make}") from None
     if there:
         raise UserError(f"{has}, and it is made; write another name")
-    left = only_update(platform, place, has, "it is not made yet")
     # The platform's stack comes first: it grants a team stack what it has.
-    return replace(left, updates=tuple(dict.fromkeys((platform.stack, place.stack))))
+    return only_update(platform, place, has, "it is not made yet", platform.stack)
