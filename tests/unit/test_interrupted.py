@@ -126,7 +126,7 @@ def test_what_is_in_our_own_namespace_is_ours(monkeypatch):
 
 
 def commands(verdict):
-    return [str(remedy) for _, remedy in verdict.remedies]
+    return [str(remedy) for remedy in verdict.remedies]
 
 
 @pytest.mark.parametrize("status", ["deployed", "pending-install", "failed", "uninstalling"])

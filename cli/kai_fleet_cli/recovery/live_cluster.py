@@ -102,13 +102,9 @@ class LiveCluster:
     def vclusters(self, namespace: str) -> list[str]:
         """The vClusters in a namespace that are not about to go."""
         path = f"/apis/apps/v1/namespaces/{namespace}"
-        live = [
-            it["metadata"]
-            for kind in ("statefulsets", "deployments")  # without a volume of its own
-            for it in (self._get(f"{path}/{kind}", labelSelector="app=vcluster") or {}).get(
-                "items", []
-            )
-        ]
+        kinds = ("statefulsets", "deployments")  # without a volume of its own
+        answers = [self._get(f"{path}/{kind}", labelSelector="app=vcluster") for kind in kinds]
+        live = [it["metadata"] for answer in answers for it in (answer or {}).get("items", [])]
         return [str(it["name"]) for it in live if not it.get("deletionTimestamp")]
 
     def forged(self, namespace: str, name: str) -> list[helm_record.Forged]:
@@ -175,18 +171,17 @@ def check_records(
         raise UserError(f"{'. '.join(wrong)}; then run the same command again. Nothing was done")
 
 
-def _spelled(key: str) -> str:
-    """A field as the API has it: the SDK cannot have dashes in the `x-kubernetes-…` of a CRD."""
-    return key.replace("_", "-") if key.startswith("x_kubernetes_") else key
-
-
 def _within(wanted: Any, live: Any) -> bool:
     if isinstance(wanted, Mapping):
+        # The SDK cannot have dashes in the `x-kubernetes-…` of a CRD.
+        spelt = {
+            key.replace("_", "-") if key.startswith("x_kubernetes_") else key: value
+            for key, value in wanted.items()
+        }
         return isinstance(live, Mapping) and all(
-            _within(value, live.get(_spelled(key))) for key, value in wanted.items()
+            _within(value, live.get(key)) for key, value in spelt.items()
         )
     if isinstance(wanted, list):
-        return (
-            isinstance(live, list) and len(live) == len(wanted) and all(map(_within, wanted, live))
-        )
+        same = isinstance(live, list) and len(live) == len(wanted)
+        return same and all(map(_within, wanted, live))
     return wanted == live or str(wanted) == str(live)
