@@ -7,8 +7,7 @@ from typing import Any
 
 from kai_fleet_cli.cluster_reader import ClusterReader, NoAnswerError, PodsHeld
 from kai_fleet_cli.display.screen import say
-from kai_fleet_cli.engine.checkout import running_sandbox
-from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT, engine_path
+from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT, engine_path, running_sandbox
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.teams import stack_state
 from kai_fleet_cli.teams.lookup import PlatformFile
