@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from kai_fleet_cli.stack_file.edit import NotEditableError, with_values, without
+from kai_fleet_cli.stack_file.edit import GONE, NotEditableError, changed
 from kai_fleet_cli.stack_file.reading import ROOT
 
 TEAMS = ("config", "kai-fleet:teams")
@@ -33,7 +33,11 @@ encryptionsalt: v1:abc=
 
 
 def with_value(text, keys, value):
-    return with_values(text, {keys: value})
+    return changed(text, {keys: value})
+
+
+def without(text, keys):
+    return changed(text, {keys: GONE})
 
 
 def changed_lines(old, new):

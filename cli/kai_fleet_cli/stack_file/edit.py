@@ -4,8 +4,7 @@ ruamel's round trip rewrites spaces between braces, aligned values and comments,
 of indentation. So ruamel only says where things are, and the text is cut there.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from kai_fleet.settings.files import yaml_file
 
 Keys = Sequence[str]
+GONE: Final = object()  # in place of a value: the key is taken out
 _BYTE_ORDER_MARK: Final = "\ufeff"
 
 
@@ -24,38 +24,40 @@ class NotEditableError(Exception):
     """The place is written in a way that this does not edit; the message says what to do."""
 
 
-def with_values(text: str, values: Mapping[tuple[str, ...], Any]) -> str:
+def changed(text: str, values: Mapping[tuple[str, ...], Any]) -> str:
     """The text with these values at their places, none of which is below another.
 
     A scalar is replaced, an absent key is added, and so are the mappings above it that are absent
-    or empty. Raises NotEditableError.
+    or empty. A key that is to be `GONE` has to be there. Raises NotEditableError.
     """
+    # libyaml does not count a byte order mark where it says where things are.
+    body = text.removeprefix(_BYTE_ORDER_MARK)
+    mark, text = text[: len(text) - len(body)], body
     keys: Keys = next(iter(values), ())
-    mark, text = _byte_order_mark(text)
-    with _editing(keys):
+    try:
         wanted = _document(text)
-    for keys, value in values.items():
-        with _editing(keys):
+        for keys, value in values.items():
             here = wanted
             for key in keys[:-1]:
                 if not isinstance(here.get(key), dict):
                     here[key] = {}
                 here = here[key]
-            here[keys[-1]] = value
-            text = _set(text, keys, value)
-    with _editing(keys):
-        return mark + _checked(text, wanted)
-
-
-def without(text: str, keys: Keys) -> str:
-    """The text without the key at that place, which there is. Raises NotEditableError."""
-    mark, text = _byte_order_mark(text)
-    with _editing(keys):
-        wanted = here = _document(text)
-        for key in keys[:-1]:
-            here = here[key]
-        del here[keys[-1]]
-        return mark + _checked(_cut(text, keys), wanted)
+            if value is GONE:
+                del here[keys[-1]]
+                text = _cut(text, keys)
+            else:
+                here[keys[-1]] = value
+                text = _set(text, keys, value)
+        # Anchors and odd layouts show here, and so does another order.
+        if repr(_document(text)) != repr(wanted):
+            raise ValueError("the edit says something else")
+    except (YAMLError, ValueError, RecursionError) as why:
+        place = ".".join(keys).removeprefix("config.")
+        raise NotEditableError(
+            f"{place} is written in a way that is not edited safely (an anchor, or an odd layout);"
+            " edit it by hand"
+        ) from why
+    return mark + text
 
 
 def block(value: Mapping[str, Any], indent: int = 0, newline: str = "\n") -> str:
@@ -77,25 +79,6 @@ def unshared(value: Any) -> Any:
     if isinstance(value, list):
         return [unshared(item) for item in value]
     return value
-
-
-@contextmanager
-def _editing(keys: Keys) -> Iterator[None]:
-    """Name the place where its text is no YAML, or of a form that is not edited (ValueError)."""
-    try:
-        yield
-    except (YAMLError, ValueError, RecursionError) as why:
-        place = ".".join(keys[1:] if keys[:1] == ["config"] else keys).removeprefix("config.")
-        raise NotEditableError(
-            f"{place} is written in a way that is not edited safely (an anchor, or an odd layout);"
-            " edit it by hand"
-        ) from why
-
-
-def _byte_order_mark(text: str) -> tuple[str, str]:
-    """The mark before a text, which libyaml does not count where it says where things are."""
-    rest = text.removeprefix(_BYTE_ORDER_MARK)
-    return text[: len(text) - len(rest)], rest
 
 
 def _document(text: str) -> dict[Any, Any]:
@@ -120,13 +103,6 @@ def _composed(text: str) -> Node | None:
     except (YAMLError, ValueError):
         root = YAML(typ="rt", pure=True).compose(text)
     return root
-
-
-def _checked(text: str, wanted: Any) -> str:
-    """`text`, if it says what was wanted, in that order; anchors and odd layouts show here."""
-    if repr(_document(text)) != repr(wanted):
-        raise ValueError("the edit says something else")
-    return text
 
 
 def _set(text: str, keys: Keys, value: Any) -> str:

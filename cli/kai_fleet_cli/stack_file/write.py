@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from kai_fleet_cli.stack_file.edit import NotEditableError, with_values, without
+from kai_fleet_cli.stack_file.edit import GONE, NotEditableError, changed
 from kubectl_fleet.errors import UserError
 
 _MODE: Final = 0o644
@@ -48,12 +48,9 @@ def edited(
     Raises UserError where the file is written in a way that is not edited safely.
     """
     try:
-        after = with_values(text, values)
-        for keys in gone:
-            after = without(after, keys)
+        return Edit(path, text, changed(text, {**values, **dict.fromkeys(gone, GONE)}))
     except NotEditableError as why:
         raise UserError(f"{path.name}: {why}") from None
-    return Edit(path, text, after)
 
 
 def read_text(path: Path) -> str:
