@@ -68,7 +68,7 @@ def add(
             host = connect.to_platform(platform)
             nodes.check_pool(platform, platform.team(name).node_pool, host)
     else:
-        new_team.check_new(platform, name)
+        new_team.check_name(name)
         asks = screen.asks or not no_up
         host = connect.to_platform(platform) if asks else connect.Connected()
         seen = cache(lambda: host.nodes() or [])
