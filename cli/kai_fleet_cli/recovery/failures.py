@@ -119,8 +119,7 @@ def explain(
         if ended and not file_backend.holder(stack, environment):
             return f"{what} did not start: another one has just ended. Run the same command again"
         return locked(what, stack, held)
-    killed = re.search(r"code: -(\d+)", text)
-    if killed:
+    if killed := re.search(r"code: -(\d+)", text):
         return (
             f"{what} was cut off: the engine was killed (signal {killed[1]}; 9 may be the machine's"
             f" memory that ran out). Take its lock off: .venv/bin/fleet cancel --stack"

@@ -11,21 +11,16 @@ import datetime
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
+from itertools import takewhile
 from typing import Any, Final
 
 from pulumi import automation
 from rich.prompt import Confirm
 
 from kai_fleet_cli.display.screen import Say
-from kai_fleet_cli.recovery import (
-    cluster_refresh,
-    failures,
-    file_backend,
-    live_cluster,
-    resume,
-    state,
-)
+from kai_fleet_cli.recovery import cluster_refresh, failures, file_backend, resume, state
 from kai_fleet_cli.recovery.interrupted import Judge
+from kai_fleet_cli.recovery.live_cluster import check_records
 from kai_fleet_cli.recovery.state import RELEASE, ExportedState, Operation, provider_of
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.wording import listed
@@ -58,11 +53,10 @@ def before(
         told = listed([f"{operation} ({operation.kind})" for operation in begun], "and")
         _agree(stack, f"the last run ended in the middle of: {told}", refresh, command, say)
     # A refresh would take over what the records say, and the update after it act on that.
-    live_cluster.check_records(state.read(stack), stack.workspace.env_vars.get("KUBECONFIG"), say)
+    check_records(state.read(stack), stack.workspace.env_vars.get("KUBECONFIG"), say)
     cluster_refresh.refresh(stack, say)  # takes the stack's lock: another run's work is left alone
     now = state.read(stack)
-    operations = now.operations()
-    if operations:
+    if operations := now.operations():
         _carry_out(stack, now, _judge(stack, now, operations, None, say), say)
     return state.exported(stack)
 
@@ -123,13 +117,10 @@ def _in_the_way(step: Any, message: str) -> Operation | None:
 
 def _failing_since(stack: automation.Stack) -> datetime.datetime:
     """When the first of the failed runs in a row began, of which the last has just ended."""
-    since = datetime.datetime.now(datetime.UTC)
-    for run in stack.history(page_size=_HISTORY, page=1):
-        if run.kind == "update" and run.result == "succeeded":
-            break
-        if run.kind == "update":
-            since = min(since, run.start_time.replace(tzinfo=datetime.UTC))
-    return since
+    updates = (run for run in stack.history(page_size=_HISTORY, page=1) if run.kind == "update")
+    failed = takewhile(lambda run: run.result != "succeeded", updates)
+    began = (run.start_time.replace(tzinfo=datetime.UTC) for run in failed)
+    return min(began, default=datetime.datetime.now(datetime.UTC))
 
 
 def _judge(
