@@ -36,17 +36,16 @@ class Connected:
         """The states of a platform's stacks by name; and why those that lack cannot be read."""
         states: dict[str, StackState] = {}
         silent: list[str] = []
-        if self.variables is not None:
-            stacks = sorted({platform.stack, *(place.stack for place in platform.teams.values())})
-            with ThreadPoolExecutor(4) as pool:
-                asked = {
-                    name: pool.submit(stack_state.read, name, self.variables) for name in stacks
-                }
-            for name, answer in asked.items():
-                try:
-                    states[name] = answer.result()
-                except UserError as error:
-                    silent.append(str(error))
+        if self.variables is None:
+            return states, silent
+        stacks = sorted({platform.stack, *(place.stack for place in platform.teams.values())})
+        with ThreadPoolExecutor(4) as pool:
+            asked = [pool.submit(stack_state.read, name, self.variables) for name in stacks]
+        for name, answer in zip(stacks, asked, strict=True):
+            try:
+                states[name] = answer.result()
+            except UserError as error:
+                silent.append(str(error))
         return states, silent
 
 

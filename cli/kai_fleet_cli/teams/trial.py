@@ -114,28 +114,23 @@ def _end(platform: PlatformFile, name: str, verb: str) -> TeamChange:
         updates = (platform.stack, place.stack)
     else:
         edits = [platform.edited(values, gone=[trial.keys])]
+    back = nodes.labelling([], place.node_pool) if place.node_pool else ""
+    stack = f", and stack {trial.stack} with its file and grant" if trial.own else ""
+    labels = nodes.pairs_text(trial.node_pool) or "its nodes"
+    sentences += [
+        f"{trial.name} goes with its namespace and every pod in it{stack}; its GPUs are {name}'s",
+        f"nodes {labels} are nobody's then; give each one back: {back}",
+    ]
     return TeamChange(
         platform,
         edits,
-        [*sentences, *_losses(place, trial)],
+        sentences,
         updates,
         (name, trial.name),
         (trial.stack,) if trial.own else (),
         goes=trial.name,
         command=f"{resume.FLEET} team {verb} {name} --stack {platform.stack}",
     )
-
-
-def _losses(place: TeamPlace, trial: TeamPlace) -> list[str]:
-    """What a trial's end takes away, in words."""
-    back = nodes.labelling([], place.node_pool) if place.node_pool else ""
-    stack = f", and stack {trial.stack} with its file and grant" if trial.own else ""
-    labels = nodes.pairs_text(trial.node_pool) or "its nodes"
-    return [
-        f"{trial.name} goes with its namespace and every pod in it{stack}; its GPUs are"
-        f" {place.name}'s",
-        f"nodes {labels} are nobody's then; give each one back: {back}",
-    ]
 
 
 def _tree(place: TeamPlace) -> Any:
