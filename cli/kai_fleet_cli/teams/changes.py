@@ -17,14 +17,11 @@ from kubectl_fleet.wording import counted
 
 @dataclass(frozen=True)
 class TeamChange:
-    """The edits of a command, the sentences that tell of them, and the stacks to update.
+    """The edits of a command, the sentences that tell of them, and the stacks to update. Of the
+    platform's stack only `teams` are updated.
 
-    `goes` is the team that is deleted with all that it has, and whose name is asked for; `comes`
-    one that the platform's own stack has not had; "" where none is. `command` is what was typed,
-    for whom it has to be typed again.
-
-    `destroys` are stacks that are emptied and removed first: an account that the platform grants
-    needs its rights to the end. Of the platform's stack only `teams` are updated.
+    `goes` is the team that is deleted with all that it has, and whose name is asked for; "" where
+    none is. `verb` of the first team is then what was typed, for whom it has to be typed again.
     """
 
     platform: PlatformFile
@@ -32,15 +29,26 @@ class TeamChange:
     sentences: Sequence[str]
     updates: Sequence[str]
     teams: Sequence[str]
-    destroys: Sequence[str] = ()
     goes: str = ""
-    comes: str = ""
-    command: str = ""
+    verb: str = ""
+
+    @property
+    def destroys(self) -> list[str]:
+        """The stacks that are emptied and removed first: an account that the platform grants needs
+        its rights to the end.
+        """
+        place = self.platform.teams.get(self.goes)
+        return [place.stack] if place and place.own else []
 
     @property
     def removes(self) -> list[str]:
         """The teams of the platform's own stack that go."""
         return [self.goes] if self.goes and not self.destroys else []
+
+    @property
+    def comes(self) -> list[str]:
+        """The teams of the platform's own stack that it has not had."""
+        return [] if self.grants else [it for it in self.teams if it not in self.platform.teams]
 
     @property
     def grants(self) -> bool:
@@ -155,9 +163,8 @@ def remove(platform: PlatformFile, place: TeamPlace, held: PodsHeld | None) -> T
         list(_losses(place, held)),
         (platform.stack,),  # also where an earlier try has edited its file, and went no further
         (place.name,),
-        (place.stack,) if place.own else (),
         goes=place.name,
-        command=f"{resume.FLEET} team remove {place.name} --stack {platform.stack}",
+        verb="remove",
     )
 
 

@@ -40,7 +40,7 @@ def add(platform: PlatformFile, name: str, answers: TeamAnswers, *, own: bool) -
     )
     if not own:
         edit = platform.edited({config_keys(lookup.TEAMS, name): team})
-        return TeamChange(platform, [edit], [sentence], (platform.stack,), (name,), comes=name)
+        return TeamChange(platform, [edit], [sentence], (platform.stack,), (name,))
     # The platform's file says that it may have what it asks for.
     of_grant = {"nodePool": "nodePool", "gpus": "gpus", "queue": "parentQueue"}
     grant = {key: team[its] for its, key in of_grant.items() if its in team}

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from kai_fleet.settings.files.project import update_command
 from kai_fleet_cli.diff.transitions import kai_switch
-from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.stack_file.reading import SECRET
 from kai_fleet_cli.teams import changes, lookup, new_team, nodes, queues
 from kai_fleet_cli.teams.changes import TeamChange
@@ -71,8 +70,7 @@ def begin(
         f"{name} keeps {counted(whole - gpus, 'GPU')}, and its queues the same part of what they"
         " had",
     )
-    comes = "" if place.own else trial
-    return TeamChange(platform, edits, sentences, updates, (name, trial), comes=comes)
+    return TeamChange(platform, edits, sentences, updates, (name, trial))
 
 
 def adopt(platform: PlatformFile, name: str) -> TeamChange:
@@ -121,16 +119,8 @@ def _end(platform: PlatformFile, name: str, verb: str) -> TeamChange:
         f"{trial.name} goes with its namespace and every pod in it{stack}; its GPUs are {name}'s",
         f"nodes {labels} are nobody's then; give each one back: {back}",
     ]
-    return TeamChange(
-        platform,
-        edits,
-        sentences,
-        updates,
-        (name, trial.name),
-        (trial.stack,) if trial.own else (),
-        goes=trial.name,
-        command=f"{resume.FLEET} team {verb} {name} --stack {platform.stack}",
-    )
+    teams = (name, trial.name)
+    return TeamChange(platform, edits, sentences, updates, teams, goes=trial.name, verb=verb)
 
 
 def _tree(place: TeamPlace) -> Any:

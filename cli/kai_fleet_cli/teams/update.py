@@ -45,8 +45,9 @@ def carry_out(change: TeamChange, flags: Flags, screen: Screen) -> Mapping[str, 
     """
     sure = flags.yes or flags.no_up
     if change.goes:
+        command = f"{resume.FLEET} team {change.verb} {change.teams[0]} --stack"
         loss = f"team {change.goes} and all its pods would be gone"
-        screen.require_answer(change.command, loss, yes=sure)
+        screen.require_answer(f"{command} {change.platform.stack}", loss, yes=sure)
     _show_verdict(change, screen)
     for edit in change.edits:
         screen.line(f"{edit.path.name}:")
@@ -181,9 +182,10 @@ def _put_back(change: TeamChange, at: Sequence[str]) -> None:
         return
     # An uninstall that was cut off leaves a release in the state as it was, and half of it in the
     # cluster: an update that does not look takes it for whole.
-    came = [change.comes] if change.comes else []
     stacks = sorted(set(at), key=lambda stack: stack != platform)
-    looks = [f"  {resume.up(stack, came if stack == platform else ())}\n" for stack in stacks]
+    looks = [
+        f"  {resume.up(stack, change.comes if stack == platform else ())}\n" for stack in stacks
+    ]
     say(
         f"{told}What the update did until then is undone by\n{''.join(looks)}"
         "or run the same command again to go on."
