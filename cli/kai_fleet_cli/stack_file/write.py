@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from kai_fleet_cli.stack_file.edit import GONE, NotEditableError, changed
+from kai_fleet_cli.stack_file.edit import NotEditableError, changed
 from kubectl_fleet.errors import UserError
 
 _MODE: Final = 0o644
@@ -36,19 +36,13 @@ class Edit:
         return [line for line in diff if not line.startswith(("---", "+++", "@@"))]
 
 
-def edited(
-    path: Path,
-    text: str,
-    values: Mapping[tuple[str, ...], Any],
-    *,
-    gone: Sequence[tuple[str, ...]] = (),
-) -> Edit:
-    """The edit that sets these places of a file with that text, and takes out what is to be gone.
+def edited(path: Path, text: str, values: Mapping[tuple[str, ...], Any]) -> Edit:
+    """The edit that sets these places of a file with that text, or takes them out (GONE).
 
     Raises UserError where the file is written in a way that is not edited safely.
     """
     try:
-        return Edit(path, text, changed(text, {**values, **dict.fromkeys(gone, GONE)}))
+        return Edit(path, text, changed(text, values))
     except NotEditableError as why:
         raise UserError(f"{path.name}: {why}") from None
 
@@ -98,17 +92,17 @@ def restore(edits: Sequence[Edit]) -> list[str]:
     return others
 
 
-def put(path: Path, text: str | None, mode: int = _MODE, *, keep_mode: bool = True) -> None:
+def put(path: Path, text: str | None, mode: int | None = None) -> None:
     """Replace a file at once, or remove it (None). Raises OSError.
 
-    A new file gets `mode`, and so does one that is there unless `keep_mode`.
+    Without a mode it keeps the one that it has.
     """
     target = path.resolve()  # a link stays a link
     if text is None:
         target.unlink(missing_ok=True)
         return
-    if keep_mode and target.exists():
-        mode = target.stat().st_mode & 0o777
+    if mode is None:
+        mode = target.stat().st_mode & 0o777 if target.exists() else _MODE
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(handle, "wb") as out:

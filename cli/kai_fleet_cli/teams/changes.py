@@ -7,6 +7,7 @@ from kai_fleet.settings.files.project import update_command
 from kai_fleet_cli.cluster_reader import PodsHeld
 from kai_fleet_cli.diff.transitions import kai_switch
 from kai_fleet_cli.recovery import resume
+from kai_fleet_cli.stack_file.edit import GONE
 from kai_fleet_cli.stack_file.write import Edit
 from kai_fleet_cli.teams import lookup, queues
 from kai_fleet_cli.teams.lookup import PlatformFile, TeamPlace, config_keys
@@ -156,7 +157,7 @@ def remove(platform: PlatformFile, place: TeamPlace, held: PodsHeld | None) -> T
         last = len(platform.grants) == 1  # the key goes with the last grant
         gone = config_keys(lookup.GRANTS, *([] if last else [place.name]))
     written = not place.own or place.name in platform.grants
-    edits = [platform.edited({}, gone=[gone])] if written else []
+    edits = [platform.edited({gone: GONE})] if written else []
     return TeamChange(
         platform,
         [*edits, place.removed()] if place.own else edits,

@@ -1,6 +1,6 @@
 """Where a team is written: in its platform's stack file, or in a stack file of its own."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -129,9 +129,9 @@ class PlatformFile:
         names = ", ".join(sorted(self.teams)) or "none yet"
         raise UserError(f"stack {self.stack} has no team {name}; {meant} teams: {names}")
 
-    def edited(self, values: Mapping[Keys, Any], gone: Sequence[Keys] = ()) -> Edit:
-        """The edit that sets these places, and takes out what is to be gone. Raises UserError."""
-        return edited(self.file, self.text, values, gone=gone)
+    def edited(self, values: Mapping[Keys, Any]) -> Edit:
+        """The edit that sets these places, or takes them out (GONE). Raises UserError."""
+        return edited(self.file, self.text, values)
 
 
 def config_keys(*keys: str) -> Keys:

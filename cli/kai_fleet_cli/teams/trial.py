@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from kai_fleet.settings.files.project import update_command
 from kai_fleet_cli.diff.transitions import kai_switch
+from kai_fleet_cli.stack_file.edit import GONE
 from kai_fleet_cli.stack_file.reading import SECRET
 from kai_fleet_cli.teams import changes, lookup, new_team, nodes, queues
 from kai_fleet_cli.teams.changes import TeamChange
@@ -106,12 +107,12 @@ def _end(platform: PlatformFile, name: str, verb: str) -> TeamChange:
     updates: tuple[str, ...] = (platform.stack,)
     if place.own:
         granted = _granted(platform, place) + _granted(platform, trial)
-        grant = {config_keys(GRANTS, name, "gpus"): granted}
-        of_platform = platform.edited(grant, gone=[config_keys(GRANTS, trial.name)])
-        edits = [of_platform, place.edited(values), trial.removed()]
+        of_trial = config_keys(GRANTS, trial.name)
+        grants = {config_keys(GRANTS, name, "gpus"): granted, of_trial: GONE}
+        edits = [platform.edited(grants), place.edited(values), trial.removed()]
         updates = (platform.stack, place.stack)
     else:
-        edits = [platform.edited(values, gone=[trial.keys])]
+        edits = [platform.edited(values | {trial.keys: GONE})]
     back = nodes.labelling([], place.node_pool) if place.node_pool else ""
     stack = f", and stack {trial.stack} with its file and grant" if trial.own else ""
     labels = nodes.pairs_text(trial.node_pool) or "its nodes"
