@@ -13,11 +13,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kai_fleet.state.deployed_state import NAMESPACE_PATCH
+from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH, RELEASE
 from kai_fleet_cli.display.screen import Say
-from kai_fleet_cli.recovery import live_cluster, state
-from kai_fleet_cli.recovery.live_cluster import LiveCluster, LiveObject, UnansweredError
-from kai_fleet_cli.recovery.state import RELEASE, ExportedState, Operation, provider_of
+from kai_fleet_cli.recovery.live_cluster import (
+    LiveCluster,
+    LiveObject,
+    UnansweredError,
+    wrong_record,
+)
+from kai_fleet_cli.recovery.state import OF_VCLUSTER, ExportedState, Operation, provider_of
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
 
@@ -173,7 +177,7 @@ class Judge:
             # KAI cannot be rolled back; uninstalled, it leaves queues and running pods (K9).
             back = not half_made and operation.address[0] != KAI_NAMESPACE
             verb = "rollback" if back and status.endswith(_CHANGING) else "uninstall"
-            if operation.of_vcluster and (wrong := live_cluster.wrong_record(cluster, operation)):
+            if operation.of_vcluster and (wrong := wrong_record(cluster, operation)):
                 again = "and run the same command again. Nothing was done"
                 raise UserError(f"{operation}: {wrong}, {again}")
             remedy = HelmRemedy(verb, operation, self._known[provider_of(operation.resource)])
@@ -184,7 +188,7 @@ class Judge:
         """Whether it is in a namespace that this stack made, on the same cluster."""
         namespace, _ = operation.address
         return bool(namespace) and any(
-            resource["type"] == state.NAMESPACE
+            resource["type"] == NAMESPACE
             and resource.get("id") == namespace
             and resource.get("provider") == operation.resource.get("provider")
             for resource in self._now.resources
@@ -192,7 +196,7 @@ class Judge:
 
     def _inside(self, operation: Operation) -> bool:
         """Whether its cluster is a vCluster of this stack: its provider is a part of one."""
-        return state.OF_VCLUSTER in provider_of(operation.resource)
+        return OF_VCLUSTER in provider_of(operation.resource)
 
 
 def _settled(cluster: LiveCluster, operation: Operation, say: Say) -> str:

@@ -17,11 +17,12 @@ from typing import Any, Final
 from pulumi import automation
 from rich.prompt import Confirm
 
+from kai_fleet.state.deployed_state import RELEASE, STACK
 from kai_fleet_cli.display.screen import Say
 from kai_fleet_cli.recovery import cluster_refresh, failures, file_backend, resume, state
 from kai_fleet_cli.recovery.interrupted import Judge
 from kai_fleet_cli.recovery.live_cluster import check_records
-from kai_fleet_cli.recovery.state import RELEASE, ExportedState, Operation, provider_of
+from kai_fleet_cli.recovery.state import ExportedState, Operation, provider_of
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.wording import listed
 
@@ -161,5 +162,5 @@ def _carry_out(stack: automation.Stack, now: ExportedState, judge: Judge, say: S
         )
     known = now.urns()
     mended = [it.operation.urn for it in judge.remedies if it.operation.urn in known]
-    root = next(str(it["urn"]) for it in now.resources if it["type"] == state.STACK)
+    root = next(str(it["urn"]) for it in now.resources if it["type"] == STACK)
     cluster_refresh.refresh(stack, say, only=[root, *mended], clear_pending_creates=True)

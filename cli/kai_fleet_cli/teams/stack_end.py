@@ -5,12 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any, Final
 
-from kai_fleet.state.deployed_state import TEAM_NAMESPACE, teams_of
+from kai_fleet.state.deployed_state import NAMESPACE, TEAM_NAMESPACE, teams_of
 from kai_fleet_cli.cluster_reader import ClusterReader, NoAnswerError
 from kai_fleet_cli.display.screen import say
 from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.recovery.live_cluster import LiveCluster, UnansweredError
-from kai_fleet_cli.recovery.state import NAMESPACE, OF_VCLUSTER, ExportedState, provider_of
+from kai_fleet_cli.recovery.state import OF_VCLUSTER, ExportedState, provider_of
 from kai_fleet_cli.teams import lookup
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.wording import counted, listed
