@@ -1,7 +1,7 @@
 """`fleet teams`: what is written, what runs, and what of the GPUs is in use now."""
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -35,13 +35,13 @@ def read(platform: PlatformFile, connected: Connected) -> tuple[list[Row], list[
     What is not known is None; a GPU amount of -1 is unlimited.
     """
     states, unread = connected.states(platform)
-    used, silent = _used(states)
+    used = _used(states.values())
     notes = [connected.note] if connected.note else []
     notes += [*unread, *(why for state in states.values() for why in state.refused.values())]
-    if silent:
+    if silent := sorted(team for team, gpus in used.items() if gpus is None):
         notes.append(
             "what runs and the GPUs in use are not known where the vCluster did not answer:"
-            f" {silent}"
+            f" {', '.join(silent)}"
         )
     declared = sorted(platform.teams.values(), key=lambda place: place.name)
     others = [
@@ -102,23 +102,18 @@ def _undeclared(platform: PlatformFile, place: TeamPlace) -> str:
     )
 
 
-def _used(states: Mapping[str, StackState]) -> tuple[dict[str, float], str]:
-    """The GPUs that each team's pods hold, by its vCluster; and those that did not answer."""
-    used: dict[str, float] = {}
-    silent = []
-    with ThreadPoolExecutor(8) as pool:
-        answers = {
-            team: pool.submit(cluster_reader.ClusterReader(content=content).held)
-            for state in states.values()
-            for team, content in state.kubeconfigs.items()
-            if content
-        }
-    for team, answer in answers.items():
+def _used(states: Iterable[StackState]) -> dict[str, float | None]:
+    """The GPUs that each team's pods hold, by its vCluster; None where that does not answer."""
+
+    def held(content: str) -> float | None:
         try:
-            used[team] = answer.result().gpus
+            return cluster_reader.ClusterReader(content=content).held().gpus
         except cluster_reader.NoAnswerError:
-            silent.append(team)
-    return used, ", ".join(sorted(silent))
+            return None
+
+    ways = {team: way for state in states for team, way in state.kubeconfigs.items() if way}
+    with ThreadPoolExecutor(8) as pool:
+        return dict(zip(ways, pool.map(held, ways.values()), strict=True))
 
 
 def _guaranteed(platform: PlatformFile, place: TeamPlace) -> float | None:
