@@ -157,9 +157,8 @@ def _narrow(rows: Sequence[Row], width: int) -> Iterator[str]:
         first, *rest = (cell.ljust(wide) for cell, wide in zip(cells, widths, strict=True))
         if apart:
             yield from textwrap.wrap(cells[0], width)
-            yield from textwrap.wrap(f"  {'  '.join(rest)}", width, subsequent_indent="    ")
-        else:
-            yield "  ".join([first, *rest]).rstrip()
+        line = "  ".join(["" if apart else first, *rest])
+        yield from textwrap.wrap(line, width, subsequent_indent="    ")
         if row is not None:
             below = f"  stack {row['stack']}"
             below += f"; queues {', '.join(row['queues'])}" if row["queues"] else ""

@@ -104,13 +104,11 @@ def _end(platform: PlatformFile, name: str, verb: str) -> TeamChange:
         )
     whole = place.whole_gpus + trial.whole_gpus
     values = _below(place, whole, queues.joined(_tree(place), _tree(trial))) | version
-    updates: tuple[str, ...] = (platform.stack,)
     if place.own:
         granted = _granted(platform, place) + _granted(platform, trial)
         of_trial = config_keys(GRANTS, trial.name)
         grants = {config_keys(GRANTS, name, "gpus"): granted, of_trial: GONE}
         edits = [platform.edited(grants), place.edited(values), trial.removed()]
-        updates = (platform.stack, place.stack)
     else:
         edits = [platform.edited(values | {trial.keys: GONE})]
     back = nodes.labelling([], place.node_pool) if place.node_pool else ""
@@ -120,7 +118,7 @@ def _end(platform: PlatformFile, name: str, verb: str) -> TeamChange:
         f"{trial.name} goes with its namespace and every pod in it{stack}; its GPUs are {name}'s",
         f"nodes {labels} are nobody's then; give each one back: {back}",
     ]
-    teams = (name, trial.name)
+    teams, updates = (name, trial.name), tuple(dict.fromkeys((platform.stack, place.stack)))
     return TeamChange(platform, edits, sentences, updates, teams, goes=trial.name, verb=verb)
 
 
