@@ -1,7 +1,6 @@
 """What becomes of what a killed run had begun: imported, uninstalled, rolled back, left alone."""
 
 import datetime
-from contextlib import ExitStack
 
 import pytest
 
@@ -67,7 +66,7 @@ def judged(monkeypatch, cluster, what, *resources, since=None):
     monkeypatch.setattr("kai_fleet_cli.recovery.interrupted._PATIENCE_SECONDS", 0.0)
     providers = [{"urn": urn, "type": "pulumi:providers:kubernetes"} for urn in (HOST, INSIDE)]
     now = ExportedState({"resources": [*providers, *resources]})
-    judge = Judge(now, ExitStack(), since, lambda _: None)
+    judge = Judge(now, since, lambda _: None)
     judge.decide(what)
     return judge
 
@@ -193,13 +192,12 @@ def test_a_cluster_is_reached_by_a_content_a_path_or_the_environment(tmp_path, m
     file = tmp_path / "config"
     file.write_text(text)
     monkeypatch.setenv("KUBECONFIG", str(file))
-    with ExitStack() as stack:
-        for given in ({"kubeconfig": text}, {"kubeconfig": str(file)}, {"context": "b"}):
-            cluster = LiveCluster({"context": "b"} | given, stack)
-            with pytest.raises(UnansweredError, match="does not answer"):
-                cluster.release("team-ml", "ml")
-        with pytest.raises(UnansweredError, match="has no context nosuch"):
-            LiveCluster({"context": "nosuch"}, stack)
+    for given in ({"kubeconfig": text}, {"kubeconfig": str(file)}, {"context": "b"}):
+        cluster = LiveCluster({"context": "b"} | given)
+        with pytest.raises(UnansweredError, match="does not answer"):
+            cluster.release("team-ml", "ml")
+    with pytest.raises(UnansweredError, match="has no context nosuch"):
+        LiveCluster({"context": "nosuch"})
 
 
 def test_a_crd_is_known_again_though_the_sdk_spells_its_extensions_otherwise():

@@ -1,7 +1,6 @@
 """What is asked of clusters that may not answer, and what becomes of their silence."""
 
 import json
-from contextlib import ExitStack
 
 import pytest
 import yaml
@@ -22,8 +21,7 @@ def server():
 @pytest.fixture
 def cluster(server, tmp_path):
     """As a run that settles what another one left reaches it."""
-    with ExitStack() as stack:
-        yield live_cluster.LiveCluster({"kubeconfig": kubeconfig(server[1])}, stack)
+    return live_cluster.LiveCluster({"kubeconfig": kubeconfig(server[1])})
 
 
 def pod(name, namespace="lab", phase="Running"):
@@ -108,8 +106,8 @@ def test_a_vclusters_provider_in_a_state_is_used_for_its_certificates_only():
     assert json.loads(planted["of-host"]["kubeconfig"]) == document
     assert "kubeconfig" not in planted["of-vcluster"]
     says = r"its kubeconfig in the state has users\[0\].user.exec in its key config"
-    with ExitStack() as stack, pytest.raises(live_cluster.UnansweredError, match=says):
-        live_cluster.LiveCluster(planted["of-vcluster"], stack)
+    with pytest.raises(live_cluster.UnansweredError, match=says):
+        live_cluster.LiveCluster(planted["of-vcluster"])
 
 
 @pytest.mark.parametrize("odd", [{}, {"metadata": "x"}, {"metadata": {}}])

@@ -104,7 +104,7 @@ class Records:
 
     forged_ones = ()
 
-    def __init__(self, provider, clusters, kubeconfig):
+    def __init__(self, provider, kubeconfig):
         assert provider == {}
 
     def forged(self, namespace, name):

@@ -144,7 +144,7 @@ def running_sandbox() -> Sandbox:
 
 
 def _in_sandbox(stack: str, platform: str | None, *, starts: bool) -> Environment:
-    """The sandbox for a stack; `platform` is the one of a team stack, "" for none.
+    """The sandbox for a stack; `platform` is the one of a team stack, None for another.
 
     One platform stack runs there at a time. A team stack alone starts nothing.
     """

@@ -6,7 +6,6 @@ it anew in the next one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -71,17 +70,16 @@ def _unread(stack: automation.Stack) -> tuple[list[str], dict[str, str]]:
     """
     now = state.read(stack)
     silent: dict[str, str] = {}
-    with ExitStack() as clusters:
-        for urn, provider in now.providers().items():
-            if _VCLUSTER not in urn:
-                continue
-            try:
-                uid = LiveCluster(provider, clusters).uid()
-            except UnansweredError as why:
-                silent[urn] = str(why)
-            else:
-                if (known := _identity(now, urn)) and uid != known:
-                    silent[urn] = "it was made anew"
+    for urn, provider in now.providers().items():
+        if _VCLUSTER not in urn:
+            continue
+        try:
+            uid = LiveCluster(provider).uid()
+        except UnansweredError as why:
+            silent[urn] = str(why)
+        else:
+            if (known := _identity(now, urn)) and uid != known:
+                silent[urn] = "it was made anew"
     unread = [
         str(it["urn"])
         for it in now.resources

@@ -9,7 +9,6 @@ import shlex
 import subprocess
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -103,7 +102,6 @@ class Judge:
     def __init__(
         self,
         now: ExportedState,
-        clusters: ExitStack,
         since: datetime.datetime | None,
         say: Say,
         kubeconfig: str | None = None,
@@ -112,7 +110,7 @@ class Judge:
         self.remedies: list[HelmRemedy] = []
         self.unanswered: list[str] = []
         self._now, self._since, self._say = now, since, say
-        self._known, self._clusters, self._kubeconfig = now.providers(), clusters, kubeconfig
+        self._known, self._kubeconfig = now.providers(), kubeconfig
         self._reached: dict[str, LiveCluster] = {}
 
     @property
@@ -146,7 +144,7 @@ class Judge:
         if urn not in self._reached:
             if urn not in self._known:
                 raise UnansweredError("the state does not know its provider")
-            self._reached[urn] = LiveCluster(self._known[urn], self._clusters, self._kubeconfig)
+            self._reached[urn] = LiveCluster(self._known[urn], self._kubeconfig)
         return self._reached[urn]
 
     def _object(self, cluster: LiveCluster, operation: Operation) -> None:

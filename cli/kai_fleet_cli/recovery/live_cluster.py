@@ -2,7 +2,7 @@
 
 import datetime
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -54,9 +54,7 @@ class LiveCluster:
     `kubeconfig` is the path for a provider without one: KUBECONFIG in the engine's environment.
     """
 
-    def __init__(
-        self, provider: Mapping[str, Any], stack: ExitStack, kubeconfig: str | None = None
-    ) -> None:
+    def __init__(self, provider: Mapping[str, Any], kubeconfig: str | None = None) -> None:
         if REFUSED in provider:
             raise UnansweredError(str(provider[REFUSED]))
         try:
@@ -69,7 +67,6 @@ class LiveCluster:
         except UnusableKubeconfigError as why:
             raise UnansweredError(str(why)) from None
         self._api = Api(way, _SECONDS)
-        stack.callback(self._api.close)
 
     @_in_words()
     def object(self, inputs: Mapping[str, Any], namespace: str, name: str) -> LiveObject | None:
@@ -162,9 +159,8 @@ def check_records(
         if only not in (None, name):
             continue
         try:
-            with ExitStack() as clusters:
-                cluster = LiveCluster(known[provider_of(resource)], clusters, kubeconfig)
-                wrong += filter(None, [wrong_record(cluster, operation)])
+            cluster = LiveCluster(known[provider_of(resource)], kubeconfig)
+            wrong += filter(None, [wrong_record(cluster, operation)])
         except (UnansweredError, KeyError) as why:
             say(f"warning: Helm's record of release {name} was not looked at: {why}")
     if wrong:

@@ -10,7 +10,6 @@ rollback`, after a question or because `--refresh` was given.
 import datetime
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
 from itertools import takewhile
 from typing import Any, Final
 
@@ -131,10 +130,9 @@ def _judge(
     since: datetime.datetime | None,
     say: Say,
 ) -> Judge:
-    with ExitStack() as clusters:
-        judge = Judge(now, clusters, since, say, stack.workspace.env_vars.get("KUBECONFIG"))
-        for operation in operations:
-            judge.decide(operation)
+    judge = Judge(now, since, say, stack.workspace.env_vars.get("KUBECONFIG"))
+    for operation in operations:
+        judge.decide(operation)
     if judge.unanswered:
         raise UserError(
             f"what the last run of stack {stack.name} left cannot be settled:"

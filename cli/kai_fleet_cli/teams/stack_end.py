@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from typing import Any, Final
 
 from kai_fleet.state.deployed_state import NAMESPACE, TEAM_NAMESPACE, teams_of
@@ -35,10 +34,9 @@ def check(stack: str, now: ExportedState, kubeconfig: str | None) -> None:
     for team, resource in _granted(now).items():
         namespace = str(resource["inputs"]["metadata"]["name"])
         try:
-            with ExitStack() as clusters:
-                host = LiveCluster(now.providers()[provider_of(resource)], clusters, kubeconfig)
-                if held := host.vclusters(namespace):
-                    running[team] = f"{team}: namespace {namespace} holds the vCluster {held[0]}"
+            host = LiveCluster(now.providers()[provider_of(resource)], kubeconfig)
+            if held := host.vclusters(namespace):
+                running[team] = f"{team}: namespace {namespace} holds the vCluster {held[0]}"
         except (UnansweredError, KeyError) as why:
             say(f"warning: whether team {team}'s own stack still runs is not known: {why}")
     if running:
