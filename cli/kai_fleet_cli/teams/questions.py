@@ -41,7 +41,7 @@ def pairs(items: Sequence[str], flag: str, example: str) -> dict[str, str]:
 
 
 def complete(
-    flags: TeamAnswers, platform: PlatformFile, name: str, screen: Screen, hosts: Nodes
+    flags: TeamAnswers, platform: PlatformFile, name: str, screen: Screen, read_nodes: Nodes
 ) -> TeamAnswers:
     """Ask for what no flag says. Without a terminal a UserError names the flag."""
 
@@ -70,12 +70,12 @@ def complete(
         likely = advised(KAI) or list(KAI)[-1]
         answers = replace(answers, version=ask("--version", "KAI version", likely, tuple(KAI)))
     if not flags.pool and (mode == "virtual" or (mode == "default" and screen.asks)):
-        likely = _likely_pool(platform, name, screen, hosts)
+        likely = _likely_pool(platform, name, screen, read_nodes)
         pool = ask("--pool", "node pool (KEY=VALUE)", likely)
         answers = replace(answers, pool=pairs([pool], "--pool", likely))
     if flags.gpus is None:
         _require_terminal(screen, "--gpus 4")
-        every = hosts() if answers.pool else []
+        every = read_nodes() if answers.pool else []
         there = sum(node_gpus(node) for node in every if in_pool(labels(node), answers.pool))
         gpus = IntPrompt.ask("GPUs", default=int(there), console=screen.out)
         answers = replace(answers, gpus=gpus)
@@ -101,10 +101,10 @@ def _require_terminal(screen: Screen, example: str) -> None:
         )
 
 
-def _likely_pool(platform: PlatformFile, name: str, screen: Screen, hosts: Nodes) -> str:
+def _likely_pool(platform: PlatformFile, name: str, screen: Screen, read_nodes: Nodes) -> str:
     """The free pool of the team's name, else the first one; all that are free are shown."""
     key = nodes.pool_key(platform)
-    free = nodes.free_pools(platform, hosts()) if screen.asks else {}
+    free = nodes.free_pools(platform, read_nodes()) if screen.asks else {}
     for pool, what in free.items():
         screen.line(f"  free: {pool} ({what})")
     own = f"{key}={name}"

@@ -139,8 +139,10 @@ def _run(change: TeamChange, variables: Mapping[str, str]) -> Mapping[str, Any]:
             # A repair is told for the files as they are: with the edit.
             repair = resume.up(change.platform.stack) in str(why)
             if not (finished or began or change.destroys or repair):
-                back = f"Nothing was changed, and the files are as they were{_restored(change)}"
-                raise UserError(f"{why}. {back}") from None
+                exception = _restored(change)
+                raise UserError(
+                    f"{why}. Nothing was changed, and the files are as they were{exception}"
+                ) from None
             # In the middle: the teams that go stay named.
             message = failures.naming(str(why), change.platform.stack, change.removes)
             if repair:
@@ -176,7 +178,8 @@ def _put_back(change: TeamChange, at: Sequence[str]) -> None:
             f"  {resume.FLEET} team {back} --stack {platform}"
         )
         return
-    told = f"interrupted: {f'{files} as before{_restored(change)}. ' if files else ''}"
+    exception = _restored(change)
+    told = f"interrupted: {f'{files} as before{exception}. ' if files else ''}"
     if not at:
         say(f"{told}Nothing was changed")
         return
