@@ -14,21 +14,19 @@ from ruamel.yaml.error import YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from kai_fleet.settings.files import yaml_file
+from kubectl_fleet.errors import UserError
 
 Keys = Sequence[str]
 GONE: Final = object()  # in place of a value: the key is taken out
 _BYTE_ORDER_MARK: Final = "\ufeff"
 
 
-class NotEditableError(Exception):
-    """The place is written in a way that this does not edit; the message says what to do."""
-
-
-def changed(text: str, values: Mapping[tuple[str, ...], Any]) -> str:
-    """The text with these values at their places, none of which is below another.
+def changed(text: str, values: Mapping[tuple[str, ...], Any], file: str) -> str:
+    """The text of a file with these values at their places, none of which is below another.
 
     A scalar is replaced, an absent key is added, and so are the mappings above it that are absent
-    or empty. A key that is to be `GONE` has to be there. Raises NotEditableError.
+    or empty. A key that is to be `GONE` has to be there. Raises UserError where a place is written
+    in a way that is not edited safely.
     """
     # libyaml does not count a byte order mark where it says where things are.
     body = text.removeprefix(_BYTE_ORDER_MARK)
@@ -56,9 +54,9 @@ def changed(text: str, values: Mapping[tuple[str, ...], Any]) -> str:
             raise ValueError("the edit says something else")
     except (YAMLError, ValueError, RecursionError) as why:
         place = ".".join(keys).removeprefix("config.")
-        raise NotEditableError(
-            f"{place} is written in a way that is not edited safely (an anchor, or an odd layout);"
-            " edit it by hand"
+        raise UserError(
+            f"{file}: {place} is written in a way that is not edited safely (an anchor, or an odd"
+            " layout); edit it by hand"
         ) from why
     return mark + (text.replace("\n", "\r\n") if of_windows else text)
 

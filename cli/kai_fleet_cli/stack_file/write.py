@@ -4,13 +4,12 @@ import difflib
 import os
 import signal
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from kai_fleet_cli.stack_file.edit import NotEditableError, changed
 from kubectl_fleet.errors import UserError
 
 _MODE: Final = 0o644
@@ -34,17 +33,6 @@ class Edit:
         new = (self.after or "").splitlines()
         diff = difflib.unified_diff(old, new, n=0, lineterm="")
         return [line for line in diff if not line.startswith(("---", "+++", "@@"))]
-
-
-def edited(path: Path, text: str, values: Mapping[tuple[str, ...], Any]) -> Edit:
-    """The edit that sets these places of a file with that text, or takes them out (GONE).
-
-    Raises UserError where the file is written in a way that is not edited safely.
-    """
-    try:
-        return Edit(path, text, changed(text, values))
-    except NotEditableError as why:
-        raise UserError(f"{path.name}: {why}") from None
 
 
 def read_text(path: Path) -> str:

@@ -9,7 +9,8 @@ from typing import Any, Final
 from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet.settings.sections.gpu_share import counted
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_cli.stack_file.write import Edit, edited, read_text
+from kai_fleet_cli.stack_file.edit import changed
+from kai_fleet_cli.stack_file.write import Edit, read_text
 from kubectl_fleet.declared.unknown import pairs
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.paths import value_at
@@ -94,7 +95,8 @@ class TeamPlace:
 
     def edited(self, values: Mapping[Keys, Any]) -> Edit:
         """The edit that sets these places of its file. Raises UserError."""
-        return edited(self.file, read_text(self.file), values)
+        text = read_text(self.file)
+        return Edit(self.file, text, changed(text, values, self.file.name))
 
     def removed(self) -> Edit:
         """The edit that removes its file."""
@@ -131,7 +133,7 @@ class PlatformFile:
 
     def edited(self, values: Mapping[Keys, Any]) -> Edit:
         """The edit that sets these places, or takes them out (GONE). Raises UserError."""
-        return edited(self.file, self.text, values)
+        return Edit(self.file, self.text, changed(self.text, values, self.file.name))
 
 
 def config_keys(*keys: str) -> Keys:
