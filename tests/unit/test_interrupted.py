@@ -5,8 +5,9 @@ import datetime
 import pytest
 
 from kai_fleet.releases.helm_record import Forged
+from kai_fleet_cli.cluster_reader import NoAnswerError
 from kai_fleet_cli.recovery.interrupted import Judge
-from kai_fleet_cli.recovery.live_cluster import LiveCluster, LiveObject, UnansweredError
+from kai_fleet_cli.recovery.live_cluster import LiveCluster, LiveObject
 from kai_fleet_cli.recovery.state import RELEASE, ExportedState, Operation
 from kubectl_fleet.errors import UserError
 
@@ -51,7 +52,7 @@ class Fake:
 
     def object(self, inputs, namespace, name):
         if self.silent:
-            raise UnansweredError("it does not answer")
+            raise NoAnswerError("it does not answer")
         return self.live
 
     def release(self, namespace, name):
@@ -194,9 +195,9 @@ def test_a_cluster_is_reached_by_a_content_a_path_or_the_environment(tmp_path, m
     monkeypatch.setenv("KUBECONFIG", str(file))
     for given in ({"kubeconfig": text}, {"kubeconfig": str(file)}, {"context": "b"}):
         cluster = LiveCluster({"context": "b"} | given)
-        with pytest.raises(UnansweredError, match="does not answer"):
+        with pytest.raises(NoAnswerError, match="does not answer"):
             cluster.release("team-ml", "ml")
-    with pytest.raises(UnansweredError, match="has no context nosuch"):
+    with pytest.raises(NoAnswerError, match="has no context nosuch"):
         LiveCluster({"context": "nosuch"})
 
 

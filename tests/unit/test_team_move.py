@@ -7,6 +7,7 @@ from pulumi.automation import CommandResult
 from pulumi.automation.errors import create_command_error
 
 from kai_fleet.releases.helm_record import Forged
+from kai_fleet_cli import cluster_reader
 from kai_fleet_cli.engine import runs
 from kai_fleet_cli.recovery import live_cluster, state
 from kai_fleet_cli.recovery.state import ExportedState
@@ -110,7 +111,7 @@ class Records:
     def forged(self, namespace, name):
         assert (namespace, name) == ("team-ml", "ml")
         if self.forged_ones is None:
-            raise live_cluster.UnansweredError("it does not answer")
+            raise cluster_reader.NoAnswerError("it does not answer")
         return list(self.forged_ones)
 
 

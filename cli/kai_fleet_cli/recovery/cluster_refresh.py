@@ -12,10 +12,11 @@ from typing import Final
 
 from pulumi import automation
 
+from kai_fleet_cli.cluster_reader import NoAnswerError
 from kai_fleet_cli.display.events import Narration, named, operation
 from kai_fleet_cli.display.screen import Say
 from kai_fleet_cli.recovery import state
-from kai_fleet_cli.recovery.live_cluster import LiveCluster, UnansweredError
+from kai_fleet_cli.recovery.live_cluster import LiveCluster
 from kai_fleet_cli.recovery.state import ExportedState, provider_of
 
 _VCLUSTER: Final = ":VirtualCluster$pulumi:providers:kubernetes::"
@@ -75,7 +76,7 @@ def _unread(stack: automation.Stack) -> tuple[list[str], dict[str, str]]:
             continue
         try:
             uid = LiveCluster(provider).uid()
-        except UnansweredError as why:
+        except NoAnswerError as why:
             silent[urn] = str(why)
         else:
             if (known := _identity(now, urn)) and uid != known:

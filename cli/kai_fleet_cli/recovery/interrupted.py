@@ -13,13 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH, RELEASE
+from kai_fleet_cli.cluster_reader import NoAnswerError
 from kai_fleet_cli.display.screen import Say
-from kai_fleet_cli.recovery.live_cluster import (
-    LiveCluster,
-    LiveObject,
-    UnansweredError,
-    wrong_record,
-)
+from kai_fleet_cli.recovery.live_cluster import LiveCluster, LiveObject, wrong_record
 from kai_fleet_cli.recovery.state import OF_VCLUSTER, ExportedState, Operation, provider_of
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
@@ -132,7 +128,7 @@ class Judge:
                 self._release(cluster, operation, missing)
             else:
                 self._object(cluster, operation)
-        except UnansweredError as why:
+        except NoAnswerError as why:
             if self._inside(operation):
                 # Should it be there, the update is told so, and it is looked at again then.
                 self._say(f"{operation}: its vCluster cannot be asked: {why}")
@@ -143,7 +139,7 @@ class Judge:
         urn = provider_of(operation.resource)
         if urn not in self._reached:
             if urn not in self._known:
-                raise UnansweredError("the state does not know its provider")
+                raise NoAnswerError("the state does not know its provider")
             self._reached[urn] = LiveCluster(self._known[urn], self._kubeconfig)
         return self._reached[urn]
 

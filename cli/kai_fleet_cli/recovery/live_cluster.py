@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kai_fleet.releases import helm_record
+from kai_fleet_cli.cluster_reader import NoAnswerError
 from kai_fleet_cli.display.screen import Say
 from kai_fleet_cli.recovery.state import REFUSED, ExportedState, Operation, provider_of
 from kubectl_fleet.errors import UserError
@@ -32,20 +33,16 @@ class LiveObject:
         return _within(inputs, self.content)
 
 
-class UnansweredError(Exception):
-    """The cluster cannot be asked; the message says why."""
-
-
 @contextmanager
 def _in_words() -> Iterator[None]:
-    """Raise UnansweredError for what is no object: the API server that answers may be a tenant's,
+    """Raise NoAnswerError for what is no object: the API server that answers may be a tenant's,
     and so may be what it answers.
     """
     try:
         yield
     except (KeyError, TypeError, AttributeError, ValueError) as why:
         answer = f"it answers what no Kubernetes does ({type(why).__name__})"
-        raise UnansweredError(answer) from None
+        raise NoAnswerError(answer) from None
 
 
 class LiveCluster:
@@ -56,7 +53,7 @@ class LiveCluster:
 
     def __init__(self, provider: Mapping[str, Any], kubeconfig: str | None = None) -> None:
         if REFUSED in provider:
-            raise UnansweredError(str(provider[REFUSED]))
+            raise NoAnswerError(str(provider[REFUSED]))
         try:
             # As for the provider, it is a file's content or its path.
             own, context = provider.get("kubeconfig"), provider.get("context")
@@ -65,7 +62,7 @@ class LiveCluster:
             else:
                 way = connection(file=own or kubeconfig, context=context)
         except UnusableKubeconfigError as why:
-            raise UnansweredError(str(why)) from None
+            raise NoAnswerError(str(why)) from None
         self._api = Api(way, _SECONDS)
 
     @_in_words()
@@ -126,9 +123,9 @@ class LiveCluster:
         except RefusedError as why:
             if why.status == _ABSENT:
                 return None
-            raise UnansweredError(f"it answers {why}") from None
+            raise NoAnswerError(f"it answers {why}") from None
         except KubeError as why:
-            raise UnansweredError(f"it does not answer: {why}") from None
+            raise NoAnswerError(f"it does not answer: {why}") from None
 
 
 def wrong_record(cluster: LiveCluster, operation: Operation) -> str:
@@ -161,7 +158,7 @@ def check_records(
         try:
             cluster = LiveCluster(known[provider_of(resource)], kubeconfig)
             wrong += filter(None, [wrong_record(cluster, operation)])
-        except (UnansweredError, KeyError) as why:
+        except (NoAnswerError, KeyError) as why:
             say(f"warning: Helm's record of release {name} was not looked at: {why}")
     if wrong:
         raise UserError(f"{'. '.join(wrong)}; then run the same command again. Nothing was done")

@@ -8,7 +8,7 @@ from kai_fleet.state.deployed_state import NAMESPACE, TEAM_NAMESPACE, teams_of
 from kai_fleet_cli.cluster_reader import ClusterReader, NoAnswerError
 from kai_fleet_cli.display.screen import say
 from kai_fleet_cli.recovery import resume
-from kai_fleet_cli.recovery.live_cluster import LiveCluster, UnansweredError
+from kai_fleet_cli.recovery.live_cluster import LiveCluster
 from kai_fleet_cli.recovery.state import OF_VCLUSTER, ExportedState, provider_of
 from kai_fleet_cli.teams import lookup
 from kubectl_fleet.errors import UserError
@@ -37,7 +37,7 @@ def check(stack: str, now: ExportedState, kubeconfig: str | None) -> None:
             host = LiveCluster(now.providers()[provider_of(resource)], kubeconfig)
             if held := host.vclusters(namespace):
                 running[team] = f"{team}: namespace {namespace} holds the vCluster {held[0]}"
-        except (UnansweredError, KeyError) as why:
+        except (NoAnswerError, KeyError) as why:
             say(f"warning: whether team {team}'s own stack still runs is not known: {why}")
     if running:
         raise UserError(
