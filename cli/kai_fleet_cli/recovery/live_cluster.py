@@ -136,10 +136,7 @@ def wrong_record(cluster: LiveCluster, operation: Operation) -> str:
 
 
 def check_records(
-    now: ExportedState,
-    kubeconfig: str | None,
-    say: Say,
-    only: str | None = None,
+    now: ExportedState, kubeconfig: str | None, say: Say, only: str | None = None
 ) -> None:
     """Check Helm's records of a stack's vClusters before something else than an update acts on
     them. Of an update's own steps `fleet-probe record` looks at them.

@@ -62,11 +62,7 @@ def before(
 
 
 def after(
-    stack: automation.Stack,
-    failed: Sequence[tuple[Any, str]],
-    say: Say,
-    *,
-    refresh: bool,
+    stack: automation.Stack, failed: Sequence[tuple[Any, str]], say: Say, *, refresh: bool
 ) -> bool:
     """After a run that failed: mend what stood in its way, if an earlier failure left that.
 
