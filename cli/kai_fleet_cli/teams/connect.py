@@ -52,15 +52,13 @@ class Connected:
 def to_platform(platform: PlatformFile) -> Connected:
     """The parts of a platform that are there now."""
     context = value_at(platform.raw, "cluster.context")
-    if context == SANDBOX_CONTEXT:
-        try:
-            running = running_sandbox()
-        except UserError as error:
-            return Connected(note=str(error))
-        return Connected(ClusterReader(context, running.kubeconfig), running.env())
-    host = ClusterReader(str(context)) if context else None
+    in_sandbox = context == SANDBOX_CONTEXT
+    host = ClusterReader(str(context)) if context and not in_sandbox else None
     note = "" if host else f"the kubeconfig of {platform.file.name} is {reading.SECRET}"
     try:
+        if in_sandbox:
+            running = running_sandbox()
+            return Connected(ClusterReader(context, running.kubeconfig), running.env())
         return Connected(host, {"PATH": engine_path()}, note)
     except UserError as error:
         return Connected(host, note=str(error))
