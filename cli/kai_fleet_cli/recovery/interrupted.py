@@ -107,7 +107,6 @@ class Judge:
         self.unanswered: list[str] = []
         self._now, self._since, self._say = now, since, say
         self._known, self._kubeconfig = now.providers(), kubeconfig
-        self._reached: dict[str, LiveCluster] = {}
 
     @property
     def decided(self) -> bool:
@@ -136,12 +135,10 @@ class Judge:
                 self.unanswered.append(f"{operation}: its cluster cannot be asked: {why}")
 
     def _cluster(self, operation: Operation) -> LiveCluster:
-        urn = provider_of(operation.resource)
-        if urn not in self._reached:
-            if urn not in self._known:
-                raise NoAnswerError("the state does not know its provider")
-            self._reached[urn] = LiveCluster(self._known[urn], self._kubeconfig)
-        return self._reached[urn]
+        provider = self._known.get(provider_of(operation.resource))
+        if provider is None:
+            raise NoAnswerError("the state does not know its provider")
+        return LiveCluster(provider, self._kubeconfig)
 
     def _object(self, cluster: LiveCluster, operation: Operation) -> None:
         live = cluster.object(operation.resource["inputs"], *operation.address)
