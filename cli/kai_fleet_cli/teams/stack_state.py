@@ -1,7 +1,5 @@
 """What a stack runs, and ran before: its state and its history, which reading never changes."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -9,7 +7,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kai_fleet.cluster import tenant_kubeconfig
 from kai_fleet.settings.mistakes import NAMESPACE
@@ -18,12 +16,10 @@ from kai_fleet_cli.engine.targeting import was_about
 from kai_fleet_cli.recovery import failures, file_backend
 from kai_fleet_cli.recovery.state import opened
 from kai_fleet_cli.stack_file.reading import ROOT
+from kai_fleet_cli.teams.lookup import TeamPlace
 from kubectl_fleet.declared.unknown import pairs
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.paths import value_at
-
-if TYPE_CHECKING:
-    from kai_fleet_cli.teams.lookup import TeamPlace
 
 _UPDATES: Final = 20  # of the history, in one page
 _TEAM: Final = f"::{TEAM}$"  # below it in a URN is what a team has
