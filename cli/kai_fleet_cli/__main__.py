@@ -6,7 +6,7 @@ import sys
 import typer
 
 from kai_fleet_cli.commands import live, plan, releases, sandbox, teams, updates
-from kai_fleet_cli.engine import checkout
+from kai_fleet_cli.engine import environment
 from kubectl_fleet.commands import app as my
 from kubectl_fleet.errors import run_command
 
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def _run() -> None:
-    checkout.require_same(sys.argv[0])
+    environment.require_same(sys.argv[0])
     app()
 
 

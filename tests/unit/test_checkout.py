@@ -3,7 +3,7 @@
 import pytest
 
 from kai_fleet.settings.files.project import ROOT
-from kai_fleet_cli.engine import checkout
+from kai_fleet_cli.engine import environment
 from kubectl_fleet.errors import UserError
 
 
@@ -18,11 +18,11 @@ def test_code_of_another_checkout_is_refused_with_the_command(tmp_path, monkeypa
     monkeypatch.setenv("PYTHONPATH", path)
     (tmp_path / "components").mkdir()
     with pytest.raises(UserError) as refused:
-        checkout.require_same(str(tmp_path / ".venv/bin/fleet"))
+        environment.require_same(str(tmp_path / ".venv/bin/fleet"))
     assert f"from {ROOT}: " in str(refused.value)
     assert str(refused.value).endswith(remedy)
 
 
 @pytest.mark.parametrize("script", [ROOT / ".venv/bin/fleet", "/usr/bin/fleet", "fleet", "-c"])
 def test_its_own_code_and_an_installed_wheel_pass(script):
-    checkout.require_same(str(script))
+    environment.require_same(str(script))

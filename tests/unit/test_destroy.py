@@ -8,7 +8,7 @@ import pytest
 from kai_fleet_cli import cluster_reader
 from kai_fleet_cli.commands import sandbox as sandbox_commands
 from kai_fleet_cli.display.screen import Screen
-from kai_fleet_cli.recovery.live_cluster import LiveCluster, UnansweredError
+from kai_fleet_cli.recovery.live_cluster import LiveCluster
 from kai_fleet_cli.recovery.state import ExportedState
 from sandbox import lifecycle
 
@@ -134,7 +134,7 @@ def test_team_stacks_that_still_run_refuse_and_the_command_for_them_works(granti
 
 def test_a_host_that_does_not_answer_is_told_of(granting, monkeypatch, capsys):
     def silent(cluster, namespace):
-        raise UnansweredError("it does not answer")
+        raise cluster_reader.NoAnswerError("it does not answer")
 
     monkeypatch.setattr(LiveCluster, "vclusters", silent)
     ran = granting.run("destroy", "-s", "lab", "--yes")

@@ -1,13 +1,13 @@
 """What becomes of what a killed run had begun: imported, uninstalled, rolled back, left alone."""
 
 import datetime
-from contextlib import ExitStack
 
 import pytest
 
 from kai_fleet.releases.helm_record import Forged
+from kai_fleet_cli.cluster_reader import NoAnswerError
 from kai_fleet_cli.recovery.interrupted import Judge
-from kai_fleet_cli.recovery.live_cluster import LiveCluster, LiveObject, UnansweredError
+from kai_fleet_cli.recovery.live_cluster import LiveCluster, LiveObject
 from kai_fleet_cli.recovery.state import RELEASE, ExportedState, Operation
 from kubectl_fleet.errors import UserError
 
@@ -52,7 +52,7 @@ class Fake:
 
     def object(self, inputs, namespace, name):
         if self.silent:
-            raise UnansweredError("it does not answer")
+            raise NoAnswerError("it does not answer")
         return self.live
 
     def release(self, namespace, name):
@@ -67,7 +67,7 @@ def judged(monkeypatch, cluster, what, *resources, since=None):
     monkeypatch.setattr("kai_fleet_cli.recovery.interrupted._PATIENCE_SECONDS", 0.0)
     providers = [{"urn": urn, "type": "pulumi:providers:kubernetes"} for urn in (HOST, INSIDE)]
     now = ExportedState({"resources": [*providers, *resources]})
-    judge = Judge(now, ExitStack(), since, lambda _: None)
+    judge = Judge(now, since, lambda _: None)
     judge.decide(what)
     return judge
 
@@ -126,7 +126,7 @@ def test_what_is_in_our_own_namespace_is_ours(monkeypatch):
 
 
 def commands(verdict):
-    return [str(remedy) for _, remedy in verdict.remedies]
+    return [str(remedy) for remedy in verdict.remedies]
 
 
 @pytest.mark.parametrize("status", ["deployed", "pending-install", "failed", "uninstalling"])
@@ -193,13 +193,12 @@ def test_a_cluster_is_reached_by_a_content_a_path_or_the_environment(tmp_path, m
     file = tmp_path / "config"
     file.write_text(text)
     monkeypatch.setenv("KUBECONFIG", str(file))
-    with ExitStack() as stack:
-        for given in ({"kubeconfig": text}, {"kubeconfig": str(file)}, {"context": "b"}):
-            cluster = LiveCluster({"context": "b"} | given, stack)
-            with pytest.raises(UnansweredError, match="does not answer"):
-                cluster.release("team-ml", "ml")
-        with pytest.raises(UnansweredError, match="has no context nosuch"):
-            LiveCluster({"context": "nosuch"}, stack)
+    for given in ({"kubeconfig": text}, {"kubeconfig": str(file)}, {"context": "b"}):
+        cluster = LiveCluster({"context": "b"} | given)
+        with pytest.raises(NoAnswerError, match="does not answer"):
+            cluster.release("team-ml", "ml")
+    with pytest.raises(NoAnswerError, match="has no context nosuch"):
+        LiveCluster({"context": "nosuch"})
 
 
 def test_a_crd_is_known_again_though_the_sdk_spells_its_extensions_otherwise():

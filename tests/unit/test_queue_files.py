@@ -104,5 +104,5 @@ def test_a_trial_does_not_divide_a_tree_that_is_elsewhere(folder, tmp_path, monk
 
 
 def test_a_file_that_is_not_there_names_no_queues(folder):
-    assert team_queues.names("queues/lab.yaml") == ["top", "train"]
-    assert team_queues.names("queues/none.yaml") == []
+    assert [it.name for it in team_queues.every("queues/lab.yaml")] == ["top", "train"]
+    assert not list(team_queues.every("queues/none.yaml"))

@@ -3,7 +3,6 @@
 import os
 import signal
 import time
-from types import SimpleNamespace
 
 import pytest
 
@@ -63,7 +62,7 @@ def test_a_file_that_changed_meanwhile_is_not_overwritten(project):
 
     def destroyed_by_someone(stack, **_):
         file.write_text(LAB + "# a colleague\n")
-        return SimpleNamespace(name=stack)
+        return Environment()
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("kai_fleet_cli.teams.update.for_stack", destroyed_by_someone)

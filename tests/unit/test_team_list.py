@@ -252,33 +252,40 @@ def test_free_pools_are_labels_with_gpus_that_no_team_has(with_own):
 
     there = [node("ml", 8), node("free", 8), node("free", 4), node("cpu", 0), node("vision", 8)]
     found = nodes.free_pools(lookup.platform("lab"), there)
-    assert [str(pool) for pool in found] == ["pool=free (2 nodes, 12 GPUs)"]
+    assert found == {"pool=free": "2 nodes, 12 GPUs"}
+
+
+def row(team, stack, wanted, running, end, queues, gpus):
+    return {
+        "team": team,
+        "stack": stack,
+        "mode": "virtual",
+        "version": {"wanted": wanted, "running": running},
+        "supportEnd": end,
+        "queues": queues,
+        "gpus": dict(zip(("most", "guaranteed", "used"), gpus, strict=True)),
+    }
 
 
 @pytest.mark.parametrize("width", [40, 80, 100, 200])
 def test_no_value_of_the_table_is_cut_off(width):
-    short = listing.TeamRow(
-        "ml", "prod", "virtual", "v0.16.8", "v0.9.3", "2027-06-30", ("a",), 8, 8.0, 1.0
-    )
-    long = listing.TeamRow(
+    short = row("ml", "prod", "v0.16.8", "v0.9.3", "2027-06-30", ["a"], (8, 8.0, 1.0))
+    long = row(
         "computer-vision-and-robotics",
         "prod-computer-vision-and-robotics",
-        "virtual",
         "v0.12.23",
         "v0.16.8",
         "2026-12-31",
-        tuple(f"batch-of-the-night-{number}" for number in range(9)),
-        128,
-        -1.0,
-        127.5,
+        [f"batch-of-the-night-{number}" for number in range(9)],
+        (128, -1.0, 127.5),
     )
     out = Console(file=io.StringIO(), width=width)
-    listing.show("prod", listing.Listing((short, long), ()), out)
+    listing.show("prod", (short, long), (), out)
     lines = out.file.getvalue().splitlines()
     assert max(map(len, lines)) <= width
     assert "…" not in "".join(lines)
     words = {word.strip(",;") for line in lines for word in line.split()}
-    for row in (short, long):
-        whole = {row.team, row.mode, row.wanted, row.running, row.support_end, row.stack}
-        assert whole | set(row.queues) <= words
+    for each in (short, long):
+        whole = {each["team"], each["mode"], *each["version"].values(), each["supportEnd"]}
+        assert whole | {each["stack"], *each["queues"]} <= words
     assert "127.5/unlimited/128" in words

@@ -7,6 +7,7 @@ from pulumi.automation import CommandResult
 from pulumi.automation.errors import create_command_error
 
 from kai_fleet.releases.helm_record import Forged
+from kai_fleet_cli import cluster_reader
 from kai_fleet_cli.engine import runs
 from kai_fleet_cli.recovery import live_cluster, state
 from kai_fleet_cli.recovery.state import ExportedState
@@ -104,13 +105,13 @@ class Records:
 
     forged_ones = ()
 
-    def __init__(self, provider, clusters, kubeconfig):
+    def __init__(self, provider, kubeconfig):
         assert provider == {}
 
     def forged(self, namespace, name):
         assert (namespace, name) == ("team-ml", "ml")
         if self.forged_ones is None:
-            raise live_cluster.UnansweredError("it does not answer")
+            raise cluster_reader.NoAnswerError("it does not answer")
         return list(self.forged_ones)
 
 

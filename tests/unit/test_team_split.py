@@ -55,8 +55,8 @@ def test_both_parts_are_right_and_together_they_are_the_whole(data, gpus):
     assert refused(rest, gpus - part) == []
     assert refused(taken, part) == []
     again = with_numbers(rest, joined(rest, taken))
-    before = {q.keys: (q.gpus("quota"), q.gpus("limit")) for q in every(tree)}
-    assert {q.keys: (q.gpus("quota"), q.gpus("limit")) for q in every(again)} == before
+    before = {q.keys: (q.amount("quota"), q.amount("limit")) for q in every(tree)}
+    assert {q.keys: (q.amount("quota"), q.amount("limit")) for q in every(again)} == before
 
 
 @pytest.mark.parametrize(

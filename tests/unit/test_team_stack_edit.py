@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from kai_fleet_cli.stack_file.edit import NotEditableError, with_values, without
+from kai_fleet_cli.stack_file.edit import GONE, changed
 from kai_fleet_cli.stack_file.reading import ROOT
+from kubectl_fleet.errors import UserError
 
 TEAMS = ("config", "kai-fleet:teams")
 FILE = """\
@@ -33,7 +34,11 @@ encryptionsalt: v1:abc=
 
 
 def with_value(text, keys, value):
-    return with_values(text, {keys: value})
+    return changed(text, {keys: value}, "Pulumi.lab.yaml")
+
+
+def without(text, keys):
+    return changed(text, {keys: GONE}, "Pulumi.lab.yaml")
 
 
 def changed_lines(old, new):
@@ -134,7 +139,7 @@ def test_a_byte_order_mark_and_tabs_behind_values_stay():
     ],
 )
 def test_what_cannot_be_edited_safely_is_refused(text):
-    with pytest.raises(NotEditableError, match="by hand"):
+    with pytest.raises(UserError, match="by hand"):
         with_value(text, (*TEAMS, "b", "gpus"), 3)
         with_value(text, (*TEAMS, "a", "new"), 3)
 

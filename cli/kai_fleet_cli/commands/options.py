@@ -55,7 +55,7 @@ def write_private(content: str, output: Path | None, then: str = "") -> None:
         sys.stdout.write(content)
         return
     try:
-        write.put(output, content, 0o600, keep_mode=False)
+        write.put(output, content, 0o600)
     except OSError as why:
         raise UserError(f"{output} cannot be written: {why.strerror}") from None
     Screen.standard().line(f"{output} is written{then and f': {then}'}")

@@ -68,7 +68,7 @@ def add(
             host = connect.to_platform(platform)
             nodes.check_pool(platform, platform.team(name).node_pool, host)
     else:
-        new_team.check_new(platform, name)
+        new_team.check_name(name)
         asks = screen.asks or not no_up
         host = connect.to_platform(platform) if asks else connect.Connected()
         seen = cache(lambda: host.nodes() or [])
@@ -286,10 +286,8 @@ def teams(stack: Stack = "sandbox", as_json: AsJson = False) -> None:
     from kai_fleet_cli.teams import connect, listing, lookup
 
     platform = lookup.platform(stack)
-    listed = listing.read(platform, connect.to_platform(platform))
+    rows, notes = listing.read(platform, connect.to_platform(platform))
     if as_json:
-        options.print_json(
-            {"teams": [row.record() for row in listed.rows], "notes": list(listed.notes)}
-        )
+        options.print_json({"teams": rows, "notes": notes})
     else:
-        listing.show(stack, listed, Screen.standard().out)
+        listing.show(stack, rows, notes, Screen.standard().out)

@@ -9,8 +9,7 @@ from kai_fleet.fleet.model import DeclaredCluster, Fleet
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.settings import Settings
 from kai_fleet_cli.doctor.gather import SECONDS, ClusterSources
-from kai_fleet_cli.engine.checkout import running_sandbox
-from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT
+from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT, running_sandbox
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.platform import facts_beside
 from kai_fleet_cli.teams import stack_state

@@ -1,26 +1,33 @@
-"""What a stack needs around the engine: the sandbox, or your cluster; and the tools."""
+"""What a stack needs around the engine: the sandbox, or your cluster; and the tools.
+
+Only a checkout has the sandbox, and no wheel.
+"""
+
+from __future__ import annotations
 
 import json
 import os
 import secrets
 import shutil
 import subprocess
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import platformdirs
 
+import kai_fleet
 from kai_fleet.cluster.kind import SCRIPTS
 from kai_fleet.settings import Settings, key_path
 from kai_fleet.settings.files.project import CHECKOUT, update_command
-from kai_fleet.settings.sections.cluster import Cluster
 from kai_fleet_cli.display.screen import say
-from kai_fleet_cli.engine.checkout import require_sandbox, running_sandbox
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies import policy_pack_program
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.rules.problem import Problem, mandatory
+
+if TYPE_CHECKING:
+    from sandbox.lifecycle import Sandbox
 
 SANDBOX_CONTEXT: Final = "kai-fleet-sandbox"
 OCCUPANT: Final = "stack"  # a file in the sandbox's directory: the stack that runs there
@@ -68,7 +75,7 @@ def for_stack(stack: str, *, validated: bool = True) -> Environment:
         raise UserError(validation.report(elsewhere))  # before the stack is made in that state
     facts = settings.platform_facts
     if (facts or settings).cluster.context == SANDBOX_CONTEXT:
-        return _sandbox(stack, platform, starts=validated)
+        return _in_sandbox(stack, platform, starts=validated)
     if facts is not None or settings.cluster.kind is None:
         return _own_cluster()
     # Docker and kind, before the engine starts; the script says what is missing.
@@ -76,8 +83,7 @@ def for_stack(stack: str, *, validated: bool = True) -> Environment:
     checked = subprocess.run(check_script, capture_output=True, text=True, check=False)
     if checked.returncode != 0:
         raise UserError(checked.stderr.strip())
-    own = _own_cluster()
-    return replace(own, variables={**own.variables, **state_variables()})
+    return Environment({**_own_cluster().variables, **state_variables()})
 
 
 def sandbox_variables(settings: Settings) -> list[Problem]:
@@ -86,22 +92,29 @@ def sandbox_variables(settings: Settings) -> list[Problem]:
     With the backend its state would go to where `make down` deletes it, and its resources would
     stay. With PULUMI_HOME alone the sandbox's plugins would run there, a stand-in among them.
     """
-    home = Path(os.environ.get("PULUMI_HOME", "/"))
+    cluster, home = settings.cluster, Path(os.environ.get("PULUMI_HOME", "/"))
     in_backend = os.environ.get("PULUMI_BACKEND_URL") == f"file://{home.parent / 'state'}"
-    in_sandbox = home.name == "pulumi-home" and (
-        in_backend or (home.parent / "kubeconfig").is_file()
-    )
-    other = _other_cluster(settings.cluster, in_backend=in_backend) if in_sandbox else None
-    if other is None:
+    runs = (home.parent / "kubeconfig").is_file()
+    if home.name != "pulumi-home" or not (in_backend or runs):
         return []
-    key, sentence = other
+    if cluster.kind is not None:
+        key, sentence = "kind", "makes a cluster of its own"
+    elif cluster.kubeconfig is not None:
+        # It is encrypted in the file, so whose it is cannot be read here. It counts as another's
+        # where a mistake would cost the stack's state.
+        key, sentence = "kubeconfig" if in_backend else "", "is of another cluster"
+    else:
+        other = cluster.context not in (None, SANDBOX_CONTEXT)
+        key, sentence = "context" if other else "", f"is {cluster.context}"
+    if not key:
+        return []
     if in_backend:
         harm = "the stack's state would be in the sandbox, and make down deletes it"
     else:
         harm = "the sandbox's plugins, a stand-in among them, would run on that cluster"
     return [
         mandatory(
-            f"cluster {settings.cluster.name}",
+            f"cluster {cluster.name}",
             key_path(("cluster", key)),
             f"{sentence}, but this shell has the sandbox's variables: {harm}. Use another shell, or"
             " unset PULUMI_BACKEND_URL PULUMI_HOME PULUMI_CONFIG_PASSPHRASE KUBECONFIG"
@@ -111,29 +124,37 @@ def sandbox_variables(settings: Settings) -> list[Problem]:
     ]
 
 
-def _other_cluster(cluster: Cluster, *, in_backend: bool) -> tuple[str, str] | None:
-    """The key that names another cluster than the sandbox, and a sentence; None for none.
+def require_sandbox() -> None:
+    """Raise UserError where there is no sandbox, because kai-fleet was installed from wheels."""
+    if CHECKOUT is None:
+        raise UserError(
+            "the sandbox needs a checkout, and kai-fleet is installed here without one:"
+            " git clone … kai-fleet && cd kai-fleet, then: make up"
+        )
 
-    A kubeconfig is encrypted in the file, so whose it is cannot be read here. It counts as
-    another's where a mistake would cost the stack's state.
+
+def running_sandbox() -> Sandbox:
+    """The sandbox. Raises UserError where it is not running, or there is none."""
+    require_sandbox()
+    from sandbox import lifecycle
+
+    if (running := lifecycle.find()) is None:
+        raise UserError("the sandbox is not running; start it with: make up")
+    return running
+
+
+def _in_sandbox(stack: str, platform: str | None, *, starts: bool) -> Environment:
+    """The sandbox for a stack; `platform` is the one of a team stack, None for another.
+
+    One platform stack runs there at a time. A team stack alone starts nothing.
     """
-    if cluster.kind is not None:
-        return "kind", "makes a cluster of its own"
-    if cluster.kubeconfig is not None:
-        return ("kubeconfig", "is of another cluster") if in_backend else None
-    if cluster.context in (None, SANDBOX_CONTEXT):
-        return None
-    return "context", f"is {cluster.context}"
-
-
-def _sandbox(stack: str, platform: str | None, *, starts: bool) -> Environment:
     require_sandbox()
     from sandbox import lifecycle
     from sandbox.tools.toolbox import ToolError
 
-    host = platform.rpartition("/")[2] if platform is not None else None
-    if host is not None and lifecycle.find() is None:
-        raise UserError(_not_there(host, ""))  # a team stack alone starts nothing
+    host = (platform or "").rpartition("/")[2]
+    if host and lifecycle.find() is None:
+        raise UserError(_not_there(host, ""))
     if not starts:
         running_sandbox()  # what looks or removes would find an empty one
     try:
@@ -142,18 +163,16 @@ def _sandbox(stack: str, platform: str | None, *, starts: bool) -> Environment:
         raise UserError(str(why)) from None
     occupant = running.directory / OCCUPANT
     there = occupant.read_text().strip() if occupant.exists() else ""
-    if host is not None and there != host:
+    if host and there != host:
         raise UserError(_not_there(host, there))
-    variables = running.env()
-    if host is not None:  # it leaves the place to its platform when it goes
-        return Environment(variables, running.standins)
-    if there not in ("", stack):
+    if there not in ("", host or stack):
         raise UserError(
             f"the sandbox runs stack {there}, and it runs one platform stack at a time. For"
             f" {stack}, first: make down"
         )
-    occupant.write_text(stack)
-    return Environment(variables, running.standins, occupant)
+    if not host:  # a team stack leaves the place to its platform when it goes
+        occupant.write_text(stack)
+    return Environment(running.env(), running.standins, None if host else occupant)
 
 
 def _not_there(platform: str, there: str) -> str:
@@ -227,3 +246,25 @@ def engine_path() -> str:
         except toolbox.ToolError as why:
             raise UserError(str(why)) from None
     return os.pathsep.join([*map(str, folders), os.environ.get("PATH", "")])
+
+
+def require_same(script: str) -> None:
+    """Raise UserError where `script`, a checkout's `.venv/bin/fleet`, imports another checkout.
+
+    PYTHONPATH does that, or a `.venv` that was copied with its checkout: the sandbox and the
+    program would be those of the other checkout, for the stack files of this one.
+    """
+    called = Path(script).absolute()
+    checkout = called.parents[2] if called.parent.parent.name == ".venv" else None
+    imported = Path(kai_fleet.__file__).resolve().parents[2]
+    if checkout is None or not (checkout / "components").is_dir() or checkout.resolve() == imported:
+        return
+    named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if any(Path(folder).resolve().is_relative_to(imported) for folder in named if folder):
+        remedy = "PYTHONPATH names it. Run: unset PYTHONPATH"
+    else:
+        remedy = f"{checkout / '.venv'} is that checkout's. Run: rm -rf .venv && make setup"
+    raise UserError(
+        f"{called} is of checkout {checkout}, but Python imports kai_fleet from {imported}:"
+        f" {remedy}"
+    )

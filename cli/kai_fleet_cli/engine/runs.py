@@ -17,6 +17,7 @@ from typing import Any, Final
 from pulumi import automation
 from rich.console import Console
 
+from kai_fleet.state.deployed_state import STACK
 from kai_fleet_cli.display.events import UNTOUCHED, Narration
 from kai_fleet_cli.display.preview import PreviewLines
 from kai_fleet_cli.display.screen import Say, passing_line
@@ -123,7 +124,7 @@ def up(
         def hear(event: automation.EngineEvent) -> None:
             told.hear(event)
             ended = event.res_outputs_event
-            if ended is not None and ended.metadata.type == state.STACK and ended.metadata.new:
+            if ended is not None and ended.metadata.type == STACK and ended.metadata.new:
                 outputs.update(ended.metadata.new.outputs or {})
 
         with _set(stack.workspace.env_vars):

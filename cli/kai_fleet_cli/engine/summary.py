@@ -24,17 +24,13 @@ def show(name: str, outcome: Outcome, standins: Sequence[str], console: Console)
     """Print the teams of a stack as a table, what in it is not real, and how to reach them."""
     teams: Mapping[str, Mapping[str, Any]] = outcome.outputs.get("teams", {})
     console.print(f"Stack {name}", markup=False, highlight=False)
-    rows = [
-        [
-            team,
-            about["mode"],
-            _scheduler(about),
-            str(int(about["gpus"])),
-            about["server"],
-            ", ".join(about["queues"]) or "-",
-        ]
-        for team, about in teams.items()
-    ]
+    rows = []
+    for team, about in teams.items():
+        schedulers = {"virtual": f"KAI {about.get('scheduler')}", "host": "the host's KAI"}
+        scheduler = schedulers.get(about["mode"], "-")
+        leaves = ", ".join(about["queues"]) or "-"
+        gpus = str(int(about["gpus"]))
+        rows.append([team, about["mode"], scheduler, gpus, about["server"], leaves])
     columns(("team", "mode", "scheduler", "GPUs", "API", "leaf queues"), rows, console)
     if workloads := outcome.outputs.get("workloads"):
         show_workloads(workloads, console)
@@ -61,15 +57,6 @@ def show_workloads(workloads: Mapping[str, Mapping[str, Any]], console: Console)
     keys = ("kind", "team", "namespace", "queue", "gpu", "url")
     rows = [[name, *(about.get(key) or "-" for key in keys)] for name, about in workloads.items()]
     columns(headings, rows, console)
-
-
-def _scheduler(about: Mapping[str, Any]) -> str:
-    match about["mode"]:
-        case "virtual":
-            return f"KAI {about['scheduler']}"
-        case "host":
-            return "the host's KAI"
-    return "-"
 
 
 def _next(name: str, teams: Mapping[str, Mapping[str, Any]]) -> str:

@@ -76,20 +76,14 @@ def of_teams(
         ]
     if not removes:
         return Targeting(Targets(frozenset(teams), shared), tuple(patterns))
-    targets = Targets(frozenset(teams), shared, known=frozenset(urns))
-    others = sorted(set(urns) - _taken_along(patterns, state))
-    return Targeting(targets, tuple(patterns), (_PLATFORM, *others))
-
-
-def _taken_along(patterns: Collection[str], state: Sequence[Mapping[str, Any]]) -> set[str]:
-    """What the patterns hit, is below that, or depends on it."""
     ends = tuple(pattern.removeprefix("**") for pattern in patterns)
-    along: set[str] = set()
+    along: set[str] = set()  # what the patterns hit, what is below that, or depends on it
     for resource in state:  # each comes after what it depends on
         urn = str(resource["urn"])
         if urn.endswith(ends) or not along.isdisjoint(needed_by(resource)):
             along.add(urn)
-    return along
+    targets = Targets(frozenset(teams), shared, known=frozenset(urns))
+    return Targeting(targets, tuple(patterns), (_PLATFORM, *sorted(set(urns) - along)))
 
 
 def was_about(message: str, team: str) -> bool:

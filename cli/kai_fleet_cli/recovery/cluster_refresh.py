@@ -5,16 +5,18 @@ gone for good, and what was inside needs no reading: it goes with the vCluster, 
 it anew in the next one.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 from pulumi import automation
 
+from kai_fleet_cli.cluster_reader import NoAnswerError
 from kai_fleet_cli.display.events import Narration, named, operation
 from kai_fleet_cli.display.screen import Say
 from kai_fleet_cli.recovery import state
+from kai_fleet_cli.recovery.live_cluster import LiveCluster
 from kai_fleet_cli.recovery.state import ExportedState, provider_of
 
 _VCLUSTER: Final = ":VirtualCluster$pulumi:providers:kubernetes::"
@@ -42,16 +44,15 @@ def refresh(
     for name, why in silent.items():
         show(f"vCluster {name} is not read: {why}")
     show(f"Refreshing ({stack.name})")
-    with _differences(stack, show) as (differences, told, note):
-        stack.refresh(
-            target=list(only) or None,
-            exclude=None if only else unread or None,
-            clear_pending_creates=clear_pending_creates or None,
-            on_output=told.keep,
-            on_event=note,
-            suppress_outputs=True,
-            suppress_progress=True,
-        )
+    run = partial(
+        stack.refresh,
+        target=list(only) or None,
+        exclude=None if only else unread or None,
+        clear_pending_creates=clear_pending_creates or None,
+        suppress_outputs=True,
+        suppress_progress=True,
+    )
+    differences = _differences(stack, show, run)
     for name, done in differences.items():
         show(f"  {name}: {'gone' if done == 'delete' else 'changed'}")
 
@@ -59,9 +60,8 @@ def refresh(
 def drift(stack: automation.Stack, show: Say) -> Drift:
     """Look for what was changed by hand, and change nothing. Raises CommandError."""
     unread, silent = _unread(stack)
-    with _differences(stack, show) as (differences, told, note):
-        stack.preview_refresh(exclude=unread or None, on_output=told.keep, on_event=note)
-    return Drift(differences, silent)
+    run = partial(stack.preview_refresh, exclude=unread or None)
+    return Drift(_differences(stack, show, run), silent)
 
 
 def _unread(stack: automation.Stack) -> tuple[list[str], dict[str, str]]:
@@ -69,32 +69,30 @@ def _unread(stack: automation.Stack) -> tuple[list[str], dict[str, str]]:
 
     Every vCluster of the stack is asked whether it is there, and the same as ever.
     """
-    # A client of Kubernetes: slow to load.
-    from kai_fleet_cli.recovery.live_cluster import LiveCluster, UnansweredError
-
     now = state.read(stack)
     silent: dict[str, str] = {}
-    with ExitStack() as clusters:
-        for urn, provider in now.providers().items():
-            if _VCLUSTER not in urn:
-                continue
-            try:
-                uid = LiveCluster(provider, clusters).uid()
-            except UnansweredError as why:
-                silent[urn] = str(why)
-                continue
+    for urn, provider in now.providers().items():
+        if _VCLUSTER not in urn:
+            continue
+        try:
+            uid = LiveCluster(provider).uid()
+        except NoAnswerError as why:
+            silent[urn] = str(why)
+        else:
             if (known := _identity(now, urn)) and uid != known:
                 silent[urn] = "it was made anew"
-    unread = [str(it["urn"]) for it in now.resources if _vcluster_of(it) in silent]
+    unread = [
+        str(it["urn"])
+        for it in now.resources
+        # Of a vCluster it is by its provider, or by what it is deleted with.
+        if not silent.keys().isdisjoint((provider_of(it), it.get("deletedWith")))
+    ]
     return unread, {urn.rpartition("::")[2]: why for urn, why in silent.items()}
 
 
-@contextmanager
-def _differences(
-    stack: automation.Stack, show: Say
-) -> Iterator[tuple[dict[str, str], Narration, Callable[[automation.EngineEvent], None]]]:
-    """For a refresh: the resources that were changed (update) or are gone (delete), by name; and
-    its messages, without a line per resource.
+def _differences(stack: automation.Stack, show: Say, run: Callable[..., object]) -> dict[str, str]:
+    """The resources that were changed (update) or are gone (delete), by name, as a refresh has
+    them. Its messages are shown without a line per resource.
     """
     home = stack.workspace.env_vars.get("PULUMI_HOME", "")
     told = Narration(show, color=False, steps=False, home=home)
@@ -107,19 +105,11 @@ def _differences(
         told.hear(event)
 
     try:
-        yield differences, told, note
+        run(on_output=told.keep, on_event=note)
     except automation.errors.CommandError:
         told.failed()
         raise
-
-
-def _vcluster_of(resource: Mapping[str, Any]) -> str:
-    """The provider of the vCluster that a resource is inside of; "" for the host's."""
-    provider = provider_of(resource)
-    if _VCLUSTER in provider:
-        return provider
-    with_it = str(resource.get("deletedWith") or "")
-    return with_it if _VCLUSTER in with_it else ""
+    return differences
 
 
 def _identity(now: ExportedState, provider: str) -> str:

@@ -13,83 +13,69 @@ from kai_fleet_cli.recovery import file_backend, resume
 
 _AGAIN: Final = "then run the same command again: it goes on from here"
 # What stands in the engine's output, and the sentence for it; the first that fits is said.
-_KNOWN: Final[tuple[tuple[str, str], ...]] = (
-    (
-        r"mvcc: database space exceeded|etcdserver: no space",
+_KNOWN: Final[Mapping[str, str]] = {
+    r"mvcc: database space exceeded|etcdserver: no space": (
         "the cluster's etcd is full and takes no more writes: free space in it (compact and"
         " defragment it, or give it a larger --quota-backend-bytes), disarm its alarm (etcdctl"
-        f" alarm disarm), {_AGAIN}",
+        f" alarm disarm), {_AGAIN}"
     ),
-    (
-        r"argument list too long",
+    r"argument list too long": (
         "the stack file is too large: Pulumi hands all of it to each plugin as one variable, and"
         " Linux takes at most 128 KiB in one, about 1,200 queues. Put the queue tree into a file of"
-        " its own and write its path: kai-fleet:queues: queues/prod.yaml",
+        " its own and write its path: kai-fleet:queues: queues/prod.yaml"
     ),
-    (
-        r"no space left on device",
-        f"a disk is full, of this machine or of the state's place: free space, {_AGAIN}",
+    r"no space left on device": (
+        f"a disk is full, of this machine or of the state's place: free space, {_AGAIN}"
     ),
-    (
-        r"stream error: stream ID \d+; INTERNAL_ERROR|etcdserver: (?:request timed out|no leader"
-        r"|leader changed)|in the time allotted|request did not complete within|ReadTimeoutError"
-        r"|Read timed out|does not answer in time|the API answers 5\d\d"
-        r"|server(?: says)?: rpc error: code = Unavailable",
+    r"stream error: stream ID \d+; INTERNAL_ERROR|etcdserver: (?:request timed out|no leader"
+    r"|leader changed)|in the time allotted|request did not complete within|ReadTimeoutError"
+    r"|Read timed out|does not answer in time|the API answers 5\d\d"
+    r"|server(?: says)?: rpc error: code = Unavailable": (
         "a cluster's API server gives no answers: the etcd behind it is away, or its disk is full:"
-        f" see kubectl get --raw '/readyz?verbose', {_AGAIN}",
+        f" see kubectl get --raw '/readyz?verbose', {_AGAIN}"
     ),
-    (
-        r"uninstall: Release not loaded|release: not found",
+    r"uninstall: Release not loaded|release: not found": (
         "somebody uninstalled a release by hand, and the state still has it. Have the state say"
-        " what is there: {again}",
+        " what is there: {again}"
     ),
-    (
-        r'namespaces \\?"team-[\w-]+\\?" not found',
+    r'namespaces \\?"team-[\w-]+\\?" not found': (
         "a team's namespace is gone, and the state still has it: somebody deleted it, or a removal"
-        " was cut off. Have the state say what is there: {again}",
+        " was cut off. Have the state say what is there: {again}"
     ),
-    (
-        r"exists already|already exists|AlreadyExists|cannot re-use a name",
+    r"exists already|already exists|AlreadyExists|cannot re-use a name": (
         "something of that name is in the cluster, and this stack did not make it. Leave it to its"
         " owner: give yours another name, or leave out the part that is there already"
-        " (docs/start.md)",
+        " (docs/start.md)"
     ),
-    (
-        r"exited prematurely|plugin .*exited|error reading from server: EOF|code = Unavailable",
-        f"a provider plugin ended in the middle (killed, or out of memory?): {_AGAIN[5:]}",
+    r"exited prematurely|plugin .*exited|error reading from server: EOF|code = Unavailable": (
+        f"a provider plugin ended in the middle (killed, or out of memory?): {_AGAIN[5:]}"
     ),
-    (
-        r"change of providers mixed with --target|could not find provider \S+ in old state",
+    r"change of providers mixed with --target|could not find provider \S+ in old state": (
         "this stack was last updated with other versions of Pulumi's plugins, and a removal updates"
-        " nothing else: update the whole stack first, then the same command again",
+        " nothing else: update the whole stack first, then the same command again"
     ),
-    (
-        r"failed calling webhook",
+    r"failed calling webhook": (
         "the cluster asks a webhook that does not answer; for queues it is KAI's own, so look with"
-        f" kubectl -n kai-scheduler get pods and restart what is not ready, {_AGAIN}",
+        f" kubectl -n kai-scheduler get pods and restart what is not ready, {_AGAIN}"
     ),
-    (
-        r"mismatched digest|digest mismatch|integrity check failed|does not match the digest",
+    r"mismatched digest|digest mismatch|integrity check failed|does not match the digest": (
         "a chart is not the one that was asked for: its registry or a proxy before it gives other"
-        f" content for that digest; ask whoever runs it, or set `chart:` to a mirror, {_AGAIN}",
+        f" content for that digest; ask whoever runs it, or set `chart:` to a mirror, {_AGAIN}"
     ),
-    (
-        r"failed to (?:fetch|perform|download|do request)|is not a valid chart repository"
-        r"|unexpected status (?:code|from)|looks like .* is not a valid chart",
+    r"failed to (?:fetch|perform|download|do request)|is not a valid chart repository"
+    r"|unexpected status (?:code|from)|looks like .* is not a valid chart": (
         "a chart cannot be had from its registry now: see that it answers, or take charts from a"
-        f" directory (KAI_FLEET_CHARTS) or a mirror (`chart:`), {_AGAIN}",
+        f" directory (KAI_FLEET_CHARTS) or a mirror (`chart:`), {_AGAIN}"
     ),
-    (
-        r"failed to read resource state due to unreachable cluster",
+    r"failed to read resource state due to unreachable cluster": (
         "a cluster's API server does not answer. If that is a vCluster that somebody removed:"
-        " {again}",
+        " {again}"
     ),
-    (
-        r"connection refused|unreachable|i/o timeout|no route to host|connection reset"
-        r"|Failed to establish a new connection|TLS handshake timeout|does not answer",
-        f"a cluster's API server does not answer: see that kubectl reaches it, {_AGAIN}",
+    r"connection refused|unreachable|i/o timeout|no route to host|connection reset"
+    r"|Failed to establish a new connection|TLS handshake timeout|does not answer": (
+        f"a cluster's API server does not answer: see that kubectl reaches it, {_AGAIN}"
     ),
-)
+}
 # Before what the program itself found wrong once it ran, or once it had run.
 _LEAD: Final = re.compile(r"(an unhandled error occurred: |Exception calling application: )+")
 _PLUGIN: Final = re.compile(
@@ -119,8 +105,7 @@ def explain(
         if ended and not file_backend.holder(stack, environment):
             return f"{what} did not start: another one has just ended. Run the same command again"
         return locked(what, stack, held)
-    killed = re.search(r"code: -(\d+)", text)
-    if killed:
+    if killed := re.search(r"code: -(\d+)", text):
         return (
             f"{what} was cut off: the engine was killed (signal {killed[1]}; 9 may be the machine's"
             f" memory that ran out). Take its lock off: .venv/bin/fleet cancel --stack"
@@ -144,7 +129,7 @@ def explain(
             " was edited. Put the last good one back: .venv/bin/fleet restore --stack"
             f" {stack}"
         )
-    for words, sentence in _KNOWN:
+    for words, sentence in _KNOWN.items():
         if re.search(words, text):
             again = resume.destroy(stack) if "removal" in what else resume.up(stack)
             told = sentence.replace("{again}", again)

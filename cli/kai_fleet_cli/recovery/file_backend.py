@@ -9,6 +9,7 @@ import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,23 +18,20 @@ import psutil
 from kai_fleet_cli.stack_file.reading import PROJECT
 from kubectl_fleet.errors import UserError
 
-_SCHEME: Final = "file://"
 # The engine's words: "…: created by NAME@HOST (pid 12) at 2026-11-21T15:22:18Z".
 _HOLDER: Final = re.compile(r"created by (\S+)@(\S+) \(pid (\d+)\) at (\S+)")
 _ENDED: Final = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 
 
+def folder(environment: Mapping[str, str]) -> Path | None:
+    """The folder of a file backend; None for every other backend."""
+    scheme, separator, path = _address(environment).partition("://")
+    return Path(path).expanduser() / ".pulumi" if separator and scheme == "file" else None
+
+
 def _address(environment: Mapping[str, str]) -> str:
     """The backend's URL; "" where it is the one of `pulumi login`."""
     return {**os.environ, **environment}.get("PULUMI_BACKEND_URL", "")
-
-
-def folder(environment: Mapping[str, str]) -> Path | None:
-    """The folder of a file backend; None for every other backend."""
-    url = _address(environment)
-    if not url.startswith(_SCHEME):
-        return None
-    return Path(url.removeprefix(_SCHEME)).expanduser() / ".pulumi"
 
 
 @dataclass(frozen=True)
@@ -94,10 +92,9 @@ def cut_attributes(stack: str, environment: Mapping[str, str]) -> list[Path]:
     base = folder(environment)
     if base is None:
         return []
-    beside = [*(base / "stacks" / PROJECT).glob("*.attrs")]
-    for kind in ("locks/*", "history", "backups"):
-        beside += base.glob(f"{kind}/{PROJECT}/{stack}/*.attrs")
-    return [attributes for attributes in beside if attributes.stat().st_size == 0]
+    of_stack = [f"{kind}/{PROJECT}/{stack}" for kind in ("locks/*", "history", "backups")]
+    beside = (base.glob(f"{place}/*.attrs") for place in (f"stacks/{PROJECT}", *of_stack))
+    return [attributes for attributes in chain(*beside) if attributes.stat().st_size == 0]
 
 
 def newest_copy(stack: str, environment: Mapping[str, str]) -> tuple[Path, dict[str, Any]]:
@@ -131,8 +128,7 @@ def newest_copy(stack: str, environment: Mapping[str, str]) -> tuple[Path, dict[
     copies.sort(key=lambda path: path.stat().st_mtime, reverse=True)
     copies[:0] = file.parent.glob(f"{stack}.json.bak")
     for copy in copies:
-        deployment = _deployment(copy)
-        if deployment is not None:
+        if (deployment := _deployment(copy)) is not None:
             return copy, deployment
     where = ", ".join(str(copy) for copy in copies) or f"beside {file}"
     raise UserError(

@@ -8,16 +8,15 @@ import os
 import shlex
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kai_fleet.state.deployed_state import NAMESPACE_PATCH
+from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH, RELEASE
+from kai_fleet_cli.cluster_reader import NoAnswerError
 from kai_fleet_cli.display.screen import Say
-from kai_fleet_cli.recovery import live_cluster, state
-from kai_fleet_cli.recovery.live_cluster import LiveCluster, LiveObject, UnansweredError
-from kai_fleet_cli.recovery.state import RELEASE, ExportedState, Operation, provider_of
+from kai_fleet_cli.recovery.live_cluster import LiveCluster, LiveObject, wrong_record
+from kai_fleet_cli.recovery.state import OF_VCLUSTER, ExportedState, Operation, provider_of
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
 
@@ -28,23 +27,22 @@ _CHANGING: Final = ("-upgrade", "-rollback")  # of a release's status
 
 @dataclass(frozen=True)
 class HelmRemedy:
-    """`helm uninstall` or `helm rollback` of a release; `provider` has the way to its cluster.
-
-    `hooks` are those of Helm's record. Of a vCluster's release a tenant may have written that, and
-    no vCluster chart has any.
-    """
+    """`helm uninstall` or `helm rollback` of a release; `provider` has the way to its cluster."""
 
     verb: str
-    namespace: str
-    name: str
+    operation: Operation
     provider: Mapping[str, Any]
-    hooks: bool = True
 
     @property
     def arguments(self) -> list[str]:
-        """The command's, without the way to the cluster."""
-        without = [] if self.hooks else ["--no-hooks"]
-        return [self.verb, self.name, "--namespace", self.namespace, *without]
+        """The command's, without the way to the cluster.
+
+        Hooks are those of Helm's record. Of a vCluster's release a tenant may have written that,
+        and no vCluster chart has any.
+        """
+        namespace, name = self.operation.address
+        without = ["--no-hooks"] if self.operation.of_vcluster else []
+        return ["helm", self.verb, name, "--namespace", namespace, *without]
 
     @property
     def context(self) -> list[str]:
@@ -54,47 +52,38 @@ class HelmRemedy:
 
     def __str__(self) -> str:
         """The command as a person runs it with that cluster's kubeconfig."""
-        return shlex.join(["helm", *self.arguments, *self.context])
+        return shlex.join([*self.arguments, *self.context])
 
     def run(self, environment: Mapping[str, str]) -> None:
         """Run it. Raises UserError with Helm's words, or the command where there is no Helm."""
-        with _way_in(self) as (way, file):
-            try:
-                done = subprocess.run(
-                    ["helm", *self.arguments, *way],
-                    env={**os.environ, **environment},
-                    pass_fds=[file] if file is not None else [],
-                    capture_output=True,
-                    text=True,
-                    timeout=_HELM_SECONDS,
-                    check=False,
-                )
-            except FileNotFoundError:
-                raise UserError(f"helm is not on PATH; install it, or run: {self}") from None
-            except subprocess.TimeoutExpired:
-                raise UserError(f"{self} did not end within {_HELM_SECONDS:.0f} s") from None
+        kubeconfig = str(self.provider.get("kubeconfig") or "")
+        files: list[int] = []
+        if "\n" in kubeconfig:  # its content, in memory: a killed run leaves no file with a key
+            if not hasattr(os, "memfd_create"):
+                raise UserError(f"with the kubeconfig of that cluster, run: {self}")
+            files = [os.memfd_create("kubeconfig", 0)]
+            os.write(files[0], kubeconfig.encode())
+            kubeconfig = f"/proc/self/fd/{files[0]}"
+        way = ["--kubeconfig", kubeconfig] if kubeconfig else []
+        try:
+            done = subprocess.run(
+                [*self.arguments, *way, *self.context],
+                env={**os.environ, **environment},
+                pass_fds=files,
+                capture_output=True,
+                text=True,
+                timeout=_HELM_SECONDS,
+                check=False,
+            )
+        except FileNotFoundError:
+            raise UserError(f"helm is not on PATH; install it, or run: {self}") from None
+        except subprocess.TimeoutExpired:
+            raise UserError(f"{self} did not end within {_HELM_SECONDS:.0f} s") from None
+        finally:
+            for file in files:
+                os.close(file)
         if done.returncode != 0 and "not found" not in done.stderr:
             raise UserError(f"{self} failed: {done.stderr.strip()}")
-
-
-@contextmanager
-def _way_in(remedy: HelmRemedy) -> Iterator[tuple[list[str], int | None]]:
-    """Options for the cluster, and the open file that they name.
-
-    A kubeconfig's content is handed over in memory: a killed run leaves no file with a key.
-    """
-    kubeconfig = str(remedy.provider.get("kubeconfig") or "")
-    if "\n" not in kubeconfig:
-        yield [*(["--kubeconfig", kubeconfig] if kubeconfig else []), *remedy.context], None
-        return
-    if not hasattr(os, "memfd_create"):
-        raise UserError(f"with the kubeconfig of that cluster, run: {remedy}")
-    file = os.memfd_create("kubeconfig", 0)
-    try:
-        os.write(file, kubeconfig.encode())
-        yield ["--kubeconfig", f"/proc/self/fd/{file}", *remedy.context], file
-    finally:
-        os.close(file)
 
 
 class Judge:
@@ -109,17 +98,15 @@ class Judge:
     def __init__(
         self,
         now: ExportedState,
-        clusters: ExitStack,
         since: datetime.datetime | None,
         say: Say,
         kubeconfig: str | None = None,
     ) -> None:
         self.imports: list[Operation] = []
-        self.remedies: list[tuple[Operation, HelmRemedy]] = []
+        self.remedies: list[HelmRemedy] = []
         self.unanswered: list[str] = []
         self._now, self._since, self._say = now, since, say
-        self._known, self._clusters, self._kubeconfig = now.providers(), clusters, kubeconfig
-        self._reached: dict[str, LiveCluster] = {}
+        self._known, self._kubeconfig = now.providers(), kubeconfig
 
     @property
     def decided(self) -> bool:
@@ -140,7 +127,7 @@ class Judge:
                 self._release(cluster, operation, missing)
             else:
                 self._object(cluster, operation)
-        except UnansweredError as why:
+        except NoAnswerError as why:
             if self._inside(operation):
                 # Should it be there, the update is told so, and it is looked at again then.
                 self._say(f"{operation}: its vCluster cannot be asked: {why}")
@@ -148,12 +135,10 @@ class Judge:
                 self.unanswered.append(f"{operation}: its cluster cannot be asked: {why}")
 
     def _cluster(self, operation: Operation) -> LiveCluster:
-        urn = provider_of(operation.resource)
-        if urn not in self._reached:
-            if urn not in self._known:
-                raise UnansweredError("the state does not know its provider")
-            self._reached[urn] = LiveCluster(self._known[urn], self._clusters, self._kubeconfig)
-        return self._reached[urn]
+        provider = self._known.get(provider_of(operation.resource))
+        if provider is None:
+            raise NoAnswerError("the state does not know its provider")
+        return LiveCluster(provider, self._kubeconfig)
 
     def _object(self, cluster: LiveCluster, operation: Operation) -> None:
         live = cluster.object(operation.resource["inputs"], *operation.address)
@@ -183,20 +168,18 @@ class Judge:
             # KAI cannot be rolled back; uninstalled, it leaves queues and running pods (K9).
             back = not half_made and operation.address[0] != KAI_NAMESPACE
             verb = "rollback" if back and status.endswith(_CHANGING) else "uninstall"
-            provider = self._known[provider_of(operation.resource)]
-            if operation.of_vcluster and (wrong := live_cluster.wrong_record(cluster, operation)):
+            if operation.of_vcluster and (wrong := wrong_record(cluster, operation)):
                 again = "and run the same command again. Nothing was done"
                 raise UserError(f"{operation}: {wrong}, {again}")
-            hooks = not operation.of_vcluster
-            remedy = HelmRemedy(verb, *operation.address, provider, hooks=hooks)
+            remedy = HelmRemedy(verb, operation, self._known[provider_of(operation.resource)])
             self._say(f"{operation}: it is there as {status}, and was not finished: {remedy}")
-            self.remedies.append((operation, remedy))
+            self.remedies.append(remedy)
 
     def _in_own_namespace(self, operation: Operation) -> bool:
         """Whether it is in a namespace that this stack made, on the same cluster."""
         namespace, _ = operation.address
         return bool(namespace) and any(
-            resource["type"] == state.NAMESPACE
+            resource["type"] == NAMESPACE
             and resource.get("id") == namespace
             and resource.get("provider") == operation.resource.get("provider")
             for resource in self._now.resources
@@ -204,7 +187,7 @@ class Judge:
 
     def _inside(self, operation: Operation) -> bool:
         """Whether its cluster is a vCluster of this stack: its provider is a part of one."""
-        return state.OF_VCLUSTER in provider_of(operation.resource)
+        return OF_VCLUSTER in provider_of(operation.resource)
 
 
 def _settled(cluster: LiveCluster, operation: Operation, say: Say) -> str:

@@ -2,11 +2,12 @@
 
 import datetime
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 from kai_fleet.releases import helm_record
+from kai_fleet_cli.cluster_reader import NoAnswerError
 from kai_fleet_cli.display.screen import Say
 from kai_fleet_cli.recovery.state import REFUSED, ExportedState, Operation, provider_of
 from kubectl_fleet.errors import UserError
@@ -32,20 +33,16 @@ class LiveObject:
         return _within(inputs, self.content)
 
 
-class UnansweredError(Exception):
-    """The cluster cannot be asked; the message says why."""
-
-
 @contextmanager
 def _in_words() -> Iterator[None]:
-    """Raise UnansweredError for what is no object: the API server that answers may be a tenant's,
+    """Raise NoAnswerError for what is no object: the API server that answers may be a tenant's,
     and so may be what it answers.
     """
     try:
         yield
     except (KeyError, TypeError, AttributeError, ValueError) as why:
         answer = f"it answers what no Kubernetes does ({type(why).__name__})"
-        raise UnansweredError(answer) from None
+        raise NoAnswerError(answer) from None
 
 
 class LiveCluster:
@@ -54,11 +51,9 @@ class LiveCluster:
     `kubeconfig` is the path for a provider without one: KUBECONFIG in the engine's environment.
     """
 
-    def __init__(
-        self, provider: Mapping[str, Any], stack: ExitStack, kubeconfig: str | None = None
-    ) -> None:
+    def __init__(self, provider: Mapping[str, Any], kubeconfig: str | None = None) -> None:
         if REFUSED in provider:
-            raise UnansweredError(str(provider[REFUSED]))
+            raise NoAnswerError(str(provider[REFUSED]))
         try:
             # As for the provider, it is a file's content or its path.
             own, context = provider.get("kubeconfig"), provider.get("context")
@@ -67,9 +62,8 @@ class LiveCluster:
             else:
                 way = connection(file=own or kubeconfig, context=context)
         except UnusableKubeconfigError as why:
-            raise UnansweredError(str(why)) from None
+            raise NoAnswerError(str(why)) from None
         self._api = Api(way, _SECONDS)
-        stack.callback(self._api.close)
 
     @_in_words()
     def object(self, inputs: Mapping[str, Any], namespace: str, name: str) -> LiveObject | None:
@@ -102,13 +96,9 @@ class LiveCluster:
     def vclusters(self, namespace: str) -> list[str]:
         """The vClusters in a namespace that are not about to go."""
         path = f"/apis/apps/v1/namespaces/{namespace}"
-        live = [
-            it["metadata"]
-            for kind in ("statefulsets", "deployments")  # without a volume of its own
-            for it in (self._get(f"{path}/{kind}", labelSelector="app=vcluster") or {}).get(
-                "items", []
-            )
-        ]
+        kinds = ("statefulsets", "deployments")  # without a volume of its own
+        answers = [self._get(f"{path}/{kind}", labelSelector="app=vcluster") for kind in kinds]
+        live = [it["metadata"] for answer in answers for it in (answer or {}).get("items", [])]
         return [str(it["name"]) for it in live if not it.get("deletionTimestamp")]
 
     def forged(self, namespace: str, name: str) -> list[helm_record.Forged]:
@@ -133,9 +123,9 @@ class LiveCluster:
         except RefusedError as why:
             if why.status == _ABSENT:
                 return None
-            raise UnansweredError(f"it answers {why}") from None
+            raise NoAnswerError(f"it answers {why}") from None
         except KubeError as why:
-            raise UnansweredError(f"it does not answer: {why}") from None
+            raise NoAnswerError(f"it does not answer: {why}") from None
 
 
 def wrong_record(cluster: LiveCluster, operation: Operation) -> str:
@@ -146,10 +136,7 @@ def wrong_record(cluster: LiveCluster, operation: Operation) -> str:
 
 
 def check_records(
-    now: ExportedState,
-    kubeconfig: str | None,
-    say: Say,
-    only: str | None = None,
+    now: ExportedState, kubeconfig: str | None, say: Say, only: str | None = None
 ) -> None:
     """Check Helm's records of a stack's vClusters before something else than an update acts on
     them. Of an update's own steps `fleet-probe record` looks at them.
@@ -166,27 +153,25 @@ def check_records(
         if only not in (None, name):
             continue
         try:
-            with ExitStack() as clusters:
-                cluster = LiveCluster(known[provider_of(resource)], clusters, kubeconfig)
-                wrong += filter(None, [wrong_record(cluster, operation)])
-        except (UnansweredError, KeyError) as why:
+            cluster = LiveCluster(known[provider_of(resource)], kubeconfig)
+            wrong += filter(None, [wrong_record(cluster, operation)])
+        except (NoAnswerError, KeyError) as why:
             say(f"warning: Helm's record of release {name} was not looked at: {why}")
     if wrong:
         raise UserError(f"{'. '.join(wrong)}; then run the same command again. Nothing was done")
 
 
-def _spelled(key: str) -> str:
-    """A field as the API has it: the SDK cannot have dashes in the `x-kubernetes-…` of a CRD."""
-    return key.replace("_", "-") if key.startswith("x_kubernetes_") else key
-
-
 def _within(wanted: Any, live: Any) -> bool:
     if isinstance(wanted, Mapping):
+        # The SDK cannot have dashes in the `x-kubernetes-…` of a CRD.
+        spelt = {
+            key.replace("_", "-") if key.startswith("x_kubernetes_") else key: value
+            for key, value in wanted.items()
+        }
         return isinstance(live, Mapping) and all(
-            _within(value, live.get(_spelled(key))) for key, value in wanted.items()
+            _within(value, live.get(key)) for key, value in spelt.items()
         )
     if isinstance(wanted, list):
-        return (
-            isinstance(live, list) and len(live) == len(wanted) and all(map(_within, wanted, live))
-        )
+        same = isinstance(live, list) and len(live) == len(wanted)
+        return same and all(map(_within, wanted, live))
     return wanted == live or str(wanted) == str(live)

@@ -7,30 +7,28 @@ Pulumi's and Helm's own commands, `pulumi refresh`, `pulumi import`, `helm unins
 rollback`, after a question or because `--refresh` was given.
 """
 
-from __future__ import annotations
-
 import datetime
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Final
+from itertools import takewhile
+from typing import Any, Final
 
 from pulumi import automation
 from rich.prompt import Confirm
 
+from kai_fleet.state.deployed_state import RELEASE, STACK
 from kai_fleet_cli.display.screen import Say
 from kai_fleet_cli.recovery import cluster_refresh, failures, file_backend, resume, state
-from kai_fleet_cli.recovery.state import RELEASE, ExportedState, Operation, provider_of
+from kai_fleet_cli.recovery.interrupted import Judge
+from kai_fleet_cli.recovery.live_cluster import check_records
+from kai_fleet_cli.recovery.state import ExportedState, Operation, provider_of
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.wording import listed
-
-if TYPE_CHECKING:
-    from kai_fleet_cli.recovery.interrupted import Judge
 
 # What the API server, Helm and the providers say of a thing that is there.
 _EXISTS: Final = ("exists already", "already exists", "AlreadyExists", "cannot re-use a name")
 # What Helm says of a release that an earlier run did not finish.
-_LOCKED: Final = ("another operation (install/upgrade/rollback) is in progress",)
+_LOCKED: Final = "another operation (install/upgrade/rollback) is in progress"
 _HISTORY: Final = 20  # updates to look back
 
 
@@ -54,34 +52,23 @@ def before(
     if begun:
         told = listed([f"{operation} ({operation.kind})" for operation in begun], "and")
         _agree(stack, f"the last run ended in the middle of: {told}", refresh, command, say)
-    from kai_fleet_cli.recovery import live_cluster  # a client of Kubernetes: slow to load
-
     # A refresh would take over what the records say, and the update after it act on that.
-    live_cluster.check_records(state.read(stack), stack.workspace.env_vars.get("KUBECONFIG"), say)
+    check_records(state.read(stack), stack.workspace.env_vars.get("KUBECONFIG"), say)
     cluster_refresh.refresh(stack, say)  # takes the stack's lock: another run's work is left alone
     now = state.read(stack)
-    operations = now.operations()
-    if operations:
+    if operations := now.operations():
         _carry_out(stack, now, _judge(stack, now, operations, None, say), say)
     return state.exported(stack)
 
 
 def after(
-    stack: automation.Stack,
-    failed: Sequence[tuple[Any, str]],
-    say: Say,
-    *,
-    refresh: bool,
+    stack: automation.Stack, failed: Sequence[tuple[Any, str]], say: Say, *, refresh: bool
 ) -> bool:
     """After a run that failed: mend what stood in its way, if an earlier failure left that.
 
     `failed` has each failed step's event metadata and its message. True: run it again.
     """
-    operations = [
-        operation
-        for step, message in failed
-        if step.new is not None and (operation := _in_the_way(step, message)) is not None
-    ]
+    operations = [it for step, message in failed if (it := _in_the_way(step, message))]
     if not operations:
         return False
     now = state.read(stack)
@@ -108,37 +95,28 @@ def _agree(stack: automation.Stack, what: str, refresh: bool, command: str, say:
 
 
 def _in_the_way(step: Any, message: str) -> Operation | None:
+    """What an earlier run left that a failed step met; None for another failure."""
     kind = str(getattr(step.op, "value", step.op))
+    if step.new is None:
+        return None
     if kind.startswith("create") and any(words in message for words in _EXISTS):
         # A release that is being replaced is in the state, and its old one is gone.
-        replacing = step.type == RELEASE and kind != "create"
-        return Operation("replacing" if replacing else "creating", _resource(step.new))
-    if kind == "update" and step.type == RELEASE and any(words in message for words in _LOCKED):
-        return Operation("updating", _resource(step.new))
-    return None
-
-
-def _resource(new: Any) -> dict[str, Any]:
-    resource = {
-        "urn": new.urn,
-        "custom": True,
-        "type": new.type,
-        "inputs": dict(new.inputs or {}),
-        "parent": new.parent,
-        "provider": new.provider,
-    }
-    return {key: value for key, value in resource.items() if value not in (None, "")}
+        left = "replacing" if step.type == RELEASE and kind != "create" else "creating"
+    elif kind == "update" and step.type == RELEASE and _LOCKED in message:
+        left = "updating"
+    else:
+        return None
+    keys = ("urn", "type", "parent", "provider")
+    had = {key: value for key in keys if (value := getattr(step.new, key))}
+    return Operation(left, {"inputs": dict(step.new.inputs or {}), **had})
 
 
 def _failing_since(stack: automation.Stack) -> datetime.datetime:
     """When the first of the failed runs in a row began, of which the last has just ended."""
-    since = datetime.datetime.now(datetime.UTC)
-    for run in stack.history(page_size=_HISTORY, page=1):
-        if run.kind == "update" and run.result == "succeeded":
-            break
-        if run.kind == "update":
-            since = min(since, run.start_time.replace(tzinfo=datetime.UTC))
-    return since
+    updates = (run for run in stack.history(page_size=_HISTORY, page=1) if run.kind == "update")
+    failed = takewhile(lambda run: run.result != "succeeded", updates)
+    began = (run.start_time.replace(tzinfo=datetime.UTC) for run in failed)
+    return min(began, default=datetime.datetime.now(datetime.UTC))
 
 
 def _judge(
@@ -148,12 +126,9 @@ def _judge(
     since: datetime.datetime | None,
     say: Say,
 ) -> Judge:
-    from kai_fleet_cli.recovery.interrupted import Judge  # slow to load, and seldom needed
-
-    with ExitStack() as clusters:
-        judge = Judge(now, clusters, since, say, stack.workspace.env_vars.get("KUBECONFIG"))
-        for operation in operations:
-            judge.decide(operation)
+    judge = Judge(now, since, say, stack.workspace.env_vars.get("KUBECONFIG"))
+    for operation in operations:
+        judge.decide(operation)
     if judge.unanswered:
         raise UserError(
             f"what the last run of stack {stack.name} left cannot be settled:"
@@ -164,30 +139,22 @@ def _judge(
 
 
 def _carry_out(stack: automation.Stack, now: ExportedState, judge: Judge, say: Say) -> None:
-    for _, remedy in judge.remedies:
+    for remedy in judge.remedies:
         remedy.run(stack.workspace.env_vars)
     for operation in judge.imports:
-        _take_in(stack, operation, say)
+        entry: Any = {
+            "type": operation.type,
+            "name": operation.urn.rpartition("::")[2],
+            "id": operation.id,
+            "parent": "parent",
+            "provider": "provider",
+        }
+        resource = operation.resource
+        names = {"parent": str(resource["parent"]), "provider": provider_of(resource)}
+        stack.import_resources(
+            resources=[entry], name_table=names, protect=False, generate_code=False, on_output=say
+        )
     known = now.urns()
-    mended = [operation.urn for operation, _ in judge.remedies if operation.urn in known]
-    root = next(str(it["urn"]) for it in now.resources if it["type"] == state.STACK)
+    mended = [it.operation.urn for it in judge.remedies if it.operation.urn in known]
+    root = next(str(it["urn"]) for it in now.resources if it["type"] == STACK)
     cluster_refresh.refresh(stack, say, only=[root, *mended], clear_pending_creates=True)
-
-
-def _take_in(stack: automation.Stack, operation: Operation, say: Say) -> None:
-    """`pulumi import` of an object. Raises CommandError."""
-    resource = operation.resource
-    entry: Any = {
-        "type": operation.type,
-        "name": operation.urn.rpartition("::")[2],
-        "id": operation.id,
-        "parent": "parent",
-        "provider": "provider",
-    }
-    stack.import_resources(
-        resources=[entry],
-        name_table={"parent": str(resource["parent"]), "provider": provider_of(resource)},
-        protect=False,
-        generate_code=False,
-        on_output=say,
-    )

@@ -9,10 +9,8 @@ from pulumi import automation
 
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, rebuild
 from kai_fleet.provider.values import SECRET_MARK, SIGNATURE
+from kai_fleet.state.deployed_state import RELEASE
 
-STACK: Final = "pulumi:pulumi:Stack"
-RELEASE: Final = "kubernetes:helm.sh/v3:Release"
-NAMESPACE: Final = "kubernetes:core/v1:Namespace"
 OF_VCLUSTER: Final = ":VirtualCluster$"  # in the URN of a vCluster's parts
 REFUSED: Final = "kubeconfigRefused"
 

@@ -4,8 +4,7 @@ ruamel's round trip rewrites spaces between braces, aligned values and comments,
 of indentation. So ruamel only says where things are, and the text is cut there.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -15,58 +14,62 @@ from ruamel.yaml.error import YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from kai_fleet.settings.files import yaml_file
+from kubectl_fleet.errors import UserError
 
 Keys = Sequence[str]
+GONE: Final = object()  # in place of a value: the key is taken out
 _BYTE_ORDER_MARK: Final = "\ufeff"
 
 
-class NotEditableError(Exception):
-    """The place is written in a way that this does not edit; the message says what to do."""
-
-
-def with_values(text: str, values: Mapping[tuple[str, ...], Any]) -> str:
-    """The text with these values at their places, none of which is below another.
+def changed(text: str, values: Mapping[tuple[str, ...], Any], file: str) -> str:
+    """The text of a file with these values at their places, none of which is below another.
 
     A scalar is replaced, an absent key is added, and so are the mappings above it that are absent
-    or empty. Raises NotEditableError.
+    or empty. A key that is to be `GONE` has to be there. Raises UserError where a place is written
+    in a way that is not edited safely.
     """
+    # libyaml does not count a byte order mark where it says where things are.
+    body = text.removeprefix(_BYTE_ORDER_MARK)
+    mark, text = text[: len(text) - len(body)], body
+    of_windows = 0 < text.count("\r\n") == text.count("\n")
+    if of_windows:
+        text = text.replace("\r\n", "\n")
     keys: Keys = next(iter(values), ())
-    mark, text = _byte_order_mark(text)
-    with _editing(keys):
+    try:
         wanted = _document(text)
-    for keys, value in values.items():
-        with _editing(keys):
+        for keys, value in values.items():
             here = wanted
             for key in keys[:-1]:
                 if not isinstance(here.get(key), dict):
                     here[key] = {}
                 here = here[key]
-            here[keys[-1]] = value
-            text = _set(text, keys, value)
-    with _editing(keys):
-        return mark + _checked(text, wanted)
+            if value is GONE:
+                del here[keys[-1]]
+                text = _cut(text, keys)
+            else:
+                here[keys[-1]] = value
+                text = _set(text, keys, value)
+        # Anchors and odd layouts show here, and so does another order.
+        if repr(_document(text)) != repr(wanted):
+            raise ValueError("the edit says something else")
+    except (YAMLError, ValueError, RecursionError) as why:
+        place = ".".join(keys).removeprefix("config.")
+        raise UserError(
+            f"{file}: {place} is written in a way that is not edited safely (an anchor, or an odd"
+            " layout); edit it by hand"
+        ) from why
+    return mark + (text.replace("\n", "\r\n") if of_windows else text)
 
 
-def without(text: str, keys: Keys) -> str:
-    """The text without the key at that place, which there is. Raises NotEditableError."""
-    mark, text = _byte_order_mark(text)
-    with _editing(keys):
-        wanted = here = _document(text)
-        for key in keys[:-1]:
-            here = here[key]
-        del here[keys[-1]]
-        return mark + _checked(_cut(text, keys), wanted)
-
-
-def block(value: Mapping[str, Any], indent: int = 0, newline: str = "\n") -> str:
+def block(value: Mapping[str, Any], indent: int = 0) -> str:
     """A mapping in lines; what holds no further mapping stands in braces."""
     lines: list[str] = []
     for key, item in value.items():
         start = f"{' ' * indent}{_inline(key)}:"
         if isinstance(item, Mapping) and any(isinstance(v, Mapping) for v in item.values()):
-            lines += [start + newline, block(item, indent + 2, newline)]
+            lines += [f"{start}\n", block(item, indent + 2)]
         else:
-            lines.append(f"{start} {_inline(item)}{newline}")
+            lines.append(f"{start} {_inline(item)}\n")
     return "".join(lines)
 
 
@@ -77,25 +80,6 @@ def unshared(value: Any) -> Any:
     if isinstance(value, list):
         return [unshared(item) for item in value]
     return value
-
-
-@contextmanager
-def _editing(keys: Keys) -> Iterator[None]:
-    """Name the place where its text is no YAML, or of a form that is not edited (ValueError)."""
-    try:
-        yield
-    except (YAMLError, ValueError, RecursionError) as why:
-        place = ".".join(keys[1:] if keys[:1] == ["config"] else keys).removeprefix("config.")
-        raise NotEditableError(
-            f"{place} is written in a way that is not edited safely (an anchor, or an odd layout);"
-            " edit it by hand"
-        ) from why
-
-
-def _byte_order_mark(text: str) -> tuple[str, str]:
-    """The mark before a text, which libyaml does not count where it says where things are."""
-    rest = text.removeprefix(_BYTE_ORDER_MARK)
-    return text[: len(text) - len(rest)], rest
 
 
 def _document(text: str) -> dict[Any, Any]:
@@ -112,35 +96,25 @@ def _loaded(text: str) -> Any:
 
 
 @lru_cache(maxsize=4)
-def _composed(text: str) -> Node | None:
+def _composed(text: str) -> Any:
     """Where things are: by libyaml, in a sixth of the time, as far as it takes the text."""
-    root: Node | None
     try:
-        root = YAML(typ="safe").compose(text)
+        return YAML(typ="safe").compose(text)
     except (YAMLError, ValueError):
-        root = YAML(typ="rt", pure=True).compose(text)
-    return root
-
-
-def _checked(text: str, wanted: Any) -> str:
-    """`text`, if it says what was wanted, in that order; anchors and odd layouts show here."""
-    if repr(_document(text)) != repr(wanted):
-        raise ValueError("the edit says something else")
-    return text
+        return YAML(typ="rt", pure=True).compose(text)
 
 
 def _set(text: str, keys: Keys, value: Any) -> str:
     node = _composed(text)
     if node is None:
-        return _with_line_end(text) + block(_nested(keys, value), 0, _newline(text))
+        return _with_lines(text, len(text), _nested(keys, value), 0)
     for depth, key in enumerate(keys):
-        mapping = _mapping(node)
-        entry = _entry(mapping, key)
+        entry = _entry(node, key)
         below = _nested(keys[depth + 1 :], value)
         if entry is None:
-            return _add(text, mapping, key, below)
+            return _add(text, node, key, below)
         if depth == len(keys) - 1 or _is_empty(entry[1]):
-            return _replace(text, entry, below, in_braces=bool(mapping.flow_style))
+            return _replace(text, entry, below, in_braces=bool(node.flow_style))
         node = entry[1]
     return text
 
@@ -151,14 +125,10 @@ def _nested(keys: Keys, value: Any) -> Any:
     return value
 
 
-def _mapping(node: Node | None) -> MappingNode:
+def _entry(node: Any, key: str) -> tuple[ScalarNode, Any] | None:
+    """A mapping's node of that key, and its value's."""
     if not isinstance(node, MappingNode):
         raise ValueError("no mapping")
-    return node
-
-
-def _entry(node: MappingNode, key: str) -> tuple[ScalarNode, Node] | None:
-    """The key's node and its value's."""
     every = ((name, value) for name, value in node.value if isinstance(name, ScalarNode))
     return next((entry for entry in every if entry[0].value == key), None)
 
@@ -196,34 +166,30 @@ def _replace(text: str, entry: tuple[ScalarNode, Node], value: Any, *, in_braces
 def _with_lines(text: str, index: int, value: Mapping[str, Any], indent: int) -> str:
     """The text with a mapping in lines of its own, below the line of `index`."""
     at = _line_end(text, index)
-    return _with_line_end(text[:at]) + block(value, indent, _newline(text)) + text[at:]
+    line_end = "" if text[:at].endswith("\n") or not at else "\n"
+    return text[:at] + line_end + block(value, indent) + text[at:]
 
 
 def _cut(text: str, keys: Keys) -> str:
-    node, above = _mapping(_composed(text)), None
+    node, above = _composed(text), None
     for key in keys[:-1]:
         above = _entry(node, key)
-        node = _mapping(above[1] if above else None)
+        node = above[1] if above else None
     entry = _entry(node, keys[-1])
     if entry is None:
         raise ValueError("merged in from an anchor")
     if node.flow_style:
-        return _cut_from_braces(text, node.value, [name for name, _ in node.value].index(entry[0]))
+        # With what is between it and the next one; the last one with what is before it.
+        at, last = [name for name, _ in node.value].index(entry[0]), node.value[-1][0] is entry[0]
+        start = _end(text, *node.value[at - 1]) if last and at else entry[0].start_mark.index
+        end = _end(text, *entry) if last else node.value[at + 1][0].start_mark.index
+        return text[:start] + text[end:]
     start = text.rfind("\n", 0, entry[0].start_mark.index) + 1
     rest = text[:start] + text[_line_end(text, _end(text, *entry)) :]
     if len(node.value) > 1 or above is None:
         return rest
     at = text.index(":", above[0].end_mark.index) + 1
     return f"{rest[:at]} {{}}{rest[at:]}"
-
-
-def _cut_from_braces(text: str, entries: list[tuple[Node, Node]], position: int) -> str:
-    start = entries[position][0].start_mark.index
-    if position + 1 < len(entries):
-        return text[:start] + text[entries[position + 1][0].start_mark.index :]
-    if position:
-        start = _end(text, *entries[position - 1])
-    return text[:start] + text[_end(text, *entries[position]) :]
 
 
 def _end(text: str, name: Node, value: Node) -> int:
@@ -244,14 +210,6 @@ def _back_over_blanks(text: str, index: int) -> int:
 def _line_end(text: str, index: int) -> int:
     """The beginning of the next line."""
     return text.find("\n", index) + 1 or len(text)
-
-
-def _newline(text: str) -> str:
-    return "\r\n" if "\r\n" in text else "\n"
-
-
-def _with_line_end(text: str) -> str:
-    return text if not text or text.endswith("\n") else text + _newline(text)
 
 
 def _inline(value: Any, quote: str | None = None) -> str:

@@ -10,7 +10,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from kai_fleet.settings import Settings
 from kai_fleet.settings.files import stack_keys, yaml_file
 from kai_fleet.settings.files.project import ROOT as ROOT
-from kai_fleet.settings.mistakes import key_path
+from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet.settings.sections.team_stack import TeamStack
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.wording import MASK, on_one_line
@@ -93,8 +93,12 @@ def parse(text: str, name: str) -> dict[str, Any]:
     if wrong := stack_keys.misspelt(text_keys, _KNOWN):
         raise StackFileError(f"{name}: " + "; ".join(f"{it.path} {it.message}" for it in wrong))
     own = stack_keys.own(text_keys)
-    if odd := next(_odd_keys(own, ()), None):
-        raise StackFileError(f"{name}: {odd}")
+    for path, mapping in _mappings(own):
+        # The engine would pass one on as another key than it is here.
+        if odd := [key for key in mapping if not isinstance(key, str)]:
+            where = f"{NAMESPACE}:{path}" if path else "config"
+            told = f"{where} has the key {odd[0]!r}, which is no text; put it in quotes"
+            raise StackFileError(f"{name}: {told}")
     return {key: _without_secrets(value) for key, value in own.items()}
 
 
@@ -108,7 +112,11 @@ def encrypted(file: Path) -> dict[str, str]:
     except (OSError, ValueError, YAMLError, RecursionError):
         return {}
     config = document.get("config") if isinstance(document, dict) else None
-    return dict(_ciphertexts(config, ""))
+    return {
+        path: str(mapping["secure"])
+        for path, mapping in _mappings(config)
+        if mapping.keys() == {"secure"}
+    }
 
 
 def encrypted_anew(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
@@ -131,18 +139,15 @@ def _no_mapping(text: str, document: Any) -> str:
     return f"{where} is {kind}, not a stack file; {write}"
 
 
-def _odd_keys(value: Any, above: tuple[str, ...]) -> Iterator[str]:
-    """Keys that are no text: the engine would pass them on as another key than they are here."""
+def _mappings(value: Any, path: str = "") -> Iterator[tuple[str, dict[Any, Any]]]:
+    """Every mapping of a value with its place, from the outside in."""
     if isinstance(value, dict):
+        yield path, value
         for key, item in value.items():
-            if not isinstance(key, str):
-                where = key_path(above) if above else "config"
-                yield f"{where} has the key {key!r}, which is no text; put it in quotes"
-            else:
-                yield from _odd_keys(item, (*above, key))
+            yield from _mappings(item, f"{path}.{key}" if path else str(key))
     elif isinstance(value, list):
-        for item in value:
-            yield from _odd_keys(item, above)
+        for index, item in enumerate(value):
+            yield from _mappings(item, f"{path}[{index}]")
 
 
 def _without_secrets(value: Any) -> Any:
@@ -153,15 +158,3 @@ def _without_secrets(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_secrets(item) for item in value]
     return value
-
-
-def _ciphertexts(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    if isinstance(value, dict):
-        if set(value) == {"secure"}:
-            yield path, str(value["secure"])
-            return
-        for key, item in value.items():
-            yield from _ciphertexts(item, f"{path}.{key}" if path else str(key))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _ciphertexts(item, f"{path}[{index}]")

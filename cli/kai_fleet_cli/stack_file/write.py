@@ -4,13 +4,12 @@ import difflib
 import os
 import signal
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from kai_fleet_cli.stack_file.edit import NotEditableError, with_values, without
 from kubectl_fleet.errors import UserError
 
 _MODE: Final = 0o644
@@ -34,26 +33,6 @@ class Edit:
         new = (self.after or "").splitlines()
         diff = difflib.unified_diff(old, new, n=0, lineterm="")
         return [line for line in diff if not line.startswith(("---", "+++", "@@"))]
-
-
-def edited(
-    path: Path,
-    text: str,
-    values: Mapping[tuple[str, ...], Any],
-    *,
-    gone: Sequence[tuple[str, ...]] = (),
-) -> Edit:
-    """The edit that sets these places of a file with that text, and takes out what is to be gone.
-
-    Raises UserError where the file is written in a way that is not edited safely.
-    """
-    try:
-        after = with_values(text, values)
-        for keys in gone:
-            after = without(after, keys)
-    except NotEditableError as why:
-        raise UserError(f"{path.name}: {why}") from None
-    return Edit(path, text, after)
 
 
 def read_text(path: Path) -> str:
@@ -101,17 +80,17 @@ def restore(edits: Sequence[Edit]) -> list[str]:
     return others
 
 
-def put(path: Path, text: str | None, mode: int = _MODE, *, keep_mode: bool = True) -> None:
+def put(path: Path, text: str | None, mode: int | None = None) -> None:
     """Replace a file at once, or remove it (None). Raises OSError.
 
-    A new file gets `mode`, and so does one that is there unless `keep_mode`.
+    Without a mode it keeps the one that it has.
     """
     target = path.resolve()  # a link stays a link
     if text is None:
         target.unlink(missing_ok=True)
         return
-    if keep_mode and target.exists():
-        mode = target.stat().st_mode & 0o777
+    if mode is None:
+        mode = target.stat().st_mode & 0o777 if target.exists() else _MODE
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(handle, "wb") as out:

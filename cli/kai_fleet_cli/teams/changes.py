@@ -1,13 +1,14 @@
 """What a team command does: edits of stack files, in words, and the stacks to run afterwards."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kai_fleet.settings.files.project import update_command
 from kai_fleet_cli.cluster_reader import PodsHeld
 from kai_fleet_cli.diff.transitions import kai_switch
 from kai_fleet_cli.recovery import resume
-from kai_fleet_cli.stack_file.write import Edit, edited, read_text
+from kai_fleet_cli.stack_file.edit import GONE
+from kai_fleet_cli.stack_file.write import Edit
 from kai_fleet_cli.teams import lookup, queues
 from kai_fleet_cli.teams.lookup import PlatformFile, TeamPlace, config_keys
 from kubectl_fleet import releases
@@ -17,30 +18,38 @@ from kubectl_fleet.wording import counted
 
 @dataclass(frozen=True)
 class TeamChange:
-    """The edits of a command, the sentences that tell of them, and the stacks to update.
+    """The edits of a command, the sentences that tell of them, and the stacks to update. Of the
+    platform's stack only `teams` are updated.
 
-    `goes` is the team that is deleted with all that it has, and whose name is asked for; `comes`
-    one that the platform's own stack has not had; "" where none is. `command` is what was typed,
-    for whom it has to be typed again.
-
-    `destroys` are stacks that are emptied and removed first: an account that the platform grants
-    needs its rights to the end. Of the platform's stack only `teams` are updated.
+    `goes` is the team that is deleted with all that it has, and whose name is asked for; "" where
+    none is. `verb` of the first team is then what was typed, for whom it has to be typed again.
     """
 
     platform: PlatformFile
-    edits: tuple[Edit, ...]
-    sentences: tuple[str, ...]
-    updates: tuple[str, ...]
-    teams: tuple[str, ...] = ()
-    destroys: tuple[str, ...] = ()
+    edits: Sequence[Edit]
+    sentences: Sequence[str]
+    updates: Sequence[str]
+    teams: Sequence[str]
     goes: str = ""
-    comes: str = ""
-    command: str = ""
+    verb: str = ""
+
+    @property
+    def destroys(self) -> list[str]:
+        """The stacks that are emptied and removed first: an account that the platform grants needs
+        its rights to the end.
+        """
+        place = self.platform.teams.get(self.goes)
+        return [place.stack] if place and place.own else []
 
     @property
     def removes(self) -> list[str]:
         """The teams of the platform's own stack that go."""
         return [self.goes] if self.goes and not self.destroys else []
+
+    @property
+    def comes(self) -> list[str]:
+        """The teams of the platform's own stack that it has not had."""
+        return [] if self.grants else [it for it in self.teams if it not in self.platform.teams]
 
     @property
     def grants(self) -> bool:
@@ -59,18 +68,18 @@ def switch(
     place = platform.team(name)
     old = written_kai(place)
     check_version(version, untested=place.scheduler.get("untested") is True)
-    if version == old:
-        has = f"{place.path} has version {version} already, in {place.file.name}"
-        try:
-            now = running()
-        except UserError as why:
-            again = f"to have it run: {update_command(place.stack)}"
-            raise UserError(f"{has}; whether it runs is not known: {why}; {again}") from None
-        if now == version:
-            raise UserError(f"{has}, and stack {place.stack} runs it")
-        update = kai_switch(now, version) if now else f"KAI {version}, not made yet"
-        return only_update(platform, place, has, update)
-    return _switch(platform, place, old, version)
+    if version != old:
+        return _switch(platform, place, old, version)
+    has = f"{place.path} has version {version} already, in {place.file.name}"
+    try:
+        now = running()
+    except UserError as why:
+        again = f"to have it run: {update_command(place.stack)}"
+        raise UserError(f"{has}; whether it runs is not known: {why}; {again}") from None
+    if now == version:
+        raise UserError(f"{has}, and stack {place.stack} runs it")
+    update = kai_switch(now, version) if now else f"KAI {version}, not made yet"
+    return only_update(platform, place, has, update)
 
 
 def roll_back(
@@ -93,21 +102,26 @@ def roll_back(
     return _switch(platform, place, running or written, earlier)
 
 
-def only_update(platform: PlatformFile, place: TeamPlace, has: str, update: str) -> TeamChange:
-    """What is left of an edit that was written and not run: `has` says what is written."""
+def only_update(
+    platform: PlatformFile, place: TeamPlace, has: str, update: str, *first: str
+) -> TeamChange:
+    """What is left of an edit that was written and not run: `has` says what is written. The stacks
+    in `first` are updated before the team's.
+    """
     sentence = f"{place.name}: {has}; only the update is left: {update}"
-    return TeamChange(platform, (), (sentence,), (place.stack,), (place.name,))
+    updates = tuple(dict.fromkeys((*first, place.stack)))
+    return TeamChange(platform, (), [sentence], updates, (place.name,))
 
 
 def _switch(platform: PlatformFile, place: TeamPlace, old: str, new: str) -> TeamChange:
-    keys = (*place.keys, "scheduler", "version")
-    edit_of_file = edited(place.file, read_text(place.file), {keys: new})
     if old == new:
         sentence = f"runs KAI {old}; only its file goes back, for its last edit was not applied"
     else:
         sentence = f"{kai_switch(old, new)}; its queues and running pods stay"
-    sentences = (f"{place.name}: {sentence}",)
-    return TeamChange(platform, (edit_of_file,), sentences, (place.stack,), (place.name,))
+    edit = place.edited({(*place.keys, "scheduler", "version"): new})
+    return TeamChange(
+        platform, [edit], [f"{place.name}: {sentence}"], (place.stack,), (place.name,)
+    )
 
 
 def written_kai(place: TeamPlace) -> str:
@@ -138,24 +152,20 @@ def remove(platform: PlatformFile, place: TeamPlace, held: PodsHeld | None) -> T
 
     Raises UserError.
     """
-    edits: list[Edit] = []
-    if not place.own:
-        edits.append(edited(platform.file, platform.text, {}, gone=[place.keys]))
-    elif place.name in platform.grants:
+    gone = place.keys
+    if place.own:
         last = len(platform.grants) == 1  # the key goes with the last grant
         gone = config_keys(lookup.GRANTS, *([] if last else [place.name]))
-        edits.append(edited(platform.file, platform.text, {}, gone=[gone]))
-    if place.own:
-        edits.append(Edit(place.file, read_text(place.file), None))
+    written = not place.own or place.name in platform.grants
+    edits = [platform.edited({gone: GONE})] if written else []
     return TeamChange(
         platform,
-        tuple(edits),
-        tuple(_losses(place, held)),
+        [*edits, place.removed()] if place.own else edits,
+        list(_losses(place, held)),
         (platform.stack,),  # also where an earlier try has edited its file, and went no further
         (place.name,),
-        (place.stack,) if place.own else (),
         goes=place.name,
-        command=f"{resume.FLEET} team remove {place.name} --stack {platform.stack}",
+        verb="remove",
     )
 
 
@@ -171,20 +181,19 @@ def to_remove(platform: PlatformFile, name: str) -> TeamPlace:
         raise UserError(f"{error}. If its removal was cut off, go on with it: {go_on}") from None
 
 
-def _losses(place: TeamPlace, held: PodsHeld | None) -> list[str]:
+def _losses(place: TeamPlace, held: PodsHeld | None) -> Iterator[str]:
     """Everything that is gone after a removal, in words."""
     name = place.name
     kai = f", its KAI {place.version}" if place.version else ""
-    lines = [f"{name} goes: namespace team-{name} with its volumes, the vCluster{kai}"]
-    if names := queues.names(place.raw.get("queues")):
-        lines.append(f"  {counted(len(names), 'queue')}: {', '.join(names)}")
+    yield f"{name} goes: namespace team-{name} with its volumes, the vCluster{kai}"
+    if names := [queue.name for queue in queues.every(place.raw.get("queues"))]:
+        yield f"  {counted(len(names), 'queue')}: {', '.join(names)}"
     if place.mode == "host" and place.raw.get("queue"):
-        lines.append(f"  queue {place.raw['queue']} stays: it is the host's")
+        yield f"  queue {place.raw['queue']} stays: it is the host's"
     now = ""
     if held is not None:
         holding = f", holding {counted(held.gpus, 'GPU')}" if held.gpus else ""
         now = f": {counted(held.pods, 'pod')} now{holding}"
-    lines.append(f"  every pod in it{now}")
+    yield f"  every pod in it{now}"
     if place.own:
-        lines.append(f"  stack {place.stack}, its history, its file and what the platform granted")
-    return lines
+        yield f"  stack {place.stack}, its history, its file and what the platform granted"

@@ -7,8 +7,7 @@ from typing import Any
 
 from kai_fleet_cli.cluster_reader import ClusterReader, NoAnswerError, PodsHeld
 from kai_fleet_cli.display.screen import say
-from kai_fleet_cli.engine.checkout import running_sandbox
-from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT, engine_path
+from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT, engine_path, running_sandbox
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.teams import stack_state
 from kai_fleet_cli.teams.lookup import PlatformFile
@@ -37,32 +36,29 @@ class Connected:
         """The states of a platform's stacks by name; and why those that lack cannot be read."""
         states: dict[str, StackState] = {}
         silent: list[str] = []
-        if self.variables is not None:
-            stacks = sorted({platform.stack, *(place.stack for place in platform.teams.values())})
-            with ThreadPoolExecutor(4) as pool:
-                asked = {
-                    name: pool.submit(stack_state.read, name, self.variables) for name in stacks
-                }
-            for name, answer in asked.items():
-                try:
-                    states[name] = answer.result()
-                except UserError as error:
-                    silent.append(str(error))
+        if self.variables is None:
+            return states, silent
+        stacks = sorted({platform.stack, *(place.stack for place in platform.teams.values())})
+        with ThreadPoolExecutor(4) as pool:
+            asked = [pool.submit(stack_state.read, name, self.variables) for name in stacks]
+        for name, answer in zip(stacks, asked, strict=True):
+            try:
+                states[name] = answer.result()
+            except UserError as error:
+                silent.append(str(error))
         return states, silent
 
 
 def to_platform(platform: PlatformFile) -> Connected:
     """The parts of a platform that are there now."""
     context = value_at(platform.raw, "cluster.context")
-    if context == SANDBOX_CONTEXT:
-        try:
-            running = running_sandbox()
-        except UserError as error:
-            return Connected(note=str(error))
-        return Connected(ClusterReader(context, running.kubeconfig), running.env())
-    host = ClusterReader(str(context)) if context else None
+    in_sandbox = context == SANDBOX_CONTEXT
+    host = ClusterReader(str(context)) if context and not in_sandbox else None
     note = "" if host else f"the kubeconfig of {platform.file.name} is {reading.SECRET}"
     try:
+        if in_sandbox:
+            running = running_sandbox()
+            return Connected(ClusterReader(context, running.kubeconfig), running.env())
         return Connected(host, {"PATH": engine_path()}, note)
     except UserError as error:
         return Connected(host, note=str(error))

@@ -20,7 +20,7 @@ from kai_fleet_cli.teams.lookup import TeamPlace
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.kube.api import Api
 from kubectl_fleet.kube.errors import RefusedError, UnreachableError, UnusableKubeconfigError
-from kubectl_fleet.kube.kubeconfig import Connection, connection
+from kubectl_fleet.kube.kubeconfig import connection
 
 DAY_SECONDS: Final = 24 * 3600
 INSTALL: Final = "kubectl krew install oidc-login (github.com/int128/kubelogin)"
@@ -44,38 +44,31 @@ def of_account(team: str, context: str, days: int, platform: str, file: str | No
             made = api.post(f"/api/v1/namespaces/{ACCOUNTS}/serviceaccounts/{team}/token", request)
     except UnusableKubeconfigError as why:
         raise UserError(f"context {context} cannot be used: {why}") from None
-    except RefusedError as why:
-        raise UserError(_refusal(why, team, platform)) from None
     except UnreachableError as why:
         raise UserError(f"the cluster of context {context} does not answer: {why}") from None
-    return _written(way, context, team, made["status"]["token"])
-
-
-def _refusal(why: RefusedError, team: str, platform: str) -> str:
-    if why.status == 404:
-        return (
-            f"there is no account for team {team} yet: grant it in kai-fleet:teamStacks of"
-            f" Pulumi.{platform}.yaml, then run: {update_command(platform)}"
-        )
-    if why.status == 403:
-        return (
-            f"you may not make tokens of accounts in namespace {ACCOUNTS}; ask the platform's"
-            " administrator, or use the context with which the platform is updated"
-        )
-    return f"the cluster gives no token for team {team}: {why.reason}"
-
-
-def _written(way: Connection, context: str, team: str, token: str) -> str:
-    at: dict[str, Any] = {"server": way.host}
+    except RefusedError as why:
+        told = f"the cluster gives no token for team {team}: {why.reason}"
+        if why.status == 404:
+            told = (
+                f"there is no account for team {team} yet: grant it in kai-fleet:teamStacks of"
+                f" Pulumi.{platform}.yaml, then run: {update_command(platform)}"
+            )
+        elif why.status == 403:
+            told = (
+                f"you may not make tokens of accounts in namespace {ACCOUNTS}; ask the platform's"
+                " administrator, or use the context with which the platform is updated"
+            )
+        raise UserError(told) from None
+    cluster = {"server": way.host}
     if way.authority:
-        at["certificate-authority-data"] = base64.b64encode(way.authority).decode()
+        cluster["certificate-authority-data"] = base64.b64encode(way.authority).decode()
     name = f"{context}-{team}"
     document = {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": name,
-        "clusters": [{"name": context, "cluster": at}],
-        "users": [{"name": name, "user": {"token": token}}],
+        "clusters": [{"name": context, "cluster": cluster}],
+        "users": [{"name": name, "user": {"token": made["status"]["token"]}}],
         "contexts": [{"name": name, "context": {"cluster": context, "user": name}}],
     }
     return yaml.safe_dump(document, sort_keys=False)

@@ -1,9 +1,8 @@
 """`fleet teams`: what is written, what runs, and what of the GPUs is in use now."""
 
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, Final
 
 from rich import box
@@ -27,101 +26,63 @@ _HEADINGS: Final = ("team", "stack", "mode", "version", "running", "support ends
 # On a narrow terminal a team's stack and queues stand on the lines below it.
 _NARROW: Final = ("team", "mode", "version", "running", "support ends", "GPUs used/quota/limit")
 _ENDLESS: Final = 10_000  # columns
+Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class TeamRow:
-    """One team. None is "not known"; a GPU amount of -1 is unlimited.
+def read(platform: PlatformFile, connected: Connected) -> tuple[list[Row], list[str]]:
+    """Every team of a platform, as `--json` has it, and why something of it is not known.
 
-    `wanted` is what its file says; `running` what the last update left, where its vCluster answers:
-    one that is gone runs nothing.
+    What is not known is None; a GPU amount of -1 is unlimited.
     """
-
-    team: str
-    stack: str
-    mode: str
-    wanted: str | None
-    running: str | None
-    support_end: str | None
-    queues: tuple[str, ...]
-    gpus: int | None
-    guaranteed: float | None
-    used: float | None
-
-    def record(self) -> dict[str, Any]:
-        """For the JSON format."""
-        return {
-            "team": self.team,
-            "stack": self.stack,
-            "mode": self.mode,
-            "version": {"wanted": self.wanted, "running": self.running},
-            "supportEnd": self.support_end,
-            "queues": list(self.queues),
-            "gpus": {"most": self.gpus, "guaranteed": self.guaranteed, "used": self.used},
-        }
-
-
-@dataclass(frozen=True)
-class Listing:
-    """The rows by team, and why some of them lack something."""
-
-    rows: tuple[TeamRow, ...]
-    notes: tuple[str, ...]
-
-
-def read(platform: PlatformFile, connected: Connected) -> Listing:
-    """Every team of a platform. What does not answer is left open, with a note."""
     states, unread = connected.states(platform)
+    used = _used(states.values())
     notes = [connected.note] if connected.note else []
     notes += [*unread, *(why for state in states.values() for why in state.refused.values())]
-    used, silent = _used(states)
-    if silent:
+    if silent := sorted(team for team, gpus in used.items() if gpus is None):
         notes.append(
             "what runs and the GPUs in use are not known where the vCluster did not answer:"
-            f" {silent}"
+            f" {', '.join(silent)}"
         )
-    places = sorted(platform.teams.values(), key=lambda place: place.name)
-    rows = [_row(platform, place, states.get(place.stack), used) for place in places]
-    for stack, state in states.items():
-        for name in sorted(state.values.keys() - platform.teams.keys()):
-            running, held = _running(state, name, used), used.get(name)
-            rows.append(TeamRow(name, stack, "-", None, running, None, (), None, None, held))
-            notes.append(_undeclared(platform, stack, name))
-    return Listing(tuple(rows), tuple(notes))
+    declared = sorted(platform.teams.values(), key=lambda place: place.name)
+    others = [
+        TeamPlace(platform.stack, name, stack, (), {"gpus": None})  # nothing is written of it
+        for stack, state in states.items()
+        for name in sorted(state.values.keys() - platform.teams.keys())
+    ]
+    notes += [_undeclared(platform, place) for place in others]
+    rows = [
+        _row(platform, place, states.get(place.stack), used.get(place.name))
+        for place in (*declared, *others)
+    ]
+    return rows, notes
 
 
 def _row(
-    platform: PlatformFile,
-    place: TeamPlace,
-    state: StackState | None,
-    used: Mapping[str, float],
-) -> TeamRow:
+    platform: PlatformFile, place: TeamPlace, state: StackState | None, used: float | None
+) -> Row:
+    """One team. What its vCluster runs is told where that answers: one that is gone runs nothing"""
     release = KAI.get(place.version or "")
     end = release.support_end if release else None
     of_host = place.mode == "host" and place.raw.get("queue")
-    return TeamRow(
-        team=place.name,
-        stack=place.stack,
-        mode=place.mode,
-        wanted=place.version,
-        running=_running(state, place.name, used),
-        support_end=end.isoformat() if end else None,
-        queues=(str(of_host),) if of_host else tuple(queues.leaves(place.raw.get("queues"))),
-        gpus=place.gpus,
-        guaranteed=_guaranteed(platform, place),
-        used=used.get(place.name),
-    )
+    return {
+        "team": place.name,
+        "stack": place.stack,
+        "mode": place.mode,
+        "version": {
+            "wanted": place.version,
+            "running": state.versions.get(place.name) if state and used is not None else None,
+        },
+        "supportEnd": end.isoformat() if end else None,
+        "queues": [str(of_host)] if of_host else queues.leaves(place.raw.get("queues")),
+        "gpus": {"most": place.gpus, "guaranteed": _guaranteed(platform, place), "used": used},
+    }
 
 
-def _running(state: StackState | None, team: str, used: Mapping[str, float]) -> str | None:
-    """The KAI version in a vCluster that answers, as the last update left it."""
-    return state.versions.get(team) if state and team in used else None
-
-
-def _undeclared(platform: PlatformFile, stack: str, team: str) -> str:
+def _undeclared(platform: PlatformFile, place: TeamPlace) -> str:
     """What the next update does about a team that no file has: by the rules `team-granted` and
     `team-removal`.
     """
+    team, stack = place.name, place.stack
     if stack == platform.stack and team in platform.grants:
         return (
             f"team {team} is granted a stack of its own, and stack {stack} has it still: updates of"
@@ -129,7 +90,7 @@ def _undeclared(platform: PlatformFile, stack: str, team: str) -> str:
             f" --to {own_stack(stack, team)}"
         )
     try:
-        removed = reading.read(reading.path_of(stack)).get("removed")
+        removed = reading.read(place.file).get("removed")
     except reading.StackFileError:
         removed = None
     if isinstance(removed, list) and team in removed:
@@ -141,23 +102,18 @@ def _undeclared(platform: PlatformFile, stack: str, team: str) -> str:
     )
 
 
-def _used(states: Mapping[str, StackState]) -> tuple[dict[str, float], str]:
-    """The GPUs that each team's pods hold, by its vCluster; and those that did not answer."""
-    used: dict[str, float] = {}
-    silent = []
-    with ThreadPoolExecutor(8) as pool:
-        answers = {
-            team: pool.submit(cluster_reader.ClusterReader(content=content).held)
-            for state in states.values()
-            for team, content in state.kubeconfigs.items()
-            if content
-        }
-    for team, answer in answers.items():
+def _used(states: Iterable[StackState]) -> dict[str, float | None]:
+    """The GPUs that each team's pods hold, by its vCluster; None where that does not answer."""
+
+    def held(content: str) -> float | None:
         try:
-            used[team] = answer.result().gpus
+            return cluster_reader.ClusterReader(content=content).held().gpus
         except cluster_reader.NoAnswerError:
-            silent.append(team)
-    return used, ", ".join(sorted(silent))
+            return None
+
+    ways = {team: way for state in states for team, way in state.kubeconfigs.items() if way}
+    with ThreadPoolExecutor(8) as pool:
+        return dict(zip(ways, pool.map(held, ways.values()), strict=True))
 
 
 def _guaranteed(platform: PlatformFile, place: TeamPlace) -> float | None:
@@ -170,66 +126,51 @@ def _guaranteed(platform: PlatformFile, place: TeamPlace) -> float | None:
     return next((it.queue.gpu.quota for it in every if it.name == place.raw.get("queue")), None)
 
 
-def show(stack: str, listing: Listing, console: Console) -> None:
+def show(stack: str, rows: Sequence[Row], notes: Sequence[str], console: Console) -> None:
     """Print the table and its notes; what is not known is "-", and no value is cut off."""
-    if listing.rows:
-        table = _table(listing.rows)
+    if rows:
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+        for heading in _HEADINGS:
+            table.add_column(heading, justify="right" if heading == _GPUS else "left", no_wrap=True)
+        for row in rows:
+            team, *others, gpus = _cells(row)
+            cells = (team, row["stack"], *others, ", ".join(row["queues"]) or "-", gpus)
+            table.add_row(*map(escape, cells))
         endless = console.options.update(width=_ENDLESS)
         if Measurement.get(console, endless, table).maximum <= console.width:
             console.print(table)
         else:
-            for line in _narrow(listing.rows, console.width):
+            for line in _narrow(rows, console.width):
                 console.print(line, markup=False, highlight=False, soft_wrap=True)
     else:
         add = f"fleet team add NAME --stack {stack}"
         console.print(f"Stack {stack} has no team yet; add one: {add}", markup=False)
-    for note in listing.notes:
+    for note in notes:
         console.print(f"- {note}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _table(rows: tuple[TeamRow, ...]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
-    for heading in _HEADINGS:
-        table.add_column(heading, justify="right" if heading == _GPUS else "left", no_wrap=True)
-    for row in rows:
-        team, *others, gpus = _cells(row)
-        cells = (team, row.stack, *others, ", ".join(row.queues) or "-", gpus)
-        table.add_row(*map(escape, cells))
-    return table
-
-
-def _narrow(rows: tuple[TeamRow, ...], width: int) -> Iterator[str]:
-    every = [_NARROW, *(_cells(row) for row in rows)]
+def _narrow(rows: Sequence[Row], width: int) -> Iterator[str]:
+    every = [_NARROW, *map(_cells, rows)]
     widths = [max(map(len, column)) for column in zip(*every, strict=True)]
     apart = sum(widths) + 2 * len(widths) > width  # a long name has a line to itself
     for row, cells in zip((None, *rows), every, strict=True):
         first, *rest = (cell.ljust(wide) for cell, wide in zip(cells, widths, strict=True))
         if apart:
             yield from textwrap.wrap(cells[0], width)
-            yield from textwrap.wrap(f"  {'  '.join(rest)}", width, subsequent_indent="    ")
-        else:
-            yield "  ".join([first, *rest]).rstrip()
+        line = "  ".join(["" if apart else first, *rest])
+        yield from textwrap.wrap(line, width, subsequent_indent="    ")
         if row is not None:
-            queues_of = f"; queues {', '.join(row.queues)}" if row.queues else ""
-            yield from textwrap.wrap(
-                f"stack {row.stack}{queues_of}",
-                width,
-                initial_indent="  ",
-                subsequent_indent="    ",
-                break_on_hyphens=False,
-            )
+            below = f"  stack {row['stack']}"
+            below += f"; queues {', '.join(row['queues'])}" if row["queues"] else ""
+            yield from textwrap.wrap(below, width, subsequent_indent="    ", break_on_hyphens=False)
 
 
-def _cells(row: TeamRow) -> tuple[str, ...]:
+def _cells(row: Row) -> tuple[str, ...]:
     """A team's own line, its name first and its GPUs last."""
-    return (
-        row.team,
-        row.mode,
-        row.wanted or "-",
-        row.running or "-",
-        row.support_end or "-",
-        "/".join(_amount(value) for value in (row.used, row.guaranteed, row.gpus)),
-    )
+    version, gpus = row["version"], row["gpus"]
+    texts = (version["wanted"], version["running"], row["supportEnd"])
+    amounts = "/".join(_amount(gpus[key]) for key in ("used", "guaranteed", "most"))
+    return (row["team"], row["mode"], *(text or "-" for text in texts), amounts)
 
 
 def _amount(value: float | None) -> str:

@@ -9,7 +9,9 @@ from typing import Any, Final
 from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet.settings.sections.gpu_share import counted
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_cli.stack_file.write import read_text
+from kai_fleet_cli.stack_file.edit import changed
+from kai_fleet_cli.stack_file.write import Edit, read_text
+from kubectl_fleet.declared.unknown import pairs
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.paths import value_at
 
@@ -17,6 +19,7 @@ PLATFORM: Final = "platform"
 TEAM: Final = "team"
 TEAMS: Final = "teams"
 GRANTS: Final = "teamStacks"
+Keys = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,7 @@ class TeamPlace:
     platform: str
     name: str
     stack: str
-    keys: tuple[str, ...]
+    keys: Keys
     raw: Mapping[str, Any] = field(repr=False)
 
     @property
@@ -47,7 +50,7 @@ class TeamPlace:
     @property
     def scheduler(self) -> Mapping[str, Any]:
         """Its scheduler's keys; empty where they are not a mapping."""
-        return _mapping(self.raw.get("scheduler"))
+        return pairs(self.raw.get("scheduler"))
 
     @property
     def mode(self) -> str:
@@ -63,7 +66,7 @@ class TeamPlace:
     @property
     def node_pool(self) -> Mapping[str, str]:
         """The labels of its nodes; empty where there are none, or no mapping."""
-        return _mapping(self.raw.get("nodePool"))
+        return pairs(self.raw.get("nodePool"))
 
     @property
     def gpus(self) -> int | None:
@@ -76,7 +79,7 @@ class TeamPlace:
     @property
     def pools(self) -> Mapping[str, int | None] | None:
         """The GPUs of each of its pools as KAI counts them; None without pools."""
-        pools = _mapping(self.raw.get("pools"))
+        pools = pairs(self.raw.get("pools"))
         return {str(name): _counted(gpus) for name, gpus in pools.items()} or None
 
     @property
@@ -89,6 +92,15 @@ class TeamPlace:
             f"the GPUs of team {self.name} are by kind or by pool, which no command divides; write"
             f" the second team into {self.file.name} by hand (docs/blue-green.md)"
         )
+
+    def edited(self, values: Mapping[Keys, Any]) -> Edit:
+        """The edit that sets these places of its file. Raises UserError."""
+        text = read_text(self.file)
+        return Edit(self.file, text, changed(text, values, self.file.name))
+
+    def removed(self) -> Edit:
+        """The edit that removes its file."""
+        return Edit(self.file, read_text(self.file), None)
 
 
 @dataclass(frozen=True)
@@ -108,7 +120,7 @@ class PlatformFile:
     @property
     def grants(self) -> Mapping[str, Any]:
         """What it grants to teams with stacks of their own, by team."""
-        return _mapping(self.raw.get(GRANTS))
+        return pairs(self.raw.get(GRANTS))
 
     def team(self, name: str) -> TeamPlace:
         """The team of that name; raises UserError with the names that there are."""
@@ -119,8 +131,12 @@ class PlatformFile:
         names = ", ".join(sorted(self.teams)) or "none yet"
         raise UserError(f"stack {self.stack} has no team {name}; {meant} teams: {names}")
 
+    def edited(self, values: Mapping[Keys, Any]) -> Edit:
+        """The edit that sets these places, or takes them out (GONE). Raises UserError."""
+        return Edit(self.file, self.text, changed(self.text, values, self.file.name))
 
-def config_keys(*keys: str) -> tuple[str, ...]:
+
+def config_keys(*keys: str) -> Keys:
     """Where something stands in a stack file: `config_keys("teams", "ml")`."""
     return ("config", f"{NAMESPACE}:{keys[0]}", *keys[1:])
 
@@ -137,47 +153,32 @@ def platform(stack: str) -> PlatformFile:
     """
     raw = reading.read(reading.path_of(stack))
     if TEAM in raw or PLATFORM in raw:
-        above, name = _platform_of(raw), _name_of(raw)
+        above, name = _names(raw)
         to = f"; write --stack {above}" if above else ""
         raise UserError(f"stack {stack} is team {name or stack}'s own, not a platform's{to}")
     inside = raw.get(TEAMS) or {}
     if not isinstance(inside, Mapping):
         raise UserError(f"{NAMESPACE}:{TEAMS} in Pulumi.{stack}.yaml is not a mapping of teams")
     teams = {
-        str(name): TeamPlace(stack, str(name), stack, config_keys(TEAMS, str(name)), _mapping(team))
+        str(name): TeamPlace(stack, str(name), stack, config_keys(TEAMS, str(name)), pairs(team))
         for name, team in inside.items()
     }
-    return PlatformFile(stack, read_text(reading.path_of(stack)), raw, teams | _own_stacks(stack))
+    for own in reading.stacks():
+        if own.startswith(own_stack(stack, "")):
+            try:
+                its = reading.read(reading.path_of(own))
+            except reading.StackFileError:
+                continue
+            above, name = _names(its)
+            if above == stack and name:
+                teams[name] = TeamPlace(stack, name, own, config_keys(TEAM), pairs(its[TEAM]))
+    return PlatformFile(stack, read_text(reading.path_of(stack)), raw, teams)
 
 
-def _own_stacks(platform: str) -> dict[str, TeamPlace]:
-    """The teams of a platform that have stacks of their own."""
-    teams = {}
-    for stack in reading.stacks():
-        if not stack.startswith(f"{platform}-"):
-            continue
-        try:
-            raw = reading.read(reading.path_of(stack))
-        except reading.StackFileError:
-            continue
-        name = _name_of(raw)
-        if TEAM in raw and name and _platform_of(raw) == platform:
-            keys = config_keys(TEAM)
-            teams[name] = TeamPlace(platform, name, stack, keys, _mapping(raw[TEAM]))
-    return teams
-
-
-def _platform_of(raw: Mapping[str, Any]) -> str:
-    """The last part of `organization/project/stack`."""
-    return str(value_at(raw, f"{PLATFORM}.stack") or "").rpartition("/")[2]
-
-
-def _name_of(raw: Mapping[str, Any]) -> str:
-    return str(value_at(raw, f"{TEAM}.name") or "")
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+def _names(raw: Mapping[str, Any]) -> tuple[str, str]:
+    """The stack of a team stack's platform, of `organization/project/stack`, and its team."""
+    stack, team = value_at(raw, f"{PLATFORM}.stack"), value_at(raw, f"{TEAM}.name")
+    return str(stack or "").rpartition("/")[2], str(team or "")
 
 
 def _counted(gpus: Any) -> int | None:

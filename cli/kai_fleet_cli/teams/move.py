@@ -70,28 +70,17 @@ def _commands(
     below what moves, as a vCluster's is, it would be left without its parent, and the CLI refuses
     that. So what needs such a provider goes first, then the old provider, then the rest.
     """
-    parents = {str(it["urn"]): str(it.get("parent") or "") for it in resources}
-
-    def above(urn: str) -> list[str]:
-        """The resource and what it is below, from the nearest on."""
-        chain = []
-        while urn:
-            chain.append(urn)
-            urn = parents.get(urn, "")
-        return chain
-
-    providers = [
-        urn
-        for it in resources
-        if str(it["type"]).startswith(_PROVIDER) and team in above(urn := str(it["urn"]))
-    ]
-    kept = {ancestor for urn in providers for ancestor in above(urn)}
-    first: dict[str, None] = {}
-    for it in resources:
-        if not state.needed_by(it).isdisjoint(providers) and team in (
-            chain := above(str(it["urn"]))
-        ):
-            first[next(urn for urn in reversed(chain) if urn not in kept)] = None
+    paths: dict[str, list[str]] = {}  # each resource with what it is below, from the stack on
+    for it in resources:  # parents come first
+        paths[str(it["urn"])] = [*paths.get(str(it.get("parent")), ()), str(it["urn"])]
+    inside = [it for it in resources if team in paths[str(it["urn"])]]
+    providers = [str(it["urn"]) for it in inside if str(it["type"]).startswith(_PROVIDER)]
+    kept = {urn for provider in providers for urn in paths[provider]}
+    first = dict.fromkeys(
+        next(urn for urn in paths[str(it["urn"])] if urn not in kept)
+        for it in inside
+        if not state.needed_by(it).isdisjoint(providers)
+    )
     moves = ["state", "move", "--yes", "--source", source, "--dest", dest]
     return [
         *([[*moves, *first]] if first else []),

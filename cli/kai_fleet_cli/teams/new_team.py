@@ -1,7 +1,6 @@
 """A new team: its entry in a stack file, and what is left to do where that is written already."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
@@ -10,7 +9,7 @@ from kai_fleet.settings.files.project import update_command
 from kai_fleet.settings.quantities import gpu_devices
 from kai_fleet.settings.sections.platform import TeamName
 from kai_fleet_cli.stack_file import edit, reading
-from kai_fleet_cli.stack_file.write import Edit, edited
+from kai_fleet_cli.stack_file.write import Edit
 from kai_fleet_cli.teams import lookup, nodes
 from kai_fleet_cli.teams.changes import TeamChange, check_version, only_update
 from kai_fleet_cli.teams.lookup import PlatformFile, config_keys
@@ -26,29 +25,33 @@ _HEAD: Final = (
 
 def add(platform: PlatformFile, name: str, answers: TeamAnswers, *, own: bool) -> TeamChange:
     """A new team, in the platform's file or in a stack file of its own. Raises UserError."""
-    check_new(platform, name)
     if answers.mode == "virtual":
         check_version(answers.version)
     team = _entry(name, answers)
-    values: dict[tuple[str, ...], Any]
-    files: tuple[Edit, ...] = ()
-    updates: tuple[str, ...] = (platform.stack,)
-    if own:  # the platform's says that it may have what it asks for
-        grant: dict[str, Any] = {key: team[key] for key in ("nodePool", "gpus") if key in team}
-        if "queue" in team:
-            grant["parentQueue"] = team["queue"]
-        values = {config_keys(lookup.GRANTS, name): grant}
-        files = (own_file(platform, name, team),)
-        updates = (platform.stack, lookup.own_stack(platform.stack, name))
-    else:
-        values = {config_keys(lookup.TEAMS, name): team}
-    edits = (edited(platform.file, platform.text, values), *files)
-    comes = "" if own else name
-    return TeamChange(platform, edits, (_new_team(name, team),), updates, (name,), comes=comes)
+    schedules = {
+        "virtual": f"KAI {answers.version} inside its vCluster",
+        "host": f"the host's KAI, in queue {team.get('queue')}",
+        "default": "Kubernetes' own scheduler",
+    }
+    on = f" on nodes {nodes.pairs_text(answers.pool)}" if answers.pool else ""
+    sentence = (
+        f"{name}: new team in mode {answers.mode}: a vCluster{on}, {schedules[answers.mode]},"
+        f" {counted(team['gpus'], 'GPU')}"
+    )
+    if not own:
+        edit = platform.edited({config_keys(lookup.TEAMS, name): team})
+        return TeamChange(platform, [edit], [sentence], (platform.stack,), (name,))
+    # The platform's file says that it may have what it asks for.
+    of_grant = {"nodePool": "nodePool", "gpus": "gpus", "queue": "parentQueue"}
+    grant = {key: team[its] for its, key in of_grant.items() if its in team}
+    of_platform = platform.edited({config_keys(lookup.GRANTS, name): grant})
+    edits = [of_platform, own_file(platform, name, team)]
+    updates = (platform.stack, lookup.own_stack(platform.stack, name))
+    return TeamChange(platform, edits, [sentence], updates, (name,))
 
 
-def check_new(platform: PlatformFile, name: str) -> None:
-    """Raise UserError for what is no team's name, or is there already."""
+def check_name(name: str) -> None:
+    """Raise UserError for what is no team's name."""
     try:
         TypeAdapter(TeamName).validate_python(name)
     except ValidationError as error:
@@ -56,12 +59,6 @@ def check_new(platform: PlatformFile, name: str) -> None:
         form = "does not fit; write at most 40 lower-case letters, digits and dashes"
         reason = detail["ctx"]["error"] if detail["type"] == "value_error" else form
         raise UserError(f"the name {name!r} {reason}") from None
-    if name in platform.teams:
-        place = platform.teams[name]
-        raise UserError(
-            f"stack {platform.stack} has a team {name} already, in {place.file.name}; write another"
-            f" name. If it is not made yet: {update_command(place.stack)}"
-        )
 
 
 def own_file(platform: PlatformFile, name: str, team: Mapping[str, Any]) -> Edit:
@@ -105,20 +102,6 @@ def _amount(leaf: str, text: str) -> float | int:
     return int(amount) if amount.is_integer() else amount
 
 
-def _new_team(name: str, team: Mapping[str, Any]) -> str:
-    scheduler = team["scheduler"]
-    schedules = {
-        "virtual": f"KAI {scheduler.get('version')} inside its vCluster",
-        "host": f"the host's KAI, in queue {team.get('queue')}",
-    }.get(scheduler["mode"], "Kubernetes' own scheduler")
-    pool = nodes.pairs_text(team.get("nodePool", {}))
-    on = f" on nodes {pool}" if pool else ""
-    return (
-        f"{name}: new team in mode {scheduler['mode']}: a vCluster{on}, {schedules},"
-        f" {counted(team['gpus'], 'GPU')}"
-    )
-
-
 def again(
     platform: PlatformFile, name: str, flags: TeamAnswers, made: Callable[[], bool]
 ) -> TeamChange:
@@ -146,6 +129,5 @@ def again(
         raise UserError(f"{has}; whether it is made is not known: {why}; {make}") from None
     if there:
         raise UserError(f"{has}, and it is made; write another name")
-    left = only_update(platform, place, has, "it is not made yet")
     # The platform's stack comes first: it grants a team stack what it has.
-    return replace(left, updates=tuple(dict.fromkeys((platform.stack, place.stack))))
+    return only_update(platform, place, has, "it is not made yet", platform.stack)

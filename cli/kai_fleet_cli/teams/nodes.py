@@ -1,7 +1,6 @@
 """Nodes by their labels: what is free for a new team, and whether its own are there."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from kai_fleet.settings.files.project import update_command
@@ -11,21 +10,6 @@ from kai_fleet_cli.teams.lookup import PlatformFile, TeamPlace
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.live.objects import in_pool
 from kubectl_fleet.wording import counted
-
-
-@dataclass(frozen=True)
-class FreePool:
-    """A value of a node label that no team has, and what is there."""
-
-    key: str
-    value: str
-    nodes: int
-    gpus: int
-
-    def __str__(self) -> str:
-        """For example `kai-fleet/pool=vision (1 node, 8 GPUs)`."""
-        has = f"{counted(self.nodes, 'node')}, {counted(self.gpus, 'GPU')}"
-        return f"{self.key}={self.value} ({has})"
 
 
 def pairs_text(pool: Mapping[str, str], between: str = ", ") -> str:
@@ -39,16 +23,19 @@ def pool_key(platform: PlatformFile) -> str:
     return max(keys, key=keys.count) if keys else "kai-fleet/pool"
 
 
-def free_pools(platform: PlatformFile, nodes: Sequence[Mapping[str, Any]]) -> list[FreePool]:
-    """The values of that label on nodes with GPUs that no team names."""
+def free_pools(platform: PlatformFile, nodes: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """The values of that label on nodes with GPUs that no team names: `{"pool=ml": "1 node, …"}`"""
     key = pool_key(platform)
     taken = {str(place.node_pool.get(key)) for place in platform.teams.values()}
     gpus: dict[str, list[float]] = {}
     for node in nodes:
         value = labels(node).get(key)
         if value and value not in taken and node_gpus(node):
-            gpus.setdefault(value, []).append(node_gpus(node))
-    return [FreePool(key, value, len(n), int(sum(n))) for value, n in sorted(gpus.items())]
+            gpus.setdefault(f"{key}={value}", []).append(node_gpus(node))
+    return {
+        pool: f"{counted(len(each), 'node')}, {counted(int(sum(each)), 'GPU')}"
+        for pool, each in sorted(gpus.items())
+    }
 
 
 def check_pool(platform: PlatformFile, pool: Mapping[str, str], connected: Connected) -> None:
@@ -60,7 +47,7 @@ def check_pool(platform: PlatformFile, pool: Mapping[str, str], connected: Conne
     nodes = connected.nodes() if pool else None
     if nodes is None or any(ready(node) and in_pool(labels(node), pool) for node in nodes):
         return
-    free = ", ".join(map(str, free_pools(platform, nodes)))
+    free = ", ".join(f"{key} ({what})" for key, what in free_pools(platform, nodes).items())
     raise UserError(
         f"no Ready node has {pairs_text(pool, ' and ')}, and without one the vCluster cannot start;"
         f" {f'free are: {free}' if free else 'no labelled pool is free'}. Write another --pool, or"

@@ -33,100 +33,79 @@ def pairs(items: Sequence[str], flag: str, example: str) -> dict[str, str]:
     """`KEY=VALUE` flags as a mapping. Raises UserError."""
     values: dict[str, str] = {}
     for item in items:
-        key, sign, value = item.partition("=")
-        if not sign or not key or not value:
+        key, _, value = item.partition("=")
+        if not key or not value:
             raise UserError(f"{flag} {item} is not understood; write {flag} {example}")
         values[key] = value
     return values
 
 
 def complete(
-    flags: TeamAnswers, platform: PlatformFile, name: str, screen: Screen, nodes: Nodes
+    flags: TeamAnswers, platform: PlatformFile, name: str, screen: Screen, read_nodes: Nodes
 ) -> TeamAnswers:
     """Ask for what no flag says. Without a terminal a UserError names the flag."""
-    ask = _Questions(platform, name, screen, nodes)
-    mode = flags.mode or ask.mode()
-    if mode not in MODES:
-        raise UserError(f"--mode {mode} is none; write one of {', '.join(MODES)}")
-    answers = replace(flags, mode=mode)
-    if mode != "virtual" and flags.version:
-        raise UserError(f"--version is for mode virtual; mode {mode} has no KAI of its own")
-    if mode == "default" and flags.queues:
-        raise UserError("--queue is for modes virtual and host; mode default has no queues")
-    if mode == "virtual" and not answers.version:
-        answers = replace(answers, version=ask.version())
-    if not answers.pool and (mode == "virtual" or (mode == "default" and screen.asks)):
-        answers = replace(answers, pool=ask.pool())
-    if answers.gpus is None:
-        answers = replace(answers, gpus=ask.gpus(answers.pool))
-    if mode == "host" and not answers.queues:
-        answers = replace(answers, queues=ask.leaf())
-    if mode == "virtual" and not answers.queues:
-        answers = replace(answers, queues=ask.queues(answers.gpus or 0))
-    return answers
 
-
-@dataclass
-class _Questions:
-    platform: PlatformFile
-    name: str
-    screen: Screen
-    nodes: Nodes
-
-    def mode(self) -> str:
-        likely = "host" if "kai" in self.platform.raw else "virtual"
-        return self._ask("--mode", f"mode ({', '.join(MODES)})", likely, MODES)
-
-    def version(self) -> str:
-        for version in KAI if self.screen.asks else ():
-            self.screen.line(f"  {version:<9} {support(version).words}")
-        likely = advised(KAI) or list(KAI)[-1]
-        return self._ask("--version", "KAI version", likely, tuple(KAI))
-
-    def pool(self) -> dict[str, str]:
-        free = nodes.free_pools(self.platform, self.nodes()) if self.screen.asks else []
-        for pool in free:
-            self.screen.line(f"  free: {pool}")
-        own = next((p for p in free if p.value == self.name), free[0] if free else None)
-        likely = f"{own.key}={own.value}" if own else f"{nodes.pool_key(self.platform)}={self.name}"
-        return pairs([self._ask("--pool", "node pool (KEY=VALUE)", likely)], "--pool", likely)
-
-    def gpus(self, pool: Mapping[str, str]) -> int:
-        if not self.screen.asks:
-            raise _missing("--gpus", "--gpus 4")
-        every = self.nodes() if pool else []
-        likely = int(sum(node_gpus(node) for node in every if in_pool(labels(node), pool)))
-        return IntPrompt.ask("GPUs", default=likely, console=self.screen.out)
-
-    def queues(self, gpus: int) -> dict[str, str]:
-        if not self.screen.asks:
-            return {self.name: str(gpus)}
-        likely = f"{self.name}={gpus}"
-        answer = self._ask("--queue", "queues (NAME=GPUS, with spaces between)", likely)
-        return pairs(answer.split(), "--queue", likely)
-
-    def leaf(self) -> dict[str, str]:
-        free = queues.leaves(self.platform.raw.get("queues"))
-        likely = self.name if self.name in free else (free[0] if free else "")
-        if self.screen.asks and free:
-            self.screen.line(f"  leaf queues of the host: {', '.join(free)}")
-        return {self._ask("--queue", "the host's leaf queue", likely): ""}
-
-    def _ask(
-        self, flag: str, question: str, likely: str, choices: Sequence[str] | None = None
-    ) -> str:
-        if not self.screen.asks:
-            raise _missing(flag, f"{flag} {likely}".rstrip())
+    def ask(flag: str, question: str, likely: str, choices: Sequence[str] | None = None) -> str:
+        _require_terminal(screen, f"{flag} {likely}".rstrip())
         return Prompt.ask(
             question,
             default=likely,
             choices=list(choices) if choices else None,
             show_choices=False,
-            console=self.screen.out,
+            console=screen.out,
+        )
+
+    likely = "host" if "kai" in platform.raw else "virtual"
+    mode = flags.mode or ask("--mode", f"mode ({', '.join(MODES)})", likely, MODES)
+    if mode not in MODES:
+        raise UserError(f"--mode {mode} is none; write one of {', '.join(MODES)}")
+    if mode != "virtual" and flags.version:
+        raise UserError(f"--version is for mode virtual; mode {mode} has no KAI of its own")
+    if mode == "default" and flags.queues:
+        raise UserError("--queue is for modes virtual and host; mode default has no queues")
+    answers = replace(flags, mode=mode)
+    if mode == "virtual" and not flags.version:
+        for version in KAI if screen.asks else ():
+            screen.line(f"  {version:<9} {support(version).words}")
+        likely = advised(KAI) or list(KAI)[-1]
+        answers = replace(answers, version=ask("--version", "KAI version", likely, tuple(KAI)))
+    if not flags.pool and (mode == "virtual" or (mode == "default" and screen.asks)):
+        likely = _likely_pool(platform, name, screen, read_nodes)
+        pool = ask("--pool", "node pool (KEY=VALUE)", likely)
+        answers = replace(answers, pool=pairs([pool], "--pool", likely))
+    if flags.gpus is None:
+        _require_terminal(screen, "--gpus 4")
+        every = read_nodes() if answers.pool else []
+        there = sum(node_gpus(node) for node in every if in_pool(labels(node), answers.pool))
+        gpus = IntPrompt.ask("GPUs", default=int(there), console=screen.out)
+        answers = replace(answers, gpus=gpus)
+    if mode == "virtual" and not flags.queues:
+        likely = f"{name}={answers.gpus}"
+        asked = "queues (NAME=GPUS, with spaces between)"
+        wanted = ask("--queue", asked, likely) if screen.asks else likely
+        answers = replace(answers, queues=pairs(wanted.split(), "--queue", likely))
+    if mode == "host" and not flags.queues:
+        leaves = queues.leaves(platform.raw.get("queues"))
+        if screen.asks and leaves:
+            screen.line(f"  leaf queues of the host: {', '.join(leaves)}")
+        likely = name if name in leaves else next(iter(leaves), "")
+        answers = replace(answers, queues={ask("--queue", "the host's leaf queue", likely): ""})
+    return answers
+
+
+def _require_terminal(screen: Screen, example: str) -> None:
+    if not screen.asks:
+        raise UserError(
+            f"{example.partition(' ')[0]} is missing, and there is no terminal to ask at; write,"
+            f" for example, {example}"
         )
 
 
-def _missing(flag: str, example: str) -> UserError:
-    return UserError(
-        f"{flag} is missing, and there is no terminal to ask at; write, for example, {example}"
-    )
+def _likely_pool(platform: PlatformFile, name: str, screen: Screen, read_nodes: Nodes) -> str:
+    """The free pool of the team's name, else the first one; all that are free are shown."""
+    key = nodes.pool_key(platform)
+    free = nodes.free_pools(platform, read_nodes()) if screen.asks else {}
+    for pool, what in free.items():
+        screen.line(f"  free: {pool} ({what})")
+    own = f"{key}={name}"
+    return own if own in free else next(iter(free), own)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any, Final, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
@@ -36,15 +37,12 @@ class WrittenQueue:
         short = field == "quota" and isinstance(self.raw.get("gpu"), int | float | str)
         return (*self.keys, "gpu") if short else (*self.keys, "gpu", field)
 
-    def gpus(self, field: str) -> float | None:
-        """Its GPU quota or limit; -1 is unlimited, None is unwritten or no amount."""
+    def amount(self, field: str) -> int | None:
+        """Its GPU quota or limit in millionths; None where it is unlimited or no amount."""
         share = self.raw.get("gpu")
-        if isinstance(share, Mapping):
-            value = share.get(field)
-        else:
-            value = share if field == "quota" else None
+        written = share if isinstance(share, Mapping) else {"quota": share}
         try:
-            return None if value is None else gpu_devices(value)
+            return _millionths(gpu_devices(written.get(field)))
         except ValueError:
             return None
 
@@ -69,11 +67,6 @@ def _level(tree: Any, keys: Field) -> list[WrittenQueue]:
         WrittenQueue(str(name), (*keys, str(name)), raw if isinstance(raw, Mapping) else {})
         for name, raw in (tree.items() if isinstance(tree, Mapping) else ())
     ]
-
-
-def names(tree: Any) -> list[str]:
-    """The queues' names, parents first."""
-    return [queue.name for queue in every(tree)]
 
 
 def leaves(tree: Any) -> list[str]:
@@ -111,7 +104,7 @@ def split(
     """
     quotas = {it.name: _millionths(it.queue.gpu.quota) or 0 for it in walk(filled(tree, gpus))}
     whole = Cut(gpus * _PER_GPU, part * _PER_GPU)
-    cuts = dict(_cuts(_level(read_tree(tree), ()), quotas, whole, whole, whole))
+    cuts = dict(_cuts(_level(tree, ()), quotas, whole, whole, whole))
     stays = {field: _number(cut.whole - cut.out) for field, cut in cuts.items()}
     return stays, {field: _number(cut.out) for field, cut in cuts.items()}
 
@@ -121,10 +114,8 @@ def joined(tree: Any, other: Any) -> dict[Field, float | int]:
     trial = {queue.keys: queue for queue in every(other)}
     numbers: dict[Field, float | int] = {}
     for queue in every(tree):
-        twin = trial.get(queue.keys)
-        for field in ("quota", "limit"):
-            mine = _amount(queue, field)
-            theirs = _amount(twin, field) if twin else None
+        for field in ("quota", "limit") if queue.keys in trial else ():
+            mine, theirs = queue.amount(field), trial[queue.keys].amount(field)
             if mine is not None and theirs:
                 numbers[queue.place(field)] = _number(mine + theirs)
     return numbers
@@ -160,8 +151,8 @@ def _cuts(
     taken = _shared(own, max(min(wanted, above.out, total), 0))
     for queue in level:
         quota, below = Cut(own[queue.name], taken[queue.name]), bound
-        limit = _amount(queue, "limit")
-        if _amount(queue, "quota"):  # what is left out follows from what is written, in both parts
+        limit = queue.amount("limit")
+        if queue.amount("quota"):  # what is left out follows from what is written, in both parts
             yield queue.place("quota"), quota
         if limit is not None:
             least = max(quota.out, limit - (bound.whole - bound.out))
@@ -172,29 +163,20 @@ def _cuts(
 
 
 def _shared(amounts: Mapping[str, int], total: int) -> dict[str, int]:
-    """`total` in proportion to the amounts, none above its own: largest remainders get the rest."""
+    """`total` in proportion to the amounts, none above its own.
+
+    Each gets what lies between two shares of the sums so far, rounded down: to a step where all
+    amounts are in steps.
+    """
     whole = sum(amounts.values())
-    if not whole:
-        return dict.fromkeys(amounts, 0)
-    exact = {name: amount * total / whole for name, amount in amounts.items()}
-    shares = {name: int(value // _STEP) * _STEP for name, value in exact.items()}
-    left = total - sum(shares.values())
-    turns = [(name, _STEP) for name in sorted(exact, key=lambda it: shares[it] - exact[it])] * 2
-    turns += [(name, whole) for name in amounts]  # what is finer than a step
-    for name, most in turns:
-        more = min(left, amounts[name] - shares[name], most)
-        shares[name] += more
-        left -= more
-    return shares
+    step = 1 if any(it % _STEP for it in (total, *amounts.values())) else _STEP
+    sums = [it * total // whole // step * step for it in accumulate(amounts.values()) if whole]
+    taken = [upper - lower for lower, upper in pairwise([0, *sums])]
+    return dict(zip(amounts, taken, strict=True)) if whole else dict.fromkeys(amounts, 0)
 
 
-def _amount(queue: WrittenQueue, field: str) -> int | None:
-    """In millionths of a GPU; None where it is unlimited or not written."""
-    return _millionths(queue.gpus(field))
-
-
-def _millionths(amount: float | None) -> int | None:
-    return None if amount is None or amount < 0 else round(amount * _PER_GPU)
+def _millionths(amount: float) -> int | None:
+    return None if amount < 0 else round(amount * _PER_GPU)
 
 
 def _rounded(product: int, by: int) -> int:

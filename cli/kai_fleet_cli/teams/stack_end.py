@@ -2,15 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from typing import Any, Final
 
-from kai_fleet.state.deployed_state import TEAM_NAMESPACE, teams_of
+from kai_fleet.state.deployed_state import NAMESPACE, TEAM_NAMESPACE, teams_of
 from kai_fleet_cli.cluster_reader import ClusterReader, NoAnswerError
 from kai_fleet_cli.display.screen import say
 from kai_fleet_cli.recovery import resume
-from kai_fleet_cli.recovery.live_cluster import LiveCluster, UnansweredError
-from kai_fleet_cli.recovery.state import NAMESPACE, OF_VCLUSTER, ExportedState, provider_of
+from kai_fleet_cli.recovery.live_cluster import LiveCluster
+from kai_fleet_cli.recovery.state import OF_VCLUSTER, ExportedState, provider_of
 from kai_fleet_cli.teams import lookup
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.wording import counted, listed
@@ -35,19 +34,15 @@ def check(stack: str, now: ExportedState, kubeconfig: str | None) -> None:
     for team, resource in _granted(now).items():
         namespace = str(resource["inputs"]["metadata"]["name"])
         try:
-            with ExitStack() as clusters:
-                host = LiveCluster(now.providers()[provider_of(resource)], clusters, kubeconfig)
-                held = host.vclusters(namespace)
-        except (UnansweredError, KeyError) as why:
+            host = LiveCluster(now.providers()[provider_of(resource)], kubeconfig)
+            if held := host.vclusters(namespace):
+                running[team] = f"{team}: namespace {namespace} holds the vCluster {held[0]}"
+        except (NoAnswerError, KeyError) as why:
             say(f"warning: whether team {team}'s own stack still runs is not known: {why}")
-            continue
-        if held:
-            running[team] = f"namespace {namespace} holds the vCluster {held[0]}"
     if running:
-        told = "; ".join(f"{team}: {why}" for team, why in running.items())
         raise UserError(
-            f"team stacks still run on stack {stack} ({told}). Destroy these first:"
-            f" {', then '.join(_ends(stack, team) for team in running)}"
+            f"team stacks still run on stack {stack} ({'; '.join(running.values())}). Destroy these"
+            f" first: {', then '.join(_ends(stack, team) for team in running)}"
         )
 
 
@@ -67,27 +62,25 @@ def losses(stack: str, now: ExportedState, *, counts: bool) -> Iterator[str]:
 
 
 def _held(kubeconfig: str) -> str:
-    unknown = "every pod and every volume in it; it does not answer, so they are not counted"
-    if not kubeconfig:
-        return unknown
-    vcluster = ClusterReader(content=kubeconfig)
     try:
-        pods, volumes = len(vcluster.pods()), len(vcluster.claims())
+        if kubeconfig:
+            vcluster = ClusterReader(content=kubeconfig)
+            pods, volumes = len(vcluster.pods()), len(vcluster.claims())
+            return f"{counted(pods, 'pod')} and {counted(volumes, 'volume')} now"
     except NoAnswerError:
-        return unknown
-    return f"{counted(pods, 'pod')} and {counted(volumes, 'volume')} now"
+        pass
+    return "every pod and every volume in it; it does not answer, so they are not counted"
 
 
 def _granted(now: ExportedState) -> dict[str, Mapping[str, Any]]:
     """The namespaces of teams that have stacks of their own, by team."""
+    spaces = {
+        str(it.get("parent") or "").rpartition("::")[2]: it
+        for it in now.resources
+        if f"{TEAM_NAMESPACE}$" in it["urn"] and it["type"] == NAMESPACE
+    }
     own = teams_of(now.urns())
-    spaces: dict[str, Mapping[str, Any]] = {}
-    for resource in now.resources:
-        urn, parent = str(resource["urn"]), str(resource.get("parent") or "")
-        team = parent.rpartition("::")[2]
-        if f"{TEAM_NAMESPACE}$" in urn and resource["type"] == NAMESPACE and team not in own:
-            spaces[team] = resource
-    return spaces
+    return {team: resource for team, resource in spaces.items() if team not in own}
 
 
 def _ends(stack: str, team: str) -> str:

@@ -1,7 +1,5 @@
 """What a stack runs, and ran before: its state and its history, which reading never changes."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -9,7 +7,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kai_fleet.cluster import tenant_kubeconfig
 from kai_fleet.settings.mistakes import NAMESPACE
@@ -18,11 +16,10 @@ from kai_fleet_cli.engine.targeting import was_about
 from kai_fleet_cli.recovery import failures, file_backend
 from kai_fleet_cli.recovery.state import opened
 from kai_fleet_cli.stack_file.reading import ROOT
+from kai_fleet_cli.teams.lookup import TeamPlace
+from kubectl_fleet.declared.unknown import pairs
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.paths import value_at
-
-if TYPE_CHECKING:
-    from kai_fleet_cli.teams.lookup import TeamPlace
 
 _UPDATES: Final = 20  # of the history, in one page
 _TEAM: Final = f"::{TEAM}$"  # below it in a URN is what a team has
@@ -103,23 +100,16 @@ def of_resources(resources: list[Mapping[str, Any]]) -> StackState:
         elif name.endswith("-release"):
             own = opened(resource.get("inputs") or {}).get("values")
             values[name.removesuffix("-release")] = own or {}
-    kubeconfigs, refused = _rebuilt(outputs.get("kubeconfigs") or {})
-    return StackState(versions, outputs.get("teams") or {}, kubeconfigs, refused, values)
-
-
-def _rebuilt(texts: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
-    kubeconfigs: dict[str, str] = {}
-    refused: dict[str, str] = {}
-    for team, text in texts.items():
+    kubeconfigs, refused = dict[str, str](), dict[str, str]()
+    for team, text in (outputs.get("kubeconfigs") or {}).items():
         try:
             kubeconfigs[team] = tenant_kubeconfig.rebuild(str(text or ""))[0]
         except tenant_kubeconfig.TenantKubeconfigError as error:
             refused[team] = (
                 f"the kubeconfig of team {team} in the stack's state {error}."
-                f" {tenant_kubeconfig.name_writer(team)}."
-                " An update of the stack writes it anew"
+                f" {tenant_kubeconfig.name_writer(team)}. An update of the stack writes it anew"
             )
-    return kubeconfigs, refused
+    return StackState(versions, outputs.get("teams") or {}, kubeconfigs, refused, values)
 
 
 def earlier_version(place: TeamPlace, variables: Mapping[str, str], than: str | None) -> str | None:
@@ -128,27 +118,24 @@ def earlier_version(place: TeamPlace, variables: Mapping[str, str], than: str | 
     None where there is no such update. Raises UserError where the history cannot be read.
     """
     for update in updates(place.stack, variables):
-        # Previews, removals and failures say nothing about what ran.
-        if update.get("kind") != "update" or update.get("result") != "succeeded":
+        # Previews, removals and failures say nothing about what ran; and in an update of others
+        # the file may have had an edit of this team that was not carried out.
+        ran = update.get("kind") == "update" and update.get("result") == "succeeded"
+        if not ran or not was_about(str(update.get("message", "")), place.name):
             continue
-        if not was_about(str(update.get("message", "")), place.name):
-            continue  # its file may have had an edit of this team that was not carried out
         written = config_value(update, place.keys[1].partition(":")[2])
-        scheduler = value_at(written, ".".join((*place.keys[2:], "scheduler")))
-        if value_at(scheduler, "mode") == "virtual":
-            version = scheduler.get("version")
-            if isinstance(version, str) and version != than:
-                return version
+        scheduler = pairs(value_at(written, ".".join((*place.keys[2:], "scheduler"))))
+        version = scheduler.get("version")
+        if scheduler.get("mode") == "virtual" and isinstance(version, str) and version != than:
+            return version
     return None
 
 
 def updates(stack: str, variables: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
     """A stack's updates, newest first, read as far as they are wanted."""
+    history = ("history", "--json", "--page-size", str(_UPDATES), "--page")
     for page in count(1):
-        size = str(_UPDATES)
-        listed = ask(
-            stack, variables, "history", "--json", "--page-size", size, "--page", str(page)
-        )
+        listed = ask(stack, variables, *history, str(page))
         yield from listed
         if len(listed) < _UPDATES:
             return

@@ -10,13 +10,11 @@ from typing import Any, Final
 
 from kai_fleet.settings.files.project import update_command
 from kai_fleet_cli.diff.transitions import kai_switch
-from kai_fleet_cli.recovery import resume
+from kai_fleet_cli.stack_file.edit import GONE
 from kai_fleet_cli.stack_file.reading import SECRET
-from kai_fleet_cli.stack_file.write import Edit, edited, read_text
 from kai_fleet_cli.teams import changes, lookup, new_team, nodes, queues
 from kai_fleet_cli.teams.changes import TeamChange
-from kai_fleet_cli.teams.lookup import GRANTS, PlatformFile, TeamPlace, config_keys
-from kai_fleet_cli.teams.queues import Field
+from kai_fleet_cli.teams.lookup import GRANTS, TEAMS, Keys, PlatformFile, TeamPlace, config_keys
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.paths import value_at
 from kubectl_fleet.wording import counted
@@ -46,127 +44,82 @@ def begin(
         )
     tree = _tree(place)
     stays, taken = queues.split(tree, whole, gpus)
-    team = _copy(place, version, pool, gpus, queues.with_numbers(tree, taken))
-    own = _below(place, whole - gpus, stays)
-    stacks: tuple[str, ...] = (platform.stack,)
+    team = _copy(place, queues.with_numbers(tree, taken))
+    team["scheduler"] = dict(place.scheduler) | {"version": version}
+    part = {"nodePool": dict(pool), "gpus": gpus}
+    team |= part
+    values = _below(place, whole - gpus, stays)
+    updates: tuple[str, ...] = (platform.stack,)
     if place.own:
-        edits = _begin_own(platform, place, trial, team, own)
+        if value_at(platform.raw, "cluster.context") is None:
+            raise UserError(
+                f"{platform.file.name} names no context, so that {trial} needs credentials of its"
+                f" own in its stack file; add it with fleet team add {trial} --own-stack --no-up,"
+                f" and lower what team {name} has and is granted"
+            )
+        left = _granted(platform, place) - gpus
+        grants = {config_keys(GRANTS, name, "gpus"): left, config_keys(GRANTS, trial): part}
+        own_file = new_team.own_file(platform, trial, team)
+        edits = [platform.edited(grants), place.edited(values), own_file]
         # The team gives up its part before the other one takes it.
-        stacks = (platform.stack, place.stack, lookup.own_stack(platform.stack, trial))
+        updates = (platform.stack, place.stack, lookup.own_stack(platform.stack, trial))
     else:
-        values = own | {(*place.keys[:2], trial): team}
-        edits = (edited(platform.file, platform.text, values),)
+        edits = [platform.edited(values | {config_keys(TEAMS, trial): team})]
     sentences = (
         f"{trial}: {gpus} of {name}'s {counted(whole, 'GPU')}, nodes {nodes.pairs_text(pool)},"
         f" KAI {version} beside {old}",
         f"{name} keeps {counted(whole - gpus, 'GPU')}, and its queues the same part of what they"
         " had",
     )
-    comes = "" if place.own else trial
-    return TeamChange(platform, edits, sentences, stacks, (name, trial), comes=comes)
-
-
-def _begin_own(
-    platform: PlatformFile,
-    place: TeamPlace,
-    trial: str,
-    team: dict[str, Any],
-    own: Mapping[Field, Any],
-) -> tuple[Edit, ...]:
-    if value_at(platform.raw, "cluster.context") is None:
-        raise UserError(
-            f"{platform.file.name} names no context, so that {trial} needs credentials of its own"
-            f" in its stack file; add it with fleet team add {trial} --own-stack --no-up, and"
-            f" lower what team {place.name} has and is granted"
-        )
-    gpus = team["gpus"]
-    values = {
-        config_keys(GRANTS, place.name, "gpus"): _granted(platform, place) - gpus,
-        config_keys(GRANTS, trial): {"nodePool": team["nodePool"], "gpus": gpus},
-    }
-    return (
-        edited(platform.file, platform.text, values),
-        edited(place.file, read_text(place.file), own),
-        new_team.own_file(platform, trial, team),
-    )
+    return TeamChange(platform, edits, sentences, updates, (name, trial))
 
 
 def adopt(platform: PlatformFile, name: str) -> TeamChange:
     """Give NAME the version of NAME-next, and all GPUs back. Raises UserError."""
-    place, trial = _pair(platform, name)
-    old, new = changes.written_kai(place), changes.written_kai(trial)
-    version = {(*place.keys, "scheduler", "version"): new} if old != new else {}
-    sentence = f"{name}: {kai_switch(old, new)}; its queues and running pods stay"
-    return _end(platform, place, trial, version, (sentence,), "adopt")
+    return _end(platform, name, "adopt")
 
 
 def drop(platform: PlatformFile, name: str) -> TeamChange:
     """Take NAME-next away and give its GPUs back to NAME. Raises UserError."""
-    place, trial = _pair(platform, name.removesuffix(NEXT))
-    return _end(platform, place, trial, {}, (), "drop")
+    return _end(platform, name.removesuffix(NEXT), "drop")
 
 
-def _end(
-    platform: PlatformFile,
-    place: TeamPlace,
-    trial: TeamPlace,
-    own: dict[Field, Any],
-    sentences: tuple[str, ...],
-    verb: str,
-) -> TeamChange:
-    """Take the trial away; the team gets its part back, and the values of `own` at their places."""
-    if place.own != trial.own:
-        where = "stacks of their own" if place.own else f"stack {platform.stack}"
-        raise UserError(
-            f"teams {place.name} and {trial.name} are not both in {where}; end the trial by hand:"
-            f" fleet team remove {trial.name}"
-        )
-    tree = queues.joined(_tree(place), _tree(trial))
-    gpus = place.whole_gpus + trial.whole_gpus
-    values = _below(place, gpus, tree) | own
-    edits: tuple[Edit, ...]
-    stacks: tuple[str, ...] = (platform.stack,)
-    destroys: tuple[str, ...] = ()
-    if place.own:
-        granted = _granted(platform, place) + _granted(platform, trial)
-        grant = {config_keys(GRANTS, place.name, "gpus"): granted}
-        gone = [config_keys(GRANTS, trial.name)]
-        edits = (
-            edited(platform.file, platform.text, grant, gone=gone),
-            edited(place.file, read_text(place.file), values),
-            Edit(trial.file, read_text(trial.file), None),
-        )
-        stacks, destroys = (platform.stack, place.stack), (trial.stack,)
-    else:
-        gone = [(*place.keys[:2], trial.name)]
-        edits = (edited(platform.file, platform.text, values, gone=gone),)
-    teams = (place.name, trial.name)
-    told = (*sentences, *_losses(place, trial))
-    command = f"{resume.FLEET} team {verb} {place.name} --stack {platform.stack}"
-    return TeamChange(
-        platform, edits, told, stacks, teams, destroys, goes=trial.name, command=command
-    )
-
-
-def _losses(place: TeamPlace, trial: TeamPlace) -> list[str]:
-    back = nodes.labelling([], place.node_pool) if place.node_pool else ""
-    stack = f", and stack {trial.stack} with its file and grant" if trial.own else ""
-    labels = nodes.pairs_text(trial.node_pool) or "its nodes"
-    return [
-        f"{trial.name} goes with its namespace and every pod in it{stack}; its GPUs are"
-        f" {place.name}'s",
-        f"nodes {labels} are nobody's then; give each one back: {back}",
-    ]
-
-
-def _pair(platform: PlatformFile, name: str) -> tuple[TeamPlace, TeamPlace]:
+def _end(platform: PlatformFile, name: str, verb: str) -> TeamChange:
     place = platform.team(name)
-    if f"{name}{NEXT}" not in platform.teams:
+    if (trial := platform.teams.get(f"{name}{NEXT}")) is None:
         raise UserError(
             f"there is no team {name}{NEXT} beside {name}; begin with: fleet team try {name}"
             " VERSION --pool KEY=VALUE --gpus N"
         )
-    return place, platform.team(f"{name}{NEXT}")
+    sentences, version = [], {}
+    if verb == "adopt":
+        old, new = changes.written_kai(place), changes.written_kai(trial)
+        version = {(*place.keys, "scheduler", "version"): new} if old != new else {}
+        sentences = [f"{name}: {kai_switch(old, new)}; its queues and running pods stay"]
+    if place.own != trial.own:
+        where = "stacks of their own" if place.own else f"stack {platform.stack}"
+        raise UserError(
+            f"teams {name} and {trial.name} are not both in {where}; end the trial by hand:"
+            f" fleet team remove {trial.name}"
+        )
+    whole = place.whole_gpus + trial.whole_gpus
+    values = _below(place, whole, queues.joined(_tree(place), _tree(trial))) | version
+    if place.own:
+        granted = _granted(platform, place) + _granted(platform, trial)
+        of_trial = config_keys(GRANTS, trial.name)
+        grants = {config_keys(GRANTS, name, "gpus"): granted, of_trial: GONE}
+        edits = [platform.edited(grants), place.edited(values), trial.removed()]
+    else:
+        edits = [platform.edited(values | {trial.keys: GONE})]
+    back = nodes.labelling([], place.node_pool) if place.node_pool else ""
+    stack = f", and stack {trial.stack} with its file and grant" if trial.own else ""
+    labels = nodes.pairs_text(trial.node_pool) or "its nodes"
+    sentences += [
+        f"{trial.name} goes with its namespace and every pod in it{stack}; its GPUs are {name}'s",
+        f"nodes {labels} are nobody's then; give each one back: {back}",
+    ]
+    teams, updates = (name, trial.name), tuple(dict.fromkeys((platform.stack, place.stack)))
+    return TeamChange(platform, edits, sentences, updates, teams, goes=trial.name, verb=verb)
 
 
 def _tree(place: TeamPlace) -> Any:
@@ -180,10 +133,8 @@ def _tree(place: TeamPlace) -> Any:
     return tree
 
 
-def _copy(
-    place: TeamPlace, version: str, pool: Mapping[str, str], gpus: int, tree: Any
-) -> dict[str, Any]:
-    """The second team: the first one's settings, but for version, nodes and amounts."""
+def _copy(place: TeamPlace, tree: Any) -> dict[str, Any]:
+    """A team's settings for a second one, with another queue tree."""
     team = copy.deepcopy(dict(place.raw))
     if SECRET in repr(team):
         raise UserError(
@@ -191,12 +142,8 @@ def _copy(
             " with fleet team add"
         )
     team.pop("name", None)  # in a file of its own it has one
-    team["scheduler"] = dict(place.scheduler) | {"version": version}
     team.get("vcluster", {}).get("access", {}).pop("port", None)  # it is the first team's
-    team |= {"nodePool": dict(pool), "gpus": gpus}
-    if tree:
-        team["queues"] = tree
-    return team
+    return team | ({"queues": tree} if tree else {})
 
 
 def _granted(platform: PlatformFile, place: TeamPlace) -> int:
@@ -210,7 +157,7 @@ def _granted(platform: PlatformFile, place: TeamPlace) -> int:
     return gpus
 
 
-def _below(place: TeamPlace, gpus: int, numbers: Mapping[Field, Any]) -> dict[Field, Any]:
+def _below(place: TeamPlace, gpus: int, numbers: Mapping[Keys, Any]) -> dict[Keys, Any]:
     """A team's GPUs and the numbers in its queues, by their places in its stack file."""
     of_queues = {(*place.keys, "queues", *field): number for field, number in numbers.items()}
     return {(*place.keys, "gpus"): gpus, **of_queues}

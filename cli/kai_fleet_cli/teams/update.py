@@ -1,6 +1,6 @@
 """Carrying a team command out: validated, shown, confirmed, written, run; or all as it was."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.markup import escape
@@ -10,7 +10,7 @@ from kai_fleet.settings.files.project import update_command
 from kai_fleet_cli.display import as_text, first_steps
 from kai_fleet_cli.display.screen import Flags, Screen, engine_line, say
 from kai_fleet_cli.engine import runs
-from kai_fleet_cli.engine.environment import Environment, for_stack
+from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.engine.interruption import Interrupted, graceful_shutdown
 from kai_fleet_cli.recovery import failures, resume
 from kai_fleet_cli.stack_file.reading import path_of
@@ -36,7 +36,7 @@ def make(change: TeamChange, flags: Flags, screen: Screen, name: str) -> None:
         screen.line(first_steps.next_steps(change.platform.stack, name, about, resource))
 
 
-def carry_out(change: TeamChange, flags: Flags, screen: Screen) -> dict[str, Any] | None:
+def carry_out(change: TeamChange, flags: Flags, screen: Screen) -> Mapping[str, Any] | None:
     """Do it as far as the flags say; the outputs of the last update, or None where nothing ran.
 
     Where a team goes its name is asked for in place of "Run the update now?", and with another
@@ -45,8 +45,9 @@ def carry_out(change: TeamChange, flags: Flags, screen: Screen) -> dict[str, Any
     """
     sure = flags.yes or flags.no_up
     if change.goes:
+        command = f"{resume.FLEET} team {change.verb} {change.teams[0]} --stack"
         loss = f"team {change.goes} and all its pods would be gone"
-        screen.require_answer(change.command, loss, yes=sure)
+        screen.require_answer(f"{command} {change.platform.stack}", loss, yes=sure)
     _show_verdict(change, screen)
     for edit in change.edits:
         screen.line(f"{edit.path.name}:")
@@ -72,8 +73,7 @@ def carry_out(change: TeamChange, flags: Flags, screen: Screen) -> dict[str, Any
         screen.line(f"{written}:\n{_commands(change)}")
         return None
     # What was validated is the edit; it may be what puts a refused file right.
-    environment = for_stack(change.platform.stack, validated=False)
-    return _run(change, environment, screen)
+    return _run(change, for_stack(change.platform.stack, validated=False).variables)
 
 
 def _show_verdict(change: TeamChange, screen: Screen) -> None:
@@ -89,18 +89,18 @@ def _show_verdict(change: TeamChange, screen: Screen) -> None:
         raise UserError("the rules refuse this; nothing is written")
 
 
-def _run(change: TeamChange, environment: Environment, screen: Screen) -> dict[str, Any]:
-    outputs: dict[str, Any] = {}
+def _run(change: TeamChange, variables: Mapping[str, str]) -> Mapping[str, Any]:
+    """Run the engine with its variables; the outputs of the last update."""
+    outputs: Mapping[str, Any] = {}
     written, finished = False, False  # what cannot be taken back by putting the files back
     at: list[str] = []  # the stacks on which the engine began
     with graceful_shutdown() as signals:
         try:
             for name in change.destroys:
-                leaving = runs.stack(name, environment.variables)
+                leaving = runs.stack(name, variables)
                 signals.check()
                 now = runs.state_of(leaving, "the removal")
-                kubeconfig = environment.variables.get("KUBECONFIG")
-                stack_end.check(name, now, kubeconfig)
+                stack_end.check(name, now, variables.get("KUBECONFIG"))
                 at.append(name)
                 runs.destroy(leaving, engine_line, remove=True)
             signals.check()
@@ -109,28 +109,27 @@ def _run(change: TeamChange, environment: Environment, screen: Screen) -> dict[s
             write([edit for edit in change.edits if edit.path not in gone])
             written = True
             for name in change.updates:
-                opened = runs.stack(name, environment.variables)
+                opened = runs.stack(name, variables)
                 signals.check()
                 at.append(name)
                 on_platform = name == change.platform.stack
-                outcome = runs.up(
+                outputs = runs.up(
                     opened,
                     engine_line,
                     teams=change.teams if on_platform else None,
                     grants=on_platform and change.grants,
                     removes=on_platform and bool(change.removes),
-                )
-                outputs = dict(outcome.outputs)
+                ).outputs
                 finished = True
             return outputs
         except NotWrittenError:
             raise
         except KeyboardInterrupt as why:
-            _put_back(change, screen, at)
+            _put_back(change, at)
             raise (why if isinstance(why, Interrupted) else Interrupted(2)) from None
         except UserError as why:
             if signals.number:
-                _put_back(change, screen, at)
+                _put_back(change, at)
                 raise Interrupted(signals.number) from None
             if not written:
                 raise UserError(
@@ -140,9 +139,9 @@ def _run(change: TeamChange, environment: Environment, screen: Screen) -> dict[s
             # A repair is told for the files as they are: with the edit.
             repair = resume.up(change.platform.stack) in str(why)
             if not (finished or began or change.destroys or repair):
-                others = restore(change.edits)
+                exception = _restored(change)
                 raise UserError(
-                    f"{why}. Nothing was changed, and the files are as they were{_but(others)}"
+                    f"{why}. Nothing was changed, and the files are as they were{exception}"
                 ) from None
             # In the middle: the teams that go stay named.
             message = failures.naming(str(why), change.platform.stack, change.removes)
@@ -153,20 +152,22 @@ def _run(change: TeamChange, environment: Environment, screen: Screen) -> dict[s
             ) from None
 
 
-def _but(others: Sequence[str]) -> str:
-    """The exception for files that another process wrote while the update ran."""
-    if not others:
-        return ""
-    return f", but for {', '.join(others)}, which something else wrote meanwhile: take the edit out"
+def _restored(change: TeamChange) -> str:
+    """Put the files back. The exception is told: those that another process wrote meanwhile."""
+    others = ", ".join(restore(change.edits))
+    exception = f", but for {others}, which something else wrote meanwhile: take the edit out"
+    return exception if others else ""
 
 
-def _put_back(change: TeamChange, screen: Screen, at: Sequence[str]) -> None:
-    """Put the files back after a signal, and name what undoes the work of the engine.
+def _put_back(change: TeamChange, at: Sequence[str]) -> None:
+    """Put the files back after a signal, and name what undoes the work of the engine, which began
+    on the stacks `at`.
 
     A stack that the command has begun to make keeps its file, and so does the grant: without them
     nothing could remove what is there.
     """
     files = ", ".join(edit.path.name for edit in change.edits)
+    platform = change.platform.stack
     made = {edit.path for edit in change.edits if edit.before is None}
     if begun := [stack for stack in at if path_of(stack) in made]:
         trial = len(change.teams) > 1  # beside the team whose GPUs it takes
@@ -174,32 +175,28 @@ def _put_back(change: TeamChange, screen: Screen, at: Sequence[str]) -> None:
         say(
             f"interrupted: {files} keep the edit, for stack {begun[0]} is half made. Go on with\n"
             f"  {resume.up(begun[0])}\nor take it back with\n"
-            f"  {resume.FLEET} team {back} --stack {change.platform.stack}"
+            f"  {resume.FLEET} team {back} --stack {platform}"
         )
         return
-    but = _but(restore(change.edits))
-    as_before = f"{files} as before{but}. " if files else ""
+    exception = _restored(change)
+    told = f"interrupted: {f'{files} as before{exception}. ' if files else ''}"
     if not at:
-        say(f"interrupted: {as_before}Nothing was changed")
+        say(f"{told}Nothing was changed")
         return
     # An uninstall that was cut off leaves a release in the state as it was, and half of it in the
     # cluster: an update that does not look takes it for whole.
-    came = [change.comes] if change.comes else []
+    stacks = sorted(set(at), key=lambda stack: stack != platform)
     looks = [
-        f"  {resume.up(stack, came if stack == change.platform.stack else ())}"
-        for stack in sorted(set(at), key=lambda stack: stack != change.platform.stack)
+        f"  {resume.up(stack, change.comes if stack == platform else ())}\n" for stack in stacks
     ]
     say(
-        f"interrupted: {as_before}What the update did until then is undone by\n"
-        + "\n".join(looks)
-        + "\nor run the same command again to go on."
+        f"{told}What the update did until then is undone by\n{''.join(looks)}"
+        "or run the same command again to go on."
     )
 
 
 def _commands(change: TeamChange) -> str:
-    lines = [f"  {update_command(stack)}" for stack in change.updates]
-    if removed := change.removes:
-        stack = change.platform.stack
-        own = f"  {resume.FLEET} up --stack {stack}{resume.naming(removed)}"
-        lines[change.updates.index(stack)] = own
-    return "\n".join(lines)
+    stack, naming = change.platform.stack, resume.naming(change.removes)
+    own = f"{resume.FLEET} up --stack {stack}{naming}"
+    commands = [own if naming and it == stack else update_command(it) for it in change.updates]
+    return "\n".join(f"  {command}" for command in commands)
