@@ -1,7 +1,7 @@
 """What the clusters tell: who holds and waits for what, which nodes are there, what is wrong."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -87,12 +87,16 @@ def by_node(look: Snapshot) -> dict[str, NodeGpus]:
     which GPU it shares.
     """
     teams = [team for team in look.teams.values() if team.wanted.mode != "host"]
-    copies = {team.wanted.namespace for team in teams if _inside(team)}
+    insides = {team.wanted.namespace: it for team in teams if (it := _inside(team))}
     # Of a vCluster that is not looked into only the pods are counted that reserve whole GPUs.
     shares = {team.wanted.namespace for team in teams}
-    gpus = {name: _without(node, copies, shares) for name, node in look.host.usage.gpus.items()}
-    for team in teams:
-        for name, node in inside.usage.gpus.items() if (inside := _inside(team)) else ():
+    gpus = {}
+    for name, node in look.host.usage.gpus.items():
+        hidden = tuple(_hidden(node, insides))
+        gpus[name] = _without(node, insides.keys(), shares)
+        gpus[name] = replace(gpus[name], whole=(*gpus[name].whole, *hidden))
+    for inside in insides.values():
+        for name, node in inside.usage.gpus.items():
             if name in gpus:
                 both = gpus[name]
                 gpus[name] = replace(
@@ -101,7 +105,19 @@ def by_node(look: Snapshot) -> dict[str, NodeGpus]:
     return gpus
 
 
-def _without(node: NodeGpus, copies: set[str], shares: set[str]) -> NodeGpus:
+def _hidden(node: NodeGpus, insides: Mapping[str, ClusterState]) -> Iterator[tuple[PodUse, float]]:
+    """What pods hold of a node of the host beyond what their vClusters tell (see `not_inside`)."""
+    copies: dict[str, list[tuple[PodUse, float]]] = defaultdict(list)
+    for pod, count in node.whole:
+        copies[pod.namespace].append((pod, count))
+    for namespace in copies.keys() & insides.keys():
+        told = insides[namespace].usage.gpus.get(node.node, NodeGpus(node.node, 0))
+        known = sum(count for _, count in told.whole) + len(told.shared)
+        if (more := sum(count for _, count in copies[namespace]) - known) > 0:
+            yield copies[namespace][-1][0], more
+
+
+def _without(node: NodeGpus, copies: Collection[str], shares: Collection[str]) -> NodeGpus:
     return replace(
         node,
         whole=tuple(each for each in node.whole if each[0].namespace not in copies),
