@@ -105,6 +105,13 @@ def test_what_a_vcluster_does_not_tell_of_is_not_free():
     assert found.teams[0].in_use == 2.75
 
 
+def test_times_that_no_api_server_writes_stop_no_report():
+    lab = Lab()
+    for name, created in (("a", {"x": 1}), ("b", "2026-02-30"), ("c", "")):
+        waiting(name, queue="train", limits={GPU: "1"}, created=created)(lab)
+    assert [group.pods for group in report(lab).waits] == [3]
+
+
 def test_in_host_mode_the_hosts_own_pods_count():
     lab = in_host_mode()
     lab.ml["pods"] = [running("a", gpus="2")]

@@ -273,6 +273,6 @@ def _pod(
         groups=groups_of(labels),
         scheduled_by_kai=item.spec.get("schedulerName") == SCHEDULER,
         ending="deletionTimestamp" in metadata,
-        created=metadata.get("creationTimestamp") or "",
+        created=str(metadata.get("creationTimestamp") or ""),
         selector=frozenset((item.spec.get("nodeSelector") or {}).items()),
     )

@@ -1,13 +1,16 @@
 """The queues of a cluster as a tree: what each may have, has, borrows, lends and waits for."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.usage.amounts import RESOURCES, UNLIMITED, Amounts, Resource, rounded
 from kubectl_fleet.usage.pods import PodUse, in_queue_units, numbers, whole_gpus
+
+_MOST: Final = 1e30  # of any resource, so that no sum is infinite
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,15 +189,21 @@ def _sum(parts: Sequence[QueuePods]) -> QueuePods:
 def _share(spec: Mapping[str, Any], pods: QueuePods, resource: Resource) -> ShareUse:
     """What is not written is 0, a limit too: then nothing may run (Q2)."""
     written = (spec.get("resources") or {}).get(resource) or {}
-    quota, in_use = float(written.get("quota") or 0), pods.in_use.of(resource)
+    quota, in_use = _amount(written.get("quota")), pods.in_use.of(resource)
     return ShareUse(
         quota=quota,
-        limit=float(written.get("limit") or 0),
-        weight=float(written.get("overQuotaWeight") or 0),
+        limit=_amount(written.get("limit")),
+        weight=_amount(written.get("overQuotaWeight")),
         in_use=in_use,
         waiting=pods.waiting.of(resource),
         borrowed=0.0 if quota == UNLIMITED else rounded(max(0.0, in_use - quota)),
     )
+
+
+def _amount(value: Any) -> float:
+    """A number that can be added up and told as JSON, whatever a tenant writes."""
+    number = float(value or 0)
+    return 0.0 if math.isnan(number) else max(-_MOST, min(number, _MOST))
 
 
 def _with_lent(
