@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from kai_fleet_cli.engine.interruption import graceful_shutdown
-from kai_fleet_cli.stack_file.reading import encrypted
+from kai_fleet_cli.stack_file.reading import beside, encrypted
 from kai_fleet_cli.stack_file.write import undisturbed
 from kubectl_fleet.errors import UserError
 
@@ -40,7 +40,9 @@ class BaseState(StrEnum):
 
 @dataclass(frozen=True)
 class Base:
-    """The base of a diff; `encrypted` are the ciphertexts of its stack file by key."""
+    """The base of a diff; `encrypted` are the ciphertexts of its stack file by key, `beside` is
+    what no plan shows of it.
+    """
 
     ref: str
     commit: str
@@ -49,6 +51,7 @@ class Base:
     problems: tuple[Mapping[str, str], ...] = ()
     encrypted: Mapping[str, str] = field(default_factory=dict)
     error: str = ""
+    beside: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def short(self) -> str:
@@ -126,6 +129,7 @@ def _base(process: subprocess.Popen[str], ref: str, commit: str, file: Path) -> 
         tuple(record["resources"]),
         tuple(record.get("problems", ())),
         encrypted(file),
+        beside=beside(file),
     )
 
 

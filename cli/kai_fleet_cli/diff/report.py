@@ -16,7 +16,7 @@ from kai_fleet_cli.plan import offline
 from kai_fleet_cli.plan.picture import Picture, picture
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.platform import facts_beside
-from kai_fleet_cli.stack_file.reading import ROOT, encrypted, encrypted_anew
+from kai_fleet_cli.stack_file.reading import ROOT, beside, encrypted, encrypted_anew
 from kai_fleet_policies import validation
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.wording import agreeing, counted
@@ -31,7 +31,8 @@ DIFFERS: Final = 3
 class DiffReport:
     """What a reviewer is shown. `now` is None where the work tree has no file for the stack.
 
-    `refusals` are what the rules have against an update from the base.
+    `refusals` are what the rules have against an update from the base. `beside` is what no plan
+    shows of the stack's file.
     """
 
     stack: str
@@ -39,6 +40,7 @@ class DiffReport:
     now: offline.Plan | None
     encrypted: Mapping[str, str] = field(default_factory=dict)
     refusals: Sequence[Sentence] = ()
+    beside: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def compared(self) -> bool:
@@ -88,7 +90,14 @@ class DiffReport:
         if not self.compared:
             return []
         about = sentences(self.stack, self.before, self.after, self.shown)
-        return [*self.refusals, *about]
+        return [*self.refusals, *self._of_the_file, *about]
+
+    @cached_property
+    def _of_the_file(self) -> list[Sentence]:
+        """The keys beside the plan that differ."""
+        keys = sorted(dict(self.base.beside.items() ^ self.beside.items()))
+        says = "changes, from which the engine takes more than a plan shows: read it in the file"
+        return [Sentence(f"Pulumi.{self.stack}.yaml", (Part(f"{key} {says}"),)) for key in keys]
 
     @cached_property
     def untouched(self) -> list[str]:
@@ -112,7 +121,8 @@ class DiffReport:
             return self.now.exit_code
         if self.base.state in (BaseState.REFUSED, BaseState.FAILED):
             return PROBLEMS
-        same = self.compared and self.difference.same and not self.encrypted_anew
+        quiet = not self.encrypted_anew and not self._of_the_file
+        same = self.compared and self.difference.same and quiet
         return SAME if same and self.base.state is BaseState.PLANNED else DIFFERS
 
     @cached_property
@@ -165,6 +175,8 @@ class DiffReport:
             counts.insert(0, "the update is refused")
         if self.encrypted_anew:
             counts.append(f"{counted(len(self.encrypted_anew), 'value')} encrypted anew")
+        if self._of_the_file:
+            counts.append(f"{counted(len(self._of_the_file), 'key')} beside the plan")
         return ", ".join(counts)
 
     @property
@@ -211,7 +223,7 @@ def report(stack: str, ref: str, root: Path = ROOT) -> DiffReport:
     refused = refusals(stack, file, base.resources) if now is not None and now.ok else []
     if now is None and base.state in (BaseState.NO_STACK, BaseState.NO_PLAN):
         raise UserError(f"there is no Pulumi.{stack}.yaml, neither here nor at {ref}")
-    return DiffReport(stack, base, now, encrypted(file), refused)
+    return DiffReport(stack, base, now, encrypted(file), refused, beside(file))
 
 
 def refusals(stack: str, file: Path, resources: Sequence[Mapping[str, Any]]) -> list[Sentence]:
