@@ -11,6 +11,7 @@ from kai_fleet_cli.display.screen import Say
 from kai_fleet_cli.engine import runs
 from kai_fleet_cli.recovery import failures, live_cluster, state
 from kai_fleet_cli.stack_file.reading import PROJECT, ROOT
+from kai_fleet_cli.teams import moved_state
 from kubectl_fleet.errors import UserError
 
 _PROVIDER: Final = "pulumi:providers:"
@@ -44,10 +45,15 @@ def move(
     if f"urn:pulumi:{dest}::{PROJECT}::{TEAM}::{team}" in state.exported(new).urns():
         raise UserError(f"stack {dest} runs a team {team} already; remove the one or the other")
     # Who ran the team's own stack wrote Helm's record, on which the other stack is going to act.
-    live_cluster.check_records(state.read(old), environment.get("KUBECONFIG"), say, only=team)
+    clear = state.read(old)
+    taken = moved_state.taken(clear.resources, urn)
+    moved_state.check(taken, source)
+    live_cluster.check_records(clear, environment.get("KUBECONFIG"), say, only=team)
     commands = _commands(resources, urn, source, dest)
     for command in commands:
         say(f"pulumi {' '.join(command)}")
+    for sentence in moved_state.kubeconfigs(taken, dest):
+        say(f"warning: {sentence}")
     agree()
     for done, command in enumerate(commands):
         try:
@@ -75,7 +81,7 @@ def _commands(
     def above(urn: str) -> list[str]:
         """The resource and what it is below, from the nearest on."""
         chain = []
-        while urn:
+        while urn and urn not in chain:
             chain.append(urn)
             urn = parents.get(urn, "")
         return chain
