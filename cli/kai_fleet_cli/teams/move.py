@@ -44,17 +44,17 @@ def move(
     new = runs.stack(dest, environment, directory)
     if f"urn:pulumi:{dest}::{PROJECT}::{TEAM}::{team}" in state.exported(new).urns():
         raise UserError(f"stack {dest} runs a team {team} already; remove the one or the other")
-    # Who ran the team's own stack wrote Helm's record, on which the other stack is going to act.
     clear = state.read(old)
     taken = moved_state.taken(clear.resources, urn)
     moved_state.check(taken, source)
-    live_cluster.check_records(clear, environment.get("KUBECONFIG"), say, only=team)
     commands = _commands(resources, urn, source, dest)
     for command in commands:
         say(f"pulumi {' '.join(command)}")
     for sentence in moved_state.kubeconfigs(taken, dest):
         say(f"warning: {sentence}")
-    agree()
+    agree()  # before a kubeconfig of that state is used
+    # Who ran the team's own stack wrote Helm's record, on which the other stack is going to act.
+    live_cluster.check_records(clear, environment.get("KUBECONFIG"), say, only=team)
     for done, command in enumerate(commands):
         try:
             new.workspace.pulumi_command.run([*command], new.workspace.work_dir, {**environment})

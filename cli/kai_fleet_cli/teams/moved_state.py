@@ -67,7 +67,7 @@ def kubeconfigs(resources: Iterable[Mapping[str, Any]], dest: str) -> list[str]:
             if of_host and _KUBECONFIG.search(text):
                 says.add(f"its kubeconfig of the host goes along, into the state of stack {dest}")
             if _KUBECONFIG.search(text) and _PROGRAM.search(text):
-                says.add(f"a kubeconfig names a program, which updates of stack {dest} run")
+                says.add(f"a kubeconfig names a program, which this and updates of {dest} run")
     return sorted(says)
 
 
