@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-import yaml
-
+from kai_fleet.cluster.plain_yaml import OddYamlError, typed_documents
 from kai_fleet.fleet.installed import ChartName
 from kai_fleet.releases.sources import KAI_IMAGES, is_tag
 from kubectl_fleet.declared.unknown import UNKNOWN, get
@@ -191,9 +190,8 @@ class _Reader:
 def _in_yaml(text: str, where: str) -> Iterator[Named]:
     """What manifests name."""
     try:
-        read = [it for it in yaml.safe_load_all(text) if it is not None]
-        found = list(_Reader("vcluster", {}).mapping({"documents": read}, ()))
-    except (yaml.YAMLError, ValueError, RecursionError):  # no such day, a part that is in itself
+        found = list(_Reader("vcluster", {}).mapping({"documents": typed_documents(text)}, ()))
+    except (OddYamlError, RecursionError):
         yield Named(where, "unreadable", "")
         return
     for named in found:

@@ -139,7 +139,11 @@ def test_queues_of_another_program_are_the_hosts_too_where_it_schedules_a_vclust
     assert LEAF not in [it.policyName for it in analyzer.AnalyzeStack(sent, None).diagnostics]
 
 
-@pytest.mark.parametrize("odd", ["2026-02-30", "!!int abc", "&a [*a]", "0x_", "'"])
+_BOMB = ", ".join(["&a0 [x]", *(f"&a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30))])
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("odd", ["2026-02-30", "!!int abc", "&a [*a]", "0x_", "'", f"[{_BOMB}]"])
 def test_yaml_inside_of_yaml_that_cannot_be_read_breaks_nothing(odd):
     assert sharing_in(f"sharing: {{timeSlicing: , mps: {odd}}}") == ""
     deploy = {"experimental": {"deploy": {"host": {"manifests": f"image: {odd}"}}}}

@@ -35,6 +35,11 @@ def test_a_fraction_outside_0_and_1_is_refused(value):
     assert problem.subject == "Pod train-a in namespace team-a of host"
 
 
+def test_a_fraction_that_kai_counts_as_nothing_is_refused():
+    assert "write 0.01 or more" in refusal(RULE, cluster(shared(gpu_fraction="0.004"))).message
+    assert found(RULE, cluster(shared(gpu_fraction="0.01"))) == []
+
+
 @pytest.mark.parametrize(
     ("value", "advice"),
     [

@@ -12,6 +12,7 @@ from kai_fleet_cli.diff.hazards import Hazard, by_hazard
 from kai_fleet_cli.diff.report import DiffReport, refusals
 from kai_fleet_cli.display import as_markdown, as_text
 from kai_fleet_cli.plan import offline
+from kai_fleet_cli.stack_file.reading import beside
 from tests.unit.golden import compare, history
 from tests.unit.golden.history import GOOD, git
 from tests.unit.golden.reports import in_words
@@ -50,7 +51,8 @@ def edited(repository, good, tmp_path):
         file = tmp_path / "Pulumi.lab.yaml"
         file.write_text(text)
         refused = refusals("lab", file, good.resources)
-        found = DiffReport("lab", good, offline.plan("lab", file), refusals=refused)
+        now = offline.plan("lab", file)
+        found = DiffReport("lab", good, now, refusals=refused, beside=beside(file))
         return found, list(map(in_words, found.sentences))
 
     return report
@@ -258,6 +260,23 @@ def test_the_mode_changed(edited):
     start = "ml: mode virtual → default, and its API restarts; KAI v0.16.8 is removed, with 1 queue"
     assert sentence.startswith(start)
     assert found.untouched == ["research"]
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("environment: {values: {environmentVariables: {PYTHONPATH: /tmp}}}\n", "environment"),
+        ("secretsprovider: gcpkms://projects/others/key\n", "secretsprovider"),
+        ("config:\n  other:url: https://example.com\n", "config.other:url"),
+    ],
+)
+def test_what_the_engine_takes_of_the_file_and_no_plan_shows(edited, line, key):
+    """Of these `environment` sets variables for the engine and its programs, a kubeconfig too."""
+    text = GOOD.replace("config:\n", line, 1) if line.startswith("config:") else line + GOOD
+    found, sentences = edited(text)
+    (sentence,) = sentences
+    assert sentence.startswith(f"Pulumi.lab.yaml: {key} changes, from which the engine takes more")
+    assert (found.exit_code, found.verdict) == (3, "1 key beside the plan")
 
 
 def test_only_a_secret_was_encrypted_anew(edited, good):

@@ -15,6 +15,7 @@ from tests.unit.doctor_samples import (
     pod,
 )
 from tests.unit.doctor_spoils import (
+    by_hand,
     in_host_mode,
     waiting,
 )
@@ -89,6 +90,42 @@ def test_a_team_without_gpus_may_have_a_pool_without_gpus():
 
 def test_host_mode_is_healthy_too():
     assert in_host_mode().ill() == []
+
+
+def _hung(name, parent):
+    return by_hand(name) | {"spec": {"parentQueue": parent, "resources": {}}}
+
+
+def test_queues_of_a_teams_own_stack_are_no_strangers():
+    """A fix that deletes them would take a team's queues away."""
+    lab = in_host_mode()
+    lab.settings["teamStacks"] = {"vision": {"gpus": 2, "parentQueue": "serve"}}
+    chain = (("vision", "serve"), ("vision-a", "vision"), ("vision-a-b", "vision-a"))
+    lab.host["queues"] += [_hung(name, parent) for name, parent in chain]
+    assert lab.ill() == []
+    lab.host["queues"] += [_hung("vision-x", "vision-a-b"), _hung("mine", "default")]
+    stranger, before = lab.ill()
+    assert (stranger.subject, before.subject) == ("queues mine", "queue vision-x")
+    assert "can close a ring" in before.cause
+    assert "name it vision-a-b-…" in before.fix
+
+
+@pytest.mark.timeout(60)
+def test_a_long_chain_of_a_tenants_queues_takes_no_time():
+    lab = Lab()
+    lab.ml["queues"] += [_hung(f"q{n:05}", f"q{n - 1:05}") for n in range(3_000)]
+    assert any("delete queue q02999 q02998" in it.fix for it in lab.ill())
+
+
+@pytest.mark.timeout(60)
+def test_one_group_of_many_pods_takes_no_time():
+    lab = Lab()
+    group = {"pod-group-name": "all"}
+    asks = {"nvidia.com/gpu": "1"}
+    lab.ml["pods"] += [pod(f"p{n}", "train", limits=asks, annotations=group) for n in range(3_000)]
+    spec = {"queue": "train", "minMember": 3_000}
+    lab.ml["podgroups"] = [{"metadata": meta("all", "default"), "spec": spec}]
+    assert any("its group of 3000 pods asks for 3000 GPUs" in it.cause for it in lab.ill())
 
 
 def test_a_pod_of_a_team_in_host_mode_is_judged_by_the_hosts_kai():

@@ -4,7 +4,7 @@ import pytest
 
 from kai_fleet.guards.evaluation import account, controller, creation, refusals
 from kai_fleet.guards.host_rules import HostRules
-from tests.attacks.objects import control_plane, pod
+from tests.attacks.objects import control_plane, fraction, pod
 
 OWN = {"node-role.kubernetes.io/ml": ""}
 
@@ -78,3 +78,12 @@ def test_no_container_has_a_raw_proc(kind):
     assert "procMount" in said(rules, body)[0]
     own["securityContext"]["procMount"] = "Default"
     assert said(rules, body) == []
+
+
+@pytest.mark.parametrize("odd", ["0.0099", "1e-9", "0x1p-9", "", "-1", "nan"])
+def test_a_share_that_kai_counts_as_none_is_none_of_a_hosts_queue(odd):
+    beside = HostRules("nlp", ["nvidia.com/gpu"], kai="host", beside_kai=True, queues=["nlp"])
+    body = {"kind": "Pod", **fraction("nlp")}
+    for value, refused in (("0.01", False), (".5", False), ("1e-1", False), (odd, True)):
+        body["metadata"]["annotations"]["gpu-fraction"] = value
+        assert ("which KAI does not count" in "".join(said(beside, body))) is refused

@@ -92,6 +92,26 @@ def test_a_copy_on_the_host_is_not_counted_again():
     assert (found.teams[0].in_use, found.gpus.in_use, found.gpus.free) == (0.75, 1.75, 2)
 
 
+def test_what_a_vcluster_does_not_tell_of_is_not_free():
+    """Its tenant is administrator there: of kube-system, and of what the API says."""
+    lab = Lab()
+    lab.host["pods"] += [
+        running("reservation-x", None, namespace="team-ml"),
+        running("miner-x-kube-system-x-ml", None, gpus="2", namespace="team-ml"),
+    ]
+    lab.ml["pods"].append(running("miner", None, gpus="2", namespace="kube-system"))
+    found = report(lab)
+    assert (found.gpus.in_use, found.gpus.free) == (2.75, 1)
+    assert found.teams[0].in_use == 2.75
+
+
+def test_times_that_no_api_server_writes_stop_no_report():
+    lab = Lab()
+    for name, created in (("a", {"x": 1}), ("b", "2026-02-30"), ("c", "")):
+        waiting(name, queue="train", limits={GPU: "1"}, created=created)(lab)
+    assert [group.pods for group in report(lab).waits] == [3]
+
+
 def test_in_host_mode_the_hosts_own_pods_count():
     lab = in_host_mode()
     lab.ml["pods"] = [running("a", gpus="2")]

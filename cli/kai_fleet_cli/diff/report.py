@@ -15,7 +15,7 @@ from kai_fleet_cli.plan.picture import picture
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.platform import facts_beside
-from kai_fleet_cli.stack_file.reading import ROOT, encrypted, encrypted_anew
+from kai_fleet_cli.stack_file.reading import ROOT, beside, encrypted, encrypted_anew
 from kai_fleet_policies import validation
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.wording import agreeing, counted
@@ -49,7 +49,7 @@ class DiffReport:
     """What a reviewer is shown. `now` is None where the work tree has no file for the stack.
 
     `refusals` are what the rules have against an update from the base, `encrypted` the ciphertexts
-    of the stack file by key.
+    of the stack file by key, `beside` what no plan shows of it.
 
     `compared`: there are two plans, where a stack that is new is compared with nothing. Where there
     are not, `note` says why, and with `shows_stack` the stack itself is shown. `shown` is the
@@ -67,6 +67,7 @@ class DiffReport:
         now: offline.Plan | None,
         encrypted: Mapping[str, str] | None = None,
         refusals: Sequence[Sentence] = (),
+        beside: Mapping[str, str] | None = None,
     ) -> None:
         self.stack, self.base, self.now = stack, base, now
         resources = now.resources if now else ()
@@ -79,6 +80,7 @@ class DiffReport:
         self.before, self.after = picture(base.resources), picture(resources)
         self.difference = self.shown = Difference()
         self.sentences: list[Sentence] = []
+        self._of_the_file: list[Sentence] = []
         self.untouched: list[str] = []
         if self.compared:
             self.difference = difference(base.resources, resources)
@@ -86,7 +88,14 @@ class DiffReport:
             names = {str(queue.name) for queues in trees for queue in queues}
             self.shown = without_echoes(self.difference, names)
             pictures = self.before, self.after
-            self.sentences = [*refusals, *sentences(stack, *pictures, self.shown)]
+            keys = sorted(dict(base.beside.items() ^ (beside or {}).items()))
+            says = (
+                "changes, from which the engine takes more than a plan shows: read it in the file"
+            )
+            file = f"Pulumi.{stack}.yaml"
+            self._of_the_file = [Sentence(file, (Part(f"{key} {says}"),)) for key in keys]
+            about = sentences(stack, *pictures, self.shown)
+            self.sentences = [*refusals, *self._of_the_file, *about]
             self.untouched = untouched(*pictures, self.shown)
         repeat = len(self.difference.changed) - len(self.shown.changed)
         guards = f"{counted(repeat, 'guard')} {agreeing(repeat, 'repeats')} the queues' new names"
@@ -94,7 +103,8 @@ class DiffReport:
         note = _GONE if now is None else _REFUSED if refused else _NOTES[base.state]
         at = f"{base.ref} ({base.short})"
         self.note = note.format(at=at, stack=stack, error=base.error)
-        same = self.compared and self.difference.same and not self.encrypted_anew
+        quiet = not self.encrypted_anew and not self._of_the_file
+        same = self.compared and self.difference.same and quiet
         if now is not None and now.exit_code:
             self.exit_code = now.exit_code
         elif base.state in (BaseState.REFUSED, BaseState.FAILED):
@@ -117,6 +127,8 @@ class DiffReport:
             counts.insert(0, "the update is refused")
         if self.encrypted_anew:
             counts.append(f"{counted(len(self.encrypted_anew), 'value')} encrypted anew")
+        if self._of_the_file:
+            counts.append(f"{counted(len(self._of_the_file), 'key')} beside the plan")
         return ", ".join(counts)
 
     def record(self) -> dict[str, Any]:
@@ -158,7 +170,7 @@ def report(stack: str, ref: str, root: Path = ROOT) -> DiffReport:
     if now is None and base.state in (BaseState.NO_STACK, BaseState.NO_PLAN):
         raise UserError(f"there is no Pulumi.{stack}.yaml, neither here nor at {ref}")
     refused = refusals(stack, file, base.resources) if now is not None and now.ok else []
-    return DiffReport(stack, base, now, encrypted(file), refused)
+    return DiffReport(stack, base, now, encrypted(file), refused, beside(file))
 
 
 def refusals(stack: str, file: Path, resources: Sequence[Registered]) -> list[Sentence]:

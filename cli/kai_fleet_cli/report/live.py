@@ -1,6 +1,6 @@
 """What the clusters tell: who holds and waits for what, which nodes are there, what is wrong."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -92,22 +92,36 @@ def by_node(look: Snapshot) -> dict[str, NodeGpus]:
     reserve whole GPUs.
     """
     teams = [team for team in look.teams.values() if team.wanted.mode != "host"]
-    insides = [inside.usage.gpus for team in teams if (inside := _inside(team))]
-    copies = {team.wanted.namespace for team in teams if _inside(team)}
+    insides = {team.wanted.namespace: it for team in teams if (it := _inside(team))}
     sharing = {team.wanted.namespace for team in teams}
     gpus: dict[str, NodeGpus] = {}
     for name, node in look.host.usage.gpus.items():
-        whole = [pod for pod in node.whole if pod.namespace not in copies]
+        whole = [pod for pod in node.whole if pod.namespace not in insides]
+        whole += _hidden(node, insides)
         shared = [
             gpu
             for gpu in node.shared
             if not gpu.holders or any(pod.namespace not in sharing for pod, _ in gpu.holders)
         ]
-        for within in (of[name] for of in insides if name in of):
-            whole += within.whole
-            shared += within.shared
+        for inside in insides.values():
+            if within := inside.usage.gpus.get(name):
+                whole += within.whole
+                shared += within.shared
         gpus[name] = replace(node, whole=tuple(whole), shared=tuple(shared))
     return gpus
+
+
+def _hidden(node: NodeGpus, insides: Mapping[str, ClusterState]) -> Iterator[PodUse]:
+    """What pods hold of a node of the host beyond what their vClusters tell (see `not_inside`)."""
+    copies: dict[str, list[PodUse]] = defaultdict(list)
+    for pod in node.whole:
+        copies[pod.namespace].append(pod)
+    for namespace in copies.keys() & insides.keys():
+        told = insides[namespace].usage.gpus.get(node.node, NodeGpus(node.node, 0))
+        known = sum(pod.gpu.whole for pod in told.whole) + len(told.shared)
+        if (more := sum(pod.gpu.whole for pod in copies[namespace]) - known) > 0:
+            pod = copies[namespace][-1]
+            yield replace(pod, gpu=replace(pod.gpu, whole=more))
 
 
 def _sum(nodes: Iterable[NodeGpus], ready: Collection[str]) -> GpuSum:

@@ -1,5 +1,6 @@
 """Reading a stack file, `Pulumi.<stack>.yaml`, without the engine, and what in it is encrypted."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,6 +18,7 @@ from kubectl_fleet.wording import MASK, on_one_line
 
 PROJECT: Final = "kai-fleet"
 SECRET: Final = MASK
+_SALT: Final = "encryptionsalt"  # of no use to who has not the passphrase
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _KNOWN: Final = {
     field.alias or name
@@ -107,16 +109,41 @@ def encrypted(file: Path) -> dict[str, str]:
 
     A plan masks the values, so a diff looks at these.
     """
+    return {
+        path: str(mapping["secure"])
+        for path, mapping in _mappings(_document(file).get("config"))
+        if mapping.keys() == {"secure"}
+    }
+
+
+def beside(file: Path) -> dict[str, str]:
+    """What the engine takes from a stack file and no plan shows, by its key: an environment, what
+    decrypts, other programs' configuration. None of a file that cannot be read.
+
+    The texts differ where the values do; what is encrypted is left out.
+    """
+    document = _document(file)
+    config = document.get("config")
+    others = config if isinstance(config, dict) else {}
+    of_others = {str(key): value for key, value in others.items()}
+    found = {
+        **{f"config.{it}": of_others[it] for it in of_others if not stack_keys.own({it: None})},
+        **{key: value for key, value in document.items() if key not in ("config", _SALT)},
+    }
+    plain = {str(key): _without_secrets(value) for key, value in found.items()}
+    return {
+        key: json.dumps(value, sort_keys=True, default=str)
+        for key, value in plain.items()
+        if value != SECRET
+    }
+
+
+def _document(file: Path) -> dict[Any, Any]:
     try:
         document = yaml_file.load(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, YAMLError, RecursionError):
         return {}
-    config = document.get("config") if isinstance(document, dict) else None
-    return {
-        path: str(mapping["secure"])
-        for path, mapping in _mappings(config)
-        if mapping.keys() == {"secure"}
-    }
+    return document if isinstance(document, dict) else {}
 
 
 def encrypted_anew(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:

@@ -11,6 +11,7 @@ from kai_fleet_cli.display.screen import Say
 from kai_fleet_cli.engine import runs
 from kai_fleet_cli.recovery import failures, live_cluster, state
 from kai_fleet_cli.stack_file.reading import PROJECT, ROOT
+from kai_fleet_cli.teams import moved_state
 from kubectl_fleet.errors import UserError
 
 _PROVIDER: Final = "pulumi:providers:"
@@ -43,12 +44,17 @@ def move(
     new = runs.stack(dest, environment, directory)
     if f"urn:pulumi:{dest}::{PROJECT}::{TEAM}::{team}" in state.exported(new).urns():
         raise UserError(f"stack {dest} runs a team {team} already; remove the one or the other")
-    # Who ran the team's own stack wrote Helm's record, on which the other stack is going to act.
-    live_cluster.check_records(state.read(old), environment.get("KUBECONFIG"), say, only=team)
+    clear = state.read(old)
+    taken = moved_state.taken(clear.resources, urn)
+    moved_state.check(taken, source)
     commands = _commands(resources, urn, source, dest)
     for command in commands:
         say(f"pulumi {' '.join(command)}")
-    agree()
+    for sentence in moved_state.kubeconfigs(taken, dest):
+        say(f"warning: {sentence}")
+    agree()  # before a kubeconfig of that state is used
+    # Who ran the team's own stack wrote Helm's record, on which the other stack is going to act.
+    live_cluster.check_records(clear, environment.get("KUBECONFIG"), say, only=team)
     for done, command in enumerate(commands):
         try:
             new.workspace.pulumi_command.run([*command], new.workspace.work_dir, {**environment})

@@ -12,12 +12,14 @@ from kai_fleet.settings.sections.isolation import Isolation
 if TYPE_CHECKING:
     from pulumi_kubernetes.core.v1 import ResourceQuotaSpecArgsDict
 
-# What the account of a team's own stack may make in etcd besides.
+# What the account of a team's own stack may make in etcd besides, or a vCluster that syncs it.
 _OBJECTS: Final = (
     *("endpoints", "endpointslices.discovery.k8s.io", "serviceaccounts", "deployments.apps"),
     *("statefulsets.apps", "replicasets.apps", "ingresses.networking.k8s.io"),
     *("leases.coordination.k8s.io", "poddisruptionbudgets.policy"),
     *("roles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io"),
+    *("httproutes.gateway.networking.k8s.io", "tlsroutes.gateway.networking.k8s.io"),
+    *("backendtlspolicies.gateway.networking.k8s.io", "referencegrants.gateway.networking.k8s.io"),
 )
 _GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu")
 
@@ -71,9 +73,12 @@ def _shared_bounds(isolation: Isolation) -> dict[str, dict[str, str]]:
         "objects": {
             "services": bounds.objects,
             "services.loadbalancers": bounds.load_balancers,
+            # A controller makes a load balancer for each, mostly in a namespace of its own.
+            "count/gateways.gateway.networking.k8s.io": bounds.load_balancers,
             "services.nodeports": bounds.node_ports,
             "requests.storage": bounds.storage,
             "persistentvolumeclaims": bounds.volumes,
+            "count/volumesnapshots.snapshot.storage.k8s.io": bounds.volumes,
             "secrets": bounds.objects,
             "configmaps": bounds.objects,
             **{f"count/{kind}": bounds.objects for kind in _OBJECTS},

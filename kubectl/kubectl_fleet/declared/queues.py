@@ -130,11 +130,15 @@ class QueueIndex:
         """Every ring of two or more queues that are each other's parents, in order."""
         done: set[str] = set()
         rings: list[tuple[str, ...]] = []
-        for name, queue in self.by_name.items():
-            walked = [name, *(above.name for above in self.ancestors(queue))]
-            back = self.by_name[walked[-1]].parent
-            if back in walked[:-1] and done.isdisjoint(walked):
-                ring = walked[walked.index(back) :]
+        for queue in self.by_name.values():
+            walked: dict[str, None] = {}
+            here: DeclaredQueue | None = queue
+            while here is not None and here.name not in done and here.name not in walked:
+                walked[here.name] = None
+                here = self.by_name.get(here.parent) if isinstance(here.parent, str) else None
+            if here is not None and here.name in walked and here.parent != here.name:
+                names = list(walked)
+                ring = names[names.index(here.name) :]
                 first = ring.index(min(ring))
                 rings.append((*ring[first:], *ring[:first]))
             done.update(walked)
@@ -142,5 +146,12 @@ class QueueIndex:
 
     def levels(self) -> dict[str, int]:
         """The level of each queue, 1 at the top; queues in or under a cycle or gap have none."""
-        chains = ([queue, *self.ancestors(queue)] for queue in self.by_name.values())
-        return {chain[0].name: len(chain) for chain in chains if chain[-1].parent is None}
+        levels: dict[str, int] = {}
+        todo = [name for name, queue in self.by_name.items() if queue.parent is None]
+        level = 1
+        while todo:
+            levels |= dict.fromkeys(todo, level)
+            below = (child.name for name in todo for child in self.children.get(name, ()))
+            todo = [name for name in below if name in self.by_name and name not in levels]
+            level += 1
+        return {name: levels[name] for name in self.by_name if name in levels}

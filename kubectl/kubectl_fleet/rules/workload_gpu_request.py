@@ -28,6 +28,7 @@ REMEDY = (
     " or whole GPUs in the container's resources."
 )
 
+_LEAST = 0.01  # KAI rounds to hundredths what it adds to a queue
 _FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _MEMORY = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(Mi?B?|Gi?B?|Ti?B?)", re.IGNORECASE)
 _BYTES = {"m": 10**6, "mi": 2**20, "g": 10**9, "gi": 2**30, "t": 10**12, "ti": 2**40}
@@ -84,6 +85,9 @@ def _messages(annotations: Mapping[str, object], workload: PodTemplate) -> Itera
 
 def _fraction(text: str) -> Iterator[str]:
     value = float(text) if _FLOAT.fullmatch(text) else math.nan
+    if 0 < value < _LEAST:
+        yield f'has {FRACTION}: "{text}", which KAI counts as nothing; write {_LEAST} or more'
+        return
     if 0 < value < 1:
         return
     if 1 <= value < 100:

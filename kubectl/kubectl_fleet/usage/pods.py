@@ -265,7 +265,7 @@ def pods_of(
                 groups=groups_of(labels),
                 scheduled_by_kai=item.spec.get("schedulerName") == SCHEDULER,
                 ending="deletionTimestamp" in metadata,
-                created=metadata.get("creationTimestamp") or "",
+                created=str(metadata.get("creationTimestamp") or ""),
                 selector=frozenset((item.spec.get("nodeSelector") or {}).items()),
             )
         )

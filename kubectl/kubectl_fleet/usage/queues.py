@@ -1,14 +1,17 @@
 """The queues of a cluster as a tree: what each may have, has, borrows, lends and waits for."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from kubectl_fleet.declared.queues import DeclaredQueue, QueueIndex, QueueShare, shares
 from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.usage.amounts import RESOURCES, UNLIMITED, Amounts, Resource, rounded
 from kubectl_fleet.usage.pods import PodUse, in_queue_units, numbers, whole_gpus
+
+_MOST: Final = 1e30  # of any resource, so that no sum is infinite
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,15 +192,21 @@ def upwards(queues: Mapping[str, QueueUse], name: str | None) -> Iterator[QueueU
 def _share(queue: DeclaredQueue, pods: QueuePods, resource: Resource) -> ShareUse:
     """What is not written is 0, a limit too: then nothing may run (Q2)."""
     written = queue.shares.get(resource, QueueShare(limit=None, weight=0.0))
-    in_use = pods.in_use.of(resource)
+    quota, in_use = _amount(written.quota), pods.in_use.of(resource)
     return ShareUse(
-        quota=written.quota,
-        limit=written.limit or 0.0,
-        weight=written.weight,
+        quota=quota,
+        limit=_amount(written.limit),
+        weight=_amount(written.weight),
         in_use=in_use,
         waiting=pods.waiting.of(resource),
-        borrowed=0.0 if written.quota == UNLIMITED else rounded(max(0.0, in_use - written.quota)),
+        borrowed=0.0 if quota == UNLIMITED else rounded(max(0.0, in_use - quota)),
     )
+
+
+def _amount(value: Any) -> float:
+    """A number that can be added up and told as JSON, whatever a tenant writes."""
+    number = float(value or 0)
+    return 0.0 if math.isnan(number) else max(-_MOST, min(number, _MOST))
 
 
 def _with_lent(

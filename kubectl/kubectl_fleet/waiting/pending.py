@@ -198,12 +198,7 @@ def _together(cluster: ReadCluster, pod: KubeObject, use: PodUse) -> tuple[float
     least = int(group.spec.get("minMember") or 1) if group else 1
     if least < 2:
         return own, f"it asks for {counted(own, 'GPU')}"
-    uses = (
-        cluster.use_of(each)
-        for each in cluster.within("pods", pod.namespace)
-        if each.annotations.get(POD_GROUP) == name
-    )
-    amounts = sorted(each.amounts.gpu if each else 0.0 for each in uses)
+    amounts = cluster.gpus_by_group.get((pod.namespace, name), [])
     wants = sum(amounts[:least]) + own * max(0, least - len(amounts))
     return wants, f"its group of {least} pods asks for {counted(wants, 'GPU')} together"
 

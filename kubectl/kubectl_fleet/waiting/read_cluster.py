@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 from kubectl_fleet.live.finding import Finding, Health, Reason, meaning
 from kubectl_fleet.live.objects import KubeObject, seconds_since
 from kubectl_fleet.releases import KaiRelease
-from kubectl_fleet.releases.keys import KAI_NAMESPACE, RESERVED, SCHEDULER
+from kubectl_fleet.releases.keys import KAI_NAMESPACE, POD_GROUP, RESERVED, SCHEDULER
 from kubectl_fleet.rules.judged import JudgedCluster, JudgedTeam
 from kubectl_fleet.usage.counting import ClusterUsage, count, running_version
 from kubectl_fleet.usage.pods import PodUse
@@ -91,6 +91,16 @@ class ReadCluster:
     @cached_property
     def _uses(self) -> Mapping[tuple[str, str], PodUse]:
         return {(pod.namespace, pod.name): pod for pod in self.usage.pods}
+
+    @cached_property
+    def gpus_by_group(self) -> Mapping[tuple[str, str | None], list[float]]:
+        """The GPUs of each pod that names a PodGroup, by namespace and group, the fewest first."""
+        amounts: dict[tuple[str, str | None], list[float]] = defaultdict(list)
+        for pod in self.all("pods"):
+            if name := pod.annotations.get(POD_GROUP):
+                use = self.use_of(pod)
+                amounts[pod.namespace, name].append(use.amounts.gpu if use is not None else 0.0)
+        return {group: sorted(each) for group, each in amounts.items()}
 
     @property
     def kai(self) -> KaiRelease | None:

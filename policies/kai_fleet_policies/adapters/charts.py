@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-import yaml
-
+from kai_fleet.cluster.plain_yaml import OddYamlError, typed_documents
 from kai_fleet.fleet.installed import ChartName, InstalledChart
 from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
 from kai_fleet.releases.sources import from_mirror
@@ -180,8 +179,8 @@ def sharing_in(value: Any) -> Any:
     """The sharing that a device plugin's config asks for, also where it is YAML text."""
     if isinstance(value, str) and ("timeSlicing" in value or "mps" in value):
         try:
-            return _sharing_in(yaml.safe_load(value))
-        except (yaml.YAMLError, ValueError, RecursionError):  # no such day, a part in itself
+            return _sharing_in(typed_documents(value))
+        except (OddYamlError, RecursionError):
             return ""
     return _sharing_in(value)
 

@@ -30,6 +30,16 @@ def _named_of_another(team: str) -> Any:
     return found
 
 
+def _share(**notes: str) -> Any:
+    def made(team: str) -> Any:
+        found = fraction(team)
+        more = {key.replace("_", "-"): value for key, value in notes.items()}
+        found["metadata"]["annotations"] |= more
+        return found
+
+    return made
+
+
 def _probed(kind: str) -> Any:
     slow = {"tcpSocket": {"port": 80}, "terminationGracePeriodSeconds": _TEN_YEARS}
     return lambda team: pod(team, container(**{kind: slow}))
@@ -44,7 +54,21 @@ def _affine(kind: str, **others: Any) -> Any:
 
 
 _HOW = ("preferred", "required")
+_COUNTED = "write 0.01 or more, on at most 9999 devices"
 BOUNDS = [
+    Attempt("a share that KAI rounds to none", ("nlp",), _share(gpu_fraction="0.004"), _COUNTED),
+    Attempt(
+        "such a share on each GPU of a node",
+        ("nlp",),
+        _share(gpu_fraction="1e-9", gpu_fraction_num_devices="8"),
+        _COUNTED,
+    ),
+    Attempt(
+        "shares on more devices than KAI can count",
+        ("nlp",),
+        _share(gpu_fraction_num_devices="368934881474191033"),
+        _COUNTED,
+    ),
     *(
         Attempt(f"ten years to end, by a {kind}", EVERY_MODE, _probed(kind), "write 3600 or less")
         for kind in ("livenessProbe", "startupProbe")

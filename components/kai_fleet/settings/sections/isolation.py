@@ -79,8 +79,10 @@ class Bounds(Strict):
     )
     storage: Storage | None = Field(default=None, description="Sum of all volume claims.")
     pods: Count = Field(default=2000, description="Pods.")
-    volumes: Count = Field(default=500, description="Volume claims.")
-    load_balancers: Count = Field(default=10, description="Services of type LoadBalancer.")
+    volumes: Count = Field(default=500, description="Volume claims; as many snapshots.")
+    load_balancers: Count = Field(
+        default=10, description="Services of type LoadBalancer; as many Gateways."
+    )
     node_ports: Count = Field(default=50, description="Node ports of all services.")
     objects: Count = Field(
         default=5000,

@@ -1,5 +1,6 @@
 """Queues as they were declared: there, with their parents and amounts; and no strangers (K4)."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -18,7 +19,12 @@ def check(snapshot: Snapshot) -> Findings:
     """Every cluster that runs KAI; without a stack's file only whether there are any."""
     for cluster in snapshot.with_kai:
         if "queues" not in cluster.unreadable:
-            problems = (*_none(cluster), *_declared(cluster), *_strangers(cluster))
+            problems = (
+                *_none(cluster),
+                *_declared(cluster),
+                *_strangers(cluster),
+                *_of_before(cluster),
+            )
             yield from cluster.or_well(problems, counted(len(cluster.all("queues")), "queue"))
 
 
@@ -68,10 +74,42 @@ def _or_unset(value: object) -> str:
     return "unset" if value is None else str(value)
 
 
+def _of_team_stacks(cluster: ClusterState) -> dict[str, str]:
+    """The team of each queue that hangs below one that its own stack is granted."""
+    below: dict[str, list[str]] = defaultdict(list)
+    for item in cluster.all("queues"):
+        below[str(item.spec.get("parentQueue") or "")].append(item.name)
+    found: dict[str, str] = {}
+    for grant in cluster.wanted.grants:
+        todo = list(below[grant.parent_queue]) if grant.parent_queue else []
+        while todo:
+            name = todo.pop()
+            if name not in found:  # a queue has one above it: only a ring comes back
+                found[name] = grant.name
+                todo += below[name]
+    return found
+
+
+def _of_before(cluster: ClusterState) -> Findings:
+    """The host's policy sees one queue at a time: longer names downwards keep off rings."""
+    of_team_stacks = _of_team_stacks(cluster)
+    for item in cluster.all("queues"):
+        above = str(item.spec.get("parentQueue") or "")
+        team = of_team_stacks.get(item.name)
+        if team and above in of_team_stacks and len(item.name) <= len(above):
+            yield cluster.warning(
+                f"queue {item.name}",
+                f"it is below {above}, whose name is not shorter, as the host refuses it now: by it"
+                f" the account of team {team} can close a ring, which stops KAI on the host",
+                f"have the stack of team {team} name it {above}-…, or another above it",
+            )
+
+
 def _strangers(cluster: ClusterState) -> Findings:
     if not cluster.wanted.declared:
         return
-    names = [it.name for it in cluster.all("queues") if it.name not in cluster.wanted.queue_specs]
+    known = {*cluster.wanted.queue_specs, *_of_team_stacks(cluster)}
+    names = [it.name for it in cluster.all("queues") if it.name not in known]
     by_chart = [name for name in names if name in _BY_CHART]
     by_hand = [name for name in names if name not in _BY_CHART]
     delete = f"`{cluster.kubectl} delete queue"
@@ -95,11 +133,14 @@ def _children_first(cluster: ClusterState, names: list[str]) -> list[str]:
     """KAI does not take back a queue that has children."""
     parents = {item.name: item.spec.get("parentQueue") for item in cluster.all("queues")}
 
-    def depth(name: str) -> int:
-        above: list[str] = []
-        while (parent := parents.get(name)) and parent not in above:
-            above.append(parent)
-            name = parent
-        return len(above)
-
-    return sorted(names, key=lambda name: (-depth(name), name))
+    depths: dict[str, int] = {}
+    for name in names:
+        chain: dict[str, None] = {}
+        here: str | None = name
+        while here and here not in depths and here not in chain:
+            chain[here] = None
+            here = parents.get(here)
+        depth = depths.get(here or "", 0)
+        for above in reversed(chain):
+            depths[above] = depth = depth + 1
+    return sorted(names, key=lambda name: (-depths[name], name))
