@@ -152,3 +152,23 @@ def test_yaml_inside_of_yaml_that_cannot_be_read_breaks_nothing(odd):
     }
     raw = {"cluster": {"name": "c", "context": "c"}, "teams": {"ml": ml}}
     assert "sources-known" in {it.rule for it in validation.validate(raw).refused}
+
+
+@pytest.mark.parametrize("version", ["v3", "v4"])
+def test_kai_by_a_chart_of_pulumis_is_refused_once_with_the_reason(version):
+    """Each of its objects was: with a namespace to write that is wrong for KAI."""
+
+    def made(kind: str, name: str, namespace: str) -> Any:
+        template = {"spec": {"containers": [{"name": "main"}]}}
+        props = {"metadata": {"name": name, "namespace": namespace}, "spec": {"template": template}}
+        one = resource(f"kubernetes:{kind}", name, props, "ml")
+        of = f"kubernetes:helm.sh/{version}:Chart$kubernetes:{kind}"
+        return replace(one, urn=f"urn:pulumi:dev::shop::{of}::kai:{namespace}/{name}")
+
+    kinds = ("apps/v1:Deployment", "core/v1:Service", "batch/v1:Job")
+    kai = [made(kind, f"kai-{n}", "kai-scheduler") for n, kind in enumerate(kinds)]
+    ((policy, level, urn, message),) = said(Analyzer(), *kai)
+    assert (policy, level) == ("namespace-reserved", proto.MANDATORY)
+    assert urn in {it.urn for it in kai}
+    assert "declare KAI by kubernetes:helm.sh/v3:Release, with the same chart" in message
+    assert said(Analyzer(), made(kinds[0], "plugin", "kube-system")) == []
