@@ -11,7 +11,7 @@ from typing import Any, Final
 from kai_fleet.settings.files.project import update_command
 from kai_fleet_cli.diff.transitions import kai_switch
 from kai_fleet_cli.recovery import resume
-from kai_fleet_cli.stack_file.reading import SECRET
+from kai_fleet_cli.stack_file.reading import SECRET, encrypted
 from kai_fleet_cli.stack_file.write import Edit, edited, read_text
 from kai_fleet_cli.teams import changes, lookup, new_team, nodes, queues
 from kai_fleet_cli.teams.changes import TeamChange
@@ -185,10 +185,11 @@ def _copy(
 ) -> dict[str, Any]:
     """The second team: the first one's settings, but for version, nodes and amounts."""
     team = copy.deepcopy(dict(place.raw))
-    if SECRET in repr(team):
+    if place.own and SECRET in repr(team):
         raise UserError(
-            f"{place.path} has an encrypted value, which cannot be copied; add {place.name}{NEXT}"
-            " with fleet team add"
+            f"{place.path} has an encrypted value, which another stack cannot read; add"
+            f" {place.name}{NEXT} with fleet team add {place.name}{NEXT} --own-stack, and encrypt"
+            " the value there"
         )
     team.pop("name", None)  # in a file of its own it has one
     team["scheduler"] = dict(place.scheduler) | {"version": version}
@@ -196,7 +197,19 @@ def _copy(
     team |= {"nodePool": dict(pool), "gpus": gpus}
     if tree:
         team["queues"] = tree
-    return team
+    copied: dict[str, Any] = _encrypted(team, ".".join(place.keys[1:]), encrypted(place.file))
+    return copied
+
+
+def _encrypted(value: Any, path: str, ciphertexts: Mapping[str, str]) -> Any:
+    """The value with its secrets as the file has them: one key encrypts all of a stack's."""
+    if value == SECRET and path in ciphertexts:
+        return {"secure": ciphertexts[path]}
+    if isinstance(value, Mapping):
+        return {key: _encrypted(it, f"{path}.{key}", ciphertexts) for key, it in value.items()}
+    if isinstance(value, list):
+        return [_encrypted(it, f"{path}[{n}]", ciphertexts) for n, it in enumerate(value)]
+    return value
 
 
 def _granted(platform: PlatformFile, place: TeamPlace) -> int:
