@@ -172,3 +172,12 @@ def test_kai_by_a_chart_of_pulumis_is_refused_once_with_the_reason(version):
     assert urn in {it.urn for it in kai}
     assert "declare KAI by kubernetes:helm.sh/v3:Release, with the same chart" in message
     assert said(Analyzer(), made(kinds[0], "plugin", "kube-system")) == []
+
+
+def test_a_rule_that_refuses_warns_of_what_it_only_warns_of():
+    """As in a stack file: else nobody could have that mode, or a newer version by word."""
+    values = {"global": {"gpuSharingMode": "NvFractions"}}
+    kai = {"chart": "kai-scheduler", "version": "v0.18.0", "namespace": "kai-scheduler"}
+    release = resource("kubernetes:helm.sh/v3:Release", "kai", kai | {"values": values}, "ml")
+    levels = {policy: level for policy, level, _, _ in said(Analyzer(), release)}
+    assert levels["gpu-sharing-mode"] == proto.ADVISORY
