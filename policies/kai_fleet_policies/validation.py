@@ -10,7 +10,8 @@ import pulumi
 
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.settings import Loaded, Mistake, Settings, key_path, load, read_config
-from kai_fleet.settings.files.clear_secrets import in_clear
+from kai_fleet.settings.files.clear_secrets import in_clear, in_file
+from kai_fleet.settings.files.project import ROOT
 from kai_fleet.settings.mistakes import within
 from kai_fleet.settings.platform_facts import NoPlatformError
 from kai_fleet.settings.sections.platform import ENCRYPTED
@@ -141,6 +142,7 @@ def checked_settings(deployed: DeployedState, facts_of: FactsOf, whole: bool = T
     raw, encrypted, mistakes = read_config()
     if "sources" in encrypted:
         mistakes.append(Mistake(key_path(("sources",)), ENCRYPTED))
+    mistakes += in_file(ROOT / f"Pulumi.{pulumi.get_stack()}.yaml", encrypted)
     verdict = validate(raw, deployed, facts_of, encrypted=encrypted, more=mistakes)
     for problem in verdict.problems:
         if problem.level is Level.ADVISORY:

@@ -221,6 +221,19 @@ def test_what_old_releases_and_removed_teams_left(ml, host, mend):
     mend("isolation", "NetworkPolicy open")
 
 
+@pytest.mark.parametrize("name", ["team-old", "theirs"])
+def test_the_namespace_of_a_team_that_the_file_does_not_have(host, mend, name):
+    core = client.CoreV1Api(host)
+    used = {} if name == "team-old" else {"kai-fleet/namespace": "used"}
+    labels = {"kai-fleet/team": "old", **used}
+    core.create_namespace({"metadata": {"name": name, "labels": labels}})
+    try:
+        mend("leftovers", f"namespace {name}")
+    finally:
+        with contextlib.suppress(client.ApiException):
+            core.delete_namespace(name)
+
+
 def test_a_kai_on_the_host_that_nobody_wants(host, mend):
     core = client.CoreV1Api(host)
     core.create_namespace({"metadata": {"name": "kai-scheduler"}})

@@ -156,3 +156,32 @@ def test_yaml_inside_of_yaml_that_cannot_be_read_breaks_nothing(odd):
     }
     raw = {"cluster": {"name": "c", "context": "c"}, "teams": {"ml": ml}}
     assert "sources-known" in {it.rule for it in validation.validate(raw).refused}
+
+
+@pytest.mark.parametrize("version", ["v3", "v4"])
+def test_kai_by_a_chart_of_pulumis_is_refused_once_with_the_reason(version):
+    """Each of its objects was: with a namespace to write that is wrong for KAI."""
+
+    def made(kind: str, name: str, namespace: str) -> Any:
+        template = {"spec": {"containers": [{"name": "main"}]}}
+        props = {"metadata": {"name": name, "namespace": namespace}, "spec": {"template": template}}
+        one = resource(f"kubernetes:{kind}", name, props, "ml")
+        of = f"kubernetes:helm.sh/{version}:Chart$kubernetes:{kind}"
+        return replace(one, urn=f"urn:pulumi:dev::shop::{of}::kai:{namespace}/{name}")
+
+    kinds = ("apps/v1:Deployment", "core/v1:Service", "batch/v1:Job")
+    kai = [made(kind, f"kai-{n}", "kai-scheduler") for n, kind in enumerate(kinds)]
+    ((policy, level, urn, message),) = said(Analyzer(), *kai)
+    assert (policy, level) == ("namespace-reserved", proto.MANDATORY)
+    assert urn in {it.urn for it in kai}
+    assert "declare KAI by kubernetes:helm.sh/v3:Release, with the same chart" in message
+    assert said(Analyzer(), made(kinds[0], "plugin", "kube-system")) == []
+
+
+def test_a_rule_that_refuses_warns_of_what_it_only_warns_of():
+    """As in a stack file: else nobody could have that mode, or a newer version by word."""
+    values = {"global": {"gpuSharingMode": "NvFractions"}}
+    kai = {"chart": "kai-scheduler", "version": "v0.18.0", "namespace": "kai-scheduler"}
+    release = resource("kubernetes:helm.sh/v3:Release", "kai", kai | {"values": values}, "ml")
+    levels = {policy: level for policy, level, _, _ in said(Analyzer(), release)}
+    assert levels["gpu-sharing-mode"] == proto.ADVISORY

@@ -339,6 +339,50 @@ CLUSTERS: dict[str, Case] = {
         "whose namespace team-old is gone",
         "kubectl delete clusterrole,clusterrolebinding vc-old-v-team-old",
     ),
+    "the namespace of a team that the file does not have": (
+        lambda lab: lab.host["namespaces"].append(
+            {"metadata": meta("team-old", labels={"kai-fleet/team": "old"})}
+        ),
+        "leftovers",
+        "namespace team-old",
+        "it is of team old, which is not in the stack's file",
+        "its name into kai-fleet:removed, then `make up STACK=lab`; if the namespace stays, the"
+        " stack does not have it any more: `kubectl delete namespace team-old`",
+    ),
+    "such a namespace that others made": (
+        lambda lab: lab.host["namespaces"].append(
+            {
+                "metadata": meta(
+                    "theirs", labels={"kai-fleet/team": "old", "kai-fleet/namespace": "used"}
+                )
+            }
+        ),
+        "leftovers",
+        "namespace theirs",
+        "it is of team old",
+        "`kubectl label namespace theirs kai-fleet/team-`",
+    ),
+    "the namespace of a team that is being deleted": (
+        edit(
+            "namespaces",
+            "team-ml",
+            "metadata",
+            "deletionTimestamp",
+            value="2026-11-01T11:59:50Z",
+            where="host",
+        ),
+        "vcluster",
+        "vCluster ml",
+        "namespace team-ml is being deleted",
+        "make up",
+    ),
+    "no namespace of a team with a stack of its own": (
+        lambda lab: lab.settings.update(teamStacks={"nlp": {"nodePool": {"p": "nlp"}, "gpus": 2}}),
+        "vcluster",
+        "vCluster nlp",
+        "namespace team-nlp is not there",
+        "make up",
+    ),
     "V14 two modes on one host": (
         lambda lab: lab.host.update(deployments=[deployment("binder")]),
         "one-mode",

@@ -1,31 +1,37 @@
 """What an update asks the CLI for when it has ended, and what it leaves of its environment."""
 
-import json
 import os
 from types import SimpleNamespace
 
 import pytest
 from pulumi import automation
 
+from kai_fleet.provider.values import SECRET_MARK, SIGNATURE
+from kai_fleet.state.deployed_state import STACK
 from kai_fleet_cli.engine import runs
-from kai_fleet_cli.engine.runs import Workspace
 from kai_fleet_cli.recovery import reconcile
 
-MASKED = {"teams": {"ml": {"gpus": 8}}, "kubeconfigs": "[secret]"}
+SECRET = {SIGNATURE: SECRET_MARK, "ciphertext": "[secret]"}
+OUTPUTS = {"teams": {"ml": {"gpus": 8}}, "kubeconfigs": {"ml": SECRET}, "platform": SECRET}
 
 
-def test_outputs_are_asked_for_once_and_secrets_stay_masked(tmp_path):
-    asked = []
+def ended(kind, outputs):
+    state = {"type": kind, "urn": f"urn:pulumi:lab::kai-fleet::{kind}::x", "outputs": outputs}
+    step = {"op": "same", "urn": state["urn"], "type": kind, "provider": "", "new": state}
+    return {"sequence": 1, "timestamp": 0, "resOutputsEvent": {"metadata": step}}
 
-    def run(command, folder, variables):
-        asked.append(command)
-        return SimpleNamespace(stdout=json.dumps(MASKED))
 
-    pulumi = SimpleNamespace(run=run)
-    found = Workspace(work_dir=str(tmp_path), pulumi_command=pulumi).stack_outputs("lab")
-    assert asked == [["stack", "output", "--json", "--stack", "lab"]]
-    assert {name: it.secret for name, it in found.items()} == {"teams": False, "kubeconfigs": True}
-    assert found["teams"].value == MASKED["teams"]
+def test_outputs_come_with_the_stacks_own_end_and_secret_ones_stay_away(tmp_path, monkeypatch):
+    def up(*, on_event, **_):
+        for event in (ended("kubernetes:core/v1:Pod", {"x": 1}), ended(STACK, OUTPUTS)):
+            on_event(automation.EngineEvent.from_json(event))
+        return SimpleNamespace(summary=SimpleNamespace(resource_changes={"same": 2}))
+
+    monkeypatch.setattr(reconcile, "before", lambda *_, **__: None)
+    workspace = SimpleNamespace(env_vars={}, work_dir=str(tmp_path))
+    outcome = runs.up(SimpleNamespace(name="lab", workspace=workspace, up=up), print)
+    assert outcome.unchanged
+    assert outcome.outputs == {"teams": OUTPUTS["teams"]}
 
 
 def test_a_stacks_variables_are_in_this_process_only_while_its_program_runs(tmp_path, monkeypatch):

@@ -314,6 +314,22 @@ def test_a_cluster_that_does_not_answer_is_told_once_and_asked_for_one_object_on
     ], "a preview shows all the same what it would make"
 
 
+def test_a_cluster_that_refuses_to_tell_is_told_once_and_looks_free(monkeypatch):
+    """A user without rights: the preview looked like one of an empty cluster."""
+    told = []
+    monkeypatch.setattr(pulumi.log, "warn", told.append)
+    answers = {"/api/v1/namespaces/kai-scheduler": THERE}
+    refusal = {"problem": "the API answers 403 Forbidden", "away": False}
+    existing = ExistingObjects(lambda path: answers.get(path, refusal), DeployedState())
+    assert ("RuntimeClass", "gpu-runtime-class") in gpu("device-plugin", existing)
+    assert told == [
+        "what the host cluster has already is not known: the API answers 403 Forbidden to GET"
+        f" {CLASS}. What others made there looks free in this run, and an update by this user may"
+        " fail. Look with: kubectl auth can-i --list"
+    ]
+    assert existing.find(NAMESPACE, "kai-scheduler"), "what may be read is read"
+
+
 def test_a_connection_that_breaks_once_does_not_make_what_is_there_look_free():
     answers = iter([{"problem": "reset", "away": True}, {"there": True, "handler": "other"}])
     with pytest.raises(pulumi.RunError, match="handler other"):

@@ -16,16 +16,19 @@ from kai_fleet.settings.files.project import ROOT
 
 pytestmark = pytest.mark.long
 
-# A CLI that takes a moment to finish its step after Ctrl-C, and drops its state on a second one.
+# A CLI that takes a moment to finish its step after a signal, and drops its state on a second one.
 PULUMI = """\
 #!{python}
 import os, pathlib, signal, sys, time
+def each(handler):
+    signal.signal(signal.SIGINT, handler)
+    signal.signal(signal.SIGTERM, handler)
 def stop(*_):
-    signal.signal(signal.SIGINT, lambda *_: os._exit(1))
+    each(lambda *_: os._exit(1))
     time.sleep(0.5)
     pathlib.Path("saved").write_text("the state")
     sys.exit(1)
-signal.signal(signal.SIGINT, stop)
+each(stop)
 pathlib.Path("began").touch()
 time.sleep(60)
 """
@@ -106,3 +109,13 @@ def test_one_ctrl_c_is_one_for_the_engine_where_stdin_is_no_terminal(tmp_path):
     ran.communicate(timeout=30)
     assert (tmp_path / "saved").read_text() == "the state"
     assert ran.returncode == 130
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["INT", "TERM"])
+def test_a_signal_to_the_whole_group_is_one_for_the_engine(tmp_path, number):
+    """A CI runner that cancels a job: there is no terminal, and all of its processes are told."""
+    ran = _begun(tmp_path, "up")
+    os.killpg(ran.pid, number)
+    ran.communicate(timeout=30)
+    assert (tmp_path / "saved").read_text() == "the state"
+    assert ran.returncode == 128 + number

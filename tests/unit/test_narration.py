@@ -81,6 +81,13 @@ def test_a_warning_of_the_program_and_of_the_policy_pack_is_one_line():
     assert lines == [f"warning: {OF_THE_FILE}"]
 
 
+def test_what_the_policy_pack_refuses_is_said_where_the_program_only_warned():
+    """Else an update fails for no reason that is shown."""
+    lines, narration = narrated(told("warning", OF_THE_FILE), policy(SAID, "mandatory"))
+    assert [line.partition(" ")[0] for line in lines] == ["warning:", "refused:"]
+    assert narration.told_an_error
+
+
 def test_what_only_the_policy_pack_knows_is_said_with_its_resource():
     lines, narration = narrated(policy("KAI of other: is odd"), policy(SAID, "mandatory", "a-rule"))
     on = "(Release ml-kai-release)"

@@ -1,14 +1,17 @@
 """A slip in a stack file is a sentence that says what to write, and never the end of a team."""
 
+import json
 import re
 import subprocess
 from contextvars import ContextVar
 
+import pulumi
 import pytest
 from pulumi.runtime import config
 
 from kai_fleet.fleet.resolve import platform_facts
 from kai_fleet.settings import load, read_config
+from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet_cli.engine.environment import sandbox_variables
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.reading import ROOT, StackFileError, parse
@@ -140,6 +143,22 @@ def test_what_is_encrypted_or_only_named_is_no_secret_in_clear():
     assert validation.validate(raw).refused == []
     decrypted = {"cluster": {"name": "p", "kubeconfig": "apiVersion: v1"}}
     assert validation.validate(decrypted, encrypted=frozenset({"cluster"})).refused == []
+
+
+def test_a_program_sees_what_stands_in_clear_beside_what_is_encrypted(tmp_path, monkeypatch):
+    """The engine tells a program of a key only that some part of it is encrypted."""
+    accounts = {"a.example": {"username": "u", "password": {"secure": "v1:x"}}}
+    accounts["b.example"] = {"username": "u", "password": "hunter2"}
+    file = {"config": {"kai-fleet:registries": accounts}}
+    (tmp_path / f"Pulumi.{pulumi.get_stack()}.yaml").write_text(json.dumps(file))
+    read = {"cluster": CLUSTER, "registries": accounts | {"a.example": accounts["b.example"]}}
+    monkeypatch.setattr(validation, "ROOT", tmp_path)
+    monkeypatch.setattr(validation, "read_config", lambda: (read, frozenset({"registries"}), []))
+    with pytest.raises(pulumi.RunError) as caught:
+        validation.checked_settings(DeployedState(), validation._no_platform)
+    (line,) = (it for it in str(caught.value).splitlines() if "in clear" in it)
+    assert 'kai-fleet:registries["b.example"].password\' --stack STACK' in line
+    assert "hunter2" not in line
 
 
 def test_files_are_put_back_unless_somebody_else_wrote_them(tmp_path):

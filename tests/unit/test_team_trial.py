@@ -139,6 +139,31 @@ def test_a_cluster_that_does_not_answer_is_said_and_no_obstacle(project):
     assert "kubectl label node <node> pool=ml-next --overwrite" in ran.out
 
 
+ACCOUNT = """\
+      registries:
+        ml.example.com:
+          username: pull
+          password: {secure: v1:abc=}
+"""
+
+
+def test_credentials_of_the_team_are_copied_as_they_are_encrypted(project):
+    """One key encrypts all values of a stack, so that nothing is decrypted for it."""
+    file = project.root / "Pulumi.lab.yaml"
+    before = LAB.replace("      gpus: 4\n", f"      gpus: 4\n{ACCOUNT}")
+    file.write_text(before)
+    ran = project.run(*TRY, "--yes")
+    assert ran.code == 0, ran.refusal
+    found = teams(project)
+    assert found["ml-next"]["registries"] == found["ml"]["registries"]
+    assert reading.encrypted(file) == {
+        f"kai-fleet:teams.{name}.registries.ml.example.com.password": "v1:abc="
+        for name in ("ml", "ml-next")
+    }
+    assert project.run("team", "drop", "ml", "-s", "lab", "--yes").code == 0
+    assert project.text() == before
+
+
 TRY_OWN = ("team", "try", "vision", "v0.16.8", "-s", "lab", "--pool", "pool=vision-next")
 ORDER = ["up lab, only vision vision-next and grants", "up lab-vision", "up lab-vision-next"]
 
@@ -234,4 +259,13 @@ def test_the_nodes_of_another_grant_are_refused(own):
     before = own.files()
     ran = own.run(*TRY_OWN, "--gpus", "1", "--yes")
     assert "[team-node-pools]" in ran.out
+    assert own.files() == before
+
+
+def test_what_is_encrypted_for_one_stack_is_not_copied_into_another(own):
+    file = own.root / "Pulumi.lab-vision.yaml"
+    file.write_text(file.read_text() + ACCOUNT.replace("\n  ", "\n").removeprefix("  "))
+    before = own.files()
+    ran = own.run(*TRY_OWN, "--gpus", "1", "--yes")
+    assert "fleet team add vision-next --own-stack, and encrypt the value there" in ran.refusal
     assert own.files() == before

@@ -198,9 +198,8 @@ class Narration:
         rule, refused = told.policy_name, told.enforcement_level == "mandatory"
         message = text.partition("\n")[2].strip() or text  # the rule's reason stands above
         subject = message.partition(": ")[0]
-        if (rule, text) in self._said or any(
-            it.endswith(f"[{rule}]") and f": {subject}: " in it for it in self._warned
-        ):
+        known = any(it.endswith(f"[{rule}]") and f": {subject}: " in it for it in self._warned)
+        if (rule, text) in self._said or (known and not refused):
             return  # the program has said it of the stack file, with the key to edit
         self._said.add((rule, text))
         on = f" ({named(told.resource_urn)})" if told.resource_urn else ""

@@ -1,19 +1,21 @@
 """Ctrl-C and SIGTERM during an engine run: the engine stops in order, then the command ends."""
 
 import contextlib
-import os
 import signal
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from types import FrameType
+from typing import Final
 
 import psutil
 import typer
 
 from kai_fleet_cli.display.screen import say
+
+_WITNESS_SECONDS: Final = 1.0
 
 
 class Interrupted(KeyboardInterrupt):
@@ -73,25 +75,31 @@ def graceful_shutdown() -> Iterator[Signals]:
         engines = _engines()
         if not engines:
             came.check()
-        for engine in engines if number == signal.SIGTERM or not _typed() else ():
-            engine.send_signal(signal.SIGINT)
+        if not _to_all(witness):
+            for engine in engines:
+                engine.send_signal(signal.SIGINT)
 
     before = {n: signal.signal(n, end) for n in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield came
+        # It does nothing, and ends with its stdin. Begun after the handlers are there, it is ended
+        # by the signals that the engine hears: also where they were ignored, as in `fleet up &`.
+        with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as witness:
+            yield came
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _typed() -> bool:
-    """Whether a Ctrl-C reaches the whole foreground group, the engine included.
+def _to_all(witness: subprocess.Popen[bytes]) -> bool:
+    """Whether the signal went to the whole process group, so that the engine has it already.
 
-    The terminal is asked by its own name: in `cat list | while read …` stdin is the pipe.
+    A terminal does that, and a CI runner that cancels a job. Then the witness is gone in a moment.
     """
-    with contextlib.suppress(OSError), Path("/dev/tty").open("rb", buffering=0) as terminal:
-        return os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
-    return False
+    try:
+        witness.wait(_WITNESS_SECONDS)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 def _engines() -> list[psutil.Process]:

@@ -17,6 +17,7 @@ from typing import Any, Final
 from pulumi import automation
 from rich.console import Console
 
+from kai_fleet.provider.values import SECRET_MARK
 from kai_fleet.state.deployed_state import STACK
 from kai_fleet_cli.display.events import UNTOUCHED, Narration
 from kai_fleet_cli.display.preview import PreviewLines
@@ -123,9 +124,7 @@ def up(
 
         def hear(event: automation.EngineEvent) -> None:
             told.hear(event)
-            ended = event.res_outputs_event
-            if ended is not None and ended.metadata.type == STACK and ended.metadata.new:
-                outputs.update(ended.metadata.new.outputs or {})
+            outputs.update(_outputs_in(event))
 
         with _set(stack.workspace.env_vars):
             done = stack.up(
@@ -142,8 +141,7 @@ def up(
                 message=only.message if only else None,
                 show_secrets=False,
             )
-        known_to_all = {name: it for name, it in outputs.items() if not state.is_secret(it)}
-        return Outcome(_counted(done.summary.resource_changes), known_to_all)
+        return Outcome(_counted(done.summary.resource_changes), outputs)
 
     with _guarded("the update", stack, told) as signals:
         known = reconcile.before(stack, show, refresh=refresh)
@@ -253,6 +251,15 @@ def _narration(stack: automation.Stack, show: Say, *, steps: bool = True) -> Nar
 def _color() -> str:
     """Whether the CLI colours what it says: at a terminal, as rich does."""
     return "always" if Console().is_terminal else "never"
+
+
+def _outputs_in(event: automation.EngineEvent) -> dict[str, Any]:
+    """The stack's outputs, without those that hold secrets, where the event is that of its end."""
+    ended = event.res_outputs_event
+    if ended is None or ended.metadata.type != STACK or ended.metadata.new is None:
+        return {}
+    outputs = ended.metadata.new.outputs or {}
+    return {name: it for name, it in outputs.items() if SECRET_MARK not in str(it)}
 
 
 def _counted(changes: Mapping[Any, int] | None) -> dict[str, int]:

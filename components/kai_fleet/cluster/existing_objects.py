@@ -33,12 +33,13 @@ class ExistingObjects:
 
     `read` answers for a path of the API as `kai_fleet.provider.functions.read_existing` does.
     Nothing is known to be there where the stack's state cannot be read, which would make its own
-    objects those of others; and where the cluster does not answer, which is not asked again.
+    objects those of others; and where the cluster does not answer, which is not asked again, or
+    refuses to tell.
     """
 
     def __init__(self, read: Callable[[str], Answer], deployed: DeployedState) -> None:
         self._read, self._deployed = read, deployed
-        self._away = not deployed.readable
+        self._away, self._refused = not deployed.readable, False
         self._answers: dict[str, Answer] = {}
 
     def holds(self, kind: str, resource: str) -> bool:
@@ -67,6 +68,13 @@ class ExistingObjects:
             pulumi.log.warn(
                 f"the host cluster is not reached: {answer.get('problem')}. What it has already is"
                 " not known, and an update can change nothing there"
+            )
+        elif answer.get("problem") and not self._refused:
+            self._refused = True  # and others after it: said once
+            pulumi.log.warn(
+                f"what the host cluster has already is not known: {answer['problem']} to GET"
+                f" {path}. What others made there looks free in this run, and an update by this"
+                " user may fail. Look with: kubectl auth can-i --list"
             )
         return answer
 

@@ -23,7 +23,7 @@ from kai_fleet_policies.pack.policies import POLICIES, UNDECIDED, configured
 from kai_fleet_policies.rules import RULES, problems_in
 from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules import name_of, workload_known_keys
-from kubectl_fleet.rules.problem import Problem
+from kubectl_fleet.rules.problem import Level, Problem
 from kubectl_fleet.rules.workload_known_keys import has_non_strings
 from kubectl_fleet.wording import MASK
 
@@ -121,6 +121,8 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
 
     def _diagnostic(self, policy: Any, level: Any, problem: Problem) -> Any:
         rule = f"{problem.rule}: " if policy.name == UNDECIDED else ""
+        if policy.enforcementLevel == proto.MANDATORY and problem.level is Level.ADVISORY:
+            level = proto.ADVISORY  # a rule that refuses may warn besides
         what = f"{problem.subject}: {problem.message}"
         for secret in sorted(self._secrets, key=len, reverse=True):  # a rule names what it refuses
             if len(secret) >= _SHORTEST_SECRET:

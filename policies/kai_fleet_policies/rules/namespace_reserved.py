@@ -1,5 +1,6 @@
 """Namespaces that belong to KAI, the GPU operator and Kubernetes stay theirs."""
 
+import re
 from typing import Final
 
 from kai_fleet.fleet.model import DeclaredCluster
@@ -24,11 +25,30 @@ _KAI_SUPPORT: Final = frozenset(
         *("Role", "RoleBinding", "Secret", "ServiceAccount"),
     )
 )
+# In the URN of what Pulumi's Chart makes, object by object.
+_OF_CHART: Final = re.compile(r"\bhelm\.sh/v\d:Chart\$")
 
 
 def check(cluster: DeclaredCluster) -> Problems:
-    """Workloads in any reserved namespace; in KAI's own, everything that is not KAI."""
+    """Workloads in any reserved namespace; in KAI's own, everything that is not KAI.
+
+    What a Chart makes is the chart's, as in a Release: only KAI's namespace is closed to it.
+    """
+    placed = [
+        *((it.namespace, it.path) for it in cluster.workloads),
+        *((it.namespace, it.path) for it in cluster.namespaced),
+    ]
+    by_chart = [at for ns, at in placed if ns == KAI_NAMESPACE and _OF_CHART.search(at)]
+    if by_chart:
+        yield ProblemPlace(f"Chart in {cluster.name}", min(by_chart)).mandatory(
+            f"makes the objects of a chart in {KAI_NAMESPACE} without Helm. KAI's charts need their"
+            " Helm hooks, which a Chart of Pulumi's leaves out or makes at the wrong moment (K15):"
+            " declare KAI by kubernetes:helm.sh/v3:Release, with the same chart, version and"
+            " values; another chart goes into another namespace"
+        )
     for workload in cluster.workloads:
+        if _OF_CHART.search(workload.path):
+            continue
         place = of_workload(workload, cluster)
         if workload.namespace is UNKNOWN:
             yield place.undecided("its namespace is known")
@@ -38,6 +58,8 @@ def check(cluster: DeclaredCluster) -> Problems:
                 " write a namespace of the team's own, for example team-a"
             )
     for thing in cluster.namespaced:
+        if _OF_CHART.search(thing.path):
+            continue
         place = ProblemPlace(f"{thing.kind} {called(thing.name)} in {cluster.name}", thing.path)
         if thing.namespace is UNKNOWN:
             if thing.kind == "Release":

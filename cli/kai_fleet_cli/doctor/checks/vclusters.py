@@ -22,11 +22,23 @@ _DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"
 
 
 def check(snapshot: Snapshot) -> Findings:
-    """Every team, but for one with a stack of its own."""
+    """Every team; of one with a stack of its own the namespace alone."""
+    host = snapshot.host
     for team in snapshot.teams.values():
-        if not team.wanted.granted:
-            subject = f"vCluster {team.wanted.name}"
-            yield from snapshot.host.or_well(_vcluster(snapshot.host, team, subject), subject)
+        subject = f"vCluster {team.wanted.name}"
+        if why := _without_namespace(host, team.wanted.namespace):
+            yield host.broken(subject, why)
+        elif not team.wanted.granted:
+            yield from host.or_well(_vcluster(host, team, subject), subject)
+
+
+def _without_namespace(host: ClusterState, name: str) -> str:
+    """Why a team has no namespace, as after a removal that was cut off; "" where it has one."""
+    namespace = host.named("namespaces", name)
+    if namespace is None:
+        return "" if "namespaces" in host.unreadable else f"namespace {name} is not there"
+    ends = "deletionTimestamp" in namespace["metadata"]
+    return f"namespace {name} is being deleted, and all that is in it" if ends else ""
 
 
 def check_records(snapshot: Snapshot) -> Findings:
@@ -55,9 +67,6 @@ def check_records(snapshot: Snapshot) -> Findings:
 def _vcluster(host: ClusterState, team: TeamState, subject: str) -> Findings:
     wanted = team.wanted
     kubectl = f"{host.kubectl} -n {wanted.namespace}"
-    if "namespaces" not in host.unreadable and not host.named("namespaces", wanted.namespace):
-        yield host.broken(subject, f"namespace {wanted.namespace} is not there")
-        return
     if team.foreign:
         yield host.broken(
             f"kubeconfig of {subject}",

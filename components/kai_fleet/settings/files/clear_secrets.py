@@ -2,8 +2,12 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final
 
+from ruamel.yaml.error import YAMLError
+
+from kai_fleet.settings.files import stack_keys, yaml_file
 from kai_fleet.settings.mistakes import NAMESPACE, Location, Mistake, key_path
 from kubectl_fleet.wording import MASK
 
@@ -37,7 +41,26 @@ def in_clear(raw: Mapping[str, Any], encrypted: frozenset[str] = frozenset()) ->
             yield from _below(value, (key,))
 
 
+def in_file(file: Path, keys: frozenset[str]) -> list[Mistake]:
+    """Those below `keys` as a stack file writes them, beside values that are encrypted.
+
+    The engine tells a program only that a part of a key is. None of a file that is not there, or
+    that the engine alone can read.
+    """
+    try:
+        document = yaml_file.load(file.read_text(encoding="utf-8")) if keys else None
+    except (OSError, ValueError, YAMLError, RecursionError):
+        return []
+    config = document.get("config") if isinstance(document, dict) else None
+    if not isinstance(config, dict):
+        return []
+    written = stack_keys.own({key: it for key, it in config.items() if isinstance(key, str)})
+    return list(in_clear({key: it for key, it in written.items() if key in keys}))
+
+
 def _below(value: Any, place: Location, name: str = "") -> Iterator[Mistake]:
+    if isinstance(value, Mapping) and value.keys() == {"secure"}:
+        return  # encrypted
     if isinstance(value, Mapping):
         for key, item in value.items():
             # A container's environment: {name: HF_TOKEN, value: …}.

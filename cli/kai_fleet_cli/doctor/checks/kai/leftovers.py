@@ -3,6 +3,7 @@
 import re
 
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
+from kai_fleet_cli.doctor.gather import TEAM_LABEL
 from kubectl_fleet import releases
 from kubectl_fleet.live.objects import seconds_since
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
@@ -21,6 +22,7 @@ def check(snapshot: Snapshot) -> Findings:
         yield from _unwanted(cluster)
         yield from _supported(cluster)
     yield from _roles(snapshot.host)
+    yield from _undeclared(snapshot.host)
     yield from _modes(snapshot)
 
 
@@ -118,6 +120,25 @@ def _roles(host: ClusterState) -> Findings:
                 f"ClusterRole {name}",
                 f"it is of a vCluster whose namespace {role['namespace']} is gone",
                 f"`{host.kubectl} delete clusterrole,clusterrolebinding {name} --ignore-not-found`",
+            )
+
+
+def _undeclared(host: ClusterState) -> Findings:
+    """Namespaces of teams that the platform's stack file does not have: nobody looks at these."""
+    wanted = {team.name for team in (*host.wanted.virtual_clusters, *host.wanted.grants)}
+    for item in host.all("namespaces") if host.wanted.declared else ():
+        name = item.labels.get(TEAM_LABEL)
+        if name is not None and name not in wanted and "deletionTimestamp" not in item["metadata"]:
+            # One that others made, and the team used, stays theirs.
+            used = "kai-fleet/namespace" in item.labels
+            left = f"label namespace {item.name} {TEAM_LABEL}-"
+            yield host.broken(
+                f"namespace {item.name}",
+                f"it is of team {name}, which is not in the stack's file: its pods hold what they"
+                " have, and nothing else here looks at it",
+                f"put the team back, or its name into kai-fleet:removed, then {host.update}; if the"
+                " namespace stays, the stack does not have it any more:"
+                f" `{host.kubectl} {left if used else f'delete namespace {item.name}'}`",
             )
 
 
