@@ -85,6 +85,8 @@ def test_a_share_and_whole_gpus_exclude_each_other(container):
 def test_a_number_of_devices_needs_a_share():
     problem = refusal(RULE, cluster(shared(gpu_fraction_num_devices="2")))
     assert 'add gpu-fraction, for example gpu-fraction: "0.5"' in problem.message
+    problem = refusal(RULE, cluster(shared(gpu_fraction="0.5", gpu_fraction_num_devices="10000")))
+    assert "more than KAI can count; write 9999 or less" in problem.message
     problem = refusal(RULE, cluster(shared(gpu_fraction="0.5", gpu_fraction_num_devices="0")))
     assert "write a positive whole number" in problem.message
 

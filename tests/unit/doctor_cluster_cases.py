@@ -360,7 +360,8 @@ CLUSTERS: dict[str, Case] = {
         "leftovers",
         "namespace theirs",
         "it is of team old",
-        "`kubectl label namespace theirs kai-fleet/team-`",
+        "`kubectl label namespace theirs kai-fleet/team- kai-fleet/namespace- kai-fleet/isolation-"
+        " pod-security.kubernetes.io/enforce- pod-security.kubernetes.io/enforce-version-`",
     ),
     "the namespace of a team that is being deleted": (
         edit(

@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from kai_fleet_cli.diff.base import BaseState
-from kai_fleet_cli.diff.changes import difference
+from kai_fleet_cli.diff.changes import FieldChange, difference
 from kai_fleet_cli.display import as_markdown, as_text
 from kai_fleet_cli.plan.recorder import Registered
 from tests.unit.golden import compare as golden
@@ -161,6 +161,14 @@ def test_a_long_value_is_shown_from_where_it_changes():
         named(plan, "research-kai-ready")["inputs"]["create"] = f"{expression}: {rest}"
     page = as_markdown.diff_page(report(changed, record["resources"]))
     assert f"| `…{'x' * 38}: serve` | `…{'x' * 38}: eval, serve` |" in page
+
+
+@pytest.mark.parametrize("same", [0, 21, 39, 41, 80, 300])
+@pytest.mark.parametrize("most", [60, 120])
+def test_what_changes_is_in_what_is_shown(same, most):
+    old, new = FieldChange("spec", "x" * same + "A", "x" * same + "B" + "y" * 40).shown(most)
+    assert ("A" in old, "B" in new) == (True, True)
+    assert ("…" in old + new) == (same + 41 > most)
 
 
 @pytest.mark.parametrize(

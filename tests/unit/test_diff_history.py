@@ -268,6 +268,7 @@ def test_the_mode_changed(edited):
         ("environment: {values: {environmentVariables: {PYTHONPATH: /tmp}}}\n", "environment"),
         ("secretsprovider: gcpkms://projects/others/key\n", "secretsprovider"),
         ("config:\n  other:url: https://example.com\n", "config.other:url"),
+        ("config:\n  other:tags: {1: a, b: c}\n", "config.other:tags"),
     ],
 )
 def test_what_the_engine_takes_of_the_file_and_no_plan_shows(edited, line, key):

@@ -432,6 +432,15 @@ def test_a_stack_that_was_never_deployed_is_told_as_such(lab, monkeypatch):
     assert "as seen" in run("--stack", "lab").stdout
 
 
+def test_of_a_team_in_host_mode_its_vcluster_tells_where_the_host_does_not():
+    lab = in_host_mode()
+    lab.ml["pods"] = [running("a", gpus="2")]
+    look = lab.look()
+    look = replace(look, host=replace(look.host, unreadable={"pods": "403 Forbidden"}))
+    found = live(planned("lab", load(lab.settings).settings, (), NOW), look, examine(look))
+    assert found.teams[0].in_use == 2.0
+
+
 def test_what_may_not_be_listed_is_not_zero(lab, monkeypatch):
     monkeypatch.setattr(stack_state, "ask", lambda *_: [update(1)])
     look = Lab().look()

@@ -150,15 +150,21 @@ ACCOUNT = """\
 def test_credentials_of_the_team_are_copied_as_they_are_encrypted(project):
     """One key encrypts all values of a stack, so that nothing is decrypted for it."""
     file = project.root / "Pulumi.lab.yaml"
+    token = "version: v0.14.7, values: {binder: {image: {tag: {secure: v1:xyz=}}}}"
     before = LAB.replace("      gpus: 4\n", f"      gpus: 4\n{ACCOUNT}")
+    before = before.replace("version: v0.14.7", token, 1)
     file.write_text(before)
     ran = project.run(*TRY, "--yes")
     assert ran.code == 0, ran.refusal
     found = teams(project)
     assert found["ml-next"]["registries"] == found["ml"]["registries"]
     assert reading.encrypted(file) == {
-        f"kai-fleet:teams.{name}.registries.ml.example.com.password": "v1:abc="
+        f"kai-fleet:teams.{name}.{key}": value
         for name in ("ml", "ml-next")
+        for key, value in (
+            ("registries.ml.example.com.password", "v1:abc="),
+            ("scheduler.values.binder.image.tag", "v1:xyz="),
+        )
     }
     assert project.run("team", "drop", "ml", "-s", "lab", "--yes").code == 0
     assert project.text() == before

@@ -115,7 +115,8 @@ def _planned(base: Base, process: subprocess.Popen[str]) -> Base:
         record = json.loads(out)
         ok, resources = record["ok"], tuple(map(_registered, record["resources"]))
         problems = [
-            Problem(**it | {"level": Level(it["level"])}) for it in record.get("problems", ())
+            Problem(it["rule"], Level(it["level"]), it["subject"], it["path"], it["message"])
+            for it in record.get("problems", ())
         ]
     except (ValueError, KeyError, TypeError):
         lacking = "No such command" in errors or "No such option" in errors

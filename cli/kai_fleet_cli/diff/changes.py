@@ -34,7 +34,7 @@ class FieldChange:
         """Both for people; what is longer than `most` begins a little before the difference."""
         texts = [self._text(self.old), self._text(self.new)]
         same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False)))
-        begin = same - _BEFORE_A_CHANGE if same > most - _BEFORE_A_CHANGE else 0
+        begin = max(0, same - _BEFORE_A_CHANGE) if max(map(len, texts)) > most else 0
         old, new = (
             f"{'…' if begin else ''}{text[begin : begin + most]}"
             f"{'…' if len(text) > begin + most else ''}"

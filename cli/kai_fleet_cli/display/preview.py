@@ -5,8 +5,6 @@ The engine's own screen has their names.
 
 from collections import Counter
 from collections.abc import Iterator
-from functools import reduce
-from operator import getitem
 from typing import Any, Final
 
 from pulumi import automation
@@ -107,6 +105,8 @@ def _shown(value: Any) -> str:
 def _at(inputs: Any, path: str) -> Any:
     """The value at a path of the engine's; None where there is none."""
     try:
-        return reduce(getitem, parsed(path), inputs)
+        for step in parsed(path):
+            inputs = None if isinstance(inputs, str) else inputs[step]
     except (KeyError, IndexError, TypeError):
         return None
+    return inputs

@@ -112,7 +112,7 @@ def by_node(look: Snapshot) -> dict[str, NodeGpus]:
 
 
 def _hidden(node: NodeGpus, insides: Mapping[str, ClusterState]) -> Iterator[PodUse]:
-    """What pods hold of a node of the host beyond what their vClusters tell (see `not_inside`)."""
+    """What pods hold of a node of the host beyond what their vClusters tell (see `_not_inside`)."""
     copies: dict[str, list[PodUse]] = defaultdict(list)
     for pod in node.whole:
         copies[pod.namespace].append(pod)
@@ -145,6 +145,8 @@ def _team(team: TeamReport, row: TeamUsageRow, look: Snapshot, made: datetime) -
     if row.unreached and "pods" not in look.host.unreadable:
         copies = (pod for pod in look.host.usage.pods if pod.namespace == wanted.namespace)
         in_use = held_by_copies(wanted, copies)
+    elif in_use is None and inside is not None:
+        in_use = sum(pod.amounts.gpu for pod in inside.usage.pods if not pod.waits)
     if inside is None:
         why = seen.inside.refused() if seen.inside else seen.unreached
         return replace(team, in_use=in_use, unreached="" if wanted.granted else why)

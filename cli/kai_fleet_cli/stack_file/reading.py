@@ -181,7 +181,7 @@ def _without_secrets(value: Any) -> Any:
     if isinstance(value, dict):
         if set(value) == {"secure"}:
             return SECRET
-        return {key: _without_secrets(item) for key, item in value.items()}
+        return {str(key): _without_secrets(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_without_secrets(item) for item in value]
     return value

@@ -45,7 +45,7 @@ def begin(
     tree = _tree(place)
     stays, taken = queues.split(tree, whole, gpus)
     team = _copy(place, queues.with_numbers(tree, taken))
-    team["scheduler"] = dict(place.scheduler) | {"version": version}
+    team["scheduler"] |= {"version": version}
     part = {"nodePool": dict(pool), "gpus": gpus}
     team |= part
     values = _below(place, whole - gpus, stays)

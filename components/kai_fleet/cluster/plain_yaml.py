@@ -13,6 +13,10 @@ class OddYamlError(ValueError):
     """It is not YAML, or has what a plain document has not. The message quotes nothing of it."""
 
 
+class GrownYamlError(OddYamlError):
+    """Its aliases stand for more than is written; it may be fine for a reader without limits."""
+
+
 def document(text: str) -> Any:
     """The one document of a text as mappings, lists and text; every scalar is text.
 
@@ -42,8 +46,9 @@ def document(text: str) -> Any:
 def typed_documents(text: str) -> list[Any]:
     """The documents of a text, with numbers and dates; those without content are left out.
 
-    Raises OddYamlError, also where aliases stand for more characters than the text has: what reads
-    the result, and texts of YAML in it, then takes no longer than for a text without aliases.
+    Raises OddYamlError, and GrownYamlError where aliases stand for more characters than the text
+    has: what reads the result, and texts of YAML in it, then takes no longer than for a text
+    without aliases.
     """
     loader, left = yaml.SafeLoader(text), len(text) + _SPARE
     found = []
@@ -51,11 +56,12 @@ def typed_documents(text: str) -> list[Any]:
         while loader.check_node():
             node = loader.get_node()
             if (left := left - _size(node, {})) < 0:
-                raise OddYamlError("its aliases stand for more than is written")
+                raise GrownYamlError("its aliases stand for more than is written")
             found.append(loader.construct_document(node))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a day that is none, a ring
-        if isinstance(error, OddYamlError):
-            raise
+    except OddYamlError:
+        raise
+    # A ring, a day that is none, and what a tag makes of another text.
+    except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         raise OddYamlError("it is not YAML") from None
     finally:
         loader.dispose()

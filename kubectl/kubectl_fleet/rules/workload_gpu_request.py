@@ -28,6 +28,7 @@ REMEDY = (
     " or whole GPUs in the container's resources."
 )
 
+_MOST_DEVICES = 9999  # as the guard of the pods has it; KAI multiplies in 64 bits
 _LEAST = 0.01  # KAI rounds to hundredths what it adds to a queue
 _FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _MEMORY = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(Mi?B?|Gi?B?|Ti?B?)", re.IGNORECASE)
@@ -75,6 +76,8 @@ def _messages(annotations: Mapping[str, object], workload: PodTemplate) -> Itera
         )
     if devices is not None and devices is not UNKNOWN and not _is_count(devices):
         yield f'has {DEVICES}: "{devices}"; write a positive whole number such as "2"'
+    elif devices is not None and devices is not UNKNOWN and int(str(devices)) > _MOST_DEVICES:
+        yield f'has {DEVICES}: "{devices}", more than KAI can count; write {_MOST_DEVICES} or less'
     # On pods of other schedulers these short keys may have another meaning.
     if workload.scheduler == SCHEDULER and not shared:
         if str(annotations.get(MPS)).lower() == "true":

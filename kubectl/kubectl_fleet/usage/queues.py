@@ -1,6 +1,5 @@
 """The queues of a cluster as a tree: what each may have, has, borrows, lends and waits for."""
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -203,10 +202,9 @@ def _share(queue: DeclaredQueue, pods: QueuePods, resource: Resource) -> ShareUs
     )
 
 
-def _amount(value: Any) -> float:
+def _amount(value: float | None) -> float:
     """A number that can be added up and told as JSON, whatever a tenant writes."""
-    number = float(value or 0)
-    return 0.0 if math.isnan(number) else max(-_MOST, min(number, _MOST))
+    return max(-_MOST, min(value or 0.0, _MOST))
 
 
 def _with_lent(

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kai_fleet.cluster.plain_yaml import OddYamlError, typed_documents
+from kai_fleet.cluster.plain_yaml import GrownYamlError, OddYamlError, typed_documents
 from kai_fleet.fleet.installed import ChartName, InstalledChart
 from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
 from kai_fleet.releases.sources import from_mirror
@@ -180,6 +180,8 @@ def sharing_in(value: Any) -> Any:
     if isinstance(value, str) and ("timeSlicing" in value or "mps" in value):
         try:
             return _sharing_in(typed_documents(value))
+        except GrownYamlError:  # a device plugin reads it all the same
+            return "time-slicing" if "timeSlicing" in value else "MPS"
         except (OddYamlError, RecursionError):
             return ""
     return _sharing_in(value)

@@ -25,7 +25,7 @@ _KAI_SUPPORT: Final = frozenset(
         *("Role", "RoleBinding", "Secret", "ServiceAccount"),
     )
 )
-# In the URN of what Pulumi's Chart makes, object by object.
+# In the type of what Pulumi's Chart makes, object by object: the third part of its URN.
 _OF_CHART: Final = re.compile(r"\bhelm\.sh/v\d:Chart\$")
 
 
@@ -38,7 +38,7 @@ def check(cluster: DeclaredCluster) -> Problems:
         *((it.namespace, it.path) for it in cluster.workloads),
         *((it.namespace, it.path) for it in cluster.namespaced),
     ]
-    by_chart = [at for ns, at in placed if ns == KAI_NAMESPACE and _OF_CHART.search(at)]
+    by_chart = [at for ns, at in placed if ns == KAI_NAMESPACE and _by_chart(at)]
     if by_chart:
         yield ProblemPlace(f"Chart in {cluster.name}", min(by_chart)).mandatory(
             f"makes the objects of a chart in {KAI_NAMESPACE} without Helm. KAI's charts need their"
@@ -47,7 +47,7 @@ def check(cluster: DeclaredCluster) -> Problems:
             " values; another chart goes into another namespace"
         )
     for workload in cluster.workloads:
-        if _OF_CHART.search(workload.path):
+        if _by_chart(workload.path):
             continue
         place = of_workload(workload, cluster)
         if workload.namespace is UNKNOWN:
@@ -58,7 +58,7 @@ def check(cluster: DeclaredCluster) -> Problems:
                 " write a namespace of the team's own, for example team-a"
             )
     for thing in cluster.namespaced:
-        if _OF_CHART.search(thing.path):
+        if _by_chart(thing.path):
             continue
         place = ProblemPlace(f"{thing.kind} {called(thing.name)} in {cluster.name}", thing.path)
         if thing.namespace is UNKNOWN:
@@ -79,6 +79,11 @@ def check(cluster: DeclaredCluster) -> Problems:
                 f"is installed in {release.namespace or 'default'}, but its clean-up works in"
                 f" {KAI_NAMESPACE} only; write namespace: {KAI_NAMESPACE}"
             )
+
+
+def _by_chart(path: str) -> bool:
+    parts = path.split("::", 3)
+    return len(parts) == 4 and _OF_CHART.search(parts[2]) is not None
 
 
 def _is_scaling_pod(workload: PodTemplate) -> bool:

@@ -11,6 +11,11 @@ from kubectl_fleet.releases.keys import KAI_NAMESPACE
 MODES = "one-mode"
 SUPPORTED = "kai-supported"
 _STUCK = 120.0  # seconds that a namespace may take to go
+# What a team leaves on a namespace that others made (docs/start.md).
+_LABELS = (
+    *(TEAM_LABEL, "kai-fleet/namespace", "kai-fleet/isolation"),
+    *("pod-security.kubernetes.io/enforce", "pod-security.kubernetes.io/enforce-version"),
+)
 _ROLE = re.compile(r"vc-(?P<name>.+)-v-(?P<namespace>.+)")
 
 
@@ -131,8 +136,9 @@ def _undeclared(host: ClusterState) -> Findings:
         if name is not None and name not in wanted and "deletionTimestamp" not in item["metadata"]:
             # One that others made, and the team used, stays theirs.
             used = "kai-fleet/namespace" in item.labels
-            left = f"label namespace {item.name} {TEAM_LABEL}-"
-            yield host.broken(
+            tell = host.warning if used else host.broken
+            left = f"label namespace {item.name} {' '.join(f'{key}-' for key in _LABELS)}"
+            yield tell(
                 f"namespace {item.name}",
                 f"it is of team {name}, which is not in the stack's file: its pods hold what they"
                 " have, and nothing else here looks at it",

@@ -75,7 +75,7 @@ def _or_unset(value: object) -> str:
 
 
 def _of_team_stacks(cluster: ClusterState) -> dict[str, str]:
-    """The team of each queue that hangs below one that its own stack is granted."""
+    """The team of each queue that its own stack may make: by name, below one that it is granted."""
     below: dict[str, list[str]] = defaultdict(list)
     for item in cluster.all("queues"):
         below[str(item.spec.get("parentQueue") or "")].append(item.name)
@@ -84,7 +84,8 @@ def _of_team_stacks(cluster: ClusterState) -> dict[str, str]:
         todo = list(below[grant.parent_queue]) if grant.parent_queue else []
         while todo:
             name = todo.pop()
-            if name not in found:  # a queue has one above it: only a ring comes back
+            own = name == grant.name or name.startswith(f"{grant.name}-")
+            if own and name not in found:  # a queue has one above it: only a ring comes back
                 found[name] = grant.name
                 todo += below[name]
     return found
