@@ -119,11 +119,10 @@ def test_the_mode_of_the_guard_can_be_audit_and_off(first, product, host):
     core = client.CoreV1Api(host)
     policies = client.AdmissionregistrationV1Api(host)
     product.edit(lambda config: config.update({"kai-fleet:guard": {"mode": "audit"}}))
-    # The policy no longer says of a Deployment that its pods are going to be denied.
-    kinds = ("Binding {}-queue-guard-binding", " {}-queue-guard-policy")
-    assert set(product.up().changed) == {
-        f"ValidatingAdmissionPolicy{kind.format(team)}" for kind in kinds for team in TEAMS
-    }
+    # The policy no longer says of a Deployment that its pods are going to be denied: it reads that
+    # from the namespace.
+    kinds = ("ValidatingAdmissionPolicyBinding {}-queue-guard-binding", "Namespace {}-namespace")
+    assert set(product.up().changed) == {kind.format(team) for kind in kinds for team in TEAMS}
     time.sleep(1)
     until(lambda: not sent(core, "team-nlp", pod()))
     product.edit(lambda config: config.update({"kai-fleet:guard": {"mode": "off"}}))
