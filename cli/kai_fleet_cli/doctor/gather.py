@@ -12,7 +12,7 @@ from typing import Final, Self
 from kai_fleet.cluster.address import address_of
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, pieces, rebuild
 from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredTeam
-from kai_fleet.guards.policies import QUEUES
+from kai_fleet.guards.policies import QUEUES, TEAM_LABEL
 from kai_fleet.releases import helm_record
 from kai_fleet_cli.doctor.cluster_state import OF_ITS_STACK, ClusterState, Snapshot, TeamState
 from kai_fleet_cli.doctor.reads import AT_ONCE, read
@@ -22,7 +22,6 @@ from kubectl_fleet.live.objects import MALFORMED, malformed, well_named
 from kubectl_fleet.wording import on_one_line
 
 SECONDS: Final = 10.0  # for everything that is asked of one API server
-TEAM_LABEL: Final = "kai-fleet/team"
 _CLUSTERS_AT_ONCE: Final = 8
 _VCLUSTER_DNS: Final = "vcluster-kube-dns"  # the label of the DNS that vCluster brings
 _REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"

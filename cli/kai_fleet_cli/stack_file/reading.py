@@ -111,7 +111,7 @@ def encrypted(file: Path) -> dict[str, str]:
     """
     return {
         path: str(mapping["secure"])
-        for path, mapping in _mappings(_document(file).get("config"))
+        for path, mapping in _mappings(yaml_file.mapping(file).get("config"))
         if mapping.keys() == {"secure"}
     }
 
@@ -122,7 +122,7 @@ def beside(file: Path) -> dict[str, str]:
 
     The texts differ where the values do; what is encrypted is left out.
     """
-    document = _document(file)
+    document = yaml_file.mapping(file)
     config = document.get("config")
     others = config if isinstance(config, dict) else {}
     of_others = {str(key): value for key, value in others.items()}
@@ -136,14 +136,6 @@ def beside(file: Path) -> dict[str, str]:
         for key, value in plain.items()
         if value != SECRET
     }
-
-
-def _document(file: Path) -> dict[Any, Any]:
-    try:
-        document = yaml_file.load(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, YAMLError, RecursionError):
-        return {}
-    return document if isinstance(document, dict) else {}
 
 
 def encrypted_anew(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:

@@ -29,7 +29,12 @@ OLDEST_KUBERNETES: Final = "1.30"  # the first that serves both as v1
 # What holds in the namespace of every team, by one binding for all of them.
 OF_ALL_TEAMS: Final[tuple[Kind, ...]] = ("devices", "pods", "traffic", "lifecycle", "releases")
 BESIDE_KAI: Final[tuple[Kind, ...]] = ("owners",)  # and on a host with a KAI
-ISOLATION_LABEL: Final = "kai-fleet/isolation"  # of a team's namespace: its level
+# Labels of a team's namespace: whose it is, its level, and that others made it: an update that was
+# cut off finds by the last whose the namespace is.
+TEAM_LABEL: Final = "kai-fleet/team"
+ISOLATION_LABEL: Final = "kai-fleet/isolation"
+USED_LABEL: Final = "kai-fleet/namespace"
+ENFORCED: Final = "pod-security.kubernetes.io/enforce"
 BOUNDS: Final = "guard.kai-fleet/"  # begins the annotations of a namespace that policies read
 NAME_LABEL: Final = "kubernetes.io/metadata.name"
 # What a binding does with an object that the policy refuses.

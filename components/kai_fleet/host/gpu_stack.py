@@ -9,6 +9,7 @@ import pulumi_kubernetes as kubernetes
 
 from kai_fleet.cluster.existing_objects import NONE, RUNTIME_CLASS, ExistingObjects
 from kai_fleet.guards.host_rules import SYSTEM_SCOPE
+from kai_fleet.guards.policies import ENFORCED
 from kai_fleet.options import after, child_of
 from kai_fleet.registry_secrets import registry_secret
 from kai_fleet.releases.chart_source import chart_args
@@ -39,7 +40,7 @@ IN_KIND: Final[Mapping[str, Any]] = {
     "runtimeClassName": "nvidia",
 }
 # Its pods mount the node's files and devices, which clusters with a default of their own refuse.
-_PRIVILEGED: Final[Mapping[str, str]] = {"pod-security.kubernetes.io/enforce": "privileged"}
+_PRIVILEGED: Final[Mapping[str, str]] = {ENFORCED: "privileged"}
 
 # What the charts' daemons tolerate by themselves: a list in their values takes the place of these.
 _GPU_TAINT: Final = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}

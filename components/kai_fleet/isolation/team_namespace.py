@@ -24,7 +24,13 @@ from kai_fleet.guards.components import (
     QueueGuard,
     QueueGuardArgs,
 )
-from kai_fleet.guards.policies import ISOLATION_LABEL, as_annotations
+from kai_fleet.guards.policies import (
+    ENFORCED,
+    ISOLATION_LABEL,
+    TEAM_LABEL,
+    USED_LABEL,
+    as_annotations,
+)
 from kai_fleet.host.team_stack_access import account_rights, declare_role, subject
 from kai_fleet.isolation import network_policies, team_quotas, vcluster_rights
 from kai_fleet.monitoring.components import TeamMonitoring, TeamMonitoringArgs
@@ -34,10 +40,7 @@ from kai_fleet.settings.sections.monitoring import Monitoring
 from kai_fleet.settings.sections.registries import OF_STACK
 from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH, TEAM_NAMESPACE
 
-TEAM_LABEL: Final = "kai-fleet/team"
-# On a namespace that others made: an update that was cut off finds by it whose the namespace is.
-USED: Final = {"kai-fleet/namespace": "used"}
-ENFORCED: Final = "pod-security.kubernetes.io/enforce"
+USED: Final = {USED_LABEL: "used"}
 
 
 @dataclass

@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Final
 
+from kai_fleet.guards.policies import ENFORCED
 from kai_fleet_cli.doctor.checks.kai.gpu_sharing import GPU_STACK, enabled
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kubectl_fleet.live.finding import Reason
 from kubectl_fleet.live.objects import KubeObject
 
-_ENFORCE: Final = "pod-security.kubernetes.io/enforce"
 _REPLICAS: Final = "nvidia.com/gpu.replicas"
 _STRATEGY: Final = "nvidia.com/gpu.sharing-strategy"
 _PRODUCT: Final = "nvidia.com/gpu.product"
@@ -88,7 +88,7 @@ def _why(host: ClusterState, item: KubeObject) -> Reason | None:
     reason = host.explain(*texts)
     if reason is not None and reason.name == "pod-security":
         fix = (
-            f"label namespace {item.namespace} with {_ENFORCE}: privileged, which these pods need;"
+            f"label namespace {item.namespace} with {ENFORCED}: privileged, which these pods need;"
             f" where this stack makes it, {host.update} does"
         )
         return reason._replace(fix=fix)

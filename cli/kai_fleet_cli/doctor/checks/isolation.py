@@ -7,7 +7,7 @@ from typing import Any, Final
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.guards import policies
 from kai_fleet.guards.host_rules import HostRules, node_bindings
-from kai_fleet.guards.policies import kinds
+from kai_fleet.guards.policies import ENFORCED, kinds
 from kai_fleet.isolation import network_policies, team_quotas, vcluster_rights
 from kai_fleet.isolation.refused_pods import refused
 from kai_fleet.monitoring.prometheus import LET_IN
@@ -18,7 +18,6 @@ from kubectl_fleet.quantities import parse_quantity
 
 # What only the guard of queues reads.
 _OF_QUEUES: Final = frozenset({"allowed", "podGroups", "sharing", "become", "gpuResource"})
-_LEVEL: Final = "pod-security.kubernetes.io/enforce"
 _QUOTAS: Final = {  # what a team may do without each
     "gpus": "it may hold devices that it is not granted",
     "pods": "nothing bounds what its pods take of the host",
@@ -58,7 +57,7 @@ def check(snapshot: Snapshot) -> Findings:
 def _labels(host: ClusterState, wanted: DeclaredTeam, space: KubeObject) -> Findings:
     """The first label of the namespace that is not as wanted."""
     for label, value, harm in (
-        (_LEVEL, "baseline", "with one pod its tenant is root on the node"),
+        (ENFORCED, "baseline", "with one pod its tenant is root on the node"),
         (
             policies.ISOLATION_LABEL,
             wanted.level,

@@ -5,8 +5,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from ruamel.yaml.error import YAMLError
-
 from kai_fleet.settings.files import stack_keys, yaml_file
 from kai_fleet.settings.mistakes import NAMESPACE, Location, Mistake, key_path
 from kubectl_fleet.wording import MASK
@@ -47,11 +45,7 @@ def in_file(file: Path, keys: frozenset[str]) -> list[Mistake]:
     The engine tells a program only that a part of a key is. None of a file that is not there, or
     that the engine alone can read.
     """
-    try:
-        document = yaml_file.load(file.read_text(encoding="utf-8")) if keys else None
-    except (OSError, ValueError, YAMLError, RecursionError):
-        return []
-    config = document.get("config") if isinstance(document, dict) else None
+    config = yaml_file.mapping(file).get("config") if keys else None
     if not isinstance(config, dict):
         return []
     written = stack_keys.own({key: it for key, it in config.items() if isinstance(key, str)})

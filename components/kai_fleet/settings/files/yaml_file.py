@@ -7,6 +7,7 @@ differently, or could not carry, is refused by its line before anything is built
 
 import math
 import re
+from pathlib import Path
 from typing import Any, Final
 
 from ruamel.yaml import YAML
@@ -45,6 +46,15 @@ def load(text: str) -> Any:
         return YAML(typ="safe").load(text)
     except (YAMLError, ValueError):
         return YAML(typ="safe", pure=True).load(text)
+
+
+def mapping(file: Path) -> dict[Any, Any]:
+    """The mapping that a file is; empty for one that is not there, is none, or cannot be read."""
+    try:
+        document = load(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, YAMLError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}
 
 
 _CONTROL: Final = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f]"

@@ -2,8 +2,8 @@
 
 import re
 
+from kai_fleet.guards.policies import ENFORCED, ISOLATION_LABEL, TEAM_LABEL, USED_LABEL
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kai_fleet_cli.doctor.gather import TEAM_LABEL
 from kubectl_fleet import releases
 from kubectl_fleet.live.objects import seconds_since
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
@@ -12,10 +12,7 @@ MODES = "one-mode"
 SUPPORTED = "kai-supported"
 _STUCK = 120.0  # seconds that a namespace may take to go
 # What a team leaves on a namespace that others made (docs/start.md).
-_LABELS = (
-    *(TEAM_LABEL, "kai-fleet/namespace", "kai-fleet/isolation"),
-    *("pod-security.kubernetes.io/enforce", "pod-security.kubernetes.io/enforce-version"),
-)
+_LABELS = (TEAM_LABEL, USED_LABEL, ISOLATION_LABEL, ENFORCED, f"{ENFORCED}-version")
 _ROLE = re.compile(r"vc-(?P<name>.+)-v-(?P<namespace>.+)")
 
 
@@ -135,7 +132,7 @@ def _undeclared(host: ClusterState) -> Findings:
         name = item.labels.get(TEAM_LABEL)
         if name is not None and name not in wanted and "deletionTimestamp" not in item["metadata"]:
             # One that others made, and the team used, stays theirs.
-            used = "kai-fleet/namespace" in item.labels
+            used = USED_LABEL in item.labels
             tell = host.warning if used else host.broken
             left = f"label namespace {item.name} {' '.join(f'{key}-' for key in _LABELS)}"
             yield tell(

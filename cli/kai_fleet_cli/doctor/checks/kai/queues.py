@@ -1,13 +1,13 @@
 """Queues as they were declared: there, with their parents and amounts; and no strangers (K4)."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kai_fleet.fleet.model import HOST
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kubectl_fleet.declared.queues import RESOURCES, UNLIMITED
+from kubectl_fleet.declared.queues import RESOURCES, UNLIMITED, QueueIndex
 from kubectl_fleet.paths import value_at
+from kubectl_fleet.usage.queues import queue_of
 from kubectl_fleet.wording import counted
 
 _BY_CHART = ("default-parent-queue", "default-queue")
@@ -76,18 +76,16 @@ def _or_unset(value: object) -> str:
 
 def _of_team_stacks(cluster: ClusterState) -> dict[str, str]:
     """The team of each queue that its own stack may make: by name, below one that it is granted."""
-    below: dict[str, list[str]] = defaultdict(list)
-    for item in cluster.all("queues"):
-        below[str(item.spec.get("parentQueue") or "")].append(item.name)
+    below = QueueIndex(map(queue_of, cluster.all("queues"))).children
     found: dict[str, str] = {}
     for grant in cluster.wanted.grants:
-        todo = list(below[grant.parent_queue]) if grant.parent_queue else []
+        todo = list(below.get(grant.parent_queue, ())) if grant.parent_queue else []
         while todo:
-            name = todo.pop()
+            name = todo.pop().name
             own = name == grant.name or name.startswith(f"{grant.name}-")
             if own and name not in found:  # a queue has one above it: only a ring comes back
                 found[name] = grant.name
-                todo += below[name]
+                todo += below.get(name, ())
     return found
 
 
