@@ -19,7 +19,7 @@ from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.kai.values import kai_values
 from kai_fleet.settings.sections.access import Access
 from kai_fleet.vcluster.values import vcluster_values
-from kubectl_fleet.live.objects import KubeObject
+from kubectl_fleet.objects import KubeObject
 from kubectl_fleet.releases import KAI, vcluster
 from sandbox.chart_packages import SOURCES
 from sandbox.lifecycle import Sandbox

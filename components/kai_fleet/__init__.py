@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from kai_fleet.cluster.access import ClusterAccess as ClusterAccess
+    from kai_fleet.fleet.from_settings import declared_queues as declared_queues
     from kai_fleet.fleet.model import DeclaredKai as DeclaredKai
     from kai_fleet.fleet.model import DeclaredTeam as DeclaredTeam
     from kai_fleet.fleet.resolve import fleet_of as fleet_of
-    from kai_fleet.fleet.trees import declared_queues as declared_queues
     from kai_fleet.guards.components import HostGuard as HostGuard
     from kai_fleet.guards.components import HostGuardArgs as HostGuardArgs
     from kai_fleet.guards.components import QueueGuard as QueueGuard
@@ -52,7 +52,7 @@ _NAMES: Final = {
     "cluster.access": "ClusterAccess",
     "fleet.model": "DeclaredKai DeclaredTeam",
     "fleet.resolve": "fleet_of",
-    "fleet.trees": "declared_queues",
+    "fleet.from_settings": "declared_queues",
     "guards.components": "HostGuard HostGuardArgs QueueGuard QueueGuardArgs",
     "guards.host_rules": "HostRules",
     "guards.queue_rules": "QueueRules",

@@ -12,16 +12,20 @@ import pulumi
 from pulumi.runtime.config import is_config_secret
 
 from kai_fleet.cluster.access import own_provider
+from kai_fleet.fleet.deployed_state import (
+    DeclaredRun,
+    DeployedState,
+    Targets,
+    declared,
+    read_deployed_state,
+)
 from kai_fleet.fleet.model import Fleet
 from kai_fleet.fleet.resolve import fleet_of
-from kai_fleet.host.platform import Platform, PlatformArgs, existing_of
-from kai_fleet.host.platform_reading import OUTPUT, read_platform
+from kai_fleet.host.platform import OUTPUT, Platform, PlatformArgs, existing_of, read_platform
 from kai_fleet.isolation.team_places import refuse_misfits
 from kai_fleet.monitoring.components import monitoring_of
 from kai_fleet.settings import Settings
 from kai_fleet.settings.tenant import FactsOf
-from kai_fleet.state.deployed_state import DeployedState, read_deployed_state
-from kai_fleet.state.targeting import DeclaredRun, Targets, declared
 from kai_fleet.team import Team, teams_of
 from kai_fleet.workloads.placement import place
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import pulumi
 
 from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.fleet.deployed_state import DeclaredRun, DeployedState
 from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
 from kai_fleet.guards.components import QueueGuard, QueueGuardArgs
 from kai_fleet.host.platform import Platform
@@ -16,8 +17,6 @@ from kai_fleet.kai.queue_tree import QueueTree, QueueTreeArgs
 from kai_fleet.kai.scheduling import declare_scheduling
 from kai_fleet.options import after, noted
 from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.state.deployed_state import DeployedState
-from kai_fleet.state.targeting import DeclaredRun
 from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
 
 

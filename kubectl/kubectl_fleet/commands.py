@@ -85,9 +85,9 @@ def _run(
 
     Ctrl-C is how one leaves `--watch`: then it has ended well.
     """
-    from kubectl_fleet.live.objects import MALFORMED, malformed
     from kubectl_fleet.my import watch
     from kubectl_fleet.my.view import viewer
+    from kubectl_fleet.objects import MALFORMED, malformed
 
     look = viewer(*source, more=more or {})
     try:

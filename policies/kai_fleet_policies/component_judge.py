@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from kai_fleet.fleet.deployed_state import DeployedState
 from kai_fleet.package.request import Judgement, Subject
 from kai_fleet.settings import Mistake
-from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet_policies.rules import RULES, Rule, sources_known
 from kai_fleet_policies.rules.vclusters import (
     vcluster_access,

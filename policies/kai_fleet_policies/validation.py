@@ -1,27 +1,80 @@
-"""The gate in front of a program: its settings, once no rule has anything against them."""
+"""The gate in front of a program: its settings, once no rule has anything against their fleet."""
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final, NoReturn
 
 import pulumi
 
+from kai_fleet.fleet.deployed_state import DeployedState
+from kai_fleet.fleet.model import DeclaredCluster, Fleet
 from kai_fleet.fleet.resolve import fleet_of
+from kai_fleet.fleet.team_stack import queue_path
 from kai_fleet.settings import Loaded, Mistake, Settings, key_path, load, read_config
-from kai_fleet.settings.files.clear_secrets import in_clear, in_file
 from kai_fleet.settings.files.project import ROOT
+from kai_fleet.settings.files.stack_keys import in_clear, in_file
 from kai_fleet.settings.mistakes import within
-from kai_fleet.settings.platform_facts import NoPlatformError
 from kai_fleet.settings.sections.platform import ENCRYPTED
+from kai_fleet.settings.sections.team_stack import NoPlatformError
 from kai_fleet.settings.tenant import FactsOf, is_team_stack, load_tenant
-from kai_fleet.state.deployed_state import DeployedState
+from kai_fleet.workloads.placement import manifest
 from kai_fleet_policies import partly_read, rules
-from kai_fleet_policies.adapters import from_fleet
 from kai_fleet_policies.rules import Rule
+from kubectl_fleet.declared.pod_templates import workloads
+from kubectl_fleet.declared.pods import PodTemplate
 from kubectl_fleet.rules.problem import Level, Problem, mandatory, told_once
 from kubectl_fleet.wording import counted
+
+_OF_TEAM_STACK: Final = tuple(
+    key_path((key,)) for key in ("team", "cluster", "platform", "workloads")
+)
+
+
+def judged_clusters(fleet: Fleet) -> list[DeclaredCluster]:
+    """The host first, then the vClusters with a scheduler of their own, then those with workloads
+    that the host's scheduler places.
+    """
+    own, placed_by_host = [], []
+    for name, team in fleet.teams.items():
+        inside = replace(team.inside, workloads=tuple(_pod_templates(fleet, name)))
+        if team.kai:
+            own.append(inside)
+        elif inside.workloads:
+            host = fleet.host if team.mode == "host" else None
+            placed_by_host.append(replace(inside, scheduled_by=host, team_queue=team.queue))
+    return [fleet.host, *own, *placed_by_host]
+
+
+def _pod_templates(fleet: Fleet, team: str) -> Iterator[PodTemplate]:
+    for name, workload in fleet.workloads.items():
+        if workload.team != team:
+            continue
+        try:
+            kind, content = manifest(workload)
+        except ValueError:
+            continue  # the report on the settings says what is wrong with it
+        # Under its own kind: `Deployment api` is what a reader finds in the cluster.
+        yield from workloads(kind, content, name, workload.path)
+
+
+def of_own_file(fleet: Fleet, problems: list[Problem]) -> list[Problem]:
+    """The problems of the stack's own file: in a team stack those of the platform are the
+    platform's to report, and the sums of the granted queue are the team's too.
+    """
+    if not fleet.platform:
+        return problems
+    (team,) = fleet.teams.values()
+    granted = queue_path(team.parent_queue or "")
+    own = []
+    for problem in problems:
+        if problem.path.startswith(f"{granted}."):
+            problem = replace(problem, path=f"{team.path}.queues")
+        if any(f"{problem.path}.".startswith(f"{key}.") for key in _OF_TEAM_STACK):
+            own.append(problem)
+    return own
+
 
 CONFIG_RULE: Final = "config"
 REMOVAL_RULE: Final = "team-removal"
@@ -71,7 +124,7 @@ def validate(
 
     def judge(settings: Settings) -> list[Problem]:
         fleet = fleet_of(settings, deployed, hidden=bool(encrypted))
-        return from_fleet.about_stack(fleet, rules.check(from_fleet.clusters(fleet), only))
+        return of_own_file(fleet, rules.check(judged_clusters(fleet), only))
 
     problems += partly_read.judged(raw, loaded, judge)
     return SettingsVerdict(loaded.settings, tuple(told_once(problems)), loaded.dropped)

@@ -12,7 +12,7 @@ from typing import Final
 
 import yaml
 
-from kubectl_fleet.live.objects import KubeObject
+from kubectl_fleet.objects import KubeObject
 from kubectl_fleet.releases.keys import POD_GROUP, QUEUE_LABEL, SCHEDULER
 from kubectl_fleet.usage.pods import GROUP
 from kubectl_fleet.usage.pods import RESERVATIONS as RESERVED

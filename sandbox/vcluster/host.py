@@ -10,7 +10,7 @@ from sandbox.control_plane.command_lines import ControlPlane
 from sandbox.control_plane.kube_api import Object
 from sandbox.control_plane.processes import Processes
 from sandbox.nodes.fake_nodes import NODES
-from sandbox.vcluster.endpoints import Endpoint
+from sandbox.vcluster.declared import Endpoint
 from sandbox.vcluster.syncer import RUNTIME_CLASSES
 
 Name = tuple[str, str]

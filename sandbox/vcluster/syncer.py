@@ -14,7 +14,7 @@ import yaml
 from sandbox.control_plane.command_lines import ControlPlane
 from sandbox.control_plane.kube_api import AdminApi, Object
 from sandbox.nodes.fake_nodes import NODES, fake_node
-from sandbox.vcluster.config import VclusterConfig
+from sandbox.vcluster.declared import VclusterConfig
 
 _WARNING: Final = Path(__file__).with_name("warning.yaml")
 RUNTIME_CLASSES: Final = "/apis/node.k8s.io/v1/runtimeclasses"

@@ -14,8 +14,8 @@ from sandbox.control_plane.etcd import delete_prefix
 from sandbox.control_plane.kube_api import AdminApi, KubeError, Object
 from sandbox.kai import kai_operator
 from sandbox.kai.binder import KaiBinder
-from sandbox.vcluster import endpoints
-from sandbox.vcluster.config import VclusterConfig, read
+from sandbox.vcluster import declared
+from sandbox.vcluster.declared import VclusterConfig, read
 from sandbox.vcluster.host import Host, log
 from sandbox.vcluster.syncer import (
     access_secret,
@@ -158,18 +158,18 @@ class SandboxVcluster(threading.Thread):
         for part in plane.others(self.host.tools):
             processes.ensure(part)
 
-    def _choose_endpoint(self, service: Object) -> endpoints.Endpoint:
+    def _choose_endpoint(self, service: Object) -> declared.Endpoint:
         self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         name, remembered = (self.namespace, self.vcluster), self.directory / "endpoint"
         with self.host.choice:
             taken = {it for of, it in self.host.endpoints.items() if of != name}
-            endpoint = endpoints.choose(service, self.host.etcd.ports, taken, remembered)
+            endpoint = declared.choose_endpoint(service, self.host.etcd.ports, taken, remembered)
             self.host.endpoints[name] = endpoint
         if endpoint.problem:
             self._tell("NoAddress", endpoint.problem)
         return endpoint
 
-    def _tell_load_balancer(self, service: Object, endpoint: endpoints.Endpoint) -> None:
+    def _tell_load_balancer(self, service: Object, endpoint: declared.Endpoint) -> None:
         if service["spec"].get("type") != "LoadBalancer" or endpoint.problem:
             return
         ingress = [{"ip": endpoint.address}]

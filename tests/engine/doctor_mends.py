@@ -9,7 +9,7 @@ from typing import Any
 
 from kai_fleet_cli.doctor.causes import commands
 from kai_fleet_cli.doctor.diagnosis import diagnose
-from kubectl_fleet.live.finding import Finding, Health
+from kubectl_fleet.waiting.finding import Finding, Health
 from tests.engine.one_team import OneTeam
 
 _FLAG = re.compile(r"^--?(?:n|context|kube-context|kubeconfig|type|p|stack)$")

@@ -11,7 +11,7 @@ from kubernetes import client
 from kai_fleet_cli.doctor.checks.kai import gpu_sharing, leftovers
 from kai_fleet_cli.doctor.diagnosis import diagnose
 from kai_fleet_cli.stack_file import reading
-from kubectl_fleet.live.finding import Health
+from kubectl_fleet.waiting.finding import Health
 from tests.engine import broken_things as things
 from tests.engine.sandbox_commands import until
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from kubernetes import client
 
-from kai_fleet_cli.display import first_steps
+from kai_fleet_cli.engine import summary
 from kai_fleet_cli.stack_file.reading import ROOT
 from tests.engine.my_commands import asked, run
 from tests.engine.product import api
@@ -93,7 +93,7 @@ def test_queues_have_the_numbers_that_were_put_there(team, kubeconfig):
 
 
 def test_what_is_printed_with_a_new_kubeconfig_runs(team, kubeconfig):
-    printed = first_steps.for_the_team(str(kubeconfig)).splitlines()[-1].split()
+    printed = summary.for_the_team(str(kubeconfig)).splitlines()[-1].split()
     assert printed[:2] == [".venv/bin/fleet", "my"]
     text = run(kubeconfig.with_name("no-such-file"), *printed[2:])
     assert "└ train" in text

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from kubernetes import client
 
-from kai_fleet.settings.sections.oidc import Oidc
+from kai_fleet.settings.sections.vcluster import Oidc
 from kai_fleet.vcluster.oidc import runs_with
 from kai_fleet_cli.doctor.gather import is_unanswered
 from kai_fleet_cli.teams import kubeconfigs, stack_state

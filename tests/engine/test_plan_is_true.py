@@ -2,9 +2,9 @@
 
 import pytest
 
+from kai_fleet.fleet.deployed_state import STACK
 from kai_fleet.provider import QUEUES
 from kai_fleet.provider.values import unpacked
-from kai_fleet.state.deployed_state import STACK
 from kai_fleet_cli.engine import runs
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.recorder import SECRET, UNKNOWN

@@ -14,7 +14,7 @@ import yaml
 from kubernetes import client
 from pulumi import automation
 
-from kai_fleet.state.deployed_state import STACK as STACK_TYPE
+from kai_fleet.fleet.deployed_state import STACK as STACK_TYPE
 from kai_fleet_cli.engine import runs
 from kai_fleet_cli.recovery import state
 from kai_fleet_cli.recovery.state import is_secret

@@ -16,8 +16,8 @@ from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_cli.teams import kubeconfigs, move
-from kubectl_fleet.live.finding import Health
 from kubectl_fleet.releases import kai
+from kubectl_fleet.waiting.finding import Health
 from tests.engine import broken_things as things
 from tests.engine.product import (
     Product,

@@ -153,7 +153,7 @@ def cli(wheels, tmp_path_factory):
 @pytest.mark.parametrize(
     ("name", "files"),
     [
-        ("kubectl_fleet", ("py.typed", "live/known_messages.yaml")),
+        ("kubectl_fleet", ("py.typed", "waiting/known_messages.yaml")),
         ("kai_fleet", ("py.typed", "package/schema.json", "cluster/kind/create.sh")),
         ("kai_fleet_policies", ("py.typed", "pack/PulumiPolicy.yaml")),
         ("kai_fleet_cli", ("py.typed", "report/page.css")),

@@ -4,7 +4,7 @@ import pytest
 
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet_policies import validation
-from kai_fleet_policies.adapters import from_fleet, from_resources
+from kai_fleet_policies.adapters import from_resources
 from kubectl_fleet.rules.problem import Level
 from tests.unit.test_workloads import CLUSTER, HALF, POD, TEAMS, UNLIMITED, VLLM
 
@@ -64,6 +64,6 @@ def test_the_plan_sees_the_same_workloads_in_the_declared_resources():
             for w in c.workloads
         }
 
-    found = seen(from_fleet.clusters(fleet_of(settings)))
+    found = seen(validation.judged_clusters(fleet_of(settings)))
     assert found == seen(from_resources.clusters(as_declared(record("lab", raw))))
     assert len(found) == 2

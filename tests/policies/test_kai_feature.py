@@ -4,10 +4,11 @@ import pytest
 
 from kai_fleet.fleet.model import KaiFeature
 from kai_fleet.fleet.resolve import fleet_of
-from kai_fleet_policies.adapters import from_fleet, from_resources
+from kai_fleet_policies import validation
+from kai_fleet_policies.adapters import from_resources
 from kai_fleet_policies.validation import validate
 from kubectl_fleet import releases
-from kubectl_fleet.declared.unknown import UNKNOWN
+from kubectl_fleet.values import UNKNOWN
 from tests.policies.samples import cluster, found, open_question, refusal, resource
 
 RULE = "kai-feature-known"
@@ -59,7 +60,7 @@ def test_a_stack_file_is_refused_at_the_key(key, value):
 def test_what_is_left_out_is_no_feature():
     settings = validate(stack()).settings
     assert settings is not None
-    assert [c.features for c in from_fleet.clusters(fleet_of(settings))] == [(), ()]
+    assert [c.features for c in validation.judged_clusters(fleet_of(settings))] == [(), ()]
 
 
 def test_objects_of_any_program_are_features_too():

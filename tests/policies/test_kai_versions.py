@@ -11,8 +11,8 @@ from kai_fleet_policies.adapters import from_resources
 from kai_fleet_policies.rules.kai import kai_version_supported
 from kai_fleet_policies.rules.vclusters import vcluster_version_supported
 from kubectl_fleet import releases
-from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.problem import Level, told_once
+from kubectl_fleet.values import UNKNOWN
 from tests.policies.samples import cluster, found, open_question, refusal
 
 KNOWN = "kai-version-known"

@@ -3,8 +3,8 @@
 import pytest
 
 from kubectl_fleet.declared.queues import QueueShare
-from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.problem import Level
+from kubectl_fleet.values import UNKNOWN
 from tests.policies.samples import FREE, cluster, found, open_question, queue, refusal
 
 

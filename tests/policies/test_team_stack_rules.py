@@ -4,9 +4,9 @@ import copy
 
 import pytest
 
+from kai_fleet.fleet.deployed_state import DeployedState
 from kai_fleet.fleet.resolve import platform_facts
 from kai_fleet.settings import load
-from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet_policies import validation
 from kubectl_fleet.rules.problem import Level
 

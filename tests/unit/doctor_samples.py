@@ -25,8 +25,8 @@ from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.checks.groups import KINDS
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
 from kai_fleet_cli.doctor.sources import host_of
-from kubectl_fleet.live.finding import Finding, Health
 from kubectl_fleet.releases import kai
+from kubectl_fleet.waiting.finding import Finding, Health
 
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 LONG_AGO = "2026-11-01T11:00:00Z"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kai_fleet.host.kind_cluster import declared
-from kai_fleet.settings.sections.cluster import Kind
+from kai_fleet.settings.sections.access import Kind
 from kai_fleet_cli.stack_file.reading import ROOT
 
 SCRIPTS = ROOT / "components" / "kai_fleet" / "cluster" / "kind"

@@ -16,10 +16,10 @@ from kai_fleet_cli.report.model import (
     WaitGroup,
 )
 from kubectl_fleet.declared.queues import QueueIndex
-from kubectl_fleet.live.finding import Finding, Health
-from kubectl_fleet.live.objects import KubeObject
+from kubectl_fleet.objects import KubeObject
 from kubectl_fleet.usage.amounts import Amounts
 from kubectl_fleet.usage.queues import QueuePods, queue_of, tree
+from kubectl_fleet.waiting.finding import Finding, Health
 
 MADE = datetime(2026, 11, 24, 7, 30, tzinfo=UTC)
 KAI = Version("v0.16.8", "v0.16.8", "supported until 2027-06-30")

@@ -11,19 +11,23 @@ import pytest
 from rich.console import Console
 
 from kai_fleet.cluster.access import ClusterAccess
-from kai_fleet.fleet.control_plane import RESOURCES, control_plane_values, default_resources
+from kai_fleet.fleet.deployed_state import RELEASE, DeployedState, deployed_state_of
+from kai_fleet.fleet.installed import (
+    RESOURCES,
+    ChartStore,
+    control_plane_values,
+    default_resources,
+    store_of,
+)
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.isolation import vcluster_rights
 from kai_fleet.package.construct import construct
-from kai_fleet.package.inputs import read
-from kai_fleet.package.request import ComponentRequest
+from kai_fleet.package.request import ComponentRequest, read_inputs
 from kai_fleet.provider.values import UNKNOWN as NOT_KNOWN_YET
 from kai_fleet.provider.values import secret as property_secret
 from kai_fleet.provider.values import struct
 from kai_fleet.releases.chart_values import nested, unknown_keys
-from kai_fleet.releases.vcluster_store import ChartStore, store_of
 from kai_fleet.settings import load
-from kai_fleet.state.deployed_state import RELEASE, DeployedState, deployed_state_of
 from kai_fleet.vcluster.values import vcluster_values
 from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
 from kai_fleet_cli.diff.changes import difference
@@ -388,7 +392,7 @@ def test_a_component_takes_the_database_of_another_resource(kind, url):
     }[kind]
 
     async def reading():
-        return read(struct({"cluster": cluster, **inputs}))
+        return read_inputs(struct({"cluster": cluster, **inputs}))
 
     def program():
         given = asyncio.get_event_loop().run_until_complete(reading())

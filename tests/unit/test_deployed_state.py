@@ -4,12 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kai_fleet.state.deployed_state import (
-    TEAM,
-    DeployedState,
-    deployed_state,
-    read_deployed_state,
-)
+from kai_fleet.fleet.deployed_state import TEAM, DeployedState, deployed_state, read_deployed_state
 from tests.unit.event_loop import finish
 
 
@@ -42,7 +37,7 @@ def test_a_read_that_fails_once_is_made_again(monkeypatch, reading):
     async def later(*_):
         return answer()
 
-    module = "kai_fleet.state.deployed_state."
+    module = "kai_fleet.fleet.deployed_state."
     monkeypatch.setattr("pulumi.get_stack", lambda: "me/kai-fleet/lab")
     monkeypatch.setattr(f"{module}invoke", lambda *_: SimpleNamespace(value=answer()))
     monkeypatch.setattr(f"{module}invoke_async", later)

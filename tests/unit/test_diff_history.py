@@ -8,7 +8,7 @@ from rich.console import Console
 
 from kai_fleet_cli.diff.base import BaseState, planning
 from kai_fleet_cli.diff.changes import difference
-from kai_fleet_cli.diff.hazards import Hazard, by_hazard
+from kai_fleet_cli.diff.consequences import Hazard, by_hazard
 from kai_fleet_cli.diff.report import DiffReport, refusals
 from kai_fleet_cli.display import as_markdown, as_text
 from kai_fleet_cli.plan import offline

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from kai_fleet_cli.diff.transitions import kai_switch
+from kai_fleet_cli.diff.consequences import kai_switch
 from tests.unit.golden import compare as golden
 from tests.unit.golden.reports import named, report, said
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubectl_fleet.live.finding import Health
+from kubectl_fleet.waiting.finding import Health
 from tests.unit.doctor_samples import Lab, meta
 
 

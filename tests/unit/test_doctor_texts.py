@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubectl_fleet.live.finding import meaning
+from kubectl_fleet.waiting.finding import meaning
 from tests.unit.doctor_samples import Lab, event, meta, pod
 
 SEEN = {

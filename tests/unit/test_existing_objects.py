@@ -9,6 +9,7 @@ import pytest
 
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.cluster.existing_objects import CRD, RUNTIME_CLASS, ExistingObjects
+from kai_fleet.fleet.deployed_state import NAMESPACE, NAMESPACE_PATCH, DeployedState
 from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
 from kai_fleet.host.gpu_stack import GpuStack, GpuStackArgs
 from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs, is_of_others
@@ -18,7 +19,6 @@ from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.kubernetes import Toleration
 from kai_fleet.settings.sections.platform import Gpu
-from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH, DeployedState
 from kai_fleet_cli.plan.recorder import record
 from kubectl_fleet.declared.queues import DeclaredQueue
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from kai_fleet.probes import __main__ as fleet_probe
-from kai_fleet.probes import removal
+from kai_fleet.probes import vcluster
 from kai_fleet.releases import helm_record
 from kubectl_fleet.kube.errors import UnreachableError
 
@@ -208,7 +208,7 @@ class Cluster:
 
 def run(monkeypatch, *answer):
     monkeypatch.setenv("RECORD_RELEASE", "team-ml/ml")
-    monkeypatch.setattr(removal, "cluster", lambda: Cluster(*answer))
+    monkeypatch.setattr(vcluster, "cluster", lambda: Cluster(*answer))
     monkeypatch.setattr("sys.argv", ["fleet-probe", "record"])
     fleet_probe.main()
 

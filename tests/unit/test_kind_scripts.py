@@ -7,7 +7,7 @@ import subprocess
 import pytest
 import yaml
 
-from kai_fleet.settings.sections.cluster import Kind
+from kai_fleet.settings.sections.access import Kind
 from tests.unit.kind_standins import SCRIPTS, Machine
 
 

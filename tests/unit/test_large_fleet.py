@@ -13,7 +13,7 @@ import pytest
 import trustme
 
 from kai_fleet_cli.doctor import gather
-from kai_fleet_cli.doctor.reads import READS
+from kai_fleet_cli.doctor.cluster_state import READS
 from kai_fleet_cli.report import build
 from kai_fleet_cli.report.page import page
 from kai_fleet_cli.report.usage import KINDS, usage_of

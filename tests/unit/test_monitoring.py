@@ -12,8 +12,8 @@ from kai_fleet.monitoring import dashboards, prometheus
 from kai_fleet.releases import metric_names
 from kai_fleet.releases.metric_names import APPS, kai_metrics, queue_label
 from kai_fleet.settings import load
-from kai_fleet.settings.platform_facts import PlatformFacts
 from kai_fleet.settings.sections.monitoring import Monitoring
+from kai_fleet.settings.sections.team_stack import PlatformFacts
 from kai_fleet.settings.tenant import load_tenant
 from kai_fleet_cli.plan.recorder import record
 from kubectl_fleet.releases import KAI

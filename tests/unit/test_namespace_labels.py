@@ -10,7 +10,7 @@ from kai_fleet.isolation.team_namespace import namespace_metadata
 from kai_fleet.kai.values import kai_values
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load
-from kai_fleet.settings.platform_facts import PlatformFacts
+from kai_fleet.settings.sections.team_stack import PlatformFacts
 from kai_fleet.settings.tenant import load_tenant
 from kai_fleet.vcluster.values import vcluster_values
 from kai_fleet_cli.plan.offline import plan_settings

@@ -11,18 +11,18 @@ import yaml
 from kai_fleet.fleet.resolve import fleet_of, platform_facts
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load
-from kai_fleet.settings.platform_facts import PlatformFacts
+from kai_fleet.settings.sections.team_stack import PlatformFacts
 from kai_fleet.settings.tenant import load_tenant
 from kai_fleet.vcluster.values import vcluster_values
 from kai_fleet_cli.doctor.gather import is_unanswered
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.teams import connect, stack_state
-from kubectl_fleet.kube.system_names import may_name_system
+from kubectl_fleet.kube.text import may_name_system
 from kubectl_fleet.releases import VCLUSTER, vcluster
 from sandbox.control_plane.command_lines import ControlPlane
 from sandbox.control_plane.etcd import Etcd
 from sandbox.control_plane.ports import FIRST, Ports
-from sandbox.vcluster.config import parse
+from sandbox.vcluster.declared import parse
 from tests.unit import vcluster_secrets
 from tests.unit.doctor_samples import SETTINGS, Lab
 from tests.unit.team_project import Project

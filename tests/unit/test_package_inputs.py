@@ -5,14 +5,14 @@ import asyncio
 import pytest
 from pulumi.runtime.proto import provider_pb2
 
-from kai_fleet.package.inputs import read
+from kai_fleet.package.request import read_inputs
 from kai_fleet.provider.values import OUTPUT_MARK, SIGNATURE, UNKNOWN, secret, struct
 from tests.unit.event_loop import finish
 
 
 def given(dependencies=None, **inputs):
     async def reading():
-        found = read(struct(inputs), dependencies)
+        found = read_inputs(struct(inputs), dependencies)
         # The SDK waits for every output that was ever begun, in the tests to come as well.
         await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
         return found

@@ -4,10 +4,10 @@ from importlib import metadata
 
 import pytest
 
+from kai_fleet.fleet.deployed_state import DeployedState
 from kai_fleet.package import plugin
 from kai_fleet.package.request import by_types
 from kai_fleet.provider import PluginError
-from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet_policies import component_judge
 
 TREE = {"ml": {"gpu": {"quota": 1}, "children": {"train": {"gpu": {"quota": 2}}}}}

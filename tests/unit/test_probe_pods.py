@@ -2,7 +2,7 @@
 
 import pytest
 
-from kai_fleet.probes import removal
+from kai_fleet.probes import vcluster
 from kubectl_fleet.kube.errors import RefusedError, UnreachableError
 
 PODS = "/api/v1/namespaces/team-ml/pods"
@@ -25,12 +25,12 @@ class Api:
 def api(monkeypatch):
     monkeypatch.setenv("PODS_NAMESPACE", "team-ml")
     api = Api()
-    monkeypatch.setattr(removal, "cluster", lambda: api)
+    monkeypatch.setattr(vcluster, "cluster", lambda: api)
     return api
 
 
 def test_every_pod_is_told_to_end(api):
-    removal.pods()
+    vcluster.end_pods()
     assert api.told == [f"{PODS}/a", f"{PODS}/b"]
 
 
@@ -38,7 +38,7 @@ def test_a_cluster_that_is_unknown_by_now_does_not_either(monkeypatch, capsys):
     monkeypatch.setenv("PODS_NAMESPACE", "team-ml")
     monkeypatch.setenv("PROBE_CONTEXT", "gone")
     monkeypatch.setenv("KUBECONFIG", "/nowhere")
-    removal.pods()
+    vcluster.end_pods()
     assert "(the kubeconfig cannot be used: " in capsys.readouterr().err
 
 
@@ -48,5 +48,5 @@ def test_what_hinders_it_does_not_hinder_the_removal(api, monkeypatch, capsys, w
         raise why
 
     monkeypatch.setattr(api, "list", refused)
-    removal.pods()
+    vcluster.end_pods()
     assert "pods of team-ml are left to Kubernetes" in capsys.readouterr().err

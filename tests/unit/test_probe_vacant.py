@@ -6,7 +6,7 @@ That the engine then leaves everything: tests/engine/test_team_stacks.py.
 import pytest
 
 from kai_fleet.probes import __main__ as fleet_probe
-from kai_fleet.probes import removal
+from kai_fleet.probes import vcluster
 from kubectl_fleet.kube.errors import UnreachableError
 
 
@@ -38,8 +38,8 @@ class Cluster:
 def probe(monkeypatch, *answers, refusal=None):
     found = answers[0] if isinstance(answers[0], Cluster) else Cluster(*answers, refusal=refusal)
     monkeypatch.setenv("VACANT_NAMESPACE", "team-nlp")
-    monkeypatch.setattr(removal, "cluster", lambda: found)
-    monkeypatch.setattr(removal, "_VACANT_SECONDS", 1.0)
+    monkeypatch.setattr(vcluster, "cluster", lambda: found)
+    monkeypatch.setattr(vcluster, "_VACANT_SECONDS", 1.0)
     monkeypatch.setattr("sys.argv", ["fleet-probe", "vacant"])
     fleet_probe.main()
     return found.deleted

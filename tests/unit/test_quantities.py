@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kai_fleet.settings.quantities import cpu_millicores, gpu_devices, memory_megabytes
+from kai_fleet.settings.sections.kubernetes import cpu_millicores, gpu_devices, memory_megabytes
 
 
 @pytest.mark.parametrize(

@@ -9,21 +9,20 @@ from dataclasses import replace
 import pulumi
 import pytest
 
+from kai_fleet.cluster.registry_secrets import TYPE, docker_config
+from kai_fleet.fleet.deployed_state import DeployedState
 from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.fleet.team_stack import facts
 from kai_fleet.kai.values import kai_values
 from kai_fleet.package.construct import construct
-from kai_fleet.package.inputs import read
-from kai_fleet.package.request import ComponentRequest
+from kai_fleet.package.request import ComponentRequest, read_inputs
 from kai_fleet.provider.values import UNKNOWN as NOT_KNOWN_YET
 from kai_fleet.provider.values import secret as property_secret
 from kai_fleet.provider.values import struct
-from kai_fleet.registry_secrets import TYPE, docker_config
 from kai_fleet.settings import load
-from kai_fleet.settings.sections.registries import OF_STACK, OF_TEAM
+from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM
 from kai_fleet.settings.tenant import load_tenant
-from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet_cli.doctor.checks import vclusters
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.plan.recorder import record
@@ -219,7 +218,7 @@ def test_a_component_takes_the_password_of_another_resource(kind, password):
     given = {"cluster": cluster, "registries": {MIRROR: account(password)}, **inputs}
 
     async def reading():
-        return read(struct(given))
+        return read_inputs(struct(given))
 
     def program():
         known = asyncio.get_event_loop().run_until_complete(reading())

@@ -8,8 +8,8 @@ import subprocess
 import pytest
 import yaml
 
+from kai_fleet_cli.commands.releases import UNTESTED
 from kai_fleet_cli.stack_file.reading import ROOT
-from kai_fleet_cli.upstream import newer
 
 WORKFLOW = ROOT / ".github" / "workflows" / "releases.yml"
 FAKE_GITHUB = """\
@@ -87,7 +87,7 @@ def weekly(tmp_path):
 def written(state):
     """The file that the commit holds."""
     (entry,) = state["tree"]["tree"]
-    assert entry["path"] == str(newer.UNTESTED.relative_to(ROOT))
+    assert entry["path"] == str(UNTESTED.relative_to(ROOT))
     return json.loads(entry["content"])
 
 

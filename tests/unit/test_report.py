@@ -14,8 +14,7 @@ from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.report import build
 from kai_fleet_cli.report import page as writing
-from kai_fleet_cli.report.build import of_file, planned
-from kai_fleet_cli.report.last_changes import last_changes
+from kai_fleet_cli.report.build import last_changes, of_file, planned
 from kai_fleet_cli.report.live import live
 from kai_fleet_cli.report.page import page
 from kai_fleet_cli.report.sections import age, gpus

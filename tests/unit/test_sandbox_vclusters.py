@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from sandbox.control_plane.ports import FIRST, WINDOW, WINDOWS, Ports, choose
-from sandbox.vcluster import endpoints
-from sandbox.vcluster.config import parse, read
+from sandbox.vcluster import declared
+from sandbox.vcluster.declared import parse, read
 
 
 def config(text: str) -> Any:
@@ -85,35 +85,41 @@ def service(kind: str, **port: int) -> dict[str, Any]:
 
 
 def test_node_ports_are_served_where_promised(tmp_path: Path) -> None:
-    found = endpoints.choose(service("NodePort", nodePort=20321), PORTS, [], tmp_path / "kept")
-    assert found == endpoints.Endpoint("127.0.0.1", 20321)
+    found = declared.choose_endpoint(
+        service("NodePort", nodePort=20321), PORTS, [], tmp_path / "kept"
+    )
+    assert found == declared.Endpoint("127.0.0.1", 20321)
 
 
 def test_others_get_a_port_each_and_keep_it(tmp_path: Path) -> None:
-    first = endpoints.choose(service("ClusterIP"), PORTS, [], tmp_path / "first")
-    second = endpoints.choose(service("ClusterIP"), PORTS, [first], tmp_path / "second")
+    first = declared.choose_endpoint(service("ClusterIP"), PORTS, [], tmp_path / "first")
+    second = declared.choose_endpoint(service("ClusterIP"), PORTS, [first], tmp_path / "second")
     assert first.port in PORTS.inner
     assert first != second
     # Also when another program could take it: the vCluster itself listens there now.
     with socket.create_server(("127.0.0.1", first.port)):
-        assert endpoints.choose(service("ClusterIP"), PORTS, [], tmp_path / "first") == first
+        assert (
+            declared.choose_endpoint(service("ClusterIP"), PORTS, [], tmp_path / "first") == first
+        )
 
 
 def test_load_balancers_get_an_address_each(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(endpoints, "free", lambda port, address="127.0.0.1": True)
-    first = endpoints.choose(service("LoadBalancer"), PORTS, [], tmp_path / "first")
-    second = endpoints.choose(service("LoadBalancer"), PORTS, [first], tmp_path / "second")
+    monkeypatch.setattr(declared, "free", lambda port, address="127.0.0.1": True)
+    first = declared.choose_endpoint(service("LoadBalancer"), PORTS, [], tmp_path / "first")
+    second = declared.choose_endpoint(service("LoadBalancer"), PORTS, [first], tmp_path / "second")
     assert (first.port, second.port) == (443, 443)
     assert first.address.startswith("127.")
     assert first.address != second.address
-    assert endpoints.choose(service("LoadBalancer"), PORTS, [], tmp_path / "second") == second
+    assert (
+        declared.choose_endpoint(service("LoadBalancer"), PORTS, [], tmp_path / "second") == second
+    )
 
 
 def test_no_right_to_port_443_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoints, "free", lambda port, address="127.0.0.1": port != 443)
-    found = endpoints.choose(service("LoadBalancer"), PORTS, [], tmp_path / "kept")
+    monkeypatch.setattr(declared, "free", lambda port, address="127.0.0.1": port != 443)
+    found = declared.choose_endpoint(service("LoadBalancer"), PORTS, [], tmp_path / "kept")
     assert "NodePort" in str(found.problem)
     assert found.port in PORTS.inner
 

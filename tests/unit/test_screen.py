@@ -3,14 +3,14 @@
 import subprocess
 import sys
 
-from kai_fleet_cli.display.screen import engine_line, say
+from kai_fleet_cli.display.terminal import engine_line, say
 from kai_fleet_cli.doctor.causes import commands
 from kai_fleet_cli.stack_file.reading import ROOT
-from kubectl_fleet.live.finding import Finding, Health
+from kubectl_fleet.waiting.finding import Finding, Health
 
 PROGRAM = """
 import sys
-from kai_fleet_cli.display.screen import engine_line
+from kai_fleet_cli.display.terminal import engine_line
 for number in range(50_000):
     engine_line(f"line {number}")
 print("after")

@@ -9,9 +9,9 @@ import pulumi
 import pytest
 from pulumi.runtime import config
 
+from kai_fleet.fleet.deployed_state import DeployedState
 from kai_fleet.fleet.resolve import platform_facts
 from kai_fleet.settings import load, read_config
-from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet_cli.engine.environment import sandbox_variables
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.reading import ROOT, StackFileError, parse

@@ -8,12 +8,11 @@ from types import SimpleNamespace
 import pulumi
 import pytest
 
+from kai_fleet.fleet.deployed_state import DeclaredRun, DeployedState, Targets, declared
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.host.platform import PlatformArgs
 from kai_fleet.isolation.team_places import team_namespaces
 from kai_fleet.settings import load
-from kai_fleet.state.deployed_state import DeployedState
-from kai_fleet.state.targeting import DeclaredRun, Targets, declared
 from kai_fleet_cli.engine import runs, targeting
 from kai_fleet_cli.plan.recorder import record
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kai_fleet.state.deployed_state import RELEASE
+from kai_fleet.fleet.deployed_state import RELEASE
 from kai_fleet_cli.teams import connect
 from tests.unit.team_project import ADD, GRANT, LAB, OWN
 

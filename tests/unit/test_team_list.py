@@ -10,8 +10,8 @@ from rich.console import Console
 
 from kai_fleet.cluster.tenant_kubeconfig import of_secret
 from kai_fleet_cli import cluster_reader
-from kai_fleet_cli.display import screen as screens
-from kai_fleet_cli.display.screen import Screen
+from kai_fleet_cli.display import terminal as screens
+from kai_fleet_cli.display.terminal import Screen
 from kai_fleet_cli.teams import connect, listing, nodes, stack_state
 from kubectl_fleet.errors import UserError
 from tests.unit import vcluster_secrets

@@ -4,7 +4,7 @@ import pytest
 
 from kai_fleet.fleet.resolve import fleet_of, platform_facts
 from kai_fleet.settings import load
-from kai_fleet.settings.platform_facts import NoPlatformError, PlatformFacts
+from kai_fleet.settings.sections.team_stack import NoPlatformError, PlatformFacts
 from kai_fleet.settings.tenant import load_tenant
 from kai_fleet_cli.stack_file.platform import facts_beside
 
@@ -118,8 +118,8 @@ def test_a_platform_file_that_does_not_do_is_one_sentence(tmp_path, stack, text,
 
 def test_a_team_stack_whose_platform_was_never_updated_or_is_none(monkeypatch):
     """What the engine answers, as read_platform tells it; the engine tests see it happen."""
-    from kai_fleet.host import platform_reading
-    from kai_fleet.host.platform_reading import read_platform
+    from kai_fleet.host import platform as platform_reading
+    from kai_fleet.host.platform import read_platform
 
     answers = {
         "unknown stack 'x'": "there is no such stack; update it first: make up STACK=prod",

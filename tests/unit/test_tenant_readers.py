@@ -33,10 +33,10 @@ ELSEWHERE = {
     "kai_fleet_cli/reference/audit.py": "what osv.dev knows against packages",
     "kai_fleet_cli/recovery/file_backend.py": "this machine's name",
     "kai_fleet_cli/teams/kubeconfigs.py": "a token of an account of the platform's",
-    "kai_fleet_cli/upstream/newer.py": "registries of charts",
+    "kai_fleet_cli/commands/releases.py": "registries of charts",
     "kai_fleet/cluster/kind/this_machine.py": "the operator's docker",
-    "kai_fleet/host/platform_reading.py": "the state of the platform's stack",
-    "kai_fleet/state/deployed_state.py": "the stack's own state",
+    "kai_fleet/host/platform.py": "the state of the platform's stack",
+    "kai_fleet/fleet/deployed_state.py": "the stack's own state",
 }
 
 
@@ -128,12 +128,11 @@ def test_nobody_else_reads_the_secret_of_a_vcluster():
     # The last one deletes it, and functions.py hands it to access.py for virtual_cluster.py.
     assert named == {
         "kai_fleet_cli/doctor/gather.py",
-        "kai_fleet/probes/removal.py",
         "kai_fleet/probes/vcluster.py",
         "kai_fleet/probes/wait.py",
         "kai_fleet/provider/functions.py",
     }
-    for name in named - {"kai_fleet/probes/removal.py", "kai_fleet/provider/functions.py"} | {
+    for name in named - {"kai_fleet/probes/vcluster.py", "kai_fleet/provider/functions.py"} | {
         "kai_fleet/vcluster/virtual_cluster.py"
     }:
         names = imported(ast.parse(path(name).read_text()))

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from kai_fleet.state.transitions import kai_transition, vcluster_refusal
+from kai_fleet.releases.transitions import kai_transition, vcluster_refusal
 from kubectl_fleet.releases import KAI, VCLUSTER, version_key
 
 # Operators whose upgrade hook makes kai-config anew (K12), read from the charts.

@@ -10,11 +10,11 @@ from pulumi.runtime import config
 from rich.console import Console
 from typer.testing import CliRunner
 
-from kai_fleet.state.deployed_state import DeployedState
+from kai_fleet.fleet.deployed_state import DeployedState
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.commands import updates
-from kai_fleet_cli.display import screen as screens
-from kai_fleet_cli.display.screen import Screen
+from kai_fleet_cli.display import terminal as screens
+from kai_fleet_cli.display.terminal import Screen
 from kai_fleet_cli.engine import runs, summary
 from kai_fleet_cli.engine.environment import Environment
 from kai_fleet_cli.recovery import state

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kai_fleet_cli.__main__ import app
-from kai_fleet_cli.upstream import newer
+from kai_fleet_cli.commands import releases as newer
 from kubectl_fleet.releases import KAI, VCLUSTER
 from tests.unit import http_server
 

@@ -3,7 +3,7 @@
 import json
 import time
 
-from kubectl_fleet.live.objects import KubeObject
+from kubectl_fleet.objects import KubeObject
 from kubectl_fleet.usage.counting import count
 from tests.unit.usage_samples import kai, node, pod, queue
 

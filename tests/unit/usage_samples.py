@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kubectl_fleet.live.objects import KubeObject
+from kubectl_fleet.objects import KubeObject
 
 GROUP_A, GROUP_B = "aaaa-1", "bbbb-2"
 

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 
 from kai_fleet_cli.commands.options import AsJson, ReportFormat, StackFile, print_json
-from kai_fleet_cli.display.screen import clusters_read, say
+from kai_fleet_cli.display.terminal import clusters_read, say
 from kubectl_fleet.errors import UserError
 
 
@@ -34,7 +34,7 @@ def doctor(
     Exit 0: healthy. 1: broken. 2: cannot look. 3: may read nothing of a cluster.
     """
     from kai_fleet_cli.doctor.diagnosis import diagnose, show
-    from kubectl_fleet.live.finding import ExitCode
+    from kubectl_fleet.waiting.finding import ExitCode
 
     chosen = stack or (None if context or kubeconfig else "sandbox")
     try:

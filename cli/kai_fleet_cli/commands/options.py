@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar
 
 import typer
 
-from kai_fleet_cli.display.screen import Screen, say
+from kai_fleet_cli.display.terminal import Screen, say
 from kai_fleet_cli.engine.interruption import Interrupted, exit_code
 from kubectl_fleet.errors import UserError
 

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from kai_fleet_cli.commands.options import ReportFormat, StackFile, with_exit_codes
-from kai_fleet_cli.display.screen import say
+from kai_fleet_cli.display.terminal import say
 from kubectl_fleet.errors import UserError
 
 

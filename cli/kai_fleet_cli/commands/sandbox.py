@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from kai_fleet_cli.commands.options import Sure, with_exit_codes
-from kai_fleet_cli.display.screen import Screen, say
+from kai_fleet_cli.display.terminal import Screen, say
 from kai_fleet_cli.engine.environment import OCCUPANT, require_sandbox, running_sandbox
 from kai_fleet_cli.recovery import resume
 from kubectl_fleet.errors import UserError

@@ -8,7 +8,7 @@ import typer
 from kai_fleet.settings.files.project import update_command
 from kai_fleet_cli.commands import options
 from kai_fleet_cli.commands.options import AsJson, with_exit_codes
-from kai_fleet_cli.display.screen import Flags, Screen, say
+from kai_fleet_cli.display.terminal import Flags, Screen, say
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.stack_file import reading
@@ -143,8 +143,8 @@ def kubeconfig(
 
     With --oidc it holds no credentials: each person logs in, and may do what their groups may.
     """
-    from kai_fleet_cli.display import first_steps
     from kai_fleet_cli.doctor.sources import settings_of
+    from kai_fleet_cli.engine import summary
     from kai_fleet_cli.teams import connect, kubeconfigs, lookup
 
     platform = lookup.platform(stack)
@@ -162,7 +162,7 @@ def kubeconfig(
         content = kubeconfigs.for_people(content, provider)
     options.write_private(content, output, f"kubectl --kubeconfig {output} get nodes")
     if output is not None:
-        Screen.standard().line(first_steps.for_the_team(str(output)))
+        Screen.standard().line(summary.for_the_team(str(output)))
 
 
 @app.command("try")

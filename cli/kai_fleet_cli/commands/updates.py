@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from kai_fleet_cli.commands.options import NamedStack, StackFile, Sure, with_exit_codes
-from kai_fleet_cli.display.screen import Screen, engine_line, say
+from kai_fleet_cli.display.terminal import Screen, engine_line, say
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.engine.interruption import resumable_by
 from kai_fleet_cli.recovery import resume
@@ -94,7 +94,7 @@ def _unnamed(stack: automation.Stack, names: Sequence[str]) -> Sequence[str]:
     """The teams that an update of the file as it is would remove, and that `names` lacks."""
     from pulumi import automation
 
-    from kai_fleet.state.deployed_state import teams_of
+    from kai_fleet.fleet.deployed_state import teams_of
     from kai_fleet_cli.recovery import state
     from kai_fleet_cli.stack_file import reading
     from kai_fleet_cli.stack_file.platform import facts_beside

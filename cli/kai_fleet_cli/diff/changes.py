@@ -9,8 +9,8 @@ from difflib import SequenceMatcher
 from itertools import takewhile, zip_longest
 from typing import Any, Final
 
-from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH, POLICY, TEAM, TEAM_NAMESPACE
-from kai_fleet_cli.diff import transitions
+from kai_fleet.fleet.deployed_state import NAMESPACE, NAMESPACE_PATCH, POLICY, TEAM, TEAM_NAMESPACE
+from kai_fleet_cli.diff import consequences
 from kai_fleet_cli.plan.offline import with_queues
 from kai_fleet_cli.plan.recorder import Registered
 from kubectl_fleet.declared.queues import UNLIMITED
@@ -128,7 +128,7 @@ def difference(base: Sequence[Registered], now: Sequence[Registered]) -> Differe
         old, new = before[urn], after[urn]
         if fields := tuple(_fields(old.inputs, new.inputs)):
             above = after.get(new.parent)
-            reason = transitions.why_replaced(old, new, above, {item.path for item in fields})
+            reason = consequences.why_replaced(old, new, above, {item.path for item in fields})
             edited[urn] = replace(_change(after, urn), fields=fields, reason=reason)
 
     def replaced(type_: str) -> Iterator[Registered]:
@@ -141,16 +141,16 @@ def difference(base: Sequence[Registered], now: Sequence[Registered]) -> Differe
             if not change.reason and wanted(after[urn]):
                 edited[urn] = replace(change, reason=reason)
 
-    others = {provider.urn for provider in replaced(transitions.PROVIDER)}
-    follow(lambda it: it.provider in others, transitions.AFTER_ITS_PROVIDER)
-    above_releases = {release.parent for release in replaced(transitions.RELEASE)}
+    others = {provider.urn for provider in replaced(consequences.PROVIDER)}
+    follow(lambda it: it.provider in others, consequences.AFTER_ITS_PROVIDER)
+    above_releases = {release.parent for release in replaced(consequences.RELEASE)}
     follow(
         lambda it: (
-            it.type == transitions.COMMAND
+            it.type == consequences.COMMAND
             and it.inputs.get("triggers")
             and it.parent in above_releases
         ),
-        transitions.AFTER_ITS_RELEASE,
+        consequences.AFTER_ITS_RELEASE,
     )
     return Difference(
         _sorted(_change(after, urn) for urn in after.keys() - before.keys()),
@@ -193,9 +193,9 @@ def _deleted(
     for urn in before.keys() - after.keys():
         change = _change(before, urn)
         has_parent = before[urn].parent in after
-        if has_parent and not change.team and change.type in transitions.KEPT_ON_HOST:
+        if has_parent and not change.team and change.type in consequences.KEPT_ON_HOST:
             continue
-        reason = transitions.why_deleted(
+        reason = consequences.why_deleted(
             change.type, on_host=not change.team, has_parent=has_parent
         )
         yield replace(change, reason=reason)

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from kai_fleet.state.deployed_state import deployed_state_of
+from kai_fleet.fleet.deployed_state import deployed_state_of
 from kai_fleet_cli.diff.base import Base, BaseState, planning
 from kai_fleet_cli.diff.changes import Difference, difference, without_echoes
-from kai_fleet_cli.diff.hazards import Hazard, Part, Sentence, by_hazard
+from kai_fleet_cli.diff.consequences import Hazard, Part, Sentence, by_hazard
 from kai_fleet_cli.diff.sentences import sentences, untouched
 from kai_fleet_cli.plan import offline
 from kai_fleet_cli.plan.picture import picture

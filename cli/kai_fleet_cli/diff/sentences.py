@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from kai_fleet.fleet.deployed_state import NAMESPACE
 from kai_fleet.fleet.model import HOST
-from kai_fleet.state.deployed_state import NAMESPACE
-from kai_fleet.state.transitions import vcluster_refusal
-from kai_fleet_cli.diff import transitions
+from kai_fleet.releases.transitions import vcluster_refusal
+from kai_fleet_cli.diff import consequences
 from kai_fleet_cli.diff.changes import Difference, FieldChange, ResourceChange
-from kai_fleet_cli.diff.hazards import Hazard, Part, Sentence
+from kai_fleet_cli.diff.consequences import Hazard, Part, Sentence
 from kai_fleet_cli.diff.queues import queue_sentences
 from kai_fleet_cli.plan.picture import ClusterPicture, Picture, TeamPicture
 from kai_fleet_cli.recovery.resume import FLEET
@@ -25,9 +25,9 @@ _CALLED: Final = {"values.controlPlane.distro.k8s.image.tag": "Kubernetes"}
 _OF_RELEASE: Final = ("version", "values.")
 # What other fields restart: by type and component, and the beginnings of their paths.
 _RESTARTS: Final = (
-    (transitions.RELEASE, _IN_VCLUSTER, _OF_RELEASE, "its API restarts"),
-    (transitions.RELEASE, _IN_KAI, _OF_RELEASE, "KAI's scheduler restarts"),
-    (transitions.RELEASE, _IN_GPU_STACK, _OF_RELEASE, "what makes nodes advertise GPUs restarts"),
+    (consequences.RELEASE, _IN_VCLUSTER, _OF_RELEASE, "its API restarts"),
+    (consequences.RELEASE, _IN_KAI, _OF_RELEASE, "KAI's scheduler restarts"),
+    (consequences.RELEASE, _IN_GPU_STACK, _OF_RELEASE, "what makes nodes advertise GPUs restarts"),
     ("kubernetes:core/v1:Pod", "", "spec", "each of its pods is made anew"),
     ("kubernetes:apps/v1:Deployment", "", "spec.template", "each of its pods is made anew"),
 )
@@ -63,7 +63,7 @@ def untouched(old: Picture, new: Picture, whole: Difference) -> list[str]:
 
 
 def _host(old: Picture, new: Picture, mine: Difference) -> Iterator[Part]:
-    if any(change.type == transitions.PROVIDER for change in mine.replaced):
+    if any(change.type == consequences.PROVIDER for change in mine.replaced):
         text = "the cluster has another identity: every resource of the stack is made anew there"
         yield Part(text, Hazard.LOST)
         return
@@ -121,7 +121,7 @@ def _has_namespace(team: str, changes: Iterable[ResourceChange]) -> bool:
 
 
 def _team(old: TeamPicture, new: TeamPicture, mine: Difference) -> Iterator[Part]:
-    if any(change.reason == transitions.AFTER_ITS_PROVIDER for change in mine.replaced):
+    if any(change.reason == consequences.AFTER_ITS_PROVIDER for change in mine.replaced):
         yield Part("everything is made anew on the other cluster", Hazard.LOST)
         return
     told = {
@@ -167,7 +167,7 @@ def _kai(old: ClusterPicture, new: ClusterPicture, for_whom: str) -> Iterator[Pa
         kept = {queue.name for queue in old.queues} & {queue.name for queue in new.queues}
         queues = f"its {counted(len(kept), 'queue', 'is')} re-declared and " if kept else ""
         stays = f"{for_whom}, {queues}running pods stay"
-        yield Part(transitions.kai_switch(old.kai, new.kai, stays), Hazard.RESTARTS)
+        yield Part(consequences.kai_switch(old.kai, new.kai, stays), Hazard.RESTARTS)
 
 
 def _with_queues(place: ClusterPicture, word: str = "") -> str:
@@ -198,7 +198,7 @@ def _rest(mine: Difference, told: set[str]) -> Iterator[Part]:
         for change in part:
             if change.type.startswith("pulumi:providers:") or _resource_told(change, told):
                 continue
-            of_gpus = change.type == transitions.RELEASE and _IN_GPU_STACK in change.urn
+            of_gpus = change.type == consequences.RELEASE and _IN_GPU_STACK in change.urn
             if of_gpus and part is mine.deleted:
                 gone = "and with it what makes nodes advertise GPUs"
                 yield Part(f"{change.label} {what}, {gone}", Hazard.LOST)
@@ -226,7 +226,7 @@ def _restarting(change: ResourceChange, fields: Sequence[FieldChange]) -> str:
 
 def _resource_told(change: ResourceChange, told: set[str]) -> bool:
     """Whether a whole resource has been spoken for."""
-    if change.type in (QUEUE, transitions.COMMAND) or change.type.startswith("kai-fleet:"):
+    if change.type in (QUEUE, consequences.COMMAND) or change.type.startswith("kai-fleet:"):
         return True
     return any(part in change.urn for key in told for part in _SAID_BY.get(key, ()))
 

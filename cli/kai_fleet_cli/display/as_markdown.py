@@ -6,9 +6,9 @@ from typing import Final
 
 from kai_fleet.fleet.model import HOST
 from kai_fleet_cli.diff.changes import UNSET, ResourceChange
-from kai_fleet_cli.diff.hazards import HEADINGS, Sentence, by_hazard
+from kai_fleet_cli.diff.consequences import HEADINGS, Sentence, by_hazard
 from kai_fleet_cli.diff.report import DiffReport
-from kai_fleet_cli.display.wrapping import units
+from kai_fleet_cli.display.terminal import units
 from kai_fleet_cli.plan import summary
 from kai_fleet_cli.plan.offline import Plan
 from kai_fleet_cli.plan.picture import Picture, picture

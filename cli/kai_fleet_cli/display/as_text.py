@@ -10,14 +10,13 @@ from typing import Any, Final
 from rich.console import Console
 from rich.text import Text
 
-from kai_fleet.fleet.control_plane import REPLICAS, RESOURCES, default_resources
+from kai_fleet.fleet.deployed_state import RELEASE
+from kai_fleet.fleet.installed import REPLICAS, RESOURCES, default_resources, store_of
 from kai_fleet.fleet.model import HOST
 from kai_fleet.releases.chart_values import merged
-from kai_fleet.releases.vcluster_store import store_of
-from kai_fleet.state.deployed_state import RELEASE
-from kai_fleet_cli.diff.hazards import HEADINGS, Hazard, by_hazard
+from kai_fleet_cli.diff.consequences import HEADINGS, Hazard, by_hazard
 from kai_fleet_cli.diff.report import DiffReport
-from kai_fleet_cli.display.wrapping import columns, told
+from kai_fleet_cli.display.terminal import columns, told
 from kai_fleet_cli.plan import summary
 from kai_fleet_cli.plan.offline import Plan, with_queues
 from kai_fleet_cli.plan.picture import Picture, picture
@@ -27,9 +26,9 @@ from kai_fleet_cli.report.model import StackReport
 from kai_fleet_policies.adapters import charts
 from kai_fleet_policies.adapters.declared_trees import QUEUE
 from kubectl_fleet.kube.text import plain, without_controls
-from kubectl_fleet.paths import value_at
 from kubectl_fleet.releases import DEFAULT_VCLUSTER
 from kubectl_fleet.rules.problem import Level, Problem
+from kubectl_fleet.values import value_at
 from kubectl_fleet.wording import counted
 
 _SIGNS: Final = {

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from kubectl_fleet.live.finding import Finding, Health
+from kubectl_fleet.waiting.finding import Finding, Health
 from kubectl_fleet.wording import counted
 
 COMMAND: Final = re.compile(r"`([^`]+)`")

@@ -8,13 +8,13 @@ from rich.console import Console
 from rich.text import Text
 
 from kai_fleet.fleet.model import HOST
-from kai_fleet_cli.display.wrapping import told
+from kai_fleet_cli.display.terminal import told
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.gather import Heard, gather, no_progress
 from kai_fleet_cli.doctor.sources import of_context, of_stack
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.kube.errors import UnreachableError
-from kubectl_fleet.live.finding import ExitCode, Finding, Health
+from kubectl_fleet.waiting.finding import ExitCode, Finding, Health
 from kubectl_fleet.wording import counted
 
 _STYLE = {Health.BROKEN: "red", Health.WARNING: "yellow"}

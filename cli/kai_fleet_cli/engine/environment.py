@@ -20,7 +20,7 @@ import kai_fleet
 from kai_fleet.cluster.kind import SCRIPTS
 from kai_fleet.settings import Settings, key_path
 from kai_fleet.settings.files.project import CHECKOUT, update_command
-from kai_fleet_cli.display.screen import say
+from kai_fleet_cli.display.terminal import say
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies import policy_pack_program
 from kubectl_fleet.errors import UserError

@@ -13,7 +13,7 @@ from typing import Final
 import psutil
 import typer
 
-from kai_fleet_cli.display.screen import say
+from kai_fleet_cli.display.terminal import say
 
 _WITNESS_SECONDS: Final = 1.0
 

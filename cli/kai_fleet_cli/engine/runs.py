@@ -17,15 +17,15 @@ from typing import Any, Final
 from pulumi import automation
 from rich.console import Console
 
+from kai_fleet.fleet.deployed_state import STACK
 from kai_fleet.provider.values import SECRET_MARK
-from kai_fleet.state.deployed_state import STACK
 from kai_fleet_cli.display.events import UNTOUCHED, Narration
 from kai_fleet_cli.display.preview import PreviewLines
-from kai_fleet_cli.display.screen import Say, passing_line
+from kai_fleet_cli.display.terminal import Say, passing_line
 from kai_fleet_cli.engine import targeting
 from kai_fleet_cli.engine.interruption import Signals, graceful_shutdown
-from kai_fleet_cli.engine.program import load, program
-from kai_fleet_cli.recovery import cluster_refresh, failures, reconcile, state
+from kai_fleet_cli.engine.targeting import load, program
+from kai_fleet_cli.recovery import failures, reconcile, state
 from kai_fleet_cli.recovery.state import ExportedState
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_policies import policy_pack_program
@@ -194,13 +194,13 @@ def preview(stack: automation.Stack, show: Say, *, details: bool = False) -> Out
         return outcome
 
 
-def drift(stack: automation.Stack, show: Say) -> cluster_refresh.Drift:
+def drift(stack: automation.Stack, show: Say) -> reconcile.Drift:
     """Say what was changed by hand since the last update; nothing is changed.
 
     Raises EngineError.
     """
     with _before_it_begins("the look at the clusters", stack), graceful_shutdown():
-        return cluster_refresh.drift(stack, show)
+        return reconcile.drift(stack, show)
 
 
 def destroy(

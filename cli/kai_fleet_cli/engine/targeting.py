@@ -1,13 +1,24 @@
-"""Updating some teams of a stack: what the engine leaves alone, and what the history keeps."""
+"""What an update declares and touches: the stack's program, for all or for some teams."""
 
+import runpy
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from threading import Thread
 from typing import Any, Final
 
+from kai_fleet.fleet.deployed_state import (
+    ACCESS,
+    HOST,
+    PARTS,
+    TEAM,
+    TEAM_NAMESPACE,
+    Targets,
+    granted_to,
+)
 from kai_fleet.settings.files.project import update_command
-from kai_fleet.state.deployed_state import ACCESS, HOST, PARTS, TEAM, TEAM_NAMESPACE, granted_to
-from kai_fleet.state.targeting import Targets
 from kai_fleet_cli.recovery.state import needed_by
+from kai_fleet_cli.stack_file.reading import ROOT
 from kubectl_fleet.wording import counted
 
 _PLATFORM: Final = "**::kai-fleet:index:Platform**"  # also what an edit adds to it
@@ -89,3 +100,23 @@ def of_teams(
 def was_about(message: str, team: str) -> bool:
     """Whether an update with this message in the history was about a team."""
     return not message.startswith(_LEAD) or team in message.removeprefix(_LEAD).split(", ")
+
+
+def load() -> None:
+    """Begin to import what the program declares, half a second's work, while the CLI starts."""
+    Thread(target=import_module, args=["kai_fleet.program"], daemon=True).start()
+
+
+def program(targets: Targets | None = None) -> None:
+    """Declare the stack as Pulumi's Python host does, with all that the project's file declares.
+
+    With `targets` only the teams that they name; the engine leaves alone what is no target.
+    """
+    main = ROOT / "__main__.py"
+    if targets is None and main.is_file():
+        runpy.run_path(str(main), run_name="__main__")
+        return
+    from kai_fleet.program import program as declare
+    from kai_fleet_policies.validation import checked_settings
+
+    declare(checked_settings, targets)

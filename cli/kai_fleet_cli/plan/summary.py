@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from kai_fleet_cli.plan.picture import ClusterPicture, Picture, TeamPicture, gpu_quota, together
-from kai_fleet_policies.amounts import written
 from kubectl_fleet import releases
 from kubectl_fleet.declared.queues import (
     RESOURCES,
@@ -14,8 +13,9 @@ from kubectl_fleet.declared.queues import (
     QueueShare,
     Resource,
 )
-from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.problem import Level, Problem
+from kubectl_fleet.usage.amounts import written
+from kubectl_fleet.values import UNKNOWN
 from kubectl_fleet.wording import counted
 
 _NONE: Final = "-"

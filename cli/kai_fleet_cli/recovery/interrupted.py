@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH, RELEASE
+from kai_fleet.fleet.deployed_state import NAMESPACE, NAMESPACE_PATCH, RELEASE
 from kai_fleet_cli.cluster_reader import NoAnswerError
-from kai_fleet_cli.display.screen import Say
+from kai_fleet_cli.display.terminal import Say
 from kai_fleet_cli.recovery.live_cluster import LiveCluster, LiveObject, wrong_record
 from kai_fleet_cli.recovery.state import OF_VCLUSTER, ExportedState, Operation, provider_of
 from kubectl_fleet.errors import UserError

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from kai_fleet.releases import helm_record
 from kai_fleet_cli.cluster_reader import NoAnswerError
-from kai_fleet_cli.display.screen import Say
+from kai_fleet_cli.display.terminal import Say
 from kai_fleet_cli.recovery.state import REFUSED, ExportedState, Operation, provider_of
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.kube.api import Api

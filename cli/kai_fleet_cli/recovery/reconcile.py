@@ -1,26 +1,24 @@
-"""Before an update and after a failed one: what an interrupted run left is looked up and mended.
-
-A killed engine leaves in the state what it had begun. Whether a create got through only the cluster
-knows: left alone, the next update would make the thing again, and be told that it exists. An API
-server or a provider that goes away in the middle leaves not even that. Everything here is done by
-Pulumi's and Helm's own commands, `pulumi refresh`, `pulumi import`, `helm uninstall` and `helm
-rollback`, after a question or because `--refresh` was given.
-"""
+"""Before an update and after a failed one: refresh the state, and mend what was left."""
 
 import datetime
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from itertools import takewhile
 from typing import Any, Final
 
 from pulumi import automation
 from rich.prompt import Confirm
 
-from kai_fleet.state.deployed_state import RELEASE, STACK
-from kai_fleet_cli.display.screen import Say
-from kai_fleet_cli.recovery import cluster_refresh, failures, file_backend, resume, state
+from kai_fleet.fleet.deployed_state import RELEASE, STACK
+from kai_fleet_cli.cluster_reader import NoAnswerError
+from kai_fleet_cli.display.events import Narration, named
+from kai_fleet_cli.display.events import operation as operation_of
+from kai_fleet_cli.display.terminal import Say
+from kai_fleet_cli.recovery import failures, file_backend, resume, state
 from kai_fleet_cli.recovery.interrupted import Judge
-from kai_fleet_cli.recovery.live_cluster import check_records
+from kai_fleet_cli.recovery.live_cluster import LiveCluster, check_records
 from kai_fleet_cli.recovery.state import ExportedState, Operation, provider_of
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.wording import listed
@@ -54,7 +52,7 @@ def before(
         _agree(stack, f"the last run ended in the middle of: {told}", refresh, command, say)
     # A refresh would take over what the records say, and the update after it act on that.
     check_records(state.read(stack), stack.workspace.env_vars.get("KUBECONFIG"), say)
-    cluster_refresh.refresh(stack, say)  # takes the stack's lock: another run's work is left alone
+    refresh_state(stack, say)  # takes the stack's lock: another run's work is left alone
     now = state.read(stack)
     if operations := now.operations():
         _carry_out(stack, now, _judge(stack, now, operations, None, say), say)
@@ -157,4 +155,106 @@ def _carry_out(stack: automation.Stack, now: ExportedState, judge: Judge, say: S
     known = now.urns()
     mended = [it.operation.urn for it in judge.remedies if it.operation.urn in known]
     root = next(str(it["urn"]) for it in now.resources if it["type"] == STACK)
-    cluster_refresh.refresh(stack, say, only=[root, *mended], clear_pending_creates=True)
+    refresh_state(stack, say, only=[root, *mended], clear_pending_creates=True)
+
+
+_VCLUSTER: Final = ":VirtualCluster$pulumi:providers:kubernetes::"
+
+
+@dataclass(frozen=True)
+class Drift:
+    """What differs from the state: resources by name with what happened to each; and vClusters
+    that could not be looked at, each with why.
+    """
+
+    resources: Mapping[str, str]
+    silent: Mapping[str, str]
+
+
+def refresh_state(
+    stack: automation.Stack,
+    show: Say,
+    *,
+    only: Sequence[str] = (),
+    clear_pending_creates: bool = False,
+) -> None:
+    """Have the state say what is there. Raises CommandError."""
+    unread, silent = _unread(stack)
+    for name, why in silent.items():
+        show(f"vCluster {name} is not read: {why}")
+    show(f"Refreshing ({stack.name})")
+    run = partial(
+        stack.refresh,
+        target=list(only) or None,
+        exclude=None if only else unread or None,
+        clear_pending_creates=clear_pending_creates or None,
+        suppress_outputs=True,
+        suppress_progress=True,
+    )
+    differences = _differences(stack, show, run)
+    for name, done in differences.items():
+        show(f"  {name}: {'gone' if done == 'delete' else 'changed'}")
+
+
+def drift(stack: automation.Stack, show: Say) -> Drift:
+    """Look for what was changed by hand, and change nothing. Raises CommandError."""
+    unread, silent = _unread(stack)
+    run = partial(stack.preview_refresh, exclude=unread or None)
+    return Drift(_differences(stack, show, run), silent)
+
+
+def _unread(stack: automation.Stack) -> tuple[list[str], dict[str, str]]:
+    """The URNs that cannot be read, and the vClusters that they are in, each with why.
+
+    Every vCluster of the stack is asked whether it is there, and the same as ever.
+    """
+    now = state.read(stack)
+    silent: dict[str, str] = {}
+    for urn, provider in now.providers().items():
+        if _VCLUSTER not in urn:
+            continue
+        try:
+            uid = LiveCluster(provider).uid()
+        except NoAnswerError as why:
+            silent[urn] = str(why)
+        else:
+            if (known := _identity(now, urn)) and uid != known:
+                silent[urn] = "it was made anew"
+    unread = [
+        str(it["urn"])
+        for it in now.resources
+        # Of a vCluster it is by its provider, or by what it is deleted with.
+        if not silent.keys().isdisjoint((provider_of(it), it.get("deletedWith")))
+    ]
+    return unread, {urn.rpartition("::")[2]: why for urn, why in silent.items()}
+
+
+def _differences(stack: automation.Stack, show: Say, run: Callable[..., object]) -> dict[str, str]:
+    """The resources that were changed (update) or are gone (delete), by name, as a refresh has
+    them. Its messages are shown without a line per resource.
+    """
+    home = stack.workspace.env_vars.get("PULUMI_HOME", "")
+    told = Narration(show, color=False, steps=False, home=home)
+    differences: dict[str, str] = {}
+
+    def note(event: automation.EngineEvent) -> None:
+        step = event.resource_pre_event or event.res_outputs_event
+        if step is not None and (done := operation_of(step.metadata)) in ("update", "delete"):
+            differences[named(step.metadata.urn)] = done
+        told.hear(event)
+
+    try:
+        run(on_output=told.keep, on_event=note)
+    except automation.errors.CommandError:
+        told.failed()
+        raise
+    return differences
+
+
+def _identity(now: ExportedState, provider: str) -> str:
+    """The UID that a vCluster had at the last update; "" where the state does not tell."""
+    step = f"::{provider.rpartition('::')[2]}-identity"
+    for it in now.resources:
+        if str(it["urn"]).endswith(step):
+            return str(((it.get("inputs") or {}).get("triggers") or [""])[0])
+    return ""

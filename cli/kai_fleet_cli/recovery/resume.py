@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from kai_fleet.settings.files.project import FLEET as FLEET
-from kai_fleet_cli.display.screen import Screen
+from kai_fleet_cli.display.terminal import Screen
 from kai_fleet_cli.stack_file import reading
 
 _KEYS: Final = ("teams", "teamStacks", "removed")

@@ -8,8 +8,8 @@ from typing import Any, Final
 from pulumi import automation
 
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, rebuild
+from kai_fleet.fleet.deployed_state import RELEASE
 from kai_fleet.provider.values import SECRET_MARK, SIGNATURE
-from kai_fleet.state.deployed_state import RELEASE
 
 OF_VCLUSTER: Final = ":VirtualCluster$"  # in the URN of a vCluster's parts
 REFUSED: Final = "kubeconfigRefused"

@@ -16,12 +16,12 @@ from kai_fleet_cli.report.model import (
     WaitGroup,
 )
 from kai_fleet_cli.report.team_usage import TeamUsageRow, held_by_copies, teams_now
-from kubectl_fleet.live.finding import ExitCode, Finding, Health
-from kubectl_fleet.live.objects import in_pool, moment
-from kubectl_fleet.paths import value_at
+from kubectl_fleet.objects import in_pool, moment
 from kubectl_fleet.releases import support
 from kubectl_fleet.usage.counting import NodeGpus
 from kubectl_fleet.usage.pods import PodUse
+from kubectl_fleet.values import value_at
+from kubectl_fleet.waiting.finding import ExitCode, Finding, Health
 
 
 def live(report: StackReport, look: Snapshot, findings: Sequence[Finding]) -> StackReport:

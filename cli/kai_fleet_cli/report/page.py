@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 from kai_fleet_cli.doctor.causes import COMMAND
 from kai_fleet_cli.report.model import StackReport, TeamReport
 from kai_fleet_cli.report.sections import UNKNOWN, age, changes_from, gpus, hours, idle
-from kubectl_fleet.usage.amounts import UNLIMITED
+from kubectl_fleet.declared.queues import UNLIMITED
 from kubectl_fleet.usage.queues import ShareUse
 from kubectl_fleet.wording import counted
 

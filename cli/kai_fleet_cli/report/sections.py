@@ -11,9 +11,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from kai_fleet_cli.report.model import PeriodUse, StackReport, UseOverTime, UseRow
+from kubectl_fleet.declared.queues import UNLIMITED
 from kubectl_fleet.kube.text import plain
-from kubectl_fleet.live.finding import Health
-from kubectl_fleet.usage.amounts import UNLIMITED
+from kubectl_fleet.waiting.finding import Health
 
 UNKNOWN: Final = "\u2013"  # a dash
 _PERIODS: Final = {"7d": "7 days", "30d": "30 days"}

@@ -7,8 +7,9 @@ from typing import Final, Self
 
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
-from kubectl_fleet.live.objects import seconds_since
-from kubectl_fleet.usage.amounts import UNLIMITED, rounded
+from kubectl_fleet.declared.queues import UNLIMITED
+from kubectl_fleet.objects import seconds_since
+from kubectl_fleet.usage.amounts import rounded
 from kubectl_fleet.usage.pods import PodUse
 from kubectl_fleet.usage.queues import QueueUse
 

@@ -13,7 +13,7 @@ from kai_fleet_cli.report.model import PeriodUse, UseOverTime, UseRow
 from kai_fleet_cli.report.over_time import Hours, Period, Window, gpu_hours, whole_of
 from kai_fleet_cli.report.prometheus import Query
 from kai_fleet_cli.report.team_usage import GpuBalance, TeamUsageRow
-from kubectl_fleet.live.objects import in_pool
+from kubectl_fleet.objects import in_pool
 
 PERIODS: Final = ("7d", "30d")
 _NO_POOL: Final = "no labels of a pool"

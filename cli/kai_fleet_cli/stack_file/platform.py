@@ -5,7 +5,7 @@ from typing import Final
 
 from kai_fleet.fleet.resolve import platform_facts
 from kai_fleet.settings import key_path, load
-from kai_fleet.settings.platform_facts import NoPlatformError, PlatformFacts
+from kai_fleet.settings.sections.team_stack import NoPlatformError, PlatformFacts
 from kai_fleet.settings.tenant import FactsOf, is_team_stack
 from kai_fleet_cli.stack_file import reading
 

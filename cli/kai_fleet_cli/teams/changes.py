@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from kai_fleet.settings.files.project import update_command
 from kai_fleet_cli.cluster_reader import PodsHeld
-from kai_fleet_cli.diff.transitions import kai_switch
+from kai_fleet_cli.diff.consequences import kai_switch
 from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.stack_file.edit import GONE
 from kai_fleet_cli.stack_file.write import Edit

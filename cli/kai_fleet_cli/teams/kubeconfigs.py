@@ -14,7 +14,7 @@ from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.host.team_stack_rights import ACCOUNTS
 from kai_fleet.settings import Settings
 from kai_fleet.settings.files.project import update_command
-from kai_fleet.settings.sections.oidc import Oidc
+from kai_fleet.settings.sections.vcluster import Oidc
 from kai_fleet.vcluster.oidc import runs_with
 from kai_fleet_cli.teams.lookup import TeamPlace
 from kubectl_fleet.errors import UserError

@@ -6,7 +6,7 @@ from typing import Any, Final
 from pydantic import TypeAdapter, ValidationError
 
 from kai_fleet.settings.files.project import update_command
-from kai_fleet.settings.quantities import gpu_devices
+from kai_fleet.settings.sections.kubernetes import gpu_devices
 from kai_fleet.settings.sections.platform import TeamName
 from kai_fleet_cli.stack_file import edit, reading
 from kai_fleet_cli.stack_file.write import Edit

@@ -8,7 +8,7 @@ from kai_fleet_cli.cluster_reader import labels, node_gpus, ready
 from kai_fleet_cli.teams.connect import Connected
 from kai_fleet_cli.teams.lookup import PlatformFile, TeamPlace
 from kubectl_fleet.errors import UserError
-from kubectl_fleet.live.objects import in_pool
+from kubectl_fleet.objects import in_pool
 from kubectl_fleet.wording import counted
 
 

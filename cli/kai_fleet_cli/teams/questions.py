@@ -7,11 +7,11 @@ from typing import Any
 from rich.prompt import IntPrompt, Prompt
 
 from kai_fleet_cli.cluster_reader import labels, node_gpus
-from kai_fleet_cli.display.screen import Screen
+from kai_fleet_cli.display.terminal import Screen
 from kai_fleet_cli.teams import nodes, queues
 from kai_fleet_cli.teams.lookup import PlatformFile
 from kubectl_fleet.errors import UserError
-from kubectl_fleet.live.objects import in_pool
+from kubectl_fleet.objects import in_pool
 from kubectl_fleet.releases import KAI, advised, support
 
 Nodes = Callable[[], Sequence[Mapping[str, Any]]]  # of the host; none where it does not answer

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import TypeAdapter, ValidationError
 
 from kai_fleet.settings.files.queue_files import QueueFileError, read_tree
-from kai_fleet.settings.quantities import UNLIMITED, gpu_devices
+from kai_fleet.settings.sections.kubernetes import UNLIMITED, gpu_devices
 from kai_fleet.settings.sections.queues import QueueTree, walk, with_quotas
 
 _TREE: Final = TypeAdapter(QueueTree)

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
-from kai_fleet.state.deployed_state import NAMESPACE, TEAM_NAMESPACE, teams_of
+from kai_fleet.fleet.deployed_state import NAMESPACE, TEAM_NAMESPACE, teams_of
 from kai_fleet_cli.cluster_reader import ClusterReader, NoAnswerError
-from kai_fleet_cli.display.screen import say
+from kai_fleet_cli.display.terminal import say
 from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.recovery.live_cluster import LiveCluster
 from kai_fleet_cli.recovery.state import OF_VCLUSTER, ExportedState, provider_of

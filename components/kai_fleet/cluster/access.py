@@ -9,8 +9,8 @@ import pulumi_command as command
 import pulumi_kubernetes as kubernetes
 from pulumi.runtime import invoke_output
 
+from kai_fleet.fleet.deployed_state import DeployedState
 from kai_fleet.provider import CLUSTER_UID, PACKAGE
-from kai_fleet.state.deployed_state import DeployedState
 
 
 @dataclass

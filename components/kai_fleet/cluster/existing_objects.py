@@ -11,9 +11,9 @@ import pulumi
 from pulumi.runtime import invoke
 
 from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.fleet.deployed_state import NAMESPACE, DeployedState
 from kai_fleet.provider import EXISTING
 from kai_fleet.provider.functions import NODES, read_existing
-from kai_fleet.state.deployed_state import NAMESPACE, DeployedState
 from kubectl_fleet.kube.errors import UnusableKubeconfigError
 from kubectl_fleet.kube.kubeconfig import connection
 

@@ -11,31 +11,26 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from kai_fleet.fleet.control_plane import access_values
-from kai_fleet.fleet.installed import InstalledChart
+from kai_fleet.fleet.installed import ChartStore, InstalledChart, access_values
 from kai_fleet.guards.host_rules import HostRules
 from kai_fleet.guards.queue_rules import QueueRules, inside_vcluster
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sources import KnownSources
-from kai_fleet.releases.vcluster_store import ChartStore
 from kubectl_fleet.declared.queues import DeclaredQueue
-from kubectl_fleet.paths import at
 from kubectl_fleet.releases import DISABLED, mig
 from kubectl_fleet.releases.keys import KAI_NAMESPACE, RESERVED
 from kubectl_fleet.rules.judged import JudgedCluster, JudgedKai, JudgedTeam
+from kubectl_fleet.values import at
 
 if TYPE_CHECKING:  # a policy pack starts without the types of settings
-    from kai_fleet.settings.platform_facts import PlatformFacts
-    from kai_fleet.settings.sections.access import Access
-    from kai_fleet.settings.sections.cluster import Cluster
+    from kai_fleet.settings.sections.access import Access, Cluster, Registries, SecretRegistries
     from kai_fleet.settings.sections.isolation import Isolation
     from kai_fleet.settings.sections.kubernetes import Affinity, Toleration
     from kai_fleet.settings.sections.monitoring import Monitoring, Prices
-    from kai_fleet.settings.sections.oidc import Oidc
-    from kai_fleet.settings.sections.platform import Gpu
-    from kai_fleet.settings.sections.registries import Registries, SecretRegistries
-    from kai_fleet.settings.sections.scheduling import Scheduling
+    from kai_fleet.settings.sections.platform import Gpu, Scheduling
+    from kai_fleet.settings.sections.team_stack import PlatformFacts
     from kai_fleet.settings.sections.teams import Mode
+    from kai_fleet.settings.sections.vcluster import Oidc
     from kai_fleet.settings.sections.workloads import Workload
 
 HOST: Final = "host"

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
-from kai_fleet.fleet import bounds, team_stack
-from kai_fleet.fleet.charts import installed_charts
-from kai_fleet.fleet.control_plane import control_plane_values
+from kai_fleet.fleet import from_settings, team_stack
+from kai_fleet.fleet.deployed_state import DeployedState
+from kai_fleet.fleet.from_settings import declared_queues, installed_charts
+from kai_fleet.fleet.installed import control_plane_values, store_of
 from kai_fleet.fleet.model import (
     HOST,
     DeclaredCluster,
@@ -16,19 +17,13 @@ from kai_fleet.fleet.model import (
     Fleet,
     KaiFeature,
 )
-from kai_fleet.fleet.trees import declared_queues
 from kai_fleet.releases.chart_values import merged
-from kai_fleet.releases.vcluster_store import store_of
 from kai_fleet.settings import Settings, key_path
-from kai_fleet.settings.platform_facts import PlatformFacts
-from kai_fleet.settings.sections.access import Access
-from kai_fleet.settings.sections.platform import HostKai
+from kai_fleet.settings.sections.access import OF_STACK, Access, by_secret
+from kai_fleet.settings.sections.platform import HostKai, Scheduling
 from kai_fleet.settings.sections.queues import walk
-from kai_fleet.settings.sections.registries import OF_STACK, by_secret
-from kai_fleet.settings.sections.scheduling import Scheduling
-from kai_fleet.settings.sections.team_stack import Grant
+from kai_fleet.settings.sections.team_stack import Grant, PlatformFacts
 from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings
-from kai_fleet.state.deployed_state import DeployedState
 from kubectl_fleet.releases import DEFAULT_VCLUSTER
 from kubectl_fleet.releases.sharing import mode_in
 
@@ -93,7 +88,7 @@ class _Resolver:
             path=key_path(("cluster",)),
             kai=kai,
             queues=declared_queues(
-                settings.queues, key_path(("queues",)), limits=bounds.queue_limits(settings)
+                settings.queues, key_path(("queues",)), limits=from_settings.queue_limits(settings)
             ),
             virtual_clusters=teams,
             grants=grants,
@@ -117,7 +112,7 @@ class _Resolver:
             where=partial(settings.written_at, name),
             declared=True,
             node_pool=dict(own.node_pool),
-            control_pool=bounds.control_pool(settings, name),
+            control_pool=from_settings.control_pool(settings, name),
             gpus=settings.gpus_of(name),
             slices=settings.slices_of(name),
             isolation=place.isolation,
@@ -130,8 +125,8 @@ class _Resolver:
         foreign = self._foreign_queues(name)
         return replace(
             team,
-            rules=bounds.host_rules(settings, name, foreign),
-            host_guard=bounds.host_guard(settings, name, queue, foreign),
+            rules=from_settings.host_rules(settings, name, foreign),
+            host_guard=from_settings.host_guard(settings, name, queue, foreign),
         )
 
     def _team(self, name: str) -> DeclaredTeam:
@@ -151,7 +146,7 @@ class _Resolver:
             if mode == "host" and team.queues
             else (),
             affinity=settings.place_of(name).affinity,
-            guard=bounds.inside_guard(settings, name),
+            guard=from_settings.inside_guard(settings, name),
             version=vcluster.version or DEFAULT_VCLUSTER,
             version_before=f"v{now}" if now else None,  # the chart's version has no v
             kubernetes_version=vcluster.kubernetes_version,

@@ -5,15 +5,15 @@ from typing import Any, Final
 
 from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredKai, DeclaredTeam
 from kai_fleet.settings import Settings, key_path
-from kai_fleet.settings.platform_facts import (
+from kai_fleet.settings.sections.gpu_share import counted, slices
+from kai_fleet.settings.sections.team_stack import (
+    Grant,
     HostCluster,
     HostQueue,
     HostScheduler,
     Neighbour,
     PlatformFacts,
 )
-from kai_fleet.settings.sections.gpu_share import counted, slices
-from kai_fleet.settings.sections.team_stack import Grant
 from kai_fleet.settings.sections.teams import HostPlace
 from kubectl_fleet.declared.queues import DeclaredQueue, shares
 

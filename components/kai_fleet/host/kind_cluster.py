@@ -8,7 +8,7 @@ import pulumi_command as command
 
 from kai_fleet import probes
 from kai_fleet.options import deleted_with
-from kai_fleet.settings.sections.cluster import HERE, Kind
+from kai_fleet.settings.sections.access import HERE, Kind
 
 
 class KindCluster(pulumi.ComponentResource):

@@ -9,13 +9,12 @@ from pulumi_kubernetes import core
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 from pulumi_kubernetes.rbac import v1 as rbac
 
+from kai_fleet.fleet.deployed_state import ACCESS, HOST, DeclaredRun
 from kai_fleet.fleet.model import Fleet
 from kai_fleet.guards.components import declare_guard
 from kai_fleet.host import team_stack_rights as rights
 from kai_fleet.host.platform import Platform
 from kai_fleet.options import after
-from kai_fleet.state.deployed_state import ACCESS, HOST
-from kai_fleet.state.targeting import DeclaredRun
 
 
 @dataclass

@@ -16,6 +16,8 @@ from pulumi_kubernetes.networking import v1 as networking
 from kai_fleet import probes
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.cluster.existing_objects import NONE, ExistingObjects
+from kai_fleet.cluster.registry_secrets import registry_secret
+from kai_fleet.fleet.deployed_state import NAMESPACE, NAMESPACE_PATCH, TEAM_NAMESPACE
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.guards.components import (
     GuardPolicies,
@@ -35,10 +37,8 @@ from kai_fleet.host.team_stack_access import account_rights, declare_role, subje
 from kai_fleet.isolation import network_policies, team_quotas, vcluster_rights
 from kai_fleet.monitoring.components import TeamMonitoring, TeamMonitoringArgs
 from kai_fleet.options import after, child_of, noted
-from kai_fleet.registry_secrets import registry_secret
+from kai_fleet.settings.sections.access import OF_STACK
 from kai_fleet.settings.sections.monitoring import Monitoring
-from kai_fleet.settings.sections.registries import OF_STACK
-from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH, TEAM_NAMESPACE
 
 USED: Final = {USED_LABEL: "used"}
 

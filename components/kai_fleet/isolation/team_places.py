@@ -8,6 +8,13 @@ import pulumi
 
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.cluster.existing_objects import ExistingObjects
+from kai_fleet.fleet.deployed_state import (
+    NAMESPACE,
+    NAMESPACE_PATCH,
+    DeclaredRun,
+    DeployedState,
+    expressions,
+)
 from kai_fleet.fleet.model import DeclaredTeam, Fleet
 from kai_fleet.fleet.taints import closed_pool
 from kai_fleet.guards.components import GUARD_POLICIES
@@ -18,13 +25,11 @@ from kai_fleet.host.team_stack_access import accounts_of_team_stacks
 from kai_fleet.isolation.refused_pods import refused
 from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs, is_of_others
 from kai_fleet.settings.files.project import update_command
-from kai_fleet.state.deployed_state import NAMESPACE, NAMESPACE_PATCH, DeployedState, expressions
-from kai_fleet.state.targeting import DeclaredRun
 from kubectl_fleet.kube.api import OF_OPERATORS, Api
 from kubectl_fleet.kube.errors import KubeError, complaint
 from kubectl_fleet.kube.kubeconfig import connection
 from kubectl_fleet.kube.text import plain
-from kubectl_fleet.live.objects import in_pool
+from kubectl_fleet.objects import in_pool
 
 _NAMED: Final = 40  # pods of a team; a preview is read by a person
 _SECONDS: Final = 20.0

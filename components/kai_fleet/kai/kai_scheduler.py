@@ -10,20 +10,20 @@ import pulumi_kubernetes as kubernetes
 from kai_fleet import probes
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.cluster.existing_objects import CRD, ExistingObjects
+from kai_fleet.cluster.registry_secrets import registry_secret
+from kai_fleet.fleet.deployed_state import NAMESPACE, DeployedState
 from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.kai.kai_of_others import priority_values
 from kai_fleet.kai.values import kai_values
 from kai_fleet.options import after, child_of
-from kai_fleet.registry_secrets import registry_secret
 from kai_fleet.releases.chart_source import chart_args
+from kai_fleet.releases.transitions import kai_transition
+from kai_fleet.settings.sections.access import OF_STACK
 from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.settings.sections.registries import OF_STACK
-from kai_fleet.state.deployed_state import NAMESPACE, DeployedState
-from kai_fleet.state.transitions import kai_transition
-from kubectl_fleet.paths import value_at
 from kubectl_fleet.releases import KAI, KaiRelease, kai
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
 from kubectl_fleet.usage.pods import RESERVATIONS
+from kubectl_fleet.values import value_at
 
 _CLUSTER_POLICIES: Final = "clusterpolicies.nvidia.com"
 

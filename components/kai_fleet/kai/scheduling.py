@@ -12,7 +12,7 @@ from kai_fleet import probes
 from kai_fleet.kai.kai_scheduler import KaiScheduler
 from kai_fleet.kai.values import prometheus
 from kai_fleet.options import after, child_of
-from kai_fleet.settings.sections.scheduling import Fairshare, Scheduling, Shard
+from kai_fleet.settings.sections.platform import Fairshare, Scheduling, Shard
 from kubectl_fleet.releases.keys import DEFAULT_SHARD
 
 

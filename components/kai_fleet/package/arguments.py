@@ -11,14 +11,12 @@ from pydantic import BaseModel, Field, create_model
 
 from kai_fleet.guards.host_rules import GRACE_SECONDS, KaiPlace
 from kai_fleet.settings import Settings
-from kai_fleet.settings.sections.cluster import Credentials
+from kai_fleet.settings.sections.access import Credentials, Registries
 from kai_fleet.settings.sections.isolation import Guard, GuardMode, Isolation
 from kai_fleet.settings.sections.kubernetes import LabelKey, LabelValue
-from kai_fleet.settings.sections.model import Strict
-from kai_fleet.settings.sections.platform import Gpu, HostKai, KaiVersion, Name, Sources
+from kai_fleet.settings.sections.models import Strict
+from kai_fleet.settings.sections.platform import Gpu, HostKai, KaiVersion, Name, ShardName, Sources
 from kai_fleet.settings.sections.queues import QueueName, QueueTree
-from kai_fleet.settings.sections.registries import Registries
-from kai_fleet.settings.sections.scheduling import ShardName
 from kai_fleet.settings.sections.teams import Mode, TeamSettings, Vcluster
 from kai_fleet.settings.sections.workloads import ImageName, Workload
 

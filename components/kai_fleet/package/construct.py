@@ -6,10 +6,11 @@ from typing import Any, Final
 
 import pulumi
 
-from kai_fleet.fleet.control_plane import DATA_SOURCE
+from kai_fleet.fleet.deployed_state import declared
+from kai_fleet.fleet.from_settings import declared_queues
+from kai_fleet.fleet.installed import DATA_SOURCE
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.fleet.resolve import fleet_of
-from kai_fleet.fleet.trees import declared_queues
 from kai_fleet.guards.components import HostGuard, HostGuardArgs, QueueGuard, QueueGuardArgs
 from kai_fleet.guards.host_rules import HostRules
 from kai_fleet.guards.policies import QUEUES, policy_name
@@ -31,7 +32,6 @@ from kai_fleet.settings import Settings
 from kai_fleet.settings.files.secret_values import hide_values
 from kai_fleet.settings.sections import platform, teams
 from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.state.targeting import declared
 from kai_fleet.team import Team, TeamArgs, teams_of
 from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
 from kai_fleet.workloads import placement

@@ -4,7 +4,7 @@ from typing import Final
 
 from pydantic import Field, SecretStr
 
-from kai_fleet.settings.sections.model import Strict
+from kai_fleet.settings.sections.models import Strict
 
 _QUEUES: Final = "The leaf queues that its pods may name."
 

@@ -19,8 +19,8 @@ from kai_fleet.provider.plugin import QueuePlugin
 from kai_fleet.provider.process import answering, engine_address, serve_provider
 
 if TYPE_CHECKING:
+    from kai_fleet.fleet.deployed_state import DeployedState
     from kai_fleet.package.request import Judge
-    from kai_fleet.state.deployed_state import DeployedState
 
 # The group of entry points where a distribution says how it judges settings.
 RULES: Final = "kai_fleet.rules"
@@ -46,7 +46,7 @@ class Plugin(QueuePlugin):
 
     async def _deployed(self, request: Any) -> DeployedState:
         """What the stack runs now: read once in an update, however many components it has."""
-        from kai_fleet.state.deployed_state import deployed_state
+        from kai_fleet.fleet.deployed_state import deployed_state
 
         monitor = request.monitorEndpoint
         if monitor not in self._states:
@@ -78,13 +78,12 @@ class _Component(Provider):
         """Declare it, of the inputs as they came: the SDK would have outputs in place of values."""
         # Not before one is wanted: a stack of this repository has its components without it.
         from kai_fleet.package.construct import construct
-        from kai_fleet.package.inputs import read
-        from kai_fleet.package.request import ComponentRequest
+        from kai_fleet.package.request import ComponentRequest, read_inputs
 
         package, _, kind = resource_type.partition(":index:")
         if package != PACKAGE:
             raise PluginError(f"the plugin kai-fleet serves no component {resource_type}")
-        values = read(self._request.inputs, self._request.inputDependencies)
+        values = read_inputs(self._request.inputs, self._request.inputDependencies)
         opts = options or pulumi.ResourceOptions()
         request = ComponentRequest(kind, name, values, opts, self._deployed, self._judge)
         component, state = construct(request)

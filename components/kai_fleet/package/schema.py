@@ -17,14 +17,13 @@ from pydantic.fields import FieldInfo
 from kai_fleet.package.arguments import ARGUMENTS, ClusterInput
 from kai_fleet.package.outputs import OUTPUTS
 from kai_fleet.provider import PACKAGE, version
-from kai_fleet.settings import quantities
 from kai_fleet.settings.sections import (
-    cluster,
+    access,
     gpu_share,
     isolation,
+    kubernetes,
     platform,
     queues,
-    scheduling,
     teams,
     workloads,
 )
@@ -35,7 +34,7 @@ _LEFT_OUT: Final = ("Platform", "Team", "VirtualCluster")
 # The names of types that would be a component's, or another type's, in some language.
 _TYPE_NAMES: Final[Mapping[Any, str]] = {
     ClusterInput: "HostCluster",
-    cluster.Cluster: "PlatformCluster",
+    access.Cluster: "PlatformCluster",
     platform.Gpu: "GpuProvider",
     isolation.Guard: "GuardSettings",
     platform.HostKai: "HostScheduler",
@@ -44,10 +43,10 @@ _TYPE_NAMES: Final[Mapping[Any, str]] = {
     teams.Vcluster: "VclusterSettings",
     gpu_share.GpuShare: "GpuRequest",
     queues.Queue: "QueueSettings",
-    queues.Share[quantities.Cpu]: "CpuShare",
-    queues.Share[quantities.Memory]: "MemoryShare",
-    queues.Share[quantities.Gpu]: "GpuShare",
-    scheduling.Placement: "ShardPlacement",
+    queues.Share[kubernetes.Cpu]: "CpuShare",
+    queues.Share[kubernetes.Memory]: "MemoryShare",
+    queues.Share[kubernetes.Gpu]: "GpuShare",
+    platform.Placement: "ShardPlacement",
     workloads.Workload: "WorkloadSettings",
 }
 # One enum for the same choice in several places.
@@ -55,7 +54,7 @@ _ENUM_NAMES: Final[Mapping[tuple[str, ...], str]] = {
     ("virtual", "host", "default"): "SchedulingMode",
     ("nvidia.com/gpu", "amd.com/gpu"): "GpuResource",
     ("operator", "device-plugin", "none"): "GpuStackProvider",
-    get_args(scheduling.Strategy): "PlacementStrategy",
+    get_args(platform.Strategy): "PlacementStrategy",
 }
 # Numbers in JSON, where a stack file takes text as well; -1 stands for unlimited.
 _AS_NUMBERS: Final = ("GpuShare",)

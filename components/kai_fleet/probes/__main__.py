@@ -7,7 +7,7 @@ from functools import partial
 from importlib import resources
 from typing import Final, NoReturn
 
-from kai_fleet.probes import kai, removal, shards, vcluster
+from kai_fleet.probes import kai, shards, vcluster
 from kai_fleet.probes.wait import NotReadyError, say
 
 
@@ -23,11 +23,11 @@ PROBES: Final[Mapping[str, Callable[[], None]]] = {
     "kai clean-up": kai.clean_up,
     "kind create": partial(_kind, "create"),
     "kind delete": partial(_kind, "delete"),
-    "pods": removal.pods,
-    "record": removal.record,
+    "pods": vcluster.end_pods,
+    "record": vcluster.look_at_record,
     "shards apply": shards.apply,
     "shards remove": shards.remove,
-    "vacant": removal.vacant,
+    "vacant": vcluster.end_vacant,
     "vcluster": vcluster.wait,
 }
 

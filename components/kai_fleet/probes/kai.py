@@ -10,7 +10,7 @@ from kai_fleet.probes.wait import NotReadyError, cluster, say, until_ready
 from kai_fleet.provider import queues
 from kubectl_fleet.kube.api import Api, Object
 from kubectl_fleet.kube.errors import RefusedError
-from kubectl_fleet.live.objects import KubeObject
+from kubectl_fleet.objects import KubeObject
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
 
 # What the operator's objects belong to. The chart keeps its shard when it is uninstalled, and

@@ -16,15 +16,12 @@ from kai_fleet.releases.chart_values import merged
 from kai_fleet.settings.cross_checks import between_keys, workloads_mistakes
 from kai_fleet.settings.files import stack_keys
 from kai_fleet.settings.files.queue_files import or_file, with_trees
-from kai_fleet.settings.known_keys import says
 from kai_fleet.settings.mistakes import NAMESPACE, Mistake, key_path, validated, within
-from kai_fleet.settings.platform_facts import PlatformFacts
-from kai_fleet.settings.sections.access import Access
-from kai_fleet.settings.sections.cluster import Cluster, access_in_kind
+from kai_fleet.settings.sections.access import Access, Cluster, Registries, access_in_kind
 from kai_fleet.settings.sections.gpu_share import counted, slices
 from kai_fleet.settings.sections.isolation import Guard, Isolation
 from kai_fleet.settings.sections.kubernetes import Affinity, LabelValue, NotedKey, Toleration
-from kai_fleet.settings.sections.model import Strict
+from kai_fleet.settings.sections.models import Strict, says
 from kai_fleet.settings.sections.monitoring import Monitoring, Prices
 from kai_fleet.settings.sections.platform import (
     EXAMPLE_VERSION,
@@ -36,8 +33,7 @@ from kai_fleet.settings.sections.platform import (
     TeamName,
 )
 from kai_fleet.settings.sections.queues import QueueTree, with_quotas
-from kai_fleet.settings.sections.registries import Registries
-from kai_fleet.settings.sections.team_stack import Grant, Removed, TeamStack
+from kai_fleet.settings.sections.team_stack import Grant, PlatformFacts, Removed, TeamStack
 from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings, Vcluster
 from kai_fleet.settings.sections.workloads import Workload
 from kubectl_fleet.releases import DISABLED

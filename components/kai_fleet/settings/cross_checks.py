@@ -6,15 +6,18 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kai_fleet.settings.mistakes import Mistake, key_path, located, within
-from kai_fleet.settings.sections.access import access_mistakes
-from kai_fleet.settings.sections.cluster import port_mistakes
-from kai_fleet.settings.sections.control_plane import store_mistakes
+from kai_fleet.settings.sections.access import access_mistakes, port_mistakes
 from kai_fleet.settings.sections.monitoring import monitoring_mistakes, moved_metrics
-from kai_fleet.settings.sections.oidc import oidc_mistakes
-from kai_fleet.settings.sections.platform import EXAMPLE_VERSION, NVIDIA, HostKai
+from kai_fleet.settings.sections.platform import (
+    EXAMPLE_VERSION,
+    NVIDIA,
+    HostKai,
+    Scheduling,
+    scheduling_mistakes,
+)
 from kai_fleet.settings.sections.queues import QueueTree, shard_mistakes
-from kai_fleet.settings.sections.scheduling import Scheduling, scheduling_mistakes
 from kai_fleet.settings.sections.teams import Scheduler, mode_mistakes
+from kai_fleet.settings.sections.vcluster import oidc_mistakes, store_mistakes
 from kai_fleet.settings.sections.workloads import too_many_gpus, workload_mistakes
 from kubectl_fleet.releases import DISABLED, KAI, advised, mig, version_key
 from kubectl_fleet.releases.sharing import FRACTIONS_OPERATOR, NV_FRACTIONS

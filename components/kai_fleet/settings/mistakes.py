@@ -11,8 +11,8 @@ from typing import Any, Final, Literal, TypeVar, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from kai_fleet.settings import known_keys
-from kai_fleet.settings.known_keys import Location as Location
+from kai_fleet.settings.sections import models
+from kai_fleet.settings.sections.models import Location
 from kubectl_fleet.wording import listed, on_one_line, spelt_like
 
 M = TypeVar("M", bound=BaseModel)
@@ -127,7 +127,7 @@ def _misspelt(error: ValidationError, model: type[BaseModel], raw: Any) -> list[
 
 def _meant(location: Location, model: type[BaseModel]) -> str | None:
     """The key that stands for an unknown one in all likelihood."""
-    known = known_keys.fields(known_keys.model_at(location[:-1], model))
+    known = models.fields(models.model_at(location[:-1], model))
     return spelt_like(str(location[-1]), [str(key) for key in known])
 
 
@@ -235,8 +235,8 @@ def _wrong_form(detail: ErrorDetails, shown: str) -> str:
 def _unknown_key(
     location: Location, model: type[BaseModel], elsewhere: type[BaseModel] | None
 ) -> str:
-    key, here = str(location[-1]), known_keys.model_at(location[:-1], model)
-    known = [str(name) for name in known_keys.fields(here)]
+    key, here = str(location[-1]), models.model_at(location[:-1], model)
+    known = [str(name) for name in models.fields(here)]
     if key in ("quota", "limit", "weight") and "gpu" in known:
         instead = f"it is of one resource: write gpu: {{{key}: …}}, or cpu or memory"
     elif close := spelt_like(key, known):
@@ -251,19 +251,19 @@ def _where(
     key: str, location: Location, model: type[BaseModel], elsewhere: type[BaseModel] | None
 ) -> str | None:
     """Where a key of another place belongs; None where no place near has it."""
-    if places := known_keys.places_of(key, location, model):
+    if places := models.places_of(key, location, model):
         sections = [f"in {place[-2]}" if place[1:] else "at the top" for place in places]
         return f"it belongs {listed(sections)}: write {listed(list(map(key_path, places)))}"
     if elsewhere is not None and location and location[0] in _TEAM_ELSEWHERE:
         steps, file, there = _TEAM_ELSEWHERE[location[0]]
-        if places := known_keys.places_of(key, (*there, *location[steps:]), elsewhere):
+        if places := models.places_of(key, (*there, *location[steps:]), elsewhere):
             return f"it belongs to {file}: write {listed(list(map(key_path, places)))} there"
     return None
 
 
 def _description(location: Location, model: type[BaseModel]) -> str:
     name = location[-1]
-    field = known_keys.fields(known_keys.model_at(location[:-1], model)).get(name)
+    field = models.fields(models.model_at(location[:-1], model)).get(name)
     if field is None:
         return f"{name}: …"
     if get_origin(field.annotation) is Literal:

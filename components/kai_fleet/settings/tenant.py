@@ -13,11 +13,10 @@ from kai_fleet.settings.cross_checks import (
 )
 from kai_fleet.settings.files.queue_files import with_trees
 from kai_fleet.settings.mistakes import located, within
-from kai_fleet.settings.platform_facts import NoPlatformError, PlatformFacts
-from kai_fleet.settings.sections.cluster import Cluster, Credentials
+from kai_fleet.settings.sections.access import Cluster, Credentials
 from kai_fleet.settings.sections.gpu_share import GpuSharing
 from kai_fleet.settings.sections.platform import Gpu, HostKai
-from kai_fleet.settings.sections.team_stack import TeamStack
+from kai_fleet.settings.sections.team_stack import NoPlatformError, PlatformFacts, TeamStack
 from kai_fleet.settings.sections.teams import HostPlace, mode_mistakes
 
 # From a stack's name to what it exports as `platform`. Raises NoPlatformError.

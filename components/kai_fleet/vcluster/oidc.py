@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from kai_fleet.releases.chart_values import merged, nested
-from kubectl_fleet.paths import value_at
+from kubectl_fleet.values import value_at
 
 if TYPE_CHECKING:
     from kai_fleet.fleet.model import DeclaredTeam
-    from kai_fleet.settings.sections.oidc import Oidc
+    from kai_fleet.settings.sections.vcluster import Oidc
 
 FILE: Final = "ca.crt"
 _FLAGS: Final = "controlPlane.distro.k8s.apiServer.extraArgs"

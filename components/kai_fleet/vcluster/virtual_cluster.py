@@ -13,20 +13,19 @@ from pulumi_kubernetes.rbac import v1 as rbac
 
 from kai_fleet import probes
 from kai_fleet.cluster.access import ClusterAccess, cluster_identity
+from kai_fleet.cluster.registry_secrets import registry_secret
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
+from kai_fleet.fleet.deployed_state import DeployedState
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.options import after, child_of
 from kai_fleet.provider import SECRET
-from kai_fleet.registry_secrets import registry_secret
 from kai_fleet.releases.chart_source import chart_args
-from kai_fleet.settings.sections.access import Access
+from kai_fleet.settings.sections.access import OF_TEAM, Access
 from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.settings.sections.registries import OF_TEAM
-from kai_fleet.state.deployed_state import DeployedState
 from kai_fleet.vcluster.oidc import FILE, authority, group_roles
 from kai_fleet.vcluster.values import vcluster_values
-from kubectl_fleet.paths import value_at
 from kubectl_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER_REPOSITORY, vcluster
+from kubectl_fleet.values import value_at
 
 # Where a team that was moved to another stack has its provider and what is inside, until the next
 # update: `pulumi state move` takes these from below the team.

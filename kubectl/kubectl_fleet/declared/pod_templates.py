@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from kubectl_fleet.declared.pods import PodContainer, PodTemplate, owner_labels, written
-from kubectl_fleet.declared.unknown import UNKNOWN, get, items, mapping, text
 from kubectl_fleet.releases.keys import GPU_RESOURCES
+from kubectl_fleet.values import UNKNOWN, get, items, mapping, text
 
 # Kinds that always carry pods: here an unknown part may hide a template, so it is told.
 _CARRIERS = frozenset(

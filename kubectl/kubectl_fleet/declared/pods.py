@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from kubectl_fleet.declared.unknown import UNKNOWN, get, mapping, text
 from kubectl_fleet.releases.keys import POD_GROUP, QUEUE_LABEL, SCHEDULER
 from kubectl_fleet.releases.mig import PREFIX
+from kubectl_fleet.values import UNKNOWN, get, mapping, text
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias
 
-from kubectl_fleet.declared.unknown import UNKNOWN, get, number
+from kubectl_fleet.values import UNKNOWN, get, number
 
 UNLIMITED: Final = -1.0
 Resource: TypeAlias = Literal["cpu", "memory", "gpu"]

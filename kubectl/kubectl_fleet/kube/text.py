@@ -1,7 +1,4 @@
-"""Untrusted text: messages of pods and events, names, answers of servers.
-
-A terminal takes some characters for commands, and some turn the order of what is read around them.
-"""
+"""What others wrote: text that may command a terminal, names that may pose as Kubernetes' own."""
 
 import re
 from typing import Any, Final
@@ -53,3 +50,14 @@ def cleaned(value: Any) -> Any:
     if isinstance(value, dict):
         return {without_controls(key): cleaned(it) for key, it in value.items()}
     return value
+
+
+_SYSTEM: Final = "system:"
+
+
+def may_name_system(prefix: str) -> bool:
+    """Whether a name that an identity provider chooses can be Kubernetes' own behind a prefix.
+
+    `sy` before its `stem:masters` is one; `-` is no prefix to the API server.
+    """
+    return prefix in ("", "-") or _SYSTEM.startswith(prefix) or prefix.startswith("system")

@@ -5,7 +5,7 @@ from typing import Final
 
 from rich.text import Text
 
-from kubectl_fleet.usage.amounts import UNLIMITED
+from kubectl_fleet.declared.queues import UNLIMITED
 from kubectl_fleet.usage.queues import ShareUse
 
 WIDTH: Final = 10

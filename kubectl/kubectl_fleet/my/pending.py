@@ -8,17 +8,18 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from kubectl_fleet.declared.queues import UNLIMITED, Resource
 from kubectl_fleet.kube.text import plain
-from kubectl_fleet.live.finding import Reason
-from kubectl_fleet.live.objects import KubeObject
 from kubectl_fleet.my.bars import Glyphs
 from kubectl_fleet.my.view import View
+from kubectl_fleet.objects import KubeObject
 from kubectl_fleet.releases import KAI
 from kubectl_fleet.rules.judged import JudgedCluster, JudgedKai
-from kubectl_fleet.usage.amounts import SLACK, UNLIMITED, Resource, in_words, rounded, short
+from kubectl_fleet.usage.amounts import SLACK, in_words, rounded, short
 from kubectl_fleet.usage.pods import PodUse
 from kubectl_fleet.usage.queues import QueueUse, queue_of, upwards
 from kubectl_fleet.waiting import pending, pod_groups, rule_violations
+from kubectl_fleet.waiting.finding import Reason
 from kubectl_fleet.waiting.read_cluster import ClusterPods
 from kubectl_fleet.waiting.refused import owner_of, refusals
 

@@ -8,9 +8,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from kubectl_fleet.declared.queues import UNLIMITED
 from kubectl_fleet.my.bars import Glyphs, part
 from kubectl_fleet.my.view import View, command
-from kubectl_fleet.usage.amounts import UNLIMITED, in_words, rounded, short
+from kubectl_fleet.usage.amounts import in_words, rounded, short
 from kubectl_fleet.usage.counting import NodeGpus
 from kubectl_fleet.usage.pods import PodUse
 from kubectl_fleet.usage.queues import QueueUse

@@ -8,9 +8,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from kubectl_fleet.declared.queues import UNLIMITED, Resource
 from kubectl_fleet.my.bars import WIDTH, Glyphs, bar
 from kubectl_fleet.my.view import View, command
-from kubectl_fleet.usage.amounts import UNLIMITED, Resource, in_words, short
+from kubectl_fleet.usage.amounts import in_words, short
 from kubectl_fleet.usage.pods import PodUse
 from kubectl_fleet.usage.queues import QueuePods, QueueUse, ShareUse, by_queue
 from kubectl_fleet.wording import agreeing, counted

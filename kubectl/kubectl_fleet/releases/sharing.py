@@ -7,8 +7,8 @@ binder's plugins. `docs/workloads.md` says what each mode guarantees, needs and 
 from collections.abc import Mapping
 from typing import Any, Final, Literal, get_args
 
-from kubectl_fleet.paths import value_at
 from kubectl_fleet.releases import DISABLED, has_sharing_modes, version_key
+from kubectl_fleet.values import value_at
 
 SharingMode = Literal["Disabled", "NonMemoryEnforced", "HamiCore", "NvFractions"]
 MODES: Final[tuple[SharingMode, ...]] = get_args(SharingMode)

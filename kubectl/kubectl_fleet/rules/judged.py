@@ -8,9 +8,9 @@ from typing import Any, Self
 from kubectl_fleet import releases
 from kubectl_fleet.declared.pods import PodTemplate
 from kubectl_fleet.declared.queues import DeclaredQueue, QueueIndex
-from kubectl_fleet.paths import at
 from kubectl_fleet.releases.keys import GPU_RESOURCES
 from kubectl_fleet.releases.sharing import NOT_ENFORCED, SharingMode
+from kubectl_fleet.values import at
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,8 @@ from typing import Self, TypeAlias
 
 from kubectl_fleet.declared.pods import PodTemplate
 from kubectl_fleet.declared.queues import DeclaredQueue
-from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.paths import at as at
 from kubectl_fleet.rules.judged import JudgedCluster, JudgedTeam
+from kubectl_fleet.values import UNKNOWN, at
 from kubectl_fleet.wording import agreeing, listed, on_one_line, plural
 
 

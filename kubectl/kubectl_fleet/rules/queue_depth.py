@@ -1,9 +1,9 @@
 """No more and no fewer levels of queues than the KAI version can schedule from."""
 
 from kubectl_fleet import releases
-from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.judged import JudgedCluster
 from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, of_queue
+from kubectl_fleet.values import UNKNOWN
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.judged import JudgedCluster
 from kubectl_fleet.rules.problem import Level, Problems, Severity, of_queue
+from kubectl_fleet.values import UNKNOWN
 from kubectl_fleet.wording import listed, nearest_first
 
 LEVEL = Level.MANDATORY

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from kubectl_fleet import releases
 from kubectl_fleet.declared.pods import PodTemplate
-from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.releases.keys import (
     CONTAINER,
     DEVICES,
@@ -18,6 +17,7 @@ from kubectl_fleet.releases.keys import (
 )
 from kubectl_fleet.rules.judged import JudgedCluster
 from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, called, of_workload
+from kubectl_fleet.values import UNKNOWN
 from kubectl_fleet.wording import listed
 
 LEVEL = Level.MANDATORY

@@ -3,12 +3,12 @@
 import re
 from typing import Final
 
-from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.releases import DISABLED
 from kubectl_fleet.releases.keys import DEVICES, FRACTION, MEMORY, SCHEDULER
 from kubectl_fleet.releases.sharing import FRACTIONS_KEY, NV_FRACTIONS
 from kubectl_fleet.rules.judged import JudgedCluster
 from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, of_workload
+from kubectl_fleet.values import UNKNOWN
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.MEDIUM

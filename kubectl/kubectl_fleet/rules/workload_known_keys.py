@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 
 from kubectl_fleet.declared.pods import PodTemplate
-from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.releases.keys import QUEUE_LABEL, right_key
 from kubectl_fleet.rules.judged import JudgedCluster
 from kubectl_fleet.rules.problem import Level, Problems, Severity, called, of_workload
+from kubectl_fleet.values import UNKNOWN
 from kubectl_fleet.wording import quoted
 
 LEVEL = Level.MANDATORY

@@ -2,7 +2,6 @@
 
 from kubectl_fleet.declared.pods import PodTemplate
 from kubectl_fleet.declared.queues import QueueIndex
-from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.releases import takes_external_pod_groups
 from kubectl_fleet.releases.keys import FRACTION, MEMORY, QUEUE_LABEL, SCHEDULER
 from kubectl_fleet.rules.judged import JudgedCluster
@@ -14,6 +13,7 @@ from kubectl_fleet.rules.problem import (
     of_team,
     of_workload,
 )
+from kubectl_fleet.values import UNKNOWN
 from kubectl_fleet.wording import listed, nearest_first
 
 LEVEL = Level.MANDATORY

@@ -1,9 +1,9 @@
 """The queue label and `schedulerName: kai-scheduler` come together."""
 
-from kubectl_fleet.declared.unknown import UNKNOWN, pairs
 from kubectl_fleet.releases.keys import FRACTION, MEMORY, QUEUE_LABEL, SCHEDULER
 from kubectl_fleet.rules.judged import JudgedCluster
 from kubectl_fleet.rules.problem import Level, Problems, Severity, of_workload
+from kubectl_fleet.values import UNKNOWN, pairs
 from kubectl_fleet.wording import listed
 
 LEVEL = Level.MANDATORY

@@ -4,9 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Self
 
-from kubectl_fleet.declared.queues import RESOURCES as RESOURCES
-from kubectl_fleet.declared.queues import UNLIMITED as UNLIMITED
-from kubectl_fleet.declared.queues import Resource as Resource
+from kubectl_fleet.declared.queues import UNLIMITED, Resource
 
 SLACK: Final = 1e-6  # of a GPU, a millicore or a megabyte: what counting in fractions is off by
 _DIGITS: Final = 6  # sums of fractions such as 0.1 stay what they were written as
@@ -47,13 +45,13 @@ def short(resource: Resource, amount: float) -> str:
     if amount == UNLIMITED:
         return "unlimited"
     if resource == "gpu":
-        return _plain(amount)
+        return _two_digits(amount)
     if resource == "cpu":
-        return f"{amount:.0f}m" if 0 < amount < 1000 else _plain(amount / 1000)
+        return f"{amount:.0f}m" if 0 < amount < 1000 else _two_digits(amount / 1000)
     for size, unit in _STEPS:
         if amount >= size:
-            return f"{_plain(amount / size)}{unit}"
-    return f"{_plain(amount)}M" if amount else "0"
+            return f"{_two_digits(amount / size)}{unit}"
+    return f"{_two_digits(amount)}M" if amount else "0"
 
 
 def in_words(resource: Resource, amount: float) -> str:
@@ -64,5 +62,34 @@ def in_words(resource: Resource, amount: float) -> str:
     return f"{text} {resource.upper()}{'' if text == '1' else 's'}"
 
 
-def _plain(number: float) -> str:
+def _two_digits(number: float) -> str:
     return f"{number:.2f}".rstrip("0").rstrip(".")
+
+
+_UNIT_WORDS = {"cpu": "millicores", "memory": "MB", "gpu": "GPUs"}
+_WHOLE_STEPS = ((10**6, "T"), (10**3, "G"))
+
+
+def written(resource: Resource, amount: float, path: str) -> str:
+    """An amount in KAI's units as its author would write it.
+
+    A Queue takes bare numbers, so the unit follows in words; a stack file takes quantities.
+    """
+    if amount == -1:
+        return "-1 (unlimited)" if path.startswith("urn:") else "unlimited"
+    number = exact(amount)
+    if resource == "gpu":
+        return number
+    if path.startswith("urn:"):
+        return f"{number} ({_UNIT_WORDS[resource]})"
+    if resource == "cpu":
+        return exact(amount / 1000) if amount % 1000 == 0 else f"{number}m"
+    for size, unit in _WHOLE_STEPS:
+        if amount and amount % size == 0:
+            return exact(amount / size) + unit
+    return f"{number}M"
+
+
+def exact(number: float) -> str:
+    """A number without an exponent or zeros behind the point."""
+    return f"{number:.10f}".rstrip("0").rstrip(".") if number % 1 else str(int(number))

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Final
 
-from kubectl_fleet.declared.queues import QueueIndex
-from kubectl_fleet.live.objects import KubeObject
+from kubectl_fleet.declared.queues import UNLIMITED, QueueIndex
+from kubectl_fleet.objects import KubeObject
 from kubectl_fleet.releases import KAI, KaiRelease
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
 from kubectl_fleet.rules.judged import JudgedKai
-from kubectl_fleet.usage.amounts import SLACK, UNLIMITED, in_words, rounded
+from kubectl_fleet.usage.amounts import SLACK, in_words, rounded
 from kubectl_fleet.usage.pods import (
     MEMORY_LABEL,
     RESERVATIONS,

@@ -5,9 +5,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Self
 
-from kubectl_fleet.declared.queues import DeclaredQueue, QueueIndex, QueueShare, shares
-from kubectl_fleet.live.objects import KubeObject
-from kubectl_fleet.usage.amounts import RESOURCES, UNLIMITED, Amounts, Resource, rounded
+from kubectl_fleet.declared.queues import (
+    RESOURCES,
+    UNLIMITED,
+    DeclaredQueue,
+    QueueIndex,
+    QueueShare,
+    Resource,
+    shares,
+)
+from kubectl_fleet.objects import KubeObject
+from kubectl_fleet.usage.amounts import Amounts, rounded
 from kubectl_fleet.usage.pods import PodUse, in_queue_units, numbers, whole_gpus
 
 _MOST: Final = 1e30  # of any resource, so that no sum is infinite

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from kubectl_fleet.live.finding import Reason
-from kubectl_fleet.live.objects import KubeObject
+from kubectl_fleet.declared.queues import UNLIMITED
+from kubectl_fleet.objects import KubeObject
 from kubectl_fleet.releases.keys import (
     DEFAULT_SHARD,
     KAI_NAMESPACE,
@@ -12,9 +12,10 @@ from kubectl_fleet.releases.keys import (
 )
 from kubectl_fleet.releases.mig import slices
 from kubectl_fleet.rules.judged import JudgedTeam
-from kubectl_fleet.usage.amounts import SLACK, UNLIMITED
+from kubectl_fleet.usage.amounts import SLACK
 from kubectl_fleet.usage.pods import PodUse, requests_of
 from kubectl_fleet.usage.queues import upwards
+from kubectl_fleet.waiting.finding import Reason
 from kubectl_fleet.waiting.placement import COUNTED, by_nodes, no_room
 from kubectl_fleet.waiting.pod_groups import is_ungrouped
 from kubectl_fleet.waiting.read_cluster import ClusterPods, Findings, ReadCluster

@@ -6,8 +6,8 @@ A scheduler counts every node of the cluster in its message, and most are of oth
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kubectl_fleet.live.finding import Reason
-from kubectl_fleet.live.objects import KubeObject, in_pool
+from kubectl_fleet.objects import KubeObject, in_pool
+from kubectl_fleet.waiting.finding import Reason
 from kubectl_fleet.waiting.read_cluster import ClusterPods
 
 # The known messages that say how many nodes did not fit for which reason.

@@ -1,6 +1,6 @@
 """PodGroups, which KAI makes for its pods and schedules by; and pods bound in name only."""
 
-from kubectl_fleet.live.objects import KubeObject
+from kubectl_fleet.objects import KubeObject
 from kubectl_fleet.releases.keys import KAI_NAMESPACE, POD_GROUP, SCHEDULER
 from kubectl_fleet.waiting.read_cluster import Findings, ReadCluster
 from kubectl_fleet.wording import counted

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
-from kubectl_fleet.live.finding import Finding, Health, Reason, meaning
-from kubectl_fleet.live.objects import KubeObject, seconds_since
+from kubectl_fleet.objects import KubeObject, seconds_since
 from kubectl_fleet.releases import KaiRelease
 from kubectl_fleet.releases.keys import KAI_NAMESPACE, POD_GROUP, RESERVED, SCHEDULER
 from kubectl_fleet.rules.judged import JudgedCluster, JudgedTeam
 from kubectl_fleet.usage.counting import ClusterUsage, count, running_version
 from kubectl_fleet.usage.pods import PodUse
+from kubectl_fleet.waiting.finding import Finding, Health, Reason, meaning
 
 Findings: TypeAlias = Iterator[Finding]
 OF_ITS_STACK: Final = "an update of its stack"

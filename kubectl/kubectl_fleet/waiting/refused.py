@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kubectl_fleet.live.objects import KubeObject, seconds_since
+from kubectl_fleet.objects import KubeObject, seconds_since
 from kubectl_fleet.releases.keys import RESERVED
 from kubectl_fleet.waiting.read_cluster import ClusterPods, ReadCluster
 

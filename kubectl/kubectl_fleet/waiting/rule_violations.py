@@ -6,7 +6,7 @@ from dataclasses import replace
 from kubectl_fleet.declared.pod_templates import workloads
 from kubectl_fleet.declared.pods import PodTemplate
 from kubectl_fleet.declared.queues import DeclaredQueue
-from kubectl_fleet.live.objects import KubeObject
+from kubectl_fleet.objects import KubeObject
 from kubectl_fleet.releases.keys import POD_GROUP
 from kubectl_fleet.rules import (
     Rule,

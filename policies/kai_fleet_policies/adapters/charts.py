@@ -9,10 +9,10 @@ from kai_fleet.cluster.plain_yaml import GrownYamlError, OddYamlError, typed_doc
 from kai_fleet.fleet.installed import ChartName, InstalledChart
 from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
 from kai_fleet.releases.sources import from_mirror
-from kubectl_fleet.declared.unknown import UNKNOWN, flag, get, items, mapping, text
 from kubectl_fleet.releases import has_sharing_modes
 from kubectl_fleet.releases.sharing import mode_in, of_switch
 from kubectl_fleet.rules.problem import called
+from kubectl_fleet.values import UNKNOWN, flag, get, items, mapping, text
 
 KAI, VCLUSTER = "kai-scheduler", "vcluster"
 DEVICE_PLUGINS = frozenset({"nvidia-device-plugin", "gpu-operator"})

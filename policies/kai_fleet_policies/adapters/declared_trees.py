@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from kai_fleet.provider.values import unpacked
 from kubectl_fleet.declared.queues import RESOURCES, DeclaredQueue, shares
-from kubectl_fleet.declared.unknown import UNKNOWN, get, mapping, text
+from kubectl_fleet.values import UNKNOWN, get, mapping, text
 
 QUEUE: Final = "kubernetes:scheduling.run.ai/v2:Queue"
 PROVIDER: Final = "pulumi:providers:kubernetes"

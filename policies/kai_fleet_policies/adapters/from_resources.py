@@ -24,9 +24,9 @@ from kubectl_fleet import releases
 from kubectl_fleet.declared.pod_templates import workloads
 from kubectl_fleet.declared.pods import PodTemplate
 from kubectl_fleet.declared.queues import RESOURCES, DeclaredQueue, QueueShare, Resource
-from kubectl_fleet.declared.unknown import UNKNOWN, flag, get, items, number, pairs, text
 from kubectl_fleet.releases import mig
 from kubectl_fleet.releases.keys import GPU_RESOURCES, SCHEDULER
+from kubectl_fleet.values import UNKNOWN, flag, get, items, number, pairs, text
 
 _RELEASES = ("kubernetes:helm.sh/v3:Release", "kubernetes:helm.sh/v4:Chart")
 _UNLIMITED: Mapping[Resource, QueueShare] = {

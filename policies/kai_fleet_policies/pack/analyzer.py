@@ -21,10 +21,10 @@ from kai_fleet_policies.adapters.declared_trees import PROVIDER
 from kai_fleet_policies.adapters.from_resources import Declared, clusters
 from kai_fleet_policies.pack.policies import POLICIES, UNDECIDED, configured
 from kai_fleet_policies.rules import RULES, problems_in
-from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules import name_of, workload_known_keys
 from kubectl_fleet.rules.problem import Level, Problem
 from kubectl_fleet.rules.workload_known_keys import has_non_strings
+from kubectl_fleet.values import UNKNOWN
 from kubectl_fleet.wording import MASK
 
 NAME: Final = "kai-fleet"

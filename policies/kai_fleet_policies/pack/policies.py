@@ -11,11 +11,11 @@ from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.releases.sources import KnownSources, NoPlaceError, chart_place, registry_place
 from kai_fleet_policies.rules import RULES
 from kubectl_fleet.declared.queues import DeclaredQueue
-from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.releases.keys import RESERVED
 from kubectl_fleet.rules import name_of
 from kubectl_fleet.rules.problem import Level, Severity
 from kubectl_fleet.rules.queue_tree import EXISTING_QUEUES
+from kubectl_fleet.values import UNKNOWN
 
 UNDECIDED: Final = "undecided"
 RESERVED_KEY: Final = "reservedNamespaces"

@@ -6,10 +6,10 @@ from typing import Any
 
 from kai_fleet.fleet.model import DeclaredCluster
 from kubectl_fleet.declared.pods import PodContainer
-from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.releases.keys import SCHEDULER
 from kubectl_fleet.releases.sharing import HAMI_CORE
 from kubectl_fleet.rules.problem import Level, Problems, Severity, of_workload
+from kubectl_fleet.values import UNKNOWN
 
 LEVEL = Level.ADVISORY
 SEVERITY = Severity.MEDIUM

@@ -28,8 +28,8 @@ from kai_fleet_cli.doctor.checks.kai import (
     webhooks,
 )
 from kai_fleet_cli.doctor.cluster_state import Snapshot, TeamState
-from kubectl_fleet.live.finding import Finding
-from kubectl_fleet.live.objects import MALFORMED, malformed
+from kubectl_fleet.objects import MALFORMED, malformed
+from kubectl_fleet.waiting.finding import Finding
 
 
 def check_access(snapshot: Snapshot) -> Iterator[Finding]:

@@ -2,8 +2,8 @@
 
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kubectl_fleet.live.finding import Finding
 from kubectl_fleet.quantities import parse_quantity
+from kubectl_fleet.waiting.finding import Finding
 
 
 def check(snapshot: Snapshot) -> Findings:

@@ -9,8 +9,8 @@ from typing import Final
 from kai_fleet.guards.policies import ENFORCED
 from kai_fleet_cli.doctor.checks.kai.gpu_sharing import GPU_STACK, enabled
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kubectl_fleet.live.finding import Reason
-from kubectl_fleet.live.objects import KubeObject
+from kubectl_fleet.objects import KubeObject
+from kubectl_fleet.waiting.finding import Reason
 
 _REPLICAS: Final = "nvidia.com/gpu.replicas"
 _STRATEGY: Final = "nvidia.com/gpu.sharing-strategy"

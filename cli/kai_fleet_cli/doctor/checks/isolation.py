@@ -13,7 +13,7 @@ from kai_fleet.isolation.refused_pods import refused
 from kai_fleet.monitoring.prometheus import LET_IN
 from kai_fleet_cli.doctor.checks.guards import unlike
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kubectl_fleet.live.objects import KubeObject
+from kubectl_fleet.objects import KubeObject
 from kubectl_fleet.quantities import parse_quantity
 
 # What only the guard of queues reads.

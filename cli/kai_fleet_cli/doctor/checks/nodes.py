@@ -6,7 +6,7 @@ from kai_fleet.fleet import taints
 from kai_fleet.fleet.model import HOST, DeclaredTeam
 from kai_fleet.settings.sections.platform import NVIDIA
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kubectl_fleet.live.objects import KubeObject, in_pool
+from kubectl_fleet.objects import KubeObject, in_pool
 from kubectl_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL
 from kubectl_fleet.releases.mig import PREFIX
 from kubectl_fleet.releases.mig import STRATEGY_LABEL as _STRATEGY

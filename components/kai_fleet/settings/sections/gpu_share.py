@@ -9,8 +9,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
-from kai_fleet.settings.quantities import quantity
-from kai_fleet.settings.sections.model import Strict
+from kai_fleet.settings.sections.kubernetes import quantity
+from kai_fleet.settings.sections.models import Strict
 from kubectl_fleet.releases import mig
 from kubectl_fleet.releases.keys import DEVICES, FRACTION, GPU_RESOURCES, MEMORY
 from kubectl_fleet.releases.sharing import SharingMode, of_switch

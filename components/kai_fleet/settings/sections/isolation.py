@@ -8,8 +8,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
 
-from kai_fleet.settings.quantities import cpu_millicores, memory_megabytes
-from kai_fleet.settings.sections.model import Strict
+from kai_fleet.settings.sections.kubernetes import cpu_millicores, memory_megabytes
+from kai_fleet.settings.sections.models import Strict
 from kubectl_fleet.quantities import parse_quantity
 
 Level = Literal["baseline", "restricted", "off"]

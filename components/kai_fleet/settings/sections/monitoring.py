@@ -8,9 +8,9 @@ from pydantic import AfterValidator, Field, StringConstraints, field_validator
 
 from kai_fleet.releases.metric_names import METRICS_PORT
 from kai_fleet.settings.sections.kubernetes import LabelKey, LabelValue
-from kai_fleet.settings.sections.model import Strict
+from kai_fleet.settings.sections.models import Strict
 from kai_fleet.settings.sections.platform import Values
-from kubectl_fleet.paths import value_at
+from kubectl_fleet.values import value_at
 
 _NAMESPACE: Final = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
 # What Prometheus takes for a duration, as far as it makes sense here.

@@ -6,8 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from kai_fleet.settings.files.queue_files import or_file
-from kai_fleet.settings.sections.access import Access
-from kai_fleet.settings.sections.control_plane import ControlPlaneResources, StorageClass, Store
+from kai_fleet.settings.sections.access import Access, Registries
 from kai_fleet.settings.sections.gpu_share import Gpus, Sharing, counted, sharing, together
 from kai_fleet.settings.sections.isolation import Isolation, Volume
 from kai_fleet.settings.sections.kubernetes import (
@@ -17,19 +16,27 @@ from kai_fleet.settings.sections.kubernetes import (
     NotedKey,
     Toleration,
 )
-from kai_fleet.settings.sections.model import Strict
-from kai_fleet.settings.sections.oidc import GroupName, GroupRole, Oidc
+from kai_fleet.settings.sections.models import Strict
 from kai_fleet.settings.sections.platform import (
     EXAMPLE_VERSION,
     KaiVersion,
     OtherChart,
+    Scheduling,
+    Shard,
+    ShardName,
     Untested,
     Values,
     Version,
 )
 from kai_fleet.settings.sections.queues import QueueName, QueueTree, with_quotas
-from kai_fleet.settings.sections.registries import Registries
-from kai_fleet.settings.sections.scheduling import Scheduling, Shard, ShardName
+from kai_fleet.settings.sections.vcluster import (
+    ControlPlaneResources,
+    GroupName,
+    GroupRole,
+    Oidc,
+    StorageClass,
+    Store,
+)
 from kubectl_fleet.releases import KAI, advised
 from kubectl_fleet.releases.keys import DEFAULT_SHARD
 

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, SecretStr, StringConstraints, WithJ
 
 from kai_fleet.settings.sections.gpu_share import GpuShare, share_mistakes, whole
 from kai_fleet.settings.sections.kubernetes import LabelKey
-from kai_fleet.settings.sections.model import Strict
+from kai_fleet.settings.sections.models import Strict
 from kai_fleet.settings.sections.platform import Name
 from kai_fleet.settings.sections.queues import QueueName, leaves
 from kai_fleet.settings.sections.teams import TeamSettings

@@ -1,9 +1,9 @@
 """GPUs are shared by KAI or by the device plugin, not by both."""
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.releases import DISABLED
 from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, called
+from kubectl_fleet.values import UNKNOWN
 from kubectl_fleet.wording import listed
 
 LEVEL = Level.MANDATORY

@@ -3,7 +3,6 @@
 from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredKai
 from kai_fleet_policies.rules.kai import of_kai
 from kubectl_fleet import releases
-from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.releases.sharing import (
     FRACTIONS_DRIVER,
     FRACTIONS_OPERATOR,
@@ -15,6 +14,7 @@ from kubectl_fleet.releases.sharing import (
     has_mode,
 )
 from kubectl_fleet.rules.problem import Level, Problems, Severity, of_team
+from kubectl_fleet.values import UNKNOWN
 from kubectl_fleet.wording import listed
 
 LEVEL = Level.MANDATORY

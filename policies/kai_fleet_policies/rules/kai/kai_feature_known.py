@@ -2,8 +2,8 @@
 
 from kai_fleet.fleet.model import DeclaredCluster, KaiFeature
 from kubectl_fleet import releases
-from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity
+from kubectl_fleet.values import UNKNOWN
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH

@@ -4,8 +4,8 @@ from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet_policies.rules.kai import of_kai
 from kubectl_fleet import releases
-from kubectl_fleet.declared.unknown import UNKNOWN, get
 from kubectl_fleet.rules.problem import Level, Problems, Severity
+from kubectl_fleet.values import UNKNOWN, get
 from kubectl_fleet.wording import listed
 
 LEVEL = Level.MANDATORY

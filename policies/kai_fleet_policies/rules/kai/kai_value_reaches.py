@@ -3,8 +3,8 @@
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet_policies.rules.kai import of_kai
 from kubectl_fleet import releases
-from kubectl_fleet.declared.unknown import UNKNOWN, get
 from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity
+from kubectl_fleet.values import UNKNOWN, get
 
 LEVEL = Level.ADVISORY
 SEVERITY = Severity.LOW

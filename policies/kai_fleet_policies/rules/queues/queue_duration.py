@@ -6,9 +6,9 @@ from fractions import Fraction
 from typing import Final
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kai_fleet_policies.amounts import plain
-from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.problem import Level, Problems, Severity, of_queue
+from kubectl_fleet.usage.amounts import exact
+from kubectl_fleet.values import UNKNOWN
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH
@@ -85,4 +85,4 @@ def _hours(seconds: Fraction) -> str:
     for unit in ("h", "m"):
         if seconds and seconds % _SECONDS[unit] == 0:
             return f"{seconds // _SECONDS[unit]}{unit}"
-    return f"{plain(float(seconds))}s"
+    return f"{exact(float(seconds))}s"

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kai_fleet_policies.amounts import plain, written
 from kubectl_fleet.declared.queues import QueueShare, Resource
-from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.problem import Level, Problems, Severity, of_queue
+from kubectl_fleet.usage.amounts import exact, written
+from kubectl_fleet.values import UNKNOWN
 from kubectl_fleet.wording import listed
 
 LEVEL = Level.ADVISORY
@@ -49,14 +49,14 @@ def check(cluster: DeclaredCluster) -> Problems:
 
 
 def _cores(amount: float, in_kais_units: bool) -> str:
-    meant = plain(amount)
-    write = plain(amount * 1000) if in_kais_units else meant
+    meant = exact(amount)
+    write = exact(amount * 1000) if in_kais_units else meant
     return f"that is {amount / 1000:g} of a core for all its pods: for {meant} cores write {write}"
 
 
 def _small(amount: float, in_kais_units: bool) -> str:
-    meant = plain(amount)
-    write = plain(amount * 1000) if in_kais_units else f"{meant}G"
+    meant = exact(amount)
+    write = exact(amount * 1000) if in_kais_units else f"{meant}G"
     return f"that is {meant} MB for all its pods: for {meant} GB write {write}"
 
 
@@ -64,7 +64,7 @@ def _bytes(amount: float, in_kais_units: bool) -> str:
     megabytes = max(1, round(amount / 10**6))
     write = str(megabytes) if in_kais_units else f"{megabytes}M"
     return (
-        f"that is {amount / 10**9:g} PB, a limit that never holds: for {plain(amount)} bytes write"
+        f"that is {amount / 10**9:g} PB, a limit that never holds: for {exact(amount)} bytes write"
         f" {write}"
     )
 

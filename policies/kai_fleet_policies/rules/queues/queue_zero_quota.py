@@ -2,8 +2,8 @@
 
 from kai_fleet.fleet.model import DeclaredCluster
 from kubectl_fleet.declared.queues import RESOURCES, QueueShare
-from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.problem import Level, Problems, Severity, of_queue
+from kubectl_fleet.values import UNKNOWN
 from kubectl_fleet.wording import listed
 
 LEVEL = Level.ADVISORY

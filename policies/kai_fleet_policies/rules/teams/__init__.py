@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
-from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.problem import called
+from kubectl_fleet.values import UNKNOWN
 
 
 def claims(cluster: DeclaredCluster) -> list[DeclaredTeam]:

@@ -2,8 +2,8 @@
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet_policies.rules.teams import labels
-from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, called, of_team
+from kubectl_fleet.values import UNKNOWN
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.CRITICAL

@@ -1,8 +1,8 @@
 """A host has one KAI for all its teams, or teams with a KAI each, never both."""
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.problem import Level, Problems, Severity, called, of_team
+from kubectl_fleet.values import UNKNOWN
 from kubectl_fleet.wording import listed
 
 LEVEL = Level.MANDATORY

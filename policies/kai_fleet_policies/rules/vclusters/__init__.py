@@ -5,9 +5,9 @@ from decimal import Decimal
 from typing import Final
 
 from kai_fleet.fleet.model import DeclaredTeam
-from kubectl_fleet.declared.unknown import UNKNOWN, get
 from kubectl_fleet.quantities import parse_quantity
 from kubectl_fleet.rules.problem import ProblemPlace, Problems, called
+from kubectl_fleet.values import UNKNOWN, get
 
 # What a store or a volume takes that cannot be changed.
 ANOTHER: Final = (

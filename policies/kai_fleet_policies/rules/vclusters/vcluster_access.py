@@ -4,13 +4,13 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from kai_fleet.fleet.control_plane import access_values
+from kai_fleet.fleet.installed import access_values
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet_policies.rules.vclusters import Values, of_vcluster, value_of
 from kubectl_fleet import releases
-from kubectl_fleet.declared.unknown import UNKNOWN, get, items, pairs
 from kubectl_fleet.rules.problem import Level, Problems, Severity
+from kubectl_fleet.values import UNKNOWN, get, items, pairs
 from kubectl_fleet.wording import listed
 
 LEVEL = Level.MANDATORY

@@ -9,9 +9,9 @@ import yaml
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet_policies.rules.vclusters import Values, judged, value_of
-from kubectl_fleet.declared.unknown import UNKNOWN
-from kubectl_fleet.kube.system_names import may_name_system
+from kubectl_fleet.kube.text import may_name_system
 from kubectl_fleet.rules.problem import Level, Problems, Severity
+from kubectl_fleet.values import UNKNOWN
 from kubectl_fleet.wording import MASK
 
 LEVEL = Level.MANDATORY

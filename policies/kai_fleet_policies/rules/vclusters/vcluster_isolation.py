@@ -8,8 +8,8 @@ import yaml
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet_policies.rules.vclusters import Values, judged, value_of
-from kubectl_fleet.declared.unknown import UNKNOWN, items
 from kubectl_fleet.rules.problem import Level, Problems, Severity
+from kubectl_fleet.values import UNKNOWN, items
 from kubectl_fleet.wording import listed
 
 LEVEL = Level.MANDATORY

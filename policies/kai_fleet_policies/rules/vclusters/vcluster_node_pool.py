@@ -3,8 +3,8 @@
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet_policies.rules.teams import claims, labels
 from kai_fleet_policies.rules.vclusters import of_vcluster
-from kubectl_fleet.declared.unknown import UNKNOWN
 from kubectl_fleet.rules.problem import Level, Problems, Severity, called
+from kubectl_fleet.values import UNKNOWN
 
 LEVEL = Level.ADVISORY
 SEVERITY = Severity.MEDIUM

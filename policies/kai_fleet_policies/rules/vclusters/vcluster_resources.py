@@ -3,19 +3,20 @@
 from decimal import Decimal
 from typing import Any, Final
 
-from kai_fleet.fleet.control_plane import (
+from kai_fleet.fleet.installed import (
+    ETCD,
     ETCD_REQUESTS,
     REPLICAS,
     RESOURCES,
     default_resources,
+    store_of,
 )
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases.chart_values import merged
-from kai_fleet.releases.vcluster_store import ETCD, store_of
 from kai_fleet_policies.rules.vclusters import amount, of_vcluster, value_of
-from kubectl_fleet.declared.unknown import UNKNOWN, mapping, number, pairs
 from kubectl_fleet.releases import DEFAULT_VCLUSTER
 from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity
+from kubectl_fleet.values import UNKNOWN, mapping, number, pairs
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH

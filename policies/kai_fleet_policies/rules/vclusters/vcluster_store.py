@@ -2,12 +2,11 @@
 
 from typing import Final
 
-from kai_fleet.fleet.control_plane import REPLICAS
+from kai_fleet.fleet.installed import EMBEDDED, REPLICAS, SWITCHES, ChartStore, store_of
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
-from kai_fleet.releases.vcluster_store import EMBEDDED, SWITCHES, ChartStore, store_of
 from kai_fleet_policies.rules.vclusters import ANOTHER, of_vcluster, value_of
-from kubectl_fleet.declared.unknown import UNKNOWN, number
 from kubectl_fleet.rules.problem import Level, Problems, Severity
+from kubectl_fleet.values import UNKNOWN, number
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.CRITICAL

@@ -1,7 +1,7 @@
 """vCluster goes up one minor version at a time, and never down."""
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kai_fleet.state.transitions import vcluster_refusal
+from kai_fleet.releases.transitions import vcluster_refusal
 from kai_fleet_policies.rules.vclusters import of_vcluster
 from kubectl_fleet.rules.problem import Level, Problems, Severity
 

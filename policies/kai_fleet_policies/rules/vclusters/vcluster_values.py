@@ -6,8 +6,8 @@ from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet_policies.rules.vclusters import Values, judged, value_of
 from kubectl_fleet import releases
-from kubectl_fleet.declared.unknown import items
 from kubectl_fleet.rules.problem import Level, Problems, Severity
+from kubectl_fleet.values import items
 from kubectl_fleet.wording import listed
 
 LEVEL = Level.MANDATORY

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kai_fleet.fleet.installed import CLAIM
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
-from kai_fleet.releases.vcluster_store import CLAIM
 from kai_fleet_policies.rules.vclusters import ANOTHER, amount, of_vcluster
-from kubectl_fleet.paths import value_at
 from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity
+from kubectl_fleet.values import value_at
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH

@@ -10,8 +10,7 @@ from kai_fleet.fleet.model import HOST
 from kai_fleet.settings.sections.platform import NVIDIA
 from kai_fleet_cli.doctor.checks.kai.kai_parts import make_again
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kubectl_fleet.live.objects import KubeObject
-from kubectl_fleet.paths import value_at
+from kubectl_fleet.objects import KubeObject
 from kubectl_fleet.releases import DISABLED
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
 from kubectl_fleet.releases.sharing import (
@@ -31,6 +30,7 @@ from kubectl_fleet.usage.pods import (
     groups_of,
     numbers,
 )
+from kubectl_fleet.values import value_at
 
 RESERVATION = "reservation"  # findings about the pods that hold shared GPUs
 _FLAG = "--gpu-sharing-enabled="

@@ -5,7 +5,7 @@ import re
 from kai_fleet.guards.policies import ENFORCED, ISOLATION_LABEL, TEAM_LABEL, USED_LABEL
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kubectl_fleet import releases
-from kubectl_fleet.live.objects import seconds_since
+from kubectl_fleet.objects import seconds_since
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
 
 MODES = "one-mode"

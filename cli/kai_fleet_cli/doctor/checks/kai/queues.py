@@ -6,8 +6,8 @@ from typing import Any
 from kai_fleet.fleet.model import HOST
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kubectl_fleet.declared.queues import RESOURCES, UNLIMITED, QueueIndex
-from kubectl_fleet.paths import value_at
 from kubectl_fleet.usage.queues import queue_of
+from kubectl_fleet.values import value_at
 from kubectl_fleet.wording import counted
 
 _BY_CHART = ("default-parent-queue", "default-queue")

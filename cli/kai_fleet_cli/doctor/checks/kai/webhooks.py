@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kubectl_fleet.paths import value_at
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
+from kubectl_fleet.values import value_at
 from kubectl_fleet.wording import counted
 
 _KINDS = ("validatingwebhookconfiguration", "mutatingwebhookconfiguration")

@@ -10,7 +10,7 @@ from pulumi_kubernetes.core import v1 as core
 from pulumi_kubernetes.meta import v1 as meta
 from pydantic import SecretStr
 
-from kai_fleet.settings.sections.registries import RegistryCredentials
+from kai_fleet.settings.sections.access import RegistryCredentials
 
 TYPE: Final = "kubernetes.io/dockerconfigjson"
 

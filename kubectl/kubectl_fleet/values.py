@@ -1,4 +1,4 @@
-"""The value that stands for what only the update will know, and reading what may have it."""
+"""Declared values: reading them at a path, and UNKNOWN for what only the update will know."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -75,3 +75,17 @@ def pairs(value: Any) -> Mapping[Any, Any]:
 def items(value: Any) -> Sequence[object]:
     """The elements of a list; none of anything else."""
     return value if isinstance(value, Sequence) and not isinstance(value, str) else ()
+
+
+def at(path: str, *fields: str) -> str:
+    """The key below `path` for a stack file; a URN stays the URN of the whole resource."""
+    if not path or path.startswith("urn:"):
+        return path
+    return ".".join((path, *fields))
+
+
+def value_at(values: Any, dotted: str) -> Any:
+    """The value at a dotted key; None where it, or a mapping above it, is not there."""
+    for key in dotted.split("."):
+        values = values.get(key) if isinstance(values, Mapping) else None
+    return values

@@ -1,10 +1,40 @@
-"""The keys that a stack file has, and those it may have, by the settings' models."""
+"""The base of every settings model, and the keys that a model has at each place of a file."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, get_args, get_origin
+from typing import Any, Final, Self, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
+
+
+class Strict(BaseModel):
+    """A mapping whose keys are all known, typed, and not converted from other types."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        alias_generator=to_camel,
+        populate_by_name=True,
+        hide_input_in_errors=True,  # a mistake in a kubeconfig must not print it
+        allow_inf_nan=False,
+    )
+
+    @classmethod
+    def key_of(cls, name: str) -> str:
+        """A field's key in the stack file."""
+        return cls.model_fields[name].alias or name
+
+    @property
+    def written(self) -> dict[str, Any]:
+        """What is written here, without defaults."""
+        return {name: getattr(self, name) for name in self.model_fields_set}
+
+    def over(self, own: Self | None) -> Self:
+        """This one, of a stack, with what a team says for itself."""
+        return self if own is None else self.model_copy(update=own.written)
+
 
 Location = tuple[str | int, ...]
 _NAMED: Final = "*"  # a step over a name that the user chose

@@ -1,15 +1,109 @@
-"""What bounds a team: its nodes, its queue's GPUs, and what its guards let through."""
+"""What a stack's settings declare: its charts, its queues, and what bounds each team."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
+from kai_fleet.fleet.installed import InstalledChart
 from kai_fleet.guards.host_rules import KAI_PRIORITIES, HostRules, KaiPlace
 from kai_fleet.guards.queue_rules import QueueRules
-from kai_fleet.settings import Settings
-from kai_fleet.settings.sections.queues import leaves
+from kai_fleet.settings import Settings, key_path
+from kai_fleet.settings.sections.queues import Queue, leaves, walk
 from kai_fleet.settings.sections.teams import Mode, TeamSettings
+from kubectl_fleet.declared.queues import DeclaredQueue, shares
 from kubectl_fleet.releases import takes_external_pod_groups
+from kubectl_fleet.releases.keys import DEFAULT_SHARD
 from kubectl_fleet.releases.sharing import NV_FRACTIONS
+
+
+def installed_charts(settings: Settings, *, hidden: bool) -> tuple[InstalledChart, ...]:
+    """Those of the host and of every vCluster; in a team's own stack those of the team alone.
+
+    `hidden`: some value is a secret.
+    """
+    own_stack = settings.platform_facts is not None
+    found = [] if own_stack else list(_of_platform(settings))
+    found += (chart for name in settings.teams for chart in _of_team(settings, name, own_stack))
+    return tuple(replace(it, hidden=hidden, own_stack=own_stack) for it in found)
+
+
+def _of_platform(settings: Settings) -> Iterator[InstalledChart]:
+    gpu, kai, vcluster = settings.gpu, settings.kai, settings.vcluster
+    kind = settings.cluster.kind
+    yield InstalledChart("gpu", "the GPU stack", key_path(("gpu",)), gpu.chart, gpu.values)
+    if kai is not None:
+        yield InstalledChart("kai", "KAI of host", key_path(("kai",)), kai.chart, kai.values)
+    path = key_path(("vcluster",))
+    yield InstalledChart("vcluster", "every vCluster", path, vcluster.chart, vcluster.values)
+    if kind is not None and kind.image is not None:
+        path, values = key_path(("cluster", "kind")), {"image": kind.image}
+        subject = f"cluster {settings.cluster.name}"
+        yield InstalledChart("vcluster", subject, path, values=values, stands=((path, values),))
+
+
+def _of_team(settings: Settings, name: str, own_stack: bool) -> Iterator[InstalledChart]:
+    """Those of one team, whose vCluster has the stack's defaults."""
+    team, path, whole = settings.teams[name], settings.team_path(name), settings.vcluster_of(name)
+    own, scheduler = f"{path}.vcluster", team.scheduler
+    stands = [(f"{own}.values", team.vcluster.values)]
+    if not own_stack:
+        stands.append((f"{key_path(('vcluster',))}.values", settings.vcluster.values))
+    yield InstalledChart(
+        "vcluster",
+        f"vCluster {name}",
+        own,
+        whole.chart if own_stack else team.vcluster.chart,
+        whole.values,
+        stands=tuple(stands),
+    )
+    yield InstalledChart(
+        "kai",
+        f"KAI of {name}",
+        f"{path}.scheduler",
+        scheduler.chart,
+        scheduler.values,
+        by_name=settings.isolation_of(name).level == "restricted",
+    )
+
+
+def declared_queues(
+    tree: Mapping[str, Queue],
+    path: str = "",
+    *,
+    gpu_limit: int | None = None,
+    pools: Mapping[str, int] | None = None,
+    parent: str | None = None,
+    shard: str | None = None,
+    limits: Mapping[str, int] | None = None,
+) -> tuple[DeclaredQueue, ...]:
+    """The queues of a tree as a stack file writes it, parents before their children.
+
+    `gpu_limit`, in whole GPUs, bounds the top-level queues that give no limit of their own: a
+    team's share, inside its vCluster (V18); where it has `pools`, its share of the pool. `parent`
+    is a queue of another stack's tree below which this one hangs, and `shard` the shard that serves
+    it. `limits` bounds queues by name to the GPUs of the teams that they are for (T13). `path` is
+    the key of the tree.
+    """
+    declared = []
+    for placed in walk(tree, path, parent, shard):
+        queue, at_top = placed.queue, placed.parent == parent
+        most = (pools or {}).get(placed.shard or DEFAULT_SHARD, gpu_limit) if at_top else None
+        spec = queue.spec(placed.parent, most, (limits or {}).get(placed.name))
+        declared.append(
+            DeclaredQueue(
+                placed.name,
+                placed.parent,
+                shares(spec["resources"]),
+                preempt_min_runtime=queue.preempt_min_runtime,
+                reclaim_min_runtime=queue.reclaim_min_runtime,
+                path=placed.path,
+                shard=placed.shard,
+                spec=spec,
+                labels=placed.labels,
+            )
+        )
+    return tuple(declared)
+
 
 _PLACES: Final[Mapping[Mode, KaiPlace]] = {"virtual": "inside", "host": "host", "default": "none"}
 

@@ -1,1 +1,0 @@
-"""What the projects have published: the versions in their registries."""

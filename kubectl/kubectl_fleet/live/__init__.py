@@ -1,1 +1,0 @@
-"""Objects as API servers answer them, and what is said of them."""
