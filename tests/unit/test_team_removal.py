@@ -2,6 +2,7 @@
 
 import pytest
 
+from kai_fleet.fleet.deployed_state import TEAM
 from kai_fleet_cli.engine.runs import EngineError
 from kai_fleet_cli.recovery.state import ExportedState
 from tests.unit.team_project import GRANT, LAB
@@ -31,7 +32,11 @@ def test_removal_of_an_own_stack_empties_it_first(with_own, before):
 
 
 def test_what_is_protected_in_its_own_stack_keeps_the_team(with_own):
-    kept = {"urn": "urn:pulumi:lab-vision::kai-fleet::x::kept", "type": "x", "protect": True}
+    kept = {
+        "urn": "urn:pulumi:lab-vision::kai-fleet::kai-fleet:index:Team::kept",
+        "type": TEAM,
+        "protect": True,
+    }
     with_own.engine.deployed["lab-vision"] = ExportedState({"resources": [kept]})
     before = with_own.files()
     ran = with_own.run("team", "remove", "vision", "-s", "lab", "--yes")

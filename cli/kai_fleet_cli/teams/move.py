@@ -1,7 +1,6 @@
 """Move a team between stacks, with nothing that others may have written into its state."""
 
 import re
-from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -33,6 +32,7 @@ _OF_PROVIDER: Final = re.compile(
     r"version|__internal|kubeconfig|context|clusterIdentifier|kubeClientSettings"
     r"|deleteUnreachable|skipUpdateUnreachable|(enable|suppress)[A-Za-z]+"
 )
+_OF_STACK: Final = (STACK, "pulumi:pulumi:StackReference", "pulumi:providers:pulumi")
 _TEXTS: Final = ("create", "update", "delete")
 _OF_COMMAND: Final = (*_TEXTS, "environment", "triggers", "logging", "stdout", "stderr")
 _RUNS: Final = re.compile(
@@ -62,20 +62,28 @@ def taken_along(resources: Sequence[Mapping[str, Any]], team: str) -> list[Mappi
     return [it for it in resources if it["urn"] in own]
 
 
-def check_moved(resources: Sequence[Mapping[str, Any]], source: str, team: str) -> None:
+def check_own(resources: Iterable[Mapping[str, Any]], stack: str, team: str) -> None:
+    """As `check_moved`, for the whole of a team's own stack, which this process is about to run."""
+    own = [it for it in resources if not (it["type"] in _OF_STACK and _is_of_its_urn(it))]
+    _check(own, stack, team, "this command would run it, with your rights")
+
+
+def check_moved(resources: Iterable[Mapping[str, Any]], source: str, team: str) -> None:
     """Raise UserError for what this program does not declare for the team. Secrets are in clear.
 
     The engine deletes by the state what a program does not declare: a Command by its outputs, an
     object by its id, whatever their inputs say.
     """
-    times = Counter(str(it["urn"]) for it in resources)
+    _check(resources, source, team, "whoever updates the other stack would run it")
+
+
+def _check(resources: Iterable[Mapping[str, Any]], stack: str, team: str, runs_it: str) -> None:
     for it in resources:
-        twice = times[str(it["urn"])] > 1 or it.get("delete")
-        for why in ("waits to be deleted",) if twice else _foreign(it, team):
+        for why in _foreign(it, team):
             raise UserError(
-                f"{_named(it)} in the state of stack {source} {why}: whoever updates the other"
-                f" stack would run it. Where an older version made it, update stack {source} first;"
-                f" else take it out with: pulumi state delete --stack {source}"
+                f"{_named(it)} in the state of stack {stack} {why}: {runs_it}. Where an older"
+                f" version made it, update stack {stack} first; else take it out with: pulumi state"
+                f" delete --stack {stack}"
             )
 
 
@@ -91,6 +99,11 @@ def _check_came(
                 " state that it comes from was written meanwhile. Take it out before an update:"
                 f" pulumi state delete --stack {dest}"
             )
+
+
+def _is_of_its_urn(it: Mapping[str, Any]) -> bool:
+    """Whether its type is that of its URN, by which plugins go."""
+    return str(it["urn"]).split("::", 3)[2].rpartition("$")[2] == str(it["type"])
 
 
 def _content(it: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -138,7 +151,7 @@ def _foreign(it: Mapping[str, Any], team: str) -> Iterator[str]:
     both = _sides(it)
     if not _TYPES.fullmatch(kind):
         yield f"is a {on_one_line(kind)}, which this program does not make"
-    elif urn.split("::", 3)[2].rpartition("$")[2] != kind:
+    elif not _is_of_its_urn(it):
         yield "has another type than its URN"
     elif kind.startswith(_PROVIDERS):
         yield from _of_provider(urn, both[0])
@@ -201,7 +214,7 @@ def _of_queues(both: Sequence[Mapping[str, Any]], team: str) -> Iterator[str]:
 def _of_host(it: Mapping[str, Any], both: Sequence[Mapping[str, Any]], team: str) -> Iterator[str]:
     kind, space = str(it["type"]), f"team-{team}"
     if kind == RELEASE:
-        names = {(p.get("namespace"), p.get("name")) for p in both}
+        names = {(p.get("namespace"), p.get("name")) for p in both if p}
         own = f"{state.OF_VCLUSTER}{RELEASE}::" in it["urn"] and names == {(space, team)}
         own = own and it.get("id") == f"{space}/{team}"
     else:

@@ -22,7 +22,7 @@ from kai_fleet_cli.recovery import failures, resume
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.reading import path_of
 from kai_fleet_cli.stack_file.write import Edit, NotWrittenError, read_text, restore, write
-from kai_fleet_cli.teams import stack_end
+from kai_fleet_cli.teams import move, stack_end
 from kai_fleet_cli.teams.changes import TeamChange
 from kai_fleet_cli.teams.lookup import GRANTS, TEAM, TEAMS, PlatformFile
 from kai_fleet_policies import validation
@@ -163,6 +163,7 @@ def _run(change: TeamChange, variables: Mapping[str, str]) -> Mapping[str, Any]:
     at: list[str] = []  # the stacks on which the engine began
     with graceful_shutdown() as signals:
         try:
+            _check_own(change, variables)
             for name in change.destroys:
                 leaving = runs.stack(name, variables)
                 signals.check()
@@ -217,6 +218,14 @@ def _run(change: TeamChange, variables: Mapping[str, str]) -> Mapping[str, Any]:
             raise UserError(
                 f"{message}. The files keep the edit: run it again with\n{_commands(change)}"
             ) from None
+
+
+def _check_own(change: TeamChange, variables: Mapping[str, str]) -> None:
+    """Raise UserError where a team wrote into the state of its own stack what this would run."""
+    for place in change.platform.teams.values():
+        if place.own and place.stack in (*change.destroys, *change.updates):
+            now = runs.state_of(runs.stack(place.stack, variables), "the run")
+            move.check_own(now.resources, place.stack, place.name)
 
 
 def _restored(change: TeamChange) -> str:
