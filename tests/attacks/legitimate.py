@@ -10,6 +10,7 @@ from tests.attacks.objects import (
     RESTRICTED,
     VISIBLE,
     Object,
+    claim,
     component,
     config_map,
     container,
@@ -352,6 +353,8 @@ ALLOWED = [
         ("nlp",),
         lambda _: _of_nlp(config_map(a="b")),
     ),
+    Allowed("a claim", EVERY_MODE, lambda _: claim()),
+    Allowed("a claim, placed by its scheduler", ("ml",), lambda _: claim("ml-2")),
     Allowed("a LoadBalancer", EVERY_MODE, lambda _: service(type="LoadBalancer")),
     # Where the isolation is off, nothing of it stands.
     Allowed(

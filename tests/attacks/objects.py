@@ -241,6 +241,21 @@ def secret(**data: str) -> Object:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": data}
 
 
+def claim(node: str | None = None) -> Object:
+    """A claim of a local volume, with the node that a scheduler chose for it."""
+    chosen = {"annotations": {"volume.kubernetes.io/selected-node": node}} if node else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "cache", **chosen},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+            "storageClassName": "local",
+        },
+    }
+
+
 def service(**spec: Any) -> Object:
     ports = [{"port": 80, "targetPort": 8080}]
     return {

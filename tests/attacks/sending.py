@@ -18,6 +18,7 @@ _PATHS = {
     "Service": "/api/v1/namespaces/{}/services",
     "Endpoints": "/api/v1/namespaces/{}/endpoints",
     "EndpointSlice": "/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices",
+    "PersistentVolumeClaim": "/api/v1/namespaces/{}/persistentvolumeclaims",
     "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
     "StatefulSet": "/apis/apps/v1/namespaces/{}/statefulsets",
 }
@@ -42,7 +43,7 @@ def tried(host: Host, who: str, team: str, attempt: Attempt) -> None:
     # names a ConfigMap after the pod.
     name = f"there-{secrets.token_hex(3)}"
     body = json.loads(json.dumps(body).replace("train-a", name))
-    if body["kind"] in ("Pod", "StatefulSet", "ConfigMap", "Service"):
+    if body["kind"] in ("Pod", "StatefulSet", "ConfigMap", "Service", "PersistentVolumeClaim"):
         body["metadata"]["name"] = name
     name = body["metadata"]["name"]
     admin, path = Http(host.admin), _path(team, body)

@@ -27,12 +27,12 @@ SYSTEM_SCOPE: Final[Any] = {
 }
 CONTROL_PLANES: Final = ("vcluster", "vcluster-etcd")
 GRACE_SECONDS: Final = 3600
-_PODS: Final = {
-    "apiGroups": [""],
-    "apiVersions": ["v1"],
-    "operations": ["CREATE"],
-    "resources": ["pods"],
-}
+_OF_V1: Final = {"apiGroups": [""], "apiVersions": ["v1"]}
+# What comes with its node.
+_PLACED: Final = [
+    {**_OF_V1, "operations": ["CREATE"], "resources": ["pods"]},
+    {**_OF_V1, "operations": ["CREATE", "UPDATE"], "resources": ["persistentvolumeclaims"]},
+]
 _GPU_NAME: Final = re.compile(
     r"^(([^/]*[.])?(nvidia|amd|habana)[.](com|ai)|gpu[.]intel[.]com"
     r"|deviceclass[.]resource[.]kubernetes[.]io)/|/.*(gpu|mig-)"
@@ -165,7 +165,7 @@ def node_bindings(rules: HostRules, namespace: Any, suffix: str = "") -> dict[st
             policy_name("nodes", suffix),
             namespace=namespace,
             # Pods of a pool are bound to it by their node selector, their control plane to its own.
-            match={"resourceRules": [_PODS]} if rules.pool else None,
+            match={"resourceRules": _PLACED} if rules.pool else None,
             # Where no such node is, there is none to keep off.
             param_ref={"selector": selector, "parameterNotFoundAction": "Allow"},
         )

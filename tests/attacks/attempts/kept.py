@@ -5,6 +5,7 @@ from typing import Any
 from tests.attacks.attempts.attempt import EVERY_MODE, STACKS, Attempt
 from tests.attacks.objects import (
     Object,
+    claim,
     config_map,
     container,
     control_plane,
@@ -138,6 +139,30 @@ KEPT = [
         ("nlp",),
         lambda t: fraction(t, _with_share("two")),
         "leave that variable to KAI",
+    ),
+    # The disks of others' nodes, by a provisioner of local volumes.
+    Attempt(
+        "a disk of another team", ("ml", "tight"), lambda _: claim("dev-1"), "node dev-1 is not"
+    ),
+    Attempt(
+        "a disk of another team, later",
+        ("ml", "tight"),
+        lambda _: claim(),
+        "drop the annotation volume.kubernetes.io/selected-node from the claim",
+        change=("", {"metadata": {"annotations": {"volume.kubernetes.io/selected-node": "dev-1"}}}),
+    ),
+    Attempt(
+        "a disk that the host's scheduler did not choose",
+        ("dev", "nlp", "sim", "mig"),
+        lambda _: claim("ml-1"),
+        "drop the annotation volume.kubernetes.io/selected-node, and let the scheduler choose",
+    ),
+    Attempt(
+        "a disk that the host's scheduler did not choose, later",
+        ("dev", "nlp"),
+        lambda _: claim(),
+        "drop the annotation volume.kubernetes.io/selected-node, and let the scheduler choose",
+        change=("", {"metadata": {"annotations": {"volume.kubernetes.io/selected-node": "ml-1"}}}),
     ),
     # Queues of others.
     Attempt(
