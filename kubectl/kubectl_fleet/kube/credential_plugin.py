@@ -41,7 +41,9 @@ class CredentialPlugin:
         try:
             status = self._run()
             ends = status.get("expirationTimestamp")
-            self._ends = datetime.fromisoformat(ends.replace("Z", "+00:00")) if ends else None
+            self._ends = datetime.fromisoformat(ends) if ends else None
+            if self._ends is not None and self._ends.tzinfo is None:
+                raise ValueError(f"its expirationTimestamp {ends} has no time zone")
         except FileNotFoundError:
             raise self._error("is not installed") from None
         except PermissionError:

@@ -206,6 +206,7 @@ def _in_words() -> Iterator[None]:
         TypeError,
         KeyError,
         AttributeError,
+        RuntimeError,  # ~NAME of no user
         urllib3.exceptions.HTTPError,  # an address that is none
     ) as error:
         raise UnusableKubeconfigError(f"the kubeconfig cannot be used: {short(error)}") from None

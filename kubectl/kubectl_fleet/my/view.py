@@ -155,7 +155,7 @@ def viewer(
         except UnreachableError as error:
             raise UserError(f"the cluster at {api.host} cannot be asked: {error}") from None
         only = cluster.partly and "pods" in cluster.objects
-        return View(cluster, where if only else namespace)
+        return View(cluster, where if only else namespace or None)
 
     return look
 

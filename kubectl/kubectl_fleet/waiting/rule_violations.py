@@ -42,14 +42,14 @@ def check_queues(cluster: ReadCluster) -> Findings:
 def check(of: ClusterPods) -> Findings:
     """The pods of a cluster that are not done, by the rule's name."""
     by_path = {path_of(pod): pod for pod in of.pods}
-    told: set[str] = set()
+    told: set[tuple[str, str]] = set()
     for problem in _problems(of):
         pod = by_path.get(problem.path)
         if pod is None or problem.message.startswith(_SAID_BY_LEAF_QUEUE):
             continue
         cause, fix = cause_and_fix(problem)
-        if cause not in told or problem.path not in told:
-            told |= {cause, problem.path}
+        if (cause, problem.path) not in told:
+            told.add((cause, problem.path))
             yield of.cluster.broken(pod.pod_subject, cause, fix, check=problem.rule)
 
 

@@ -159,8 +159,8 @@ def _team(team: DeclaredTeam, host: _Found, by_name: Mapping[str, _Found]) -> De
     if gpus is None and quotas and UNKNOWN in (team.namespace, *quotas):
         gpus = UNKNOWN  # some quota may turn out to be this team's
     slices = host.slice_quotas.get(team.namespace, {}) if team.namespace is not UNKNOWN else {}
-    if gpus is not None and UNKNOWN in (gpus, *slices.values()):
-        gpus, slices = UNKNOWN, {}
+    if UNKNOWN in (gpus, *slices.values()):
+        gpus, slices = gpus if gpus is None else UNKNOWN, {}
     elif gpus is not None:
         gpus += mig.gpus_of(slices)
     # A KAI inside schedules there, whatever the values say.
