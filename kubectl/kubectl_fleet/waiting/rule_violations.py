@@ -9,8 +9,6 @@ from kubectl_fleet.declared.queues import DeclaredQueue
 from kubectl_fleet.objects import KubeObject
 from kubectl_fleet.releases.keys import POD_GROUP
 from kubectl_fleet.rules import (
-    Rule,
-    problems_of,
     queue_depth,
     queue_tree,
     workload_gpu_request,
@@ -20,7 +18,7 @@ from kubectl_fleet.rules import (
     workload_scheduler,
 )
 from kubectl_fleet.rules.judged import JudgedCluster, JudgedKai
-from kubectl_fleet.rules.problem import Level, Problem
+from kubectl_fleet.rules.problem import Level, Problem, Rule, problems_of
 from kubectl_fleet.usage.queues import queue_of
 from kubectl_fleet.waiting.read_cluster import ClusterPods, Findings, ReadCluster
 

@@ -19,13 +19,12 @@ from kai_fleet.fleet.model import (
 from kai_fleet.guards.policies import QUEUES as QUEUE_GUARDS
 from kai_fleet.provider import QUEUES
 from kai_fleet_policies.adapters import charts, declared_trees
-from kai_fleet_policies.adapters.declared_trees import PARENT_ELSEWHERE
 from kubectl_fleet import releases
 from kubectl_fleet.declared.pod_templates import workloads
 from kubectl_fleet.declared.pods import PodTemplate
 from kubectl_fleet.declared.queues import RESOURCES, DeclaredQueue, QueueShare, Resource
-from kubectl_fleet.releases import mig
-from kubectl_fleet.releases.keys import GPU_RESOURCES, SCHEDULER
+from kubectl_fleet.releases import keys, mig
+from kubectl_fleet.rules.queue_tree import CHART_PARENT
 from kubectl_fleet.values import UNKNOWN, flag, get, items, number, pairs, text
 
 _RELEASES = ("kubernetes:helm.sh/v3:Release", "kubernetes:helm.sh/v4:Chart")
@@ -189,7 +188,10 @@ def _read(found: _Found, resource: Declared) -> None:
     if resource.type == declared_trees.QUEUE:
         queue = declared_trees.queue(props, name, resource.urn, resource.default_namespace)
         found.queues.append(queue)
-        if get(metadata, "annotations", PARENT_ELSEWHERE) == "true" and queue.parent is not None:
+        if (
+            get(metadata, "annotations", declared_trees.PARENT_ELSEWHERE) == "true"
+            and queue.parent is not None
+        ):
             # Another stack has it, and has been asked about what hangs below it.
             found.default_queues.append(
                 DeclaredQueue(queue.parent, None, _UNLIMITED, path=resource.urn)
@@ -204,7 +206,7 @@ def _read(found: _Found, resource: Declared) -> None:
     namespace = text(get(metadata, "namespace"))
     if kind == "ResourceQuota" and namespace is not None:
         hard = get(props.get("spec"), "hard")
-        for gpu in GPU_RESOURCES:
+        for gpu in keys.GPU_RESOURCES:
             amount = number(get(hard, f"requests.{gpu}"))
             # Of another vendor's it may say that there are none.
             if amount is not None and (amount != 0 or namespace not in found.gpu_quotas):
@@ -241,7 +243,7 @@ def _patched(kind: str, resource: Declared) -> Iterator[PodTemplate]:
     """The pods that a patch gives a queue; what else they have stands elsewhere."""
     for pod in _pods(kind, resource):
         if pod.names_queue is True:
-            scheduler = pod.scheduler or SCHEDULER
+            scheduler = pod.scheduler or keys.SCHEDULER
             yield replace(pod, scheduler=scheduler, annotations={}, containers=())
 
 
@@ -276,7 +278,7 @@ def _default_queues(
     settings = get(props.get("values"), "defaultQueue")
     if flag(get(settings, "createDefaultQueue"), unset=True) is not True:
         return []
-    parent = text(get(settings, "parentName")) or "default-parent-queue"
+    parent = text(get(settings, "parentName")) or CHART_PARENT
     child = text(get(settings, "childName")) or "default-queue"
     # Their quota of 0 is the chart's, not the reader's to mend: unlimited keeps rules silent.
     return [
