@@ -18,23 +18,20 @@ from kubectl_fleet.rules import (
     workload_scheduler,
 )
 from kubectl_fleet.rules.judged import JudgedCluster, JudgedKai
-from kubectl_fleet.rules.problem import Level, Problem, Rule, problems_of
+from kubectl_fleet.rules.problem import Level, Problem, Rule, name_of, problems_of
 from kubectl_fleet.usage.queues import queue_of
 from kubectl_fleet.waiting.read_cluster import ClusterPods, Findings, ReadCluster
 
-QUEUES = "queue-tree"
-
-
-# A pod that has a node is past what the others look at.
-_WAITING = (workload_leaf_queue, workload_scheduler, workload_gpu_request, workload_gpu_sharing)
 _ALWAYS = (workload_known_keys,)
+# A pod that has a node is past what these look at.
+_WAITING = (workload_leaf_queue, workload_scheduler, workload_gpu_request, workload_gpu_sharing)
 _SAID_BY_LEAF_QUEUE = "has schedulerName: kai-scheduler but no label"
 
 
 def check_queues(cluster: ReadCluster) -> Findings:
     """The queues of a cluster with a KAI."""
     for problem in _judge((queue_tree, queue_depth), _cluster(cluster, ())):
-        yield cluster.broken(problem.subject, *cause_and_fix(problem), check=QUEUES)
+        yield cluster.broken(problem.subject, *cause_and_fix(problem), check=name_of(queue_tree))
 
 
 def check(of: ClusterPods) -> Findings:
