@@ -22,7 +22,8 @@ Namespace = Annotated[
 ]
 Watch = Annotated[bool, typer.Option("--watch", "-w", help="Look again and again, until Ctrl-C.")]
 Every = Annotated[
-    float, typer.Option("--every", min=0.5, help="Seconds between two looks of --watch.")
+    float,
+    typer.Option("--every", min=0.5, max=86400, help="Seconds between two looks of --watch."),
 ]
 Json = Annotated[
     bool, typer.Option("--json", help="For machines; with --watch one line for each change.")

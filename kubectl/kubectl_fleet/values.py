@@ -85,7 +85,5 @@ def at(path: str, *fields: str) -> str:
 
 
 def value_at(values: Any, dotted: str) -> Any:
-    """The value at a dotted key; None where it, or a mapping above it, is not there."""
-    for key in dotted.split("."):
-        values = values.get(key) if isinstance(values, Mapping) else None
-    return values
+    """The value at a dotted key, as `get` reads it."""
+    return get(values, *dotted.split("."))

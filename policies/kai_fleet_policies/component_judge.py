@@ -6,23 +6,17 @@ from typing import Any, Final
 from kai_fleet.fleet.deployed_state import DeployedState
 from kai_fleet.package.request import Judgement, Subject
 from kai_fleet.settings import Mistake
-from kai_fleet_policies.rules import RULES, Rule, sources_known
-from kai_fleet_policies.rules.vclusters import (
-    vcluster_access,
-    vcluster_flags,
-    vcluster_isolation,
-    vcluster_resources,
-    vcluster_store,
-)
+from kai_fleet_policies.rules import BY_NAME, RULES, Rule
 from kai_fleet_policies.validation import validate
 from kubectl_fleet.rules.problem import Level
 
+_OF_VCLUSTER: Final = (
+    *("sources-known", "vcluster-flags", "vcluster-isolation"),
+    *("vcluster-access", "vcluster-store", "vcluster-resources"),
+)
 _RULES: Final[Mapping[Subject, Sequence[Rule]]] = {
     "stack": RULES,
-    "vcluster": (
-        *(sources_known, vcluster_flags, vcluster_isolation),
-        *(vcluster_access, vcluster_store, vcluster_resources),
-    ),
+    "vcluster": [BY_NAME[name] for name in _OF_VCLUSTER],
 }
 
 

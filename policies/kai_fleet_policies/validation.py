@@ -30,52 +30,6 @@ from kubectl_fleet.wording import counted
 _OF_TEAM_STACK: Final = tuple(
     key_path((key,)) for key in ("team", "cluster", "platform", "workloads")
 )
-
-
-def judged_clusters(fleet: Fleet) -> list[DeclaredCluster]:
-    """The host first, then the vClusters with a scheduler of their own, then those with workloads
-    that the host's scheduler places.
-    """
-    own, placed_by_host = [], []
-    for name, team in fleet.teams.items():
-        inside = replace(team.inside, workloads=tuple(_pod_templates(fleet, name)))
-        if team.kai:
-            own.append(inside)
-        elif inside.workloads:
-            host = fleet.host if team.mode == "host" else None
-            placed_by_host.append(replace(inside, scheduled_by=host, team_queue=team.queue))
-    return [fleet.host, *own, *placed_by_host]
-
-
-def _pod_templates(fleet: Fleet, team: str) -> Iterator[PodTemplate]:
-    for name, workload in fleet.workloads.items():
-        if workload.team != team:
-            continue
-        try:
-            kind, content = manifest(workload)
-        except ValueError:
-            continue  # the report on the settings says what is wrong with it
-        # Under its own kind: `Deployment api` is what a reader finds in the cluster.
-        yield from workloads(kind, content, name, workload.path)
-
-
-def of_own_file(fleet: Fleet, problems: list[Problem]) -> list[Problem]:
-    """The problems of the stack's own file: in a team stack those of the platform are the
-    platform's to report, and the sums of the granted queue are the team's too.
-    """
-    if not fleet.platform:
-        return problems
-    (team,) = fleet.teams.values()
-    granted = queue_path(team.parent_queue or "")
-    own = []
-    for problem in problems:
-        if problem.path.startswith(f"{granted}."):
-            problem = replace(problem, path=f"{team.path}.queues")
-        if any(f"{problem.path}.".startswith(f"{key}.") for key in _OF_TEAM_STACK):
-            own.append(problem)
-    return own
-
-
 CONFIG_RULE: Final = "config"
 REMOVAL_RULE: Final = "team-removal"
 # Names of teams, with commas between: for one run, in place of kai-fleet:removed in the file.
@@ -145,6 +99,50 @@ def _as_problems(mistakes: Iterable[Mistake]) -> list[Problem]:
         mandatory(f"key {re.split('[:.]', it.path)[-1]}", it.path, it.message, CONFIG_RULE)
         for it in mistakes
     ]
+
+
+def judged_clusters(fleet: Fleet) -> list[DeclaredCluster]:
+    """The host first, then the vClusters with a scheduler of their own, then those with workloads
+    that the host's scheduler places.
+    """
+    own, placed_by_host = [], []
+    for name, team in fleet.teams.items():
+        inside = replace(team.inside, workloads=tuple(_pod_templates(fleet, name)))
+        if team.kai:
+            own.append(inside)
+        elif inside.workloads:
+            host = fleet.host if team.mode == "host" else None
+            placed_by_host.append(replace(inside, scheduled_by=host, team_queue=team.queue))
+    return [fleet.host, *own, *placed_by_host]
+
+
+def _pod_templates(fleet: Fleet, team: str) -> Iterator[PodTemplate]:
+    for name, workload in fleet.workloads.items():
+        if workload.team != team:
+            continue
+        try:
+            kind, content = manifest(workload)
+        except ValueError:
+            continue  # the report on the settings says what is wrong with it
+        # Under its own kind: `Deployment api` is what a reader finds in the cluster.
+        yield from workloads(kind, content, name, workload.path)
+
+
+def of_own_file(fleet: Fleet, problems: list[Problem]) -> list[Problem]:
+    """The problems of the stack's own file: in a team stack those of the platform are the
+    platform's to report, and the sums of the granted queue are the team's too.
+    """
+    if not fleet.platform:
+        return problems
+    (team,) = fleet.teams.values()
+    granted = queue_path(team.parent_queue or "")
+    own = []
+    for problem in problems:
+        if problem.path.startswith(f"{granted}."):
+            problem = replace(problem, path=f"{team.path}.queues")
+        if any(f"{problem.path}.".startswith(f"{key}.") for key in _OF_TEAM_STACK):
+            own.append(problem)
+    return own
 
 
 def unnamed_removals(verdict: SettingsVerdict, deployed: Iterable[str]) -> list[str]:

@@ -10,8 +10,7 @@ from kai_fleet_policies.rules import RULES
 from kubectl_fleet.declared.pods import PodContainer, PodTemplate
 from kubectl_fleet.declared.queues import UNLIMITED, DeclaredQueue, QueueShare
 from kubectl_fleet.releases.keys import QUEUE_LABEL, SCHEDULER
-from kubectl_fleet.rules import name_of, problems_of
-from kubectl_fleet.rules.problem import Level, Problem
+from kubectl_fleet.rules.problem import Level, Problem, name_of, problems_of
 
 FREE = {r: QueueShare(UNLIMITED, UNLIMITED) for r in ("cpu", "memory", "gpu")}
 

@@ -73,6 +73,16 @@ def test_an_amount_that_is_no_number_of_a_queue_breaks_nothing(amount):
     assert Analyzer().AnalyzeStack(sent, None).diagnostics
 
 
+def test_slices_that_only_the_update_bounds_break_nothing():
+    metadata = {"name": "gpus", "namespace": "team-ml"}
+    hard = {"requests.nvidia.com/mig-1g.5gb": NOT_KNOWN}
+    bound = {"metadata": metadata, "spec": {"hard": hard}}
+    chart = {"name": "ml", "chart": "vcluster", "version": "0.36.1", "namespace": "team-ml"}
+    made = resource("kubernetes:core/v1:ResourceQuota", "gpus", bound)
+    release = resource("kubernetes:helm.sh/v3:Release", "ml", chart)
+    assert rules(Analyzer(), made, release) == {"sources-known"}
+
+
 def with_provider(namespace: Any, *resources: Any) -> Any:
     """The stack as the engine sends it, with a provider that fills a namespace in."""
     sent = request(*resources)

@@ -63,6 +63,27 @@ def test_memory_is_a_whole_number_of_mebibytes(value, advice):
     assert problem.message.endswith(f"gpu-memory: {advice}")
 
 
+@pytest.mark.parametrize(
+    "annotations",
+    [
+        {"gpu_memory": "9" * 5000},
+        {"gpu_memory": f"{'9' * 400}Gi"},
+        {"gpu_fraction": f"{'1' * 200_000}x"},
+        {"gpu_fraction": f"{' ' * 200_000}x"},
+        {"gpu_fraction": "0.5", "gpu_fraction_num_devices": "9" * 5000},
+    ],
+    ids=["memory", "memory with a unit", "fraction", "spaces", "devices"],
+)
+@pytest.mark.timeout(20)
+def test_a_number_of_a_tenant_that_no_machine_has_is_refused_at_once(annotations):
+    assert refusal(RULE, cluster(shared(**annotations)))
+
+
+def test_a_number_of_devices_that_is_no_text_is_read():
+    """workload-known-keys says that it has to be one."""
+    assert found(RULE, cluster(shared(gpu_fraction="0.5", gpu_fraction_num_devices=2.0))) == []
+
+
 def test_fraction_and_memory_exclude_each_other():
     problem = refusal(RULE, cluster(shared(gpu_fraction="0.5", gpu_memory="2000")))
     assert "write only one of them" in problem.message

@@ -246,3 +246,13 @@ def test_the_bounds_of_a_team_with_a_stack_of_its_own_are_the_platforms_to_see()
     causes = {found.subject: found.cause for found in lab.ill() if "nlp" in found.subject}
     assert "its label pod-security.kubernetes.io/enforce is" in causes["namespace team-nlp"]
     assert "ResourceQuota gpus in namespace team-nlp" in causes
+
+
+def test_each_of_several_pods_is_told_all_that_is_wrong_with_it():
+    lab = Lab()
+    wrong = {"gpu-fraction": "0.5", "gpu-memory": "2000", "kai.scheduler/gpu-fraction": "0.5"}
+    lab.ml["pods"] += [pod(name, annotations=wrong) for name in ("a", "b")]
+    lab.ml["podgroups"] += [{"metadata": meta(f"pg-{name}", "default")} for name in ("a", "b")]
+    told = [finding.things for finding in lab.ill()]
+    assert len(told) == 2
+    assert all(len(things) == 2 for things in told)

@@ -78,6 +78,11 @@ def test_a_text_that_was_seen_has_its_meaning(text):
     assert found.fix
 
 
+@pytest.mark.timeout(20)
+def test_a_long_text_of_a_tenant_takes_no_longer():
+    assert meaning("failed calling webhook " * 40_000) is not None
+
+
 def test_another_text_has_none():
     assert meaning("Successfully assigned default/a to ml-0") is None
 

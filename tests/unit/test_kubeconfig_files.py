@@ -215,6 +215,7 @@ def test_a_plugin_beside_the_kubeconfig_hands_out_a_token_and_renews_it(echo, tm
         ("import sys; sys.exit('not logged in: run it login')", "returned 1. not logged in: run"),
         ("print('hello')", "failed: failed to decode"),
         (hands_out({}), "gives neither a token nor a certificate"),
+        (hands_out({"token": "t", "expirationTimestamp": "2026-01-01T00:00:00"}), "no time zone"),
     ],
 )
 def test_a_plugin_that_is_logged_out_is_named_and_nothing_is_sent(tmp_path, lines, says):
@@ -328,6 +329,11 @@ def test_a_proxy_that_is_not_there_or_none_is_a_sentence(tmp_path):
     for wrong in ("ftp://127.0.0.1:1", "127.0.0.1:1"):
         with pytest.raises(UnusableKubeconfigError, match="proxy-url has to begin with http://"):
             asked(wrong)
+
+
+def test_a_home_of_nobody_is_a_sentence():
+    with pytest.raises(UnusableKubeconfigError, match="home directory"):
+        Api.of_context("~nobody-of-that-name/config", None)
 
 
 def test_of_several_files_the_first_that_has_a_name_counts(echo, tmp_path, monkeypatch):

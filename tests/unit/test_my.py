@@ -184,6 +184,14 @@ def test_pods_by_gpu(server):
     assert "1 pod waits for a node: fleet my pending" in text
 
 
+def test_pods_on_slices_are_told_where_a_node_has_no_whole_gpu(server):
+    slices = {"nvidia.com/mig-1g.10gb": "1"}
+    server.answers[ALL["nodes"]] = (200, {"items": [node("cut", 0, None)]})
+    server.answers[ALL["pods"]] = (200, {"items": [pod("s", "train", "cut", asks=slices)]})
+    lines = run("my", "pods").splitlines()
+    assert [lines[0], row(lines[2])[:4]] == ["cut", row("MIG 1 s train")]
+
+
 def test_pods_for_machines(server):
     found = json.loads(run("my", "pods", "--json"))
     c = next(one for one in found["pods"] if one["name"] == "c")
@@ -205,6 +213,7 @@ def test_a_namespace_narrows_what_is_shown_and_not_what_queues_hold(server):
     found = json.loads(run("my", "pods", "--namespace", "web", "--json"))
     assert [one["name"] for one in found["pods"]] == ["web"]
     assert "train" not in run("my", "pods", "-n", "web")
+    assert run("my", "pods", "-n", "") == run("my", "pods")
 
 
 def test_pending_in_the_doctors_words(server):
@@ -506,6 +515,11 @@ def test_a_cluster_that_does_not_answer_is_one_sentence(server):
     server.answers[ALL["pods"]] = (401, {})
     assert run("my", "pods").startswith("error: the cluster at http://127.0.0.1")
     assert "does not accept the credentials" in run("my", "pods")
+
+
+def test_a_pause_that_no_machine_waits_is_refused(server):
+    found = CliRunner().invoke(app, ["my", "queues", "--watch", "--every", "inf"])
+    assert found.exit_code == 2
 
 
 def test_kubeconfig_and_context_are_chosen(server, monkeypatch):

@@ -27,8 +27,8 @@ class CredentialPlugin:
     """The plugin of a context's user, which names one at `exec`."""
 
     def __init__(self, entries: ContextEntries) -> None:
+        self._entries = entries
         self._exec: Entry = entries.user["exec"]
-        self._cluster, self._user = entries.cluster, entries.user_name
         self._ends: datetime | None = None
 
     @property
@@ -41,7 +41,9 @@ class CredentialPlugin:
         try:
             status = self._run()
             ends = status.get("expirationTimestamp")
-            self._ends = datetime.fromisoformat(ends.replace("Z", "+00:00")) if ends else None
+            self._ends = datetime.fromisoformat(ends) if ends else None
+            if self._ends is not None and self._ends.tzinfo is None:
+                raise ValueError(f"its expirationTimestamp {ends} has no time zone")
         except FileNotFoundError:
             raise self._error("is not installed") from None
         except PermissionError:
@@ -58,9 +60,9 @@ class CredentialPlugin:
         version, at_terminal = self._exec["apiVersion"], sys.stdout.isatty()
         spec: Entry = {"interactive": at_terminal}
         if self._exec.get("provideClusterInfo"):
-            extensions = self._cluster.get("extensions") or []
+            extensions = self._entries.cluster.get("extensions") or []
             own = [it["extension"] for it in extensions if it.get("name") == _EXTENSION]
-            spec["cluster"] = {**self._cluster, **({"config": own[0]} if own else {})}
+            spec["cluster"] = {**self._entries.cluster, **({"config": own[0]} if own else {})}
         info = {"apiVersion": version, "kind": "ExecCredential", "spec": spec}
         more = {str(it["name"]): str(it["value"]) for it in self._exec.get("env") or []}
         ran = subprocess.run(
@@ -99,10 +101,10 @@ class CredentialPlugin:
 
     def _error(self, what: str) -> UnusableKubeconfigError:
         command = plain(Path(str(self._exec.get("command", ""))).name, 100)
-        hint = plain(" ".join(str(self._exec.get("installHint") or "").split()), _LONGEST)
+        hint = plain(self._exec.get("installHint") or "", _LONGEST)
         return UnusableKubeconfigError(
-            f"the credential plugin {command} of user {self._user} in the kubeconfig {what}"
-            + (f". Its hint: {hint}" if hint else "")
+            f"the credential plugin {command} of user {self._entries.user_name} in the kubeconfig"
+            f" {what}{f'. Its hint: {hint}' if hint else ''}"
         )
 
 

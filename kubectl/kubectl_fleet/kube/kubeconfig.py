@@ -36,7 +36,8 @@ _PROXIES: Final = {"http": "http", "https": "https", "socks5": "socks5h", "socks
 class Connection:
     """The way to one API server: its address, its credentials and a pool of connections.
 
-    `authority` is the certificate authority that the kubeconfig names, as PEM.
+    `authority` is the certificate authority that the kubeconfig names, as PEM, and `namespace` the
+    namespace of its context, None where it names none.
     """
 
     def __init__(self, entries: ContextEntries) -> None:
@@ -45,6 +46,7 @@ class Connection:
         Raises what `connection` puts into words.
         """
         self.host = str(entries.cluster["server"]).rstrip("/")
+        self.namespace = entries.namespace
         user, self._plugin = _authenticated(entries)
         self._authorization = _authorization(user)
         self._impersonation = tuple(entries.impersonation())
@@ -81,22 +83,9 @@ def connection(
     is sent without the credentials that the kubeconfig means.
     """
     with _in_words():
-        return Connection(_entries(content, file, context))
-
-
-def namespace_of(file: str | None = None, context: str | None = None) -> str | None:
-    """The namespace that a context of a kubeconfig file names; None where it names none.
-
-    File and context are as for `connection`. Raises UnusableKubeconfigError.
-    """
-    with _in_words():
-        return _entries(None, file, context).namespace
-
-
-def _entries(content: str | None, file: str | None, context: str | None) -> ContextEntries:
-    if content:
-        return of_content(content, context)
-    return of_files(file or os.environ.get("KUBECONFIG") or _USUAL, context)
+        if content:
+            return Connection(of_content(content, context))
+        return Connection(of_files(file or os.environ.get("KUBECONFIG") or _USUAL, context))
 
 
 def _authenticated(entries: ContextEntries) -> tuple[Entry, CredentialPlugin | None]:
@@ -206,6 +195,7 @@ def _in_words() -> Iterator[None]:
         TypeError,
         KeyError,
         AttributeError,
+        RuntimeError,  # ~NAME of no user
         urllib3.exceptions.HTTPError,  # an address that is none
     ) as error:
         raise UnusableKubeconfigError(f"the kubeconfig cannot be used: {short(error)}") from None

@@ -39,7 +39,7 @@ UNICODE: Final = Glyphs()
 ASCII: Final = Glyphs("#", "+", "-", ".", "|-", "`-", "| ", "inf", "->")
 
 
-def bar(share: ShareUse, glyphs: Glyphs, width: int = WIDTH) -> Text:
+def bar(share: ShareUse, glyphs: Glyphs) -> Text:
     """The whole bar is the quota, or what is in use where that is more.
 
     For an unlimited quota it is the limit; without a limit there is no bar.
@@ -48,33 +48,33 @@ def bar(share: ShareUse, glyphs: Glyphs, width: int = WIDTH) -> Text:
     if whole == UNLIMITED:
         return Text()
     idle = max(0.0, max(whole, share.in_use) - share.in_use - share.lent)
-    return _drawn([share.in_use - share.borrowed, share.borrowed, share.lent, idle], glyphs, width)
+    return _drawn([share.in_use - share.borrowed, share.borrowed, share.lent, idle], glyphs)
 
 
-def part(taken: float, glyphs: Glyphs, width: int = WIDTH) -> Text:
+def part(taken: float, glyphs: Glyphs) -> Text:
     """How much of one GPU is taken."""
-    return _drawn([min(1.0, taken), 0.0, 0.0, max(0.0, 1.0 - taken)], glyphs, width)
+    return _drawn([min(1.0, taken), 0.0, 0.0, max(0.0, 1.0 - taken)], glyphs)
 
 
-def _drawn(parts: list[float], glyphs: Glyphs, width: int) -> Text:
+def _drawn(parts: list[float], glyphs: Glyphs) -> Text:
     """What is a queue's own, borrowed, lent and idle."""
     characters = (glyphs.own, glyphs.borrowed, glyphs.lent, glyphs.idle)
     text = Text()
-    for character, colour, count in zip(characters, _COLOURS, _cells(parts, width), strict=True):
+    for character, colour, count in zip(characters, _COLOURS, _cells(parts), strict=True):
         text.append(character * count, colour)
     return text
 
 
-def _cells(parts: list[float], width: int) -> list[int]:
+def _cells(parts: list[float]) -> list[int]:
     """As many characters as each part has of the whole; one at least for what is there."""
     whole = sum(parts)
     if whole <= 0:
         return [0] * len(parts)
-    cells = [max(1, int(width * each / whole)) if each > 1e-9 else 0 for each in parts]
-    while sum(cells) != width:
+    cells = [max(1, int(WIDTH * each / whole)) if each > 1e-9 else 0 for each in parts]
+    while sum(cells) != WIDTH:
         # What is furthest from its part gives or takes one.
-        step = 1 if sum(cells) < width else -1
+        step = 1 if sum(cells) < WIDTH else -1
         open_ = [at for at in range(len(parts)) if cells[at] > (step < 0)]
-        worst = max(open_, key=lambda at: step * (width * parts[at] / whole - cells[at]))
+        worst = max(open_, key=lambda at: step * (WIDTH * parts[at] / whole - cells[at]))
         cells[worst] += step
     return cells

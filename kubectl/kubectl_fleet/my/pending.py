@@ -42,10 +42,9 @@ class _Waiting(NamedTuple):
 def record(view: View) -> dict[str, Any]:
     """The JSON."""
     of = _pods_of(view)
-    pending, denied = _pending(view, of), _denied(view, of)
     return {
-        "pending": [each.record for each in pending],
-        "denied": [each.record for each in denied],
+        "pending": [each.record for each in _pending(view, of)],
+        "denied": [each.record for each in _denied(view, of)],
     }
 
 

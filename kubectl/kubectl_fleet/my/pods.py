@@ -60,7 +60,7 @@ def record(view: View) -> dict[str, Any]:
 def show(view: View, glyphs: Glyphs) -> RenderableType:
     """A line for each node with GPUs, and below it a row for each pod on each of them."""
     parts: list[RenderableType] = []
-    for node in view.usage.gpus.values():
+    for node in _nodes(view):
         rows = [*_rows(view, node, glyphs)]
         if not rows and view.namespace is not None:
             continue
@@ -76,6 +76,13 @@ def show(view: View, glyphs: Glyphs) -> RenderableType:
             table.add_row(*row)
         parts += [Text(_headline(view, node), "bold"), *([table] if rows else [])]
     return Group(*parts, *(Text(line) for line in (*_shares(view), *_rest(view))))
+
+
+def _nodes(view: View) -> list[NodeGpus]:
+    """The nodes with GPUs, then those that tell of none whole, where pods hold parts or slices."""
+    known = view.usage.gpus
+    holding = {pod.node for pod in view.pods if pod.node and pod.amounts.gpu}
+    return [*known.values(), *(NodeGpus(name, 0.0) for name in sorted(holding - known.keys()))]
 
 
 def _headline(view: View, node: NodeGpus) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.kube.api import Api
 from kubectl_fleet.kube.errors import UnreachableError
-from kubectl_fleet.kube.kubeconfig import namespace_of
+from kubectl_fleet.kube.kubeconfig import connection
 from kubectl_fleet.objects import seconds_since
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
 from kubectl_fleet.usage.counting import ClusterUsage
@@ -143,11 +143,11 @@ def viewer(
         kubectl=shlex.join(["kubectl", *words]),
     )
     try:
-        where = namespace or namespace_of(file, context) or "default"
-        api = Api.of_context(file, context, seconds=SECONDS)
+        way = connection(file=file, context=context)
     except UnreachableError as error:
         text = str(error).rstrip(".")
         raise UserError(f"{text}; for another one write --kubeconfig, or set KUBECONFIG") from None
+    api, where = Api(way, seconds=SECONDS), namespace or way.namespace or "default"
 
     def look() -> View:
         try:
@@ -155,7 +155,7 @@ def viewer(
         except UnreachableError as error:
             raise UserError(f"the cluster at {api.host} cannot be asked: {error}") from None
         only = cluster.partly and "pods" in cluster.objects
-        return View(cluster, where if only else namespace)
+        return View(cluster, where if only else namespace or None)
 
     return look
 

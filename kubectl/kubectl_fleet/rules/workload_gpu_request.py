@@ -30,8 +30,11 @@ REMEDY = (
 
 _MOST_DEVICES = 9999  # as the guard of the pods has it; KAI multiplies in 64 bits
 _LEAST = 0.01  # KAI rounds to hundredths what it adds to a queue
-_FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_MEMORY = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(Mi?B?|Gi?B?|Ti?B?)", re.IGNORECASE)
+# Whoever makes a pod may write anything: more digits than these cost hours, or are no number.
+_FLOAT = re.compile(r"[+-]?([0-9]{1,40}\.?[0-9]{0,40}|\.[0-9]{1,40})([eE][+-]?[0-9]{1,3})?")
+_COUNT = re.compile(r"0*[1-9][0-9]{0,17}")
+_MEMORY = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) ?(Mi?B?|Gi?B?|Ti?B?)", re.IGNORECASE)
+_PERCENT = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?%")
 _BYTES = {"m": 10**6, "mi": 2**20, "g": 10**9, "gi": 2**30, "t": 10**12, "ti": 2**40}
 
 
@@ -60,7 +63,7 @@ def _messages(annotations: Mapping[str, object], workload: PodTemplate) -> Itera
     fraction, memory = annotations.get(FRACTION), annotations.get(MEMORY)
     if fraction is not None and fraction is not UNKNOWN:
         yield from _fraction(str(fraction))
-    if memory is not None and memory is not UNKNOWN and not _is_count(memory):
+    if memory is not None and memory is not UNKNOWN and not _count(memory):
         yield (
             f'has {MEMORY}: "{memory}"; write a positive whole number of MiB,'
             f' for example {MEMORY}: "{_mebibytes(str(memory)) or 2000}"'
@@ -74,10 +77,13 @@ def _messages(annotations: Mapping[str, object], workload: PodTemplate) -> Itera
             f"has {DEVICES} alone: it says on how many GPUs a share is taken;"
             f' add {FRACTION}, for example {FRACTION}: "0.5", or ask for whole GPUs instead'
         )
-    if devices is not None and devices is not UNKNOWN and not _is_count(devices):
-        yield f'has {DEVICES}: "{devices}"; write a positive whole number such as "2"'
-    elif devices is not None and devices is not UNKNOWN and int(str(devices)) > _MOST_DEVICES:
-        yield f'has {DEVICES}: "{devices}", more than KAI can count; write {_MOST_DEVICES} or less'
+    if devices is not None and devices is not UNKNOWN:
+        count = _count(devices)
+        if not count:
+            yield f'has {DEVICES}: "{devices}"; write a positive whole number such as "2"'
+        elif count > _MOST_DEVICES:
+            most = f"more than KAI can count; write {_MOST_DEVICES} or less"
+            yield f'has {DEVICES}: "{devices}", {most}'
     # On pods of other schedulers these short keys may have another meaning.
     if workload.scheduler == SCHEDULER and not shared:
         if str(annotations.get(MPS)).lower() == "true":
@@ -96,8 +102,8 @@ def _fraction(text: str) -> Iterator[str]:
     if 1 <= value < 100:
         instead = f'for whole GPUs drop it and write limits: nvidia.com/gpu: "{math.ceil(value)}"'
     else:
-        percent = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*", text)
-        half = float(percent.group(1)) / 100 if percent else 0.5
+        percent = _PERCENT.fullmatch(text.strip())
+        half = float(percent[1]) / 100 if percent else 0.5
         instead = f'write, for example, {FRACTION}: "{half if 0 < half < 1 else 0.5:g}"'
     yield f'has {FRACTION}: "{text}", which is not a number between 0 and 1; {instead}'
 
@@ -149,14 +155,15 @@ def _container(
         )
 
 
-def _is_count(value: object) -> bool:
+def _count(value: object) -> int:
+    """A positive whole number; 0 for anything else."""
     text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-    return re.fullmatch(r"[0-9]+", text) is not None and int(text) > 0
+    return int(text[-18:]) if _COUNT.fullmatch(text) else 0
 
 
 def _mebibytes(text: str) -> int | None:
     match = _MEMORY.fullmatch(text.strip())
     if match is None:
         return None
-    unit = match.group(2).lower().removesuffix("b")
-    return int(float(match.group(1)) * _BYTES[unit] / 2**20) or None
+    unit = match[2].lower().removesuffix("b")
+    return int(float(match[1]) * _BYTES[unit] / 2**20) or None

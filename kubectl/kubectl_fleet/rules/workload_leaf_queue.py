@@ -1,7 +1,6 @@
 """A pod for KAI names a queue that takes pods: declared, without children, and its own team's."""
 
 from kubectl_fleet.declared.pods import PodTemplate
-from kubectl_fleet.declared.queues import QueueIndex
 from kubectl_fleet.releases import takes_external_pod_groups
 from kubectl_fleet.releases.keys import FRACTION, MEMORY, QUEUE_LABEL, SCHEDULER
 from kubectl_fleet.rules.judged import JudgedCluster
@@ -27,13 +26,12 @@ REMEDY = f"Write the label {QUEUE_LABEL} with the name of one of the team's leaf
 
 def check(cluster: JudgedCluster) -> Problems:
     """The workloads of a cluster, and the queue of each team in host mode."""
-    tree = cluster.scheduling.tree
     queues: list[str] = []
     for workload in cluster.workloads:
         place = of_workload(workload, cluster)
         if workload.scheduler not in (SCHEDULER, UNKNOWN):
             # workload-scheduler says what is wrong if it names a queue
-            if message := _left_to_operator(workload, cluster, tree):
+            if message := _left_to_operator(workload, cluster):
                 yield place.mandatory(message)
             continue
         if workload.writer is not None and workload.writer.queue_elsewhere:
@@ -48,15 +46,15 @@ def check(cluster: JudgedCluster) -> Problems:
         elif queue is None:
             yield place.mandatory(
                 "asks for KAI and names no queue: KAI would look for one called default-queue;"
-                f" write the label {QUEUE_LABEL}: {_choice(cluster, tree)}"
+                f" write the label {QUEUE_LABEL}: {_choice(cluster)}"
             )
         elif isinstance(queue, str):
             yield from _allowed(queue, cluster, workload, place)
-            yield from _on_pods(queue, cluster, tree, workload, place)
-            if not tree.queues:
+            yield from _on_pods(queue, cluster, workload, place)
+            if not cluster.scheduling.queues:
                 queues.append(queue)
                 continue
-            yield from _judge(queue, cluster, tree, place, _where(workload))
+            yield from _judge(queue, cluster, place, _where(workload))
     if queues:
         yield ProblemPlace(f"queues of {cluster.scheduling.name}", cluster.path).undecided(
             f"the queues of {cluster.scheduling.name} are declared here:"
@@ -69,7 +67,7 @@ def check(cluster: JudgedCluster) -> Problems:
         if team.queue is UNKNOWN:
             yield place.undecided("the name of its queue is known")
         else:
-            yield from _judge(team.queue, cluster, cluster.tree, place)
+            yield from _judge(team.queue, cluster, place)
 
 
 def _takes_pod_groups(cluster: JudgedCluster) -> bool:
@@ -86,11 +84,7 @@ def _takes_pod_groups(cluster: JudgedCluster) -> bool:
 
 
 def _on_pods(
-    queue: str,
-    cluster: JudgedCluster,
-    tree: QueueIndex,
-    workload: PodTemplate,
-    place: ProblemPlace,
+    queue: str, cluster: JudgedCluster, workload: PodTemplate, place: ProblemPlace
 ) -> Problems:
     """KAI reads the label of a pod's owner too, where it can see one."""
     if workload.labels is UNKNOWN:
@@ -105,8 +99,8 @@ def _on_pods(
             yield place.undecided(f"the label {QUEUE_LABEL} of its pod template is known")
         elif isinstance(own, str):
             yield from _allowed(own, cluster, workload, place)
-            if tree.queues:
-                yield from _judge(own, cluster, tree, place, " in the labels of the pod template")
+            if cluster.scheduling.queues:
+                yield from _judge(own, cluster, place, " in the labels of the pod template")
         return
     if cluster.scheduled_by is not None:
         who = f"the KAI of {cluster.scheduled_by.name} sees only the pods, without their owners"
@@ -139,16 +133,14 @@ def _allowed(
         )
 
 
-def _left_to_operator(
-    workload: PodTemplate, cluster: JudgedCluster, tree: QueueIndex
-) -> str | None:
+def _left_to_operator(workload: PodTemplate, cluster: JudgedCluster) -> str | None:
     """What is wrong where an operator writes the scheduler, KAI is meant, and no queue is named."""
     writer = workload.writer
     if writer is None or not writer.scheduler or workload.scheduler is not None:
         return None
     if workload.names_queue is not False or workload.annotations is UNKNOWN:
         return None
-    default = writer.default_queue
+    default, tree = writer.default_queue, cluster.scheduling.tree
     if default != "default-queue" and default in tree.by_name and tree.is_leaf(default):
         return None
     if not tree.queues and not workload.annotations.keys() & {FRACTION, MEMORY}:
@@ -156,7 +148,7 @@ def _left_to_operator(
     return (
         f"names no queue, and {writer.name} with {writer.scheduler_flag} sends its pods to KAI,"
         f" which would look for one called {default}; write {writer.queue_key}:"
-        f" {_choice(cluster, tree)} on the {workload.kind}, or schedulerName: default-scheduler in"
+        f" {_choice(cluster)} on the {workload.kind}, or schedulerName: default-scheduler in"
         " its pod templates to run it without KAI"
     )
 
@@ -169,11 +161,8 @@ def _where(workload: PodTemplate) -> str:
     return f" in {writer.queue_key} of the {workload.kind}"
 
 
-def _judge(
-    queue: str, cluster: JudgedCluster, tree: QueueIndex, place: ProblemPlace, where: str = ""
-) -> Problems:
-    host = cluster.scheduling.name
-    own = cluster.team_queue
+def _judge(queue: str, cluster: JudgedCluster, place: ProblemPlace, where: str = "") -> Problems:
+    host, tree, own = cluster.scheduling.name, cluster.scheduling.tree, cluster.team_queue
     if own is not None and own is not UNKNOWN and queue != own:
         write = f"{own}{where}" if where else f"{QUEUE_LABEL}: {own}"
         yield place.mandatory(
@@ -198,7 +187,7 @@ def _judge(
         yield place.undecided(until)
 
 
-def _choice(cluster: JudgedCluster, tree: QueueIndex) -> str:
+def _choice(cluster: JudgedCluster) -> str:
     own = cluster.team_queue
-    leaves = [own] if isinstance(own, str) else tree.leaves
+    leaves = [own] if isinstance(own, str) else cluster.scheduling.tree.leaves
     return listed(leaves) or "the name of a leaf queue"

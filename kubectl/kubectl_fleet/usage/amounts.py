@@ -9,6 +9,7 @@ from kubectl_fleet.declared.queues import UNLIMITED, Resource
 SLACK: Final = 1e-6  # of a GPU, a millicore or a megabyte: what counting in fractions is off by
 _DIGITS: Final = 6  # sums of fractions such as 0.1 stay what they were written as
 _STEPS: Final = ((10**6, "T"), (10**3, "G"), (1, "M"))
+_IN_KAIS_UNITS: Final = {"cpu": "millicores", "memory": "MB"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,29 +63,21 @@ def in_words(resource: Resource, amount: float) -> str:
     return f"{text} {resource.upper()}{'' if text == '1' else 's'}"
 
 
-def _two_digits(number: float) -> str:
-    return f"{number:.2f}".rstrip("0").rstrip(".")
-
-
-_UNIT_WORDS = {"cpu": "millicores", "memory": "MB", "gpu": "GPUs"}
-_WHOLE_STEPS = ((10**6, "T"), (10**3, "G"))
-
-
 def written(resource: Resource, amount: float, path: str) -> str:
     """An amount in KAI's units as its author would write it.
 
     A Queue takes bare numbers, so the unit follows in words; a stack file takes quantities.
     """
-    if amount == -1:
+    if amount == UNLIMITED:
         return "-1 (unlimited)" if path.startswith("urn:") else "unlimited"
     number = exact(amount)
     if resource == "gpu":
         return number
     if path.startswith("urn:"):
-        return f"{number} ({_UNIT_WORDS[resource]})"
+        return f"{number} ({_IN_KAIS_UNITS[resource]})"
     if resource == "cpu":
         return exact(amount / 1000) if amount % 1000 == 0 else f"{number}m"
-    for size, unit in _WHOLE_STEPS:
+    for size, unit in _STEPS:
         if amount and amount % size == 0:
             return exact(amount / size) + unit
     return f"{number}M"
@@ -93,3 +86,7 @@ def written(resource: Resource, amount: float, path: str) -> str:
 def exact(number: float) -> str:
     """A number without an exponent or zeros behind the point."""
     return f"{number:.10f}".rstrip("0").rstrip(".") if number % 1 else str(int(number))
+
+
+def _two_digits(number: float) -> str:
+    return f"{number:.2f}".rstrip("0").rstrip(".")

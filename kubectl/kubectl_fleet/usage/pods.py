@@ -15,24 +15,13 @@ from typing import Any, Final
 
 from kubectl_fleet.objects import KubeObject
 from kubectl_fleet.quantities import parse_quantity
-from kubectl_fleet.releases.keys import (
-    DEVICES,
-    FRACTION,
-    GPU_RESOURCES,
-    MEMORY,
-    POD_GROUP,
-    QUEUE_LABEL,
-    RESERVED,
-    SCHEDULER,
-)
-from kubectl_fleet.releases.mig import gpus_of
-from kubectl_fleet.releases.sharing import FRACTIONS_KEY
+from kubectl_fleet.releases import keys, mig, sharing
 from kubectl_fleet.usage.amounts import Amounts, rounded
 
 RESERVATIONS: Final = "kai-resource-reservation"
 GROUP: Final = "runai-gpu-group"  # the label of a pod that shares a GPU, and of its reservation
 MEMORY_LABEL: Final = "nvidia.com/gpu.memory"  # of a node: MiB of each of its GPUs
-_FRACTIONS: Final = re.compile(FRACTIONS_KEY).fullmatch
+_FRACTIONS: Final = re.compile(sharing.FRACTIONS_KEY).fullmatch
 _TIB_IN_MIB: Final = 2**20  # what is larger was written in bytes, a known fault of the labeller
 _MOST: Final = 2**63 - 1  # KAI reads numbers of 64 bits
 _MIB_IN_MB: Final = 2**20 / 10**6
@@ -79,19 +68,19 @@ def gpu_request(annotations: Mapping[str, str], requests: Mapping[str, float]) -
     does what is not above 0: a pod takes nothing off what others hold.
     """
     whole = whole_gpus(requests)
-    mig = gpus_of(requests)
+    slices = mig.gpus_of(requests)
     own = _fractions_memory(annotations)
-    if FRACTION not in annotations and MEMORY not in annotations and own is None:
-        return GpuRequest(whole, mig=mig)
+    if keys.FRACTION not in annotations and keys.MEMORY not in annotations and own is None:
+        return GpuRequest(whole, mig=slices)
     try:
-        devices = _count(annotations.get(DEVICES, "1"))
-        if FRACTION not in annotations:
-            memory = _count(annotations[MEMORY]) if own is None else own
-            return GpuRequest(whole, None, memory, devices, mig)
-        fraction = float(annotations[FRACTION])
-        return GpuRequest(whole, fraction if 0 < fraction < 1 else None, None, devices, mig)
+        devices = _count(annotations.get(keys.DEVICES, "1"))
+        if keys.FRACTION not in annotations:
+            memory = _count(annotations[keys.MEMORY]) if own is None else own
+            return GpuRequest(whole, None, memory, devices, slices)
+        fraction = float(annotations[keys.FRACTION])
+        return GpuRequest(whole, fraction if 0 < fraction < 1 else None, None, devices, slices)
     except ValueError:
-        return GpuRequest(whole, mig=mig)
+        return GpuRequest(whole, mig=slices)
 
 
 def _count(text: str) -> int:
@@ -164,7 +153,7 @@ def numbers(resources: Mapping[str, str] | None) -> dict[str, float]:
 
 def whole_gpus(requests: Mapping[str, float]) -> float:
     """The whole devices, of any make."""
-    return sum(requests.get(name, 0.0) for name in GPU_RESOURCES)
+    return sum(requests.get(name, 0.0) for name in keys.GPU_RESOURCES)
 
 
 def in_queue_units(requests: Mapping[str, float], gpus: float) -> Amounts:
@@ -245,25 +234,25 @@ def pods_of(
     smallest = min((memory for memory in memories.values() if memory), default=None)
     pods = []
     for item in items:
-        if item.namespace in RESERVED or item.ended:
+        if item.namespace in keys.RESERVED or item.ended:
             continue
         metadata, labels, annotations = item["metadata"], item.labels, item.annotations
         node, wanted = item.spec.get("nodeName") or None, requests_of(item.spec)
         gpu = gpu_request(annotations, wanted)
         memory = memories.get(node) if node else smallest
-        group = (item.namespace, annotations.get(POD_GROUP, ""))
+        group = (item.namespace, annotations.get(keys.POD_GROUP, ""))
         pods.append(
             PodUse(
                 namespace=item.namespace,
                 name=item.name,
                 uid=metadata.get("uid", ""),
-                queue=queues.get(group) or labels.get(QUEUE_LABEL),
+                queue=queues.get(group) or labels.get(keys.QUEUE_LABEL),
                 node=node,
                 phase=item.phase or "Pending",
                 amounts=in_queue_units(wanted, gpu.gpus(memory)),
                 gpu=gpu,
                 groups=groups_of(labels),
-                scheduled_by_kai=item.spec.get("schedulerName") == SCHEDULER,
+                scheduled_by_kai=item.spec.get("schedulerName") == keys.SCHEDULER,
                 ending="deletionTimestamp" in metadata,
                 created=str(metadata.get("creationTimestamp") or ""),
                 selector=frozenset((item.spec.get("nodeSelector") or {}).items()),

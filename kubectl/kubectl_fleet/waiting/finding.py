@@ -12,6 +12,7 @@ import yaml
 
 from kubectl_fleet.kube.text import plain
 
+_READ: Final = 4000  # characters of a message: tenants write some, and patterns take long for more
 _QUOTED: Final = 240  # characters of a message in a cause
 _LONGEST_FIX: Final = 20_000  # characters: a command may name twenty things
 
@@ -92,6 +93,7 @@ def meaning(text: str) -> Reason | None:
     What is known of KAI, vCluster and Kubernetes stands in `known_messages.yaml`. Places in its fix
     are not filled in yet: `ReadCluster.explain` does.
     """
+    text = text[:_READ]
     for row in _table():
         match = re.search(row["pattern"], text, flags=re.DOTALL)
         if match is not None:

@@ -4,13 +4,7 @@ from typing import Final
 
 from kubectl_fleet.declared.queues import UNLIMITED
 from kubectl_fleet.objects import KubeObject
-from kubectl_fleet.releases.keys import (
-    DEFAULT_SHARD,
-    KAI_NAMESPACE,
-    POD_GROUP,
-    QUEUE_LABEL,
-)
-from kubectl_fleet.releases.mig import slices
+from kubectl_fleet.releases import keys, mig
 from kubectl_fleet.rules.judged import JudgedTeam
 from kubectl_fleet.usage.amounts import SLACK
 from kubectl_fleet.usage.pods import PodUse, requests_of
@@ -83,7 +77,7 @@ def _no_scheduler(cluster: ReadCluster) -> Reason | None:
     """No KAI scheduler is there, or none serves."""
     if "deployments" in cluster.unreadable:
         return None
-    deployments = cluster.within("deployments", KAI_NAMESPACE)
+    deployments = cluster.within("deployments", keys.KAI_NAMESPACE)
     if any(item.rolled_out for item in deployments if item.name in cluster.schedulers):
         return None
     if cluster.kai is None:
@@ -99,7 +93,7 @@ def _no_scheduler(cluster: ReadCluster) -> Reason | None:
 
 def _no_queue(cluster: ReadCluster, pod: KubeObject) -> Reason | None:
     """Its queue is one that the stack declares; another one is `rule_violations`'."""
-    name = pod.labels.get(QUEUE_LABEL)
+    name = pod.labels.get(keys.QUEUE_LABEL)
     if "queues" in cluster.unreadable or name is None or cluster.named("queues", name):
         return None
     declared = name in cluster.wanted.queue_specs
@@ -143,7 +137,7 @@ def _no_gpus(of: ClusterPods, pod: KubeObject, use: PodUse) -> Reason | None:
                 f"never {name}",
             )
     if team is not None and team.declared:
-        for kind, asked in slices(requests_of(pod.spec)).items():
+        for kind, asked in mig.slices(requests_of(pod.spec)).items():
             most = team.slices.get(kind, asked)
             if asked > most:
                 return Reason(
@@ -178,7 +172,7 @@ def _too_large(cluster: ReadCluster, pod: KubeObject, use: PodUse) -> Reason | N
     gpu = cluster.wanted.gpu_resource
     whole = use.gpu.whole or (use.gpu.devices if use.gpu.shared else 0)
     nodes = [node for node in cluster.all("nodes") if node.takes_pods]
-    for kind, wants in {gpu: whole, **slices(requests_of(pod.spec))}.items():
+    for kind, wants in {gpu: whole, **mig.slices(requests_of(pod.spec))}.items():
         most = max((node.gpus(kind) for node in nodes), default=0.0)
         if wants > most:
             what = "GPUs" if kind == gpu else kind
@@ -194,7 +188,7 @@ def _too_large(cluster: ReadCluster, pod: KubeObject, use: PodUse) -> Reason | N
 
 def _together(cluster: ReadCluster, pod: KubeObject, use: PodUse) -> tuple[float, str]:
     """The GPUs that have to be free at once for a pod to run, with its gang; and the sentence."""
-    own, name = use.amounts.gpu, pod.annotations.get(POD_GROUP)
+    own, name = use.amounts.gpu, pod.annotations.get(keys.POD_GROUP)
     group = cluster.named("podgroups", name, pod.namespace) if name else None
     least = int(group.spec.get("minMember") or 1) if group else 1
     if least < 2:
@@ -211,7 +205,7 @@ def _raise(cluster: ReadCluster, queue: str, to: float, team: JudgedTeam | None)
         patch = f'{{"spec": {{"resources": {{"gpu": {{"limit": {to:g}}}}}}}}}'
         return f"raise its limit: `{cluster.kubectl} patch queue {queue} --type merge -p '{patch}'`"
     if wanted is not None and team is not None and not wanted.parent and "gpu" in wanted.shares:
-        pool = wanted.shard or DEFAULT_SHARD
+        pool = wanted.shard or keys.DEFAULT_SHARD
         if wanted.shares["gpu"].limit == cluster.wanted.pools.get(pool, team.gpus):
             return f"raise {team.gpus_path}{f'.{pool}' if team.pools else ''}"
     # Without a stack's file nobody knows who declares it; a limit may be all GPUs of the team.

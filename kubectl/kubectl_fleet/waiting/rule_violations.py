@@ -9,8 +9,6 @@ from kubectl_fleet.declared.queues import DeclaredQueue
 from kubectl_fleet.objects import KubeObject
 from kubectl_fleet.releases.keys import POD_GROUP
 from kubectl_fleet.rules import (
-    Rule,
-    problems_of,
     queue_depth,
     queue_tree,
     workload_gpu_request,
@@ -20,36 +18,33 @@ from kubectl_fleet.rules import (
     workload_scheduler,
 )
 from kubectl_fleet.rules.judged import JudgedCluster, JudgedKai
-from kubectl_fleet.rules.problem import Level, Problem
+from kubectl_fleet.rules.problem import Level, Problem, Rule, name_of, problems_of
 from kubectl_fleet.usage.queues import queue_of
 from kubectl_fleet.waiting.read_cluster import ClusterPods, Findings, ReadCluster
 
-QUEUES = "queue-tree"
-
-
-# A pod that has a node is past what the others look at.
-_WAITING = (workload_leaf_queue, workload_scheduler, workload_gpu_request, workload_gpu_sharing)
 _ALWAYS = (workload_known_keys,)
+# A pod that has a node is past what these look at.
+_WAITING = (workload_leaf_queue, workload_scheduler, workload_gpu_request, workload_gpu_sharing)
 _SAID_BY_LEAF_QUEUE = "has schedulerName: kai-scheduler but no label"
 
 
 def check_queues(cluster: ReadCluster) -> Findings:
     """The queues of a cluster with a KAI."""
     for problem in _judge((queue_tree, queue_depth), _cluster(cluster, ())):
-        yield cluster.broken(problem.subject, *cause_and_fix(problem), check=QUEUES)
+        yield cluster.broken(problem.subject, *cause_and_fix(problem), check=name_of(queue_tree))
 
 
 def check(of: ClusterPods) -> Findings:
     """The pods of a cluster that are not done, by the rule's name."""
     by_path = {path_of(pod): pod for pod in of.pods}
-    told: set[str] = set()
+    told: set[tuple[str, str]] = set()
     for problem in _problems(of):
         pod = by_path.get(problem.path)
         if pod is None or problem.message.startswith(_SAID_BY_LEAF_QUEUE):
             continue
         cause, fix = cause_and_fix(problem)
-        if cause not in told or problem.path not in told:
-            told |= {cause, problem.path}
+        if (cause, problem.path) not in told:
+            told.add((cause, problem.path))
             yield of.cluster.broken(pod.pod_subject, cause, fix, check=problem.rule)
 
 

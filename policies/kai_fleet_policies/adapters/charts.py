@@ -79,8 +79,6 @@ def _sharing(chart: Chart, props: Mapping[str, object]) -> Any:
     settings = get(values, "global")
     if isinstance(chart.version, str):  # else any version may come
         modes = has_sharing_modes(chart.version)
-        if modes and get(settings, "gpuSharingMode") is UNKNOWN:
-            return UNKNOWN
         mode = mode_in(chart.version, values)
         if mode and (modes or flag(get(settings, "gpuSharing"), unset=False)):
             return mode  # it wins over the older switch

@@ -7,25 +7,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
+from kai_fleet.fleet import model
 from kai_fleet.fleet.installed import InstalledChart
-from kai_fleet.fleet.model import (
-    DeclaredCluster,
-    DeclaredKai,
-    DeclaredTeam,
-    DevicePlugin,
-    KaiFeature,
-    NamespacedObject,
-)
 from kai_fleet.guards.policies import QUEUES as QUEUE_GUARDS
 from kai_fleet.provider import QUEUES
 from kai_fleet_policies.adapters import charts, declared_trees
-from kai_fleet_policies.adapters.declared_trees import PARENT_ELSEWHERE
 from kubectl_fleet import releases
 from kubectl_fleet.declared.pod_templates import workloads
 from kubectl_fleet.declared.pods import PodTemplate
 from kubectl_fleet.declared.queues import RESOURCES, DeclaredQueue, QueueShare, Resource
-from kubectl_fleet.releases import mig
-from kubectl_fleet.releases.keys import GPU_RESOURCES, SCHEDULER
+from kubectl_fleet.releases import keys, mig
+from kubectl_fleet.rules.queue_tree import CHART_PARENT
 from kubectl_fleet.values import UNKNOWN, flag, get, items, number, pairs, text
 
 _RELEASES = ("kubernetes:helm.sh/v3:Release", "kubernetes:helm.sh/v4:Chart")
@@ -59,21 +51,21 @@ class _Found:
     """What one provider's resources add up to, while they are read."""
 
     name: str
-    kai: list[DeclaredKai] = field(default_factory=list)
+    kai: list[model.DeclaredKai] = field(default_factory=list)
     queues: list[DeclaredQueue] = field(default_factory=list)
     workloads: list[PodTemplate] = field(default_factory=list)
-    namespaced: list[NamespacedObject] = field(default_factory=list)
-    virtual_clusters: list[DeclaredTeam] = field(default_factory=list)
-    device_plugins: list[DevicePlugin] = field(default_factory=list)
+    namespaced: list[model.NamespacedObject] = field(default_factory=list)
+    virtual_clusters: list[model.DeclaredTeam] = field(default_factory=list)
+    device_plugins: list[model.DevicePlugin] = field(default_factory=list)
     gpu_quotas: dict[str, float] = field(default_factory=dict)
     slice_quotas: dict[str, dict[str, float]] = field(default_factory=dict)
     default_queues: list[DeclaredQueue] = field(default_factory=list)
     guarded: bool = False
-    features: list[KaiFeature] = field(default_factory=list)
+    features: list[model.KaiFeature] = field(default_factory=list)
     installed: list[InstalledChart] = field(default_factory=list)
 
 
-def clusters(resources: Iterable[Declared]) -> list[DeclaredCluster]:
+def clusters(resources: Iterable[Declared]) -> list[model.DeclaredCluster]:
     """One cluster per provider, hosts before the vClusters inside them."""
     found: dict[str, _Found] = {}
     for resource in _without_trees(list(resources)):
@@ -85,7 +77,7 @@ def clusters(resources: Iterable[Declared]) -> list[DeclaredCluster]:
         _read(found.setdefault(key, _Found(name)), resource)
     by_name = {part.name: part for part in found.values()}
     inside: set[str] = set()
-    result: list[DeclaredCluster] = []
+    result: list[model.DeclaredCluster] = []
     for part in found.values():
         teams = [_team(team, part, by_name) for team in part.virtual_clusters]
         if not teams:
@@ -133,11 +125,11 @@ def _provider_name(provider: str) -> str:
     return "default" if not name or name.startswith("default_") else name
 
 
-def _cluster(part: _Found, teams: tuple[DeclaredTeam, ...]) -> DeclaredCluster:
+def _cluster(part: _Found, teams: tuple[model.DeclaredTeam, ...]) -> model.DeclaredCluster:
     declared = {queue.name for queue in part.queues}
     others = {queue.name: queue for queue in part.default_queues}
     default = [queue for name, queue in others.items() if name not in declared]
-    return DeclaredCluster(
+    return model.DeclaredCluster(
         name=part.name,
         kai=tuple(part.kai),
         queues=(*part.queues, *default),
@@ -151,7 +143,9 @@ def _cluster(part: _Found, teams: tuple[DeclaredTeam, ...]) -> DeclaredCluster:
     )
 
 
-def _team(team: DeclaredTeam, host: _Found, by_name: Mapping[str, _Found]) -> DeclaredTeam:
+def _team(
+    team: model.DeclaredTeam, host: _Found, by_name: Mapping[str, _Found]
+) -> model.DeclaredTeam:
     inner = by_name.get(str(team.name))
     kai = tuple(inner.kai) if inner is not None and inner is not host else ()
     quotas = host.gpu_quotas
@@ -159,8 +153,8 @@ def _team(team: DeclaredTeam, host: _Found, by_name: Mapping[str, _Found]) -> De
     if gpus is None and quotas and UNKNOWN in (team.namespace, *quotas):
         gpus = UNKNOWN  # some quota may turn out to be this team's
     slices = host.slice_quotas.get(team.namespace, {}) if team.namespace is not UNKNOWN else {}
-    if gpus is not None and UNKNOWN in (gpus, *slices.values()):
-        gpus, slices = UNKNOWN, {}
+    if UNKNOWN in (gpus, *slices.values()):
+        gpus, slices = gpus if gpus is None else UNKNOWN, {}
     elif gpus is not None:
         gpus += mig.gpus_of(slices)
     # A KAI inside schedules there, whatever the values say.
@@ -189,7 +183,10 @@ def _read(found: _Found, resource: Declared) -> None:
     if resource.type == declared_trees.QUEUE:
         queue = declared_trees.queue(props, name, resource.urn, resource.default_namespace)
         found.queues.append(queue)
-        if get(metadata, "annotations", PARENT_ELSEWHERE) == "true" and queue.parent is not None:
+        if (
+            get(metadata, "annotations", declared_trees.PARENT_ELSEWHERE) == "true"
+            and queue.parent is not None
+        ):
             # Another stack has it, and has been asked about what hangs below it.
             found.default_queues.append(
                 DeclaredQueue(queue.parent, None, _UNLIMITED, path=resource.urn)
@@ -199,12 +196,12 @@ def _read(found: _Found, resource: Declared) -> None:
         found.workloads += pods
         return
     if resource.type in _FEATURES:
-        found.features.append(KaiFeature(_FEATURES[resource.type], resource.urn))
+        found.features.append(model.KaiFeature(_FEATURES[resource.type], resource.urn))
         return
     namespace = text(get(metadata, "namespace"))
     if kind == "ResourceQuota" and namespace is not None:
         hard = get(props.get("spec"), "hard")
-        for gpu in GPU_RESOURCES:
+        for gpu in keys.GPU_RESOURCES:
             amount = number(get(hard, f"requests.{gpu}"))
             # Of another vendor's it may say that there are none.
             if amount is not None and (amount != 0 or namespace not in found.gpu_quotas):
@@ -218,14 +215,14 @@ def _read(found: _Found, resource: Declared) -> None:
         texts = ((k, v) for k, v in pairs(props.get("data")).items() if isinstance(v, str))
         sharing = charts.sharing_in({key: value for key, value in texts if "sharing" in value})
         if sharing and sharing is not UNKNOWN:
-            found.device_plugins.append(DevicePlugin(sharing, resource.urn))
+            found.device_plugins.append(model.DevicePlugin(sharing, resource.urn))
     elif kind == "ValidatingAdmissionPolicyBinding" and str(name).startswith(QUEUE_GUARDS):
         spec = props.get("spec")
         selector = get(get(spec, "matchResources"), "namespaceSelector")
         everywhere = selector is None  # on a host it is for one namespace
         found.guarded |= everywhere and "Deny" in items(get(spec, "validationActions"))
     if namespace is not None and kind not in _CLUSTER_SCOPED:
-        found.namespaced.append(NamespacedObject(kind, name, namespace, path=resource.urn))
+        found.namespaced.append(model.NamespacedObject(kind, name, namespace, path=resource.urn))
 
 
 def _pods(kind: str, resource: Declared) -> list[PodTemplate]:
@@ -241,7 +238,7 @@ def _patched(kind: str, resource: Declared) -> Iterator[PodTemplate]:
     """The pods that a patch gives a queue; what else they have stands elsewhere."""
     for pod in _pods(kind, resource):
         if pod.names_queue is True:
-            scheduler = pod.scheduler or SCHEDULER
+            scheduler = pod.scheduler or keys.SCHEDULER
             yield replace(pod, scheduler=scheduler, annotations={}, containers=())
 
 
@@ -253,17 +250,17 @@ def _read_release(found: _Found, resource: Declared) -> None:
     if chart is not UNKNOWN and (installed := charts.installed(chart, props, name, urn)):
         found.installed.append(installed)
     if chart is UNKNOWN:
-        found.namespaced.append(NamespacedObject("Release", name, namespace, path=urn))
+        found.namespaced.append(model.NamespacedObject("Release", name, namespace, path=urn))
     elif chart.name == charts.KAI:
         found.kai.append(charts.kai_release(chart, props, urn))
         found.default_queues += _default_queues(chart, props, urn)
     elif chart.name == charts.VCLUSTER:
         found.virtual_clusters.append(charts.virtual_cluster(chart, props, name, urn))
     else:
-        found.namespaced.append(NamespacedObject("Release", name, namespace, chart.name, urn))
+        found.namespaced.append(model.NamespacedObject("Release", name, namespace, chart.name, urn))
         if chart.name in charts.DEVICE_PLUGINS:
             sharing = charts.device_sharing(chart.name, props.get("values"))
-            found.device_plugins.append(DevicePlugin(sharing, urn))
+            found.device_plugins.append(model.DevicePlugin(sharing, urn))
 
 
 def _default_queues(
@@ -276,7 +273,7 @@ def _default_queues(
     settings = get(props.get("values"), "defaultQueue")
     if flag(get(settings, "createDefaultQueue"), unset=True) is not True:
         return []
-    parent = text(get(settings, "parentName")) or "default-parent-queue"
+    parent = text(get(settings, "parentName")) or CHART_PARENT
     child = text(get(settings, "childName")) or "default-queue"
     # Their quota of 0 is the chart's, not the reader's to mend: unlimited keeps rules silent.
     return [

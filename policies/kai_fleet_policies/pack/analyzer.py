@@ -20,15 +20,14 @@ from kai_fleet.provider.values import plain
 from kai_fleet_policies.adapters.declared_trees import PROVIDER
 from kai_fleet_policies.adapters.from_resources import Declared, clusters
 from kai_fleet_policies.pack.policies import POLICIES, UNDECIDED, configured
-from kai_fleet_policies.rules import RULES, problems_in
-from kubectl_fleet.rules import name_of, workload_known_keys
-from kubectl_fleet.rules.problem import Level, Problem
+from kai_fleet_policies.rules import BY_NAME, problems_in
+from kubectl_fleet.rules import workload_known_keys
+from kubectl_fleet.rules.problem import Level, Problem, name_of
 from kubectl_fleet.rules.workload_known_keys import has_non_strings
 from kubectl_fleet.values import UNKNOWN
 from kubectl_fleet.wording import MASK
 
 NAME: Final = "kai-fleet"
-_RULES: Final = {name_of(rule): rule for rule in RULES}
 _EARLY: Final = [policy for policy in POLICIES if policy.name == name_of(workload_known_keys)]
 _SHORTEST_SECRET: Final = 4  # a shorter one would hide parts of other words
 _READ_BY_EVERY_SERVER: Final = ("kubernetes:core/", "kubernetes:apps/", "kubernetes:batch/")
@@ -111,7 +110,7 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
             else:
                 properties = {} if config is None else json_format.MessageToDict(config.properties)
                 seen = (configured(cluster, properties) for cluster in every)
-                problems = problems_in(_RULES[policy.name], seen)
+                problems = problems_in(BY_NAME[policy.name], seen)
                 undecided += [problem for problem in problems if problem.undecided]
                 problems = [it for it in problems if not it.undecided and it not in self._told]
             if early:

@@ -12,8 +12,7 @@ from kai_fleet.releases.sources import KnownSources, NoPlaceError, chart_place, 
 from kai_fleet_policies.rules import RULES
 from kubectl_fleet.declared.queues import DeclaredQueue
 from kubectl_fleet.releases.keys import RESERVED
-from kubectl_fleet.rules import name_of
-from kubectl_fleet.rules.problem import Level, Severity
+from kubectl_fleet.rules.problem import Level, Severity, name_of
 from kubectl_fleet.rules.queue_tree import EXISTING_QUEUES
 from kubectl_fleet.values import UNKNOWN
 

@@ -5,11 +5,10 @@ from importlib import import_module
 from typing import Final, TypeAlias, cast
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kubectl_fleet import rules
-from kubectl_fleet.rules import problems_of
-from kubectl_fleet.rules.problem import Level, Problem
+from kubectl_fleet.rules import problem
+from kubectl_fleet.rules.problem import Level, Problem, name_of, problems_of
 
-Rule: TypeAlias = rules.Rule[DeclaredCluster]
+Rule: TypeAlias = problem.Rule[DeclaredCluster]
 
 # In the order of the page of rules; each is a module here, or of those that judge what runs in a
 # team's own cluster, too.
@@ -61,6 +60,7 @@ RULES: Final[tuple[Rule, ...]] = tuple(
         ".vclusters.vcluster_node_pool",
     )
 )
+BY_NAME: Final = {name_of(rule): rule for rule in RULES}
 
 
 def check(clusters: Iterable[DeclaredCluster], only: Iterable[Rule] = RULES) -> list[Problem]:

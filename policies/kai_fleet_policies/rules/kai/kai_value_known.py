@@ -5,7 +5,7 @@ from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet_policies.rules.kai import of_kai
 from kubectl_fleet import releases
 from kubectl_fleet.rules.problem import Level, Problems, Severity
-from kubectl_fleet.values import UNKNOWN, get
+from kubectl_fleet.values import UNKNOWN, value_at
 from kubectl_fleet.wording import listed
 
 LEVEL = Level.MANDATORY
@@ -43,5 +43,5 @@ def check(cluster: DeclaredCluster) -> Problems:
                 f" {instead}"
             )
         for key, why in _UNDONE.items():
-            if get(release.values, *key.split(".")) is True:
+            if value_at(release.values, key) is True:
                 yield place.at(key).mandatory(f"has {key}: true, which {why}; drop it")

@@ -7,7 +7,7 @@ from typing import Final
 from kai_fleet.fleet.model import DeclaredTeam
 from kubectl_fleet.quantities import parse_quantity
 from kubectl_fleet.rules.problem import ProblemPlace, Problems, called
-from kubectl_fleet.values import UNKNOWN, get
+from kubectl_fleet.values import UNKNOWN
 
 # What a store or a volume takes that cannot be changed.
 ANOTHER: Final = (
@@ -43,8 +43,3 @@ def amount(quantity: object) -> Decimal | None:
         return parse_quantity(quantity)
     except ValueError:
         return None
-
-
-def value_of(values: Values, key: str) -> object:
-    """The value at a dotted key: UNKNOWN if any step is, None if one is absent."""
-    return get(values, *key.split("."))

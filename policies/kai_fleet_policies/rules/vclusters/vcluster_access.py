@@ -7,10 +7,10 @@ from typing import Final
 from kai_fleet.fleet.installed import access_values
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases.chart_values import unknown_keys
-from kai_fleet_policies.rules.vclusters import Values, of_vcluster, value_of
+from kai_fleet_policies.rules.vclusters import Values, of_vcluster
 from kubectl_fleet import releases
 from kubectl_fleet.rules.problem import Level, Problems, Severity
-from kubectl_fleet.values import UNKNOWN, get, items, pairs
+from kubectl_fleet.values import UNKNOWN, get, items, pairs, value_at
 from kubectl_fleet.wording import listed
 
 LEVEL = Level.MANDATORY
@@ -74,16 +74,16 @@ def _hosts(team: DeclaredTeam, values: Values) -> Iterator[tuple[str, str]]:
     own = access.host if access is not None and access.type != "NodePort" else None
     if own is not None:
         yield own, "access.host"
-    rules = items(value_of(values, f"{_INGRESS}.spec.rules"))
+    rules = items(value_at(values, f"{_INGRESS}.spec.rules"))
     for switch, hosts in (
         (_INGRESS, [get(rule, "host") for rule in rules]),
-        (_ROUTE, [*items(value_of(values, f"{_ROUTE}.spec.hostnames"))]),
+        (_ROUTE, [*items(value_at(values, f"{_ROUTE}.spec.hostnames"))]),
     ):
-        if str(value_of(values, f"{switch}.enabled")).lower() != "true":
+        if str(value_at(values, f"{switch}.enabled")).lower() != "true":
             continue
-        if value_of(values, f"{switch}.spec.defaultBackend") is not None:
+        if value_at(values, f"{switch}.spec.defaultBackend") is not None:
             hosts.append("")  # what no rule leads elsewhere
-        for host in hosts or [value_of(values, f"{switch}.host")]:
+        for host in hosts or [value_at(values, f"{switch}.host")]:
             if host is not UNKNOWN and (own is None or host != own):
                 yield str(host or ""), f"values.{switch}"
 
@@ -110,7 +110,7 @@ def _versions(team: DeclaredTeam) -> Problems:
 def _annotations(team: DeclaredTeam, values: Values) -> Problems:
     kept_apart = team.level not in (None, "off")
     for place in _ANNOTATED:
-        annotations = pairs(value_of(values, f"{place}.annotations"))
+        annotations = pairs(value_at(values, f"{place}.annotations"))
         for annotation, value in ((str(key), value) for key, value in annotations.items()):
             why = _why_refused(team, annotation, value) if kept_apart else None
             if annotation == _PASSTHROUGH and str(value).lower() != "true":

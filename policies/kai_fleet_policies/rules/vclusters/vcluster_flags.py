@@ -8,10 +8,10 @@ from typing import Any, Final
 import yaml
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
-from kai_fleet_policies.rules.vclusters import Values, judged, value_of
+from kai_fleet_policies.rules.vclusters import Values, judged
 from kubectl_fleet.kube.text import may_name_system
 from kubectl_fleet.rules.problem import Level, Problems, Severity
-from kubectl_fleet.values import UNKNOWN
+from kubectl_fleet.values import UNKNOWN, value_at
 from kubectl_fleet.wording import MASK
 
 LEVEL = Level.MANDATORY
@@ -69,14 +69,14 @@ def check(cluster: DeclaredCluster) -> Problems:
 def _judge(team: DeclaredTeam, values: Values) -> Iterator[tuple[str, str]]:
     yield from _flags(values)
     for key in _COMMANDS:
-        if value_of(values, key):
+        if value_at(values, key):
             yield (
                 key,
                 f"has {key}, which runs something else than the control plane; drop it, and write"
                 " flags in extraArgs",
             )
     for key in _VARIABLES:
-        variables = value_of(values, key)
+        variables = value_at(values, key)
         if variables is UNKNOWN:
             yield key, ""
         for name in _names(variables):
@@ -92,7 +92,7 @@ def _judge(team: DeclaredTeam, values: Values) -> Iterator[tuple[str, str]]:
 
 def _flags(values: Values) -> Iterator[tuple[str, str]]:
     for key, (program, allowed) in FLAGS.items():
-        arguments = value_of(values, key)
+        arguments = value_at(values, key)
         if any(map(_later, (arguments, *_items(arguments)))):
             yield key, ""
             continue

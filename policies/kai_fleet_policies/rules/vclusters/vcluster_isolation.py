@@ -7,9 +7,9 @@ from typing import Any, Final
 import yaml
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
-from kai_fleet_policies.rules.vclusters import Values, judged, value_of
+from kai_fleet_policies.rules.vclusters import Values, judged
 from kubectl_fleet.rules.problem import Level, Problems, Severity
-from kubectl_fleet.values import UNKNOWN, items
+from kubectl_fleet.values import UNKNOWN, items, value_at
 from kubectl_fleet.wording import listed
 
 LEVEL = Level.MANDATORY
@@ -60,14 +60,14 @@ def check(cluster: DeclaredCluster) -> Problems:
 
 def _judge(team: DeclaredTeam, values: Values) -> Iterator[tuple[str, str]]:
     for key, what in _below(values, ""):
-        if key == _NAMESPACE and value_of(values, key) == team.namespace:
+        if key == _NAMESPACE and value_at(values, key) == team.namespace:
             continue  # that is where it is in any case
         yield key, f"has {key}, which {what}; {_MEANT}"
     yield from _taken_away(values)
     for key, instead in _OWN.items():
-        if value_of(values, key) is not None:
+        if value_at(values, key) is not None:
             yield key, f"has {key}, which is where the team's pods may go; write {instead} instead"
-    if value_of(values, _STANDARD) in ("", "privileged"):
+    if value_at(values, _STANDARD) in ("", "privileged"):
         yield _STANDARD, f"lifts the Pod Security of the vCluster; {_MEANT}"
     yield from _lists(team, values)
     yield from _rendered(values, "")
@@ -118,7 +118,7 @@ def _taken_away(values: Values) -> Iterator[tuple[str, str]]:
                 yield key, f"has nothing in {key}, where the platform writes {written}; drop it"
                 break
     for role in _ROLES:
-        if value_of(values, role) == "auto":
+        if value_at(values, role) == "auto":
             yield role, f"has {role}, which {_RIGHTS}; {_MEANT}"
 
 
@@ -157,7 +157,7 @@ def _goes_on(key: str, item: Mapping[str, object]) -> bool:
 
 def _lists(team: DeclaredTeam, values: Values) -> Iterator[tuple[str, str]]:
     for key in _VOLUME_LISTS:
-        for volume in items(value_of(values, key)):
+        for volume in items(value_at(values, key)):
             kinds = set(volume) - _VOLUMES if isinstance(volume, Mapping) else set()
             if kinds:
                 yield (
@@ -166,7 +166,7 @@ def _lists(team: DeclaredTeam, values: Values) -> Iterator[tuple[str, str]]:
                     " reach beyond the team's namespace; write configMap, secret, emptyDir,"
                     " projected, downwardAPI or persistentVolumeClaim",
                 )
-    for secret in items(value_of(values, _SECRETS)):
+    for secret in items(value_at(values, _SECRETS)):
         keys = {k for k, v in secret.items() if _says(v)} if isinstance(secret, Mapping) else set()
         if isinstance(secret, Mapping) and secret.get("namespace") == team.namespace:
             keys.discard("namespace")

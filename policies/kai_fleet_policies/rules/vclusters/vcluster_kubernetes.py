@@ -6,9 +6,10 @@ from typing import Final
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.guards.policies import OLDEST_KUBERNETES, POLICY
-from kai_fleet_policies.rules.vclusters import of_vcluster, value_of
+from kai_fleet_policies.rules.vclusters import of_vcluster
 from kubectl_fleet import releases
 from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity
+from kubectl_fleet.values import value_at
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH
@@ -41,7 +42,7 @@ def check(cluster: DeclaredCluster) -> Problems:
 def _written(team: DeclaredTeam) -> Iterator[tuple[ProblemPlace, str]]:
     """The place and the version, as far as the stack says one."""
     for key in _VALUES:
-        if isinstance(version := value_of(team.values, key), str):
+        if isinstance(version := value_at(team.values, key), str):
             yield of_vcluster(team, "values", key), version
             return
     if team.kubernetes_version:

@@ -3,20 +3,13 @@
 from decimal import Decimal
 from typing import Any, Final
 
-from kai_fleet.fleet.installed import (
-    ETCD,
-    ETCD_REQUESTS,
-    REPLICAS,
-    RESOURCES,
-    default_resources,
-    store_of,
-)
+from kai_fleet.fleet import installed
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases.chart_values import merged
-from kai_fleet_policies.rules.vclusters import amount, of_vcluster, value_of
+from kai_fleet_policies.rules.vclusters import amount, of_vcluster
 from kubectl_fleet.releases import DEFAULT_VCLUSTER
 from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity
-from kubectl_fleet.values import UNKNOWN, mapping, number, pairs
+from kubectl_fleet.values import UNKNOWN, mapping, number, pairs, value_at
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH
@@ -36,10 +29,10 @@ def check(cluster: DeclaredCluster) -> Problems:
         values, version = team.chart_values, team.version or DEFAULT_VCLUSTER
         if values is UNKNOWN or version is UNKNOWN or not isinstance(version, str):
             continue  # other rules say so
-        own = mapping(value_of(values, RESOURCES))
+        own = mapping(value_at(values, installed.RESOURCES))
         if own is UNKNOWN:
             continue
-        resources = merged(default_resources(version), own)
+        resources = merged(installed.default_resources(version), own)
         requests, limits = (mapping(resources.get(it)) for it in ("requests", "limits"))
         if requests is UNKNOWN or limits is UNKNOWN:
             continue
@@ -66,14 +59,14 @@ def _within_bounds(
     bound = amount(getattr(isolation.bounds, name.replace("-", "_")))
     if bound is None:
         return
-    replicas = number(value_of(values, REPLICAS)) or 1
+    replicas = number(value_at(values, installed.REPLICAS)) or 1
     if replicas is UNKNOWN:
         return
-    store = store_of(values)
+    store = installed.store_of(values)
     whole = asked * int(replicas)
     if store.type == "etcd":
-        own = pairs(value_of(values, f"{ETCD}.statefulSet.resources.requests"))
-        chart = {**ETCD_REQUESTS, **own}
+        own = pairs(value_at(values, f"{installed.ETCD}.statefulSet.resources.requests"))
+        chart = {**installed.ETCD_REQUESTS, **own}
         whole += (amount(chart.get(name)) or 0) * store.members
     if whole > bound:
         yield place.mandatory(

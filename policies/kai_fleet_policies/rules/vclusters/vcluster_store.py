@@ -4,9 +4,9 @@ from typing import Final
 
 from kai_fleet.fleet.installed import EMBEDDED, REPLICAS, SWITCHES, ChartStore, store_of
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
-from kai_fleet_policies.rules.vclusters import ANOTHER, of_vcluster, value_of
+from kai_fleet_policies.rules.vclusters import ANOTHER, of_vcluster
 from kubectl_fleet.rules.problem import Level, Problems, Severity
-from kubectl_fleet.values import UNKNOWN, number
+from kubectl_fleet.values import UNKNOWN, number, value_at
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.CRITICAL
@@ -27,11 +27,11 @@ def check(cluster: DeclaredCluster) -> Problems:
         values = team.chart_values
         if values is UNKNOWN:
             continue  # vcluster-values says so
-        if any(value_of(values, key) is UNKNOWN for key in SWITCHES.values()):
+        if any(value_at(values, key) is UNKNOWN for key in SWITCHES.values()):
             yield of_vcluster(team, "store").undecided("its store is known")
             continue
         store = store_of(values)
-        yield from _replicas(team, store, number(value_of(values, REPLICAS)))
+        yield from _replicas(team, store, number(value_at(values, REPLICAS)))
         yield from _licence(team)
         if team.store_before is not None:
             yield from _change(team, team.store_before, store)
@@ -72,7 +72,7 @@ def _licence(team: DeclaredTeam) -> Problems:
 def _change(team: DeclaredTeam, before: ChartStore, after: ChartStore) -> Problems:
     if before.type != after.type:
         moves = (before.type, after.type) == ("etcd", "embeddedEtcd")
-        if moves and value_of(team.chart_values, _MIGRATE) is True:
+        if moves and value_at(team.chart_values, _MIGRATE) is True:
             return
         way = (
             f"write etcd, or have vCluster move it once, by {_MIGRATE}: true in values"

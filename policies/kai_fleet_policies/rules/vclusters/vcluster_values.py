@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases.chart_values import unknown_keys
-from kai_fleet_policies.rules.vclusters import Values, judged, value_of
+from kai_fleet_policies.rules.vclusters import Values, judged
 from kubectl_fleet import releases
 from kubectl_fleet.rules.problem import Level, Problems, Severity
-from kubectl_fleet.values import items
+from kubectl_fleet.values import items, value_at
 from kubectl_fleet.wording import listed
 
 LEVEL = Level.MANDATORY
@@ -63,14 +63,14 @@ def _judge(team: DeclaredTeam, values: Values) -> Iterator[tuple[str, str]]:
             f"has the value {unknown.key}, which the chart of {version} refuses{readers};"
             f" {instead}",
         )
-    if "podgroups" in str(value_of(values, "sync.fromHost.customResources")):
+    if "podgroups" in str(value_at(values, "sync.fromHost.customResources")):
         yield (
             "sync.fromHost.customResources",
             "syncs podgroups from the host: the vCluster then does not start, and KAI needs no"
             " such sync; drop it",
         )
         return
-    if any(isinstance(it, Mapping) for it in items(value_of(values, _TOLERATIONS))):
+    if any(isinstance(it, Mapping) for it in items(value_at(values, _TOLERATIONS))):
         yield (
             _TOLERATIONS,
             "has mappings, and the chart takes text such as dedicated=ml:NoSchedule; write them"
@@ -78,28 +78,28 @@ def _judge(team: DeclaredTeam, values: Values) -> Iterator[tuple[str, str]]:
         )
     if not team.licensed:
         for key in (*_PAID, *_FREE):
-            if _switched_on(value_of(values, key)):
+            if _switched_on(value_at(values, key)):
                 free = f", {_FREE_TIER}" if key in _FREE else ""
                 yield (
                     key,
                     f"has {key}, which needs a vCluster licence{free}; drop it, or write licensed:"
                     " true beside values if you have one",
                 )
-        if "vcluster-pro" in str(value_of(values, _IMAGE)):
+        if "vcluster-pro" in str(value_at(values, _IMAGE)):
             yield _IMAGE, "takes the Pro image, which needs a licence; drop it"
     if team.mode == "virtual":
-        if value_of(values, "controlPlane.distro.k8s.scheduler.enabled") is False:
+        if value_at(values, "controlPlane.distro.k8s.scheduler.enabled") is False:
             yield (
                 "controlPlane.distro.k8s.scheduler.enabled",
                 "switches the virtual scheduler off, and with it mode virtual: pods would stay"
                 " Pending on both sides; write mode host or default instead",
             )
-        if value_of(values, "sync.fromHost.nodes.enabled") is False:
+        if value_at(values, "sync.fromHost.nodes.enabled") is False:
             yield (
                 "sync.fromHost.nodes.enabled",
                 "switches node sync off, without which a virtual scheduler does not start; drop it",
             )
-    if team.mode == "host" and value_of(values, "experimental.syncSettings.setOwner") is True:
+    if team.mode == "host" and value_at(values, "experimental.syncSettings.setOwner") is True:
         yield (
             "experimental.syncSettings.setOwner",
             "sets owners on synced pods, which KAI's pod-grouper may not follow; drop it",
