@@ -195,6 +195,7 @@ _FORMS: Final = {
     r"^v[0-9]": "a version such as v0.16.8, with its v",
     r"^[1-9]": "a duration such as 30s, 15m or 1h",
     r"^[^:]+": "a name without a colon",
+    r"^(@": "five fields, such as 0 0 * * 1",
     r"^[A-Z]": "three capital letters, such as EUR",
     r"^[a-z](": "lower-case letters, digits and dashes, beginning with a letter",
     r"^[a-z0-9](": "lower-case letters, digits, dashes and dots",

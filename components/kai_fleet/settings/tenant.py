@@ -8,6 +8,7 @@ from kai_fleet.settings.cross_checks import (
     entry_mistakes,
     gpu_kind_mistakes,
     of_scheduling,
+    removed_mistakes,
     vcluster_mistakes,
     workloads_mistakes,
 )
@@ -117,6 +118,7 @@ def _between(file: TeamStack, tenant: Tenant, dropped: list[str]) -> Iterator[Mi
             f"is host, and platform {tenant.stack} has no KAI on its host; write mode: virtual"
             " with a version",
         )
+    yield from removed_mistakes(tenant)
     yield from vcluster_mistakes(tenant)
     yield from entry_mistakes(tenant, team.name)
     yield from gpu_kind_mistakes(tenant, team.name)

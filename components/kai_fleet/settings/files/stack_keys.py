@@ -86,9 +86,9 @@ _FORMS: Final = re.compile(
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----",
     re.ASCII,
 )
-# A flag that gives one, unless by a variable or a file.
+# A flag that gives one, in one text or two, unless by a variable or a file.
 _FLAG: Final = re.compile(
-    r"^--?[\w-]*(password|passwd|passphrase|token|secret|api-?key)[= ](?!true$|false$)[^$@/\s]",
+    r"^--?[\w-]*(password|passwd|passphrase|token|secret|api-?key)[= ](?!true$|false$)[^$@/\s-]",
     re.ASCII | re.IGNORECASE,
 )
 
@@ -125,15 +125,23 @@ def _below(value: Any, place: Location, name: str = "") -> Iterator[Mistake]:
             yield from _below(item, (*place, str(key)), variable)
     elif isinstance(value, list):
         for number, item in enumerate(value):
-            yield from _below(item, (*place, number))
+            flag = f"{value[number - 1]} " if number and isinstance(item, str) else ""
+            if item != MASK and _FLAG.match(f"{flag}{item}"):
+                yield _in_clear((*place, number))
+            else:
+                yield from _below(item, (*place, number))
     elif not _is_account(place) and (isinstance(value, bool) or not isinstance(value, str | int)):
         return
     elif value not in ("", MASK) and _is_secret(value, place, name):
-        yield Mistake(
-            key_path(place),
-            "is a secret in clear; encrypt it, the command asks for the value: pulumi config set"
-            f" --secret --path '{_path(place)}' --stack STACK",
-        )
+        yield _in_clear(place)
+
+
+def _in_clear(place: Location) -> Mistake:
+    return Mistake(
+        key_path(place),
+        "is a secret in clear; encrypt it, the command asks for the value: pulumi config set"
+        f" --secret --path '{_path(place)}' --stack STACK",
+    )
 
 
 def _is_account(place: Location) -> bool:

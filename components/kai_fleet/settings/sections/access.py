@@ -270,8 +270,8 @@ def access_in_kind(access: Access | None) -> Access:
 def port_mistakes(kind: Kind, teams: Mapping[str, Access]) -> Iterator[tuple[str, str, str]]:
     """Teams whose vCluster nobody could reach: (team, key, sentence)."""
     taken = {access.port for access in teams.values()}
-    free = next((port for port in kind.ports if port not in taken), None)
-    write = f"write port: {free}" if free else f"set cluster.kind.nodePorts to {len(teams)} or more"
+    free = (f"write port: {port}" for port in kind.ports if port not in taken)  # each to one team
+    more = f"set cluster.kind.nodePorts to {len(teams)} or more"
     seen: dict[int, str] = {}
     for team, access in teams.items():
         if access.type == "LoadBalancer":
@@ -279,16 +279,21 @@ def port_mistakes(kind: Kind, teams: Mapping[str, Access]) -> Iterator[tuple[str
         if access.type != "NodePort" or access.host not in _OF_HERE:
             continue
         if access.port is None:
-            yield team, "port", f"is missing: a kind cluster opens its ports once; {write}"
+            yield (
+                team,
+                "port",
+                f"is missing: a kind cluster opens its ports once; {next(free, more)}",
+            )
         elif access.port not in kind.ports:
             last = kind.ports[-1]
             yield (
                 team,
                 "port",
                 f"is {access.port}; on {HERE} answer {FIRST_NODE_PORT} to {last}"
-                f" (cluster.kind.nodePorts): {write}",
+                f" (cluster.kind.nodePorts): {next(free, more)}",
             )
         elif access.port in seen:
-            yield team, "port", f"is {access.port}, which team {seen[access.port]} has; {write}"
+            has = f"is {access.port}, which team {seen[access.port]} has"
+            yield team, "port", f"{has}; {next(free, more)}"
         else:
             seen[access.port] = team

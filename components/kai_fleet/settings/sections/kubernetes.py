@@ -1,5 +1,6 @@
 """What a stack file writes as Kubernetes does: quantities, labels, tolerations, affinity."""
 
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Annotated, Any, Final, Literal, Self
@@ -34,7 +35,7 @@ def memory_megabytes(value: Any) -> float:
     """10⁶ bytes of a memory quantity, rounded to whole ones; -1 for `unlimited`."""
     amount = _convert(value, Decimal("1e-6"), "memory such as 64Gi", digits=None)
     if 0 < amount < 1:
-        number = str(value).strip().removesuffix("m")
+        number = number_of(value)
         raise ValueError(f"{value} is less than a megabyte; write {number}Gi or {number}M")
     return float(round(amount))
 
@@ -60,6 +61,11 @@ def quantity(value: Any, example: str) -> Decimal:
         return parse_quantity(value)
     except ValueError as why:
         raise ValueError(f"{why}; write {example}") from None
+
+
+def number_of(value: Any) -> str:
+    """The number of a quantity, for a message that gives it another suffix."""
+    return re.split("[A-Za-z]", str(value).strip())[0]
 
 
 def _quantity(parse: Any, unit: str) -> Any:

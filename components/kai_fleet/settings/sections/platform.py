@@ -72,7 +72,9 @@ class Fairshare(Strict):
         description="tumbling: when the first window begins, such as 2026-01-05T00:00:00Z.",
     )
     cron: str | None = Field(
-        default=None, min_length=9, description="cron: when a window begins, such as 0 0 * * 1."
+        default=None,
+        pattern=r"^(@|\S+ +\S+ +\S+ +\S+ +\S+)",
+        description="cron: when a window begins, such as 0 0 * * 1.",
     )
     half_life: Duration | None = Field(
         default=None, description="Usage of that long ago counts half; no decay unless set."

@@ -7,12 +7,11 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field, SecretStr, StringConstraints, WithJsonSchema
 
 from kai_fleet.settings.sections.gpu_share import GpuShare, share_mistakes, whole
-from kai_fleet.settings.sections.kubernetes import LabelKey
+from kai_fleet.settings.sections.kubernetes import LabelKey, quantity
 from kai_fleet.settings.sections.models import Strict
 from kai_fleet.settings.sections.platform import Name
 from kai_fleet.settings.sections.queues import QueueName, leaves
 from kai_fleet.settings.sections.teams import TeamSettings
-from kubectl_fleet.quantities import parse_quantity
 from kubectl_fleet.releases import KAI
 
 Kind = Literal["pod", "deployment", "vllm"]
@@ -25,7 +24,7 @@ Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$",
 
 
 def _quantity(value: Any) -> str:
-    parse_quantity(value)
+    quantity(value, '6, "500m" or 16G')
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
