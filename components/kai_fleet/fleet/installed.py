@@ -11,8 +11,7 @@ from kubectl_fleet.values import value_at
 
 if TYPE_CHECKING:
     from kai_fleet.settings.sections.access import Access
-    from kai_fleet.settings.sections.teams import Vcluster
-    from kai_fleet.settings.sections.vcluster import ControlPlaneResources, Store
+    from kai_fleet.settings.sections.vcluster import ControlPlaneResources, Store, Vcluster
 
 
 ChartName: TypeAlias = Literal["kai", "vcluster", "gpu"]

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, StringCo
 from kai_fleet.releases import sources
 from kai_fleet.releases.sources import NoPlaceError
 from kai_fleet.settings.sections.isolation import Cidr
-from kai_fleet.settings.sections.kubernetes import LabelKey, LabelValue
+from kai_fleet.settings.sections.kubernetes import LabelKey, LabelValue, ObjectName
 from kai_fleet.settings.sections.models import Strict
 from kai_fleet.settings.sections.platform import Name
 from kubectl_fleet.wording import listed
@@ -102,9 +102,6 @@ def _gateway(value: str) -> str:
 
 Host = Annotated[str, AfterValidator(_host)]
 GatewayName = Annotated[str, AfterValidator(_gateway)]
-IngressClassName = Annotated[
-    str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253)
-]
 
 
 class Access(Strict):
@@ -126,7 +123,7 @@ class Access(Strict):
         le=65535,
         description="NodePort: a fixed one. Ingress, Gateway: of the controller; 443 unless set.",
     )
-    class_: IngressClassName | None = Field(
+    class_: ObjectName | None = Field(
         default=None, alias="class", description="Ingress: its class; the default one unless set."
     )
     gateway: GatewayName | None = Field(

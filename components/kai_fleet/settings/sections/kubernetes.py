@@ -105,6 +105,9 @@ LabelKey = Annotated[
 LabelValue = Annotated[
     str, StringConstraints(pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$", max_length=63)
 ]
+ObjectName = Annotated[
+    str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253)
+]
 # Keys by which Kubernetes, the guards, KAI, vCluster and Pulumi decide: none to note something.
 _DECIDING: Final = (
     *("kubernetes.io", "k8s.io", "kai-fleet", "kai.scheduler", "run.ai", "runai"),

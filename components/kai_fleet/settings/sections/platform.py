@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, 
 from kai_fleet.releases import sources
 from kai_fleet.releases.sources import NoPlaceError
 from kai_fleet.settings.sections.gpu_share import Sharing, sharing
-from kai_fleet.settings.sections.kubernetes import Affinity, Toleration
+from kai_fleet.settings.sections.kubernetes import Affinity, LabelKey, Toleration
 from kai_fleet.settings.sections.models import Strict
 from kubectl_fleet.wording import MASK
 
@@ -44,14 +44,7 @@ Duration = Annotated[
 ShardName = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=40)
 ]
-NodeLabel = Annotated[
-    str,
-    StringConstraints(
-        pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$",
-        max_length=316,
-    ),
-]
-Levels = Annotated[list[NodeLabel], Field(min_length=1, max_length=16)]
+Levels = Annotated[list[LabelKey], Field(min_length=1, max_length=16)]
 Strategy = Literal["binpack", "spread"]
 
 
