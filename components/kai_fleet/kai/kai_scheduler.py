@@ -148,7 +148,7 @@ class KaiScheduler(pulumi.ComponentResource):
 
     def _replacing(self, name: str, args: KaiSchedulerArgs, release: KaiRelease) -> list[str]:
         """The changes that replace the release, and a line in the preview that says which way."""
-        before = args.deployed.version(name)
+        before = args.deployed.versions.get(name)
         known = KAI.get(before or "")
         if before is not None and before != release.version:
             way = kai_transition(known, release) if known else None

@@ -121,14 +121,15 @@ def _mistakes(
 def _misspelt(error: ValidationError, model: type[BaseModel], raw: Any) -> list[Location]:
     """Absent keys that misspelt ones stand for: to name the misspelt ones is enough."""
     unknown = [d["loc"] for d in error.errors() if d["type"] == "extra_forbidden"]
-    meant = ((*place[:-1], _meant(place, model) or "") for place in unknown)
+    meant = (
+        (*place[:-1], spelt_like(str(place[-1]), _keys(place, model)) or "") for place in unknown
+    )
     return [place for place in meant if place[-1] and _at(raw, place) is None]
 
 
-def _meant(location: Location, model: type[BaseModel]) -> str | None:
-    """The key that stands for an unknown one in all likelihood."""
-    known = models.fields(models.model_at(location[:-1], model))
-    return spelt_like(str(location[-1]), [str(key) for key in known])
+def _keys(location: Location, model: type[BaseModel]) -> list[str]:
+    """The keys that there are where one of them stands."""
+    return [str(name) for name in models.fields(models.model_at(location[:-1], model))]
 
 
 def _sentence(
@@ -236,8 +237,7 @@ def _wrong_form(detail: ErrorDetails, shown: str) -> str:
 def _unknown_key(
     location: Location, model: type[BaseModel], elsewhere: type[BaseModel] | None
 ) -> str:
-    key, here = str(location[-1]), models.model_at(location[:-1], model)
-    known = [str(name) for name in models.fields(here)]
+    key, known = str(location[-1]), _keys(location, model)
     if key in ("quota", "limit", "weight") and "gpu" in known:
         instead = f"it is of one resource: write gpu: {{{key}: …}}, or cpu or memory"
     elif close := spelt_like(key, known):
