@@ -6,9 +6,9 @@ import re
 import pulumi
 import pytest
 
+from kai_fleet.options import chart_args
 from kai_fleet.package import pages
 from kai_fleet.provider import PluginError
-from kai_fleet.releases.chart_source import chart_args
 from kai_fleet.releases.sources import MIRROR
 from kai_fleet_cli.plan import recorder
 from tests.unit.package_requests import constructed

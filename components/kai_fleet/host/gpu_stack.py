@@ -12,8 +12,7 @@ from kai_fleet.cluster.registry_secrets import registry_secret
 from kai_fleet.fleet.deployed_state import NAMESPACE, RELEASE
 from kai_fleet.guards.host_rules import SYSTEM_SCOPE
 from kai_fleet.guards.policies import ENFORCED
-from kai_fleet.options import after, child_of, hidden
-from kai_fleet.releases.chart_source import chart_args
+from kai_fleet.options import after, chart_args, child_of, hidden
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sources import (
     DEVICE_PLUGIN_REPOSITORY,

@@ -15,8 +15,7 @@ from kai_fleet.fleet.deployed_state import NAMESPACE, DeployedState
 from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.kai.kai_of_others import priority_values
 from kai_fleet.kai.values import kai_values
-from kai_fleet.options import after, child_of
-from kai_fleet.releases.chart_source import chart_args
+from kai_fleet.options import after, chart_args, child_of
 from kai_fleet.releases.transitions import kai_transition
 from kai_fleet.settings.sections.access import OF_STACK
 from kai_fleet.settings.sections.isolation import Isolation

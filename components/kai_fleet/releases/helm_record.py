@@ -18,6 +18,7 @@ import json
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -148,11 +149,9 @@ def _decoded(data: object) -> dict[str, Any]:
 
 
 def _unpacked(packed: bytes) -> bytes:
-    unpack = zlib.decompressobj(wbits=31)
-    try:
+    unpack, content = zlib.decompressobj(wbits=31), b""
+    with suppress(zlib.error):
         content = unpack.decompress(packed, _MOST_BYTES + 1)
-    except zlib.error:
-        raise _NotOfTheChartError("cannot be read: it is not packed as Helm packs") from None
     if len(content) <= _MOST_BYTES and (not unpack.eof or unpack.unused_data):
         raise _NotOfTheChartError("cannot be read: it is not packed as Helm packs")
     return content

@@ -19,7 +19,7 @@ from kubectl_fleet.wording import listed
 
 OF_STACK: Final = "kai-fleet-registries"  # the Secret that is made of kai-fleet:registries
 OF_TEAM: Final = "kai-fleet-team-registries"  # and the one of a team's own
-_EXAMPLE: Final = "mirror.example.com, or ghcr.io/organisation"
+_EXAMPLE_REGISTRY: Final = "mirror.example.com, or ghcr.io/organisation"
 
 
 def _registry(value: Any) -> Any:
@@ -29,10 +29,10 @@ def _registry(value: Any) -> Any:
     try:
         sources.registry_place(value)
     except NoPlaceError as why:
-        raise ValueError(f"{why}; write {_EXAMPLE}") from None
+        raise ValueError(f"{why}; write {_EXAMPLE_REGISTRY}") from None
     host = value.partition("/")[0]
     if "." not in host and ":" not in host and host != "localhost":
-        raise ValueError(f"has no host in front; write {_EXAMPLE}")
+        raise ValueError(f"has no host in front; write {_EXAMPLE_REGISTRY}")
     return value
 
 
@@ -68,16 +68,16 @@ def by_secret(of_stack: Registries, of_team: Registries | None = None) -> Secret
     return {name: registries for name, registries in every.items() if registries}
 
 
-_LABEL: Final = r"[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?"
-_NAME: Final = re.compile(rf"(?=.{{1,253}}$){_LABEL}(\.{_LABEL})*")
-_GATEWAY: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
-_ALONE: Final = ("Ingress", "Gateway")  # by its name alone they know whose API is meant
+_DNS_LABEL: Final = r"[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?"
+_DNS_NAME: Final = re.compile(rf"(?=.{{1,253}}$){_DNS_LABEL}(\.{_DNS_LABEL})*")
+_GATEWAY_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_BY_NAME: Final = ("Ingress", "Gateway")  # by its name alone they know whose API is meant
 _HTTPS: Final = 443
 
 
 def _host(value: str) -> str:
     text = value.removeprefix("[").removesuffix("]")
-    if is_address(text) or (_NAME.fullmatch(value) and not value.rpartition(".")[2].isdigit()):
+    if is_address(text) or (_DNS_NAME.fullmatch(value) and not value.rpartition(".")[2].isdigit()):
         return text
     raise ValueError(
         f"is {value[:80]!r}, which is neither a host name nor an address; write one such as"
@@ -95,7 +95,7 @@ def is_address(host: str) -> bool:
 
 
 def _gateway(value: str) -> str:
-    if _GATEWAY.fullmatch(value):
+    if _GATEWAY_NAME.fullmatch(value):
         return value
     raise ValueError(f"is {value[:80]!r}; write NAMESPACE/NAME, such as gateways/tls")
 
@@ -145,7 +145,7 @@ class Access(Strict):
     @property
     def led_by_name(self) -> bool:
         """Whether something in front of the Service leads a host name to it."""
-        return self.type in _ALONE
+        return self.type in _BY_NAME
 
     @property
     def endpoint(self) -> str:
@@ -162,9 +162,9 @@ class Access(Strict):
 
 
 # What each key is for, and what to write where the type is another.
-_FOR: Final = {
-    "host": ("LoadBalancer", "NodePort", *_ALONE),
-    "port": ("NodePort", *_ALONE),
+_TYPES_BY_KEY: Final = {
+    "host": ("LoadBalancer", "NodePort", *_BY_NAME),
+    "port": ("NodePort", *_BY_NAME),
     "class_": ("Ingress",),
     "gateway": ("Gateway",),
     "load_balancer_class": ("LoadBalancer",),
@@ -174,7 +174,7 @@ _FOR: Final = {
 
 def access_mistakes(access: Access) -> Iterator[tuple[str, str]]:
     """What is missing, or has no use with this type: (key, sentence)."""
-    for name, types in _FOR.items():
+    for name, types in _TYPES_BY_KEY.items():
         if access.written.get(name) and access.type not in types:
             key = Access.key_of(name)
             ways = listed([f"type: {it}" for it in types])

@@ -18,6 +18,8 @@ from pydantic import (
 from kai_fleet.settings.sections.models import Strict
 from kubectl_fleet.quantities import QUANTITY, WORD, parse_quantity
 
+# KAI counts cpu in millicores, memory in 10⁶ bytes and GPUs in devices, fractions allowed (Q3); a
+# config writes `16`, `"500m"`, `64Gi`, and `unlimited` or, as KAI does, -1.
 UNLIMITED: Final = -1.0
 _MOST_GPUS: Final = 1_000_000  # more is a unit that is none of GPUs, such as 8G
 _MOST_CORES: Final = 100_000_000  # more is memory's unit, such as 16Gi

@@ -211,7 +211,7 @@ class HostKai(Scheduling):
 ENCRYPTED: Final = "is encrypted, and is no secret: reviewers have to read it; write it in clear"
 
 
-def _checked(example: str, place: Any, value: Any) -> Any:
+def _source(example: str, place: Any, value: Any) -> Any:
     if value == MASK:
         raise ValueError(ENCRYPTED)
     if isinstance(value, str):
@@ -227,7 +227,7 @@ def _checked(example: str, place: Any, value: Any) -> Any:
 
 ChartSource = Annotated[
     str,
-    BeforeValidator(partial(_checked, "oci://mirror.example.com/charts", sources.chart_place)),
+    BeforeValidator(partial(_source, "oci://mirror.example.com/charts", sources.chart_place)),
     StringConstraints(max_length=2048),
     WithJsonSchema(
         {"type": "string", "pattern": "^(oci|https)://", "description": "oci://…, https://…"}
@@ -236,7 +236,7 @@ ChartSource = Annotated[
 ImageSource = Annotated[
     str,
     BeforeValidator(
-        partial(_checked, "mirror.example.com, or ghcr.io/organisation", sources.registry_place)
+        partial(_source, "mirror.example.com, or ghcr.io/organisation", sources.registry_place)
     ),
     StringConstraints(max_length=2048),
     WithJsonSchema({"type": "string", "description": "a registry, or a path in one"}),

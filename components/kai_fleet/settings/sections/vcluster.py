@@ -21,7 +21,7 @@ StorageClass = Annotated[
     StringConstraints(pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$", max_length=253),
 ]
 StoreType = Literal["embedded", "etcd", "embeddedEtcd", "external"]
-_ONLY_FOR: Final = {
+_TYPES_BY_KEY: Final = {
     "replicas": ("etcd",),
     "storage_class": ("etcd",),
     "size": ("etcd",),
@@ -79,7 +79,7 @@ class ControlPlaneResources(Strict):
 GroupRole = Literal["view", "edit", "admin"]
 _EXTRA_ARGS: Final = "controlPlane.distro.k8s.apiServer.extraArgs"
 _K3S: Final = "controlPlane.distro.k3s.enabled"
-_WRITTEN: Final = re.compile(r"oidc[-_](issuer|client|ca|username|groups)[-_]")
+_OIDC_FLAG: Final = re.compile(r"oidc[-_](issuer|client|ca|username|groups)[-_]")
 
 
 def _issuer(value: str) -> str:
@@ -208,7 +208,7 @@ class Vcluster(Strict):
 
 def store_mistakes(store: Store) -> Iterator[tuple[str, str]]:
     """What is missing, or has no use with this type: (key, sentence)."""
-    for name, types in _ONLY_FOR.items():
+    for name, types in _TYPES_BY_KEY.items():
         if getattr(store, name) is not None and store.type not in types:
             ways = f"write type: {listed(types)}, or drop it"
             yield Store.key_of(name), f"has no use with type {store.type}; {ways}"
@@ -236,7 +236,7 @@ def oidc_mistakes(
         return
     written = value_at(values, _EXTRA_ARGS)
     flags = [str(it).strip(" -") for it in written] if isinstance(written, list) else []
-    if any(_WRITTEN.match(flag) for flag in flags):
+    if any(_OIDC_FLAG.match(flag) for flag in flags):
         yield (
             f"values.{_EXTRA_ARGS}",
             "has flags that oidc writes, and the API server reads the last of each; drop them here",
