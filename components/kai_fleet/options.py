@@ -1,11 +1,17 @@
-"""The options of a component's children, and what a component gives all of them."""
+"""What a component gives its children: options; a chart's place, and the secrets in its values."""
 
+import os
 from collections.abc import Mapping
+from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, Final
 
 import pulumi
+from pulumi.runtime import config
+from pulumi_kubernetes.helm import v3 as helm
 
-from kai_fleet.provider import QUEUES
+from kai_fleet.provider import PACKAGE, QUEUES
+from kai_fleet.releases.sources import MIRROR
 
 # Of a pod's annotations the guards let few domains through, and by those of an account clouds give
 # their rights.
@@ -72,3 +78,59 @@ def noted(
         return pulumi.ResourceTransformationResult(props, args.opts)
 
     return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(transformations=[note]))
+
+
+def chart_args(
+    name: str, version: str, *, override: str | None, oci: str = "", repository: str = ""
+) -> dict[str, Any]:
+    """What a Release is told of chart `name` at `version`: the override (OCI, URL or path), else
+    the mirror, else its home.
+
+    Its home is an OCI reference or a chart repository's URL; never a local repository alias,
+    which would give every machine another diff. Raises pulumi.RunError where Helm would take a
+    file of that name from beside Pulumi.yaml.
+    """
+    if override is not None:
+        return {"chart": override, "version": version}
+    if mirror := os.environ.get(MIRROR):
+        return {"chart": str(Path(mirror) / f"{name}-{version}.tgz"), "version": version}
+    if oci:
+        return {"chart": oci, "version": version}
+    if Path(name).exists():
+        raise pulumi.RunError(
+            f"{name} beside Pulumi.yaml would be installed in place of the chart {name} of"
+            f" {repository}: Helm looks there first; remove it, or give it another name"
+        )
+    home = helm.RepositoryOptsArgs(repo=repository)
+    return {"chart": name, "version": version, "repository_opts": home}
+
+
+# The keys of the stack file below which a user gives charts values of their own.
+_WITH_VALUES: Final = ("teams", "team", "vcluster", "kai", "gpu")
+
+_HIDDEN: Final[ContextVar[bool]] = ContextVar("hidden", default=False)
+
+
+def hide_values() -> None:
+    """Have all values hidden in what is declared from here on: a part of the settings is secret."""
+    _HIDDEN.set(True)
+
+
+def hidden(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A user's values for a chart, every text in them secret if the stack file has secrets there.
+
+    Pulumi tells of a key such as `kai-fleet:teams` only that some part of it is encrypted, not
+    which; so no text of theirs is shown then. Numbers and switches stay readable.
+    """
+    encrypted = any(config.is_config_secret(f"{PACKAGE}:{key}") for key in _WITH_VALUES)
+    if not encrypted and not _HIDDEN.get():
+        return dict(values)
+    return {key: _hidden(value) for key, value in values.items()}
+
+
+def _hidden(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _hidden(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_hidden(item) for item in value]
+    return pulumi.Output.secret(value) if isinstance(value, str) else value

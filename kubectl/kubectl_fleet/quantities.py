@@ -26,7 +26,7 @@ def parse_quantity(value: Any) -> Decimal:
         raise ValueError(f"is no quantity but {_kind(value)}")
     text = f"{value:.15g}" if isinstance(value, float) else str(value)[:64].strip()
     if text.startswith("-"):
-        raise ValueError(f"is negative; write {WORD} for no bound, or a quantity from 0 up")
+        raise ValueError(f"{text} is negative")
     match = QUANTITY.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is no Kubernetes quantity")

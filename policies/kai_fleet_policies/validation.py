@@ -14,7 +14,7 @@ from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.fleet.team_stack import queue_path
 from kai_fleet.settings import Loaded, Mistake, Settings, key_path, load, read_config
 from kai_fleet.settings.files.project import ROOT
-from kai_fleet.settings.files.stack_keys import in_clear, in_file
+from kai_fleet.settings.files.stack_keys import in_clear, in_clear_of_file
 from kai_fleet.settings.mistakes import within
 from kai_fleet.settings.sections.platform import ENCRYPTED
 from kai_fleet.settings.sections.team_stack import NoPlatformError
@@ -193,7 +193,7 @@ def checked_settings(deployed: DeployedState, facts_of: FactsOf, whole: bool = T
     raw, encrypted, mistakes = read_config()
     if "sources" in encrypted:
         mistakes.append(Mistake(key_path(("sources",)), ENCRYPTED))
-    mistakes += in_file(ROOT / f"Pulumi.{pulumi.get_stack()}.yaml", encrypted)
+    mistakes += in_clear_of_file(ROOT / f"Pulumi.{pulumi.get_stack()}.yaml", encrypted)
     verdict = validate(raw, deployed, facts_of, encrypted=encrypted, more=mistakes)
     for problem in verdict.problems:
         if problem.level is Level.ADVISORY:

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from kai_fleet.package import page_examples
+from kai_fleet.package import pages
 from kai_fleet_cli.stack_file.reading import ROOT
 from tests.languages import sdks
 
@@ -35,7 +35,7 @@ def test_go_programs_pass_its_vet(generator, tmp_path):
     project = tmp_path / "go"
     shutil.copytree(EXAMPLES / "fleet" / "go", project)
     sdks.go_sdk(generator, project)
-    every = "".join(page_examples.of(name)["Go"] for name in page_examples.EXAMPLES)
+    every = "".join(pages.example_of(name)["Go"] for name in pages.EXAMPLES)
     (project / "pages.go").write_text(GO % every)
     sdks.run(["go", "vet", "."], project, sdks.GO)
 
@@ -43,6 +43,6 @@ def test_go_programs_pass_its_vet(generator, tmp_path):
 def test_the_examples_in_typescript_compile(generator, tmp_path):
     alone = sdks.typescript(EXAMPLES / "team-alone", tmp_path, generator)
     head = 'import * as pulumi from "@pulumi/pulumi";\nimport * as fleet from "kai-fleet";\n'
-    every = "".join(page_examples.of(name)["TypeScript"] for name in page_examples.EXAMPLES)
+    every = "".join(pages.example_of(name)["TypeScript"] for name in pages.EXAMPLES)
     (alone / "index.ts").write_text(f"{head}const config = new pulumi.Config();\n{every}")
     sdks.run([alone / "node_modules" / ".bin" / "tsc", "-p", "."], alone)

@@ -19,8 +19,8 @@ from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
 from kai_fleet.guards.host_rules import HostRules
 from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
+from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.settings.sections.teams import Access
 from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
 from kai_fleet_cli.stack_file.reading import PROJECT, ROOT
 from kubectl_fleet.releases import KAI

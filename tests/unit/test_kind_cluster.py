@@ -157,3 +157,9 @@ def test_what_is_missing_is_said_before_the_engine_starts(tmp_path, monkeypatch,
     monkeypatch.setattr(environment, "_own_cluster", lambda: pytest.fail("it went on"))
     with pytest.raises(UserError, match=says):
         for_stack("dev")
+
+
+def test_teams_without_a_port_are_told_one_each():
+    found = mistakes(raw({"a": TEAM, "b": TEAM, "c": team(port=30001)}))
+    said = [sentence.rpartition("; ")[2] for sentence in found.values()]
+    assert said == ["write port: 30000", "write port: 30002"]

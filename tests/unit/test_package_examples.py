@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from kai_fleet.package import page_examples, pages
+from kai_fleet.package import pages
 from kai_fleet.package.arguments import ARGUMENTS
 from kai_fleet_cli.stack_file.reading import ROOT
 from tests.languages.checked import mistakes
@@ -48,7 +48,7 @@ def test_the_pages_are_up_to_date():
 
 @pytest.mark.parametrize("component", ARGUMENTS)
 def test_the_example_of_a_page_is_right(component):
-    _, inputs = page_examples.EXAMPLES[component]
+    _, inputs = pages.EXAMPLES[component]
     assert mistakes(component, inputs) == []
     ARGUMENTS[component].model_validate(inputs)
 
@@ -56,7 +56,7 @@ def test_the_example_of_a_page_is_right(component):
 @pytest.mark.parametrize("component", ARGUMENTS)
 def test_the_example_in_python_is_the_one_in_yaml(component):
     """Both are read again: Python's by Python, with the names of its SDK."""
-    name, inputs = page_examples.EXAMPLES[component]
+    name, inputs = pages.EXAMPLES[component]
     given = {}
 
     class Sdk:
@@ -67,9 +67,9 @@ def test_the_example_in_python_is_the_one_in_yaml(component):
         def require_secret(self, name):
             return "${" + name + "}"
 
-    text = page_examples.of(component)
+    text = pages.example_of(component)
     exec(text["Python"], {"fleet": Sdk(), "config": Config()})
     assert (given["kind"], given["name"]) == (component, name)
-    assert given["inputs"] == page_examples.in_python(component, inputs)
+    assert given["inputs"] == pages.in_python(component, inputs)
     (resource,) = yaml.safe_load(text["YAML"]).values()
     assert resource == {"type": f"kai-fleet:{component}", "properties": inputs}

@@ -5,7 +5,7 @@ import copy
 import pulumi
 import pytest
 
-from kai_fleet.package import page_examples
+from kai_fleet.package import pages
 from kai_fleet.provider import PluginError
 from kai_fleet_cli.plan import recorder
 from tests.unit.canned_api import kubeconfig, serving
@@ -41,7 +41,7 @@ def test_what_is_there_is_not_declared(cluster):
     assert not {kind for kind, _ in gpu} & {"RuntimeClass", "Namespace"}
     kai = declared("KaiScheduler", "kai", cluster=way, version="v0.9.20")
     assert not {kind for kind, _ in kai} & {"CustomResourceDefinition", "Namespace"}
-    _, example = page_examples.EXAMPLES["Team"]
+    _, example = pages.EXAMPLES["Team"]
     team = declared("Team", "ml", **{**copy.deepcopy(dict(example)), "cluster": way})
     assert ("NamespacePatch", "ml-namespace") in team
 

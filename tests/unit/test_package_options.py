@@ -10,7 +10,7 @@ from pulumi.resource import DependencyResource
 from pulumi.runtime.proto import alias_pb2, provider_pb2
 from pulumi.runtime.resource import prepare_aliases
 
-from kai_fleet.package import page_examples
+from kai_fleet.package import pages
 from kai_fleet_cli.plan import recorder
 from tests.unit.event_loop import finish
 from tests.unit.package_requests import constructed
@@ -91,7 +91,7 @@ def registered(monkeypatch):
     def made(kind, **more):
         def program():
             found = {k: it() if k == "providers" else it for k, it in more.items()}
-            name, inputs = page_examples.EXAMPLES[kind]
+            name, inputs = pages.EXAMPLES[kind]
             opts = pulumi.ResourceOptions(**found)
             constructed(kind, name, dict(inputs), opts)
 
@@ -103,14 +103,14 @@ def registered(monkeypatch):
     return made
 
 
-@pytest.mark.parametrize("kind", page_examples.EXAMPLES)
+@pytest.mark.parametrize("kind", pages.EXAMPLES)
 def test_what_a_component_makes_is_protected_with_it(registered, kind):
     """A provider of its cluster is beside it: nothing is lost with that."""
     kept = [it for it in registered(kind, protect=True) if not it.type.startswith(PROVIDER)]
     assert [it.name for it in kept if not it.protect] == []
 
 
-@pytest.mark.parametrize("kind", page_examples.EXAMPLES)
+@pytest.mark.parametrize("kind", pages.EXAMPLES)
 def test_what_a_component_makes_goes_with_what_the_component_does(registered, kind):
     """Whatever asks a cluster; what goes with something inside the component goes with both."""
     made = registered(kind, deleted_with=DependencyResource(SPACE))
@@ -119,7 +119,7 @@ def test_what_a_component_makes_goes_with_what_the_component_does(registered, ki
     assert SPACE in {it.deletedWith for it in asks}
 
 
-@pytest.mark.parametrize("kind", page_examples.EXAMPLES)
+@pytest.mark.parametrize("kind", pages.EXAMPLES)
 def test_a_provider_is_used_for_what_is_on_its_cluster(registered, kind):
     made = registered(kind, providers=lambda: {"kubernetes": kubernetes.Provider("host")})
     inside = {it.name for it in made if it.type == "pulumi:providers:kubernetes"}
@@ -129,12 +129,12 @@ def test_a_provider_is_used_for_what_is_on_its_cluster(registered, kind):
     assert "host" in used or kind == "QueueTree"  # which asks the API itself
 
 
-@pytest.mark.parametrize("kind", page_examples.EXAMPLES)
+@pytest.mark.parametrize("kind", pages.EXAMPLES)
 def test_a_component_is_found_under_its_old_name(registered, kind):
     made = registered(kind, aliases=[pulumi.Alias(name="old")])
     (component,) = [
         it
         for it in made
-        if it.type == f"kai-fleet:index:{kind}" and it.name == page_examples.EXAMPLES[kind][0]
+        if it.type == f"kai-fleet:index:{kind}" and it.name == pages.EXAMPLES[kind][0]
     ]
     assert [alias.spec.name for alias in component.aliases] == ["old"]

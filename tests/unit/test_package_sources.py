@@ -6,9 +6,9 @@ import re
 import pulumi
 import pytest
 
-from kai_fleet.package import page_examples
+from kai_fleet.options import chart_args
+from kai_fleet.package import pages
 from kai_fleet.provider import PluginError
-from kai_fleet.releases.chart_source import chart_args
 from kai_fleet.releases.sources import MIRROR
 from kai_fleet_cli.plan import recorder
 from tests.unit.package_requests import constructed
@@ -30,7 +30,7 @@ EVERY = [(kind, place) for kind, places in PLACES.items() for place in places]
 
 def declared(kind, place, **given):
     """What is declared for an example of a page with some inputs more, at a place of them."""
-    name, inputs = page_examples.EXAMPLES[kind]
+    name, inputs = pages.EXAMPLES[kind]
     inputs = copy.deepcopy(dict(inputs))
     sources = given.pop("sources", None)
     here = inputs

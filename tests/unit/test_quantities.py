@@ -31,7 +31,7 @@ def test_gpus_may_be_fractions(value, gpus):
 @pytest.mark.parametrize(
     ("convert", "value", "says"),
     [
-        (gpu_devices, -2, "write unlimited"),
+        (gpu_devices, -2, "-2 is negative; write GPUs such as 4, 0.5, or unlimited"),
         (cpu_millicores, "12x", "'12x' is no Kubernetes quantity; write cores such as 16"),
         (cpu_millicores, True, "true or false"),
         (gpu_devices, float("nan"), "no Kubernetes quantity"),

@@ -55,6 +55,8 @@ WRITE = "write the tree itself, or the path of a YAML file below this project's 
         ("../outside.yaml", None, f"is '../outside.yaml'; {WRITE}"),
         ("/etc/passwd", None, f"is '/etc/passwd'; {WRITE}"),
         ("all", None, f"is 'all'; {WRITE}"),
+        ("a\0.yaml", None, f"is 'a\\x00.yaml'; {WRITE}"),
+        ("circle.yaml", None, f"is 'circle.yaml'; {WRITE}"),
         ("a.yaml", "top: {gpu: 1", "names a.yaml, line 1 column 6: has a { or ["),
         ("a.yaml", "top: 1\ntop: 2", "names a.yaml, line 2 column 1: has the key top again"),
         ("a.yaml", "- top", "names a.yaml, which holds no queue tree; write NAME: {gpu: …} in it"),
@@ -65,6 +67,7 @@ WRITE = "write the tree itself, or the path of a YAML file below this project's 
     ],
 )
 def test_a_file_that_holds_no_tree_is_one_sentence(folder, named, content, says):
+    (folder / "circle.yaml").symlink_to(folder / "circle.yaml")
     if content is not None:
         (folder / named).write_bytes(content if isinstance(content, bytes) else content.encode())
     loaded = load(HOST | {"queues": named})

@@ -160,6 +160,11 @@ def test_a_shard_that_there_is_not_and_one_below_the_top_are_refused():
         ({"fairshare": {"windowType": "tumbling"}}, "fairshare.start", "is missing"),
         ({"fairshare": {"windowType": "cron"}}, "fairshare.cron", "is missing"),
         ({"fairshare": {"cron": "0 0 * * 1"}}, "fairshare.cron", "write windowType: cron"),
+        (
+            {"fairshare": {"cron": "daily"}},
+            "fairshare.cron",
+            "write five fields, such as 0 0 * * 1",
+        ),
         ({"fairshare": {"kValue": -1}}, "fairshare.kValue", "write 0"),
         (
             {"shards": {"default": {"placement": {"gpu": "pack"}}}},

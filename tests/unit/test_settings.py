@@ -192,6 +192,9 @@ def test_a_slip_is_answered_with_what_to_write(change, says):
     [
         ("cpu", "2Ti", "2Ti is 2,199,023,255,552 cores; write a number such as 16"),
         ("memory", "64m", "64m is less than a megabyte; write 64Gi or 64M"),
+        ("memory", "64k", "64k is less than a megabyte; write 64Gi or 64M"),
+        ("cpu", -1, "-1 is negative; write 200, 500m"),
+        ("cpu", "unlimited", "'unlimited' is no Kubernetes quantity; write 200, 500m"),
     ],
 )
 def test_a_bound_in_the_unit_of_another_is_refused(bound, amount, says):

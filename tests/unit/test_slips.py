@@ -112,6 +112,7 @@ def test_a_secret_in_clear_is_refused_with_the_command_that_encrypts_it(raw, pla
         ("proxy", "http://me:hunter2@proxy.example:3128"),
         ("webhook", "xoxb-" + "1" * 12),
         ("args", ["--password=hunter2"]),
+        ("args", ["--api-key", "hunter2"]),
     ],
 )
 def test_other_secrets_in_clear_are_refused(key, value):
@@ -130,6 +131,7 @@ def test_other_secrets_in_clear_are_refused(key, value):
         ("proxy", "http://proxy.example:3128/a@b"),
         ("proxy", "http://$(USER):$(PASSWORD)@proxy.example"),
         ("args", ["--token=$(TOKEN)", "--token-file=/t", "--password=/run/p", "--use-token=true"]),
+        ("args", ["--token", "$(TOKEN)", "--use-token", "true", "--token", "--verbose", "x"]),
     ],
 )
 def test_what_only_looks_like_a_secret_passes(key, value):

@@ -7,13 +7,13 @@ import pytest
 import yaml
 from pulumi.runtime import config
 
+from kai_fleet import options
 from kai_fleet.fleet.deployed_state import DeployedState
 from kai_fleet.fleet.resolve import platform_facts
 from kai_fleet.host import platform as platform_reading
 from kai_fleet.host.team_stack_rights import in_namespace, on_host
 from kai_fleet.provider import QUEUES
 from kai_fleet.settings import load
-from kai_fleet.settings.files import secret_values
 from kai_fleet_cli.diff.changes import difference
 from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.plan.picture import as_declared
@@ -211,7 +211,7 @@ def test_encrypted_chart_values_of_its_team_are_secrets(monkeypatch):
 @pytest.mark.parametrize("names", [["platform"], []])
 def test_encrypted_chart_values_of_its_platform_are_secrets(monkeypatch, names):
     """The engine's answer to an invoke has them in clear, and names the outputs that are secret."""
-    monkeypatch.setattr(secret_values, "_HIDDEN", ContextVar("hidden", default=False))
+    monkeypatch.setattr(options, "_HIDDEN", ContextVar("hidden", default=False))
     ask = platform_reading.invoke
 
     def answer(token, args):

@@ -78,6 +78,8 @@ def test_what_is_missing_or_wrong_is_named_with_its_key():
         "keep context or kubeconfig"
         in mistakes(cluster={"name": "x", "context": "x"})["kai-fleet:cluster.name"]
     )
+    named = mistakes(removed=[RAW["team"]["name"]])
+    assert "is a team still; take it out of here" in named["kai-fleet:removed"]
     both = mistakes(cluster={"context": "x", "kubeconfig": "y"})
     assert "and not both" in both["kai-fleet:cluster.context"]
 

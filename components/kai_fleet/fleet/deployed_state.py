@@ -23,7 +23,7 @@ HOST: Final = "host-team-stacks"  # a platform's one
 # The end of each part's name, by type. Parts of two teams may have one name, but not one type as
 # well: `a-bounds-binding` binds the bounds of team `a`, or the rights of team `a-bounds`.
 PARTS: Final = {
-    "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy": "bounds",
+    POLICY: "bounds",
     "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicyBinding": "bounds-binding",
     "kubernetes:core/v1:ServiceAccount": "account",
     "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole": "role",
@@ -59,13 +59,19 @@ class DeployedState:
         """The teams that are deployed, whether or not they are declared still."""
         return teams_of(self.urns)
 
+    @property
+    def grants(self) -> set[str]:
+        """The teams that are granted a stack of their own."""
+        return {team for urn in self.urns if (team := granted_to(urn))}
+
+    def output(self, name: str) -> Mapping[str, Any]:
+        """An output of the stack that is a mapping; empty where it has none of that name."""
+        output = self.outputs.get(name)
+        return output if isinstance(output, Mapping) else {}
+
     def has(self, kind: str, name: str) -> bool:
         """Whether there is a resource of that type and name, wherever it stands."""
         return any(urn.endswith((f"${kind}::{name}", f"::{kind}::{name}")) for urn in self.urns)
-
-    def version(self, release: str) -> str | None:
-        """The version that a Release has now; None where there is none yet."""
-        return self.versions.get(release)
 
     def again(self, wait: str, release: str) -> list[str]:
         """What has to be among the triggers of a wait besides its release's id.
@@ -213,7 +219,7 @@ def declared(
             "the stack's state cannot be read, so its outputs of the other teams are not known;"
             " run the same command again"
         )
-    if targets.shared_grants and (new := _granted(deployed) - targets.teams):
+    if targets.shared_grants and (new := deployed.grants - targets.teams):
         raise pulumi.RunError(
             f"another update granted team {min(new)} a stack meanwhile, so nothing was done; run"
             " the same command again"
@@ -223,20 +229,18 @@ def declared(
             f"another update made {min(late)} meanwhile, so nothing was done; run the same command"
             " again"
         )
-    kubeconfigs = _output(deployed, "kubeconfigs")
     return DeclaredRun(
         tuple(name for name in teams if name in targets.teams),
         tuple(name for name in grants if name in targets.teams),
-        {n: told for n, told in _output(deployed, "teams").items() if n not in targets.teams},
-        {n: pulumi.Output.secret(it) for n, it in kubeconfigs.items() if n not in targets.teams},
-        {n: w for n, w in _output(deployed, "workloads").items() if w["team"] not in targets.teams},
+        {n: it for n, it in deployed.output("teams").items() if n not in targets.teams},
+        {
+            n: pulumi.Output.secret(it)
+            for n, it in deployed.output("kubeconfigs").items()
+            if n not in targets.teams
+        },
+        {
+            n: it
+            for n, it in deployed.output("workloads").items()
+            if it["team"] not in targets.teams
+        },
     )
-
-
-def _granted(deployed: DeployedState) -> set[str]:
-    return {team for urn in deployed.urns if (team := granted_to(urn))}
-
-
-def _output(deployed: DeployedState, name: str) -> Mapping[str, Any]:
-    output = deployed.outputs.get(name)
-    return output if isinstance(output, Mapping) else {}

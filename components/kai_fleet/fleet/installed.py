@@ -11,8 +11,7 @@ from kubectl_fleet.values import value_at
 
 if TYPE_CHECKING:
     from kai_fleet.settings.sections.access import Access
-    from kai_fleet.settings.sections.teams import Vcluster
-    from kai_fleet.settings.sections.vcluster import ControlPlaneResources, Store
+    from kai_fleet.settings.sections.vcluster import ControlPlaneResources, Vcluster
 
 
 ChartName: TypeAlias = Literal["kai", "vcluster", "gpu"]
@@ -133,11 +132,10 @@ def default_resources(version: str) -> dict[str, dict[str, str]]:
 
 def control_plane_values(vcluster: Vcluster) -> dict[str, Any]:
     """What a vCluster's own keys say, as its chart reads it; a data source is in clear there."""
-    resources = _resources(vcluster.resources)
     return merged(
         nested(REPLICAS, vcluster.replicas) if vcluster.replicas != 1 else {},
-        _store(vcluster, vcluster.store),
-        nested(RESOURCES, resources) if resources else {},
+        _store_values(vcluster),
+        _resource_values(vcluster.resources),
     )
 
 
@@ -162,8 +160,8 @@ def access_values(access: Access) -> dict[str, Any]:
     return {"controlPlane": {"service": service}}
 
 
-def _store(vcluster: Vcluster, store: Store) -> dict[str, Any]:
-    claim = _said(storageClass=vcluster.storage_class, size=vcluster.size)
+def _store_values(vcluster: Vcluster) -> dict[str, Any]:
+    store, claim = vcluster.store, _said(storageClass=vcluster.storage_class, size=vcluster.size)
     match store.type:
         case "external":
             secret = store.data_source
@@ -181,17 +179,18 @@ def _store(vcluster: Vcluster, store: Store) -> dict[str, Any]:
             return nested(ETCD, {"enabled": True, "statefulSet": stateful})
     own = nested(CLAIM, claim) if claim else {}
     if store.type == "embeddedEtcd":
-        return merged(own, nested("controlPlane.backingStore.etcd.embedded.enabled", True))
+        return merged(own, nested(SWITCHES[store.type], True))
     return own
 
 
-def _resources(resources: ControlPlaneResources) -> dict[str, Any]:
+def _resource_values(resources: ControlPlaneResources) -> dict[str, Any]:
     """The requests and limits that are said, with a dash for each `_`: ephemeral-storage."""
     parts = {
-        kind: _said(**{name.replace("_", "-"): amount for name, amount in amounts})
+        kind: said
         for kind, amounts in resources
+        if (said := _said(**{name.replace("_", "-"): amount for name, amount in amounts}))
     }
-    return {kind: amounts for kind, amounts in parts.items() if amounts}
+    return nested(RESOURCES, parts) if parts else {}
 
 
 def _said(**values: Any) -> dict[str, Any]:

@@ -134,7 +134,7 @@ class _Resolver:
         vcluster, path = settings.vcluster_of(name), settings.team_path(name)
         platform, mode = settings.platform_facts, team.scheduler.mode
         control_plane, inside = control_plane_values(vcluster), self._inside(name)
-        now = self.deployed.version(f"{name}-release")
+        now = self.deployed.versions.get(f"{name}-release")
         parent, shard = platform.granted_queue(name) if platform else (None, None)
         return replace(
             self._on_host(name, path, team, team.queue),
@@ -205,7 +205,7 @@ class _Resolver:
     def _granted(self, name: str) -> DeclaredTeam:
         """A team with a stack of its own, which chooses the mode."""
         settings, grant = self.settings, self.settings.team_stacks[name]
-        runs = self.deployed.version(f"{name}-release") is not None
+        runs = self.deployed.versions.get(f"{name}-release") is not None
         return replace(
             self._on_host(name, key_path(("teamStacks", name)), grant, grant.parent_queue),
             granted=True,

@@ -12,8 +12,7 @@ from kai_fleet.cluster.registry_secrets import registry_secret
 from kai_fleet.fleet.deployed_state import NAMESPACE, RELEASE
 from kai_fleet.guards.host_rules import SYSTEM_SCOPE
 from kai_fleet.guards.policies import ENFORCED
-from kai_fleet.options import after, child_of
-from kai_fleet.releases.chart_source import chart_args
+from kai_fleet.options import after, chart_args, child_of, hidden
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sources import (
     DEVICE_PLUGIN_REPOSITORY,
@@ -21,7 +20,6 @@ from kai_fleet.releases.sources import (
     GPU_OPERATOR_REPOSITORY,
     GPU_OPERATOR_VERSION,
 )
-from kai_fleet.settings.files.secret_values import hidden
 from kai_fleet.settings.sections.access import OF_STACK, Registries
 from kai_fleet.settings.sections.kubernetes import Toleration
 from kai_fleet.settings.sections.platform import Gpu

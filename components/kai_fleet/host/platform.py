@@ -18,9 +18,8 @@ from kai_fleet.kai.kai_of_others import refuse_different_queues
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.kai.queue_tree import QueueTree, QueueTreeArgs
 from kai_fleet.kai.scheduling import declare_scheduling
-from kai_fleet.options import after, noted
+from kai_fleet.options import after, hide_values, noted
 from kai_fleet.settings.files.project import update_command
-from kai_fleet.settings.files.secret_values import hide_values
 from kai_fleet.settings.sections.access import Cluster
 from kai_fleet.settings.sections.team_stack import NoPlatformError, PlatformFacts
 

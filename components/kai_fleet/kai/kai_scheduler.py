@@ -15,8 +15,7 @@ from kai_fleet.fleet.deployed_state import NAMESPACE, DeployedState
 from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.kai.kai_of_others import priority_values
 from kai_fleet.kai.values import kai_values
-from kai_fleet.options import after, child_of
-from kai_fleet.releases.chart_source import chart_args
+from kai_fleet.options import after, chart_args, child_of
 from kai_fleet.releases.transitions import kai_transition
 from kai_fleet.settings.sections.access import OF_STACK
 from kai_fleet.settings.sections.isolation import Isolation
@@ -148,7 +147,7 @@ class KaiScheduler(pulumi.ComponentResource):
 
     def _replacing(self, name: str, args: KaiSchedulerArgs, release: KaiRelease) -> list[str]:
         """The changes that replace the release, and a line in the preview that says which way."""
-        before = args.deployed.version(name)
+        before = args.deployed.versions.get(name)
         known = KAI.get(before or "")
         if before is not None and before != release.version:
             way = kai_transition(known, release) if known else None

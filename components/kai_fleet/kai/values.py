@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kai_fleet.fleet.model import DeclaredKai
+from kai_fleet.options import hidden
 from kai_fleet.releases.chart_values import merged, nested, unknown_keys
-from kai_fleet.settings.files.secret_values import hidden
 from kai_fleet.settings.sections.access import OF_STACK
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.platform import Fairshare, Scheduling

@@ -17,7 +17,8 @@ from kai_fleet.settings.sections.kubernetes import LabelKey, LabelValue
 from kai_fleet.settings.sections.models import Strict
 from kai_fleet.settings.sections.platform import Gpu, HostKai, KaiVersion, Name, ShardName, Sources
 from kai_fleet.settings.sections.queues import QueueName, QueueTree
-from kai_fleet.settings.sections.teams import Mode, TeamSettings, Vcluster
+from kai_fleet.settings.sections.teams import Mode, TeamSettings
+from kai_fleet.settings.sections.vcluster import Vcluster
 from kai_fleet.settings.sections.workloads import ImageName, Workload
 
 

@@ -23,15 +23,15 @@ from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.kai.queue_tree import QueueTree, QueueTreeArgs
 from kai_fleet.kai.scheduling import declare_scheduling
 from kai_fleet.monitoring.components import monitoring_of
-from kai_fleet.options import deleted_with
+from kai_fleet.options import deleted_with, hide_values
 from kai_fleet.package.request import NEWEST_KAI, ComponentRequest, Result
 from kai_fleet.package.workloads import workload
 from kai_fleet.provider import PluginError
 from kai_fleet.releases.chart_values import merged, nested
 from kai_fleet.settings import Settings
-from kai_fleet.settings.files.secret_values import hide_values
 from kai_fleet.settings.sections import platform, teams
 from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.vcluster import Vcluster
 from kai_fleet.team import Team, TeamArgs, teams_of
 from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
 from kai_fleet.workloads import placement
@@ -104,7 +104,7 @@ def virtual_cluster(request: ComponentRequest) -> Result:
         scheduler["version"] = NEWEST_KAI
     # Who made the namespace gave the vCluster its rights; else its chart does.
     isolation = Isolation() if args.prepared else Isolation(level="off")
-    own = request.part(of=teams.Vcluster)
+    own = request.part(of=Vcluster)
     own.pop("nodePool", None)  # here it is the team's
     stack = request.part("cluster", "sources")
     stack["teams"] = {

@@ -208,14 +208,10 @@ class ComponentRequest:
     def existing(self) -> ExistingObjects:
         """What the cluster among the inputs has already; nothing where it is not known yet."""
         cluster = self.inputs.raw.get("cluster") or {}
-        kubeconfig = cluster.get("kubeconfig")
-        if (
-            "kind" in cluster
-            or kubeconfig == KNOWN_LATER
-            or not (kubeconfig or cluster.get("context"))
-        ):
+        context, kubeconfig = cluster.get("context"), cluster.get("kubeconfig")
+        if "kind" in cluster or kubeconfig == KNOWN_LATER or not (kubeconfig or context):
             return of_own_cluster(self.deployed)
-        return directly(cluster.get("context"), kubeconfig, self.deployed)
+        return directly(context, kubeconfig, self.deployed)
 
     def on_cluster(self) -> pulumi.ResourceOptions:
         """The options with a provider of the cluster, unless the program gave one itself."""

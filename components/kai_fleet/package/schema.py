@@ -25,6 +25,7 @@ from kai_fleet.settings.sections import (
     platform,
     queues,
     teams,
+    vcluster,
     workloads,
 )
 
@@ -40,7 +41,7 @@ _TYPE_NAMES: Final[Mapping[Any, str]] = {
     platform.HostKai: "HostScheduler",
     isolation.Isolation: "IsolationSettings",
     teams.Scheduler: "TeamScheduler",
-    teams.Vcluster: "VclusterSettings",
+    vcluster.Vcluster: "VclusterSettings",
     gpu_share.GpuShare: "GpuRequest",
     queues.Queue: "QueueSettings",
     queues.Share[kubernetes.Cpu]: "CpuShare",

@@ -18,6 +18,7 @@ import json
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -136,8 +137,8 @@ def _decoded(data: object) -> dict[str, Any]:
         raise _NotOfTheChartError("cannot be read: it is no base64") from None
     if inner.startswith(_GZIP):
         inner = _unpacked(inner)
-    elif len(inner) > _MOST_BYTES:
-        raise _NotOfTheChartError(_too_large())
+    if len(inner) > _MOST_BYTES:
+        raise _NotOfTheChartError(f"is larger than {_MOST_BYTES >> 20} MiB")
     try:
         record = json.loads(inner.decode(), object_pairs_hook=_once)
     except (ValueError, RecursionError):
@@ -148,20 +149,12 @@ def _decoded(data: object) -> dict[str, Any]:
 
 
 def _unpacked(packed: bytes) -> bytes:
-    unpack = zlib.decompressobj(wbits=31)
-    try:
+    unpack, content = zlib.decompressobj(wbits=31), b""
+    with suppress(zlib.error):
         content = unpack.decompress(packed, _MOST_BYTES + 1)
-    except zlib.error:
-        raise _NotOfTheChartError("cannot be read: it is not packed as Helm packs") from None
-    if len(content) > _MOST_BYTES:
-        raise _NotOfTheChartError(_too_large())
-    if not unpack.eof or unpack.unused_data:
+    if len(content) <= _MOST_BYTES and (not unpack.eof or unpack.unused_data):
         raise _NotOfTheChartError("cannot be read: it is not packed as Helm packs")
     return content
-
-
-def _too_large() -> str:
-    return f"is larger than {_MOST_BYTES >> 20} MiB"
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

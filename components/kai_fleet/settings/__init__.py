@@ -34,7 +34,8 @@ from kai_fleet.settings.sections.platform import (
 )
 from kai_fleet.settings.sections.queues import QueueTree, with_quotas
 from kai_fleet.settings.sections.team_stack import Grant, PlatformFacts, Removed, TeamStack
-from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings, Vcluster
+from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings
+from kai_fleet.settings.sections.vcluster import Vcluster
 from kai_fleet.settings.sections.workloads import Workload
 from kubectl_fleet.releases import DISABLED
 from kubectl_fleet.releases.sharing import SharingMode

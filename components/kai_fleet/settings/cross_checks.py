@@ -43,12 +43,7 @@ def between_keys(settings: Settings, dropped: Sequence[str]) -> Iterator[Mistake
             " `kubectl config get-contexts`, or kind: {} for a new one on this machine",
         )
     yield from _without_kai(settings)
-    for name in settings.removed:
-        if name in settings.teams:
-            yield Mistake(
-                key_path(("removed",)),
-                f"names {name}, which is a team still; take it out of here, or out of {_TEAMS}",
-            )
+    yield from removed_mistakes(settings)
     yield from _sharing(settings)
     for name in (*settings.teams, *settings.team_stacks):
         yield from gpu_kind_mistakes(settings, name)
@@ -95,6 +90,14 @@ def _without_kai(settings: Settings) -> Iterator[Mistake]:
         f"is missing: {need}, and no KAI is declared for the host; write"
         f" {{version: {advised(KAI) or EXAMPLE_VERSION}}}",
     )
+
+
+def removed_mistakes(settings: Settings) -> Iterator[Mistake]:
+    """Teams that may go and are there: they could go by a slip later."""
+    for name in settings.removed:
+        if name in settings.teams:
+            instead = f"take it out of here, or out of {settings.team_path(name)}"
+            yield Mistake(key_path(("removed",)), f"names {name}, which is a team still; {instead}")
 
 
 def vcluster_mistakes(settings: Settings) -> Iterator[Mistake]:

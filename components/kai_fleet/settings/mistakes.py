@@ -121,14 +121,15 @@ def _mistakes(
 def _misspelt(error: ValidationError, model: type[BaseModel], raw: Any) -> list[Location]:
     """Absent keys that misspelt ones stand for: to name the misspelt ones is enough."""
     unknown = [d["loc"] for d in error.errors() if d["type"] == "extra_forbidden"]
-    meant = ((*place[:-1], _meant(place, model) or "") for place in unknown)
+    meant = (
+        (*place[:-1], spelt_like(str(place[-1]), _keys(place, model)) or "") for place in unknown
+    )
     return [place for place in meant if place[-1] and _at(raw, place) is None]
 
 
-def _meant(location: Location, model: type[BaseModel]) -> str | None:
-    """The key that stands for an unknown one in all likelihood."""
-    known = models.fields(models.model_at(location[:-1], model))
-    return spelt_like(str(location[-1]), [str(key) for key in known])
+def _keys(location: Location, model: type[BaseModel]) -> list[str]:
+    """The keys that there are where one of them stands."""
+    return [str(name) for name in models.fields(models.model_at(location[:-1], model))]
 
 
 def _sentence(
@@ -195,6 +196,7 @@ _FORMS: Final = {
     r"^v[0-9]": "a version such as v0.16.8, with its v",
     r"^[1-9]": "a duration such as 30s, 15m or 1h",
     r"^[^:]+": "a name without a colon",
+    r"^(@": "five fields, such as 0 0 * * 1",
     r"^[A-Z]": "three capital letters, such as EUR",
     r"^[a-z](": "lower-case letters, digits and dashes, beginning with a letter",
     r"^[a-z0-9](": "lower-case letters, digits, dashes and dots",
@@ -235,8 +237,7 @@ def _wrong_form(detail: ErrorDetails, shown: str) -> str:
 def _unknown_key(
     location: Location, model: type[BaseModel], elsewhere: type[BaseModel] | None
 ) -> str:
-    key, here = str(location[-1]), models.model_at(location[:-1], model)
-    known = [str(name) for name in models.fields(here)]
+    key, known = str(location[-1]), _keys(location, model)
     if key in ("quota", "limit", "weight") and "gpu" in known:
         instead = f"it is of one resource: write gpu: {{{key}: …}}, or cpu or memory"
     elif close := spelt_like(key, known):

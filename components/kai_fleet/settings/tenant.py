@@ -8,6 +8,7 @@ from kai_fleet.settings.cross_checks import (
     entry_mistakes,
     gpu_kind_mistakes,
     of_scheduling,
+    removed_mistakes,
     vcluster_mistakes,
     workloads_mistakes,
 )
@@ -24,7 +25,6 @@ FactsOf = Callable[[str], PlatformFacts]
 
 _TEAM: Final = key_path(("team",))
 _CLUSTER: Final = key_path(("cluster",))
-_OWN_KEYS: Final = frozenset(TeamStack.model_fields)
 _PLATFORM_KEYS: Final = {
     Settings.key_of(name) for name in Settings.model_fields if name not in TeamStack.model_fields
 }
@@ -77,11 +77,8 @@ def load_tenant(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
     name = rest.get("cluster")
     if isinstance(name, Mapping) and "name" in name:
         rest["cluster"] = {key: value for key, value in name.items() if key != "name"}
-        found.append(
-            Mistake(
-                f"{_CLUSTER}.name", "is the platform's; drop it, and keep context or kubeconfig"
-            )
-        )
+        said = "is the platform's; drop it, and keep context or kubeconfig"
+        found.append(Mistake(f"{_CLUSTER}.name", said))
     whole, unread = with_trees(rest)
     file, wrong, dropped = validated(TeamStack, whole, elsewhere=Settings)
     dropped += [mistake.path for mistake in unread]
@@ -117,6 +114,7 @@ def _between(file: TeamStack, tenant: Tenant, dropped: list[str]) -> Iterator[Mi
             f"is host, and platform {tenant.stack} has no KAI on its host; write mode: virtual"
             " with a version",
         )
+    yield from removed_mistakes(tenant)
     yield from vcluster_mistakes(tenant)
     yield from entry_mistakes(tenant, team.name)
     yield from gpu_kind_mistakes(tenant, team.name)
@@ -168,7 +166,7 @@ def _foreign(raw: Mapping[str, Any]) -> Iterator[Mistake]:
             yield Mistake(
                 key_path((key,)),
                 f"belongs to the platform: write it in {file}; a team stack has the keys"
-                f" {', '.join(sorted(_OWN_KEYS))}",
+                f" {', '.join(sorted(TeamStack.model_fields))}",
             )
 
 

@@ -7,8 +7,8 @@ import pulumi
 
 from kai_fleet.fleet.installed import DATA_SOURCE, access_values
 from kai_fleet.fleet.model import DeclaredTeam
+from kai_fleet.options import hidden
 from kai_fleet.releases.chart_values import merged, nested
-from kai_fleet.settings.files.secret_values import hidden
 from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.teams import Mode

@@ -17,9 +17,8 @@ from kai_fleet.cluster.registry_secrets import registry_secret
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
 from kai_fleet.fleet.deployed_state import DeployedState
 from kai_fleet.fleet.model import DeclaredTeam
-from kai_fleet.options import after, child_of
+from kai_fleet.options import after, chart_args, child_of
 from kai_fleet.provider import SECRET
-from kai_fleet.releases.chart_source import chart_args
 from kai_fleet.settings.sections.access import OF_TEAM, Access
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.vcluster.oidc import FILE, authority, group_roles

@@ -16,7 +16,7 @@ def _project() -> Path:
     here = Path.cwd()
     for folder in (here, *here.parents):
         file = folder / "Pulumi.yaml"
-        if file.is_file() and "name: kai-fleet" in file.read_text(encoding="utf-8").splitlines():
+        if file.is_file() and b"name: kai-fleet" in file.read_bytes().splitlines():
             return folder
     return here if CHECKOUT is None or any(here.glob("Pulumi.*.yaml")) else CHECKOUT
 

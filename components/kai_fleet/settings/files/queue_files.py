@@ -7,6 +7,7 @@ Pulumi hands all of a stack file to each plugin as one environment variable, and
 import json
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Final
 
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -26,7 +27,10 @@ def read_tree(queues: Any) -> Any:
     """What stands at a `queues:` key, or in the file that it names. Raises QueueFileError."""
     if not isinstance(queues, str):
         return queues
-    path = (ROOT / queues).resolve()
+    try:
+        path = (ROOT / queues).resolve()
+    except (RuntimeError, ValueError):  # links in a circle, or no name of a file
+        path = Path("/")
     if not path.is_relative_to(ROOT) or path.suffix not in (".yaml", ".yml"):
         raise QueueFileError(f"is {queues!r}; {_WRITE}")
     text = ""
@@ -37,9 +41,7 @@ def read_tree(queues: Any) -> Any:
         raise QueueFileError(f"names {queues}, which is not there; {_WRITE}") from None
     except MarkedYAMLError as why:
         raise QueueFileError(f"names {queues}, {yaml_file.mistake(text, why)}") from None
-    except QueueFileError as why:
-        raise QueueFileError(f"names {queues}, which {why}") from None
-    except yaml_file.RefusedYamlError as why:
+    except (QueueFileError, yaml_file.RefusedYamlError) as why:
         raise QueueFileError(f"names {queues}, {why}") from None
     except (OSError, YAMLError, ValueError, RecursionError) as why:
         raise QueueFileError(f"names {queues}, which cannot be read: {why}") from None
@@ -48,21 +50,19 @@ def read_tree(queues: Any) -> Any:
 @lru_cache
 def _tree(text: str) -> Any:
     """A file's tree; cached, because a command checks the rules before the program does, and five
-    thousand queues take a second. Raises QueueFileError, with what is wrong after "which".
+    thousand queues take a second. Raises QueueFileError.
     """
     tree = yaml_file.load(text)
     if not isinstance(tree, Mapping):
-        raise QueueFileError("holds no queue tree; write NAME: {gpu: …} in it")
+        raise QueueFileError("which holds no queue tree; write NAME: {gpu: …} in it")
     try:
         # In the order in which Pulumi gives a stack file's keys: a tree that moves into a file, or
         # within one, changes nothing.
         return json.loads(json.dumps(tree, sort_keys=True))
     except TypeError:
         raise QueueFileError(
-            "has a key or a value that is neither text nor a number; put it in quotes"
+            "which has a key or a value that is neither text nor a number; put it in quotes"
         ) from None
-    except (ValueError, RecursionError):
-        raise QueueFileError("contains itself; write the tree out") from None
 
 
 def with_trees(raw: Mapping[str, Any]) -> tuple[dict[str, Any], list[Mistake]]:

@@ -72,8 +72,8 @@ def _is_like_ours(namespace: str) -> bool:
     return SequenceMatcher(None, bare, NAMESPACE).ratio() >= _ALIKE
 
 
-_FIELDS: Final = frozenset({"kubeconfig", "huggingFaceToken"})
-_NAMED: Final = re.compile(
+_SECRET_FIELDS: Final = frozenset({"kubeconfig", "huggingFaceToken"})
+_SECRET_NAMES: Final = re.compile(
     r"(password|passwd|passphrase|token|secret|dockerconfigjson"
     r"|(secret|access|api|private|license|account|signing|encryption)key)$"
 )
@@ -86,9 +86,9 @@ _FORMS: Final = re.compile(
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----",
     re.ASCII,
 )
-# A flag that gives one, unless by a variable or a file.
+# A flag that gives one, in one text or two, unless by a variable or a file.
 _FLAG: Final = re.compile(
-    r"^--?[\w-]*(password|passwd|passphrase|token|secret|api-?key)[= ](?!true$|false$)[^$@/\s]",
+    r"^--?[\w-]*(password|passwd|passphrase|token|secret|api-?key)[= ](?!true$|false$)[^$@/\s-]",
     re.ASCII | re.IGNORECASE,
 )
 
@@ -102,7 +102,7 @@ def in_clear(raw: Mapping[str, Any], encrypted: frozenset[str] = frozenset()) ->
             yield from _below(value, (key,))
 
 
-def in_file(file: Path, keys: frozenset[str]) -> list[Mistake]:
+def in_clear_of_file(file: Path, keys: frozenset[str]) -> list[Mistake]:
     """Those below `keys` as a stack file writes them, beside values that are encrypted.
 
     The engine tells a program only that a part of a key is. None of a file that is not there, or
@@ -125,15 +125,23 @@ def _below(value: Any, place: Location, name: str = "") -> Iterator[Mistake]:
             yield from _below(item, (*place, str(key)), variable)
     elif isinstance(value, list):
         for number, item in enumerate(value):
-            yield from _below(item, (*place, number))
+            flag = f"{value[number - 1]} " if number and isinstance(item, str) else ""
+            if item != MASK and _FLAG.match(f"{flag}{item}"):
+                yield _as_mistake((*place, number))
+            else:
+                yield from _below(item, (*place, number))
     elif not _is_account(place) and (isinstance(value, bool) or not isinstance(value, str | int)):
         return
     elif value not in ("", MASK) and _is_secret(value, place, name):
-        yield Mistake(
-            key_path(place),
-            "is a secret in clear; encrypt it, the command asks for the value: pulumi config set"
-            f" --secret --path '{_path(place)}' --stack STACK",
-        )
+        yield _as_mistake(place)
+
+
+def _as_mistake(place: Location) -> Mistake:
+    return Mistake(
+        key_path(place),
+        "is a secret in clear; encrypt it, the command asks for the value: pulumi config set"
+        f" --secret --path '{_path(place)}' --stack STACK",
+    )
 
 
 def _is_account(place: Location) -> bool:
@@ -147,14 +155,14 @@ def _is_secret(value: Any, place: Location, name: str) -> bool:
     database = last == "dataSource" and place[-2:-1] in (("store",), ("external",))
     if _is_account(place):
         return True
-    known = database or last in _FIELDS
+    known = database or last in _SECRET_FIELDS
     if isinstance(value, str) and (known or _FORMS.search(value) or _FLAG.match(value)):
         return True
     bare = last.lower().replace("_", "").replace("-", "").removeprefix(".")
     in_values = "values" in place[:-1] or "env" in place[:-1]
     if isinstance(value, int):  # 0 and 1 are switches
         return in_values and value > 1 and bare.endswith(("password", "passwd", "passphrase"))
-    return in_values and _NAMED.search(bare) is not None and not _is_reference(bare, value)
+    return in_values and _SECRET_NAMES.search(bare) is not None and not _is_reference(bare, value)
 
 
 def _is_reference(key: str, value: str) -> bool:

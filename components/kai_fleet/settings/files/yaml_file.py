@@ -99,7 +99,7 @@ _PLAIN: Final = tuple(
         ),
     )
 )
-_POWER: Final = re.compile(r"[-+]?[0-9]*\.?[0-9]*[eE][-+]?[0-9]+", re.ASCII)
+_POWER: Final = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+", re.ASCII)
 _ANCHOR: Final = re.compile(r"[0-9A-Za-z_-]+", re.ASCII)
 # Of another tag the engine refuses what others convert.
 _TAGS: Final = tuple(f"tag:yaml.org,2002:{name}" for name in ("str", "map", "seq"))
@@ -177,16 +177,9 @@ def _wrong(event: Any) -> str | None:
     for pattern, sentence in _PLAIN:
         if pattern.fullmatch(text):
             return sentence.format(_shown(text))
-    if _POWER.fullmatch(text) and not _is_finite(text):
+    if _POWER.fullmatch(text) and not math.isfinite(float(text)):
         return f"has {_shown(text)}, which is no number; write a finite one"
     return None
-
-
-def _is_finite(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return True  # no number for any reader
 
 
 def _shown(text: str) -> str:

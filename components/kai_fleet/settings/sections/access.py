@@ -12,14 +12,14 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, StringCo
 from kai_fleet.releases import sources
 from kai_fleet.releases.sources import NoPlaceError
 from kai_fleet.settings.sections.isolation import Cidr
-from kai_fleet.settings.sections.kubernetes import LabelKey, LabelValue
+from kai_fleet.settings.sections.kubernetes import LabelKey, LabelValue, ObjectName
 from kai_fleet.settings.sections.models import Strict
 from kai_fleet.settings.sections.platform import Name
 from kubectl_fleet.wording import listed
 
 OF_STACK: Final = "kai-fleet-registries"  # the Secret that is made of kai-fleet:registries
 OF_TEAM: Final = "kai-fleet-team-registries"  # and the one of a team's own
-_EXAMPLE: Final = "mirror.example.com, or ghcr.io/organisation"
+_EXAMPLE_REGISTRY: Final = "mirror.example.com, or ghcr.io/organisation"
 
 
 def _registry(value: Any) -> Any:
@@ -29,10 +29,10 @@ def _registry(value: Any) -> Any:
     try:
         sources.registry_place(value)
     except NoPlaceError as why:
-        raise ValueError(f"{why}; write {_EXAMPLE}") from None
+        raise ValueError(f"{why}; write {_EXAMPLE_REGISTRY}") from None
     host = value.partition("/")[0]
     if "." not in host and ":" not in host and host != "localhost":
-        raise ValueError(f"has no host in front; write {_EXAMPLE}")
+        raise ValueError(f"has no host in front; write {_EXAMPLE_REGISTRY}")
     return value
 
 
@@ -68,16 +68,16 @@ def by_secret(of_stack: Registries, of_team: Registries | None = None) -> Secret
     return {name: registries for name, registries in every.items() if registries}
 
 
-_LABEL: Final = r"[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?"
-_NAME: Final = re.compile(rf"(?=.{{1,253}}$){_LABEL}(\.{_LABEL})*")
-_GATEWAY: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
-_ALONE: Final = ("Ingress", "Gateway")  # by its name alone they know whose API is meant
+_DNS_LABEL: Final = r"[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?"
+_DNS_NAME: Final = re.compile(rf"(?=.{{1,253}}$){_DNS_LABEL}(\.{_DNS_LABEL})*")
+_GATEWAY_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_BY_NAME: Final = ("Ingress", "Gateway")  # by its name alone they know whose API is meant
 _HTTPS: Final = 443
 
 
 def _host(value: str) -> str:
     text = value.removeprefix("[").removesuffix("]")
-    if is_address(text) or (_NAME.fullmatch(value) and not value.rpartition(".")[2].isdigit()):
+    if is_address(text) or (_DNS_NAME.fullmatch(value) and not value.rpartition(".")[2].isdigit()):
         return text
     raise ValueError(
         f"is {value[:80]!r}, which is neither a host name nor an address; write one such as"
@@ -95,16 +95,13 @@ def is_address(host: str) -> bool:
 
 
 def _gateway(value: str) -> str:
-    if _GATEWAY.fullmatch(value):
+    if _GATEWAY_NAME.fullmatch(value):
         return value
     raise ValueError(f"is {value[:80]!r}; write NAMESPACE/NAME, such as gateways/tls")
 
 
 Host = Annotated[str, AfterValidator(_host)]
 GatewayName = Annotated[str, AfterValidator(_gateway)]
-IngressClassName = Annotated[
-    str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253)
-]
 
 
 class Access(Strict):
@@ -126,7 +123,7 @@ class Access(Strict):
         le=65535,
         description="NodePort: a fixed one. Ingress, Gateway: of the controller; 443 unless set.",
     )
-    class_: IngressClassName | None = Field(
+    class_: ObjectName | None = Field(
         default=None, alias="class", description="Ingress: its class; the default one unless set."
     )
     gateway: GatewayName | None = Field(
@@ -148,7 +145,7 @@ class Access(Strict):
     @property
     def led_by_name(self) -> bool:
         """Whether something in front of the Service leads a host name to it."""
-        return self.type in _ALONE
+        return self.type in _BY_NAME
 
     @property
     def endpoint(self) -> str:
@@ -165,9 +162,9 @@ class Access(Strict):
 
 
 # What each key is for, and what to write where the type is another.
-_FOR: Final = {
-    "host": ("LoadBalancer", "NodePort", *_ALONE),
-    "port": ("NodePort", *_ALONE),
+_TYPES_BY_KEY: Final = {
+    "host": ("LoadBalancer", "NodePort", *_BY_NAME),
+    "port": ("NodePort", *_BY_NAME),
     "class_": ("Ingress",),
     "gateway": ("Gateway",),
     "load_balancer_class": ("LoadBalancer",),
@@ -177,7 +174,7 @@ _FOR: Final = {
 
 def access_mistakes(access: Access) -> Iterator[tuple[str, str]]:
     """What is missing, or has no use with this type: (key, sentence)."""
-    for name, types in _FOR.items():
+    for name, types in _TYPES_BY_KEY.items():
         if access.written.get(name) and access.type not in types:
             key = Access.key_of(name)
             ways = listed([f"type: {it}" for it in types])
@@ -270,8 +267,8 @@ def access_in_kind(access: Access | None) -> Access:
 def port_mistakes(kind: Kind, teams: Mapping[str, Access]) -> Iterator[tuple[str, str, str]]:
     """Teams whose vCluster nobody could reach: (team, key, sentence)."""
     taken = {access.port for access in teams.values()}
-    free = next((port for port in kind.ports if port not in taken), None)
-    write = f"write port: {free}" if free else f"set cluster.kind.nodePorts to {len(teams)} or more"
+    free = (f"write port: {port}" for port in kind.ports if port not in taken)  # each to one team
+    more = f"set cluster.kind.nodePorts to {len(teams)} or more"
     seen: dict[int, str] = {}
     for team, access in teams.items():
         if access.type == "LoadBalancer":
@@ -279,16 +276,21 @@ def port_mistakes(kind: Kind, teams: Mapping[str, Access]) -> Iterator[tuple[str
         if access.type != "NodePort" or access.host not in _OF_HERE:
             continue
         if access.port is None:
-            yield team, "port", f"is missing: a kind cluster opens its ports once; {write}"
+            yield (
+                team,
+                "port",
+                f"is missing: a kind cluster opens its ports once; {next(free, more)}",
+            )
         elif access.port not in kind.ports:
             last = kind.ports[-1]
             yield (
                 team,
                 "port",
                 f"is {access.port}; on {HERE} answer {FIRST_NODE_PORT} to {last}"
-                f" (cluster.kind.nodePorts): {write}",
+                f" (cluster.kind.nodePorts): {next(free, more)}",
             )
         elif access.port in seen:
-            yield team, "port", f"is {access.port}, which team {seen[access.port]} has; {write}"
+            has = f"is {access.port}, which team {seen[access.port]} has"
+            yield team, "port", f"{has}; {next(free, more)}"
         else:
             seen[access.port] = team

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
-from kai_fleet.settings.sections.kubernetes import quantity
+from kai_fleet.settings.sections.kubernetes import number_of, quantity
 from kai_fleet.settings.sections.models import Strict
 from kubectl_fleet.releases import mig
 from kubectl_fleet.releases.keys import DEVICES, FRACTION, GPU_RESOURCES, MEMORY
@@ -37,9 +37,11 @@ def _fraction(value: Any) -> float:
 
 def _memory(value: Any) -> int:
     """MiB of GPU memory, rounded up. Raises ValueError."""
-    amount = quantity(value, "GPU memory such as 2000Mi")
+    amount, number = quantity(value, "GPU memory such as 2000Mi"), number_of(value)
+    if not amount:
+        raise ValueError(f"is {value}; write 2000Mi, or drop gpu for a pod without a GPU")
     if amount < _MEBIBYTE:
-        raise ValueError(f"is {value} bytes; write {value}Mi or {value}Gi")
+        raise ValueError(f"is {value}, less than a mebibyte; write {number}Mi or {number}Gi")
     return math.ceil(amount / _MEBIBYTE)
 
 
@@ -110,7 +112,7 @@ def plain(value: float) -> str:
 
 def share_mistakes(share: GpuShare) -> Iterator[tuple[str, str]]:
     """What does not fit together in one share: (key, sentence)."""
-    given = [key for key in ("devices", "fraction", "memory") if key in share.model_fields_set]
+    given = [key for key in ("devices", "fraction", "memory") if getattr(share, key) is not None]
     if not given:
         yield "gpu", "asks for nothing; write devices, fraction or memory, or drop gpu"
     elif len(given) > 1:

@@ -8,9 +8,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
 
-from kai_fleet.settings.sections.kubernetes import cpu_millicores, memory_megabytes
+from kai_fleet.settings.sections.kubernetes import cpu_millicores, memory_megabytes, quantity
 from kai_fleet.settings.sections.models import Strict
-from kubectl_fleet.quantities import parse_quantity
 
 Level = Literal["baseline", "restricted", "off"]
 GuardMode = Literal["deny", "audit"]
@@ -42,26 +41,23 @@ _NO_GPU_CLASSES: Final = (
 )
 
 
-def _amount(read: Callable[[Any], object]) -> BeforeValidator:
-    """A quantity as it is written, once it is one of its kind."""
+def _amount(read: Callable[[Any], object], examples: str) -> tuple[object, ...]:
+    """A quantity as it is written, once it is one of its kind; none is unlimited here."""
 
     def checked(value: Any) -> str:
-        parse_quantity(value)  # raises ValueError with what to write, as `read` does
+        quantity(value, examples)
         read(value)
         return str(value)
 
-    return BeforeValidator(checked)
+    schema = {"type": ["string", "integer"], "description": examples}
+    return BeforeValidator(checked), WithJsonSchema(schema)
 
 
-def _such_as(examples: str) -> WithJsonSchema:
-    return WithJsonSchema({"type": ["string", "integer"], "description": examples})
-
-
-Cpus = Annotated[str, _amount(cpu_millicores), _such_as("200, 500m")]
-Memory = Annotated[str, _amount(memory_megabytes), _such_as("512Gi, 2Ti")]
-Storage = Annotated[str, _amount(memory_megabytes), _such_as("10Ti, 500Gi")]
-Scratch = Annotated[str, _amount(memory_megabytes), _such_as("200Gi, 50Gi")]
-Volume = Annotated[str, _amount(memory_megabytes), _such_as("5Gi, 20Gi")]
+Cpus = Annotated[str, *_amount(cpu_millicores, "200, 500m")]
+Memory = Annotated[str, *_amount(memory_megabytes, "512Gi, 2Ti")]
+Storage = Annotated[str, *_amount(memory_megabytes, "10Ti, 500Gi")]
+Scratch = Annotated[str, *_amount(memory_megabytes, "200Gi, 50Gi")]
+Volume = Annotated[str, *_amount(memory_megabytes, "5Gi, 20Gi")]
 # A kind of volume as a pod's spec has it; hostPath is Pod Security's to deny.
 VolumeKind = Annotated[str, StringConstraints(pattern=r"^[a-z][A-Za-z]+$")]
 Port = Annotated[int, Field(ge=1, le=65535)]

@@ -1,5 +1,6 @@
 """What a stack file writes as Kubernetes does: quantities, labels, tolerations, affinity."""
 
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Annotated, Any, Final, Literal, Self
@@ -17,6 +18,8 @@ from pydantic import (
 from kai_fleet.settings.sections.models import Strict
 from kubectl_fleet.quantities import QUANTITY, WORD, parse_quantity
 
+# KAI counts cpu in millicores, memory in 10⁶ bytes and GPUs in devices, fractions allowed (Q3); a
+# config writes `16`, `"500m"`, `64Gi`, and `unlimited` or, as KAI does, -1.
 UNLIMITED: Final = -1.0
 _MOST_GPUS: Final = 1_000_000  # more is a unit that is none of GPUs, such as 8G
 _MOST_CORES: Final = 100_000_000  # more is memory's unit, such as 16Gi
@@ -34,7 +37,7 @@ def memory_megabytes(value: Any) -> float:
     """10⁶ bytes of a memory quantity, rounded to whole ones; -1 for `unlimited`."""
     amount = _convert(value, Decimal("1e-6"), "memory such as 64Gi", digits=None)
     if 0 < amount < 1:
-        number = str(value).strip().removesuffix("m")
+        number = number_of(value)
         raise ValueError(f"{value} is less than a megabyte; write {number}Gi or {number}M")
     return float(round(amount))
 
@@ -60,6 +63,11 @@ def quantity(value: Any, example: str) -> Decimal:
         return parse_quantity(value)
     except ValueError as why:
         raise ValueError(f"{why}; write {example}") from None
+
+
+def number_of(value: Any) -> str:
+    """The number of a quantity, for a message that gives it another suffix."""
+    return re.split("[A-Za-z]", str(value).strip())[0]
 
 
 def _quantity(parse: Any, unit: str) -> Any:
@@ -98,6 +106,9 @@ LabelKey = Annotated[
 ]
 LabelValue = Annotated[
     str, StringConstraints(pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$", max_length=63)
+]
+ObjectName = Annotated[
+    str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253)
 ]
 # Keys by which Kubernetes, the guards, KAI, vCluster and Pulumi decide: none to note something.
 _DECIDING: Final = (

@@ -12,10 +12,9 @@ from kai_fleet.settings.sections.models import Strict
 from kai_fleet.settings.sections.platform import Values
 from kubectl_fleet.values import value_at
 
-_NAMESPACE: Final = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
 # What Prometheus takes for a duration, as far as it makes sense here.
 Duration = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,4}[smhd]$")]
-Namespace = Annotated[str, StringConstraints(pattern=_NAMESPACE)]
+Namespace = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
 
 
 class Prometheus(Strict):

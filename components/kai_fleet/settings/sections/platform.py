@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, 
 from kai_fleet.releases import sources
 from kai_fleet.releases.sources import NoPlaceError
 from kai_fleet.settings.sections.gpu_share import Sharing, sharing
-from kai_fleet.settings.sections.kubernetes import Affinity, Toleration
+from kai_fleet.settings.sections.kubernetes import Affinity, LabelKey, Toleration
 from kai_fleet.settings.sections.models import Strict
 from kubectl_fleet.wording import MASK
 
@@ -44,14 +44,7 @@ Duration = Annotated[
 ShardName = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=40)
 ]
-NodeLabel = Annotated[
-    str,
-    StringConstraints(
-        pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$",
-        max_length=316,
-    ),
-]
-Levels = Annotated[list[NodeLabel], Field(min_length=1, max_length=16)]
+Levels = Annotated[list[LabelKey], Field(min_length=1, max_length=16)]
 Strategy = Literal["binpack", "spread"]
 
 
@@ -72,7 +65,9 @@ class Fairshare(Strict):
         description="tumbling: when the first window begins, such as 2026-01-05T00:00:00Z.",
     )
     cron: str | None = Field(
-        default=None, min_length=9, description="cron: when a window begins, such as 0 0 * * 1."
+        default=None,
+        pattern=r"^(@|\S+ +\S+ +\S+ +\S+ +\S+)",
+        description="cron: when a window begins, such as 0 0 * * 1.",
     )
     half_life: Duration | None = Field(
         default=None, description="Usage of that long ago counts half; no decay unless set."
@@ -216,7 +211,7 @@ class HostKai(Scheduling):
 ENCRYPTED: Final = "is encrypted, and is no secret: reviewers have to read it; write it in clear"
 
 
-def _checked(example: str, place: Any, value: Any) -> Any:
+def _source(example: str, place: Any, value: Any) -> Any:
     if value == MASK:
         raise ValueError(ENCRYPTED)
     if isinstance(value, str):
@@ -232,7 +227,7 @@ def _checked(example: str, place: Any, value: Any) -> Any:
 
 ChartSource = Annotated[
     str,
-    BeforeValidator(partial(_checked, "oci://mirror.example.com/charts", sources.chart_place)),
+    BeforeValidator(partial(_source, "oci://mirror.example.com/charts", sources.chart_place)),
     StringConstraints(max_length=2048),
     WithJsonSchema(
         {"type": "string", "pattern": "^(oci|https)://", "description": "oci://…, https://…"}
@@ -241,7 +236,7 @@ ChartSource = Annotated[
 ImageSource = Annotated[
     str,
     BeforeValidator(
-        partial(_checked, "mirror.example.com, or ghcr.io/organisation", sources.registry_place)
+        partial(_source, "mirror.example.com, or ghcr.io/organisation", sources.registry_place)
     ),
     StringConstraints(max_length=2048),
     WithJsonSchema({"type": "string", "description": "a registry, or a path in one"}),

@@ -15,7 +15,8 @@ from kai_fleet.settings.sections.models import Strict
 from kai_fleet.settings.sections.monitoring import Monitoring
 from kai_fleet.settings.sections.platform import Name, Sources, TeamName
 from kai_fleet.settings.sections.queues import QueueName
-from kai_fleet.settings.sections.teams import HostPlace, Mode, OwnNodes, TeamSettings, Vcluster
+from kai_fleet.settings.sections.teams import HostPlace, Mode, OwnNodes, TeamSettings
+from kai_fleet.settings.sections.vcluster import Vcluster
 from kai_fleet.settings.sections.workloads import Workload
 from kubectl_fleet.releases.sharing import SharingMode, of_switch
 

@@ -1,14 +1,14 @@
-"""What belongs to a team: its scheduler, its nodes and GPUs, its queues, its vCluster."""
+"""What belongs to a team: its scheduler, its nodes and GPUs, its queues, its place."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, model_validator
 
 from kai_fleet.settings.files.queue_files import or_file
-from kai_fleet.settings.sections.access import Access, Registries
+from kai_fleet.settings.sections.access import Registries
 from kai_fleet.settings.sections.gpu_share import Gpus, Sharing, counted, sharing, together
-from kai_fleet.settings.sections.isolation import Isolation, Volume
+from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.kubernetes import (
     Affinity,
     LabelKey,
@@ -26,24 +26,12 @@ from kai_fleet.settings.sections.platform import (
     ShardName,
     Untested,
     Values,
-    Version,
 )
 from kai_fleet.settings.sections.queues import QueueName, QueueTree, with_quotas
-from kai_fleet.settings.sections.vcluster import (
-    ControlPlaneResources,
-    GroupName,
-    GroupRole,
-    Oidc,
-    StorageClass,
-    Store,
-)
+from kai_fleet.settings.sections.vcluster import Vcluster
 from kubectl_fleet.releases import KAI, advised
 from kubectl_fleet.releases.keys import DEFAULT_SHARD
 
-ObjectName = Annotated[
-    str,
-    StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253),
-]
 Mode = Literal["virtual", "host", "default"]
 OwnNodes = Annotated[
     dict[LabelKey, LabelValue], Field(description="Labels of the nodes that are the team's own.")
@@ -64,57 +52,6 @@ class Scheduler(Scheduling):
     untested: Untested = False
     chart: OtherChart = None
     values: Values = Field(default_factory=dict, description="Merged over the table's values.")
-
-
-class Vcluster(Strict):
-    """The team's vCluster. What a team leaves out comes from `kai-fleet:vcluster`."""
-
-    version: Version | None = Field(
-        default=None, description="Such as v0.36.1, which it is if unset."
-    )
-    kubernetes_version: Version | None = Field(
-        default=None, description="Kubernetes inside, such as v1.34.4; the version's own if unset."
-    )
-    chart: OtherChart = None
-    values: Values = Field(default_factory=dict, description="Merged over the mode's values.")
-    access: Access | None = None
-    untested: Untested = False
-    node_pool: dict[LabelKey, LabelValue] = Field(
-        default_factory=dict,
-        description="Labels of the nodes for control planes; the team's own nodes unless set.",
-    )
-    oidc: Oidc | None = Field(
-        default=None, description="The identity provider by whose accounts people enter it."
-    )
-    groups: dict[GroupName, GroupRole] = Field(
-        default_factory=dict,
-        description="Groups of that provider, and what each may do in the namespace default: view,"
-        " edit or admin. All of them read the whole vCluster but its Secrets.",
-    )
-    image_pull_secrets: list[ObjectName] = Field(
-        default_factory=list,
-        description="Secrets of the namespace team-NAME by which the control plane's and all synced"
-        " pods' images are pulled, KAI's too.",
-    )
-    storage_class: StorageClass | None = Field(
-        default=None,
-        description='StorageClass of its volume; "" and unset: the cluster\'s default. It stays.',
-    )
-    size: Volume | None = Field(
-        default=None, description="Size of its volume, 5Gi unless set. It stays."
-    )
-    replicas: int = Field(
-        default=1,
-        ge=1,
-        le=9,
-        description="How many pods its control plane has; more than one needs another store.",
-    )
-    store: Store = Field(default_factory=Store)
-    resources: ControlPlaneResources = Field(default_factory=ControlPlaneResources)
-    licensed: bool = Field(
-        default=False,
-        description="There is a vCluster licence, or its free tier: the Pro image, its keys.",
-    )
 
 
 class HostPlace(Strict):

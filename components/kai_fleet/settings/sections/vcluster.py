@@ -1,4 +1,4 @@
-"""A vCluster's control plane, and who enters it by an account at an identity provider."""
+"""A team's vCluster: its control plane, how it is reached, and who enters it."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -6,8 +6,11 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field, SecretStr, StringConstraints
 
+from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.isolation import Cpus, Memory, Scratch, Volume
+from kai_fleet.settings.sections.kubernetes import LabelKey, LabelValue, ObjectName
 from kai_fleet.settings.sections.models import Strict
+from kai_fleet.settings.sections.platform import OtherChart, Untested, Values, Version
 from kubectl_fleet.kube.text import may_name_system
 from kubectl_fleet.values import value_at
 from kubectl_fleet.wording import listed
@@ -18,7 +21,7 @@ StorageClass = Annotated[
     StringConstraints(pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$", max_length=253),
 ]
 StoreType = Literal["embedded", "etcd", "embeddedEtcd", "external"]
-_ONLY_FOR: Final = {
+_TYPES_BY_KEY: Final = {
     "replicas": ("etcd",),
     "storage_class": ("etcd",),
     "size": ("etcd",),
@@ -72,27 +75,11 @@ class ControlPlaneResources(Strict):
     )
 
 
-def store_mistakes(store: Store) -> Iterator[tuple[str, str]]:
-    """What is missing, or has no use with this type: (key, sentence)."""
-    for name, types in _ONLY_FOR.items():
-        if getattr(store, name) is not None and store.type not in types:
-            ways = f"write type: {listed(types)}, or drop it"
-            yield Store.key_of(name), f"has no use with type {store.type}; {ways}"
-    if store.replicas is not None and store.replicas % 2 == 0:
-        yield (
-            "replicas",
-            f"is {store.replicas}, which stands no more failures than {store.replicas - 1}: etcd"
-            f" needs more than half; write {store.replicas + 1}",
-        )
-    if store.type == "external" and store.data_source is None:
-        yield "dataSource", "is missing: the database; encrypt it with pulumi config set --secret"
-
-
 # Kubernetes' own roles. cluster-admin is none of them: it changes queues and removes the guard.
 GroupRole = Literal["view", "edit", "admin"]
 _EXTRA_ARGS: Final = "controlPlane.distro.k8s.apiServer.extraArgs"
 _K3S: Final = "controlPlane.distro.k3s.enabled"
-_WRITTEN: Final = re.compile(r"oidc[-_](issuer|client|ca|username|groups)[-_]")
+_OIDC_FLAG: Final = re.compile(r"oidc[-_](issuer|client|ca|username|groups)[-_]")
 
 
 def _issuer(value: str) -> str:
@@ -168,6 +155,73 @@ class Oidc(Strict):
     )
 
 
+class Vcluster(Strict):
+    """The team's vCluster. What a team leaves out comes from `kai-fleet:vcluster`."""
+
+    version: Version | None = Field(
+        default=None, description="Such as v0.36.1, which it is if unset."
+    )
+    kubernetes_version: Version | None = Field(
+        default=None, description="Kubernetes inside, such as v1.34.4; the version's own if unset."
+    )
+    chart: OtherChart = None
+    values: Values = Field(default_factory=dict, description="Merged over the mode's values.")
+    access: Access | None = None
+    untested: Untested = False
+    node_pool: dict[LabelKey, LabelValue] = Field(
+        default_factory=dict,
+        description="Labels of the nodes for control planes; the team's own nodes unless set.",
+    )
+    oidc: Oidc | None = Field(
+        default=None, description="The identity provider by whose accounts people enter it."
+    )
+    groups: dict[GroupName, GroupRole] = Field(
+        default_factory=dict,
+        description="Groups of that provider, and what each may do in the namespace default: view,"
+        " edit or admin. All of them read the whole vCluster but its Secrets.",
+    )
+    image_pull_secrets: list[ObjectName] = Field(
+        default_factory=list,
+        description="Secrets of the namespace team-NAME by which the control plane's and all synced"
+        " pods' images are pulled, KAI's too.",
+    )
+    storage_class: StorageClass | None = Field(
+        default=None,
+        description='StorageClass of its volume; "" and unset: the cluster\'s default. It stays.',
+    )
+    size: Volume | None = Field(
+        default=None, description="Size of its volume, 5Gi unless set. It stays."
+    )
+    replicas: int = Field(
+        default=1,
+        ge=1,
+        le=9,
+        description="How many pods its control plane has; more than one needs another store.",
+    )
+    store: Store = Field(default_factory=Store)
+    resources: ControlPlaneResources = Field(default_factory=ControlPlaneResources)
+    licensed: bool = Field(
+        default=False,
+        description="There is a vCluster licence, or its free tier: the Pro image, its keys.",
+    )
+
+
+def store_mistakes(store: Store) -> Iterator[tuple[str, str]]:
+    """What is missing, or has no use with this type: (key, sentence)."""
+    for name, types in _TYPES_BY_KEY.items():
+        if getattr(store, name) is not None and store.type not in types:
+            ways = f"write type: {listed(types)}, or drop it"
+            yield Store.key_of(name), f"has no use with type {store.type}; {ways}"
+    if store.replicas is not None and store.replicas % 2 == 0:
+        yield (
+            "replicas",
+            f"is {store.replicas}, which stands no more failures than {store.replicas - 1}: etcd"
+            f" needs more than half; write {store.replicas + 1}",
+        )
+    if store.type == "external" and store.data_source is None:
+        yield "dataSource", "is missing: the database; encrypt it with pulumi config set --secret"
+
+
 def oidc_mistakes(
     oidc: Oidc | None, groups: Mapping[str, GroupRole], values: Mapping[str, Any]
 ) -> Iterator[tuple[str, str]]:
@@ -182,7 +236,7 @@ def oidc_mistakes(
         return
     written = value_at(values, _EXTRA_ARGS)
     flags = [str(it).strip(" -") for it in written] if isinstance(written, list) else []
-    if any(_WRITTEN.match(flag) for flag in flags):
+    if any(_OIDC_FLAG.match(flag) for flag in flags):
         yield (
             f"values.{_EXTRA_ARGS}",
             "has flags that oidc writes, and the API server reads the last of each; drop them here",

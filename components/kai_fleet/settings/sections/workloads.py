@@ -7,12 +7,11 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field, SecretStr, StringConstraints, WithJsonSchema
 
 from kai_fleet.settings.sections.gpu_share import GpuShare, share_mistakes, whole
-from kai_fleet.settings.sections.kubernetes import LabelKey
+from kai_fleet.settings.sections.kubernetes import LabelKey, quantity
 from kai_fleet.settings.sections.models import Strict
 from kai_fleet.settings.sections.platform import Name
 from kai_fleet.settings.sections.queues import QueueName, leaves
 from kai_fleet.settings.sections.teams import TeamSettings
-from kubectl_fleet.quantities import parse_quantity
 from kubectl_fleet.releases import KAI
 
 Kind = Literal["pod", "deployment", "vllm"]
@@ -25,7 +24,7 @@ Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$",
 
 
 def _quantity(value: Any) -> str:
-    parse_quantity(value)
+    quantity(value, '6, "500m" or 16G')
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
@@ -173,30 +172,25 @@ def too_many_gpus(
 
     Those that an update does not wait for (readySeconds: 0) may wait. `slices` are the team's.
     """
-    sliced: dict[str, dict[str, Workload]] = {}
+    by_kind: dict[str, dict[str, Workload]] = {}
     for name, workload in workloads.items():
         if workload.gpu is not None and workload.ready_seconds != 0:
-            sliced.setdefault(workload.gpu.slice or "", {})[name] = workload
-    for kind, own in sliced.items():
+            by_kind.setdefault(workload.gpu.slice or "", {})[name] = workload
+    for kind, own in by_kind.items():
+        there = slices.get(kind, 0) if kind else whole(team.gpus)
         needed = _gpus_at_once(team, own.values())
-        if kind and needed > slices.get(kind, 0):
-            return (
-                f"has {slices.get(kind, 0)} {kind}, and its workloads need {needed} at once"
-                f" ({', '.join(own)}): write {{{kind}: {needed}}}, or readySeconds: 0 for those"
-                " that may wait"
-            )
-    unsliced = sliced.get("", {})
-    needed, there = _gpus_at_once(team, unsliced.values()), whole(team.gpus)
-    if needed <= there:
-        return None
-    names = ", ".join(unsliced)
-    has, more = f"is {there}", f"gpus: {needed}"
-    if isinstance(team.gpus, dict):
-        has, more = f"has {there} whole GPUs", f"{needed} for those"
-    return (
-        f"{has}, and its workloads need {needed} at once ({names}): write {more},"
-        " or readySeconds: 0 for those that may wait for a GPU"
-    )
+        if needed <= there:
+            continue
+        has, write = f"is {there}", f"gpus: {needed}"
+        if kind:
+            has, write = f"has {there} {kind}", f"{{{kind}: {needed}}}"
+        elif isinstance(team.gpus, dict):
+            has, write = f"has {there} whole GPUs", f"{needed} for those"
+        return (
+            f"{has}, and its workloads need {needed} at once ({', '.join(own)}): write {write}, or"
+            " readySeconds: 0 for those that may wait for a GPU"
+        )
+    return None
 
 
 def _gpus_at_once(team: TeamSettings, workloads: Iterable[Workload]) -> int:
