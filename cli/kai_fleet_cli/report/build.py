@@ -10,8 +10,8 @@ from typing import Any, Final, TypeAlias
 from kai_fleet.fleet.model import HOST, DeclaredTeam, Fleet
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.settings import Settings
-from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.cluster_state import Snapshot
+from kai_fleet_cli.doctor.examine import examine
 from kai_fleet_cli.doctor.gather import ClusterSources, Heard, gather
 from kai_fleet_cli.doctor.sources import host_of, judged, of_stack
 from kai_fleet_cli.engine.targeting import was_about
