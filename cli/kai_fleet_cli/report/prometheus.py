@@ -18,6 +18,7 @@ TOKEN: Final = "KAI_FLEET_PROMETHEUS_TOKEN"
 _QUERY: Final = "/api/v1/query"
 _SECONDS: Final = 30.0
 _MOST: Final = 64 << 20  # bytes of an answer; a series of a queue takes 300
+_TOO_MUCH: Final = 1e15  # GPUs summed over a window
 
 # What to write for a stack to have one.
 TURN_ON: Final = (
@@ -86,6 +87,8 @@ def _series(content: Any, where: str) -> list[tuple[Mapping[str, str], float]]:
         error = content.get("error") if isinstance(content, Mapping) else None
         raise UnreachableError(f"Prometheus at {where} answers: {plain(error or 'no result', 300)}")
     try:
-        return [(it["metric"], float(it["value"][1])) for it in content["data"]["result"]]
+        found = [(it["metric"], float(it["value"][1])) for it in content["data"]["result"]]
     except (KeyError, IndexError, TypeError, ValueError):
         raise UnreachableError(f"what answers at {where} is no Prometheus") from None
+    # Tenants' KAIs are read too, and may say anything; NaN is less than nothing.
+    return [(labels, value) for labels, value in found if abs(value) < _TOO_MUCH]

@@ -8,11 +8,12 @@ from pydantic import TypeAdapter, ValidationError
 from kai_fleet.settings.files.project import update_command
 from kai_fleet.settings.sections.kubernetes import gpu_devices
 from kai_fleet.settings.sections.platform import TeamName
+from kai_fleet.settings.sections.queues import walk
 from kai_fleet_cli.stack_file import edit, reading
 from kai_fleet_cli.stack_file.write import Edit
-from kai_fleet_cli.teams import lookup, nodes
+from kai_fleet_cli.teams import lookup, nodes, queues
 from kai_fleet_cli.teams.changes import TeamChange, check_version, only_update
-from kai_fleet_cli.teams.lookup import PlatformFile, config_keys
+from kai_fleet_cli.teams.lookup import PlatformFile, TeamPlace, config_keys
 from kai_fleet_cli.teams.questions import TeamAnswers
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.wording import counted, listed
@@ -120,6 +121,8 @@ def again(
         ("--gpus", flags.gpus, place.gpus),
     )
     other = [flag for flag, wanted, written in said if wanted not in (None, "", {}, written)]
+    if flags.queues and not other and not _has_queues(place, flags.queues):
+        other = ["--queue"]
     if other:
         raise UserError(f"{has}, with another {listed(other, 'and')}; write another name")
     try:
@@ -131,3 +134,12 @@ def again(
         raise UserError(f"{has}, and it is made; write another name")
     # The platform's stack comes first: it grants a team stack what it has.
     return only_update(platform, place, has, "it is not made yet", platform.stack)
+
+
+def _has_queues(place: TeamPlace, wanted: Mapping[str, str]) -> bool:
+    """Whether a team is written with these leaf queues and quotas; in mode host, with this one."""
+    if place.mode == "host":
+        return list(wanted) == [place.raw.get("queue")]
+    tree = queues.filled(place.raw.get("queues"), place.gpus, place.pools)
+    written = {it.name: it.queue.gpu.quota for it in walk(tree) if not it.queue.children}
+    return written == {leaf: _amount(leaf, gpus) for leaf, gpus in wanted.items()}

@@ -36,6 +36,8 @@ def pairs(items: Sequence[str], flag: str, example: str) -> dict[str, str]:
         key, _, value = item.partition("=")
         if not key or not value:
             raise UserError(f"{flag} {item} is not understood; write {flag} {example}")
+        if key in values:
+            raise UserError(f"{flag} has {key} twice; write it once")
         values[key] = value
     return values
 
@@ -63,6 +65,8 @@ def complete(
         raise UserError(f"--version is for mode virtual; mode {mode} has no KAI of its own")
     if mode == "default" and flags.queues:
         raise UserError("--queue is for modes virtual and host; mode default has no queues")
+    if mode == "host" and len(flags.queues) > 1:
+        raise UserError("a team in mode host has one leaf queue of the host's; write one --queue")
     answers = replace(flags, mode=mode)
     if mode == "virtual" and not flags.version:
         for version in KAI if screen.asks else ():
