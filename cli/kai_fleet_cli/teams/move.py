@@ -24,7 +24,7 @@ _TYPES: Final = re.compile(
 )
 _TEXTS: Final = ("create", "update", "delete")
 _RUNS: Final = re.compile(
-    re.escape(probes.command("")) + r" [a-z]+( [a-z-]+)?" + r"|printf %s \"\$CLUSTER\""
+    re.escape(probes.command("")) + r" [a-z]+( [a-z-]+)?|printf %s \"\$CLUSTER\""
 )
 _VARIABLES: Final = re.compile(r"CLUSTER|(KAI(?!_FLEET)|PODS|PROBE|RECORD|VACANT|VCLUSTER)_[A-Z_]+")
 _KUBECONFIG: Final = re.compile(r"\bclusters\b[\"']?\s*:")
@@ -32,7 +32,57 @@ _KUBECONFIG: Final = re.compile(r"\bclusters\b[\"']?\s*:")
 _PROGRAM: Final = re.compile(r"\b(exec|auth-provider|tokenFile)\b[\"']?\s*:")
 
 
-def taken_along(resources: Sequence[Mapping[str, Any]], team: str) -> list[Mapping[str, Any]]:
+def move(
+    team: str,
+    source: str,
+    dest: str,
+    environment: Mapping[str, str],
+    say: Say,
+    agree: Callable[[], None],
+    directory: Path = ROOT,
+) -> None:
+    """Take a team with all that it has from one stack's state to another's.
+
+    By `pulumi state move` and `state delete`, which are shown and asked about (`agree`). The next
+    update of each stack finds everything as it is declared. Raises UserError.
+    """
+    if source == dest:
+        raise UserError(f"team {team} is to move from {source} to itself; name another stack")
+    old = runs.stack(source, environment, directory)
+    urn = f"urn:pulumi:{source}::{PROJECT}::{TEAM}::{team}"
+    resources = state.exported(old).resources
+    here = {str(it["urn"]) for it in resources}
+    if urn not in here:
+        teams = sorted(u.rpartition("::")[2] for u in here if f"::{TEAM}::" in u)
+        has = f"its teams: {', '.join(teams)}" if teams else "it has no team"
+        raise UserError(f"stack {source} runs no team {team}; {has}")
+    new = runs.stack(dest, environment, directory)
+    if f"urn:pulumi:{dest}::{PROJECT}::{TEAM}::{team}" in state.exported(new).urns():
+        raise UserError(f"stack {dest} runs a team {team} already; remove the one or the other")
+    clear = state.read(old)
+    taken = _taken_along(clear.resources, urn)
+    _check_moved(taken, source)
+    commands = _commands(resources, urn, source, dest)
+    for command in commands:
+        say(f"pulumi {' '.join(command)}")
+    for sentence in _of_kubeconfigs(taken, dest):
+        say(f"warning: {sentence}")
+    agree()  # before a kubeconfig of that state is used
+    # Who ran the team's own stack wrote Helm's record, on which the other stack is going to act.
+    live_cluster.check_records(clear, environment.get("KUBECONFIG"), say, only=team)
+    for done, command in enumerate(commands):
+        try:
+            new.workspace.pulumi_command.run([*command], new.workspace.work_dir, {**environment})
+        except automation.errors.CommandError as why:
+            rest = "; the commands before it are done: run the same command again" if done else ""
+            raise UserError(
+                f"team {team} stays in stack {source}: `pulumi {' '.join(command[:2])}`:"
+                f" {failures.last_words(str(why))}{rest}"
+            ) from None
+    say(f"team {team} is now in stack {dest}; nothing of it was touched")
+
+
+def _taken_along(resources: Sequence[Mapping[str, Any]], team: str) -> list[Mapping[str, Any]]:
     """What a move of the resource `team` takes along: what is below it, and its providers."""
     parents = {str(it["urn"]): str(it.get("parent") or "") for it in resources}
 
@@ -48,8 +98,10 @@ def taken_along(resources: Sequence[Mapping[str, Any]], team: str) -> list[Mappi
     return [it for it in resources if it["urn"] in own]
 
 
-def check_moved(resources: Iterable[Mapping[str, Any]], source: str) -> None:
-    """Raise UserError for what this program does not declare. Secrets are in clear."""
+def _check_moved(resources: Iterable[Mapping[str, Any]], source: str) -> None:
+    """Raise UserError for what this program does not declare: the engine deletes by what a state
+    says, and a team writes its own stack's. Secrets are in clear.
+    """
     for it in resources:
         for why in _foreign(str(it["type"]), state.opened(it.get("inputs") or {})):
             named = on_one_line(str(it["urn"]).rpartition("::")[2])
@@ -60,7 +112,7 @@ def check_moved(resources: Iterable[Mapping[str, Any]], source: str) -> None:
             )
 
 
-def kubeconfigs(resources: Iterable[Mapping[str, Any]], dest: str) -> list[str]:
+def _of_kubeconfigs(resources: Iterable[Mapping[str, Any]], dest: str) -> list[str]:
     """Sentences about the kubeconfigs that go along. Secrets are in clear."""
     says = set()
     for it in resources:
@@ -99,59 +151,6 @@ def _texts(value: Any) -> Iterator[str]:
         yield from _texts(item)
 
 
-_PROVIDER: Final = "pulumi:providers:"
-
-
-def move(
-    team: str,
-    source: str,
-    dest: str,
-    environment: Mapping[str, str],
-    say: Say,
-    agree: Callable[[], None],
-    directory: Path = ROOT,
-) -> None:
-    """Take a team with all that it has from one stack's state to another's.
-
-    By `pulumi state move` and `state delete`, which are shown and asked about (`agree`). The next
-    update of each stack finds everything as it is declared. Raises UserError.
-    """
-    if source == dest:
-        raise UserError(f"team {team} is to move from {source} to itself; name another stack")
-    old = runs.stack(source, environment, directory)
-    urn = f"urn:pulumi:{source}::{PROJECT}::{TEAM}::{team}"
-    resources = state.exported(old).resources
-    here = {str(it["urn"]) for it in resources}
-    if urn not in here:
-        teams = sorted(u.rpartition("::")[2] for u in here if f"::{TEAM}::" in u)
-        has = f"its teams: {', '.join(teams)}" if teams else "it has no team"
-        raise UserError(f"stack {source} runs no team {team}; {has}")
-    new = runs.stack(dest, environment, directory)
-    if f"urn:pulumi:{dest}::{PROJECT}::{TEAM}::{team}" in state.exported(new).urns():
-        raise UserError(f"stack {dest} runs a team {team} already; remove the one or the other")
-    clear = state.read(old)
-    taken = taken_along(clear.resources, urn)
-    check_moved(taken, source)
-    commands = _commands(resources, urn, source, dest)
-    for command in commands:
-        say(f"pulumi {' '.join(command)}")
-    for sentence in kubeconfigs(taken, dest):
-        say(f"warning: {sentence}")
-    agree()  # before a kubeconfig of that state is used
-    # Who ran the team's own stack wrote Helm's record, on which the other stack is going to act.
-    live_cluster.check_records(clear, environment.get("KUBECONFIG"), say, only=team)
-    for done, command in enumerate(commands):
-        try:
-            new.workspace.pulumi_command.run([*command], new.workspace.work_dir, {**environment})
-        except automation.errors.CommandError as why:
-            rest = "; the commands before it are done: run the same command again" if done else ""
-            raise UserError(
-                f"team {team} stays in stack {source}: `pulumi {' '.join(command[:2])}`:"
-                f" {failures.last_words(str(why))}{rest}"
-            ) from None
-    say(f"team {team} is now in stack {dest}; nothing of it was touched")
-
-
 def _commands(
     resources: Sequence[Mapping[str, Any]], team: str, source: str, dest: str
 ) -> list[list[str]]:
@@ -165,7 +164,7 @@ def _commands(
     for it in resources:  # parents come first
         paths[str(it["urn"])] = [*paths.get(str(it.get("parent")), ()), str(it["urn"])]
     inside = [it for it in resources if team in paths[str(it["urn"])]]
-    providers = [str(it["urn"]) for it in inside if str(it["type"]).startswith(_PROVIDER)]
+    providers = [str(it["urn"]) for it in inside if str(it["type"]).startswith(_PROVIDERS)]
     kept = {urn for provider in providers for urn in paths[provider]}
     first = dict.fromkeys(
         next(urn for urn in paths[str(it["urn"])] if urn not in kept)
