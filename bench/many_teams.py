@@ -14,15 +14,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from bench import one_team
 from bench.by_hand import ByHand
 from bench.figures import Figure, Table, exponent
 from bench.host_objects import nodes, synced
+from bench.one_team import IN_PLACE, NEW, NEW_TEAM, OLD, REMOVAL, REPLACEMENT
 from bench.program import STACK, Program, Ran
 from bench.stacks import team, teams, text
 from kai_fleet_cli.stack_file.reading import path_of
 
-OLD, NEW = "v0.14.7", "v0.16.8"  # upwards in place, back by replacement
 # The script really makes these; it is linear, so more of them tell nothing more.
 _HANDS: Final = ("hand0", "hand1", "hand2")
 _FIRST_OF_MANY: Final = 0.4  # of the script's time, at most
@@ -134,9 +133,7 @@ def _one(program: Program, hand: ByHand, name: str, size: int, where: str) -> It
     """What is done to one team, each time beside the script."""
     what = f"{size}, one {where}"
     new_team, in_place, replacement, removal = (
-        (one_team.NEW_TEAM, one_team.IN_PLACE, one_team.REPLACEMENT, one_team.REMOVAL)
-        if size < _MANY
-        else (_AMONG_MANY,) * 4
+        (NEW_TEAM, IN_PLACE, REPLACEMENT, REMOVAL) if size < _MANY else (_AMONG_MANY,) * 4
     )
     own = ("--own-stack",) if name.startswith("own") else ()
     pool = f"bench-{name.removeprefix('team')}"

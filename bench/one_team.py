@@ -10,7 +10,7 @@ from bench.host_objects import synced
 from bench.program import Program
 from bench.stacks import BASE, VCLUSTER, team
 
-OLD, NEW, OTHER = "v0.14.7", "v0.16.8", "v0.9.3"
+OLD, NEW, OTHER = "v0.14.7", "v0.16.8", "v0.9.3"  # upwards in place, back by replacement
 # Multiples of the script's time, at most.
 NEW_TEAM, IN_PLACE, REPLACEMENT, REMOVAL = _WANTED = 1.1, 1.15, 1.25, 1.3
 _STEPS = ("a new team", "switch in place", "switch by replacement", "a team removed")
