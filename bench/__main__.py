@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
-from bench import machine, many_teams, offline, one_team, queues
+from bench import machine, offline, queues, teams
 from bench.figures import Table
 from bench.program import Program, on_the_sandbox
 from bench.temporary import temporary
@@ -52,9 +52,9 @@ def main(
     if "queues" in wanted:
         quick.append(lambda program: queues.compare(program, _sizes(queue_sizes)))
     if "team" in wanted:
-        slow.append(lambda program: one_team.compare(program, pod_seconds))
+        slow.append(lambda program: teams.compare_one(program, pod_seconds))
     if "teams" in wanted:
-        slow.append(lambda program: many_teams.compare(program, _sizes(team_sizes), pod_seconds))
+        slow.append(lambda program: teams.compare_many(program, _sizes(team_sizes), pod_seconds))
     about = ""
     for seconds, comparisons in (("", quick), (pod_seconds, slow)):
         if comparisons:

@@ -53,10 +53,7 @@ def _one_size(program: Program, size: int, table: Table) -> float:
     what = f"{count} queues: "
     table.figures += [
         Figure(
-            f"{what}first `up`",
-            first.seconds,
-            hand_first.seconds,
-            1.0 if size >= _MANY else None,
+            f"{what}first `up`", first.seconds, hand_first.seconds, 1.0 if size >= _MANY else None
         ),
         Figure(f"{what}`up`, nothing changed", nothing.seconds, hand_nothing.seconds, mib=mib),
         Figure(f"{what}preview, nothing changed", preview.seconds, hand_diff.seconds),

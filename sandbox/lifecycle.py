@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from sandbox import chart_packages, directory
-from sandbox.control_plane import etcd, ports, volumes
+from sandbox.control_plane import ports, volumes
 from sandbox.control_plane.command_lines import ControlPlane, host_plane
 from sandbox.control_plane.kube_api import KubeError
 from sandbox.control_plane.processes import Processes, ServerProcess
@@ -116,7 +116,7 @@ def _serve(host: ControlPlane, tools: Mapping[str, Path], say: Say) -> list[str]
     host.prepare(CONTEXT)
     api = host.api()
     store, server = host.etcd.part(tools["etcd"]), host.api_server(tools)
-    asked = ((store, lambda: etcd.healthy(host.etcd)), (server, api.ready))
+    asked = ((store, host.etcd.healthy), (server, api.ready))
     return [part.name for part, answers in asked if _bring_up(processes, part, answers, say)]
 
 

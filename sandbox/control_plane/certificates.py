@@ -71,15 +71,11 @@ class Authority:
             self._issue(pair, [f"{name}.client"], user, group)
         return pair
 
-    def drop(self, name: str, within: datetime.timedelta) -> bool:
-        """Have that pair issued anew if its certificate ends so soon; whether it does."""
+    def drop(self, name: str, within: datetime.timedelta) -> None:
+        """Have that pair issued anew if its certificate ends so soon."""
         pair = self.path(name)
-        if not pair.exists():
-            return False
-        if _ends(pair) > datetime.datetime.now(datetime.UTC) + within:
-            return False
-        pair.certificate.unlink()
-        return True
+        if pair.exists() and _ends(pair) <= datetime.datetime.now(datetime.UTC) + within:
+            pair.certificate.unlink()
 
     def kubeconfig(self, client: str, server: str, context: str = "sandbox") -> str:
         """A kubeconfig with all that it needs, of the client whose pair has that name."""

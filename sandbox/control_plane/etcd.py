@@ -41,6 +41,17 @@ class Etcd:
         """For questions to its JSON gateway."""
         return AdminApi.of_kubeconfig(self.authority.kubeconfig("client", self.server))
 
+    def healthy(self) -> bool:
+        """Whether it serves."""
+        try:
+            return self.client().get("/health").get("health") == "true"
+        except KubeError:
+            return False
+
+    def delete(self, prefix: str) -> None:
+        """Delete every key below the prefix, a path. Raises KubeError."""
+        self.client().send("POST", "/v3/kv/deleterange", below(prefix))
+
     def part(self, binary: Path) -> ServerProcess:
         """The process."""
         pair = self.authority.path("etcd")
@@ -68,19 +79,6 @@ class Etcd:
             LEAN,
             ("127.0.0.1", self.ports.etcd),
         )
-
-
-def healthy(etcd: Etcd) -> bool:
-    """Whether etcd serves."""
-    try:
-        return etcd.client().get("/health").get("health") == "true"
-    except KubeError:
-        return False
-
-
-def delete_prefix(etcd: Etcd, prefix: str) -> None:
-    """Delete every key below the prefix, a path. Raises KubeError."""
-    etcd.client().send("POST", "/v3/kv/deleterange", below(prefix))
 
 
 def below(prefix: str) -> dict[str, Any]:

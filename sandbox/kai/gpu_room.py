@@ -42,7 +42,7 @@ class Room:
 
     def take(self, pod: Object, reservation: bool = False) -> None:
         """Count a pod that is on the node."""
-        for name, amount in {"pods": 1.0, **requests_of(pod["spec"])}.items():
+        for name, amount in _needs(pod):
             self.left[name] = rounded(self.left.get(name, 0.0) - amount)
         if not reservation:
             part = asked(pod).each(self.memory)
@@ -53,9 +53,8 @@ class Room:
         """Whether the pod may and can be here, its share of a GPU aside."""
         labels = self.node["metadata"].get("labels", {})
         wanted = pod["spec"].get("nodeSelector") or {}
-        requests = {"pods": 1.0, **requests_of(pod["spec"])}
         return all(labels.get(key) == value for key, value in wanted.items()) and all(
-            self.left.get(name, 0.0) >= amount for name, amount in requests.items()
+            self.left.get(name, 0.0) >= amount for name, amount in _needs(pod)
         )
 
     def shareable(self, ask: GpuRequest) -> list[str] | None:
@@ -85,6 +84,10 @@ def rooms(
             if room is not None and not KubeObject(pod).ended:
                 room.take(pod, reserve)
     return list(found.values())
+
+
+def _needs(pod: Object) -> Iterable[tuple[str, float]]:
+    return {"pods": 1.0, **requests_of(pod["spec"])}.items()
 
 
 def _closed(node: Object) -> bool:

@@ -34,77 +34,9 @@ _OPERAND: Final[Object] = yaml.safe_load(
     Path(__file__).with_name("operand.yaml").read_text(encoding="utf-8")
 )
 _WEBHOOKS: Final = Path(__file__).with_name("webhooks.yaml")
-
-
-def operand_names(release: KaiRelease, has_shard: bool) -> Iterator[str]:
-    """The Deployments that the operator of that version sees to, or the chart in its place.
-
-    A shard gets a scheduler from every operator, also from one whose chart brings its own.
-    """
-    yield from (n for n in release.deployments if n not in ("kai-operator", SHARDS_SCHEDULER))
-    if has_shard:
-        yield SHARDS_SCHEDULER
-
-
-def deployment_of(name: str, version: str, config: Object, owner: Object) -> Object:
-    """One part of KAI, as the Config wants it. The owner takes it along when it goes."""
-    spec = config.get("spec") or {}
-    common, own = spec.get("global") or {}, spec.get(_PARTS[name]) or {}
-    labels = {"app": name}
-    container = {
-        "name": name,
-        "image": image_of(name, version),
-        "resources": (own.get("service") or {}).get("resources") or _REQUESTS,
-    }
-    if "gpuSharing" in own:
-        container["args"] = [f"--gpu-sharing-enabled={str(own['gpuSharing']).lower()}"]
-    # What is no longer wanted is named too: a merge leaves what it does not name.
-    placed = {key: common.get(key) for key in ("nodeSelector", "tolerations", "affinity")}
-    found = copy.deepcopy(_OPERAND)
-    pod = {"metadata": {"labels": labels}, "spec": {"containers": [container], **placed}}
-    found["spec"] |= {"selector": {"matchLabels": labels}, "template": pod}
-    made_from = hashlib.sha256(json.dumps(found["spec"], sort_keys=True).encode()).hexdigest()[:16]
-    found["metadata"]["labels"] |= labels
-    found["metadata"] |= {
-        "name": name,
-        "annotations": {MADE_FROM: made_from},
-        "ownerReferences": [reference(owner)],
-    }
-    return found
-
-
-def outdated(actual: Object, wanted: Object) -> bool:
-    """Whether a Deployment that the operator made is now to be another. Charts' own never are."""
-    made_from = actual["metadata"].get("annotations", {}).get(MADE_FROM)
-    return made_from not in (None, wanted["metadata"]["annotations"][MADE_FROM])
-
-
-def image_of(name: str, version: str) -> str:
-    """Where the version of a part shows."""
-    return f"stand-in.invalid/kai-scheduler/{name}:{version}"
-
-
-def webhooks() -> Iterator[tuple[str, Object]]:
-    """Path and object of each webhook configuration that the operator registers, ownerless."""
-    for body in yaml.safe_load(_WEBHOOKS.read_text(encoding="utf-8")):
-        yield f"{ADMISSION}/{body['kind'].lower()}s", body
-
-
-def reference(owner: Object) -> Object:
-    """As Kubernetes writes who owns an object."""
-    return {
-        "apiVersion": owner["apiVersion"],
-        "kind": owner["kind"],
-        "name": owner["metadata"]["name"],
-        "uid": owner["metadata"]["uid"],
-    }
-
-
-GROUP: Final = "/apis/kai.scheduler/v1"
-CONFIGS: Final = f"{GROUP}/configs"
+CONFIGS: Final = "/apis/kai.scheduler/v1/configs"
 CONFIG: Final = f"{CONFIGS}/kai-config"
-SHARDS: Final = f"{GROUP}/schedulingshards"
-SHARD: Final = f"{SHARDS}/default"
+SHARD: Final = "/apis/kai.scheduler/v1/schedulingshards/default"
 DEPLOYMENTS: Final = f"/apis/apps/v1/namespaces/{KAI_NAMESPACE}/deployments"
 OPERATOR: Final = f"{DEPLOYMENTS}/kai-operator"
 CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -136,7 +68,7 @@ def play(api: AdminApi) -> None:
     if config is None or waits:  # without that CRD, which it watches, this operator never starts
         return
     _make(api, release, found, config, shard)
-    parts = operand_names(release, shard is not None)
+    parts = _operands(release, shard is not None)
     if release.ready_conditions and all(_available(found.get(name, {})) for name in parts):
         for path, item in ((CONFIG, config), (SHARD, shard)):
             _report_ready(api, path, item)
@@ -179,7 +111,7 @@ def _collect(
         )
     ]
     if orphans and config is None:
-        for collection, body in webhooks():
+        for collection, body in _webhooks():
             api.delete(f"{collection}/{body['metadata']['name']}")
     for name in orphans:
         api.delete(f"{DEPLOYMENTS}/{name}")
@@ -229,17 +161,17 @@ def _make(
 ) -> None:
     """Have every part of KAI, of this version and as `config` has it."""
     wanted = []
-    for name in operand_names(release, shard is not None):
+    for name in _operands(release, shard is not None):
         owner = shard if shard is not None and name == SHARDS_SCHEDULER else config
-        body = deployment_of(name, release.version, config, owner)
+        body = _deployment(name, release.version, config, owner)
         if name not in found:
             wanted.append(body)
-        elif outdated(found[name], body):
+        elif _outdated(found[name], body):
             api.ensure(DEPLOYMENTS, body)
             found[name] = {}  # not available before its status is read again
     if wanted:
-        for collection, hooks in webhooks():
-            hooks["metadata"]["ownerReferences"] = [reference(config)]
+        for collection, hooks in _webhooks():
+            hooks["metadata"]["ownerReferences"] = [_reference(config)]
             api.ensure(collection, hooks)
     for body in wanted:
         api.ensure(DEPLOYMENTS, body)
@@ -263,3 +195,62 @@ def _report_ready(api: AdminApi, path: str, item: Object | None) -> None:
     except RefusedError as why:
         if why.status != 404:  # it was deleted meanwhile
             raise
+
+
+def _operands(release: KaiRelease, has_shard: bool) -> Iterator[str]:
+    """The Deployments that the operator of that version sees to, or the chart in its place.
+
+    A shard gets a scheduler from every operator, also from one whose chart brings its own.
+    """
+    yield from (n for n in release.deployments if n not in ("kai-operator", SHARDS_SCHEDULER))
+    if has_shard:
+        yield SHARDS_SCHEDULER
+
+
+def _deployment(name: str, version: str, config: Object, owner: Object) -> Object:
+    """One part of KAI, as the Config wants it. The owner takes it along when it goes."""
+    spec = config.get("spec") or {}
+    common, own = spec.get("global") or {}, spec.get(_PARTS[name]) or {}
+    labels = {"app": name}
+    container = {
+        "name": name,
+        "image": f"stand-in.invalid/kai-scheduler/{name}:{version}",
+        "resources": (own.get("service") or {}).get("resources") or _REQUESTS,
+    }
+    if "gpuSharing" in own:
+        container["args"] = [f"--gpu-sharing-enabled={str(own['gpuSharing']).lower()}"]
+    # What is no longer wanted is named too: a merge leaves what it does not name.
+    placed = {key: common.get(key) for key in ("nodeSelector", "tolerations", "affinity")}
+    found = copy.deepcopy(_OPERAND)
+    pod = {"metadata": {"labels": labels}, "spec": {"containers": [container], **placed}}
+    found["spec"] |= {"selector": {"matchLabels": labels}, "template": pod}
+    made_from = hashlib.sha256(json.dumps(found["spec"], sort_keys=True).encode()).hexdigest()[:16]
+    found["metadata"]["labels"] |= labels
+    found["metadata"] |= {
+        "name": name,
+        "annotations": {MADE_FROM: made_from},
+        "ownerReferences": [_reference(owner)],
+    }
+    return found
+
+
+def _outdated(actual: Object, wanted: Object) -> bool:
+    """Whether a Deployment that the operator made is now to be another. Charts' own never are."""
+    made_from = actual["metadata"].get("annotations", {}).get(MADE_FROM)
+    return made_from not in (None, wanted["metadata"]["annotations"][MADE_FROM])
+
+
+def _webhooks() -> Iterator[tuple[str, Object]]:
+    """Path and object of each webhook configuration that the operator registers, ownerless."""
+    for body in yaml.safe_load(_WEBHOOKS.read_text(encoding="utf-8")):
+        yield f"{ADMISSION}/{body['kind'].lower()}s", body
+
+
+def _reference(owner: Object) -> Object:
+    """As Kubernetes writes who owns an object."""
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+    }

@@ -16,10 +16,9 @@ from pathlib import Path
 from threading import Event
 from typing import Final
 
-from sandbox.tools.table import GoBuild, Say, ToolError
+from sandbox.tools.table import PROGRESS_SECONDS, GoBuild, Say, ToolError
 
 GO_MODULES: Final = Path(__file__).parents[1] / "go"
-PROGRESS_SECONDS: Final = 15.0
 _LOOK_SECONDS: Final = 0.2
 # Lines that say why a Go build stopped; the rest of its output is downloads and package names.
 _CAUSE = re.compile(r"go: (?!downloading|finding|found|added|extracting)|.*\.go:\d+|.*error")
@@ -67,12 +66,12 @@ def build(
             while (code := _ended(process, stopped)) is None:
                 if stopped.is_set():
                     raise ToolError(f"{title}: the build was stopped; start it again.")
-                say(f"{title}: still building, {spell_seconds(time.monotonic() - started)}")
+                say(f"{title}: still building, {_spelled(time.monotonic() - started)}")
         finally:
             if process.poll() is None:  # interrupted: end it, compilers included
                 os.killpg(process.pid, signal.SIGTERM)
                 process.wait()
-    elapsed = spell_seconds(time.monotonic() - started)
+    elapsed = _spelled(time.monotonic() - started)
     if code != 0:
         cause = _cause(log) if code > 0 else f"it was ended by signal {-code}; start it again"
         advice = f" {_install(recipe)}" if re.search("requires go|toolchain", cause) else ""
@@ -86,7 +85,7 @@ def build(
     say(f"{title}: built in {elapsed}")
 
 
-def spell_seconds(seconds: float) -> str:
+def _spelled(seconds: float) -> str:
     """`95.2` → `1 min 35 s`."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

@@ -20,11 +20,10 @@ from typing import IO, Any, Final
 from urllib.parse import urlsplit
 
 from kubectl_fleet.kube.errors import short
-from sandbox.tools.table import Release, Say, ToolError
+from sandbox.tools.table import PROGRESS_SECONDS, Release, Say, ToolError
 
 CONNECT_SECONDS: Final = 5.0
 READ_SECONDS: Final = 60.0
-PROGRESS_SECONDS: Final = 15.0
 SWITCH: Final = "KAI_FLEET_RELEASES"
 
 _MACHINES: Final = {"x86_64": "amd64", "aarch64": "arm64"}

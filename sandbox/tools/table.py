@@ -13,6 +13,7 @@ COMMAND_PROVIDER: Final = "pulumi-resource-command"
 LANGUAGE_HOST: Final = "pulumi-language-python"
 YAML_HOST: Final = "pulumi-language-yaml"
 
+PROGRESS_SECONDS: Final = 15.0  # between two words of what takes long
 Say = Callable[[str], None]
 Version = tuple[int, ...]
 

@@ -24,14 +24,7 @@ import platformdirs
 from sandbox.directory import CHECKOUT, held
 from sandbox.tools import go_builds, path_tools, release_downloads
 from sandbox.tools.path_tools import numbers, told
-from sandbox.tools.table import (
-    BUNDLES,
-    COMMAND_PROVIDER,
-    ON_PATH,
-    Bundle,
-    Say,
-    ToolError,
-)
+from sandbox.tools.table import BUNDLES, COMMAND_PROVIDER, ON_PATH, Bundle, Say, ToolError
 
 __all__ = ["Origin", "Tool", "ToolError", "cache_root", "ensure", "standins"]
 

@@ -47,7 +47,7 @@ class Host:
     def _listed(self, path: str, selector: str = "") -> dict[Name, Object]:
         # What the API server has in its cache is new enough, and asks nothing of etcd.
         found = self.api.list(path, labelSelector=selector, resourceVersion="0")
-        return {name_of(item): item for item in found}
+        return {(it["metadata"].get("namespace", ""), it["metadata"]["name"]): it for it in found}
 
     def started(self, namespace: str, name: str) -> tuple[str, str]:
         """The revision of a vCluster's pod, once it is the one that is wanted, and its version."""
@@ -63,11 +63,6 @@ class Host:
         found = [it for items in own for (space, _), it in items.items() if space == namespace]
         everywhere = (*self.nodes.values(), *self.runtime_classes.values())
         return [item["metadata"]["resourceVersion"] for item in (*found, *everywhere)]
-
-
-def name_of(item: Object) -> Name:
-    """Namespace and name of an object."""
-    return item["metadata"].get("namespace", ""), item["metadata"]["name"]
 
 
 def log(text: str) -> None:

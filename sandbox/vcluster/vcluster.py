@@ -10,12 +10,10 @@ from typing import Final
 from kubectl_fleet.releases import VCLUSTER
 from sandbox.control_plane import volumes
 from sandbox.control_plane.command_lines import FLAGS, ControlPlane
-from sandbox.control_plane.etcd import delete_prefix
 from sandbox.control_plane.kube_api import AdminApi, KubeError, Object
 from sandbox.kai import kai_operator
 from sandbox.kai.binder import KaiBinder
-from sandbox.vcluster import declared
-from sandbox.vcluster.declared import VclusterConfig, read
+from sandbox.vcluster.declared import Endpoint, VclusterConfig, choose_endpoint, read
 from sandbox.vcluster.host import Host, log
 from sandbox.vcluster.syncer import (
     access_secret,
@@ -158,18 +156,18 @@ class SandboxVcluster(threading.Thread):
         for part in plane.others(self.host.tools):
             processes.ensure(part)
 
-    def _choose_endpoint(self, service: Object) -> declared.Endpoint:
+    def _choose_endpoint(self, service: Object) -> Endpoint:
         self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         name, remembered = (self.namespace, self.vcluster), self.directory / "endpoint"
         with self.host.choice:
             taken = {it for of, it in self.host.endpoints.items() if of != name}
-            endpoint = declared.choose_endpoint(service, self.host.etcd.ports, taken, remembered)
+            endpoint = choose_endpoint(service, self.host.etcd.ports, taken, remembered)
             self.host.endpoints[name] = endpoint
         if endpoint.problem:
             self._tell("NoAddress", endpoint.problem)
         return endpoint
 
-    def _tell_load_balancer(self, service: Object, endpoint: declared.Endpoint) -> None:
+    def _tell_load_balancer(self, service: Object, endpoint: Endpoint) -> None:
         if service["spec"].get("type") != "LoadBalancer" or endpoint.problem:
             return
         ingress = [{"ip": endpoint.address}]
@@ -232,5 +230,5 @@ def clean_up(host: Host, namespace: str, name: str) -> None:
     directory = folder(host.etcd.directory, namespace, name)
     plane = ControlPlane(f"{namespace}.{name}", directory, "127.0.0.1", 0, host.etcd)
     host.processes.stop(map(plane.part_name, FLAGS))
-    delete_prefix(host.etcd, plane.etcd_prefix)
+    host.etcd.delete(plane.etcd_prefix)
     shutil.rmtree(directory, ignore_errors=True)

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from kai_fleet_cli.doctor.causes import commands
 from kai_fleet_cli.doctor.diagnosis import diagnose
+from kai_fleet_cli.doctor.examine import commands
 from kubectl_fleet.waiting.finding import Finding, Health
 from tests.engine.one_team import OneTeam
 

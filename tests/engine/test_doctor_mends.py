@@ -9,8 +9,8 @@ import pytest
 import yaml
 from kubernetes import client
 
-from kai_fleet_cli.doctor.causes import commands
 from kai_fleet_cli.doctor.checks.kai import gpu_sharing
+from kai_fleet_cli.doctor.examine import commands
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT
 from kai_fleet_cli.stack_file import reading
 from tests.engine import broken_things as things

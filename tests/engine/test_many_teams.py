@@ -109,7 +109,7 @@ def test_what_else_was_edited_waits_and_the_stack_still_tells_of_everybody(
     now = stack_state.read(STACK, sandbox.env())
     assert now.versions == {**told.versions, "in05": NEW}
     assert now.kubeconfigs == told.kubeconfigs
-    assert set(now.teams) == set(told.teams) == set(INSIDE)
+    assert set(now.values) == set(told.values) == set(INSIDE)
     for name, text in before.items():
         (fleet.folder / name).write_text(text)
     # Back to what the file says now, which only in05 does not run.

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from kubernetes import client
 
-from kai_fleet_cli.doctor.causes import commands
+from kai_fleet_cli.doctor.examine import commands
 from kai_fleet_cli.stack_file import reading
 from tests.attacks.http import Http
 from tests.engine.doctor_mends import OF_KUBECONFIGS, Mending, eventually

@@ -21,9 +21,9 @@ from kai_fleet.isolation import network_policies, team_quotas, vcluster_rights
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.vcluster.oidc import group_roles
-from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.checks.groups import KINDS
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
+from kai_fleet_cli.doctor.examine import examine
 from kai_fleet_cli.doctor.sources import host_of
 from kubectl_fleet.releases import kai
 from kubectl_fleet.waiting.finding import Finding, Health

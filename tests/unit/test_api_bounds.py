@@ -183,6 +183,15 @@ def test_prometheus_token_is_for_its_own_address(raw, server, monkeypatch):
     assert api.asked == []
 
 
+def test_what_is_no_amount_is_no_answer_for_its_queue(server):
+    """A tenant's KAI is read too, and may say anything."""
+    api, url = server
+    values = {"a": "2", "b": "NaN", "c": "+Inf", "d": "1e300", "e": "-1"}
+    result = [{"metric": {"queue": it}, "value": [0, value]} for it, value in values.items()]
+    api.answers["/api/v1/query"] = (200, {"status": "success", "data": {"result": result}})
+    assert at_url(url)("up") == [({"queue": "a"}, 2.0), ({"queue": "e"}, -1.0)]
+
+
 @pytest.mark.parametrize(
     ("answer", "says"),
     [

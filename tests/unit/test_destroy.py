@@ -1,5 +1,6 @@
 """`fleet destroy`: what it asks, what it tells, and what refuses before anything goes."""
 
+import shlex
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -95,11 +96,11 @@ def test_the_question_tells_which_teams_go_with_how_many_pods_and_volumes(lab, m
 
 def test_what_is_protected_refuses_before_the_first_deletion(lab):
     resources = lab.engine.deployed["lab"].resources
-    resources.append(team("kept", protect=True))
+    resources.append(team("kept'; reboot #", protect=True))
     ran = lab.run("destroy", "-s", "lab", "--yes")
-    assert "stack lab has 1 protected resource, and Pulumi deletes none: kept" in ran.refusal
+    assert "stack lab has 1 protected resource, and Pulumi deletes none: kept'" in ran.refusal
     assert ran.refusal.endswith(
-        f"pulumi state unprotect --stack lab '{URN}kai-fleet:index:Team::kept'"
+        f"pulumi state unprotect --stack lab {shlex.quote(resources[-1]['urn'])}"
     )
     assert lab.engine.asked == []
 

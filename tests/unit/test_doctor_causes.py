@@ -2,7 +2,7 @@
 
 import pytest
 
-from kai_fleet_cli.doctor.causes import commands
+from kai_fleet_cli.doctor.examine import commands
 from tests.unit.doctor_samples import Lab, event, meta, pod
 from tests.unit.doctor_spoils import both, by_hand, gone, in_host_mode, waiting
 

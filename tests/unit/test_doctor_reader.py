@@ -8,8 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kai_fleet_cli.__main__ import app
-from kai_fleet_cli.doctor.causes import commands
-from kai_fleet_cli.doctor.checks import examine
+from kai_fleet_cli.doctor.examine import commands, examine
 from kai_fleet_cli.doctor.gather import ClusterSources, gather
 from kubectl_fleet.kube.api import Api
 from kubectl_fleet.kube.errors import RefusedError, UnreachableError

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from kai_fleet.settings import load
 from kai_fleet_cli.__main__ import app
-from kai_fleet_cli.doctor.checks import examine
+from kai_fleet_cli.doctor.examine import examine
 from kai_fleet_cli.report import build
 from kai_fleet_cli.report import page as writing
 from kai_fleet_cli.report.build import last_changes, of_file, planned

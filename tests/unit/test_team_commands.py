@@ -145,6 +145,16 @@ def test_a_team_stack_that_was_written_and_not_made_is_made_with_its_grant(proje
     assert project.engine.asked == ["up lab, only new and grants", "up lab-new"]
 
 
+def test_a_team_that_was_written_is_not_made_for_flags_that_want_other_queues(project):
+    queues = ("--queue", "a=1", "--queue", "b=1")
+    assert project.run("team", "add", "new", "-s", "lab", *ADD, *queues, "--no-up").code == 0
+    for other in (("--queue", "a=1"), ("--queue", "a=1", "--queue", "b=0.5")):
+        ran = project.run("team", "add", "new", "-s", "lab", *ADD, *other, "--yes")
+        assert "with another --queue; write another name" in ran.refusal
+    ran = project.run("team", "add", "new", "-s", "lab", *ADD, *queues, "--yes")
+    assert ran.code == 0, ran.refusal
+
+
 def test_a_pool_without_nodes_is_refused_for_a_team_that_is_written_too(project, monkeypatch):
     assert project.run("team", "add", "new", "-s", "lab", *ADD, "--no-up").code == 0
     host = SimpleNamespace(nodes=lambda: [node("nwe")])
@@ -222,6 +232,8 @@ BAD = [
     (("add", "new", *ADD[2:], "--mode", "host"), "--version is for mode virtual"),
     (("add", "new", "--mode", "default", "--queue", "a=1"), "mode default has no queues"),
     (("add", "new", *ADD, "--queue", "a=3"), "the rules refuse this"),
+    (("add", "new", *ADD, "--queue", "a=1", "--queue", "a=2"), "--queue has a twice"),
+    (("add", "new", "--mode", "host", "--queue", "a", "--queue", "b"), "write one --queue"),
     (("add", "Bad_Name", *ADD), "the name 'Bad_Name' does not fit"),
     (("add", "new", *ADD[:4], "--pool", "pool=ml", "--gpus", "1"), "the rules refuse this"),
 ]

@@ -140,6 +140,34 @@ def test_a_team_that_is_granted_and_has_not_moved_is_told_to_move(with_own, conn
     assert note.endswith("fleet team move old --stack lab --to lab-old")
 
 
+STACK = STATE[0]
+
+
+def test_a_team_stacks_state_speaks_of_its_own_team_alone(with_own, connected, monkeypatch):
+    vision = {**STACK, "outputs": {"kubeconfigs": {"ml": KEPT, "vision": "x", "dev": "x"}}}
+    bad = release("Team$kai-fleet:index:VirtualCluster", "x; reboot\x1b[2J-release", "0.36.1")
+    states(monkeypatch, lab=[], **{"lab-vision": [vision, bad]})
+    answers(monkeypatch, [pod(gpus="2")])
+    rows, notes = as_json(with_own)
+    assert rows["ml"]["gpus"]["used"] is None, "its tenant does not say what another team holds"
+    assert [note for note in notes if "kubeconfig of team dev" in note] == []
+    assert [note for note in notes if "kubeconfig of team vision" in note]
+    assert set(rows) == {"dev", "ml", "vision"}, "a name goes into commands"
+
+
+@pytest.mark.parametrize(
+    "resources",
+    [[{**STACK, "outputs": {"kubeconfigs": ["x"]}}], [{"type": RELEASE}], ["x"], {"urn": 1}],
+)
+def test_a_state_that_no_update_wrote_is_a_sentence(monkeypatch, resources):
+    exported = {"deployment": {"resources": resources}}
+    monkeypatch.setattr(stack_state, "ask", lambda *_: exported)
+    with pytest.raises(
+        UserError, match="the state of stack lab-vision holds what no update writes"
+    ):
+        stack_state.read("lab-vision", {})
+
+
 def test_vclusters_that_do_not_answer_are_named(with_own, connected, monkeypatch):
     def silent(cluster):
         raise cluster_reader.NoAnswerError("connection refused")

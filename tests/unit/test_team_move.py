@@ -15,7 +15,7 @@ from kai_fleet_cli import cluster_reader
 from kai_fleet_cli.engine import runs
 from kai_fleet_cli.recovery import live_cluster, state
 from kai_fleet_cli.recovery.state import ExportedState
-from kai_fleet_cli.teams import move
+from kai_fleet_cli.teams import move, team_state
 from kubectl_fleet.errors import UserError
 from tests.unit.team_project import Project
 from tests.unit.vcluster_secrets import config
@@ -308,7 +308,7 @@ def test_a_context_that_is_none_of_the_other_stacks_is_told(monkeypatch):
     for name, told in (("prod", 0), ("elsewhere", 1)):
         own = OWN | {"environment": OWN["environment"] | {"PROBE_CONTEXT": name}}
         made = beside("command:local:Command", own)
-        said = move.ways_along(made, "lab-ml", [other])
+        said = team_state.ways_along(made, "lab-ml", [other])
         assert said == ["context elsewhere goes along, which is none of stack lab-ml's"] * told
 
 

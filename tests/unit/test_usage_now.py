@@ -271,6 +271,8 @@ def test_each_kind_is_asked_once_of_each_cluster(fleet):
         (["--since", "soon"], "write minutes, hours, days or weeks: 90m, 7d"),
         (["--json", "--csv"], "write one of them"),
         (["--stack", "none"], "Pulumi.none.yaml"),
+        (["--prometheus", "prom:9090"], "--prometheus: write it with http:// or https://"),
+        (["--prometheus", "http://me:word@prom"], "--prometheus: holds a user or a password"),
     ],
 )
 def test_what_is_asked_wrongly_is_a_sentence(fleet, more, says):

@@ -47,18 +47,18 @@ def add(
     no_up: NoUp = False,
 ) -> None:
     """Add a team. What no flag says is asked for at a terminal."""
-    from kai_fleet_cli.teams import connect, lookup, new_team, nodes, questions, update
+    from kai_fleet_cli.teams import connect, lookup, new_team, nodes, update
 
     screen = Screen.standard()
     platform = lookup.platform(stack)
-    answers = questions.TeamAnswers(
+    answers = new_team.TeamAnswers(
         mode,
         version,
-        questions.pairs(pool or (), "--pool", f"kai-fleet/pool={name}"),
+        new_team.key_values(pool or (), "--pool", f"kai-fleet/pool={name}"),
         gpus,
         dict.fromkeys(queue or (), "")
         if mode == "host"
-        else questions.pairs(queue or (), "--queue", f"{name}=4"),
+        else new_team.key_values(queue or (), "--queue", f"{name}=4"),
     )
     if name in platform.teams:
         change = new_team.again(
@@ -72,7 +72,7 @@ def add(
         asks = screen.asks or not no_up
         host = connect.to_platform(platform) if asks else connect.Connected()
         seen = cache(lambda: host.nodes() or [])
-        answers = questions.complete(answers, platform, name, screen, seen)
+        answers = new_team.complete(answers, platform, name, screen, seen)
         if not no_up:  # what is only written waits for nothing
             nodes.check_pool(platform, answers.pool, host)
         change = new_team.add(platform, name, answers, own=own_stack)
@@ -179,10 +179,10 @@ def try_(
     no_up: NoUp = False,
 ) -> None:
     """Put NAME-next with another KAI version beside a team, on a part of its nodes and GPUs."""
-    from kai_fleet_cli.teams import connect, lookup, nodes, questions, trial, update
+    from kai_fleet_cli.teams import connect, lookup, new_team, nodes, trial, update
 
     platform = lookup.platform(stack)
-    labels = questions.pairs(pool, "--pool", f"kai-fleet/pool={name}-next")
+    labels = new_team.key_values(pool, "--pool", f"kai-fleet/pool={name}-next")
     change = trial.begin(platform, name, version, labels, gpus)
     host = connect.to_platform(platform)
     there = host.nodes()

@@ -1,4 +1,4 @@
 """`fleet doctor`: what is wrong on the live clusters of a stack, in words, with the fix.
 
-It reads and never writes. `gather` asks the API servers, `checks` judge what was answered.
+It reads and never writes. `gather` asks the API servers, `examine` what was answered.
 """

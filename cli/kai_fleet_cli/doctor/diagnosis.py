@@ -9,7 +9,7 @@ from rich.text import Text
 
 from kai_fleet.fleet.model import HOST
 from kai_fleet_cli.display.terminal import told
-from kai_fleet_cli.doctor.checks import examine
+from kai_fleet_cli.doctor.examine import examine
 from kai_fleet_cli.doctor.gather import Heard, gather, no_progress
 from kai_fleet_cli.doctor.sources import of_context, of_stack
 from kubectl_fleet.errors import UserError

@@ -222,10 +222,7 @@ def _pull_secrets(api: Api, team: DeclaredTeam) -> dict[str, str]:
 def _team(state: TeamState, access: _Access, sources: ClusterSources) -> TeamState:
     """The same with the inside of its vCluster, or why that is not reached."""
     state = replace(
-        state,
-        unreached=access.missing,
-        certificate_ends=access.ends,
-        foreign=access.foreign,
+        state, unreached=access.missing, certificate_ends=access.ends, foreign=access.foreign
     )
     if not access.kubeconfig:
         return state

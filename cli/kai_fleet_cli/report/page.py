@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 import jinja2
 from markupsafe import Markup, escape
 
-from kai_fleet_cli.doctor.causes import COMMAND
+from kai_fleet_cli.doctor.examine import COMMAND
 from kai_fleet_cli.report.model import StackReport, TeamReport
 from kai_fleet_cli.report.sections import UNKNOWN, age, changes_from, gpus, hours, idle
 from kubectl_fleet.declared.queues import UNLIMITED

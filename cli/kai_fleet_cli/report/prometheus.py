@@ -18,6 +18,7 @@ TOKEN: Final = "KAI_FLEET_PROMETHEUS_TOKEN"
 _QUERY: Final = "/api/v1/query"
 _SECONDS: Final = 30.0
 _MOST: Final = 64 << 20  # bytes of an answer; a series of a queue takes 300
+_TOO_MUCH: Final = 1e15  # GPUs summed over a window
 
 # What to write for a stack to have one.
 TURN_ON: Final = (
@@ -32,13 +33,14 @@ def of(server: Prometheus, host: Callable[[], Api]) -> Query:
     """Queries to a stack's Prometheus; `host` opens its cluster. Raises UnreachableError."""
     if server.url is not None:
         return at_url(server.url)
-    return through(host(), server.service or "")
+    return _through(host(), server.service or "")
 
 
 def at_url(url: str) -> Query:
     """Queries to the Prometheus at an address, with the token of the environment."""
     token = os.environ.get(TOKEN, "")
     headers = {"Authorization": f"Bearer {token}"} if token else {}
+    where = f"Prometheus at {url}"
     pool = urllib3.PoolManager(maxsize=8, timeout=_SECONDS, retries=False)
     bind(pool)
 
@@ -50,8 +52,8 @@ def at_url(url: str) -> Query:
                     "GET", url.rstrip("/") + _QUERY, fields={"query": expression}, headers=headers
                 )
         except (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError) as error:
-            raise UnreachableError(f"Prometheus at {url}: {words_of_network(error)}") from None
-        status, where = answer.status, f"Prometheus at {url}"
+            raise UnreachableError(f"{where}: {words_of_network(error)}") from None
+        status = answer.status
         if status in (401, 403):
             raise UnreachableError(f"{where} does not let you in; set {TOKEN} to a token")
         if 300 <= status < 400:
@@ -67,7 +69,7 @@ def at_url(url: str) -> Query:
     return query
 
 
-def through(api: Api, service: str) -> Query:
+def _through(api: Api, service: str) -> Query:
     """Queries to the Service NAMESPACE/NAME:PORT of a cluster."""
     namespace, _, name = service.partition("/")
     path = f"/api/v1/namespaces/{namespace}/services/{name}/proxy{_QUERY}"
@@ -86,6 +88,8 @@ def _series(content: Any, where: str) -> list[tuple[Mapping[str, str], float]]:
         error = content.get("error") if isinstance(content, Mapping) else None
         raise UnreachableError(f"Prometheus at {where} answers: {plain(error or 'no result', 300)}")
     try:
-        return [(it["metric"], float(it["value"][1])) for it in content["data"]["result"]]
+        found = [(it["metric"], float(it["value"][1])) for it in content["data"]["result"]]
     except (KeyError, IndexError, TypeError, ValueError):
         raise UnreachableError(f"what answers at {where} is no Prometheus") from None
+    # Tenants' KAIs are read too, and may say anything; NaN is less than nothing.
+    return [(labels, value) for labels, value in found if abs(value) < _TOO_MUCH]

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Any, Final, Literal
 
+from pydantic import ValidationError
 from rich.console import Console
 
 from kai_fleet.settings.sections.monitoring import Prometheus
@@ -110,7 +111,10 @@ def usage_of(
     settings, window = settings_of(stack), Window.of(since)
     sources = replace(of_stack(stack, team, None), kinds=KINDS, heard=heard)
     of_settings = settings.monitoring.prometheus if settings.monitoring else None
-    server = Prometheus(url=url) if url else of_settings
+    try:
+        server = Prometheus(url=url) if url else of_settings
+    except ValidationError as error:
+        raise UserError(f"--prometheus: {error.errors()[0]['ctx']['error']}") from None
     if sample or server is None:
         look = _look(sources)
         usage = StackUsage(stack, teams_now(look), notes=() if sample else [_SAMPLE])

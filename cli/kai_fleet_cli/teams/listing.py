@@ -1,7 +1,7 @@
 """`fleet teams`: what is written, what runs, and what of the GPUs is in use now."""
 
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from kai_fleet.settings.sections.queues import walk
-from kai_fleet_cli import cluster_reader
+from kai_fleet_cli.cluster_reader import ClusterReader, NoAnswerError
 from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.teams import queues
@@ -35,31 +35,32 @@ def read(platform: PlatformFile, connected: Connected) -> tuple[list[Row], list[
     What is not known is None; a GPU amount of -1 is unlimited.
     """
     states, unread = connected.states(platform)
-    used = _used(states.values())
-    notes = [connected.note] if connected.note else []
-    notes += [*unread, *(why for state in states.values() for why in state.refused.values())]
-    if silent := sorted(team for team, gpus in used.items() if gpus is None):
-        notes.append(
-            "what runs and the GPUs in use are not known where the vCluster did not answer:"
-            f" {', '.join(silent)}"
-        )
     declared = sorted(platform.teams.values(), key=lambda place: place.name)
     others = [
         TeamPlace(platform.stack, name, stack, (), {"gpus": None})  # nothing is written of it
         for stack, state in states.items()
         for name in sorted(state.values.keys() - platform.teams.keys())
     ]
+    # A team stack's state is the team's: what it says of other teams is not listened to.
+    every = [(place, states.get(place.stack, StackState())) for place in (*declared, *others)]
+    with ThreadPoolExecutor(8) as pool:
+        used = list(pool.map(lambda it: _used(it[1].kubeconfigs.get(it[0].name)), every))
+    notes = [connected.note] if connected.note else []
+    notes += [*unread, *(it.refused[place.name] for place, it in every if place.name in it.refused)]
+    if silent := [
+        place.name
+        for (place, state), gpus in zip(every, used, strict=True)
+        if gpus is None and place.name in state.kubeconfigs
+    ]:
+        notes.append(
+            "what runs and the GPUs in use are not known where the vCluster did not answer:"
+            f" {', '.join(sorted(silent))}"
+        )
     notes += [_undeclared(platform, place) for place in others]
-    rows = [
-        _row(platform, place, states.get(place.stack), used.get(place.name))
-        for place in (*declared, *others)
-    ]
-    return rows, notes
+    return [_row(platform, *it, gpus) for it, gpus in zip(every, used, strict=True)], notes
 
 
-def _row(
-    platform: PlatformFile, place: TeamPlace, state: StackState | None, used: float | None
-) -> Row:
+def _row(platform: PlatformFile, place: TeamPlace, state: StackState, used: float | None) -> Row:
     """One team. What its vCluster runs is told where that answers: one that is gone runs nothing"""
     release = KAI.get(place.version or "")
     end = release.support_end if release else None
@@ -70,7 +71,7 @@ def _row(
         "mode": place.mode,
         "version": {
             "wanted": place.version,
-            "running": state.versions.get(place.name) if state and used is not None else None,
+            "running": None if used is None else state.versions.get(place.name),
         },
         "supportEnd": end.isoformat() if end else None,
         "queues": [str(of_host)] if of_host else queues.leaves(place.raw.get("queues")),
@@ -102,18 +103,12 @@ def _undeclared(platform: PlatformFile, place: TeamPlace) -> str:
     )
 
 
-def _used(states: Iterable[StackState]) -> dict[str, float | None]:
-    """The GPUs that each team's pods hold, by its vCluster; None where that does not answer."""
-
-    def held(content: str) -> float | None:
-        try:
-            return cluster_reader.ClusterReader(content=content).held().gpus
-        except cluster_reader.NoAnswerError:
-            return None
-
-    ways = {team: way for state in states for team, way in state.kubeconfigs.items() if way}
-    with ThreadPoolExecutor(8) as pool:
-        return dict(zip(ways, pool.map(held, ways.values()), strict=True))
+def _used(kubeconfig: str | None) -> float | None:
+    """The GPUs that pods of a vCluster hold; None where there is none, or it does not answer."""
+    try:
+        return ClusterReader(content=kubeconfig).held().gpus if kubeconfig else None
+    except NoAnswerError:
+        return None
 
 
 def _guaranteed(platform: PlatformFile, place: TeamPlace) -> float | None:

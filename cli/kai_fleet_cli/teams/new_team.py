@@ -1,26 +1,131 @@
-"""A new team: its entry in a stack file, and what is left to do where that is written already."""
+"""A new team: what no flag says is asked for, and its lines go into a stack file."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
+from rich.prompt import IntPrompt, Prompt
 
 from kai_fleet.settings.files.project import update_command
 from kai_fleet.settings.sections.kubernetes import gpu_devices
 from kai_fleet.settings.sections.platform import TeamName
+from kai_fleet.settings.sections.queues import walk
+from kai_fleet_cli.cluster_reader import labels, node_gpus
+from kai_fleet_cli.display.terminal import Screen
 from kai_fleet_cli.stack_file import edit, reading
 from kai_fleet_cli.stack_file.write import Edit
-from kai_fleet_cli.teams import lookup, nodes
+from kai_fleet_cli.teams import lookup, nodes, queues
 from kai_fleet_cli.teams.changes import TeamChange, check_version, only_update
-from kai_fleet_cli.teams.lookup import PlatformFile, config_keys
-from kai_fleet_cli.teams.questions import TeamAnswers
+from kai_fleet_cli.teams.lookup import PlatformFile, TeamPlace, config_keys
 from kubectl_fleet.errors import UserError
+from kubectl_fleet.objects import in_pool
+from kubectl_fleet.releases import KAI, advised, support
 from kubectl_fleet.wording import counted, listed
 
+Nodes = Callable[[], Sequence[Mapping[str, Any]]]  # of the host; none where it does not answer
+MODES: Final = ("virtual", "host", "default")
 _HEAD: Final = (
     "# yaml-language-server: $schema=components/kai_fleet/settings/stack.schema.json\n"
     "# Team {name} of stack {platform}, in a stack of its own.\n"
 )
+
+
+@dataclass(frozen=True)
+class TeamAnswers:
+    """A new team. `queues` are leaf queues with their GPUs; in mode host it is the one it gets."""
+
+    mode: str = ""
+    version: str = ""
+    pool: Mapping[str, str] = field(default_factory=dict)
+    gpus: int | None = None
+    queues: Mapping[str, str] = field(default_factory=dict)
+
+
+def key_values(items: Sequence[str], flag: str, example: str) -> dict[str, str]:
+    """`KEY=VALUE` flags as a mapping. Raises UserError."""
+    values: dict[str, str] = {}
+    for item in items:
+        key, _, value = item.partition("=")
+        if not key or not value:
+            raise UserError(f"{flag} {item} is not understood; write {flag} {example}")
+        if key in values:
+            raise UserError(f"{flag} has {key} twice; write it once")
+        values[key] = value
+    return values
+
+
+def complete(
+    flags: TeamAnswers, platform: PlatformFile, name: str, screen: Screen, read_nodes: Nodes
+) -> TeamAnswers:
+    """Ask for what no flag says. Without a terminal a UserError names the flag."""
+
+    def ask(flag: str, question: str, likely: str, choices: Sequence[str] | None = None) -> str:
+        _require_terminal(screen, f"{flag} {likely}".rstrip())
+        return Prompt.ask(
+            question,
+            default=likely,
+            choices=list(choices) if choices else None,
+            show_choices=False,
+            console=screen.out,
+        )
+
+    likely = "host" if "kai" in platform.raw else "virtual"
+    mode = flags.mode or ask("--mode", f"mode ({', '.join(MODES)})", likely, MODES)
+    if mode not in MODES:
+        raise UserError(f"--mode {mode} is none; write one of {', '.join(MODES)}")
+    if mode != "virtual" and flags.version:
+        raise UserError(f"--version is for mode virtual; mode {mode} has no KAI of its own")
+    if mode == "default" and flags.queues:
+        raise UserError("--queue is for modes virtual and host; mode default has no queues")
+    if mode == "host" and len(flags.queues) > 1:
+        raise UserError("a team in mode host has one leaf queue of the host's; write one --queue")
+    answers = replace(flags, mode=mode)
+    if mode == "virtual" and not flags.version:
+        for version in KAI if screen.asks else ():
+            screen.line(f"  {version:<9} {support(version).words}")
+        likely = advised(KAI) or list(KAI)[-1]
+        answers = replace(answers, version=ask("--version", "KAI version", likely, tuple(KAI)))
+    if not flags.pool and (mode == "virtual" or (mode == "default" and screen.asks)):
+        likely = _likely_pool(platform, name, screen, read_nodes)
+        pool = ask("--pool", "node pool (KEY=VALUE)", likely)
+        answers = replace(answers, pool=key_values([pool], "--pool", likely))
+    if flags.gpus is None:
+        _require_terminal(screen, "--gpus 4")
+        every = read_nodes() if answers.pool else []
+        there = sum(node_gpus(node) for node in every if in_pool(labels(node), answers.pool))
+        gpus = IntPrompt.ask("GPUs", default=int(there), console=screen.out)
+        answers = replace(answers, gpus=gpus)
+    if mode == "virtual" and not flags.queues:
+        likely = f"{name}={answers.gpus}"
+        asked = "queues (NAME=GPUS, with spaces between)"
+        wanted = ask("--queue", asked, likely) if screen.asks else likely
+        answers = replace(answers, queues=key_values(wanted.split(), "--queue", likely))
+    if mode == "host" and not flags.queues:
+        leaves = queues.leaves(platform.raw.get("queues"))
+        if screen.asks and leaves:
+            screen.line(f"  leaf queues of the host: {', '.join(leaves)}")
+        likely = name if name in leaves else next(iter(leaves), "")
+        answers = replace(answers, queues={ask("--queue", "the host's leaf queue", likely): ""})
+    return answers
+
+
+def _require_terminal(screen: Screen, example: str) -> None:
+    if not screen.asks:
+        raise UserError(
+            f"{example.partition(' ')[0]} is missing, and there is no terminal to ask at; write,"
+            f" for example, {example}"
+        )
+
+
+def _likely_pool(platform: PlatformFile, name: str, screen: Screen, read_nodes: Nodes) -> str:
+    """The free pool of the team's name, else the first one; all that are free are shown."""
+    key = nodes.pool_key(platform)
+    free = nodes.free_pools(platform, read_nodes()) if screen.asks else {}
+    for pool, what in free.items():
+        screen.line(f"  free: {pool} ({what})")
+    own = f"{key}={name}"
+    return own if own in free else next(iter(free), own)
 
 
 def add(platform: PlatformFile, name: str, answers: TeamAnswers, *, own: bool) -> TeamChange:
@@ -120,6 +225,8 @@ def again(
         ("--gpus", flags.gpus, place.gpus),
     )
     other = [flag for flag, wanted, written in said if wanted not in (None, "", {}, written)]
+    if flags.queues and not other and not _has_queues(place, flags.queues):
+        other = ["--queue"]
     if other:
         raise UserError(f"{has}, with another {listed(other, 'and')}; write another name")
     try:
@@ -131,3 +238,12 @@ def again(
         raise UserError(f"{has}, and it is made; write another name")
     # The platform's stack comes first: it grants a team stack what it has.
     return only_update(platform, place, has, "it is not made yet", platform.stack)
+
+
+def _has_queues(place: TeamPlace, wanted: Mapping[str, str]) -> bool:
+    """Whether a team is written with these leaf queues and quotas; in mode host, with this one."""
+    if place.mode == "host":
+        return list(wanted) == [place.raw.get("queue")]
+    tree = queues.filled(place.raw.get("queues"), place.gpus, place.pools)
+    written = {it.name: it.queue.gpu.quota for it in walk(tree) if not it.queue.children}
+    return written == {leaf: _amount(leaf, gpus) for leaf, gpus in wanted.items()}

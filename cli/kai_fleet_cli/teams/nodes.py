@@ -59,10 +59,7 @@ def check_pool(platform: PlatformFile, pool: Mapping[str, str], connected: Conne
 def check_nodes(
     place: TeamPlace, pool: Mapping[str, str], gpus: int, nodes: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Raise UserError unless Ready nodes of the pool have that many GPUs together.
-
-    Without a Ready node a vCluster cannot start its DNS, and its update would wait in vain (V16).
-    """
+    """Raise UserError unless Ready nodes of the pool have that many GPUs together."""
     there = sum(node_gpus(node) for node in nodes if in_pool(labels(node), pool))
     if there >= gpus:
         return

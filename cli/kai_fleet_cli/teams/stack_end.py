@@ -1,5 +1,6 @@
 """The end of a whole stack: what refuses it, and what goes with each team."""
 
+import shlex
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
@@ -28,7 +29,8 @@ def check(stack: str, now: ExportedState, kubeconfig: str | None) -> None:
         raise UserError(
             f"stack {stack} has {counted(len(protected), 'protected resource')}, and Pulumi deletes"
             f" none: {listed([urn.rpartition('::')[2] for urn in protected], 'and')}. Take the"
-            f" protection off first: pulumi state unprotect --stack {stack} '{protected[0]}'"
+            f" protection off first: pulumi state unprotect --stack {stack}"
+            f" {shlex.quote(protected[0])}"
         )
     running = {}
     for team, resource in _granted(now).items():

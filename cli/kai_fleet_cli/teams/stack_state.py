@@ -19,11 +19,15 @@ from kai_fleet_cli.recovery.state import opened
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_cli.teams.lookup import TeamPlace
 from kubectl_fleet.errors import UserError
+from kubectl_fleet.objects import MALFORMED
 from kubectl_fleet.values import pairs, value_at
 
 _UPDATES: Final = 20  # of the history, in one page
 _TEAM: Final = f"::{TEAM}$"  # below it in a URN is what a team has
 _VERSION: Final = re.compile(r"v?[0-9][-+.0-9A-Za-z]{0,62}")
+# A team stack's state is the team's. Of what is called otherwise nothing is taken: a team's name
+# goes into commands that an operator copies into a shell.
+_NAME: Final = re.compile("[a-z0-9-]+")
 
 
 class NeverUpdatedError(UserError):
@@ -32,14 +36,13 @@ class NeverUpdatedError(UserError):
 
 @dataclass(frozen=True)
 class StackState:
-    """One stack as its last update left it: KAI versions and kubeconfigs by team, and outputs.
+    """One stack as its last update left it: KAI versions and kubeconfigs by team.
 
     The kubeconfigs are built anew: a team stack's state is the team's. `refused` says why one is
     not there. `values` are those of each vCluster's release, by team.
     """
 
     versions: Mapping[str, str] = field(default_factory=dict)
-    teams: Mapping[str, Any] = field(default_factory=dict)
     kubeconfigs: Mapping[str, str] = field(default_factory=dict, repr=False)
     refused: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
@@ -60,9 +63,13 @@ class StackState:
 
 
 def read(stack: str, variables: Mapping[str, str]) -> StackState:
-    """The state of a stack. Raises UserError where the engine has none, or cannot open it."""
+    """The state of a stack. Raises UserError where there is none, or it cannot be read."""
     exported = ask(stack, variables, "export", "--show-secrets")
-    return of_resources((exported.get("deployment") or {}).get("resources") or [])
+    try:
+        return of_resources((exported.get("deployment") or {}).get("resources") or [])
+    except MALFORMED as why:
+        what = f"holds what no update writes ({type(why).__name__})"
+        raise UserError(f"the state of stack {stack} {what}") from None
 
 
 def ask(stack: str, variables: Mapping[str, str], *arguments: str) -> Any:
@@ -103,6 +110,8 @@ def of_resources(resources: list[Mapping[str, Any]]) -> StackState:
         if resource.get("type") != RELEASE or resource.get("delete") or _TEAM not in urn:
             continue  # the host's own releases, and what waits to be deleted
         name = urn.rpartition("::")[2]
+        if not _NAME.fullmatch(name):
+            continue
         if name.endswith("-kai-release"):
             version = str(pairs(resource.get("outputs")).get("version"))
             if _VERSION.fullmatch(version):
@@ -112,6 +121,8 @@ def of_resources(resources: list[Mapping[str, Any]]) -> StackState:
             values[name.removesuffix("-release")] = pairs(own)
     kubeconfigs, refused = dict[str, str](), dict[str, str]()
     for team, text in pairs(outputs.get("kubeconfigs")).items():
+        if not _NAME.fullmatch(team):
+            continue
         try:
             kubeconfigs[team] = tenant_kubeconfig.rebuild(str(text or ""))[0]
         except tenant_kubeconfig.TenantKubeconfigError as error:
@@ -119,7 +130,7 @@ def of_resources(resources: list[Mapping[str, Any]]) -> StackState:
                 f"the kubeconfig of team {team} in the stack's state {error}."
                 f" {tenant_kubeconfig.name_writer(team)}. An update of the stack writes it anew"
             )
-    return StackState(versions, pairs(outputs.get("teams")), kubeconfigs, refused, values)
+    return StackState(versions, kubeconfigs, refused, values)
 
 
 def earlier_version(place: TeamPlace, variables: Mapping[str, str], than: str | None) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from kai_fleet.guards.policies import ENFORCED
+from kai_fleet.settings.sections.monitoring import PRODUCT
 from kai_fleet_cli.doctor.checks.kai.gpu_sharing import GPU_STACK, enabled
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kubectl_fleet.objects import KubeObject
@@ -14,7 +15,6 @@ from kubectl_fleet.waiting.finding import Reason
 
 _REPLICAS: Final = "nvidia.com/gpu.replicas"
 _STRATEGY: Final = "nvidia.com/gpu.sharing-strategy"
-_PRODUCT: Final = "nvidia.com/gpu.product"
 _SHARED: Final = "-SHARED"
 _PATIENCE: Final = 60.0  # seconds; what takes no longer is on its way
 
@@ -39,7 +39,7 @@ def check_sharing(snapshot: Snapshot) -> Findings:
         for node in cluster.all("nodes")
     }
     for node in snapshot.host.all("nodes"):
-        how = shared_by(node.labels)
+        how = _shared_by(node.labels)
         if how and node.name in sharers:
             yield snapshot.host.broken(
                 f"node {node.name}",
@@ -50,15 +50,15 @@ def check_sharing(snapshot: Snapshot) -> Findings:
             )
 
 
-def shared_by(labels: Mapping[str, str]) -> str:
+def _shared_by(labels: Mapping[str, str]) -> str:
     """The label of a node that says that its device plugin shares GPUs; "" where none does."""
     replicas, strategy = labels.get(_REPLICAS, ""), labels.get(_STRATEGY, "none")
-    product = labels.get(_PRODUCT, "")
+    product = labels.get(PRODUCT, "")
     if strategy not in ("none", ""):
         return f"{_STRATEGY}={strategy}"
     if replicas.isdigit() and int(replicas) > 1:
         return f"{_REPLICAS}={replicas}"
-    return f"{_PRODUCT}={product}" if product.endswith(_SHARED) else ""
+    return f"{PRODUCT}={product}" if product.endswith(_SHARED) else ""
 
 
 def _daemon_set(host: ClusterState, item: KubeObject) -> Findings:

@@ -8,11 +8,9 @@ from kai_fleet.settings.sections.platform import NVIDIA
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kubectl_fleet.objects import KubeObject, in_pool
 from kubectl_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL
-from kubectl_fleet.releases.mig import PREFIX
-from kubectl_fleet.releases.mig import STRATEGY_LABEL as _STRATEGY
+from kubectl_fleet.releases.mig import PREFIX, STRATEGY_LABEL
+from kubectl_fleet.usage.pods import MEMORY_LABEL
 from kubectl_fleet.wording import agreeing, counted
-
-_MEMORY = "nvidia.com/gpu.memory"
 
 
 def check(snapshot: Snapshot) -> Findings:
@@ -60,12 +58,12 @@ def _advertised(snapshot: Snapshot) -> Findings:
 
 def _without_memory(host: ClusterState, nodes: Sequence[KubeObject]) -> Findings:
     for node in nodes:
-        if _MEMORY not in node.labels:
+        if MEMORY_LABEL not in node.labels:
             yield host.warning(
                 f"node {node.name}",
-                f"it has GPUs and no label {_MEMORY}: no pod with gpu-memory is placed there",
+                f"it has GPUs and no label {MEMORY_LABEL}: no pod with gpu-memory is placed there",
                 "run NVIDIA's GPU feature discovery (kai-fleet:gpu.provider: operator), or label"
-                f" it: `{host.kubectl} label node {node.name} {_MEMORY}=<MiB>`",
+                f" it: `{host.kubectl} label node {node.name} {MEMORY_LABEL}=<MiB>`",
             )
 
 
@@ -128,7 +126,9 @@ def _kind(
     """One kind of GPU on the Ready nodes of a pool, against what the team is to have of it."""
     there = sum(node.gpus(kind) for node in nodes if not _cut(wanted, node, kind))
     what = "GPUs" if kind == wanted.inside.gpu_resource else kind
-    as_whole = sum(node.gpus(NVIDIA) for node in nodes if node.labels.get(_STRATEGY) == "single")
+    as_whole = sum(
+        node.gpus(NVIDIA) for node in nodes if node.labels.get(STRATEGY_LABEL) == "single"
+    )
     cut = [node.name for node in nodes if _cut(wanted, node, kind) and node.gpus(kind)]
     if there >= most:
         return
@@ -136,7 +136,7 @@ def _kind(
         yield host.warning(
             subject,
             f"its Ready nodes have {there:g} {kind}, and the team is to have {most}: with"
-            f" {_STRATEGY}=single, {as_whole:g} slices are advertised as {NVIDIA}",
+            f" {STRATEGY_LABEL}=single, {as_whole:g} slices are advertised as {NVIDIA}",
             f"write {NVIDIA}: {min(most, int(as_whole))} in its place at {key}, or have the device"
             " plugin's MIG strategy be mixed",
         )
@@ -144,8 +144,8 @@ def _kind(
         yield host.warning(
             subject,
             f"its Ready nodes have {there:g} {what} for KAI, and the team is to have {most}: on"
-            f" nodes with slices and {_STRATEGY}=mixed ({', '.join(cut[:3])}) it places no whole"
-            " GPU, and no share of one",
+            f" nodes with slices and {STRATEGY_LABEL}=mixed ({', '.join(cut[:3])}) it places no"
+            " whole GPU, and no share of one",
             f"cut all GPUs of a node or none, or lower {key}",
         )
     elif not there:
@@ -172,7 +172,7 @@ def _slices(node: KubeObject) -> list[str]:
 
 def _cut(wanted: DeclaredTeam, node: KubeObject, kind: str) -> bool:
     """Whether KAI places no pods with that kind of GPU there, for it has slices (node_info.go)."""
-    mixed = node.labels.get(_STRATEGY) == "mixed" and bool(_slices(node))
+    mixed = node.labels.get(STRATEGY_LABEL) == "mixed" and bool(_slices(node))
     return mixed and wanted.mode != "default" and not kind.startswith(PREFIX)
 
 

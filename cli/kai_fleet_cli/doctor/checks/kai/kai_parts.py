@@ -34,8 +34,7 @@ def make_again(cluster: ClusterState) -> str:
 def _parts(cluster: ClusterState, release: KaiRelease) -> Findings:
     there = {item.name: item for item in cluster.within("deployments", KAI_NAMESPACE)}
     if not there:
-        cause = "it is not installed: nothing is there"
-        yield cluster.broken(f"KAI {release.version}", cause)
+        yield cluster.broken(f"KAI {release.version}", "it is not installed: nothing is there")
         return
     absent = [name for name in release.deployments if name not in there]
     subject = f"deployments {', '.join(absent)}"

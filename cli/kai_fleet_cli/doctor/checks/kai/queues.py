@@ -131,7 +131,6 @@ def _strangers(cluster: ClusterState) -> Findings:
 def _children_first(cluster: ClusterState, names: list[str]) -> list[str]:
     """KAI does not take back a queue that has children."""
     parents = {item.name: item.spec.get("parentQueue") for item in cluster.all("queues")}
-
     depths: dict[str, int] = {}
     for name in names:
         chain: dict[str, None] = {}

@@ -1,7 +1,9 @@
-"""Many teams in one environment, some with a stack of their own, beside `helm` and `kubectl`.
+"""One team, and one among many: made, switched, rolled back and removed, beside a script that does
+the same by hand.
 
-One team of either kind is switched, rolled back, removed and added by the commands that a person
-types; the script does the same step to a team of its own right after, beside the same neighbours.
+Among many, some have a stack of their own. One team of either kind is changed by the commands that
+a person types; the script does the same step to a team of its own right after, beside the same
+neighbours.
 """
 
 import sys
@@ -14,19 +16,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from bench import one_team
 from bench.by_hand import ByHand
 from bench.figures import Figure, Table, exponent
 from bench.host_objects import nodes, synced
 from bench.program import STACK, Program, Ran
-from bench.stacks import team, teams, text
+from bench.stacks import BASE, VCLUSTER, team, teams, text
 from kai_fleet_cli.stack_file.reading import path_of
 
-OLD, NEW = "v0.14.7", "v0.16.8"  # upwards in place, back by replacement
+OLD, NEW, OTHER = "v0.14.7", "v0.16.8", "v0.9.3"  # upwards in place, back by replacement
+_STEPS: Final = ("a new team", "switch in place", "switch by replacement", "a team removed")
+_WANTED: Final = (1.1, 1.15, 1.25, 1.3)  # of the script's time for each step, at most
 # The script really makes these; it is linear, so more of them tell nothing more.
 _HANDS: Final = ("hand0", "hand1", "hand2")
 _FIRST_OF_MANY: Final = 0.4  # of the script's time, at most
-_AMONG_MANY: Final = 2.0  # the same for a command about one of twenty teams or more
+_AMONG_MANY: Final = 2.0  # the same for each step to one of twenty teams or more
 _MANY: Final = 20
 _ONE_IN: Final = 4  # so many teams to one that has a stack of its own
 # So long before each step nothing is done, for either side: the sandbox looks more often, for ten
@@ -35,7 +38,56 @@ _CALM_SECONDS: Final = 12.0
 _AS_BEFORE: Final = ("--mode", "virtual", "--version", OLD, "--gpus", "2", "--queue", "leaf0=0.1")
 
 
-def compare(program: Program, sizes: list[int], pod_seconds: str) -> Table:
+def compare_one(program: Program, pod_seconds: str) -> Table:
+    """A neighbour is there throughout. Each side does each step twice; the better of two counts."""
+    title = f"One team beside a neighbour, pods start after {pod_seconds} s"
+    table = Table(title, "`helm` and `kubectl`")
+    program.write(_with_neighbour())
+    program.fleet("up")
+    nothing = min(program.fleet("up").seconds for _ in range(2))
+    rounds = [(_by_program(program), _by_hand(program)) for _ in range(2)]
+    ours, scripted = (list(map(min, *done)) for done in zip(*rounds, strict=True))
+    for what, seconds, by_hand, wanted in zip(_STEPS, ours, scripted, _WANTED, strict=True):
+        table.figures.append(Figure(what, seconds, by_hand, wanted))
+    table.figures.append(Figure("`up`, nothing changed", nothing))
+    table.notes.append(
+        "Each step was done twice by each, and the better of two counts. What `up` takes where"
+        " nothing changed is what every command takes beside its work: the CLI, its calls before"
+        " and after an update, the plugins, the policy pack, the program. A script has no such"
+        " part, and no state, preview or rules either."
+    )
+    return table
+
+
+def _by_program(program: Program) -> tuple[float, ...]:
+    steps = [_up(program, version) for version in (OLD, NEW, OTHER)]
+    synced(program.sandbox, "team-mover", "ml", OTHER)
+    return (*steps, _up(program, None))
+
+
+def _by_hand(program: Program) -> tuple[float, ...]:
+    with tempfile.TemporaryDirectory() as folder:
+        hand = ByHand(program.sandbox, Path(folder), program.sandbox.directory / "charts")
+        steps = (hand.new_team(OLD), hand.upgrade(NEW), hand.replace(OTHER))
+        synced(program.sandbox, hand.namespace, hand.pool, OTHER)
+        return (*steps, hand.remove())
+
+
+def _with_neighbour(**teams: Any) -> dict[str, Any]:
+    neighbour = {"neighbour": team("research", NEW)}
+    return {**BASE, "kai-fleet:vcluster": VCLUSTER, "kai-fleet:teams": {**neighbour, **teams}}
+
+
+def _up(program: Program, version: str | None) -> float:
+    gone = {
+        **_with_neighbour(),
+        "kai-fleet:removed": ["mover"],
+    }  # a team goes only where it is named
+    program.write(_with_neighbour(mover=team("ml", version)) if version else gone)
+    return program.fleet("up").seconds
+
+
+def compare_many(program: Program, sizes: list[int], pod_seconds: str) -> Table:
     """First `up` of each size, then what is done to one team of either kind among them."""
     table = Table(f"Many teams, pods start after {pod_seconds} s", "script")
     most = max(sizes)
@@ -133,11 +185,8 @@ def _nothing(program: Program, what: str) -> Figure:
 def _one(program: Program, hand: ByHand, name: str, size: int, where: str) -> Iterator[Figure]:
     """What is done to one team, each time beside the script."""
     what = f"{size}, one {where}"
-    new_team, in_place, replacement, removal = (
-        (one_team.NEW_TEAM, one_team.IN_PLACE, one_team.REPLACEMENT, one_team.REMOVAL)
-        if size < _MANY
-        else (_AMONG_MANY,) * 4
-    )
+    wanted = _WANTED if size < _MANY else (_AMONG_MANY,) * len(_STEPS)
+    new_team, in_place, replacement, removal = wanted
     own = ("--own-stack",) if name.startswith("own") else ()
     pool = f"bench-{name.removeprefix('team')}"
 
