@@ -1,5 +1,6 @@
 """`fleet releases`: the versions known here, those upstream, and where a team could go."""
 
+import http.client
 import itertools
 import json
 import re
@@ -167,6 +168,8 @@ def _get(url: str, header: Mapping[str, str]) -> tuple[dict[str, Any], Any]:
         raise NoTagsError("answers with something that is no JSON") from None
     except OSError as error:  # also a timeout while it answers
         raise NoTagsError(f"cannot be reached ({getattr(error, 'reason', error)})") from None
+    except http.client.HTTPException:
+        raise NoTagsError("answers with something that is no HTTP") from None
     if not isinstance(content, dict):
         raise NoTagsError("answers with something that is no object")
     return content, headers
