@@ -1,6 +1,5 @@
 """A stack's diff: the plan at a base against the plan of the work tree, and what it means."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -153,12 +152,8 @@ class DiffReport:
             "problems": [problem.record() for problem in self.problems],
         }
 
-    def json(self) -> str:
-        """The record as text."""
-        return json.dumps(self.record(), indent=2, ensure_ascii=False)
 
-
-def report(stack: str, ref: str, root: Path = ROOT) -> DiffReport:
+def compare(stack: str, ref: str, root: Path = ROOT) -> DiffReport:
     """The diff of a stack of the project in `root` against a commit of its repository.
 
     Raises UserError where `ref` is no commit, or neither side has the stack.
