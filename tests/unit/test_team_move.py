@@ -46,6 +46,7 @@ RELEASE = {
     "type": state.RELEASE,
     "inputs": {"namespace": "team-ml", "name": "ml"},
     "provider": f"{HOST_PROVIDER}::id",
+    "parent": INSIDE,
 }
 HOST = {"urn": HOST_PROVIDER, "type": "pulumi:providers:kubernetes", "inputs": {}}
 
@@ -191,3 +192,13 @@ def test_before_the_question_no_kubeconfig_of_the_state_is_used(monkeypatch):
     monkeypatch.setattr(live_cluster, "LiveCluster", pytest.fail)
     with pytest.raises(UserError, match="nothing is changed"):
         moved(monkeypatch, agree=no, more=[HOST, RELEASE])
+
+
+def test_a_kubeconfig_that_was_not_told_of_is_not_used(monkeypatch):
+    """A team's own stack writes its state: a release of its name beside the team, by a program."""
+    own = HOST | {"urn": f"{HOST_PROVIDER}-2", "inputs": {"kubeconfig": "users: [{exec: {}}]\n"}}
+    other = RELEASE | {"parent": "", "provider": f"{HOST_PROVIDER}-2::id"}
+    monkeypatch.setattr(live_cluster, "LiveCluster", pytest.fail)
+    said, ran = moved(monkeypatch, more=[own, other])
+    assert len(ran) == 3
+    assert not [it for it in said if it.startswith("warning")]

@@ -139,7 +139,8 @@ def move(
         say(f"warning: {sentence}")
     agree()  # before a kubeconfig of that state is used
     # Who ran the team's own stack wrote Helm's record, on which the other stack is going to act.
-    live_cluster.check_records(clear, environment.get("KUBECONFIG"), say, only=team)
+    moved = state.ExportedState({"resources": taken})  # no other kubeconfig was told of
+    live_cluster.check_records(moved, environment.get("KUBECONFIG"), say)
     for done, command in enumerate(commands):
         try:
             new.workspace.pulumi_command.run([*command], new.workspace.work_dir, {**environment})
