@@ -119,6 +119,16 @@ def test_a_folder_without_git_says_so(tmp_path):
         report.compare("lab", "HEAD", tmp_path)
 
 
+def test_a_commit_that_cannot_be_unpacked_is_no_commit_without_the_stack(tmp_path):
+    (tmp_path / "Pulumi.lab.yaml").write_text(GOOD)
+    for command in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message", "all"]):
+        git(tmp_path, *command)
+    blob = git(tmp_path, "rev-parse", "HEAD:Pulumi.lab.yaml")
+    (tmp_path / ".git/objects" / blob[:2] / blob[2:]).unlink()
+    with pytest.raises(UserError, match="git archive failed"):
+        report.compare("lab", "HEAD", tmp_path)
+
+
 @pytest.mark.parametrize("signalled", [signal.SIGTERM, signal.SIGINT])
 def test_a_cancelled_job_leaves_no_files(repository, signalled):
     command = [sys.executable, "-m", "kai_fleet_cli", "diff", "--stack", "lab", "--base", "good"]

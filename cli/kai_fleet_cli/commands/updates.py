@@ -133,7 +133,7 @@ def drift(stack: StackFile = "sandbox") -> None:
     """
     from kai_fleet_cli.engine import runs
 
-    opened = runs.stack(stack, for_stack(stack, validated=False).variables)
+    opened = runs.stack(stack, for_stack(stack, validated=False).variables, made=True)
     drifted = runs.drift(opened, engine_line)
     for name, operation in drifted.resources.items():
         out.print(f"{name}: {'gone' if operation == 'delete' else 'changed'}", highlight=False)
@@ -184,7 +184,7 @@ def cancel(stack: NamedStack) -> None:
             f"stack {stack} is being updated by {holder}, and that process runs. Wait for it, or"
             f" end it first: kill {holder.pid}"
         )
-    runs.stack(stack, variables).cancel()
+    runs.stack(stack, variables, made=True).cancel()
     say(f"stack {stack} is free; run its update again")
 
 

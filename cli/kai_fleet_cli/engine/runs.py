@@ -66,8 +66,11 @@ class Workspace(automation.LocalWorkspace):
         return {}
 
 
-def stack(name: str, environment: Mapping[str, str], directory: Path = ROOT) -> automation.Stack:
-    """The stack of that name, created on first use; `directory` holds its file.
+def stack(
+    name: str, environment: Mapping[str, str], directory: Path = ROOT, *, made: bool = False
+) -> automation.Stack:
+    """The stack of that name, created on first use unless it has to be `made` already; `directory`
+    holds its file. Raises EngineError.
 
     `environment` goes over this process's own for the engine, its plugins and, while it runs, the
     program.
@@ -78,7 +81,8 @@ def stack(name: str, environment: Mapping[str, str], directory: Path = ROOT) -> 
         )
     try:
         try:
-            return automation.Stack.create_or_select(name, workspace)
+            opened = automation.Stack.select if made else automation.Stack.create_or_select
+            return opened(name, workspace)
         except automation.errors.CommandError as why:
             if "already exists" not in str(why):
                 raise
