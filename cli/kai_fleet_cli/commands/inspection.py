@@ -2,20 +2,16 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 import typer
 from rich.console import Console
 
-from kai_fleet_cli.commands.options import (
-    AsJson,
-    ReportFormat,
-    StackFile,
-    print_json,
-    with_exit_codes,
-)
+from kai_fleet_cli.commands.options import AsJson, StackFile, print_json, with_exit_codes
 from kai_fleet_cli.display.terminal import clusters_read, say
 from kubectl_fleet.errors import UserError
+
+ReportFormat: TypeAlias = Literal["text", "json", "markdown"]
 
 
 def plan(

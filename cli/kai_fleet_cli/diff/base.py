@@ -13,8 +13,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from kai_fleet_cli.engine.interruption import graceful_shutdown
 from kai_fleet_cli.plan.recorder import Registered
+from kai_fleet_cli.recovery.resume import graceful_shutdown
 from kai_fleet_cli.stack_file.reading import beside, encrypted
 from kai_fleet_cli.stack_file.write import undisturbed
 from kubectl_fleet.errors import UserError
