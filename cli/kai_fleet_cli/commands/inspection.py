@@ -156,8 +156,8 @@ def usage(
         sys.stdout.write(as_csv(answer))
     else:
         show(answer, Console())
-    for team in answer.foreign:
-        say(f"error: {team}")
+    for sentence in answer.foreign:
+        say(f"error: {sentence}")
     if answer.foreign:
         raise typer.Exit(1)
 
@@ -221,6 +221,6 @@ def report(
             from kai_fleet_cli.display import as_text
 
             as_text.show_report(stack_report, Console())
-    for team in stack_report.foreign:
-        say(f"error: {team}")
+    for sentence in stack_report.foreign:
+        say(f"error: {sentence}")
     raise typer.Exit(1 if stack_report.foreign else stack_report.exit_code)

@@ -25,10 +25,7 @@ from kubectl_fleet import releases as known
 from kubectl_fleet.releases import tables, version_key
 from kubectl_fleet.values import value_at
 
-TABLES: Final[Mapping[str, Mapping[str, Any]]] = {
-    "KAI": known.KAI,
-    "vCluster": known.VCLUSTER,
-}
+TABLES: Final[Mapping[str, Mapping[str, Any]]] = {"KAI": known.KAI, "vCluster": known.VCLUSTER}
 # The chart of vCluster is in no OCI registry; each of its versions has an image of that version.
 HOMES: Final = {"KAI": tables.KAI_CHART, "vCluster": "oci://ghcr.io/loft-sh/vcluster-oss"}
 # Versions that were seen upstream and not tried with this program: a newer one in a registry is
