@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from kai_fleet_cli.commands import live, plan, releases, sandbox, teams, updates
+from kai_fleet_cli.commands import inspection, releases, sandbox, teams, updates
 from kai_fleet_cli.engine import environment
 from kubectl_fleet.commands import app as my
 from kubectl_fleet.errors import run_command
@@ -19,19 +19,19 @@ app = typer.Typer(
 for command in (
     updates.up,
     updates.preview,
-    plan.plan,
-    plan.diff,
+    inspection.plan,
+    inspection.diff,
     teams.teams,
     teams.kubeconfig,
-    live.doctor,
-    live.usage,
-    live.report,
+    inspection.doctor,
+    inspection.usage,
+    inspection.report,
     releases.releases,
     updates.drift,
     updates.cancel,
     updates.restore,
     updates.destroy,
-    plan.schema,
+    inspection.schema,
 ):
     app.command()(command)
 app.add_typer(teams.app, name="team")

@@ -15,7 +15,7 @@ from kubernetes.client.exceptions import ApiException
 from pulumi import automation
 from ruamel.yaml import YAML
 
-from kai_fleet_cli.engine import runs
+from kai_fleet_cli.engine import runs, targeting
 from kai_fleet_cli.stack_file.reading import ROOT
 from tests.engine.sandbox_commands import until
 
@@ -78,7 +78,7 @@ class Product:
         os.environ.update(sandbox.env())  # for the program, which runs in this process
         stack = runs.stack(name, sandbox.env(), directory)
         stack.workspace = automation.LocalWorkspace(  # ours leaves kubeconfigs masked
-            work_dir=str(directory), env_vars=sandbox.env(), program=runs.program
+            work_dir=str(directory), env_vars=sandbox.env(), program=targeting.program
         )
         return cls(stack, directory / f"Pulumi.{name}.yaml")
 

@@ -1,6 +1,7 @@
 """What a diff says in each format, from plans that are at hand."""
 
 import copy
+import json
 
 import pytest
 
@@ -42,7 +43,7 @@ def test_a_diff_in_each_format(format):
     assert found.exit_code == 3
     text = {
         "txt": lambda: golden.shown(as_text.show_diff, found),
-        "json": lambda: found.json() + "\n",
+        "json": lambda: json.dumps(found.record(), indent=2, ensure_ascii=False) + "\n",
         "md": lambda: as_markdown.diff_page(found),
     }[format]()
     golden.check(f"diff.{format}", text)
@@ -88,7 +89,7 @@ def test_the_same_secret_text_is_no_change_and_unknown_values_neither():
     provider = next(i for i in record["resources"] if "kubeconfig" in i["inputs"])
     assert provider["inputs"]["kubeconfig"] == "[secret]"
     provider["inputs"]["kubeconfig"] = None
-    page = report(record).json()
+    page = json.dumps(report(record).record())
     assert '"old": "[secret]"' in page
     assert "v1:abc" not in page
 

@@ -69,7 +69,7 @@ def test_nothing_changed_is_exit_code_0_and_costs_no_more_than_two_plans(reposit
     ],
 )
 def test_a_base_without_such_a_plan(repository, tag, state, exit_code, says):
-    found = report.report("lab", tag, repository.project)
+    found = report.compare("lab", tag, repository.project)
     record = found.record()
     assert (found.exit_code, record["base"]["state"]) == (exit_code, state)
     assert says in found.note
@@ -86,7 +86,7 @@ def test_a_base_without_such_a_plan(repository, tag, state, exit_code, says):
 def test_a_stack_whose_file_is_gone_is_not_removed_by_that(repository):
     repository.file.unlink()
     try:
-        found = report.report("lab", "good", repository.project)
+        found = report.compare("lab", "good", repository.project)
     finally:
         git(repository.top, "checkout", "--quiet", "--", ".")
     assert found.exit_code == 3
@@ -97,13 +97,13 @@ def test_a_stack_whose_file_is_gone_is_not_removed_by_that(repository):
 
 def test_a_stack_that_never_was_is_unreadable(repository):
     with pytest.raises(UserError, match=r"no Pulumi\.nosuch\.yaml, neither here nor at good"):
-        report.report("nosuch", "good", repository.project)
+        report.compare("nosuch", "good", repository.project)
 
 
 @pytest.mark.parametrize("ref", ["nosuch", "--help", "good:platform", ""])
 def test_what_is_no_commit_is_said_in_one_sentence(repository, ref):
     with pytest.raises(UserError, match="no branch, tag or commit of the repository here"):
-        report.report("lab", ref, repository.project)
+        report.compare("lab", ref, repository.project)
 
 
 def test_an_unreadable_base_is_exit_code_2(repository):
@@ -116,7 +116,17 @@ def test_an_unreadable_base_is_exit_code_2(repository):
 def test_a_folder_without_git_says_so(tmp_path):
     (tmp_path / "Pulumi.lab.yaml").write_text(GOOD)
     with pytest.raises(UserError, match="not a git repository"):
-        report.report("lab", "HEAD", tmp_path)
+        report.compare("lab", "HEAD", tmp_path)
+
+
+def test_a_commit_that_cannot_be_unpacked_is_no_commit_without_the_stack(tmp_path):
+    (tmp_path / "Pulumi.lab.yaml").write_text(GOOD)
+    for command in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message", "all"]):
+        git(tmp_path, *command)
+    blob = git(tmp_path, "rev-parse", "HEAD:Pulumi.lab.yaml")
+    (tmp_path / ".git/objects" / blob[:2] / blob[2:]).unlink()
+    with pytest.raises(UserError, match="git archive failed"):
+        report.compare("lab", "HEAD", tmp_path)
 
 
 @pytest.mark.parametrize("signalled", [signal.SIGTERM, signal.SIGINT])

@@ -11,6 +11,7 @@ import pytest
 from pulumi.automation import CommandResult, errors
 
 from kai_fleet_cli.recovery import failures, file_backend
+from kai_fleet_cli.stack_file.reading import ROOT
 from kubectl_fleet.errors import UserError
 from tests.unit.tool_scripts import script
 
@@ -184,6 +185,12 @@ def test_a_lock_that_is_gone_by_now_was_no_killed_one(backend, monkeypatch):
     )
 
 
+def test_what_a_clusters_api_server_says_commands_no_terminal():
+    why = failed(stderr="error: resource x: the server says \x1b[2J\x9b1mno\u202e")
+    told = failures.explain("the update", "dev", why)
+    assert told == "the update failed: resource x: the server says [2J1mno"
+
+
 @pytest.fixture
 def backend(tmp_path):
     """A file backend with a stack's state, the version before it, and two older ones."""
@@ -230,6 +237,12 @@ def test_a_version_that_an_import_wrote_is_readable(backend):
     copy.write_text(json.dumps({"checkpoint": {"Stack": "dev", "Latest": {"resources": [{}] * 9}}}))
     file.write_text("")
     assert len(file_backend.newest_copy("dev", environment)[1]["resources"]) == 9
+
+
+@pytest.mark.parametrize("beyond", ["", "?no_tmp_dir=false"])
+def test_the_folder_is_that_of_the_engine(beyond):
+    of = {"PULUMI_BACKEND_URL": f"file://states{beyond}"}
+    assert file_backend.folder(of) == ROOT / "states" / ".pulumi"
 
 
 def test_a_good_state_stays(backend):

@@ -1,4 +1,5 @@
 import json
+import secrets
 import stat
 from pathlib import Path
 
@@ -36,6 +37,16 @@ def test_the_passphrase_stays_the_same():
     text = file.read_text()
     environment.state_variables()
     assert file.read_text() == text
+
+
+def test_a_passphrase_is_there_as_a_whole_or_not_at_all(home, monkeypatch):
+    def cut_off(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(secrets, "token_urlsafe", cut_off)
+    with pytest.raises(KeyboardInterrupt):
+        environment.state_variables()
+    assert not (home / "kai-fleet/kind/passphrase").exists()
 
 
 def test_ones_own_passphrase_is_used(monkeypatch):

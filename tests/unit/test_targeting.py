@@ -13,7 +13,7 @@ from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.host.platform import PlatformArgs
 from kai_fleet.isolation.team_places import team_namespaces
 from kai_fleet.settings import load
-from kai_fleet_cli.engine import runs, targeting
+from kai_fleet_cli.engine import targeting
 from kai_fleet_cli.plan.recorder import record
 
 TEAM = {"scheduler": {"mode": "default"}, "nodePool": {"pool": "a"}, "gpus": 1}
@@ -61,7 +61,7 @@ def said(monkeypatch, settings, deployed, targets):
     with monkeypatch.context() as patch:
         patch.setattr(pulumi, "export", found.__setitem__)
         patch.setattr("kai_fleet.program.read_deployed_state", lambda: deployed)
-        program = partial(runs.program, targets)
+        program = partial(targeting.program, targets)
         names = {it.name for it in record("lab", settings, program=program)}
     return found, names
 

@@ -57,6 +57,7 @@ RELEASE = {
     "id": "team-ml/ml",
     "inputs": {"namespace": "team-ml", "name": "ml"},
     "provider": f"{HOST_PROVIDER}::id",
+    "parent": INSIDE,
 }
 HOST = {"urn": HOST_PROVIDER, "type": "pulumi:providers:kubernetes", "inputs": {}}
 
@@ -345,3 +346,13 @@ def test_no_command_of_the_platform_runs_what_a_team_wrote_into_its_own_stack(
             (tmp_path / name).write_bytes(content)
         (tmp_path / "Pulumi.lab-vision-next.yaml").unlink(missing_ok=True)
         project.engine.asked.clear()
+
+
+def test_a_kubeconfig_that_was_not_told_of_is_not_used(monkeypatch):
+    """A team's own stack writes its state: a release of its name beside the team, by a program."""
+    own = HOST | {"urn": f"{HOST_PROVIDER}-2", "inputs": {"kubeconfig": "users: [{exec: {}}]\n"}}
+    other = RELEASE | {"parent": "", "provider": f"{HOST_PROVIDER}-2::id"}
+    monkeypatch.setattr(live_cluster, "LiveCluster", pytest.fail)
+    said, ran = moved(monkeypatch, more=[own, other])
+    assert len(ran) == 3
+    assert not [it for it in said if it.startswith("warning")]

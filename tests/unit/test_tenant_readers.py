@@ -29,7 +29,7 @@ ELSEWHERE = {
     "kai_fleet_cli/diff/base.py": "git",
     "kai_fleet_cli/doctor/sources.py": "it opens the host by the operator's own kubeconfig",
     "kai_fleet_cli/engine/environment.py": "the operator's Pulumi",
-    "kai_fleet_cli/engine/interruption.py": "cat, which a signal ends",
+    "kai_fleet_cli/recovery/resume.py": "cat, which a signal ends",
     "kai_fleet_cli/reference/audit.py": "what osv.dev knows against packages",
     "kai_fleet_cli/recovery/file_backend.py": "this machine's name",
     "kai_fleet_cli/teams/kubeconfigs.py": "a token of an account of the platform's",

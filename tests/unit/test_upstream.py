@@ -31,6 +31,8 @@ class Registry(BaseHTTPRequestHandler):
             time.sleep(2)
         if self.mood == "ill":
             return self.answer(503, {})
+        if self.mood == "garbage":
+            return self.wfile.write(b"no HTTP at all\r\n")
         if self.mood == "no registry":
             return self.answer(200, "<html>", raw=True)
         if url.path == "/token":
@@ -96,6 +98,7 @@ def test_what_is_known_here_is_nothing_newer(reference):
     [
         ("ill", "answers 503 Service Unavailable"),
         ("no registry", "answers with something that is no JSON"),
+        ("garbage", "answers with something that is no HTTP"),
         ("private", "gives its tags to nobody without an account"),
         ("slow", "cannot be reached (timed out)"),
     ],

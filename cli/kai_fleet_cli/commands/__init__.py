@@ -1,1 +1,1 @@
-"""`fleet team …`: flags and questions; the work is in cli/kai_fleet_cli/teams."""
+"""The commands of `fleet`: flags and questions; what they do is in the folders beside."""

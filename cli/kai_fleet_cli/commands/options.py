@@ -5,12 +5,12 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar
+from typing import Annotated, Any, ParamSpec, TypeVar
 
 import typer
 
 from kai_fleet_cli.display.terminal import Screen, say
-from kai_fleet_cli.engine.interruption import Interrupted, exit_code
+from kai_fleet_cli.recovery.resume import Interrupted, exit_code
 from kubectl_fleet.errors import UserError
 
 StackFile = Annotated[str, typer.Option("--stack", "-s", help="Its file is Pulumi.STACK.yaml.")]
@@ -20,7 +20,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="For machines.")]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", help="A file, readable only by you.")
 ]
-ReportFormat: TypeAlias = Literal["text", "json", "markdown"]
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -1,5 +1,6 @@
 """`fleet releases`: the versions known here, those upstream, and where a team could go."""
 
+import http.client
 import itertools
 import json
 import re
@@ -21,13 +22,12 @@ from kai_fleet.releases.transitions import kai_transition
 from kai_fleet_cli.commands.options import AsJson, print_json
 from kai_fleet_cli.display.terminal import say
 from kubectl_fleet import releases as known
-from kubectl_fleet.releases import KAI, RETRACTED, VCLUSTER, taken_for, version_key
-from kubectl_fleet.releases.tables import KAI_CHART
+from kubectl_fleet.releases import tables, version_key
 from kubectl_fleet.values import value_at
 
-TABLES: Final[Mapping[str, Mapping[str, Any]]] = {"KAI": KAI, "vCluster": VCLUSTER}
+TABLES: Final[Mapping[str, Mapping[str, Any]]] = {"KAI": known.KAI, "vCluster": known.VCLUSTER}
 # The chart of vCluster is in no OCI registry; each of its versions has an image of that version.
-HOMES: Final = {"KAI": KAI_CHART, "vCluster": "oci://ghcr.io/loft-sh/vcluster-oss"}
+HOMES: Final = {"KAI": tables.KAI_CHART, "vCluster": "oci://ghcr.io/loft-sh/vcluster-oss"}
 # Versions that were seen upstream and not tried with this program: a newer one in a registry is
 # proposed as a pull request by .github/workflows/releases.yml.
 UNTESTED: Final = Path(__file__).with_name("untested_versions.json")
@@ -82,13 +82,13 @@ def _ask(project: str, reference: str) -> NewerVersions:
     return NewerVersions(project, tuple(newer(published, TABLES[project])))
 
 
-def newer(tags: Iterable[str], known: Iterable[str]) -> list[str]:
-    """The newest final version of each line that is known or newer, where it is newer than the
-    known ones. Pre-releases and what was retracted are none.
+def newer(published: Iterable[str], table: Iterable[str]) -> list[str]:
+    """The newest final version of each line that a table has or that is newer, where it is newer
+    than those of the table. Pre-releases and what was retracted are none.
     """
-    lines = _newest_by_line(known)
+    lines = _newest_by_line(table)
     last = max(lines)
-    final = _newest_by_line(f"v{it[1]}" for tag in tags if (it := _FINAL.fullmatch(tag)))
+    final = _newest_by_line(f"v{it[1]}" for tag in published if (it := _FINAL.fullmatch(tag)))
     versions = [
         version
         for line, version in final.items()
@@ -101,13 +101,13 @@ def untested() -> dict[str, list[str]]:
     """The versions that were seen and not tried, by project, without what is in a table by now."""
     listed = json.loads(UNTESTED.read_text(encoding="utf-8"))
     return {
-        project: [version for version in listed.get(project, ()) if taken_for(table, version)]
+        project: [version for version in listed.get(project, ()) if known.taken_for(table, version)]
         for project, table in TABLES.items()
     }
 
 
 def _newest_by_line(versions: Iterable[str]) -> dict[tuple[int, ...], str]:
-    wanted = (version for version in versions if version != RETRACTED)
+    wanted = (version for version in versions if version != known.RETRACTED)
     return {version_key(version)[:2]: version for version in sorted(wanted, key=version_key)}
 
 
@@ -167,12 +167,11 @@ def _get(url: str, header: Mapping[str, str]) -> tuple[dict[str, Any], Any]:
         raise NoTagsError("answers with something that is no JSON") from None
     except OSError as error:  # also a timeout while it answers
         raise NoTagsError(f"cannot be reached ({getattr(error, 'reason', error)})") from None
+    except http.client.HTTPException:
+        raise NoTagsError("answers with something that is no HTTP") from None
     if not isinstance(content, dict):
         raise NoTagsError("answers with something that is no object")
     return content, headers
-
-
-out = Console()
 
 
 def releases(
@@ -198,7 +197,7 @@ def releases(
             }
         )
         return
-    words = (answer.words for answer in answers)
+    out, words = Console(), (answer.words for answer in answers)
     for line in itertools.chain(_known(), words, _teams(stack) if stack else ()):
         out.print(line, markup=False, highlight=False, soft_wrap=True)
 
@@ -222,7 +221,7 @@ def _known() -> Iterator[str]:
 
 
 def _caveat(table: Mapping[str, known.KaiRelease | known.VclusterRelease], version: str) -> str:
-    caveat = table[version].caveat if version in table else ""
+    caveat = table[version].caveat
     return caveat and f"; not advised: {caveat}"
 
 

@@ -7,7 +7,6 @@ import typer
 
 from kai_fleet.settings.files.project import update_command
 from kai_fleet_cli.commands import options
-from kai_fleet_cli.commands.options import AsJson, with_exit_codes
 from kai_fleet_cli.display.terminal import Flags, Screen, say
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.recovery import resume
@@ -30,7 +29,7 @@ Gpus = Annotated[int | None, typer.Option("--gpus", help="The most whole GPUs it
 
 
 @app.command()
-@with_exit_codes
+@options.with_exit_codes
 def add(
     name: Name,
     stack: Stack = "sandbox",
@@ -80,7 +79,7 @@ def add(
 
 
 @app.command()
-@with_exit_codes
+@options.with_exit_codes
 def switch(
     name: Name, version: Version, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False
 ) -> None:
@@ -96,7 +95,7 @@ def switch(
 
 
 @app.command()
-@with_exit_codes
+@options.with_exit_codes
 def rollback(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
     """Give a team the KAI version that it ran before, as the stack's history has it."""
     from kai_fleet_cli.teams import changes, connect, lookup, stack_state, update
@@ -115,7 +114,7 @@ def rollback(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp
 
 
 @app.command()
-@with_exit_codes
+@options.with_exit_codes
 def remove(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
     """Remove a team with everything in it; its name has to be typed, or --yes given."""
     from kai_fleet_cli.teams import changes, connect, lookup, update
@@ -129,7 +128,7 @@ def remove(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp =
 
 
 @app.command()
-@with_exit_codes
+@options.with_exit_codes
 def kubeconfig(
     name: Name,
     stack: Stack = "sandbox",
@@ -166,7 +165,7 @@ def kubeconfig(
 
 
 @app.command("try")
-@with_exit_codes
+@options.with_exit_codes
 def try_(
     name: Name,
     version: Version,
@@ -194,7 +193,7 @@ def try_(
 
 
 @app.command()
-@with_exit_codes
+@options.with_exit_codes
 def adopt(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
     """End a trial: NAME takes NAME-next's version and its GPUs back; NAME-next is removed.
 
@@ -208,7 +207,7 @@ def adopt(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = 
 
 
 @app.command()
-@with_exit_codes
+@options.with_exit_codes
 def drop(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
     """End a trial: NAME-next is removed, and the team gets its GPUs back.
 
@@ -222,7 +221,7 @@ def drop(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = F
 
 
 @app.command()
-@with_exit_codes
+@options.with_exit_codes
 def move(
     team: str,
     to: Annotated[str, typer.Option("--to", help="The stack that is to have the team.")],
@@ -281,7 +280,7 @@ def credentials(
     options.write_private(content, output)
 
 
-def teams(stack: Stack = "sandbox", as_json: AsJson = False) -> None:
+def teams(stack: Stack = "sandbox", as_json: options.AsJson = False) -> None:
     """The teams of a platform: versions wanted and running, support, queues, GPUs in use."""
     from kai_fleet_cli.teams import connect, listing, lookup
 

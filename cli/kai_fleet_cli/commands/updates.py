@@ -14,7 +14,6 @@ from rich.console import Console
 from kai_fleet_cli.commands.options import NamedStack, StackFile, Sure, with_exit_codes
 from kai_fleet_cli.display.terminal import Screen, engine_line, say
 from kai_fleet_cli.engine.environment import for_stack
-from kai_fleet_cli.engine.interruption import resumable_by
 from kai_fleet_cli.recovery import resume
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.wording import counted
@@ -48,7 +47,7 @@ def up(
     from kai_fleet_policies.validation import REMOVE_VARIABLE
 
     names = remove_team or []
-    with resumable_by(lambda: resume.up(stack, names)):
+    with resume.resumable_by(lambda: resume.up(stack, names)):
         environment = for_stack(stack)
 
         def opened() -> automation.Stack:
@@ -133,7 +132,7 @@ def drift(stack: StackFile = "sandbox") -> None:
     """
     from kai_fleet_cli.engine import runs
 
-    opened = runs.stack(stack, for_stack(stack, validated=False).variables)
+    opened = runs.stack(stack, for_stack(stack, validated=False).variables, made=True)
     drifted = runs.drift(opened, engine_line)
     for name, operation in drifted.resources.items():
         out.print(f"{name}: {'gone' if operation == 'delete' else 'changed'}", highlight=False)
@@ -167,7 +166,7 @@ def destroy(stack: NamedStack, refresh: Refresh = False, yes: Sure = False) -> N
         screen.line(line)
     if not yes:
         screen.confirm_name(stack)
-    with resumable_by(lambda: resume.destroy(stack)):
+    with resume.resumable_by(lambda: resume.destroy(stack)):
         runs.destroy(opened, engine_line, refresh=refresh)
     environment.vacate()
 
@@ -184,7 +183,7 @@ def cancel(stack: NamedStack) -> None:
             f"stack {stack} is being updated by {holder}, and that process runs. Wait for it, or"
             f" end it first: kill {holder.pid}"
         )
-    runs.stack(stack, variables).cancel()
+    runs.stack(stack, variables, made=True).cancel()
     say(f"stack {stack} is free; run its update again")
 
 

@@ -13,8 +13,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from kai_fleet_cli.engine.interruption import graceful_shutdown
 from kai_fleet_cli.plan.recorder import Registered
+from kai_fleet_cli.recovery.resume import graceful_shutdown
 from kai_fleet_cli.stack_file.reading import beside, encrypted
 from kai_fleet_cli.stack_file.write import undisturbed
 from kubectl_fleet.errors import UserError
@@ -75,10 +75,10 @@ def planning(root: Path, ref: str, stack: str) -> Iterator[Callable[[], Base]]:
             folder = Path(whatever_comes.enter_context(made))
         project = folder / "project"
         project.mkdir()
-        # Of the folder that holds the project only; git fails where the commit has no such folder.
-        archive = folder / "project.tar"
-        _git(root, "archive", "--format=tar", "--output", str(archive), commit, check=False)
-        if archive.exists() and archive.stat().st_size:
+        # Of the folder that holds the project only, where the commit has it.
+        archive, here = folder / "project.tar", f"{commit}:./"
+        if _git(root, "rev-parse", "--verify", "--quiet", here, check=False):
+            _git(root, "archive", "--format=tar", "--output", str(archive), commit)
             with tarfile.open(archive) as files:
                 files.extraction_filter = getattr(tarfile, "fully_trusted_filter", None)
                 files.extractall(project)

@@ -192,13 +192,13 @@ def _deleted(
     """What goes, but for what an update keeps, since others may use it by now."""
     for urn in before.keys() - after.keys():
         change = _change(before, urn)
-        has_parent = before[urn].parent in after
-        if has_parent and not change.team and change.type in consequences.KEPT_ON_HOST:
-            continue
-        reason = consequences.why_deleted(
-            change.type, on_host=not change.team, has_parent=has_parent
-        )
-        yield replace(change, reason=reason)
+        if not change.team and change.type in consequences.KEPT_ON_HOST:
+            if before[urn].parent not in after:
+                yield replace(change, reason=consequences.LEFT_BEHIND)
+        elif change.type == consequences.CRD and before[urn].parent in after:
+            yield replace(change, reason=consequences.OF_OLD_KAI)
+        else:
+            yield change
 
 
 def _sorted(changes: Iterable[ResourceChange]) -> tuple[ResourceChange, ...]:

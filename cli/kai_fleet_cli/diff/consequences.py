@@ -72,6 +72,8 @@ _RUNTIME_CLASS: Final = "kubernetes:node.k8s.io/v1:RuntimeClass"
 # Once made for a host they stay with the stack, whatever its file wants of them later.
 KEPT_ON_HOST: Final = (CRD, _RUNTIME_CLASS)
 
+LEFT_BEHIND: Final = "it leaves the stack, and stays in the cluster"
+OF_OLD_KAI: Final = "it was made for KAI v0.9 and v0.10, which wait for it; this version does not"
 AFTER_ITS_RELEASE: Final = "it runs again after its release"
 AFTER_ITS_PROVIDER: Final = "its cluster is another one"
 # What no resource of a type can change in place; the type's beginning is enough.
@@ -117,15 +119,6 @@ def _why_kai_replaced(old: str, new: str) -> str:
     # The sentence around it names both versions already, and a reader of a diff no trap's number.
     why = _TRAP.sub("", way.why.removeprefix(f"{old} → {new}").lstrip(": "))
     return why if way.kind == "replace" else ""
-
-
-def why_deleted(type_: str, *, on_host: bool, has_parent: bool) -> str:
-    """The reason for which something goes that one would not expect to go; else ""."""
-    if on_host and type_ in KEPT_ON_HOST:
-        return "it leaves the stack, and stays in the cluster"
-    if type_ == CRD and has_parent:
-        return "it was made for KAI v0.9 and v0.10, which wait for it; this version does not"
-    return ""
 
 
 def why_replaced(

@@ -1,6 +1,5 @@
 """A stack's diff: the plan at a base against the plan of the work tree, and what it means."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -13,9 +12,8 @@ from kai_fleet_cli.diff.sentences import sentences, untouched
 from kai_fleet_cli.plan import offline
 from kai_fleet_cli.plan.picture import picture
 from kai_fleet_cli.plan.recorder import Registered
-from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.platform import facts_beside
-from kai_fleet_cli.stack_file.reading import ROOT, beside, encrypted, encrypted_anew
+from kai_fleet_cli.stack_file.reading import ROOT, beside, encrypted, read
 from kai_fleet_policies import validation
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.wording import agreeing, counted
@@ -30,6 +28,7 @@ _GONE: Final = (
     " run this where the file still is: fleet destroy --stack {stack}"
 )
 _REFUSED: Final = "The rules refuse the stack as it is now, so there is no plan to compare."
+_BESIDE: Final = "changes, from which the engine takes more than a plan shows: read it in the file"
 _DECLARED: Final = "This is what the work tree declares:"
 _NOTES: Final = {
     BaseState.PLANNED: "",
@@ -55,8 +54,8 @@ class DiffReport:
     are not, `note` says why, and with `shows_stack` the stack itself is shown. `shown` is the
     `difference` without what only repeats the names of queues, of which `left_out` speaks.
     `sentences` say what is refused, and what happens to the host and to each team. `encrypted_anew`
-    are keys of which only the engine can tell whether the value changed. `exit_code` is 0 same, 1
-    problems in the work tree or at the base, 2 unreadable, 3 differs; `verdict` the whole in a few
+    are keys with another ciphertext, maybe of the same value. `exit_code` is 0 same, 1 problems in
+    the work tree or at the base, 2 unreadable, 3 differs; `verdict` the whole in a few
     words: `refused`, `nothing changes`, `2 created, 1 replaced`.
     """
 
@@ -76,7 +75,8 @@ class DiffReport:
         self.compared = has_base and now is not None and not refused
         self.shows_stack = now is not None and not refused and not self.compared
         self.problems = now.problems if now else ()
-        self.encrypted_anew = encrypted_anew(base.encrypted, encrypted or {})
+        old, new = base.encrypted, encrypted or {}
+        self.encrypted_anew = sorted(it for it in old.keys() & new.keys() if old[it] != new[it])
         self.before, self.after = picture(base.resources), picture(resources)
         self.difference = self.shown = Difference()
         self.sentences: list[Sentence] = []
@@ -87,13 +87,9 @@ class DiffReport:
             trees = [*self.before.trees().values(), *self.after.trees().values()]
             names = {str(queue.name) for queues in trees for queue in queues}
             self.shown = without_echoes(self.difference, names)
-            pictures = self.before, self.after
+            pictures, file = (self.before, self.after), f"Pulumi.{stack}.yaml"
             keys = sorted(dict(base.beside.items() ^ (beside or {}).items()))
-            says = (
-                "changes, from which the engine takes more than a plan shows: read it in the file"
-            )
-            file = f"Pulumi.{stack}.yaml"
-            self._of_the_file = [Sentence(file, (Part(f"{key} {says}"),)) for key in keys]
+            self._of_the_file = [Sentence(file, (Part(f"{key} {_BESIDE}"),)) for key in keys]
             about = sentences(stack, *pictures, self.shown)
             self.sentences = [*refusals, *self._of_the_file, *about]
             self.untouched = untouched(*pictures, self.shown)
@@ -153,12 +149,8 @@ class DiffReport:
             "problems": [problem.record() for problem in self.problems],
         }
 
-    def json(self) -> str:
-        """The record as text."""
-        return json.dumps(self.record(), indent=2, ensure_ascii=False)
 
-
-def report(stack: str, ref: str, root: Path = ROOT) -> DiffReport:
+def compare(stack: str, ref: str, root: Path = ROOT) -> DiffReport:
     """The diff of a stack of the project in `root` against a commit of its repository.
 
     Raises UserError where `ref` is no commit, or neither side has the stack.
@@ -180,7 +172,7 @@ def refusals(stack: str, file: Path, resources: Sequence[Registered]) -> list[Se
     UserError where the file cannot be read.
     """
     deployed = deployed_state_of((it.urn, it.type, it.inputs) for it in resources)
-    verdict = validation.validate(reading.read(file), deployed, facts_beside(file))
+    verdict = validation.validate(read(file), deployed, facts_beside(file))
     problems = verdict.refused
     if verdict.settings is not None:
         problems += validation.removal_problems(verdict, deployed.teams, stack)

@@ -57,7 +57,7 @@ def show_plan(
     if details:
         _plan_tree(plan, console)
     elif plan.resources:
-        _overview(plan, picture(plan.resources), console)
+        _overview(plan, console)
         every = counted(len(plan.resources), "resource")
         of_file = f" --config {shlex.quote(str(config))}" if config else ""
         console.print()
@@ -123,8 +123,9 @@ def _line(console: Console, *parts: str | tuple[str, str]) -> None:
     console.print(Text.assemble(*clean), highlight=False, soft_wrap=True)
 
 
-def _overview(plan: Plan, stack: Picture, console: Console) -> None:
+def _overview(plan: Plan, console: Console) -> None:
     """Teams, node pools and queues, a line each."""
+    stack = picture(plan.resources)
     if stack.teams:
         _team_table(stack, plan.problems, console)
         pools = summary.pool_rows(stack)

@@ -33,7 +33,7 @@ class Screen:
 
     def line(self, text: str) -> None:
         """One line of the result, as it is."""
-        self.out.print(without_controls(text), highlight=False, markup=False, soft_wrap=True)
+        _line(self.out, text)
 
     def require_answer(self, command: str, loss: str, *, yes: bool) -> None:
         """Refuse before anything is read where nobody can be asked and there is no `--yes`.
@@ -54,8 +54,11 @@ class Screen:
 
 def say(text: str) -> None:
     """One line of progress, on stderr."""
-    shown = without_controls(text)
-    Console(stderr=True).print(shown, highlight=False, markup=False, soft_wrap=True)
+    _line(Console(stderr=True), text)
+
+
+def _line(console: Console, text: str) -> None:
+    console.print(without_controls(text), highlight=False, markup=False, soft_wrap=True)
 
 
 def engine_line(line: str) -> None:
@@ -94,11 +97,10 @@ def clusters_read() -> Iterator[Callable[[int, int], None]]:
     """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    columns = TextColumn("reading clusters"), BarColumn(), MofNCompleteColumn()
+    parts = TextColumn("reading clusters"), BarColumn(), MofNCompleteColumn()
     console = Console(stderr=True)
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as shown:
+    off = not console.is_terminal
+    with Progress(*parts, console=console, transient=True, disable=off) as shown:
         task = shown.add_task("", total=None)
         yield lambda done, of: shown.update(task, completed=done, total=of)
 

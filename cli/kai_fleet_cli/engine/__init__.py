@@ -1,1 +1,1 @@
-"""Running Pulumi: a stack's environment, its updates, and how they are interrupted."""
+"""Running Pulumi: a stack's environment, and its updates."""

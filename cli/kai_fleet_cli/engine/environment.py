@@ -21,7 +21,7 @@ from kai_fleet.cluster.kind import SCRIPTS
 from kai_fleet.settings import Settings, key_path
 from kai_fleet.settings.files.project import CHECKOUT, update_command
 from kai_fleet_cli.display.terminal import say
-from kai_fleet_cli.stack_file import reading
+from kai_fleet_cli.stack_file import reading, write
 from kai_fleet_policies import policy_pack_program
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.rules.problem import Problem, mandatory
@@ -210,8 +210,7 @@ def state_variables() -> dict[str, str]:
     if not any(name in os.environ for name in _PASSPHRASES):
         passphrase = folder / "passphrase"
         if not passphrase.exists():
-            passphrase.touch(mode=0o600)
-            passphrase.write_text(secrets.token_urlsafe(32), encoding="utf-8")
+            write.put(passphrase, secrets.token_urlsafe(32), 0o600)  # whole: state is locked by it
         variables["PULUMI_CONFIG_PASSPHRASE_FILE"] = str(passphrase)
     return variables
 

@@ -23,10 +23,8 @@ from kai_fleet_cli.display.events import UNTOUCHED, Narration
 from kai_fleet_cli.display.preview import PreviewLines
 from kai_fleet_cli.display.terminal import Say, passing_line
 from kai_fleet_cli.engine import targeting
-from kai_fleet_cli.engine.interruption import Signals, graceful_shutdown
-from kai_fleet_cli.engine.targeting import load, program
 from kai_fleet_cli.recovery import failures, reconcile, state
-from kai_fleet_cli.recovery.state import ExportedState
+from kai_fleet_cli.recovery.resume import Signals, graceful_shutdown
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_policies import policy_pack_program
 from kubectl_fleet.errors import UserError
@@ -68,17 +66,23 @@ class Workspace(automation.LocalWorkspace):
         return {}
 
 
-def stack(name: str, environment: Mapping[str, str], directory: Path = ROOT) -> automation.Stack:
-    """The stack of that name, created on first use; `directory` holds its file.
+def stack(
+    name: str, environment: Mapping[str, str], directory: Path = ROOT, *, made: bool = False
+) -> automation.Stack:
+    """The stack of that name, created on first use unless it has to be `made` already; `directory`
+    holds its file. Raises EngineError.
 
     `environment` goes over this process's own for the engine, its plugins and, while it runs, the
     program.
     """
     with _set(environment):  # the API looks for the CLI on this process's PATH
-        workspace = Workspace(work_dir=str(directory), env_vars=dict(environment), program=program)
+        workspace = Workspace(
+            work_dir=str(directory), env_vars=dict(environment), program=targeting.program
+        )
     try:
         try:
-            return automation.Stack.create_or_select(name, workspace)
+            opened = automation.Stack.select if made else automation.Stack.create_or_select
+            return opened(name, workspace)
         except automation.errors.CommandError as why:
             if "already exists" not in str(why):
                 raise
@@ -88,7 +92,7 @@ def stack(name: str, environment: Mapping[str, str], directory: Path = ROOT) -> 
         raise EngineError(explained, began=False) from None
 
 
-def state_of(stack: automation.Stack, what: str) -> ExportedState:
+def state_of(stack: automation.Stack, what: str) -> state.ExportedState:
     """The stack's state, secrets in clear, before `what` begins. Raises EngineError."""
     with _before_it_begins(what, stack):
         return state.read(stack)
@@ -112,14 +116,14 @@ def up(
     """
     told = _narration(stack, show)
 
-    def once(known: ExportedState) -> Outcome:
+    def once(known: state.ExportedState) -> Outcome:
         only = None
         if teams is not None:
             only = targeting.of_teams(teams, known.resources, grants=grants, removes=removes)
         if only is not None:
             show(only.told(stack.name))
         show(f"Updating ({stack.name})")
-        load()
+        targeting.load()
         outputs: dict[str, Any] = {}
 
         def hear(event: automation.EngineEvent) -> None:
@@ -128,7 +132,7 @@ def up(
 
         with _set(stack.workspace.env_vars):
             done = stack.up(
-                program=partial(program, only.targets if only else None),
+                program=partial(targeting.program, only.targets if only else None),
                 on_output=told.keep,
                 on_event=hear,
                 policy_packs=[POLICY_PACK],
@@ -174,7 +178,7 @@ def preview(stack: automation.Stack, show: Say, *, details: bool = False) -> Out
         told.hear(event)
         lines.hear(event)
 
-    load()
+    targeting.load()
     warnings: list[str] = []  # beside a diff the CLI has them on stderr, somewhere in between
     # The engine's own diff has said what failed.
     with _guarded("the preview", stack, None if details else told), _set(stack.workspace.env_vars):

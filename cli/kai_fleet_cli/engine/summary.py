@@ -7,7 +7,7 @@ from typing import Any, Final
 import yaml
 from rich.console import Console
 
-from kai_fleet.settings.files.project import preview_command
+from kai_fleet.settings.files.project import FLEET, preview_command
 from kai_fleet_cli.display.terminal import columns
 from kai_fleet_cli.engine.runs import Outcome
 from kubectl_fleet.releases.keys import QUEUE_LABEL, SCHEDULER
@@ -68,8 +68,7 @@ def _next(name: str, teams: Mapping[str, Mapping[str, Any]]) -> str:
     kinds = "nodes,queues" if own_kai else "nodes"
     switch = "scheduler's version" if own_kai else "team's gpus"
     return (
-        f"  .venv/bin/fleet team kubeconfig {team} --stack {name}"
-        f" --output {team}.kubeconfig\n"
+        f"{_get_kubeconfig(team, name)}\n"
         f"  kubectl --kubeconfig {team}.kubeconfig get {kinds}\n"
         f"  .venv/bin/fleet doctor --stack {name}\n"
         f"  edit a {switch} in Pulumi.{name}.yaml, then: {preview_command(name)}"
@@ -85,11 +84,15 @@ def next_steps(platform: str, team: str, about: Mapping[str, Any], resource: str
     where = f" in queue {queue}" if queue else ""
     return (
         f"Next, for team {team}:\n"
-        f"  .venv/bin/fleet team kubeconfig {team} --stack {platform} --output {file}\n"
+        f"{_get_kubeconfig(team, platform)}\n"
         f"A first pod{where}:\n"
         f"kubectl --kubeconfig {file} apply -f - <<'EOF'\n{pod}EOF\n"
         f"{for_the_team(file)}"
     )
+
+
+def _get_kubeconfig(team: str, stack: str) -> str:
+    return f"  {FLEET} team kubeconfig {team} --stack {stack} --output {team}.kubeconfig"
 
 
 def for_the_team(file: str) -> str:

@@ -7,15 +7,8 @@ from importlib import import_module
 from threading import Thread
 from typing import Any, Final
 
-from kai_fleet.fleet.deployed_state import (
-    ACCESS,
-    HOST,
-    PARTS,
-    TEAM,
-    TEAM_NAMESPACE,
-    Targets,
-    granted_to,
-)
+from kai_fleet.fleet import deployed_state as deployed
+from kai_fleet.fleet.deployed_state import TEAM, TEAM_NAMESPACE, Targets
 from kai_fleet.settings.files.project import update_command
 from kai_fleet_cli.recovery.state import needed_by
 from kai_fleet_cli.stack_file.reading import ROOT
@@ -76,14 +69,14 @@ def of_teams(
     if not urns:
         return None
     patterns = [f"**::{of}::{team}" for team in sorted(teams) for of in (TEAM, TEAM_NAMESPACE)]
-    shared = grants and {team for urn in urns if (team := granted_to(urn))} <= set(teams)
+    shared = grants and {team for urn in urns if (team := deployed.granted_to(urn))} <= set(teams)
     if shared:
-        patterns.append(f"**${ACCESS}::{HOST}")
+        patterns.append(f"**${deployed.ACCESS}::{deployed.HOST}")
     elif grants:
         patterns += [
-            f"**${ACCESS}${kind}::{HOST}-{team}-{part}"
+            f"**${deployed.ACCESS}${kind}::{deployed.HOST}-{team}-{part}"
             for team in sorted(teams)
-            for kind, part in PARTS.items()
+            for kind, part in deployed.PARTS.items()
         ]
     if not removes:
         return Targeting(Targets(frozenset(teams), shared), tuple(patterns))

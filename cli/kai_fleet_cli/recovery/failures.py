@@ -10,6 +10,7 @@ from pulumi import automation
 
 from kai_fleet.settings.files.project import CHECKOUT
 from kai_fleet_cli.recovery import file_backend, resume
+from kubectl_fleet.kube.text import without_controls
 
 _AGAIN: Final = "then run the same command again: it goes on from here"
 # What stands in the engine's output, and the sentence for it; the first that fits is said.
@@ -178,6 +179,9 @@ def naming(text: str, stack: str, teams: Sequence[str]) -> str:
 
 
 def last_words(text: str) -> str:
-    """The engine's own error line out of a CommandError's dump of everything."""
+    """The engine's own error line out of a CommandError's dump of everything.
+
+    A tenant's API server may have words in it: a terminal is told no more than they say.
+    """
     errors = re.findall(r"^(?:\s*stderr:)?\s*error: (.+)$", text, re.M)
-    return _LEAD.sub("", errors[-1].strip(), count=1) if errors else ""
+    return _LEAD.sub("", without_controls(errors[-1]).strip(), count=1) if errors else ""

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import psutil
 
-from kai_fleet_cli.stack_file.reading import PROJECT
+from kai_fleet_cli.stack_file.reading import PROJECT, ROOT
 from kubectl_fleet.errors import UserError
 
 # The engine's words: "…: created by NAME@HOST (pid 12) at 2026-11-21T15:22:18Z".
@@ -25,8 +25,9 @@ _ENDED: Final = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 
 def folder(environment: Mapping[str, str]) -> Path | None:
     """The folder of a file backend; None for every other backend."""
-    scheme, separator, path = _address(environment).partition("://")
-    return Path(path).expanduser() / ".pulumi" if separator and scheme == "file" else None
+    scheme, separator, rest = _address(environment).partition("://")
+    path = Path(rest.partition("?")[0]).expanduser()  # a relative one is the engine's, run in ROOT
+    return ROOT / path / ".pulumi" if separator and scheme == "file" else None
 
 
 def _address(environment: Mapping[str, str]) -> str:

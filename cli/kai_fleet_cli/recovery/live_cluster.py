@@ -135,28 +135,25 @@ def wrong_record(cluster: LiveCluster, operation: Operation) -> str:
     return helm_record.sentence(forged, name, namespace) if forged else ""
 
 
-def check_records(
-    now: ExportedState, kubeconfig: str | None, say: Say, only: str | None = None
-) -> None:
+def check_records(now: ExportedState, kubeconfig: str | None, say: Say) -> None:
     """Check Helm's records of a stack's vClusters before something else than an update acts on
     them. Of an update's own steps `fleet-probe record` looks at them.
 
-    `only` is a team. A record that cannot be read stops nothing: Helm cannot read it either. Raises
-    UserError where a record is not of its chart.
+    A record that cannot be read stops nothing: Helm cannot read it either. Raises UserError where
+    a record is not of its chart.
     """
     known, wrong = now.providers(), list[str]()
     for resource in now.resources:
         operation = Operation("updating", resource)
         if not operation.of_vcluster:
             continue
-        _, name = operation.address
-        if only not in (None, name):
-            continue
         try:
             cluster = LiveCluster(known[provider_of(resource)], kubeconfig)
             wrong += filter(None, [wrong_record(cluster, operation)])
         except (NoAnswerError, KeyError) as why:
-            say(f"warning: Helm's record of release {name} was not looked at: {why}")
+            say(
+                f"warning: Helm's record of release {operation.address[1]} was not looked at: {why}"
+            )
     if wrong:
         raise UserError(f"{'. '.join(wrong)}; then run the same command again. Nothing was done")
 

@@ -1,7 +1,6 @@
 """Before an update and after a failed one: refresh the state, and mend what was left."""
 
 import datetime
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,9 +12,8 @@ from rich.prompt import Confirm
 
 from kai_fleet.fleet.deployed_state import RELEASE, STACK
 from kai_fleet_cli.cluster_reader import NoAnswerError
-from kai_fleet_cli.display.events import Narration, named
-from kai_fleet_cli.display.events import operation as operation_of
-from kai_fleet_cli.display.terminal import Say
+from kai_fleet_cli.display import events
+from kai_fleet_cli.display.terminal import Say, Screen
 from kai_fleet_cli.recovery import failures, file_backend, resume, state
 from kai_fleet_cli.recovery.interrupted import Judge
 from kai_fleet_cli.recovery.live_cluster import LiveCluster, check_records
@@ -84,7 +82,7 @@ def _agree(stack: automation.Stack, what: str, refresh: bool, command: str, say:
     say(what)
     if refresh:
         return
-    if sys.stdin.isatty() and sys.stdout.isatty():
+    if Screen.standard().asks:
         if Confirm.ask("Run pulumi refresh, repair what is left, and go on?", default=True):
             return
         raise UserError("nothing was done")
@@ -158,9 +156,6 @@ def _carry_out(stack: automation.Stack, now: ExportedState, judge: Judge, say: S
     refresh_state(stack, say, only=[root, *mended], clear_pending_creates=True)
 
 
-_VCLUSTER: Final = ":VirtualCluster$pulumi:providers:kubernetes::"
-
-
 @dataclass(frozen=True)
 class Drift:
     """What differs from the state: resources by name with what happened to each; and vClusters
@@ -211,7 +206,7 @@ def _unread(stack: automation.Stack) -> tuple[list[str], dict[str, str]]:
     now = state.read(stack)
     silent: dict[str, str] = {}
     for urn, provider in now.providers().items():
-        if _VCLUSTER not in urn:
+        if state.OF_VCLUSTER not in urn:
             continue
         try:
             uid = LiveCluster(provider).uid()
@@ -234,13 +229,13 @@ def _differences(stack: automation.Stack, show: Say, run: Callable[..., object])
     them. Its messages are shown without a line per resource.
     """
     home = stack.workspace.env_vars.get("PULUMI_HOME", "")
-    told = Narration(show, color=False, steps=False, home=home)
+    told = events.Narration(show, color=False, steps=False, home=home)
     differences: dict[str, str] = {}
 
     def note(event: automation.EngineEvent) -> None:
         step = event.resource_pre_event or event.res_outputs_event
-        if step is not None and (done := operation_of(step.metadata)) in ("update", "delete"):
-            differences[named(step.metadata.urn)] = done
+        if step is not None and (done := events.operation(step.metadata)) in ("update", "delete"):
+            differences[events.named(step.metadata.urn)] = done
         told.hear(event)
 
     try:

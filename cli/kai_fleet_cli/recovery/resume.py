@@ -1,17 +1,122 @@
-"""The `fleet` commands that messages name, as they work in the state that they are named in.
+"""An interrupted run: signals end the engine in order, and a `fleet` command goes on from there.
 
-A team that may go and that the stack file does not have any more has to be named to `fleet up`, or
-the rule `team-removal` refuses the update; without a terminal `fleet destroy` wants `--yes`.
+The command works in the state that it is named in. A team that may go and that the stack file does
+not have any more has to be named to `fleet up`, or the rule `team-removal` refuses the update;
+without a terminal `fleet destroy` wants `--yes`.
 """
 
-from collections.abc import Iterable
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from types import FrameType
 from typing import Any, Final
 
+import psutil
+import typer
+
 from kai_fleet.settings.files.project import FLEET as FLEET
-from kai_fleet_cli.display.terminal import Screen
+from kai_fleet_cli.display.terminal import Screen, say
 from kai_fleet_cli.stack_file import reading
 
-_KEYS: Final = ("teams", "teamStacks", "removed")
+_KEYS: Final = ("teams", "teamStacks", "removed")  # of teams that a file speaks of
+_WITNESS_SECONDS: Final = 1.0
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal ended the command; `exit_code` is what a shell expects for it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.exit_code = 128 + number
+
+
+def exit_code(why: KeyboardInterrupt) -> int:
+    """What a shell expects for it: 130 for Ctrl-C."""
+    return why.exit_code if isinstance(why, Interrupted) else 128 + signal.SIGINT
+
+
+@dataclass
+class Signals:
+    """What came while the engine ran; 0 is nothing."""
+
+    number: int = 0
+
+    def check(self) -> None:
+        """Raise Interrupted if a signal came."""
+        if self.number:
+            raise Interrupted(self.number)
+
+
+@contextmanager
+def resumable_by(command: Callable[[], str]) -> Iterator[None]:
+    """After Ctrl-C or SIGTERM: name the command that goes on, and end with its code."""
+    try:
+        yield
+    except KeyboardInterrupt as why:
+        say(
+            "interrupted: Pulumi stopped after the steps that it was at, and saved its state. See"
+            f" what is there and go on: {command()}"
+        )
+        raise typer.Exit(exit_code(why)) from None
+
+
+@contextmanager
+def graceful_shutdown() -> Iterator[Signals]:
+    """Raise Interrupted for the two signals; while the engine runs, have it end its steps first.
+
+    The engine saves its state and fails, and `check` says why. It is told once: a second signal
+    would make it drop its state.
+    """
+    came = Signals()
+    if threading.current_thread() is not threading.main_thread():
+        yield came  # only the main thread may say what a signal does
+        return
+
+    def end(number: int, frame: FrameType | None) -> None:
+        if came.number:
+            return
+        came.number = number
+        engines = _engines()
+        if not engines:
+            came.check()
+        if not _to_all(witness):
+            for engine in engines:
+                engine.send_signal(signal.SIGINT)
+
+    before = {n: signal.signal(n, end) for n in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        # It does nothing, and ends with its stdin. Begun after the handlers are there, it is ended
+        # by the signals that the engine hears: also where they were ignored, as in `fleet up &`.
+        with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as witness:
+            yield came
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _to_all(witness: subprocess.Popen[bytes]) -> bool:
+    """Whether the signal went to the whole process group, so that the engine has it already.
+
+    A terminal does that, and a CI runner that cancels a job. Then the witness is gone in a moment.
+    """
+    try:
+        witness.wait(_WITNESS_SECONDS)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _engines() -> list[psutil.Process]:
+    """The CLI among this process's own children; the sandbox's servers may be others."""
+    engines = []
+    for child in psutil.Process().children():
+        with suppress(psutil.Error):
+            if child.name() == "pulumi":
+                engines.append(child)
+    return engines
 
 
 def up(stack: str, going: Iterable[str] = ()) -> str:

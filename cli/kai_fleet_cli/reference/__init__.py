@@ -1,1 +1,1 @@
-"""Reference pages that are written from the code: docs/settings.md and docs/commands.md."""
+"""What `make reference` and `make check` write and look up: pages from the code, known faults."""

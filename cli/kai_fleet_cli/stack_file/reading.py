@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -136,11 +136,6 @@ def beside(file: Path) -> dict[str, str]:
         for key, value in plain.items()
         if value != SECRET
     }
-
-
-def encrypted_anew(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
-    """The keys that are encrypted in both, with another ciphertext; the value may be the same."""
-    return sorted(key for key in old.keys() & new.keys() if old[key] != new[key])
 
 
 def _no_mapping(text: str, document: Any) -> str:

@@ -85,7 +85,7 @@ def put(path: Path, text: str | None, mode: int | None = None) -> None:
 
     Without a mode it keeps the one that it has.
     """
-    target = path.resolve()  # a link stays a link
+    target = Path(os.path.realpath(path))  # a link stays a link
     if text is None:
         target.unlink(missing_ok=True)
         return

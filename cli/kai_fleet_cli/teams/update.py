@@ -17,8 +17,8 @@ from kai_fleet_cli.display import as_text
 from kai_fleet_cli.display.terminal import Flags, Screen, engine_line, say
 from kai_fleet_cli.engine import runs, summary
 from kai_fleet_cli.engine.environment import for_stack
-from kai_fleet_cli.engine.interruption import Interrupted, graceful_shutdown
 from kai_fleet_cli.recovery import failures, resume
+from kai_fleet_cli.recovery.resume import Interrupted, graceful_shutdown
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.reading import path_of
 from kai_fleet_cli.stack_file.write import Edit, NotWrittenError, read_text, restore, write
