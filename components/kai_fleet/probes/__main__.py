@@ -9,6 +9,7 @@ from typing import Final, NoReturn
 
 from kai_fleet.probes import kai, shards, vcluster
 from kai_fleet.probes.wait import NotReadyError, say
+from kubectl_fleet.kube.errors import KubeError, complaint
 
 
 def _kind(verb: str) -> NoReturn:
@@ -42,12 +43,14 @@ def main() -> None:
         raise SystemExit(f"fleet-probe: write one of {', '.join(PROBES)}")
     try:
         probe()
+        return
     except NotReadyError as error:
         say(str(error))
-        raise SystemExit(1) from None
+    except KubeError as error:
+        say(complaint(error))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         say(f"the API server answers what no Kubernetes does ({type(error).__name__})")
-        raise SystemExit(1) from None
+    raise SystemExit(1)
 
 
 if __name__ == "__main__":
