@@ -7,6 +7,7 @@ write down what it made leaves nothing behind: the next one finds it by the labe
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
 from typing import Any, Final
 
 from kai_fleet.provider import PluginError
@@ -154,22 +155,31 @@ class Queues:
         )
 
     def _put(
-        self, name: str, spec: Mapping[str, Any], labels: Mapping[str, str], now: Object | None
+        self,
+        name: str,
+        spec: Mapping[str, Any],
+        labels: Mapping[str, str],
+        now: Object | None,
+        attempts: int = 4,
     ) -> None:
-        body: Object = {
-            "apiVersion": API_VERSION,
-            "kind": KIND,
-            "metadata": {"name": name, "labels": dict(labels)},
-            "spec": spec,
-        }
+        body: Object = {"apiVersion": API_VERSION, "kind": KIND, "spec": spec}
         if now is None:
+            body["metadata"] = {"name": name, "labels": dict(labels)}
             self._patient(lambda: self._api.post(PATH, body, fieldManager=_MANAGER))
             return
-        carried = now["metadata"].get("labels") or {}
-        if now.get("spec") != spec or not labels.items() <= carried.items():
-            # A replacement, not an apply: a field that others set has to go too.
-            body["metadata"] = {**now["metadata"], "labels": {**carried, **labels}}
-            self._patient(lambda: self._api.put(f"{PATH}/{name}", body, fieldManager=_MANAGER))
+        carried, path = now["metadata"].get("labels") or {}, f"{PATH}/{name}"
+        if now.get("spec") == spec and labels.items() <= carried.items():
+            return
+        # A replacement, not an apply: a field that others set has to go too.
+        body["metadata"] = {**now["metadata"], "labels": {**carried, **labels}}
+        try:
+            self._patient(lambda: self._api.put(path, body, fieldManager=_MANAGER))
+        except RefusedError as error:
+            # KAI writes a queue's status whenever a pod of it comes or goes.
+            if error.status != HTTPStatus.CONFLICT or attempts == 1:
+                raise
+            newest = self._patient(lambda: self._api.get(path))
+            self._put(name, spec, labels, newest, attempts - 1)
 
     def _delete(self, items: Mapping[str, Object], failed: list[str]) -> None:
         parents = {name: item.get("spec", {}).get("parentQueue") for name, item in items.items()}
