@@ -162,8 +162,12 @@ def rebuild(text: str) -> tuple[str, Pieces]:
     A team stack's state is written by the team. Raises TenantKubeconfigError.
     """
     held, server, context = _of_config(text)
-    parts = urlsplit(server)
-    if parts.scheme != "https" or not parts.hostname or parts.username is not None:
+    try:
+        parts = urlsplit(server)
+        usable = parts.scheme == "https" and parts.hostname and parts.username is None
+    except ValueError:  # such as a bracket without its other one
+        usable = False
+    if not usable:
         raise TenantKubeconfigError(f"has a server in its key {CONFIG} that is no https:// address")
     pieces = _checked(held)
     return pieces.kubeconfig(server, context), pieces
@@ -184,9 +188,11 @@ def _checked(held: Mapping[str, str]) -> Pieces:
         raise TenantKubeconfigError(f"holds no private key at its key {KEY}") from None
     if not is_its_key:
         raise TenantKubeconfigError(f"has a {KEY} that is not the {CERTIFICATE}'s")
-    return Pieces(
-        _pem(authority), _pem(chain), held[KEY].strip() + "\n", chain[0].not_valid_after_utc
-    )
+    try:
+        ends = chain[0].not_valid_after_utc
+    except ValueError:  # in the year 0, which X.509 has and Python has not
+        raise TenantKubeconfigError(f"holds no certificate at its key {CERTIFICATE}") from None
+    return Pieces(_pem(authority), _pem(chain), held[KEY].strip() + "\n", ends)
 
 
 def _certificates(key: str, text: str) -> list[x509.Certificate]:
