@@ -20,8 +20,12 @@ WorkloadArgs: TypeAlias = PodArgs | GpuDeploymentArgs | VllmServerArgs
 
 
 def place(fleet: Fleet, teams: Mapping[str, Team]) -> dict[str, dict[str, Any]]:
-    """Declare the workloads of these teams once each can run its own; what to say of each."""
+    """Declare the workloads of these teams once each can run its own; what to say of each.
+
+    Raises pulumi.RunError for two namespaces whose resources would have one name.
+    """
     namespaces: dict[tuple[str, str], pulumi.Resource] = {}
+    owners: dict[str, tuple[str, str]] = {}
     told = {}
     for name, workload in fleet.workloads.items():
         if workload.team not in teams:
@@ -30,9 +34,16 @@ def place(fleet: Fleet, teams: Mapping[str, Team]) -> dict[str, dict[str, Any]]:
         inside, where = team.vcluster.within(team), (workload.team, own.namespace)
         before = [*team.ready]
         if own.namespace != "default":
+            resource = "-".join(where)
+            if (other := owners.setdefault(resource, where)) != where:
+                raise pulumi.RunError(
+                    f"kai-fleet:workloads.{name}.namespace: {own.namespace} of team {workload.team}"
+                    f" and {other[1]} of team {other[0]} would both be the resource {resource};"
+                    " give one of the two another name"
+                )
             if where not in namespaces:
                 namespaces[where] = kubernetes.core.v1.Namespace(
-                    "-".join(where), metadata={"name": own.namespace}, opts=inside
+                    resource, metadata={"name": own.namespace}, opts=inside
                 )
             before.append(namespaces[where])
         _, more = declare(name, arguments(workload), after(inside, *before))
