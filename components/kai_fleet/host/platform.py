@@ -14,10 +14,13 @@ from kai_fleet.fleet.model import Fleet
 from kai_fleet.guards.components import GuardPolicies, GuardPoliciesArgs
 from kai_fleet.host.gpu_stack import GpuStack, GpuStackArgs
 from kai_fleet.host.kind_cluster import KindCluster
-from kai_fleet.kai.kai_of_others import refuse_different_queues
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
-from kai_fleet.kai.queue_tree import QueueTree, QueueTreeArgs
-from kai_fleet.kai.scheduling import declare_scheduling
+from kai_fleet.kai.scheduling import (
+    QueueTree,
+    QueueTreeArgs,
+    declare_scheduling,
+    refuse_different_queues,
+)
 from kai_fleet.options import after, noted
 from kai_fleet.settings.files.project import update_command
 from kai_fleet.settings.files.secret_values import hide_values

@@ -12,7 +12,8 @@ from pulumi_kubernetes.networking import v1 as networking
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.host.platform import Platform
-from kai_fleet.monitoring import dashboards, prometheus
+from kai_fleet.monitoring import prometheus
+from kai_fleet.monitoring.dashboards import dashboards
 from kai_fleet.options import noted
 from kai_fleet.settings.sections.monitoring import Monitoring
 
@@ -50,7 +51,7 @@ class FleetMonitoring(pulumi.ComponentResource):
             called = "kai-fleet-prometheus"
             _config_map(f"{name}-prometheus", called, settings, _FOR_PROMETHEUS, data, child)
         if settings.dashboards:
-            for called, content in dashboards.every().items():
+            for called, content in dashboards().items():
                 full, data = f"kai-fleet-{called}", {f"kai-fleet-{called}.json": content}
                 _config_map(f"{name}-dashboard-{called}", full, settings, _DASHBOARD, data, child)
         self.register_outputs({"namespace": settings.namespace})
