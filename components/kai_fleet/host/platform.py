@@ -27,6 +27,9 @@ from kai_fleet.settings.files.secret_values import hide_values
 from kai_fleet.settings.sections.access import Cluster
 from kai_fleet.settings.sections.team_stack import NoPlatformError, PlatformFacts
 
+OUTPUT: Final = "platform"  # of a platform's stack
+_UNKNOWN_STACK: Final = re.compile("unknown stack|no stack|not found|could not find", re.I)
+
 
 @dataclass
 class PlatformArgs:
@@ -145,10 +148,6 @@ def _access(cluster: Cluster, kubeconfig: pulumi.Input[str] | None = None) -> Cl
     return ClusterAccess(cluster.name, context=cluster.context, kubeconfig=kubeconfig)
 
 
-OUTPUT: Final = "platform"
-_UNKNOWN_STACK: Final = re.compile("unknown stack|no stack|not found|could not find", re.I)
-
-
 def read_platform(stack: str) -> PlatformFacts:
     """What the platform stack of that name said at its last update. Raises NoPlatformError."""
     bare = stack.rpartition("/")[2]
@@ -161,9 +160,8 @@ def read_platform(stack: str) -> PlatformFacts:
     except Exception as why:
         if _UNKNOWN_STACK.search(str(why)):
             raise NoPlatformError(f"is {stack}, and there is no such stack; {update}") from None
-        raise NoPlatformError(
-            f"is {stack}, whose outputs cannot be read ({_last_line(why)})"
-        ) from None
+        said = str(why).strip().rpartition("\n")[2][:200]
+        raise NoPlatformError(f"is {stack}, whose outputs cannot be read ({said})") from None
     outputs = (read or {}).get("outputs") or {}
     if OUTPUT not in outputs:
         what = "exports no platform" if outputs else "has never been updated"
@@ -177,7 +175,3 @@ def read_platform(stack: str) -> PlatformFacts:
         return PlatformFacts.read(outputs[OUTPUT])
     except NoPlatformError as why:
         raise NoPlatformError(f"is {stack}, which {why}") from None
-
-
-def _last_line(why: Exception) -> str:
-    return str(why).strip().splitlines()[-1][:200]

@@ -14,6 +14,7 @@ from kai_fleet.cluster.existing_objects import CRD, ExistingObjects
 from kai_fleet.cluster.registry_secrets import registry_secret
 from kai_fleet.fleet.deployed_state import NAMESPACE, DeployedState
 from kai_fleet.fleet.model import DeclaredKai
+from kai_fleet.guards.host_rules import KAI_PRIORITIES
 from kai_fleet.kai.values import kai_values
 from kai_fleet.options import after, child_of
 from kai_fleet.releases.chart_source import chart_args
@@ -28,12 +29,7 @@ from kubectl_fleet.values import value_at
 
 _CLUSTER_POLICIES: Final = "clusterpolicies.nvidia.com"
 # The priority classes as each chart makes them.
-_PRIORITIES: Final[Mapping[str, int]] = {
-    "train": 50,
-    "build-preemptible": 75,
-    "build": 100,
-    "inference": 125,
-}
+_PRIORITIES: Final = dict(zip(KAI_PRIORITIES, (50, 75, 100, 125), strict=True))
 _PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses/"
 _OWN_RELEASE: Final = f"{KAI_NAMESPACE}/kai-scheduler"
 _WITHOUT_CLASSES: Final[Mapping[str, Any]] = {"defaultPriorityClasses": {"enabled": False}}

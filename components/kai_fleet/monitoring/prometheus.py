@@ -9,6 +9,7 @@ from typing import Any, Final
 import yaml
 
 from kai_fleet.fleet.model import HOST, DeclaredTeam
+from kai_fleet.guards.policies import NAME_LABEL
 from kai_fleet.releases.metric_names import APPS, METRICS_PORT
 from kai_fleet.settings.sections.monitoring import Monitoring
 from kubectl_fleet.declared.queues import DeclaredQueue
@@ -55,7 +56,7 @@ def vcluster_monitor(team: str, monitoring: Monitoring) -> dict[str, Any]:
 
 def let_in(monitoring: Monitoring) -> dict[str, Any]:
     """The `spec` of a NetworkPolicy of a team's namespace: Prometheus reaches the team's KAI."""
-    home = {"match_labels": {"kubernetes.io/metadata.name": monitoring.namespace}}
+    home = {"match_labels": {NAME_LABEL: monitoring.namespace}}
     return {
         "pod_selector": {"match_labels": {"vcluster.loft.sh/namespace": KAI_NAMESPACE}},
         "policy_types": ["Ingress"],

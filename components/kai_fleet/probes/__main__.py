@@ -4,9 +4,9 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
-from importlib import resources
 from typing import Final, NoReturn
 
+from kai_fleet.cluster.kind import SCRIPTS
 from kai_fleet.probes import kai, shards, vcluster
 from kai_fleet.probes.wait import NotReadyError, say
 from kubectl_fleet.kube.errors import KubeError, complaint
@@ -14,9 +14,10 @@ from kubectl_fleet.kube.errors import KubeError, complaint
 
 def _kind(verb: str) -> NoReturn:
     """A kind cluster's script in place of this process; it finds this Python by a variable."""
-    file = resources.files("kai_fleet.cluster.kind") / f"{verb}.sh"
     # By bash: a file of a wheel is not executable.
-    os.execvpe("bash", ["bash", str(file)], {"KIND_PYTHON": sys.executable, **os.environ})
+    os.execvpe(
+        "bash", ["bash", str(SCRIPTS / f"{verb}.sh")], {"KIND_PYTHON": sys.executable, **os.environ}
+    )
 
 
 PROBES: Final[Mapping[str, Callable[[], None]]] = {
