@@ -37,9 +37,9 @@ def document(text: str) -> Any:
         if documents != 1:
             raise OddYamlError("it is not one document")
         return _plain(yaml.compose(text, Loader=_LOADER))
-    except (yaml.YAMLError, ValueError) as error:
-        if isinstance(error, OddYamlError):
-            raise
+    except OddYamlError:
+        raise
+    except (yaml.YAMLError, ValueError):
         raise OddYamlError("it is not YAML") from None
 
 

@@ -48,9 +48,9 @@ _ENTRIES: Final = {
     "contexts": ("context", ("cluster", "user")),
 }
 _SAME: Final = {  # what of the three pieces is in `config`, and where
-    AUTHORITY: ("clusters", "cluster", "certificate-authority-data"),
-    CERTIFICATE: ("users", "user", "client-certificate-data"),
-    KEY: ("users", "user", "client-key-data"),
+    AUTHORITY: ("clusters", "certificate-authority-data"),
+    CERTIFICATE: ("users", "client-certificate-data"),
+    KEY: ("users", "client-key-data"),
 }
 # What a message may repeat. Another key may be anything, a terminal's control characters included.
 _NAMED: Final = frozenset(
@@ -234,15 +234,14 @@ def _of_config(text: str) -> tuple[dict[str, str], str, str]:
     if len(text) > _MOST_BYTES[CONFIG]:
         raise TenantKubeconfigError(f"holds more than {_MOST_BYTES[CONFIG] >> 10} KiB")
     try:
-        read = document(text)
+        top = _only(document(text), (*_TOP, *_ENTRIES), "")
     except OddYamlError as error:
         raise TenantKubeconfigError(f"holds no kubeconfig at its key {CONFIG}: {error}") from None
-    top = _only(read, (*_TOP, *_ENTRIES), "")
     if top.get("preferences"):
         raise TenantKubeconfigError(f"has preferences in its key {CONFIG}")
     entries = {plural: _entry(top, plural, *_ENTRIES[plural]) for plural in _ENTRIES}
     pieces = {}
-    for key, (plural, _, name) in _SAME.items():
+    for key, (plural, name) in _SAME.items():
         value = entries[plural].get(name, "")
         if not isinstance(value, str):
             raise TenantKubeconfigError(f"has no text at {name} in its key {CONFIG}")

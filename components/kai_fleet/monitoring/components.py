@@ -25,9 +25,8 @@ _FOR_PROMETHEUS: Final = {"kai-fleet/prometheus": "1"}
 class FleetMonitoring(pulumi.ComponentResource):
     """Monitors, recording rules, alerts and dashboards on a host that has a Prometheus already.
 
-    `args` is that host, with how its fleet is measured.
-    A team that comes or goes changes nothing in it. It costs one PodMonitor and one PrometheusRule,
-    or one ConfigMap, and a ConfigMap for each of two dashboards.
+    `args` is that host, with how its fleet is measured. A team that comes or goes changes nothing
+    in it.
     """
 
     def __init__(

@@ -26,6 +26,8 @@ from kubectl_fleet.objects import KubeObject
 _DNS_NAME: Final = re.compile(
     r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*)?)*"
 )
+_HELD: Final = ("pods", "persistentvolumeclaims")  # somebody else may have some there, too
+_VACANT_SECONDS: Final = 20.0  # a release that was just uninstalled is gone by then
 
 
 def address_of(service: Mapping[str, Any], access: str, host: str | None) -> str | None:
@@ -142,10 +144,6 @@ def _not_answering(kubeconfig: str) -> list[str]:
     with closing(Api.of_kubeconfig(kubeconfig, seconds=5.0)) as api:
         api.get("/api/v1/namespaces", limit="1")
     return []
-
-
-_HELD: Final = ("pods", "persistentvolumeclaims")  # that somebody else may have there, too
-_VACANT_SECONDS: Final = 20.0  # a release that was just uninstalled is gone by then
 
 
 def look_at_record() -> None:
