@@ -8,8 +8,7 @@ from rich.console import Console
 
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.gpu_share import GpuShare
-from kai_fleet.workloads.pods import PodArgs
-from kai_fleet.workloads.vllm_server import VllmServerArgs
+from kai_fleet.workloads import PodArgs, VllmServerArgs
 from kai_fleet_cli.engine import summary
 from kai_fleet_cli.engine.runs import Outcome
 from kai_fleet_cli.plan.recorder import SECRET, UNKNOWN, record

@@ -82,6 +82,7 @@ class KaiScheduler(pulumi.ComponentResource):
         release = kai(own.version or "", untested=own.untested)
         # Without what the component waits for.
         later = pulumi.ResourceOptions(deleted_with=opts.deleted_with if opts else None)
+        child = child_of(self, later)
         before: list[pulumi.Resource] = []
         own_namespace, existing = f"{name}-namespace", args.existing
         others = _priority_values(release, own.values, existing) if existing else {}
@@ -94,14 +95,14 @@ class KaiScheduler(pulumi.ComponentResource):
         wanted = release.needs_cluster_policy_crd and args.cluster_policy_crd
         if existing is None:
             if wanted:
-                before.append(_cluster_policy_crd(crd, child_of(self, later)))
+                before.append(_cluster_policy_crd(crd, child))
         elif existing.holds(CRD, crd) or (wanted and not existing.find(CRD, _CLUSTER_POLICIES)):
             # Once made it stays as it is: with it would go the ClusterPolicy of a GPU operator,
             # which may have come since and made the CRD its own.
             kept = child_of(self, later, retain_on_delete=True, ignore_changes=["spec"])
             before.append(_cluster_policy_crd(crd, kept))
         if own.registries:
-            made = after(child_of(self, later), *before)
+            made = after(child, *before)
             before.append(registry_secret(name, OF_STACK, KAI_NAMESPACE, own.registries, made))
         step = child_of(self, later, delete_before_replace=True)
         replaced = pulumi.ResourceOptions(
@@ -122,7 +123,7 @@ class KaiScheduler(pulumi.ComponentResource):
         if own.registries:
             # The chart makes that namespace, and leaves it when it goes.
             reserved = value_at(own.values, "global.resourceReservation.namespace") or RESERVATIONS
-            made = after(child_of(self, later), self.release)
+            made = after(child, self.release)
             registry_secret(f"{name}-reservation", OF_STACK, reserved, own.registries, made)
         # Removing this step cleans up what the release would leave behind. It goes before the
         # release, also when that is replaced, because its trigger is the release itself; and it
