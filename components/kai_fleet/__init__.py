@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from kai_fleet.isolation.team_namespace import TeamNamespaceArgs as TeamNamespaceArgs
     from kai_fleet.kai.kai_scheduler import KaiScheduler as KaiScheduler
     from kai_fleet.kai.kai_scheduler import KaiSchedulerArgs as KaiSchedulerArgs
-    from kai_fleet.kai.queue_tree import QueueTree as QueueTree
-    from kai_fleet.kai.queue_tree import QueueTreeArgs as QueueTreeArgs
+    from kai_fleet.kai.scheduling import QueueTree as QueueTree
+    from kai_fleet.kai.scheduling import QueueTreeArgs as QueueTreeArgs
     from kai_fleet.settings import Settings as Settings
     from kai_fleet.settings import load as load
     from kai_fleet.settings.sections.platform import Gpu as Gpu
@@ -60,7 +60,7 @@ _NAMES: Final = {
     "host.platform": "Platform PlatformArgs",
     "isolation.team_namespace": "TeamNamespace TeamNamespaceArgs",
     "kai.kai_scheduler": "KaiScheduler KaiSchedulerArgs",
-    "kai.queue_tree": "QueueTree QueueTreeArgs",
+    "kai.scheduling": "QueueTree QueueTreeArgs",
     "settings": "Settings load",
     "settings.sections.platform": "Gpu",
     "settings.sections.queues": "Queue",

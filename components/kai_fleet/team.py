@@ -13,8 +13,7 @@ from kai_fleet.host.platform import Platform
 from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
 from kai_fleet.isolation.team_places import team_namespaces
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
-from kai_fleet.kai.queue_tree import QueueTree, QueueTreeArgs
-from kai_fleet.kai.scheduling import declare_scheduling
+from kai_fleet.kai.scheduling import QueueTree, QueueTreeArgs, declare_scheduling
 from kai_fleet.options import after, noted
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from kubernetes import client
 
-from kai_fleet.monitoring import dashboards
+from kai_fleet.monitoring.dashboards import dashboards
 from kai_fleet_cli.doctor.diagnosis import diagnose
 from kai_fleet_cli.stack_file import reading
 from tests.engine import kai_metrics, prometheus
@@ -139,7 +139,7 @@ def test_what_a_tenant_serves_passes_for_nothing_else(measured):
 def test_every_query_of_the_dashboards_is_answered(measured):
     measured.until("kai_fleet:queue_gpus_due", 3)
     answered = 0
-    for text in dashboards.every().values():
+    for text in dashboards().values():
         for panel in json.loads(text)["panels"]:
             for target in panel["targets"]:
                 expr = target["expr"].replace("$team", "watched")

@@ -14,8 +14,8 @@ from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
 from kai_fleet.host.gpu_stack import GpuStack, GpuStackArgs
 from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs, is_of_others
 from kai_fleet.isolation.team_places import warn_of_taints
-from kai_fleet.kai.kai_of_others import refuse_different_queues
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
+from kai_fleet.kai.scheduling import refuse_different_queues
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.kubernetes import Toleration
 from kai_fleet.settings.sections.platform import Gpu

@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from kai_fleet.fleet.resolve import platform_facts
-from kai_fleet.monitoring import dashboards, prometheus
+from kai_fleet.monitoring import prometheus
+from kai_fleet.monitoring.dashboards import dashboards
 from kai_fleet.releases import metric_names
 from kai_fleet.releases.metric_names import APPS, kai_metrics, queue_label
 from kai_fleet.settings import load
@@ -52,7 +53,7 @@ def shown():
     """The queries of every panel."""
     return [
         target["expr"]
-        for text in dashboards.every().values()
+        for text in dashboards().values()
         for panel in json.loads(text)["panels"]
         for target in panel["targets"]
     ]

@@ -117,6 +117,27 @@ def test_what_was_made_in_part_is_kept_with_the_words_of_the_refusal(plugin):
     assert list(kept.reasons) == [said(error)]
 
 
+def test_a_queue_whose_status_kai_writes_meanwhile_is_changed_all_the_same(plugin):
+    with serving() as (api, url):
+        given = tree(top=spec(4)) | {"kubeconfig": kubeconfig(url)}
+        newest = live("top", 2)
+        newest["metadata"]["resourceVersion"] = "8"
+
+        def get(_):
+            api.answers[f"{PATH}/top#top"] = (200, {})
+            return newest
+
+        conflict = (409, {"message": "the object has been modified"})
+        api.answers |= listed(live("top", 2)) | {f"{PATH}/top#top": conflict}
+        api.answers[f"{PATH}/top"] = (200, get)
+        plugin.update(ID, tree(top=spec(2)), given)
+        assert [body["metadata"]["resourceVersion"] for body in api.bodies] == ["7", "8"]
+        api.answers[f"{PATH}/top#top"] = conflict
+        api.answers[f"{PATH}/top"] = (200, newest)
+        error = plugin.fails(plugin.update, ID, tree(top=spec(2)), given)
+        assert said(error) == "queue top: the object has been modified", "and it ends"
+
+
 def test_a_refresh_sees_what_is_there(plugin):
     given = tree(top=spec(4), train=spec(2, "top")) | {"labels": {"top": {"pool": "a"}}}
     with serving() as (api, url):

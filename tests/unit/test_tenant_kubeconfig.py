@@ -1,13 +1,14 @@
 """A vCluster's way in: three pieces of data are taken from what a tenant may have written."""
 
 import base64
+from datetime import UTC, datetime
 
 import pytest
 import trustme
 import yaml
 from cryptography import x509
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from kai_fleet.cluster.tenant_kubeconfig import (
@@ -129,12 +130,31 @@ def test_the_pieces_beside_the_document_are_the_same():
     assert str(refused(given)) == "has another client-key in its key config"
 
 
+def changed(certificate, old, new):
+    """A certificate with other bytes in it, as PEM; nobody here asks who signed it."""
+    der = certificate.public_bytes(Encoding.DER)
+    assert der.count(old) == 1
+    odd = base64.encodebytes(der.replace(old, new))
+    return b"-----BEGIN CERTIFICATE-----\n" + odd + b"-----END CERTIFICATE-----\n"
+
+
 def of_version(number):
     """A certificate with another number as its version: X.509 has three, counted from 0."""
-    der = x509.load_pem_x509_certificate(keys().certificate).public_bytes(Encoding.DER)
-    assert der.count(b"\xa0\x03\x02\x01\x02") == 1
-    odd = base64.encodebytes(der.replace(b"\xa0\x03\x02\x01\x02", bytes((160, 3, 2, 1, number))))
-    return b"-----BEGIN CERTIFICATE-----\n" + odd + b"-----END CERTIFICATE-----\n"
+    certificate = x509.load_pem_x509_certificate(keys().certificate)
+    return changed(certificate, b"\xa0\x03\x02\x01\x02", bytes((160, 3, 2, 1, number)))
+
+
+def until_year_0():
+    """A certificate that ended in a year that Python has not, and its key."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1)
+        .not_valid_before(datetime(2060, 1, 1, tzinfo=UTC))
+        .not_valid_after(datetime(2061, 2, 3, tzinfo=UTC))
+        .sign(key, hashes.SHA256())
+    )
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return changed(made, b"20610203000000Z", b"00000203000000Z"), pem
 
 
 def without_document(**other):
@@ -167,6 +187,12 @@ def without_document(**other):
 )
 def test_a_piece_that_is_not_what_it_should_be_is_refused(given, says):
     assert says in str(refused(without_document(**given)))
+
+
+def test_a_certificate_of_the_year_0_is_refused():
+    certificate, key = map(encoded, until_year_0())
+    given = without_document(client_certificate=certificate, client_key=key)
+    assert "no certificate at its key client-certificate" in str(refused(given))
 
 
 def test_a_key_with_a_password_is_refused():
@@ -202,7 +228,9 @@ def test_what_a_state_holds_is_built_anew_at_its_own_address():
     assert rebuild(rebuild(text)[0])[0] == rebuild(text)[0]
 
 
-@pytest.mark.parametrize("server", ["http://10.0.0.1", "file:///etc/hostname", "https://a@b", "x"])
+@pytest.mark.parametrize(
+    "server", ["http://10.0.0.1", "file:///etc/hostname", "https://a@b", "x", "https://[::1"]
+)
 def test_what_a_state_holds_is_for_https(server):
     with pytest.raises(TenantKubeconfigError, match=r"no https:// address"):
         rebuild(yaml.safe_dump(config(server=server)))

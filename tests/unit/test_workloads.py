@@ -88,6 +88,19 @@ def test_whole_gpus_are_requested_and_limited_under_the_nodes_name_for_them():
     assert "runtimeClassName" not in spec, "nobody here makes the class nvidia"
 
 
+def test_two_namespaces_that_would_be_one_resource_are_named():
+    teams = {**TEAMS, "dev-a": {**TEAMS["dev"], "nodePool": {"pool": "a"}}}
+    pod = {"kind": "pod", "image": "ubuntu:24.04"}
+    both = {
+        "one": {**pod, "team": "dev", "namespace": "a-b"},
+        "two": {**pod, "team": "dev-a", "namespace": "b"},
+    }
+    with pytest.raises(RunError, match=r"workloads.two.namespace: b of team dev-a and a-b of team"):
+        declared(both, teams=teams)
+    both["two"]["namespace"] = "c"
+    assert ("Namespace", "dev-a-c") in declared(both, teams=teams)
+
+
 def test_a_cpu_pod_asks_for_no_gpu():
     cpu = {"cpu": {"request": "100m"}, "memory": {"request": "250M", "limit": 1e9}}
     pod = pod_of(declared({"w": {**POD, **cpu}}), "w")

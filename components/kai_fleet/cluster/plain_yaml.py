@@ -37,9 +37,9 @@ def document(text: str) -> Any:
         if documents != 1:
             raise OddYamlError("it is not one document")
         return _plain(yaml.compose(text, Loader=_LOADER))
-    except (yaml.YAMLError, ValueError) as error:
-        if isinstance(error, OddYamlError):
-            raise
+    except OddYamlError:
+        raise
+    except (yaml.YAMLError, ValueError):
         raise OddYamlError("it is not YAML") from None
 
 
@@ -50,9 +50,9 @@ def typed_documents(text: str) -> list[Any]:
     has: what reads the result, and texts of YAML in it, then takes no longer than for a text
     without aliases.
     """
-    loader, left = yaml.SafeLoader(text), len(text) + _SPARE
-    found = []
+    found, left = [], len(text) + _SPARE
     try:
+        loader = yaml.SafeLoader(text)
         while loader.check_node():
             node = loader.get_node()
             if (left := left - _size(node, {})) < 0:
@@ -63,8 +63,6 @@ def typed_documents(text: str) -> list[Any]:
     # A ring, a day that is none, and what a tag makes of another text.
     except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         raise OddYamlError("it is not YAML") from None
-    finally:
-        loader.dispose()
     return [content for content in found if content is not None]
 
 

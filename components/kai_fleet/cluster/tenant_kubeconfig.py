@@ -48,9 +48,9 @@ _ENTRIES: Final = {
     "contexts": ("context", ("cluster", "user")),
 }
 _SAME: Final = {  # what of the three pieces is in `config`, and where
-    AUTHORITY: ("clusters", "cluster", "certificate-authority-data"),
-    CERTIFICATE: ("users", "user", "client-certificate-data"),
-    KEY: ("users", "user", "client-key-data"),
+    AUTHORITY: ("clusters", "certificate-authority-data"),
+    CERTIFICATE: ("users", "client-certificate-data"),
+    KEY: ("users", "client-key-data"),
 }
 # What a message may repeat. Another key may be anything, a terminal's control characters included.
 _NAMED: Final = frozenset(
@@ -162,8 +162,12 @@ def rebuild(text: str) -> tuple[str, Pieces]:
     A team stack's state is written by the team. Raises TenantKubeconfigError.
     """
     held, server, context = _of_config(text)
-    parts = urlsplit(server)
-    if parts.scheme != "https" or not parts.hostname or parts.username is not None:
+    try:
+        parts = urlsplit(server)
+        usable = parts.scheme == "https" and parts.hostname and parts.username is None
+    except ValueError:  # such as a bracket without its other one
+        usable = False
+    if not usable:
         raise TenantKubeconfigError(f"has a server in its key {CONFIG} that is no https:// address")
     pieces = _checked(held)
     return pieces.kubeconfig(server, context), pieces
@@ -184,9 +188,11 @@ def _checked(held: Mapping[str, str]) -> Pieces:
         raise TenantKubeconfigError(f"holds no private key at its key {KEY}") from None
     if not is_its_key:
         raise TenantKubeconfigError(f"has a {KEY} that is not the {CERTIFICATE}'s")
-    return Pieces(
-        _pem(authority), _pem(chain), held[KEY].strip() + "\n", chain[0].not_valid_after_utc
-    )
+    try:
+        ends = chain[0].not_valid_after_utc
+    except ValueError:  # in the year 0, which X.509 has and Python has not
+        raise TenantKubeconfigError(f"holds no certificate at its key {CERTIFICATE}") from None
+    return Pieces(_pem(authority), _pem(chain), held[KEY].strip() + "\n", ends)
 
 
 def _certificates(key: str, text: str) -> list[x509.Certificate]:
@@ -228,15 +234,14 @@ def _of_config(text: str) -> tuple[dict[str, str], str, str]:
     if len(text) > _MOST_BYTES[CONFIG]:
         raise TenantKubeconfigError(f"holds more than {_MOST_BYTES[CONFIG] >> 10} KiB")
     try:
-        read = document(text)
+        top = _only(document(text), (*_TOP, *_ENTRIES), "")
     except OddYamlError as error:
         raise TenantKubeconfigError(f"holds no kubeconfig at its key {CONFIG}: {error}") from None
-    top = _only(read, (*_TOP, *_ENTRIES), "")
     if top.get("preferences"):
         raise TenantKubeconfigError(f"has preferences in its key {CONFIG}")
     entries = {plural: _entry(top, plural, *_ENTRIES[plural]) for plural in _ENTRIES}
     pieces = {}
-    for key, (plural, _, name) in _SAME.items():
+    for key, (plural, name) in _SAME.items():
         value = entries[plural].get(name, "")
         if not isinstance(value, str):
             raise TenantKubeconfigError(f"has no text at {name} in its key {CONFIG}")

@@ -14,14 +14,20 @@ from kai_fleet.fleet.model import Fleet
 from kai_fleet.guards.components import GuardPolicies, GuardPoliciesArgs
 from kai_fleet.host.gpu_stack import GpuStack, GpuStackArgs
 from kai_fleet.host.kind_cluster import KindCluster
-from kai_fleet.kai.kai_of_others import refuse_different_queues
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
-from kai_fleet.kai.queue_tree import QueueTree, QueueTreeArgs
-from kai_fleet.kai.scheduling import declare_scheduling
+from kai_fleet.kai.scheduling import (
+    QueueTree,
+    QueueTreeArgs,
+    declare_scheduling,
+    refuse_different_queues,
+)
 from kai_fleet.options import after, hide_values, noted
 from kai_fleet.settings.files.project import update_command
 from kai_fleet.settings.sections.access import Cluster
 from kai_fleet.settings.sections.team_stack import NoPlatformError, PlatformFacts
+
+OUTPUT: Final = "platform"  # of a platform's stack
+_UNKNOWN_STACK: Final = re.compile("unknown stack|no stack|not found|could not find", re.I)
 
 
 @dataclass
@@ -141,10 +147,6 @@ def _access(cluster: Cluster, kubeconfig: pulumi.Input[str] | None = None) -> Cl
     return ClusterAccess(cluster.name, context=cluster.context, kubeconfig=kubeconfig)
 
 
-OUTPUT: Final = "platform"
-_UNKNOWN_STACK: Final = re.compile("unknown stack|no stack|not found|could not find", re.I)
-
-
 def read_platform(stack: str) -> PlatformFacts:
     """What the platform stack of that name said at its last update. Raises NoPlatformError."""
     bare = stack.rpartition("/")[2]
@@ -157,9 +159,8 @@ def read_platform(stack: str) -> PlatformFacts:
     except Exception as why:
         if _UNKNOWN_STACK.search(str(why)):
             raise NoPlatformError(f"is {stack}, and there is no such stack; {update}") from None
-        raise NoPlatformError(
-            f"is {stack}, whose outputs cannot be read ({_last_line(why)})"
-        ) from None
+        said = str(why).strip().rpartition("\n")[2][:200]
+        raise NoPlatformError(f"is {stack}, whose outputs cannot be read ({said})") from None
     outputs = (read or {}).get("outputs") or {}
     if OUTPUT not in outputs:
         what = "exports no platform" if outputs else "has never been updated"
@@ -173,7 +174,3 @@ def read_platform(stack: str) -> PlatformFacts:
         return PlatformFacts.read(outputs[OUTPUT])
     except NoPlatformError as why:
         raise NoPlatformError(f"is {stack}, which {why}") from None
-
-
-def _last_line(why: Exception) -> str:
-    return str(why).strip().splitlines()[-1][:200]

@@ -4,9 +4,9 @@ from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Any, Final
 
 from kai_fleet.fleet.model import DeclaredTeam
+from kai_fleet.guards.policies import NAME_LABEL
 from kai_fleet.settings.sections.isolation import Network
 
-_NAME: Final = "kubernetes.io/metadata.name"
 # What is no public address: nodes, pods, services and the host's neighbours.
 _PRIVATE: Final = (
     *("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"),
@@ -26,12 +26,12 @@ def of_team(team: DeclaredTeam) -> dict[str, Any]:
         return {}
     network = team.isolation.network
     return {
-        "kai-fleet-pods": of_pods(network),
-        "kai-fleet-control-plane": of_control_plane(team.name, network),
+        "kai-fleet-pods": _of_pods(network),
+        "kai-fleet-control-plane": _of_control_plane(team.name, network),
     }
 
 
-def of_pods(network: Network) -> dict[str, Any]:
+def _of_pods(network: Network) -> dict[str, Any]:
     """Everything in the namespace: each other, DNS, and what the configuration says."""
     own: dict[str, Any] = {"pod_selector": {}}
     egress: list[dict[str, Any]] = [
@@ -59,7 +59,7 @@ def of_pods(network: Network) -> dict[str, Any]:
     }
 
 
-def of_control_plane(team: str, network: Network) -> dict[str, Any]:
+def _of_control_plane(team: str, network: Network) -> dict[str, Any]:
     """The vCluster itself: reached at its API, and reaching the host's."""
     host: dict[str, Any] = {
         "ports": [{"port": port, "protocol": "TCP"} for port in network.api_ports]
@@ -94,7 +94,7 @@ def _inside(network: Network) -> list[str]:
 
 
 def _namespace(name: str) -> dict[str, Any]:
-    return {"namespace_selector": {"match_labels": {_NAME: name}}}
+    return {"namespace_selector": {"match_labels": {NAME_LABEL: name}}}
 
 
 def _block(cidr: str, *without: str) -> dict[str, Any]:

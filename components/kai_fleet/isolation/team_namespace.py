@@ -19,13 +19,7 @@ from kai_fleet.cluster.existing_objects import NONE, ExistingObjects
 from kai_fleet.cluster.registry_secrets import registry_secret
 from kai_fleet.fleet.deployed_state import NAMESPACE, NAMESPACE_PATCH, TEAM_NAMESPACE
 from kai_fleet.fleet.model import DeclaredTeam
-from kai_fleet.guards.components import (
-    GuardPolicies,
-    HostGuard,
-    HostGuardArgs,
-    QueueGuard,
-    QueueGuardArgs,
-)
+from kai_fleet.guards import components as guards
 from kai_fleet.guards.policies import (
     ENFORCED,
     ISOLATION_LABEL,
@@ -54,7 +48,7 @@ class TeamNamespaceArgs:
 
     host: ClusterAccess
     team: DeclaredTeam
-    policies: GuardPolicies | None = None
+    policies: guards.GuardPolicies | None = None
     account: Sequence[pulumi.Resource] | None = None
     monitoring: Monitoring | None = None
     existing: ExistingObjects = NONE
@@ -74,66 +68,66 @@ class TeamNamespace(pulumi.ComponentResource):
     def __init__(
         self, name: str, args: TeamNamespaceArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        own = noted(opts, args.team.labels, args.team.annotations)
+        team = args.team
+        own = noted(opts, team.labels, team.annotations)
         super().__init__(TEAM_NAMESPACE, name, None, own)
-        self._name, self._args = name, args
-        self._of_team = f"team-{name}"
+        self._space = f"team-{name}"
         opts = opts or pulumi.ResourceOptions()
         # What is of the whole cluster stands beside the namespace, not after it: while that ends,
         # which takes Kubernetes 5 s, it is removed.
-        self._beside = child_of(self, opts)
-        metadata = namespace_metadata(args.team)
+        beside = child_of(self, opts)
+        metadata = namespace_metadata(team)
         goes_with: pulumi.Resource | None
-        end = {"VACANT_NAMESPACE": self._of_team}
-        if is_of_others(args.team, args.existing):
+        end = {"VACANT_NAMESPACE": self._space}
+        if is_of_others(team, args.existing):
             end["VACANT_NAMESPACE_STAYS"] = "yes"
             # Ours are these labels and annotations alone, and what is inside goes one by one. They
             # are left there: below a component, releases of the plugin take the deletion of a patch
             # for that of the namespace.
-            self._namespace: pulumi.Resource = core.v1.NamespacePatch(
+            namespace: pulumi.Resource = core.v1.NamespacePatch(
                 f"{name}-namespace",
                 metadata={
                     "name": metadata["name"],
-                    "labels": {**labels_of(args.team), **USED},
+                    "labels": {**labels_of(team), **USED},
                     "annotations": metadata["annotations"],
                 },
                 opts=child_of(self, opts, retain_on_delete=True),
             )
             goes_with = opts.deleted_with
         else:
-            goes_with = self._namespace = core.v1.Namespace(
-                f"{name}-namespace", metadata=metadata, opts=self._beside
+            goes_with = namespace = core.v1.Namespace(
+                f"{name}-namespace", metadata=metadata, opts=beside
             )
         # They go with the namespace, never before it: nobody is to lift a bound by itself.
         self._inside = pulumi.ResourceOptions(
-            parent=self, depends_on=[self._namespace], deleted_with=goes_with
+            parent=self, depends_on=[namespace], deleted_with=goes_with
         )
-        bounds: list[pulumi.Resource] = [self._namespace]
-        for called, quota in team_quotas.quotas(args.team).items():
+        bounds: list[pulumi.Resource] = [namespace]
+        for called, quota in team_quotas.quotas(team).items():
             bounds.append(self._bound(core.v1.ResourceQuota, f"{name}-{called}", called, quota))
-        if args.team.isolated:
-            for called, policy in network_policies.of_team(args.team).items():
+        if team.isolated:
+            for called, policy in network_policies.of_team(team).items():
                 part = f"{name}-network-{called.removeprefix('kai-fleet-')}"
                 bounds.append(self._bound(networking.NetworkPolicy, part, called, policy))
-            bounds += self._rights()
-            if args.team.rules is not None:
-                guard = HostGuardArgs(self._of_team, args.team.rules, args.policies)
-                bounds.append(HostGuard(f"{name}-host-guard", guard, self._beside))
+            bounds += self._rights(name, team)
+            if team.rules is not None:
+                guard = guards.HostGuardArgs(self._space, team.rules, args.policies)
+                bounds.append(guards.HostGuard(f"{name}-host-guard", guard, beside))
             bounds += args.policies.ready if args.policies is not None else []
-        if args.team.host_guard is not None:
-            of_queues = QueueGuardArgs(args.team.host_guard, self._of_team, args.policies)
-            bounds.append(QueueGuard(f"{name}-queue-guard", of_queues, self._beside))
+        if team.host_guard is not None:
+            of_queues = guards.QueueGuardArgs(team.host_guard, self._space, args.policies)
+            bounds.append(guards.QueueGuard(f"{name}-queue-guard", of_queues, beside))
         if args.account is not None:
             let_in = after(self._inside, *args.account)
             bounds.append(account_rights(f"{name}-account-rights", name, let_in))
             bounds += args.account
         # A team's own goes with its vCluster, and moves with it between stacks.
-        if registries := args.team.registries.get(OF_STACK):
-            made = registry_secret(name, OF_STACK, self._of_team, registries, self._inside)
+        if registries := team.registries.get(OF_STACK):
+            made = registry_secret(name, OF_STACK, self._space, registries, self._inside)
             bounds.append(made)
         if args.monitoring is not None:
-            child = pulumi.ResourceOptions(parent=self, depends_on=[self._namespace])
-            told = TeamMonitoringArgs(args.monitoring, args.team, self._inside)
+            child = pulumi.ResourceOptions(parent=self, depends_on=[namespace])
+            told = TeamMonitoringArgs(args.monitoring, team, self._inside)
             TeamMonitoring(name, told, child)
         # Nothing while it is there; when it goes, before everything else of it: what bounds the
         # namespace stays until nothing new can be made there.
@@ -144,27 +138,26 @@ class TeamNamespace(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self, depends_on=bounds),
         )
         self.ready = [vacant]  # after all bounds
-        self.register_outputs({"namespace": self._of_team})
+        self.register_outputs({"namespace": self._space})
 
     def _bound(self, kind: Any, name: str, called: str, spec: Any) -> pulumi.Resource:
-        metadata = {"name": called, "namespace": self._of_team}
+        metadata = {"name": called, "namespace": self._space}
         made: pulumi.Resource = kind(name, metadata=metadata, spec=spec, opts=self._inside)
         return made
 
-    def _rights(self) -> Sequence[pulumi.Resource]:
+    def _rights(self, name: str, team: DeclaredTeam) -> Sequence[pulumi.Resource]:
         """On the host it reads; in the namespace it writes what it syncs. The chart gives none."""
-        name, team = f"{self._name}-vcluster", self._args.team
-        account = subject(vcluster_rights.account(self._name), self._of_team)
+        account, part = subject(vcluster_rights.account(name), self._space), f"{name}-vcluster"
         reads = declare_role(
-            (f"{name}-role", f"{name}-binding"),
-            {"name": vcluster_rights.called(self._name)},
+            (f"{part}-role", f"{part}-binding"),
+            {"name": vcluster_rights.called(name)},
             vcluster_rights.on_host(sees_nodes=team.mode == "virtual"),
             account,
             pulumi.ResourceOptions(parent=self),
         )
         writes = declare_role(
-            (f"{name}-inside", f"{name}-inside-binding"),
-            {"name": vcluster_rights.NAME, "namespace": self._of_team},
+            (f"{part}-inside", f"{part}-inside-binding"),
+            {"name": vcluster_rights.NAME, "namespace": self._space},
             vcluster_rights.of_team(team),
             account,
             self._inside,

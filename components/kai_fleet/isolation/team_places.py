@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable
 from contextlib import closing
+from functools import partial
 from typing import Final
 
 import pulumi
@@ -31,8 +32,8 @@ from kubectl_fleet.kube.kubeconfig import connection
 from kubectl_fleet.kube.text import plain
 from kubectl_fleet.objects import in_pool
 
-_NAMED: Final = 40  # pods of a team; a preview is read by a person
-_SECONDS: Final = 20.0
+_PODS_NAMED: Final = 40  # of a team; a preview is read by a person
+_SECONDS: Final = 20.0  # in which the host answers about one team
 
 
 def team_namespaces(
@@ -56,7 +57,7 @@ def team_namespaces(
             f" {update_command(pulumi.get_stack())}, then the same command again"
         )
     accounts = accounts_of_team_stacks(platform, run)
-    teams = _placed(fleet, run)
+    teams = _with_namespace(fleet, run)
     judged = [team.rules for team in teams if team.isolated and team.rules]
     taken = [team.name for team in teams if is_of_others(team, existing)]
     _warn_of_refusals(judged, deployed, platform.access, taken)
@@ -82,7 +83,7 @@ def refuse_misfits(fleet: Fleet, run: DeclaredRun, existing: ExistingObjects) ->
     warn of pools whose taints it does not tolerate.
     """
     if not fleet.platform:
-        for team in _placed(fleet, run):
+        for team in _with_namespace(fleet, run):
             is_of_others(team, existing)
             warn_of_taints(team, existing)
 
@@ -95,7 +96,7 @@ def warn_of_taints(team: DeclaredTeam, existing: ExistingObjects) -> None:
         pulumi.log.warn(f"nodes of team {team.name}: {closed[0]}; {closed[1]}")
 
 
-def _placed(fleet: Fleet, run: DeclaredRun) -> list[DeclaredTeam]:
+def _with_namespace(fleet: Fleet, run: DeclaredRun) -> list[DeclaredTeam]:
     """The teams of a run that have a namespace by the platform's stack."""
     return [*(fleet.teams[name] for name in run.teams), *(fleet.grants[n] for n in run.grants)]
 
@@ -135,17 +136,16 @@ def _warn_of_refusals(
             continue
         wanted = as_annotations(of_team.parameters()).items()
         if not deployed.has("kai-fleet:index:HostGuard", f"{team}-host-guard"):
-            _warn_once_known(of_team, host, f"team {team} is isolated from this update on.")
+            why = f"team {team} is isolated from this update on."
         elif policies_changed or not wanted <= deployed.bounds.get(f"{team}-namespace", {}).items():
-            _warn_once_known(of_team, host, f"the guard of team {team} wants other things.")
+            why = f"the guard of team {team} wants other things."
+        else:
+            continue
+        content: pulumi.Output[str | None] = pulumi.Output.from_input(host.kubeconfig)
+        content.apply(partial(_warn, of_team, host.context, why))
 
 
-def _warn_once_known(rules: HostRules, host: ClusterAccess, why: str) -> None:
-    content: pulumi.Output[str | None] = pulumi.Output.from_input(host.kubeconfig)
-    content.apply(lambda kubeconfig: _warn(rules, kubeconfig, host.context, why))
-
-
-def _warn(rules: HostRules, kubeconfig: str | None, context: str | None, why: str) -> None:
+def _warn(rules: HostRules, context: str | None, why: str, kubeconfig: str | None) -> None:
     lead = f"{why} What runs there goes on, and what is made there is judged by the host's guard."
     space = f"team-{rules.team}"
     try:
@@ -165,8 +165,8 @@ def _warn(rules: HostRules, kubeconfig: str | None, context: str | None, why: st
         pulumi.log.info(f"{lead} All {len(pods)} pods that run there would be let in again.")
         return
     lines = [f"  pod {name}: {plain(reason, 400)}" for name, reason in sorted(refusals.items())]
-    if len(lines) > _NAMED:
-        lines[_NAMED:] = [f"  and {len(lines) - _NAMED} more"]
+    if len(lines) > _PODS_NAMED:
+        lines[_PODS_NAMED:] = [f"  and {len(lines) - _PODS_NAMED} more"]
     pulumi.log.warn(
         "\n".join(
             [

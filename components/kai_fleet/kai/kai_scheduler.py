@@ -1,5 +1,6 @@
-"""The KAI scheduler, on a host cluster or inside a vCluster."""
+"""The KAI scheduler, on a host cluster or inside a vCluster, also beside what others' KAI left."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -13,9 +14,10 @@ from kai_fleet.cluster.existing_objects import CRD, ExistingObjects
 from kai_fleet.cluster.registry_secrets import registry_secret
 from kai_fleet.fleet.deployed_state import NAMESPACE, DeployedState
 from kai_fleet.fleet.model import DeclaredKai
-from kai_fleet.kai.kai_of_others import priority_values
+from kai_fleet.guards.host_rules import KAI_PRIORITIES
 from kai_fleet.kai.values import kai_values
 from kai_fleet.options import after, chart_args, child_of
+from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.releases.transitions import kai_transition
 from kai_fleet.settings.sections.access import OF_STACK
 from kai_fleet.settings.sections.isolation import Isolation
@@ -25,6 +27,16 @@ from kubectl_fleet.usage.pods import RESERVATIONS
 from kubectl_fleet.values import value_at
 
 _CLUSTER_POLICIES: Final = "clusterpolicies.nvidia.com"
+# The priority classes as each chart makes them.
+_PRIORITIES: Final = dict(zip(KAI_PRIORITIES, (50, 75, 100, 125), strict=True))
+_PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses/"
+_OWN_RELEASE: Final = f"{KAI_NAMESPACE}/kai-scheduler"
+_WITHOUT_CLASSES: Final[Mapping[str, Any]] = {"defaultPriorityClasses": {"enabled": False}}
+_HAND_OVER: Final = (
+    "kubectl annotate priorityclass {0} --overwrite meta.helm.sh/release-name=kai-scheduler"
+    f" meta.helm.sh/release-namespace={KAI_NAMESPACE} && kubectl label priorityclass {{0}}"
+    " --overwrite app.kubernetes.io/managed-by=Helm"
+)
 
 
 @dataclass
@@ -69,9 +81,10 @@ class KaiScheduler(pulumi.ComponentResource):
         release = kai(own.version or "", untested=own.untested)
         # Without what the component waits for.
         later = pulumi.ResourceOptions(deleted_with=opts.deleted_with if opts else None)
+        child = child_of(self, later)
         before: list[pulumi.Resource] = []
         own_namespace, existing = f"{name}-namespace", args.existing
-        others = priority_values(release, own.values, existing) if existing else {}
+        others = _priority_values(release, own.values, existing) if existing else {}
         if not (existing and existing.of_others(NAMESPACE, KAI_NAMESPACE, own_namespace)):
             space = kubernetes.core.v1.Namespace(
                 own_namespace, metadata={"name": KAI_NAMESPACE}, opts=child_of(self, opts)
@@ -81,14 +94,14 @@ class KaiScheduler(pulumi.ComponentResource):
         wanted = release.needs_cluster_policy_crd and args.cluster_policy_crd
         if existing is None:
             if wanted:
-                before.append(_cluster_policy_crd(crd, child_of(self, later)))
+                before.append(_cluster_policy_crd(crd, child))
         elif existing.holds(CRD, crd) or (wanted and not existing.find(CRD, _CLUSTER_POLICIES)):
             # Once made it stays as it is: with it would go the ClusterPolicy of a GPU operator,
             # which may have come since and made the CRD its own.
             kept = child_of(self, later, retain_on_delete=True, ignore_changes=["spec"])
             before.append(_cluster_policy_crd(crd, kept))
         if own.registries:
-            made = after(child_of(self, later), *before)
+            made = after(child, *before)
             before.append(registry_secret(name, OF_STACK, KAI_NAMESPACE, own.registries, made))
         step = child_of(self, later, delete_before_replace=True)
         replaced = pulumi.ResourceOptions(
@@ -109,7 +122,7 @@ class KaiScheduler(pulumi.ComponentResource):
         if own.registries:
             # The chart makes that namespace, and leaves it when it goes.
             reserved = value_at(own.values, "global.resourceReservation.namespace") or RESERVATIONS
-            made = after(child_of(self, later), self.release)
+            made = after(child, self.release)
             registry_secret(f"{name}-reservation", OF_STACK, reserved, own.registries, made)
         # Removing this step cleans up what the release would leave behind. It goes before the
         # release, also when that is replaced, because its trigger is the release itself; and it
@@ -160,6 +173,47 @@ class KaiScheduler(pulumi.ComponentResource):
                 return []
         # Where an upgrade makes kai-config anew, new values are such an upgrade too (K12).
         return ["version", "values"] if release.recreates_config else ["version"]
+
+
+def _priority_values(
+    release: KaiRelease, own: Mapping[str, Any], existing: ExistingObjects
+) -> Mapping[str, Any]:
+    """The values by which the priority classes of others are used, and neither made nor deleted.
+
+    `own` are the values that are written for this KAI, which decide where they speak of it. Raises
+    pulumi.RunError where those of others do not fit, before anything is made.
+    """
+    if "defaultPriorityClasses" in own:
+        return {}
+    there = {name: existing.at(f"{_PRIORITY_CLASSES}{name}") for name in _PRIORITIES}
+    others = {it: by for it, by in there.items() if by and by.get("release") != _OWN_RELEASE}
+    if not others:
+        return {}
+    wrong = [
+        f"{name} has {found.get('value'):.0f} in place of {_PRIORITIES[name]}"
+        for name, found in others.items()
+        if found.get("value") != _PRIORITIES[name]
+    ]
+    absent = [f"there is no {name}" for name, found in there.items() if not found]
+    why = "; ".join(wrong or absent[:1])
+    has_switch = not unknown_keys("kai", release.version, _WITHOUT_CLASSES)
+    if has_switch and not why:
+        return _WITHOUT_CLASSES
+    lead = (
+        f"kai-fleet:kai: priority classes of KAI ({', '.join(others)}) are in this cluster, made by"
+        " others"
+    )
+    if has_switch:
+        raise pulumi.RunError(
+            f"{lead}, and do not fit: {why}. Nothing was made. Have their owner make them as KAI"
+            " does, or write values: {defaultPriorityClasses: {enabled: false}} to go on with them"
+            " as they are"
+        )
+    raise pulumi.RunError(
+        f"{lead}{f' ({why})' if why else ''}, and the chart of {release.version} cannot leave them"
+        " out. Nothing was made. Take KAI v0.16.7 or newer, or hand each of them over, such as:"
+        f" {_HAND_OVER.format(min(others))}"
+    )
 
 
 def _cluster_policy_crd(name: str, opts: pulumi.ResourceOptions) -> pulumi.Resource:

@@ -1,7 +1,8 @@
-"""Shards and topologies of one KAI, beyond its release and its queues."""
+"""What a KAI schedules by: its queue tree, its shards and its topologies."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pulumi
@@ -9,11 +10,81 @@ import pulumi_command as command
 from pulumi_kubernetes.apiextensions import CustomResource
 
 from kai_fleet import probes
+from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.cluster.existing_objects import ExistingObjects
 from kai_fleet.kai.kai_scheduler import KaiScheduler
 from kai_fleet.kai.values import prometheus
 from kai_fleet.options import after, child_of
+from kai_fleet.provider import QUEUES
+from kai_fleet.provider.queues import DEFAULT_QUEUES, PATH, TREE, differences, different
+from kai_fleet.provider.values import packed
 from kai_fleet.settings.sections.platform import Fairshare, Scheduling, Shard
+from kubectl_fleet.declared.queues import DeclaredQueue, leaves
 from kubectl_fleet.releases.keys import DEFAULT_SHARD
+
+
+@dataclass
+class QueueTreeArgs:
+    """`queues` are those of `declared_queues`, parents before children, `access` the cluster that
+    they are for. `parent` is a queue of another stack's tree below which these hang.
+    """
+
+    queues: Sequence[DeclaredQueue]
+    access: ClusterAccess
+    parent: str | None = None
+
+
+class QueueTree(pulumi.ComponentResource):
+    """`scheduling.run.ai/v2` Queues: cluster-scoped, parents before children (Q1, Q9).
+
+    All of them are one resource, served by the provider in `kai_fleet.provider`: the engine writes
+    its whole state at each step, which a thousand resources turn into minutes (P7). The preview
+    shows each queue's change all the same, and a refresh what was changed by hand. Give
+    `depends_on` a KaiScheduler's `ready`: until KAI's webhook answers, a Queue is refused.
+    """
+
+    leaves: list[str]
+
+    def __init__(
+        self, name: str, args: QueueTreeArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("kai-fleet:index:QueueTree", name, None, opts)
+        if args.queues:
+            labels = {queue.name: queue.labels for queue in args.queues if queue.labels}
+            optional = {
+                "labels": labels or None,
+                "parent": args.parent,
+                "identity": args.access.identifier,  # another cluster of this name gets its own
+            }
+            pulumi.CustomResource(
+                QUEUES,
+                name,
+                {
+                    "cluster": args.access.name,
+                    "tree": name,
+                    "queues": packed({queue.name: queue.spec for queue in args.queues}),
+                    **{key: value for key, value in optional.items() if value is not None},
+                    **args.access.reached(),
+                },
+                child_of(self, opts),
+            )
+        self.leaves = leaves(args.queues)
+        self.register_outputs({"leaves": self.leaves})
+
+
+def refuse_different_queues(queues: Iterable[DeclaredQueue], existing: ExistingObjects) -> None:
+    """Say how default queues that a KAI's chart left differ from the declared ones.
+
+    Raises pulumi.RunError, before anything is made.
+    """
+    for queue in queues:
+        found = existing.at(f"{PATH}/{queue.name}") if queue.name in DEFAULT_QUEUES else None
+        if found and TREE not in found["labels"]:
+            differs = differences(found.get("spec") or {}, queue.spec)
+            if differs:
+                raise pulumi.RunError(
+                    f"{queue.path}: {different(str(queue.name), differs)}. Nothing was made"
+                )
 
 
 class SchedulingShards(pulumi.ComponentResource):

@@ -12,7 +12,8 @@ from pulumi_kubernetes.networking import v1 as networking
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.host.platform import Platform
-from kai_fleet.monitoring import dashboards, prometheus
+from kai_fleet.monitoring import prometheus
+from kai_fleet.monitoring.dashboards import dashboards
 from kai_fleet.options import noted
 from kai_fleet.settings.sections.monitoring import Monitoring
 
@@ -24,9 +25,8 @@ _FOR_PROMETHEUS: Final = {"kai-fleet/prometheus": "1"}
 class FleetMonitoring(pulumi.ComponentResource):
     """Monitors, recording rules, alerts and dashboards on a host that has a Prometheus already.
 
-    `args` is that host, with how its fleet is measured.
-    A team that comes or goes changes nothing in it. It costs one PodMonitor and one PrometheusRule,
-    or one ConfigMap, and a ConfigMap for each of two dashboards.
+    `args` is that host, with how its fleet is measured. A team that comes or goes changes nothing
+    in it.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class FleetMonitoring(pulumi.ComponentResource):
             called = "kai-fleet-prometheus"
             _config_map(f"{name}-prometheus", called, settings, _FOR_PROMETHEUS, data, child)
         if settings.dashboards:
-            for called, content in dashboards.every().items():
+            for called, content in dashboards().items():
                 full, data = f"kai-fleet-{called}", {f"kai-fleet-{called}.json": content}
                 _config_map(f"{name}-dashboard-{called}", full, settings, _DASHBOARD, data, child)
         self.register_outputs({"namespace": settings.namespace})

@@ -3,10 +3,13 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final
 
+import yaml
+
 from kai_fleet.fleet.model import HOST, DeclaredTeam
-from kai_fleet.monitoring import fill_in
+from kai_fleet.guards.policies import NAME_LABEL
 from kai_fleet.releases.metric_names import APPS, METRICS_PORT
 from kai_fleet.settings.sections.monitoring import Monitoring
 from kubectl_fleet.declared.queues import DeclaredQueue
@@ -14,6 +17,7 @@ from kubectl_fleet.releases import KAI, version_key
 from kubectl_fleet.releases.keys import KAI_NAMESPACE
 
 LET_IN: Final = "kai-fleet-monitoring"  # the NetworkPolicy of a team's namespace
+_GAP: Final = re.compile(r"\{\{([A-Z]\w*)\}\}")  # Prometheus' own have a space
 Group = dict[str, Any]
 
 
@@ -46,13 +50,13 @@ def scrape_config(monitoring: Monitoring) -> dict[str, Any]:
 
 def vcluster_monitor(team: str, monitoring: Monitoring) -> dict[str, Any]:
     """The `spec` of a ServiceMonitor of a team's vCluster, in the team's namespace."""
-    spec: dict[str, Any] = fill_in("vcluster.yaml", {"Team": team, "Interval": monitoring.interval})
+    spec: dict[str, Any] = _filled("vcluster.yaml", {"Team": team, "Interval": monitoring.interval})
     return spec
 
 
 def let_in(monitoring: Monitoring) -> dict[str, Any]:
     """The `spec` of a NetworkPolicy of a team's namespace: Prometheus reaches the team's KAI."""
-    home = {"match_labels": {"kubernetes.io/metadata.name": monitoring.namespace}}
+    home = {"match_labels": {NAME_LABEL: monitoring.namespace}}
     return {
         "pod_selector": {"match_labels": {"vcluster.loft.sh/namespace": KAI_NAMESPACE}},
         "policy_types": ["Ingress"],
@@ -73,7 +77,7 @@ def _scrape(monitoring: Monitoring) -> dict[str, Any]:
         "AppsOfScheduler": APPS["scheduler"],
         "AppsOfQueueController": APPS["queue-controller"],
     }
-    scrape: dict[str, Any] = fill_in("scrape.yaml", words)
+    scrape: dict[str, Any] = _filled("scrape.yaml", words)
     return scrape
 
 
@@ -100,7 +104,7 @@ def rules_of_fleet(
         "SupportDays": monitoring.support_days,
         "Stack": stack,
     }
-    groups: list[Group] = fill_in("rules.yaml", words)
+    groups: list[Group] = _filled("rules.yaml", words)
     facts = [*_support(), *_parents(host_queues, HOST, {})]
     if host_kai:
         facts.append(_fact("scheduler_wanted", {"scheduler": HOST}))
@@ -144,3 +148,9 @@ def _parents(
 
 def _fact(name: str, labels: Mapping[str, str], expr: str = "vector(1)") -> dict[str, Any]:
     return {"record": f"kai_fleet:{name}", "labels": dict(labels), "expr": expr}
+
+
+def _filled(file: str, words: Mapping[str, str | int]) -> Any:
+    """A YAML file of this folder with its gaps filled. Raises KeyError for one that has no word."""
+    text = Path(__file__).with_name(file).read_text(encoding="utf-8")
+    return yaml.safe_load(_GAP.sub(lambda gap: str(words[gap[1]]), text))

@@ -20,8 +20,7 @@ from kai_fleet.host.platform import Platform, PlatformArgs
 from kai_fleet.isolation.team_namespace import TeamNamespaceArgs
 from kai_fleet.isolation.team_places import refuse_misfits
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
-from kai_fleet.kai.queue_tree import QueueTree, QueueTreeArgs
-from kai_fleet.kai.scheduling import declare_scheduling
+from kai_fleet.kai.scheduling import QueueTree, QueueTreeArgs, declare_scheduling
 from kai_fleet.monitoring.components import monitoring_of
 from kai_fleet.options import deleted_with, hide_values
 from kai_fleet.package.request import NEWEST_KAI, ComponentRequest, Result

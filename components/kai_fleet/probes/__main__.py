@@ -4,18 +4,20 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
-from importlib import resources
 from typing import Final, NoReturn
 
+from kai_fleet.cluster.kind import SCRIPTS
 from kai_fleet.probes import kai, shards, vcluster
 from kai_fleet.probes.wait import NotReadyError, say
+from kubectl_fleet.kube.errors import KubeError, complaint
 
 
 def _kind(verb: str) -> NoReturn:
     """A kind cluster's script in place of this process; it finds this Python by a variable."""
-    file = resources.files("kai_fleet.cluster.kind") / f"{verb}.sh"
     # By bash: a file of a wheel is not executable.
-    os.execvpe("bash", ["bash", str(file)], {"KIND_PYTHON": sys.executable, **os.environ})
+    os.execvpe(
+        "bash", ["bash", str(SCRIPTS / f"{verb}.sh")], {"KIND_PYTHON": sys.executable, **os.environ}
+    )
 
 
 PROBES: Final[Mapping[str, Callable[[], None]]] = {
@@ -42,12 +44,14 @@ def main() -> None:
         raise SystemExit(f"fleet-probe: write one of {', '.join(PROBES)}")
     try:
         probe()
+        return
     except NotReadyError as error:
         say(str(error))
-        raise SystemExit(1) from None
+    except KubeError as error:
+        say(complaint(error))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         say(f"the API server answers what no Kubernetes does ({type(error).__name__})")
-        raise SystemExit(1) from None
+    raise SystemExit(1)
 
 
 if __name__ == "__main__":

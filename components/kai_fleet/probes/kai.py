@@ -15,7 +15,7 @@ from kubectl_fleet.releases.keys import KAI_NAMESPACE
 
 # What the operator's objects belong to. The chart keeps its shard when it is uninstalled, and
 # any operator makes a scheduler from it, also one whose chart brings its own.
-_OWNERS = (("configs", "kai-config"), ("schedulingshards", "default"))
+_OWNERS = {"configs": "kai-config", "schedulingshards": "default"}
 _DEPLOYMENTS = f"/apis/apps/v1/namespaces/{KAI_NAMESPACE}/deployments"
 _PODS = f"/api/v1/namespaces/{KAI_NAMESPACE}/pods"
 _WEBHOOKS = tuple(
@@ -54,7 +54,7 @@ def clean_up() -> None:
     if os.environ.get("KAI_CONFIG") != "remove":
         return
     api = cluster()
-    for plural, name in _OWNERS:
+    for plural, name in _OWNERS.items():
         _delete(api, plural, name)
     until_ready(
         "the removal of what KAI's operator made",
@@ -81,8 +81,7 @@ def _operands(api: Api) -> list[str]:
         f"deployment {item['metadata']['name']}"
         for item in api.list(_DEPLOYMENTS)
         for owner in item["metadata"].get("ownerReferences", [])
-        if owner["apiVersion"].startswith("kai.scheduler/")
-        and owner["name"] in dict(_OWNERS).values()
+        if owner["apiVersion"].startswith("kai.scheduler/") and owner["name"] in _OWNERS.values()
     ]
 
 

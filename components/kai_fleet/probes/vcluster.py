@@ -8,6 +8,7 @@ from contextlib import closing
 from typing import Any, Final
 
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
+from kai_fleet.guards.policies import TEAM_LABEL, USED_LABEL
 from kai_fleet.probes.wait import (
     NotReadyError,
     cluster,
@@ -18,13 +19,15 @@ from kai_fleet.probes.wait import (
 )
 from kai_fleet.releases import helm_record
 from kubectl_fleet.kube.api import Api
-from kubectl_fleet.kube.errors import KubeError, complaint
+from kubectl_fleet.kube.errors import KubeError, RefusedError, complaint
 from kubectl_fleet.kube.text import plain
 from kubectl_fleet.objects import KubeObject
 
 _DNS_NAME: Final = re.compile(
     r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*)?)*"
 )
+_HELD: Final = ("pods", "persistentvolumeclaims")  # somebody else may have some there, too
+_VACANT_SECONDS: Final = 20.0  # a release that was just uninstalled is gone by then
 
 
 def address_of(service: Mapping[str, Any], access: str, host: str | None) -> str | None:
@@ -125,7 +128,11 @@ def _warn_if_no_node(api: Api, name: str) -> None:
     pool = os.environ.get("VCLUSTER_NODE_POOL")
     if not pool:
         return
-    nodes = api.list("/api/v1/nodes", labelSelector=pool)
+    try:
+        nodes = api.list("/api/v1/nodes", labelSelector=pool)
+    except KubeError as error:
+        say(f"warning: nodes with the labels {pool} are not looked at ({complaint(error)})")
+        return
     if not any(KubeObject(node).is_true("Ready") for node in nodes):
         say(
             f"warning: no Ready node has the labels {pool}: every pod of {name}, its DNS among"
@@ -137,9 +144,6 @@ def _not_answering(kubeconfig: str) -> list[str]:
     with closing(Api.of_kubeconfig(kubeconfig, seconds=5.0)) as api:
         api.get("/api/v1/namespaces", limit="1")
     return []
-
-
-_VACANT_SECONDS: Final = 20.0  # a release that was just uninstalled is gone by then
 
 
 def look_at_record() -> None:
@@ -169,34 +173,40 @@ def end_pods() -> None:
     Of a namespace that is deleted Kubernetes touches nothing for 5 s, and looks at pods that take
     time to end again only after half of their grace period. Pods that end meanwhile make it go at
     once. Where the namespace stays, because the platform keeps it for the team's stack, a volume
-    that stayed would bring the old state back (V10). Nothing is waited for; what hinders it is
-    reported and hinders nothing.
+    that stayed would bring the old state back (V10). In a namespace that others made, their own
+    pods and volumes stay. Nothing is waited for; what hinders it is reported and hinders nothing.
     """
     namespace = os.environ["PODS_NAMESPACE"]
-    team = os.environ.get("PODS_VCLUSTER", "")
     try:
         api = cluster()
-        for path in _left_behind(api, f"/api/v1/namespaces/{namespace}", team):
+        for path in _left_behind(api, namespace, os.environ["PODS_VCLUSTER"]):
             api.delete(path)
     except (NotReadyError, KubeError) as error:
         problem = complaint(error) if isinstance(error, KubeError) else str(error)
         say(f"warning: pods of {namespace} are left to Kubernetes ({problem})")
 
 
-def _left_behind(api: Api, space: str, team: str) -> Iterator[str]:
-    for pod in api.list(f"{space}/pods"):
-        yield f"{space}/pods/{pod['metadata']['name']}"
-    if not team:
-        return
-    for claim in api.list(f"{space}/persistentvolumeclaims"):
-        yield f"{space}/persistentvolumeclaims/{claim['metadata']['name']}"
-    # Without owners, as in host mode, what was synced and the way in stay behind, too (V4).
+def _left_behind(api: Api, namespace: str, team: str) -> Iterator[str]:
+    space = f"/api/v1/namespaces/{namespace}"
     synced = f"vcluster.loft.sh/managed-by={team}"
-    for kind in ("services", "configmaps", "secrets"):
-        for item in api.list(f"{space}/{kind}", labelSelector=synced):
-            yield f"{space}/{kind}/{item['metadata']['name']}"
+    everything = _is_of_team(api, space, team)
+    held = [""] if everything else [synced, f"app in (vcluster,vcluster-etcd),release={team}"]
+    # Without owners, as in host mode, what was synced and the way in stay behind, too (V4).
+    for kind in ("pods", "persistentvolumeclaims", "services", "configmaps", "secrets"):
+        for selector in held if kind in _HELD else [synced]:
+            for item in api.list(f"{space}/{kind}", labelSelector=selector):
+                yield f"{space}/{kind}/{item['metadata']['name']}"
     for name in (f"vc-{team}", f"{team}-certs"):
         yield f"{space}/secrets/{name}"
+
+
+def _is_of_team(api: Api, space: str, team: str) -> bool:
+    """Whether the platform made the namespace for the team, so that nothing there is another's."""
+    try:
+        labels = KubeObject(api.get(space)).labels
+    except RefusedError:
+        return False
+    return labels.get(TEAM_LABEL) == team and USED_LABEL not in labels
 
 
 def end_vacant() -> None:

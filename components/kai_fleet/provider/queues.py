@@ -7,6 +7,7 @@ write down what it made leaves nothing behind: the next one finds it by the labe
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
 from typing import Any, Final
 
 from kai_fleet.provider import PluginError
@@ -38,7 +39,11 @@ class SomeQueuesError(PluginError):
 
 
 class Queues:
-    """The queues of the tree called `tree` in the cluster behind `api`."""
+    """The queues of the tree called `tree` in the cluster behind `api`.
+
+    `cluster` is its name in messages; for `patience` seconds a server that does not answer is asked
+    again.
+    """
 
     def __init__(
         self,
@@ -48,14 +53,8 @@ class Queues:
         cancelled: Callable[[], bool] = lambda: False,
         patience: float = 15.0,
     ) -> None:
-        """`cluster` is its name in messages; for `patience` seconds a server that does not answer
-        is asked again.
-        """
-        self._api = api
-        self._tree = tree
-        self._cluster = cluster or api.host
-        self._cancelled = cancelled
-        self._patience = patience
+        self._api, self._tree, self._cluster = api, tree, cluster or api.host
+        self._cancelled, self._patience = cancelled, patience
         self._away = False  # a server that was waited for in vain is not waited for again
 
     def live(self, known: Iterable[str] = ()) -> dict[str, Object]:
@@ -64,7 +63,7 @@ class Queues:
         Without the CRD there are none. Raises ClusterAwayError, and PluginError for a refusal.
         """
         live, names = self._all(), set(known)
-        return {it: live[it] for it in names if of_a_chart(live.get(it))} | self._ours(live, names)
+        return {it: live[it] for it in names if _of_a_chart(live.get(it))} | self._ours(live, names)
 
     def make(self, wanted: Specs, known: Iterable[str] = (), labels: Labels | None = None) -> None:
         """Have exactly these queues: create, change and delete what differs, parents first.
@@ -76,8 +75,7 @@ class Queues:
         SomeQueuesError with every refusal where the cluster refused some.
         """
         live = self._all()
-        managed = {name: by for name in wanted if (by := managed_by(live.get(name, {})))}
-        if managed:
+        if managed := {it: by for it in wanted if (by := _managed_by(live.get(it, {})))}:
             name = min(managed)
             raise PluginError(
                 f"queue {name} is {managed[name]}'s, made by KAI Resource Management, which writes"
@@ -85,35 +83,32 @@ class Queues:
                 " queues that are not its own: allowExternalQueues: true in its chart's commonArgs"
             )
         ours = self._ours(live, set(known))
-        used = {name for name in wanted if of_a_chart(live.get(name))}
+        used = {name for name in wanted if _of_a_chart(live.get(name))}
         for name in sorted(used):
             if differs := differences(live[name].get("spec") or {}, wanted[name]):
                 raise PluginError(
                     f"{different(name, differs)}; or, to take it over: kubectl label queue {name}"
                     f" {TREE}={self._tree}"
                 )
-        foreign = sorted(wanted.keys() & live.keys() - ours.keys() - used)
-        if foreign:
+        if foreign := sorted(wanted.keys() & live.keys() - ours.keys() - used):
             raise PluginError(self._foreign(foreign, live))
-        failed: list[str] = []
 
         def put(name: str) -> None:
             more = (labels or {}).get(name, {})
             self._put(name, wanted[name], {**more, TREE: self._tree}, ours.get(name))
 
+        failed: list[str] = []
         parents = {n: spec.get("parentQueue") for n, spec in wanted.items() if n not in used}
         for names in _by_depth(parents):
             failed += self._each(names, put)
-        self._delete({name: item for name, item in ours.items() if name not in wanted}, failed)
+        failed += self._delete({it: ours[it] for it in ours if it not in wanted})
         if failed:
             raise SomeQueuesError(_several(failed))
 
     def remove(self, known: Iterable[str] = ()) -> None:
         """Delete them all, children first, and wait until they are gone."""
-        failed: list[str] = []
         names = set(known)
-        self._delete(self._ours(self._all(), names), failed)
-        if failed:
+        if failed := self._delete(self._ours(self._all(), names)):
             raise SomeQueuesError(_several(failed))
         deadline = time.monotonic() + _GONE_SECONDS
         while left := self._ours(self._all(), names):
@@ -140,7 +135,7 @@ class Queues:
             name: item
             for name, item in live.items()
             if _tree_of(item) == self._tree
-            or (name in known and _tree_of(item) is None and not of_a_chart(item))
+            or (name in known and _tree_of(item) is None and not _of_a_chart(item))
         }
 
     def _foreign(self, names: list[str], live: Mapping[str, Object]) -> str:
@@ -154,30 +149,38 @@ class Queues:
         )
 
     def _put(
-        self, name: str, spec: Mapping[str, Any], labels: Mapping[str, str], now: Object | None
+        self,
+        name: str,
+        spec: Mapping[str, Any],
+        labels: Mapping[str, str],
+        now: Object | None,
+        attempts: int = 4,
     ) -> None:
-        body: Object = {
-            "apiVersion": API_VERSION,
-            "kind": KIND,
-            "metadata": {"name": name, "labels": dict(labels)},
-            "spec": spec,
-        }
+        body: Object = {"apiVersion": API_VERSION, "kind": KIND, "spec": spec}
         if now is None:
+            body["metadata"] = {"name": name, "labels": dict(labels)}
             self._patient(lambda: self._api.post(PATH, body, fieldManager=_MANAGER))
             return
-        carried = now["metadata"].get("labels") or {}
-        if now.get("spec") != spec or not labels.items() <= carried.items():
-            # A replacement, not an apply: a field that others set has to go too.
-            body["metadata"] = {**now["metadata"], "labels": {**carried, **labels}}
-            self._patient(lambda: self._api.put(f"{PATH}/{name}", body, fieldManager=_MANAGER))
+        carried, path = now["metadata"].get("labels") or {}, f"{PATH}/{name}"
+        if now.get("spec") == spec and labels.items() <= carried.items():
+            return
+        # A replacement, not an apply: a field that others set has to go too.
+        body["metadata"] = {**now["metadata"], "labels": {**carried, **labels}}
+        try:
+            self._patient(lambda: self._api.put(path, body, fieldManager=_MANAGER))
+        except RefusedError as error:
+            # KAI writes a queue's status whenever a pod of it comes or goes.
+            if error.status != HTTPStatus.CONFLICT or attempts == 1:
+                raise
+            self._put(name, spec, labels, self._patient(lambda: self._api.get(path)), attempts - 1)
 
-    def _delete(self, items: Mapping[str, Object], failed: list[str]) -> None:
+    def _delete(self, items: Mapping[str, Object]) -> list[str]:
+        def delete(name: str) -> None:
+            self._patient(lambda: self._api.delete(f"{PATH}/{name}"))
+
         parents = {name: item.get("spec", {}).get("parentQueue") for name, item in items.items()}
-        for names in reversed(_by_depth(parents)):
-            failed += self._each(names, self._delete_one)
-
-    def _delete_one(self, name: str) -> None:
-        self._patient(lambda: self._api.delete(f"{PATH}/{name}"))
+        levels = reversed(_by_depth(parents))
+        return [line for names in levels for line in self._each(names, delete)]
 
     def _each(self, names: list[str], act: Callable[[str], None]) -> list[str]:
         """Do it for all of them, several at once; the sentences of those that failed."""
@@ -187,10 +190,9 @@ class Queues:
                 return f"queue {name}: not done, the update was cancelled"
             try:
                 act(name)
-            except RefusedError as error:
-                return f"queue {name}: {_words(error)}"
-            except PluginError as error:
-                return f"queue {name}: {error}"
+            except (RefusedError, PluginError) as error:
+                words = _words(error) if isinstance(error, RefusedError) else error
+                return f"queue {name}: {words}"
             return None
 
         with ThreadPoolExecutor(_WORKERS) as workers:
@@ -221,7 +223,7 @@ class Queues:
             time.sleep(0.5)
 
 
-def managed_by(item: Mapping[str, Any]) -> str | None:
+def _managed_by(item: Mapping[str, Any]) -> str | None:
     """`Project NAME` or `Department NAME`, where KAI Resource Management owns a queue."""
     for owner in item.get("metadata", {}).get("ownerReferences") or ():
         if str(owner.get("apiVersion", "")).startswith(_MANAGEMENT):
@@ -229,7 +231,7 @@ def managed_by(item: Mapping[str, Any]) -> str | None:
     return None
 
 
-def of_a_chart(item: Mapping[str, Any] | None) -> bool:
+def _of_a_chart(item: Mapping[str, Any] | None) -> bool:
     """Whether it is a default queue of a KAI's chart that no tree has taken over."""
     if item is None or item["metadata"]["name"] not in DEFAULT_QUEUES or _tree_of(item) is not None:
         return False
@@ -281,10 +283,8 @@ def _by_depth(parents: Mapping[str, str | None]) -> list[list[str]]:
 
 
 def _passing(error: RefusedError) -> bool:
-    if error.status == 429:
-        return True
-    webhook = "failed calling webhook", "failed to call"
-    return error.status == 500 and any(text in error.message for text in webhook)
+    webhook = any(it in error.message for it in ("failed calling webhook", "failed to call"))
+    return error.status == 429 or (error.status == 500 and webhook)
 
 
 def _words(error: RefusedError) -> str:

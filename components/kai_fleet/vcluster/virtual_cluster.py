@@ -73,17 +73,17 @@ class VirtualCluster(pulumi.ComponentResource):
         self.namespace = f"team-{name}" if args.namespace is None else args.namespace
         # Without what the component waits for.
         later = pulumi.ResourceOptions(deleted_with=opts.deleted_with if opts else None)
-        child = child_of(self, later)
+        first, child = child_of(self, opts), child_of(self, later)
         chart = chart_args(
             "vcluster", version.chart_version, override=team.chart, repository=VCLUSTER_REPOSITORY
         )
         values = vcluster_values(version, team, self.namespace)
         # Helm believes its own record, which is where a tenant may write: it is looked at before
         # the release is changed (here: the release depends on this) or removed (`ready`, below).
-        record: dict[str, pulumi.Input[str]] = {}
-        look = probes.command("record") if (team.isolation or Isolation()).on else None
-        if look is not None:
-            record["RECORD_RELEASE"] = pulumi.Output.concat(self.namespace, "/", name)
+        isolated = (team.isolation or Isolation()).on
+        look = probes.command("record") if isolated else None
+        release = pulumi.Output.concat(self.namespace, "/", name)
+        record = {"RECORD_RELEASE": release} if isolated else {}
         # When the team goes, between the release and the namespace: what it leaves there.
         pods = command.local.Command(
             f"{name}-pods",
@@ -94,9 +94,9 @@ class VirtualCluster(pulumi.ComponentResource):
                 "PODS_NAMESPACE": self.namespace,
                 "PODS_VCLUSTER": name,
                 **record,
-                **({"RECORD_BEFORE": _digest(chart, values)} if look is not None else {}),
+                **({"RECORD_BEFORE": _digest(chart, values)} if isolated else {}),
             },
-            opts=child_of(self, opts),
+            opts=first,
         )
         before: list[pulumi.Resource] = [pods]
         if file := authority(team):
@@ -104,12 +104,11 @@ class VirtualCluster(pulumi.ComponentResource):
                 f"{name}-oidc",
                 metadata={"name": file[0], "namespace": self.namespace},
                 data={FILE: file[1]},
-                opts=child_of(self, opts),
+                opts=first,
             )
             before.append(trusted)
         if own := team.registries.get(OF_TEAM):
-            made = child_of(self, opts)
-            before.append(registry_secret(name, OF_TEAM, self.namespace, own, made))
+            before.append(registry_secret(name, OF_TEAM, self.namespace, own, first))
         self.release = kubernetes.helm.v3.Release(
             f"{name}-release",
             **chart,

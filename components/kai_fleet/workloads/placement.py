@@ -20,21 +20,25 @@ WorkloadArgs: TypeAlias = PodArgs | GpuDeploymentArgs | VllmServerArgs
 
 
 def place(fleet: Fleet, teams: Mapping[str, Team]) -> dict[str, dict[str, Any]]:
-    """Declare the workloads of these teams once each can run its own; what to say of each."""
-    namespaces: dict[tuple[str, str], pulumi.Resource] = {}
+    """Declare the workloads of these teams once each can run its own; what to say of each.
+
+    Raises pulumi.RunError for two namespaces whose resources would have one name.
+    """
+    _refuse_one_name(fleet)
+    namespaces: dict[str, pulumi.Resource] = {}
     told = {}
     for name, workload in fleet.workloads.items():
         if workload.team not in teams:
             continue
         own, team = workload.own, teams[workload.team]
-        inside, where = team.vcluster.within(team), (workload.team, own.namespace)
-        before = [*team.ready]
+        inside, before = team.vcluster.within(team), [*team.ready]
         if own.namespace != "default":
-            if where not in namespaces:
-                namespaces[where] = kubernetes.core.v1.Namespace(
-                    "-".join(where), metadata={"name": own.namespace}, opts=inside
+            resource = f"{workload.team}-{own.namespace}"
+            if resource not in namespaces:
+                namespaces[resource] = kubernetes.core.v1.Namespace(
+                    resource, metadata={"name": own.namespace}, opts=inside
                 )
-            before.append(namespaces[where])
+            before.append(namespaces[resource])
         _, more = declare(name, arguments(workload), after(inside, *before))
         told[name] = {
             "team": workload.team,
@@ -45,6 +49,21 @@ def place(fleet: Fleet, teams: Mapping[str, Team]) -> dict[str, dict[str, Any]]:
             **more,
         }
     return told
+
+
+def _refuse_one_name(fleet: Fleet) -> None:
+    first: dict[str, DeclaredWorkload] = {}
+    for name, workload in fleet.workloads.items():
+        team, namespace = workload.team, workload.own.namespace
+        if namespace == "default":  # it is there
+            continue
+        other = first.setdefault(f"{team}-{namespace}", workload)
+        if other.team != team:
+            raise pulumi.RunError(
+                f"kai-fleet:workloads.{name}.namespace: {namespace} of team {team} and"
+                f" {other.own.namespace} of team {other.team} would both be the resource"
+                f" {team}-{namespace}; give one of the two another name"
+            )
 
 
 def declare(
