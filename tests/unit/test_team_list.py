@@ -157,7 +157,7 @@ def test_a_team_stacks_state_speaks_of_its_own_team_alone(with_own, connected, m
 
 @pytest.mark.parametrize(
     "resources",
-    [[{**STACK, "outputs": {"kubeconfigs": ["x"]}}], [{"type": RELEASE}], ["x"], {"urn": 1}],
+    [[{"type": RELEASE}], ["x"], {"urn": 1}],
 )
 def test_a_state_that_no_update_wrote_is_a_sentence(monkeypatch, resources):
     exported = {"deployment": {"resources": resources}}
