@@ -210,6 +210,8 @@ BAD = [
     (("kubeconfig", "nope"), "its teams: dev, ml"),
     (("add", "ml", *ADD), "has a team ml already, in Pulumi.lab.yaml"),
     (("add", "Bad Name"), "the name 'Bad Name' does not fit; write at most 40 lower-case letters"),
+    (("add", "ml-"), "a letter first and no dash last"),
+    (("add", "new", *ADD[:6], "--gpus", "-4"), "--gpus -4 is negative; write how many"),
     (("add", "a" * 41), "does not fit; write at most 40 lower-case letters"),
     (("add", "host"), "the name 'host' is what findings and metrics call the host cluster"),
     (("add", "new"), "--mode is missing"),

@@ -56,7 +56,10 @@ def check_name(name: str) -> None:
         TypeAdapter(TeamName).validate_python(name)
     except ValidationError as error:
         (detail,) = error.errors()
-        form = "does not fit; write at most 40 lower-case letters, digits and dashes"
+        form = (
+            "does not fit; write at most 40 lower-case letters, digits and dashes, a letter first"
+            " and no dash last"
+        )
         reason = detail["ctx"]["error"] if detail["type"] == "value_error" else form
         raise UserError(f"the name {name!r} {reason}") from None
 

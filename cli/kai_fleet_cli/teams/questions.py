@@ -79,6 +79,8 @@ def complete(
         there = sum(node_gpus(node) for node in every if in_pool(labels(node), answers.pool))
         gpus = IntPrompt.ask("GPUs", default=int(there), console=screen.out)
         answers = replace(answers, gpus=gpus)
+    if (answers.gpus or 0) < 0:
+        raise UserError(f"--gpus {answers.gpus} is negative; write how many it may hold, such as 4")
     if mode == "virtual" and not flags.queues:
         likely = f"{name}={answers.gpus}"
         asked = "queues (NAME=GPUS, with spaces between)"
