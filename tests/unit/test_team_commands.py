@@ -114,6 +114,7 @@ def test_a_version_that_runs_already_is_refused(project):
     ran = project.run("team", "switch", "ml", "v0.14.7", "-s", "lab", "--yes")
     assert ran.refusal == (
         "kai-fleet:teams.ml has version v0.14.7 already, in Pulumi.lab.yaml, and stack lab runs it"
+        "; if its update was cut off, go on with: .venv/bin/fleet up --refresh --stack lab"
     )
     assert project.engine.asked == []
 
