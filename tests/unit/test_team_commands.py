@@ -114,6 +114,7 @@ def test_a_version_that_runs_already_is_refused(project):
     ran = project.run("team", "switch", "ml", "v0.14.7", "-s", "lab", "--yes")
     assert ran.refusal == (
         "kai-fleet:teams.ml has version v0.14.7 already, in Pulumi.lab.yaml, and stack lab runs it"
+        "; if its update was cut off, go on with: .venv/bin/fleet up --refresh --stack lab"
     )
     assert project.engine.asked == []
 
@@ -220,6 +221,8 @@ BAD = [
     (("kubeconfig", "nope"), "its teams: dev, ml"),
     (("add", "ml", *ADD), "has a team ml already, in Pulumi.lab.yaml"),
     (("add", "Bad Name"), "the name 'Bad Name' does not fit; write at most 40 lower-case letters"),
+    (("add", "ml-"), "a letter first and no dash last"),
+    (("add", "new", *ADD[:6], "--gpus", "-4"), "--gpus -4 is negative; write how many"),
     (("add", "a" * 41), "does not fit; write at most 40 lower-case letters"),
     (("add", "host"), "the name 'host' is what findings and metrics call the host cluster"),
     (("add", "new"), "--mode is missing"),

@@ -75,6 +75,15 @@ def test_adopting_leaves_the_new_version_and_everything_else_as_before(project):
     assert project.engine.asked[-1] == "up lab, only ml ml-next, one of which goes"
 
 
+def test_adopting_the_same_version_says_that_it_stays(project):
+    project.run(*TRY[:3], "v0.14.7", *TRY[4:], "--yes")
+    ran = project.run("team", "adopt", "ml-next", "-s", "lab", "--yes")
+    assert ran.code == 0, ran.refusal
+    assert project.text() == LAB
+    assert "ml: KAI v0.14.7 stays, ml-next has no other" in ran.out
+    assert "→" not in ran.out
+
+
 @pytest.mark.parametrize("name", ["ml", "ml-next"])
 def test_dropping_leaves_the_file_as_it_was(project, name):
     project.run(*TRY, "--yes")
@@ -95,7 +104,11 @@ def test_dropping_leaves_the_file_as_it_was(project, name):
         (("team", "try", "ml", "v0.16", *TRY[4:]), "not a version this program knows"),
         ((*TRY[:7], "pool", *TRY[8:]), "write --pool kai-fleet/pool=ml-next"),
         ((*TRY[:7], "pool=dev", *TRY[8:]), "Ready nodes with pool=dev have 0 GPUs of 2"),
-        (("team", "adopt", "ml", "-s", "lab"), "there is no team ml-next beside ml; begin with"),
+        (
+            ("team", "adopt", "ml", "-s", "lab"),
+            "begin with: .venv/bin/fleet team try ml VERSION --stack lab --pool KEY=VALUE --gpus N",
+        ),
+        (("team", "adopt", "ml-next", "-s", "lab"), "there is no team ml-next beside ml; begin"),
         (("team", "drop", "ml", "-s", "lab"), "there is no team ml-next beside ml; begin with"),
         (("team", "drop", "x", "-s", "lab"), "its teams: dev, ml"),
     ],
@@ -109,7 +122,9 @@ def test_bad_input_is_one_sentence_and_changes_nothing(project, arguments, says)
 
 def test_a_second_trial_is_refused(project):
     project.run(*TRY, "--no-up")
-    assert "team ml-next is there already; first: fleet team adopt ml" in project.run(*TRY).refusal
+    fleet = ".venv/bin/fleet team"
+    says = f"first: {fleet} adopt ml --stack lab, or {fleet} drop ml --stack lab. If"
+    assert says in project.run(*TRY).refusal
 
 
 def test_nodes_of_another_team_are_refused_by_the_rules(project):
@@ -254,7 +269,7 @@ def test_a_trial_without_credentials_is_refused_with_what_to_do(own):
     file.write_text(file.read_text().replace("context: lab", "kubeconfig: {secure: v1:x}"))
     before = own.files()
     ran = own.run(*TRY_OWN, "--gpus", "1", "--yes")
-    assert "fleet team add vision-next --own-stack --no-up" in ran.refusal
+    assert "fleet team add vision-next --stack lab --own-stack --no-up" in ran.refusal
     assert own.files() == before
 
 
@@ -273,5 +288,8 @@ def test_what_is_encrypted_for_one_stack_is_not_copied_into_another(own):
     file.write_text(file.read_text() + ACCOUNT.replace("\n  ", "\n").removeprefix("  "))
     before = own.files()
     ran = own.run(*TRY_OWN, "--gpus", "1", "--yes")
-    assert "fleet team add vision-next --own-stack, and encrypt the value there" in ran.refusal
+    assert (
+        "fleet team add vision-next --stack lab --own-stack, and encrypt the value there"
+        in ran.refusal
+    )
     assert own.files() == before

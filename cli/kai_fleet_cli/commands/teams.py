@@ -202,7 +202,7 @@ def adopt(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = 
     from kai_fleet_cli.teams import lookup, trial, update
 
     change = trial.adopt(lookup.platform(stack), name)
-    done = f"team {name} has the new version, and {name}-next is gone"
+    done = "the team has the trial's version, and the trial is gone"
     update.finish(change, Flags(yes, no_up), Screen.standard(), done)
 
 

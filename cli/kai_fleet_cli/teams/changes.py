@@ -77,7 +77,11 @@ def switch(
         again = f"to have it run: {update_command(place.stack)}"
         raise UserError(f"{has}; whether it runs is not known: {why}; {again}") from None
     if now == version:
-        raise UserError(f"{has}, and stack {place.stack} runs it")
+        # Of an update that was killed the state has the release, and not yet that KAI is ready.
+        raise UserError(
+            f"{has}, and stack {place.stack} runs it; if its update was cut off, go on with:"
+            f" .venv/bin/fleet up --refresh --stack {place.stack}"
+        )
     update = kai_switch(now, version) if now else f"KAI {version}, not made yet"
     return only_update(platform, place, has, update)
 

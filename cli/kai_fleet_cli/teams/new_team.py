@@ -96,6 +96,8 @@ def complete(
         there = sum(node_gpus(node) for node in every if in_pool(labels(node), answers.pool))
         gpus = IntPrompt.ask("GPUs", default=int(there), console=screen.out)
         answers = replace(answers, gpus=gpus)
+    if (answers.gpus or 0) < 0:
+        raise UserError(f"--gpus {answers.gpus} is negative; write how many it may hold, such as 4")
     if mode == "virtual" and not flags.queues:
         likely = f"{name}={answers.gpus}"
         asked = "queues (NAME=GPUS, with spaces between)"
@@ -161,7 +163,10 @@ def check_name(name: str) -> None:
         TypeAdapter(TeamName).validate_python(name)
     except ValidationError as error:
         (detail,) = error.errors()
-        form = "does not fit; write at most 40 lower-case letters, digits and dashes"
+        form = (
+            "does not fit; write at most 40 lower-case letters, digits and dashes, a letter first"
+            " and no dash last"
+        )
         reason = detail["ctx"]["error"] if detail["type"] == "value_error" else form
         raise UserError(f"the name {name!r} {reason}") from None
 

@@ -32,8 +32,9 @@ def begin(
     trial = f"{name}{NEXT}"
     if trial in platform.teams:
         raise UserError(
-            f"team {trial} is there already; first: fleet team adopt {name}, or fleet team drop"
-            f" {name}. If it is not made yet: {update_command(platform.teams[trial].stack)}"
+            f"team {trial} is there already; first: {_command(platform, 'adopt', name)}, or"
+            f" {_command(platform, 'drop', name)}. If it is not made yet:"
+            f" {update_command(platform.teams[trial].stack)}"
         )
     whole = place.whole_gpus
     if not 0 < gpus < whole:
@@ -44,7 +45,7 @@ def begin(
         )
     tree = _tree(place)
     stays, taken = queues.split(tree, whole, gpus)
-    team = _copy(place, queues.with_numbers(tree, taken))
+    team = _copy(platform, place, queues.with_numbers(tree, taken))
     team["scheduler"] |= {"version": version}
     part = {"nodePool": dict(pool), "gpus": gpus}
     team |= part
@@ -54,7 +55,8 @@ def begin(
         if value_at(platform.raw, "cluster.context") is None:
             raise UserError(
                 f"{platform.file.name} names no context, so that {trial} needs credentials of its"
-                f" own in its stack file; add it with fleet team add {trial} --own-stack --no-up,"
+                f" own in its stack file; add it with"
+                f" {_command(platform, 'add', trial)} --own-stack --no-up,"
                 f" and lower what team {name} has and is granted"
             )
         left = _granted(platform, place) - gpus
@@ -76,7 +78,7 @@ def begin(
 
 def adopt(platform: PlatformFile, name: str) -> TeamChange:
     """Give NAME the version of NAME-next, and all GPUs back. Raises UserError."""
-    return _end(platform, name, "adopt")
+    return _end(platform, name.removesuffix(NEXT), "adopt")
 
 
 def drop(platform: PlatformFile, name: str) -> TeamChange:
@@ -88,19 +90,22 @@ def _end(platform: PlatformFile, name: str, verb: str) -> TeamChange:
     place = platform.team(name)
     if (trial := platform.teams.get(f"{name}{NEXT}")) is None:
         raise UserError(
-            f"there is no team {name}{NEXT} beside {name}; begin with: fleet team try {name}"
-            " VERSION --pool KEY=VALUE --gpus N"
+            f"there is no team {name}{NEXT} beside {name}; begin with:"
+            f" {_command(platform, 'try', f'{name} VERSION')} --pool KEY=VALUE --gpus N"
         )
     sentences, version = [], {}
     if verb == "adopt":
         old, new = changes.written_kai(place), changes.written_kai(trial)
         version = {(*place.keys, "scheduler", "version"): new} if old != new else {}
-        sentences = [f"{name}: {kai_switch(old, new)}; its queues and running pods stay"]
+        switch = f"{kai_switch(old, new)}; its queues and running pods stay"
+        sentences = [
+            f"{name}: {switch if version else f'KAI {old} stays, {trial.name} has no other'}"
+        ]
     if place.own != trial.own:
         where = "stacks of their own" if place.own else f"stack {platform.stack}"
         raise UserError(
             f"teams {name} and {trial.name} are not both in {where}; end the trial by hand:"
-            f" fleet team remove {trial.name}"
+            f" {_command(platform, 'remove', trial.name)}"
         )
     whole = place.whole_gpus + trial.whole_gpus
     values = _below(place, whole, queues.joined(_tree(place), _tree(trial))) | version
@@ -122,6 +127,10 @@ def _end(platform: PlatformFile, name: str, verb: str) -> TeamChange:
     return TeamChange(platform, edits, sentences, updates, teams, goes=trial.name, verb=verb)
 
 
+def _command(platform: PlatformFile, verb: str, rest: str) -> str:
+    return f".venv/bin/fleet team {verb} {rest} --stack {platform.stack}"
+
+
 def _tree(place: TeamPlace) -> Any:
     """A team's queues as its stack file has them. Raises UserError where they are elsewhere."""
     tree = place.raw.get("queues") or {}
@@ -133,14 +142,14 @@ def _tree(place: TeamPlace) -> Any:
     return tree
 
 
-def _copy(place: TeamPlace, tree: Any) -> dict[str, Any]:
+def _copy(platform: PlatformFile, place: TeamPlace, tree: Any) -> dict[str, Any]:
     """A team's settings for a second one, with another queue tree."""
     team = copy.deepcopy(dict(place.raw))
     if place.own and SECRET in repr(team):
         raise UserError(
             f"{place.path} has an encrypted value, which another stack cannot read; add"
-            f" {place.name}{NEXT} with fleet team add {place.name}{NEXT} --own-stack, and encrypt"
-            " the value there"
+            f" {place.name}{NEXT} with {_command(platform, 'add', f'{place.name}{NEXT}')}"
+            " --own-stack, and encrypt the value there"
         )
     team.pop("name", None)  # in a file of its own it has one
     team.get("vcluster", {}).get("access", {}).pop("port", None)  # it is the first team's
