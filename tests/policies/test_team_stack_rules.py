@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from kai_fleet.fleet.deployed_state import DeployedState
+from kai_fleet.fleet.deployed_state import VIRTUAL_CLUSTER, DeployedState, named
 from kai_fleet.fleet.resolve import platform_facts
 from kai_fleet.settings import load
 from kai_fleet_policies import validation
@@ -201,7 +201,7 @@ def test_a_granted_queue_without_a_kai_on_the_host_has_no_use():
 
 
 def test_a_team_that_runs_here_is_moved_before_it_is_granted():
-    found = told(PLATFORM, DeployedState({"vision-release": "0.36.1"}))
+    found = told(PLATFORM, DeployedState({named(VIRTUAL_CLUSTER, "vision-release"): "0.36.1"}))
     message = found[("team-granted", "kai-fleet:teamStacks.vision")]
     assert "fleet team move vision" in message
     assert "put it back into kai-fleet:teams" in message

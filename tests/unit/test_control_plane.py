@@ -11,7 +11,12 @@ import pytest
 from rich.console import Console
 
 from kai_fleet.cluster.access import ClusterAccess
-from kai_fleet.fleet.deployed_state import RELEASE, DeployedState, deployed_state_of
+from kai_fleet.fleet.deployed_state import (
+    RELEASE,
+    VIRTUAL_CLUSTER,
+    DeployedState,
+    deployed_state_of,
+)
 from kai_fleet.fleet.installed import (
     RESOURCES,
     ChartStore,
@@ -44,7 +49,7 @@ from tests.unit.doctor_samples import SETTINGS, Lab, meta
 
 SCHEMAS_AT_HAND = ("v0.27.3", "v0.30.5", "v0.34.7", "v0.36.1")
 SECRET = "postgres://fleet:p4ss@db.example.com:5432/ml"
-URN = "urn:pulumi:lab::kai-fleet::kubernetes:helm.sh/v3:Release::ml-release"
+URN = f"urn:pulumi:lab::kai-fleet::{VIRTUAL_CLUSTER}${RELEASE}::ml-release"
 ETCD = {"store": {"type": "etcd", "replicas": 3, "storageClass": "fast", "size": "8Gi"}}
 DATABASE = {"licensed": True, "store": {"type": "external", "dataSource": SECRET}}
 HA = {"replicas": 3, **ETCD}

@@ -4,7 +4,7 @@ import pulumi
 import pytest
 
 from kai_fleet.cluster.access import ClusterAccess
-from kai_fleet.fleet.deployed_state import DeployedState
+from kai_fleet.fleet.deployed_state import KAI_SCHEDULER, DeployedState, named
 from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.fleet.resolve import fleet_of, platform_facts
 from kai_fleet.guards.evaluation import account, creation, refusals
@@ -196,7 +196,7 @@ def test_the_preview_of_a_switch_says_what_v0_18_groups(before, after, grouped, 
     args = KaiSchedulerArgs(
         DeclaredKai(after, untested=True),
         ClusterAccess("lab", context="lab"),
-        deployed=DeployedState(versions={"kai-release": before}),
+        deployed=DeployedState(versions={named(KAI_SCHEDULER, "kai-release"): before}),
     )
     record("lab", {}, program=lambda: KaiScheduler("kai", args) and None)
     (line,) = said

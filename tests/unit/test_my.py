@@ -106,6 +106,12 @@ def test_queues_as_a_tree_with_bars(server):
     )
 
 
+def test_a_narrow_terminal_keeps_the_names_of_queues(server, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "56")
+    lines = run("my", "queues").splitlines()
+    assert {"serve", "train"} <= {line.strip() for line in lines}, "\n".join(lines)
+
+
 @pytest.mark.parametrize(
     ("asks", "never"),
     [

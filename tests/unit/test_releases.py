@@ -303,7 +303,11 @@ def test_a_vcluster_goes_up_line_by_line():
 
 @pytest.mark.parametrize(
     ("version", "names"),
-    [("v0.13.0", ["v0.13.4", "v0.14.7"]), ("v0.11.2", ["v0.12.23", "v0.13.4"])],
+    [
+        ("v0.13.0", ["v0.13.4", "v0.14.7"]),
+        ("v0.11.2", ["v0.12.23", "v0.13.4"]),
+        ("v0.16", ["v0.16.9", "v0.16.8"]),
+    ],
 )
 def test_no_older_line_is_written_in_place_of_an_unknown_version(version, names):
     assert nearest(KAI, version) == names

@@ -155,6 +155,13 @@ def test_a_team_stacks_state_speaks_of_its_own_team_alone(with_own, connected, m
     assert set(rows) == {"dev", "ml", "vision"}, "a name goes into commands"
 
 
+def test_a_team_called_as_another_ones_kai_has_values_and_no_version():
+    of_kai = release("Team$kai-fleet:index:KaiScheduler", "ml-kai-release", "v0.16.8")
+    its_own = release("Team$kai-fleet:index:VirtualCluster", "ml-kai-release", "0.36.1")
+    found = stack_state.of_resources([of_kai, its_own])
+    assert (dict(found.versions), set(found.values)) == ({"ml": "v0.16.8"}, {"ml-kai"})
+
+
 @pytest.mark.parametrize(
     "resources",
     [[{"type": RELEASE}], ["x"], {"urn": 1}],

@@ -6,7 +6,12 @@ import json
 import jsonschema
 import pytest
 
-from kai_fleet.fleet.deployed_state import RELEASE, DeployedState, deployed_state_of
+from kai_fleet.fleet.deployed_state import (
+    RELEASE,
+    VIRTUAL_CLUSTER,
+    DeployedState,
+    deployed_state_of,
+)
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.releases.chart_values import nested, unknown_keys
 from kai_fleet.settings import load
@@ -16,7 +21,7 @@ from kubectl_fleet.releases import VCLUSTER, vcluster
 from tests.unit.doctor_samples import SETTINGS, Lab
 
 CLAIM = "controlPlane.statefulSet.persistence.volumeClaim"
-URN = "urn:pulumi:lab::kai-fleet::kubernetes:helm.sh/v3:Release::ml-release"
+URN = f"urn:pulumi:lab::kai-fleet::{VIRTUAL_CLUSTER}${RELEASE}::ml-release"
 
 
 def stack(own=None, **of_all):

@@ -9,7 +9,15 @@ from difflib import SequenceMatcher
 from itertools import takewhile, zip_longest
 from typing import Any, Final
 
-from kai_fleet.fleet.deployed_state import NAMESPACE, NAMESPACE_PATCH, POLICY, TEAM, TEAM_NAMESPACE
+from kai_fleet.fleet.deployed_state import (
+    COMMAND,
+    NAMESPACE,
+    NAMESPACE_PATCH,
+    POLICY,
+    RELEASE,
+    TEAM,
+    TEAM_NAMESPACE,
+)
 from kai_fleet_cli.diff import consequences
 from kai_fleet_cli.plan.offline import with_queues
 from kai_fleet_cli.plan.recorder import Registered
@@ -143,13 +151,9 @@ def difference(base: Sequence[Registered], now: Sequence[Registered]) -> Differe
 
     others = {provider.urn for provider in replaced(consequences.PROVIDER)}
     follow(lambda it: it.provider in others, consequences.AFTER_ITS_PROVIDER)
-    above_releases = {release.parent for release in replaced(consequences.RELEASE)}
+    above_releases = {release.parent for release in replaced(RELEASE)}
     follow(
-        lambda it: (
-            it.type == consequences.COMMAND
-            and it.inputs.get("triggers")
-            and it.parent in above_releases
-        ),
+        lambda it: it.type == COMMAND and it.inputs.get("triggers") and it.parent in above_releases,
         consequences.AFTER_ITS_RELEASE,
     )
     return Difference(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
+from kai_fleet.fleet.deployed_state import COMMAND, KAI_SCHEDULER, RELEASE
 from kai_fleet.releases import transitions
 from kai_fleet_cli.plan.recorder import Registered
 from kubectl_fleet.releases import KAI, UnknownVersionError, kai
@@ -63,10 +64,7 @@ def by_hazard(sentences: Iterable[Sentence]) -> dict[Hazard | None, list[Sentenc
     return {hazard: group for hazard, group in groups.items() if group}
 
 
-RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 PROVIDER: Final = "pulumi:providers:kubernetes"
-COMMAND: Final = "command:local:Command"
-KAI_COMPONENT: Final = "kai-fleet:index:KaiScheduler"
 CRD: Final = "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"
 _RUNTIME_CLASS: Final = "kubernetes:node.k8s.io/v1:RuntimeClass"
 # Once made for a host they stay with the stack, whatever its file wants of them later.
@@ -128,7 +126,7 @@ def why_replaced(
 
     `changed` are the paths of the fields that differ.
     """
-    if after.type != RELEASE or parent is None or parent.type != KAI_COMPONENT:
+    if after.type != RELEASE or parent is None or parent.type != KAI_SCHEDULER:
         fields = {path.partition("[")[0] for path in changed}
         own = (why for of, fixed, why in _FIXED if after.type.startswith(of) and fields & fixed)
         return next(own, "")

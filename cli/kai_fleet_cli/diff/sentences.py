@@ -3,7 +3,13 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from kai_fleet.fleet.deployed_state import NAMESPACE
+from kai_fleet.fleet.deployed_state import (
+    COMMAND,
+    KAI_SCHEDULER,
+    NAMESPACE,
+    RELEASE,
+    VIRTUAL_CLUSTER,
+)
 from kai_fleet.fleet.model import HOST
 from kai_fleet.releases.transitions import vcluster_refusal
 from kai_fleet_cli.diff import consequences
@@ -15,19 +21,19 @@ from kai_fleet_cli.recovery.resume import FLEET
 from kai_fleet_policies.adapters.declared_trees import QUEUE
 from kubectl_fleet.wording import agreeing, counted, listed
 
-_IN_VCLUSTER: Final = "kai-fleet:index:VirtualCluster$"
+_IN_VCLUSTER: Final = f"{VIRTUAL_CLUSTER}$"
 _IN_GPU_STACK: Final = "kai-fleet:index:GpuStack$"
 _IN_GUARD: Final = "kai-fleet:index:QueueGuard$"
 _IN_SHARDS: Final = "kai-fleet:index:SchedulingShards$"
-_IN_KAI: Final = "kai-fleet:index:KaiScheduler$"
+_IN_KAI: Final = f"{KAI_SCHEDULER}$"
 _FEW_FIELDS: Final = 3
 _CALLED: Final = {"values.controlPlane.distro.k8s.image.tag": "Kubernetes"}
 _OF_RELEASE: Final = ("version", "values.")
 # What other fields restart: by type and component, and the beginnings of their paths.
 _RESTARTS: Final = (
-    (consequences.RELEASE, _IN_VCLUSTER, _OF_RELEASE, "its API restarts"),
-    (consequences.RELEASE, _IN_KAI, _OF_RELEASE, "KAI's scheduler restarts"),
-    (consequences.RELEASE, _IN_GPU_STACK, _OF_RELEASE, "what makes nodes advertise GPUs restarts"),
+    (RELEASE, _IN_VCLUSTER, _OF_RELEASE, "its API restarts"),
+    (RELEASE, _IN_KAI, _OF_RELEASE, "KAI's scheduler restarts"),
+    (RELEASE, _IN_GPU_STACK, _OF_RELEASE, "what makes nodes advertise GPUs restarts"),
     ("kubernetes:core/v1:Pod", "", "spec", "each of its pods is made anew"),
     ("kubernetes:apps/v1:Deployment", "", "spec.template", "each of its pods is made anew"),
 )
@@ -198,7 +204,7 @@ def _rest(mine: Difference, told: set[str]) -> Iterator[Part]:
         for change in part:
             if change.type.startswith("pulumi:providers:") or _resource_told(change, told):
                 continue
-            of_gpus = change.type == consequences.RELEASE and _IN_GPU_STACK in change.urn
+            of_gpus = change.type == RELEASE and _IN_GPU_STACK in change.urn
             if of_gpus and part is mine.deleted:
                 gone = "and with it what makes nodes advertise GPUs"
                 yield Part(f"{change.label} {what}, {gone}", Hazard.LOST)
@@ -226,7 +232,7 @@ def _restarting(change: ResourceChange, fields: Sequence[FieldChange]) -> str:
 
 def _resource_told(change: ResourceChange, told: set[str]) -> bool:
     """Whether a whole resource has been spoken for."""
-    if change.type in (QUEUE, consequences.COMMAND) or change.type.startswith("kai-fleet:"):
+    if change.type in (QUEUE, COMMAND) or change.type.startswith("kai-fleet:"):
         return True
     return any(part in change.urn for key in told for part in _SAID_BY.get(key, ()))
 

@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any, Final
 
 from kai_fleet.cluster import tenant_kubeconfig
-from kai_fleet.fleet.deployed_state import RELEASE, STACK, TEAM
+from kai_fleet.fleet.deployed_state import KAI_SCHEDULER, RELEASE, STACK, TEAM
 from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet_cli.engine.targeting import was_about
 from kai_fleet_cli.recovery import failures, file_backend
@@ -112,11 +112,11 @@ def of_resources(resources: list[Mapping[str, Any]]) -> StackState:
         name = urn.rpartition("::")[2]
         if not _NAME.fullmatch(name):
             continue
-        if name.endswith("-kai-release"):
+        if f"{KAI_SCHEDULER}$" in urn:
             version = str(pairs(resource.get("outputs")).get("version"))
             if _VERSION.fullmatch(version):
                 versions[name.removesuffix("-kai-release")] = version
-        elif name.endswith("-release"):
+        else:
             own = pairs(opened(resource.get("inputs"))).get("values")
             values[name.removesuffix("-release")] = pairs(own)
     kubeconfigs, refused = dict[str, str](), dict[str, str]()

@@ -9,7 +9,7 @@ import pulumi_command as command
 import pulumi_kubernetes as kubernetes
 from pulumi.runtime import invoke_output
 
-from kai_fleet.fleet.deployed_state import DeployedState
+from kai_fleet.fleet.deployed_state import VIRTUAL_CLUSTER, DeployedState, named
 from kai_fleet.provider import CLUSTER_UID, PACKAGE
 
 
@@ -85,7 +85,7 @@ def cluster_identity(
     that does not answer now is taken for the one that it was.
     """
     step = f"{name}-identity"
-    known = deployed.triggers.get(step)
+    known = deployed.triggers.get(named(VIRTUAL_CLUSTER, step))
     read: pulumi.Output[Any] = invoke_output(
         CLUSTER_UID, dict(access.reached()), pulumi.InvokeOptions(parent=parent)
     )

@@ -18,6 +18,8 @@ NAMESPACE: Final = "kubernetes:core/v1:Namespace"
 NAMESPACE_PATCH: Final = "kubernetes:core/v1:NamespacePatch"
 TEAM: Final = "kai-fleet:index:Team"  # what moves with a team between stacks
 TEAM_NAMESPACE: Final = "kai-fleet:index:TeamNamespace"  # what stays with the platform
+KAI_SCHEDULER: Final = "kai-fleet:index:KaiScheduler"
+VIRTUAL_CLUSTER: Final = "kai-fleet:index:VirtualCluster"
 ACCESS: Final = "kai-fleet:index:TeamStackAccess"
 HOST: Final = "host-team-stacks"  # a platform's one
 # The end of each part's name, by type. Parts of two teams may have one name, but not one type as
@@ -39,8 +41,8 @@ _READ_STATE: Final = "pulumi:pulumi:readStackResourceOutputs"
 
 @dataclass(frozen=True)
 class DeployedState:
-    """What a stack's resources have: chart versions by the name of the Release, triggers by that of
-    the wait, what policies of admission want and the annotations of namespaces by theirs; the
+    """What a stack's resources have: chart versions by the Release, triggers by the wait, and the
+    annotations of namespaces, each by `named`; what policies of admission want, by their names; the
     stores of control planes by their Release; the URNs of all resources; and the stack's outputs,
     secrets in clear. Where the state is not `readable`, there may be more.
     """
@@ -73,17 +75,26 @@ class DeployedState:
         """Whether there is a resource of that type and name, wherever it stands."""
         return any(urn.endswith((f"${kind}::{name}", f"::{kind}::{name}")) for urn in self.urns)
 
-    def again(self, wait: str, release: str) -> list[str]:
-        """What has to be among the triggers of a wait besides its release's id.
+    def again(self, component: str, name: str) -> list[str]:
+        """What has to be among the triggers of a component's wait besides its release's id.
 
         A release that was uninstalled by hand is made anew under the same id, which would not
         trigger the wait for it: each such time it gets another number.
         """
-        before = self.triggers.get(wait)
+        before = self.triggers.get(named(component, f"{name}-ready"))
         number = int(before[1]) if before and len(before) > 1 else 0
-        if before is not None and release not in self.versions:
+        if before is not None and named(component, f"{name}-release") not in self.versions:
             number += 1
         return [str(number)] if number else []
+
+
+def named(component: str, name: str) -> str:
+    """A resource by the type of the component above it and its own name.
+
+    By its name alone it may be another: team `ml-kai` has a release, a wait and a namespace that
+    are called as those of team `ml`'s KAI.
+    """
+    return f"{component}${name}"
 
 
 def full_name(stack: str) -> str:
@@ -156,14 +167,18 @@ def deployed_state_of(resources: Iterable[tuple[str, str, Mapping[str, Any]]]) -
     """A stack of these resources: URN, type and outputs of each."""
     urns: set[str] = set()
     of: dict[str, dict[str, Mapping[str, Any]]] = defaultdict(dict)
+    policies: dict[str, Sequence[str]] = {}
     for urn, kind, outputs in resources:
         urns.add(urn)
-        of[kind][urn.rpartition("::")[2]] = outputs
+        above, name = urn.split("::", 3)[2].rpartition("$")[0], urn.rpartition("::")[2]
+        of[kind][named(above.rpartition("$")[2], name)] = outputs
+        if kind == POLICY:
+            policies[name] = expressions(outputs.get("spec") or {})
     versions = {name: outputs.get("version") for name, outputs in of[RELEASE].items()}
     return DeployedState(
         versions={name: it for name, it in versions.items() if isinstance(it, str)},
         triggers={name: it.get("triggers") or [] for name, it in of[COMMAND].items()},
-        policies={name: expressions(it.get("spec") or {}) for name, it in of[POLICY].items()},
+        policies=policies,
         bounds={
             name: (it.get("metadata") or {}).get("annotations") or {}
             for name, it in (*of[NAMESPACE].items(), *of[NAMESPACE_PATCH].items())

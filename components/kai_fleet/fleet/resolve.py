@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from kai_fleet.fleet import from_settings, team_stack
-from kai_fleet.fleet.deployed_state import DeployedState
+from kai_fleet.fleet.deployed_state import VIRTUAL_CLUSTER, DeployedState, named
 from kai_fleet.fleet.from_settings import declared_queues, installed_charts
 from kai_fleet.fleet.installed import control_plane_values, store_of
 from kai_fleet.fleet.model import (
@@ -134,7 +134,7 @@ class _Resolver:
         vcluster, path = settings.vcluster_of(name), settings.team_path(name)
         platform, mode = settings.platform_facts, team.scheduler.mode
         control_plane, inside = control_plane_values(vcluster), self._inside(name)
-        now = self.deployed.versions.get(f"{name}-release")
+        now = self.deployed.versions.get(named(VIRTUAL_CLUSTER, f"{name}-release"))
         parent, shard = platform.granted_queue(name) if platform else (None, None)
         return replace(
             self._on_host(name, path, team, team.queue),
@@ -161,7 +161,7 @@ class _Resolver:
             groups=vcluster.groups,
             control_plane=control_plane,
             store=store_of(merged(control_plane, vcluster.values)),
-            store_before=self.deployed.stores.get(f"{name}-release"),
+            store_before=self.deployed.stores.get(named(VIRTUAL_CLUSTER, f"{name}-release")),
             kai=inside.kai,
             inside=inside,
             own_stack=platform is not None,
@@ -205,7 +205,7 @@ class _Resolver:
     def _granted(self, name: str) -> DeclaredTeam:
         """A team with a stack of its own, which chooses the mode."""
         settings, grant = self.settings, self.settings.team_stacks[name]
-        runs = self.deployed.versions.get(f"{name}-release") is not None
+        runs = self.deployed.versions.get(named(VIRTUAL_CLUSTER, f"{name}-release")) is not None
         return replace(
             self._on_host(name, key_path(("teamStacks", name)), grant, grant.parent_queue),
             granted=True,

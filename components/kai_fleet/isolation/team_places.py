@@ -12,9 +12,11 @@ from kai_fleet.cluster.existing_objects import ExistingObjects
 from kai_fleet.fleet.deployed_state import (
     NAMESPACE,
     NAMESPACE_PATCH,
+    TEAM_NAMESPACE,
     DeclaredRun,
     DeployedState,
     expressions,
+    named,
 )
 from kai_fleet.fleet.model import DeclaredTeam, Fleet
 from kai_fleet.fleet.taints import closed_pool
@@ -137,7 +139,11 @@ def _warn_of_refusals(
         wanted = as_annotations(of_team.parameters()).items()
         if not deployed.has("kai-fleet:index:HostGuard", f"{team}-host-guard"):
             why = f"team {team} is isolated from this update on."
-        elif policies_changed or not wanted <= deployed.bounds.get(f"{team}-namespace", {}).items():
+        elif (
+            policies_changed
+            or not wanted
+            <= deployed.bounds.get(named(TEAM_NAMESPACE, f"{team}-namespace"), {}).items()
+        ):
             why = f"the guard of team {team} wants other things."
         else:
             continue

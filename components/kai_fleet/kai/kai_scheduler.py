@@ -12,7 +12,7 @@ from kai_fleet import probes
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.cluster.existing_objects import CRD, ExistingObjects
 from kai_fleet.cluster.registry_secrets import registry_secret
-from kai_fleet.fleet.deployed_state import NAMESPACE, DeployedState
+from kai_fleet.fleet.deployed_state import KAI_SCHEDULER, NAMESPACE, DeployedState, named
 from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.guards.host_rules import KAI_PRIORITIES
 from kai_fleet.kai.values import kai_values
@@ -75,7 +75,7 @@ class KaiScheduler(pulumi.ComponentResource):
     def __init__(
         self, name: str, args: KaiSchedulerArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        super().__init__("kai-fleet:index:KaiScheduler", name, None, opts)
+        super().__init__(KAI_SCHEDULER, name, None, opts)
         own = self.declared = args.kai
         self.access = args.access
         release = kai(own.version or "", untested=own.untested)
@@ -150,7 +150,7 @@ class KaiScheduler(pulumi.ComponentResource):
                 "KAI_CONDITIONS": ",".join(release.ready_conditions),
                 "KAI_TIMEOUT": str(args.ready_timeout),
             },
-            triggers=[self.release.id, *args.deployed.again(f"{name}-ready", f"{name}-release")],
+            triggers=[self.release.id, *args.deployed.again(KAI_SCHEDULER, name)],
             opts=step,
         )
         self.version = release.version
@@ -160,7 +160,7 @@ class KaiScheduler(pulumi.ComponentResource):
 
     def _replacing(self, name: str, args: KaiSchedulerArgs, release: KaiRelease) -> list[str]:
         """The changes that replace the release, and a line in the preview that says which way."""
-        before = args.deployed.versions.get(name)
+        before = args.deployed.versions.get(named(KAI_SCHEDULER, name))
         known = KAI.get(before or "")
         if before is not None and before != release.version:
             way = kai_transition(known, release) if known else None

@@ -15,7 +15,7 @@ from kai_fleet import probes
 from kai_fleet.cluster.access import ClusterAccess, cluster_identity
 from kai_fleet.cluster.registry_secrets import registry_secret
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
-from kai_fleet.fleet.deployed_state import DeployedState
+from kai_fleet.fleet.deployed_state import VIRTUAL_CLUSTER, DeployedState
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.options import after, chart_args, child_of
 from kai_fleet.provider import SECRET
@@ -66,7 +66,7 @@ class VirtualCluster(pulumi.ComponentResource):
     def __init__(
         self, name: str, args: VirtualClusterArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        super().__init__("kai-fleet:index:VirtualCluster", name, None, opts)
+        super().__init__(VIRTUAL_CLUSTER, name, None, opts)
         team, access = args.team, args.team.access or Access()
         version = vcluster(team.version or DEFAULT_VCLUSTER, untested=team.untested)
         self.version = version.version
@@ -139,7 +139,7 @@ class VirtualCluster(pulumi.ComponentResource):
                 "VCLUSTER_NODE_POOL": ",".join(f"{k}={v}" for k, v in team.node_pool.items()),
                 "VCLUSTER_TIMEOUT": str(args.ready_timeout),
             },
-            triggers=[self.release.id, *args.deployed.again(f"{name}-ready", f"{name}-release")],
+            triggers=[self.release.id, *args.deployed.again(VIRTUAL_CLUSTER, name)],
             logging=command.local.Logging.STDERR,  # stdout is the server's address
             opts=child,
         )

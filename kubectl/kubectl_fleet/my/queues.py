@@ -40,7 +40,8 @@ def show(view: View, glyphs: Glyphs) -> RenderableType:
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("queue", overflow="fold")
     table.add_column("", no_wrap=True)
-    table.add_column("", no_wrap=True, width=WIDTH)
+    # On a narrow terminal the bar gives way to the name.
+    table.add_column("", max_width=WIDTH, overflow="crop")
     for name in ("in use", "quota", "limit"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("borrowed, lent", no_wrap=True)

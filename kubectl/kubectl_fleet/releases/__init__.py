@@ -59,8 +59,11 @@ def has_sharing_modes(version: str) -> bool:
 
 def nearest(table: Mapping[str, Any], version: str) -> list[str]:
     """The two supported versions closest to `version`, nearest first; of older lines only where
-    there is none of its own or a newer one.
+    there is none of its own or a newer one. Of a line such as `v0.16` its newest two.
     """
+    line = [it for it in table if version_key(it)[:2] == version_key(version)]
+    if line:
+        return sorted(line, key=version_key, reverse=True)[:2]
     wanted = (*version_key(version), 0, 0, 0)[:3]
     if table and wanted > max(map(version_key, table)):
         return sorted(table, key=version_key, reverse=True)[:2]
