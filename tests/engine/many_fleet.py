@@ -11,6 +11,7 @@ import yaml
 from kubernetes import client
 
 from bench.stacks import BASE, VCLUSTER, team
+from kai_fleet.fleet.deployed_state import TEAM, TEAM_NAMESPACE
 from kai_fleet_cli.stack_file.reading import ROOT
 from sandbox.lifecycle import Sandbox
 from tests.engine.product import copied, queues
@@ -150,10 +151,15 @@ def is_of(urn, name):
     if stack in (f"{STACK}-{name}", f"{STACK}-{name}-next"):
         return True
     top = kinds.split("$")[0]
-    if top == "kai-fleet:index:Team":
+    if top in (TEAM, TEAM_NAMESPACE):
         return called == name or called.startswith(f"{name}-")
     access = "kai-fleet:index:TeamStackAccess" in kinds.split("$")
     return access and called.startswith(f"host-team-stacks-{name}-")
+
+
+def is_of_kai(urn, name):
+    """Whether a resource goes by the version of a team's KAI: also what a guard lets pods ask."""
+    return f"::{name}-kai" in urn or urn.endswith(f"::{name}-guard-policy")
 
 
 def states(sandbox):

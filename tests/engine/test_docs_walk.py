@@ -25,7 +25,7 @@ SHELL = 'eval "$(.venv/bin/fleet sandbox env)"'  # kubectl, and the host's kubec
 WALKED = {
     README: (),
     "docs/start.md": (),
-    "docs/teams.md": (UP,),
+    "docs/teams.md": (UP, SHELL),
     "docs/blue-green.md": (UP, SHELL),
     "docs/doctor.md": (UP, "make up STACK=sandbox-vision", SHELL),
     "docs/ml-engineers.md": (
@@ -34,7 +34,7 @@ WALKED = {
         ".venv/bin/fleet team kubeconfig ml --output ml.kubeconfig",
     ),
     "docs/report.md": (UP,),
-    "docs/pull-requests.md": ("git branch --force main HEAD",),
+    "docs/pull-requests.md": ("git switch --quiet --detach", "git branch --force main HEAD"),
     "docs/isolation.md": (UP, SHELL),
     "docs/team-stacks.md": (UP, SHELL),
     "examples/guides/README.md": ("make down",),

@@ -19,6 +19,7 @@ from tests.engine.many_fleet import (
     OWN,
     STACK,
     is_of,
+    is_of_kai,
     project,
     states,
     take_down,
@@ -91,7 +92,7 @@ def test_a_switch_changes_that_teams_kai_and_nothing_else(
     before = uids(host, everybody)[name]
     ran = only(lambda: fleet("team", "switch", name, NEW, "--yes"), name, {stack})
     assert f"::{name}-kai-release" in "".join(ran.changed)
-    assert all(f"::{name}-kai" in urn for urn in ran.changed), ran.changed
+    assert all(is_of_kai(urn, name) for urn in ran.changed), ran.changed
     assert uids(host, everybody)[name] == before
 
 
@@ -105,7 +106,7 @@ def test_what_else_was_edited_waits_and_the_stack_still_tells_of_everybody(
     file.write_text(yaml.safe_dump(edited, sort_keys=False))
     told = stack_state.read(STACK, sandbox.env())
     ran = only(lambda: fleet("team", "switch", "in05", NEW, "--yes"), "in05", {STACK})
-    assert all("::in05-kai" in urn for urn in ran.changed), ran.changed
+    assert all(is_of_kai(urn, "in05") for urn in ran.changed), ran.changed
     now = stack_state.read(STACK, sandbox.env())
     assert now.versions == {**told.versions, "in05": NEW}
     assert now.kubeconfigs == told.kubeconfigs
@@ -113,7 +114,7 @@ def test_what_else_was_edited_waits_and_the_stack_still_tells_of_everybody(
     for name, text in before.items():
         (fleet.folder / name).write_text(text)
     # Back to what the file says now, which only in05 does not run.
-    assert all("::in05-kai" in urn for urn in fleet("up").changed)
+    assert all(is_of_kai(urn, "in05") for urn in fleet("up").changed)
 
 
 @EITHER
@@ -124,7 +125,7 @@ def test_a_rollback_replaces_that_teams_kai_and_nothing_else(
     ran = only(lambda: fleet("team", "rollback", name, "--yes"), name, {stack})
     replaced = {urn for operation, urn in ran.steps if operation == "delete-replaced"}
     assert f"::{name}-kai-release" in "".join(replaced)
-    assert all(f"::{name}-kai" in urn for urn in ran.changed), ran.changed
+    assert all(is_of_kai(urn, name) for urn in ran.changed), ran.changed
     assert uids(host, everybody)[name] == before
 
 
