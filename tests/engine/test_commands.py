@@ -160,6 +160,19 @@ def test_the_details_of_a_preview_are_the_engines_own_diff(first, fleet):
     assert "[urn=urn:pulumi:sandbox::kai-fleet::pulumi:pulumi:Stack::" in shown.stdout
 
 
+def test_what_waits_once_more_replaces_nothing_in_a_preview(first, fleet):
+    """The waits of vClusters are to run again, and print their addresses only then."""
+    file = ROOT / "Pulumi.sandbox.yaml"
+    before = file.read_text()
+    file.write_text(before.replace("config:\n", "config:\n  kai-fleet:isolation: {level: off}\n"))
+    try:
+        shown = fleet("preview", "--stack", "sandbox").stdout
+    finally:
+        file.write_text(before)
+    assert "~ Command ml-ready" in shown
+    assert " to replace" not in shown, shown
+
+
 def test_a_team_that_is_not_there_names_those_that_are(first, fleet):
     found = fleet("kubeconfig", "nosuch", "--stack", "sandbox")
     assert found.returncode == 1

@@ -112,7 +112,7 @@ def test_the_preview_names_the_pods_and_replaces_nothing(product, host, old):
     assert "by itself: NVIDIA_VISIBLE_DEVICES in container main" in said
     assert "2 of its 4 pods would be refused" in said
     assert "pod good" not in said and "pod ml-0" not in said
-    assert set(outcome.changes) <= {"same", "create", "update"}
+    assert set(outcome.changes) <= {"same", "create", "update"}, said
     assert LEVEL not in labels(host)
 
 

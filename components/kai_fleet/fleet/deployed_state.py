@@ -41,10 +41,10 @@ _READ_STATE: Final = "pulumi:pulumi:readStackResourceOutputs"
 
 @dataclass(frozen=True)
 class DeployedState:
-    """What a stack's resources have: chart versions by the Release, triggers by the wait, and the
-    annotations of namespaces, each by `named`; what policies of admission want, by their names; the
-    stores of control planes by their Release; the URNs of all resources; and the stack's outputs,
-    secrets in clear. Where the state is not `readable`, there may be more.
+    """What a stack's resources have: chart versions and stores of control planes by the Release,
+    triggers and what was `printed` by the Command, and the annotations of namespaces, each by
+    `named`; what policies of admission want, by their names; the URNs of all resources; and the
+    stack's outputs, secrets in clear. Where the state is not `readable`, there may be more.
     """
 
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -55,6 +55,7 @@ class DeployedState:
     readable: bool = True
     outputs: Mapping[str, Any] = field(default_factory=dict, repr=False)
     stores: Mapping[str, ChartStore] = field(default_factory=dict)
+    printed: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def teams(self) -> frozenset[str]:
@@ -178,6 +179,7 @@ def deployed_state_of(resources: Iterable[tuple[str, str, Mapping[str, Any]]]) -
     return DeployedState(
         versions={name: it for name, it in versions.items() if isinstance(it, str)},
         triggers={name: it.get("triggers") or [] for name, it in of[COMMAND].items()},
+        printed={name: str(it.get("stdout") or "") for name, it in of[COMMAND].items()},
         policies=policies,
         bounds={
             name: (it.get("metadata") or {}).get("annotations") or {}
