@@ -164,13 +164,13 @@ def test_what_waits_once_more_replaces_nothing_in_a_preview(first, fleet):
     """The waits of vClusters are to run again, and print their addresses only then."""
     file = ROOT / "Pulumi.sandbox.yaml"
     before = file.read_text()
-    file.write_text(before.replace("config:\n", "config:\n  kai-fleet:isolation: {level: off}\n"))
+    file.write_text(before.replace("    ml:\n", "    ml:\n      isolation: {level: off}\n", 1))
     try:
-        shown = fleet("preview", "--stack", "sandbox").stdout
+        ran = fleet("preview", "--stack", "sandbox")
     finally:
         file.write_text(before)
-    assert "~ Command ml-ready" in shown
-    assert " to replace" not in shown, shown
+    assert "~ Command ml-ready" in ran.stdout, ran.stderr
+    assert " to replace" not in ran.stdout, ran.stdout
 
 
 def test_a_team_that_is_not_there_names_those_that_are(first, fleet):
