@@ -3,6 +3,8 @@ language's host, or inline where no registry has one.
 """
 
 import os
+import sys
+from pathlib import Path
 
 import pytest
 from kubernetes import client
@@ -36,6 +38,9 @@ def program(sandbox, request, tmp_path, tmp_path_factory):
 
     def made(name):
         example, env = EXAMPLES / name, sandbox.env()
+        # This checkout's plugin would be taken before the one that was installed.
+        folders = [it for it in env["PATH"].split(os.pathsep) if it != str(Path(sys.prefix, "bin"))]
+        env["PATH"] = os.pathsep.join(folders)
         if name.endswith("yaml"):
             # Beside the CLI, unless that is one that was installed without it.
             hosts = tmp_path_factory.mktemp("hosts")
