@@ -1,6 +1,7 @@
 """SDKs of the package's schema, and programs that use them, in folders outside of the checkout."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -80,7 +81,10 @@ def go(example: Path, folder: Path, generator: Path) -> Path:
 def go_sdk(generator: Path, project: Path) -> None:
     """The SDK, and the module that finds it in its folder."""
     own = sdk(generator, "go", project).relative_to(project)
-    run(["go", "mod", "edit", "-replace", f"{GO_SDK}=./{own}"], project, GO)
+    # Pulumi's own SDK, of the generator's release.
+    release = re.search(r"/pkg/v3 (v\S+)", (HERE / "codegen" / "go.mod").read_text())[1]
+    pulumi = f"-require=github.com/pulumi/pulumi/sdk/v3@{release}"
+    run(["go", "mod", "edit", "-replace", f"{GO_SDK}=./{own}", pulumi], project, GO)
     run(["go", "mod", "tidy"], project, GO)
 
 
