@@ -74,6 +74,7 @@ ELSEWHERE = (
     "# opens a browser",
     "kubectl create clusterrole",  # in the vCluster, by its administrator
     "pulumi state ",  # by hand, what `fleet team move` does
+    "kai-fleet:registries",  # the password of a registry that the file names
     "make preview STACK=mine",
     "make up STACK=mine",
     "fleet plan --stack mine",
