@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kai_fleet.fleet.deployed_state import RELEASE
+from kai_fleet.fleet.deployed_state import KAI_SCHEDULER, RELEASE, TEAM, VIRTUAL_CLUSTER
 from kai_fleet_cli.teams import connect
 from tests.unit.team_project import ADD, GRANT, LAB, OWN
 
@@ -84,16 +84,14 @@ def test_a_rollback_goes_to_the_last_version_that_ran(project):
     ],
 )
 def test_a_rollback_of_an_edit_that_was_not_applied_says_what_the_cluster_does(project, runs, says):
-    urn = "urn:pulumi:lab::kai-fleet::kai-fleet:index:Team$kubernetes:helm.sh/v3:Release::"
-    outputs = {"version": runs}
-    project.resources = [{"urn": f"{urn}ml-kai-release", "type": RELEASE, "outputs": outputs}]
+    project.resources = [kai(runs)]
     project.updates = [update("v0.13.4")]
     ran = project.run("team", "rollback", "ml", "-s", "lab", "--yes")
     assert says in ran.out
 
 
 def kai(version):
-    urn = "urn:pulumi:lab::kai-fleet::kai-fleet:index:Team$kubernetes:helm.sh/v3:Release::"
+    urn = f"urn:pulumi:lab::kai-fleet::{TEAM}${KAI_SCHEDULER}${RELEASE}::"
     return {"urn": f"{urn}ml-kai-release", "type": RELEASE, "outputs": {"version": version}}
 
 
@@ -120,7 +118,7 @@ def test_a_version_that_runs_already_is_refused(project):
 
 
 def vcluster(name, stack="lab"):
-    urn = f"urn:pulumi:{stack}::kai-fleet::kai-fleet:index:Team$kubernetes:helm.sh/v3:Release::"
+    urn = f"urn:pulumi:{stack}::kai-fleet::{TEAM}${VIRTUAL_CLUSTER}${RELEASE}::"
     return {"urn": f"{urn}{name}-release", "type": RELEASE}
 
 
