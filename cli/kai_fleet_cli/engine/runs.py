@@ -110,7 +110,6 @@ def up(
     """Make the cluster as declared, with the policy pack in front.
 
     `refresh`: look first at what is really there, and mend what an interrupted run left.
-
     `teams`: only these; everything else in the stack stays as it is. `grants`: with what they were
     granted for stacks of their own. `removes`: one of them goes. Raises EngineError.
     """
@@ -199,10 +198,7 @@ def preview(stack: automation.Stack, show: Say, *, details: bool = False) -> Out
 
 
 def drift(stack: automation.Stack, show: Say) -> reconcile.Drift:
-    """Say what was changed by hand since the last update; nothing is changed.
-
-    Raises EngineError.
-    """
+    """Say what was changed by hand since the last update. Raises EngineError."""
     with _before_it_begins("the look at the clusters", stack), graceful_shutdown():
         return reconcile.drift(stack, show)
 
