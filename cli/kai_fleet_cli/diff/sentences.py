@@ -7,6 +7,7 @@ from kai_fleet.fleet.deployed_state import (
     COMMAND,
     KAI_SCHEDULER,
     NAMESPACE,
+    PROVIDERS,
     RELEASE,
     VIRTUAL_CLUSTER,
 )
@@ -202,7 +203,7 @@ def _rest(mine: Difference, told: set[str]) -> Iterator[Part]:
             yield Part(text, Hazard.RESTARTS if restarts else None)
     for what, part in (("is added", mine.created), ("is removed", mine.deleted)):
         for change in part:
-            if change.type.startswith("pulumi:providers:") or _resource_told(change, told):
+            if change.type.startswith(PROVIDERS) or _resource_told(change, told):
                 continue
             of_gpus = change.type == RELEASE and _IN_GPU_STACK in change.urn
             if of_gpus and part is mine.deleted:

@@ -13,7 +13,7 @@ from kai_fleet_cli.engine.runs import Outcome
 from kubectl_fleet.releases.keys import QUEUE_LABEL, SCHEDULER
 from kubectl_fleet.wording import counted
 
-_SANDBOX_TOOLS: Final = '  eval "$(.venv/bin/fleet sandbox env)"   # its kubectl, helm and pulumi'
+_SANDBOX_TOOLS: Final = f'  eval "$({FLEET} sandbox env)"   # its kubectl, helm and pulumi'
 _DONE: Final = {
     "create": "created",
     "update": "updated",
@@ -70,7 +70,7 @@ def _next(name: str, teams: Mapping[str, Mapping[str, Any]]) -> str:
     return (
         f"{_get_kubeconfig(team, name)}\n"
         f"  kubectl --kubeconfig {team}.kubeconfig get {kinds}\n"
-        f"  .venv/bin/fleet doctor --stack {name}\n"
+        f"  {FLEET} doctor --stack {name}\n"
         f"  edit a {switch} in Pulumi.{name}.yaml, then: {preview_command(name)}"
     )
 
@@ -99,7 +99,7 @@ def for_the_team(file: str) -> str:
     """What whoever gets the kubeconfig looks at with it."""
     return (
         "Its queues, its GPUs, why a pod waits (for the team: docs/ml-engineers.md):\n"
-        f"  .venv/bin/fleet my queues --kubeconfig {shlex.quote(file)}"
+        f"  {FLEET} my queues --kubeconfig {shlex.quote(file)}"
     )
 
 

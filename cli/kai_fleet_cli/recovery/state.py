@@ -8,7 +8,7 @@ from typing import Any, Final
 from pulumi import automation
 
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, rebuild
-from kai_fleet.fleet.deployed_state import RELEASE
+from kai_fleet.fleet.deployed_state import PROVIDERS, RELEASE
 from kai_fleet.provider.values import SECRET_MARK, SIGNATURE
 
 OF_VCLUSTER: Final = ":VirtualCluster$"  # in the URN of a vCluster's parts
@@ -98,7 +98,7 @@ class ExportedState:
         providers = {
             str(resource["urn"]): opened(resource.get("inputs") or {})
             for resource in self.resources
-            if str(resource["type"]).startswith("pulumi:providers:")
+            if str(resource["type"]).startswith(PROVIDERS)
         }
         for urn, inputs in providers.items():
             if OF_VCLUSTER in urn:

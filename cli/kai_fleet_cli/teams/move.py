@@ -6,7 +6,7 @@ from typing import Any
 
 from pulumi import automation
 
-from kai_fleet.fleet.deployed_state import TEAM
+from kai_fleet.fleet.deployed_state import PROVIDERS, TEAM
 from kai_fleet_cli.display.terminal import Say
 from kai_fleet_cli.engine import runs
 from kai_fleet_cli.recovery import failures, live_cluster, state
@@ -84,9 +84,7 @@ def _commands(
     for it in resources:  # parents come first
         paths[str(it["urn"])] = [*paths.get(str(it.get("parent")), ()), str(it["urn"])]
     inside = [it for it in resources if team in paths[str(it["urn"])]]
-    providers = [
-        str(it["urn"]) for it in inside if str(it["type"]).startswith(team_state.PROVIDERS)
-    ]
+    providers = [str(it["urn"]) for it in inside if str(it["type"]).startswith(PROVIDERS)]
     kept = {urn for provider in providers for urn in paths[provider]}
     first = dict.fromkeys(
         next(urn for urn in paths[str(it["urn"])] if urn not in kept)

@@ -7,16 +7,14 @@ from typing import Any, Final
 from kai_fleet import probes
 from kai_fleet.cluster import tenant_kubeconfig
 from kai_fleet.cluster.plain_yaml import OddYamlError, document
-from kai_fleet.fleet.deployed_state import RELEASE, STACK
+from kai_fleet.fleet.deployed_state import COMMAND, PROVIDERS, RELEASE, STACK
+from kai_fleet.provider import QUEUES
 from kai_fleet.settings.sections.access import OF_TEAM
 from kai_fleet_cli.recovery import state
 from kubectl_fleet.errors import UserError
 from kubectl_fleet.values import pairs
 from kubectl_fleet.wording import on_one_line
 
-PROVIDERS: Final = "pulumi:providers:"
-_COMMAND: Final = "command:local:Command"
-_QUEUES: Final = "kai-fleet:index:Queues"
 _TYPES: Final = re.compile(
     r"(kai-fleet:index:|kubernetes:)\S+|command:local:Command"
     r"|pulumi:providers:(kai-fleet|kubernetes|command)"
@@ -118,9 +116,9 @@ def ways_along(
 
     `there` is what the other stack has: its contexts are known.
     """
-    says, known = set[str](), {name for it in there for name in _values(_sides(it), _CONTEXTS)}
+    says, known = set[str](), {name for it in there for name in _texts(_sides(it), _CONTEXTS)}
     for it in resources:
-        for text in _values(_sides(it), _KUBECONFIGS):
+        for text in _texts(_sides(it), _KUBECONFIGS):
             try:
                 read = document(text)
             except OddYamlError:
@@ -128,9 +126,9 @@ def ways_along(
             of_host = str(it["type"]).startswith(PROVIDERS) and state.OF_VCLUSTER not in it["urn"]
             if of_host and isinstance(read, Mapping):
                 says.add(f"its kubeconfig of the host goes along, into the state of stack {dest}")
-            if any(key.lower() in _PROGRAM for key in _keys(read)):
+            if any(key.lower() in _PROGRAM for key, _ in _items(read)):
                 says.add(f"a kubeconfig names a program, which this and updates of {dest} run")
-        for name in _values(_sides(it), _CONTEXTS):
+        for name in _texts(_sides(it), _CONTEXTS):
             if known and name not in known:
                 says.add(f"context {on_one_line(name)} goes along, which is none of stack {dest}'s")
     return sorted(says)
@@ -149,10 +147,10 @@ def _foreign(it: Mapping[str, Any], team: str) -> Iterator[str]:
         yield "has another type than its URN"
     elif kind.startswith(PROVIDERS):
         yield from _of_provider(urn, both[0])
-    elif kind == _COMMAND:
+    elif kind == COMMAND:
         for properties in both:
             yield from _of_command(properties, team)
-    elif kind == _QUEUES:
+    elif kind == QUEUES:
         yield from _of_queues(both, team)
     elif kind.startswith("kubernetes:") and state.OF_VCLUSTER not in state.provider_of(it):
         yield from _of_host(it, both, team)
@@ -174,8 +172,11 @@ def _of_provider(urn: str, inputs: Mapping[str, Any]) -> Iterator[str]:
 def _of_command(properties: Mapping[str, Any], team: str) -> Iterator[str]:
     space = f"team-{team}"
     wanted = {
-        **{"PODS_NAMESPACE": space, "PODS_VCLUSTER": team, "PROBE_SECRET": f"{space}/vc-{team}"},
-        **{"RECORD_RELEASE": f"{space}/{team}", "VCLUSTER_NAME": team},
+        "PODS_NAMESPACE": space,
+        "PODS_VCLUSTER": team,
+        "PROBE_SECRET": f"{space}/vc-{team}",
+        "RECORD_RELEASE": f"{space}/{team}",
+        "VCLUSTER_NAME": team,
         "VCLUSTER_NAMESPACE": space,
     }
     variables = pairs(properties.get("environment"))
@@ -226,19 +227,15 @@ def _of_host(it: Mapping[str, Any], both: Sequence[Mapping[str, Any]], team: str
         yield f"is {on_one_line(str(it.get('id')))} of the host, which is not team {team}'s"
 
 
-def _values(value: Any, names: Container[str]) -> Iterator[str]:
+def _texts(value: Any, keys: Container[str]) -> Iterator[str]:
     """The texts at keys of these names, at any depth."""
-    for key, item in value.items() if isinstance(value, Mapping) else ():
-        if key in names and isinstance(item, str) and item:
-            yield item
-        yield from _values(item, names)
-    for item in value if isinstance(value, list) else ():
-        yield from _values(item, names)
+    return (it for key, it in _items(value) if key in keys and isinstance(it, str) and it)
 
 
-def _keys(value: Any) -> Iterator[str]:
-    for key, item in value.items() if isinstance(value, Mapping) else ():
-        yield key
-        yield from _keys(item)
+def _items(value: Any) -> Iterator[tuple[str, Any]]:
+    """The keys with their values, at any depth."""
+    if isinstance(value, Mapping):
+        yield from value.items()
+        value = [*value.values()]
     for item in value if isinstance(value, list) else ():
-        yield from _keys(item)
+        yield from _items(item)

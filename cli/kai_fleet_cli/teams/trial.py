@@ -8,7 +8,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kai_fleet.settings.files.project import update_command
+from kai_fleet.settings.files.project import FLEET, update_command
 from kai_fleet_cli.diff.consequences import kai_switch
 from kai_fleet_cli.stack_file.edit import GONE
 from kai_fleet_cli.stack_file.reading import SECRET, encrypted
@@ -128,7 +128,7 @@ def _end(platform: PlatformFile, name: str, verb: str) -> TeamChange:
 
 
 def _command(platform: PlatformFile, verb: str, rest: str) -> str:
-    return f".venv/bin/fleet team {verb} {rest} --stack {platform.stack}"
+    return f"{FLEET} team {verb} {rest} --stack {platform.stack}"
 
 
 def _tree(place: TeamPlace) -> Any:

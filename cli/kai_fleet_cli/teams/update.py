@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from pulumi import automation
 from rich.markup import escape
 from rich.prompt import Confirm
 
@@ -19,6 +20,7 @@ from kai_fleet_cli.engine import runs, summary
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.recovery import failures, resume
 from kai_fleet_cli.recovery.resume import Interrupted, graceful_shutdown
+from kai_fleet_cli.recovery.state import ExportedState
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.reading import path_of
 from kai_fleet_cli.stack_file.write import Edit, NotWrittenError, read_text, restore, write
@@ -161,11 +163,10 @@ def _run(change: TeamChange, variables: Mapping[str, str]) -> Mapping[str, Any]:
     at: list[str] = []  # the stacks on which the engine began
     with graceful_shutdown() as signals:
         try:
-            _check_own(change, variables)
+            own = _own_stacks(change, variables)
             for name in change.destroys:
-                leaving = runs.stack(name, variables)
+                leaving, now = own[name]
                 signals.check()
-                now = runs.state_of(leaving, "the removal")
                 stack_end.check(name, now, variables.get("KUBECONFIG"))
                 at.append(name)
                 runs.destroy(leaving, engine_line, remove=True)
@@ -175,7 +176,7 @@ def _run(change: TeamChange, variables: Mapping[str, str]) -> Mapping[str, Any]:
             write([edit for edit in change.edits if edit.path not in gone])
             written = True
             for name in change.updates:
-                opened = runs.stack(name, variables)
+                opened = own[name][0] if name in own else runs.stack(name, variables)
                 signals.check()
                 at.append(name)
                 on_platform = name == change.platform.stack
@@ -218,12 +219,21 @@ def _run(change: TeamChange, variables: Mapping[str, str]) -> Mapping[str, Any]:
             ) from None
 
 
-def _check_own(change: TeamChange, variables: Mapping[str, str]) -> None:
-    """Raise UserError where a team wrote into the state of its own stack what this would run."""
+def _own_stacks(
+    change: TeamChange, variables: Mapping[str, str]
+) -> dict[str, tuple[automation.Stack, ExportedState]]:
+    """The teams' own stacks that this is about to run, by name, with their states.
+
+    Raises UserError where a team wrote into one what this would run.
+    """
+    own = {}
     for place in change.platform.teams.values():
         if place.own and place.stack in (*change.destroys, *change.updates):
-            now = runs.state_of(runs.stack(place.stack, variables), "the run")
+            opened = runs.stack(place.stack, variables)
+            now = runs.state_of(opened, "the run")
             team_state.check_own(now.resources, place.stack, place.name)
+            own[place.stack] = opened, now
+    return own
 
 
 def _restored(change: TeamChange) -> str:

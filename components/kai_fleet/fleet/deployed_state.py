@@ -32,6 +32,7 @@ PARTS: Final = {
     "kubernetes:rbac.authorization.k8s.io/v1:ClusterRoleBinding": "binding",
 }
 STACK: Final = "pulumi:pulumi:Stack"
+PROVIDERS: Final = "pulumi:providers:"  # what the types of providers begin with
 # The engine's own function for a stack's outputs, which a StackReference calls too.
 READ_OUTPUTS: Final = "pulumi:pulumi:readStackOutputs"
 # The engine's own function for a stack's resources. It returns the state as the last update left

@@ -134,7 +134,8 @@ class _Resolver:
         vcluster, path = settings.vcluster_of(name), settings.team_path(name)
         platform, mode = settings.platform_facts, team.scheduler.mode
         control_plane, inside = control_plane_values(vcluster), self._inside(name)
-        now = self.deployed.versions.get(named(VIRTUAL_CLUSTER, f"{name}-release"))
+        release = named(VIRTUAL_CLUSTER, f"{name}-release")
+        now = self.deployed.versions.get(release)
         parent, shard = platform.granted_queue(name) if platform else (None, None)
         return replace(
             self._on_host(name, path, team, team.queue),
@@ -161,7 +162,7 @@ class _Resolver:
             groups=vcluster.groups,
             control_plane=control_plane,
             store=store_of(merged(control_plane, vcluster.values)),
-            store_before=self.deployed.stores.get(named(VIRTUAL_CLUSTER, f"{name}-release")),
+            store_before=self.deployed.stores.get(release),
             kai=inside.kai,
             inside=inside,
             own_stack=platform is not None,

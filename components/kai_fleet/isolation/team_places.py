@@ -137,13 +137,10 @@ def _warn_of_refusals(
         if team not in taken and not deployed.has(NAMESPACE, f"{team}-namespace"):
             continue
         wanted = as_annotations(of_team.parameters()).items()
+        bounds = deployed.bounds.get(named(TEAM_NAMESPACE, f"{team}-namespace"), {})
         if not deployed.has("kai-fleet:index:HostGuard", f"{team}-host-guard"):
             why = f"team {team} is isolated from this update on."
-        elif (
-            policies_changed
-            or not wanted
-            <= deployed.bounds.get(named(TEAM_NAMESPACE, f"{team}-namespace"), {}).items()
-        ):
+        elif policies_changed or not wanted <= bounds.items():
             why = f"the guard of team {team} wants other things."
         else:
             continue
