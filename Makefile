@@ -61,7 +61,7 @@ reference: setup   ## write what is generated from the code: two schemas, the pl
 	@PYTHONPATH=. .venv/bin/typer kai_fleet_cli.__main__ utils docs --name fleet --title Commands --output docs/commands.md
 	@.venv/bin/python -c 'import html, pathlib; it = pathlib.Path("docs/commands.md"); it.write_text(html.unescape(it.read_text()))'
 
-requirements:      ## print the plugin's environment: what uv.lock pins, and the three packages of this repository
+requirements:      ## print the plugin's environment: what uv.lock pins, and the packages of this repository
 	@echo '# What uv.lock pins, and the packages of this repository; written by `make reference`.'
 	@$(UV) export --quiet --frozen --no-dev --package kai-fleet-policies --no-emit-workspace --no-hashes --no-annotate --no-header
-	@printf '../kubectl\n.\n../policies\n'
+	@printf '.\n../policies\n'

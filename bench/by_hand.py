@@ -17,10 +17,10 @@ from bench.host_objects import queue
 from bench.shell import kubectl, run, until
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.kai.values import kai_values
+from kai_fleet.kube.objects import KubeObject
+from kai_fleet.releases import KAI, vcluster
 from kai_fleet.settings.sections.access import Access
 from kai_fleet.vcluster.values import vcluster_values
-from kubectl_fleet.objects import KubeObject
-from kubectl_fleet.releases import KAI, vcluster
 from sandbox.chart_packages import SOURCES
 from sandbox.lifecycle import Sandbox
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from bench.shell import kubectl, until
 from kai_fleet.provider.queues import API_VERSION, KIND
-from kubectl_fleet.releases import KAI
+from kai_fleet.releases import KAI
 from sandbox.lifecycle import Sandbox
 from sandbox.nodes.fake_nodes import EVERY_NODE, POOL_LABEL, fake_node
 

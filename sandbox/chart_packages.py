@@ -8,8 +8,8 @@ from typing import Final
 
 import yaml
 
+from kai_fleet.releases import KAI, VCLUSTER
 from kai_fleet.releases.sources import DEVICE_PLUGIN_VERSION, GPU_OPERATOR_VERSION
-from kubectl_fleet.releases import KAI, VCLUSTER
 from sandbox.directory import SandboxError
 from sandbox.tools.table import Say
 

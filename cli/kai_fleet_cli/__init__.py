@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from kubectl_fleet.errors import ended
+from kai_fleet_cli.errors import ended
 
 if TYPE_CHECKING:
     from kai_fleet_cli.plan.offline import plan_program as plan_program

@@ -7,8 +7,7 @@ import typer
 
 from kai_fleet_cli.commands import inspection, releases, sandbox, teams, updates
 from kai_fleet_cli.engine import environment
-from kubectl_fleet.commands import app as my
-from kubectl_fleet.errors import run_command
+from kai_fleet_cli.errors import run_command
 
 app = typer.Typer(
     help="GPU platforms for many teams, as code.",
@@ -35,7 +34,6 @@ for command in (
 ):
     app.command()(command)
 app.add_typer(teams.app, name="team")
-app.add_typer(my, name="my")
 app.add_typer(sandbox.app, name="sandbox")
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from kubectl_fleet.kube.api import OF_OPERATORS, Api
-from kubectl_fleet.kube.errors import KubeError
-from kubectl_fleet.objects import MALFORMED, KubeObject
-from kubectl_fleet.usage.pods import PodUse, numbers, pods_of, whole_gpus
-from kubectl_fleet.values import value_at
+from kai_fleet.kube.api import OF_OPERATORS, Api
+from kai_fleet.kube.errors import KubeError
+from kai_fleet.kube.objects import MALFORMED, KubeObject
+from kai_fleet.kube.pods import PodUse, numbers, pods_of, whole_gpus
+from kai_fleet.values import value_at
 
 _LIMITS: Final = {"connect": 3.0, "in_all": 10.0}  # in seconds
 _LONGEST: Final = 300  # of a reason: it ends a sentence

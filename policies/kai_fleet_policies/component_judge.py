@@ -6,9 +6,9 @@ from typing import Any, Final
 from kai_fleet.fleet.deployed_state import DeployedState
 from kai_fleet.package.request import Judgement, Subject
 from kai_fleet.settings import Mistake
+from kai_fleet_policies.problem import Level
 from kai_fleet_policies.rules import BY_NAME, RULES, Rule
 from kai_fleet_policies.validation import validate
-from kubectl_fleet.rules.problem import Level
 
 _OF_VCLUSTER: Final = (
     *("sources-known", "vcluster-flags", "vcluster-isolation"),

@@ -13,8 +13,8 @@ from typing import Final, Literal
 from kai_fleet.cluster.plain_yaml import OddYamlError, typed_documents
 from kai_fleet.fleet.installed import ChartName
 from kai_fleet.releases.sources import KAI_IMAGES, is_tag
-from kubectl_fleet.values import UNKNOWN, get
-from kubectl_fleet.wording import MASK
+from kai_fleet.values import UNKNOWN, get
+from kai_fleet.wording import MASK
 
 # What a value names: an image, a registry with whatever is in it, a chart, only a version of one,
 # or something that cannot be read.

@@ -11,7 +11,7 @@ from typing import Any, Final
 from kai_fleet.settings import Loaded, Settings, key_path
 from kai_fleet.settings.mistakes import within
 from kai_fleet.settings.sections.queues import Queue, Share
-from kubectl_fleet.rules.problem import Problem, Problems
+from kai_fleet_policies.problem import Problem, Problems
 
 # Rules about one key of a team that read other keys of it.
 _BY_OTHER_KEYS: Final = (

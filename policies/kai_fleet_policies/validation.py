@@ -10,6 +10,8 @@ import pulumi
 
 from kai_fleet.fleet.deployed_state import DeployedState
 from kai_fleet.fleet.model import DeclaredCluster, Fleet
+from kai_fleet.fleet.pod_templates import workloads
+from kai_fleet.fleet.pods import PodTemplate
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.fleet.team_stack import queue_path
 from kai_fleet.settings import Loaded, Mistake, Settings, key_path, load, read_config
@@ -19,13 +21,11 @@ from kai_fleet.settings.mistakes import within
 from kai_fleet.settings.sections.platform import ENCRYPTED
 from kai_fleet.settings.sections.team_stack import NoPlatformError
 from kai_fleet.settings.tenant import FactsOf, is_team_stack, load_tenant
+from kai_fleet.wording import counted
 from kai_fleet.workloads.placement import manifest
 from kai_fleet_policies import partly_read, rules
+from kai_fleet_policies.problem import Level, Problem, mandatory, told_once
 from kai_fleet_policies.rules import Rule
-from kubectl_fleet.declared.pod_templates import workloads
-from kubectl_fleet.declared.pods import PodTemplate
-from kubectl_fleet.rules.problem import Level, Problem, mandatory, told_once
-from kubectl_fleet.wording import counted
 
 _OF_TEAM_STACK: Final = tuple(
     key_path((key,)) for key in ("team", "cluster", "platform", "workloads")

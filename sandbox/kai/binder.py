@@ -12,10 +12,10 @@ from typing import Final
 
 import yaml
 
-from kubectl_fleet.objects import KubeObject
-from kubectl_fleet.releases.keys import POD_GROUP, QUEUE_LABEL, SCHEDULER
-from kubectl_fleet.usage.pods import GROUP
-from kubectl_fleet.usage.pods import RESERVATIONS as RESERVED
+from kai_fleet.kube.objects import KubeObject
+from kai_fleet.kube.pods import GROUP
+from kai_fleet.kube.pods import RESERVATIONS as RESERVED
+from kai_fleet.releases.keys import POD_GROUP, QUEUE_LABEL, SCHEDULER
 from sandbox.control_plane.kube_api import AdminApi, Object, RefusedError
 from sandbox.kai.gpu_room import Room, asked, groups, rooms
 from sandbox.nodes.fake_nodes import NODES

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from kubectl_fleet.objects import KubeObject
-from kubectl_fleet.usage.amounts import rounded
-from kubectl_fleet.usage.pods import (
+from kai_fleet.fleet.amounts import rounded
+from kai_fleet.kube.objects import KubeObject
+from kai_fleet.kube.pods import (
     GpuRequest,
     gpu_memory,
     gpu_request,

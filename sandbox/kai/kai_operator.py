@@ -10,9 +10,9 @@ from typing import Final
 
 import yaml
 
-from kubectl_fleet.objects import KubeObject
-from kubectl_fleet.releases import KAI, KaiRelease, UnknownVersionError, kai
-from kubectl_fleet.releases.keys import KAI_NAMESPACE
+from kai_fleet.kube.objects import KubeObject
+from kai_fleet.releases import KAI, KaiRelease, UnknownVersionError, kai
+from kai_fleet.releases.keys import KAI_NAMESPACE
 from sandbox.chart_packages import SOURCES
 from sandbox.control_plane.kube_api import AdminApi, Object, RefusedError
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from kubectl_fleet.values import value_at
+from kai_fleet.values import value_at
 from sandbox.control_plane.ports import Ports, free
 
 

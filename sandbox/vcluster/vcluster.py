@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from kubectl_fleet.releases import VCLUSTER
+from kai_fleet.releases import VCLUSTER
 from sandbox.control_plane import volumes
 from sandbox.control_plane.command_lines import FLAGS, ControlPlane
 from sandbox.control_plane.kube_api import AdminApi, KubeError, Object

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from kubectl_fleet.releases import KAI
+from kai_fleet.releases import KAI
 from tests.attacks.objects import (
     PLACED,
     RESTRICTED,

@@ -9,8 +9,8 @@ import pytest
 import yaml
 from kubernetes import client
 
+from kai_fleet.releases import kai
 from kai_fleet_cli.stack_file.reading import ROOT
-from kubectl_fleet.releases import kai
 from tests.engine.product import api, cluster_roles, deployments, namespaces, project, queues
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]

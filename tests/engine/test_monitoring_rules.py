@@ -10,9 +10,9 @@ import yaml
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.monitoring import prometheus
+from kai_fleet.releases import KAI, version_key
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.monitoring import Monitoring
-from kubectl_fleet.releases import KAI, version_key
 from sandbox.tools import toolbox
 
 pytestmark = [pytest.mark.engine, pytest.mark.prometheus]

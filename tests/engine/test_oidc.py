@@ -8,11 +8,11 @@ import pytest
 import yaml
 from kubernetes import client
 
+from kai_fleet.kube.api import Api
 from kai_fleet.settings.sections.vcluster import Oidc
 from kai_fleet.vcluster.oidc import runs_with
 from kai_fleet_cli.doctor.gather import is_unanswered
 from kai_fleet_cli.teams import kubeconfigs, stack_state
-from kubectl_fleet.kube.api import Api
 from tests.engine import identity_provider
 from tests.engine.product import Product, api, project
 from tests.engine.sandbox_commands import until

@@ -5,11 +5,11 @@ import pytest
 from kai_fleet.fleet.deployed_state import STACK
 from kai_fleet.provider import QUEUES
 from kai_fleet.provider.values import unpacked
+from kai_fleet.quantities import parse_quantity
 from kai_fleet_cli.engine import runs
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.recorder import SECRET, UNKNOWN
 from kai_fleet_cli.stack_file import reading
-from kubectl_fleet.quantities import parse_quantity
 from tests.engine.product import Product, project
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from kubernetes import client
 
+from kai_fleet.kube.api import Api
 from kai_fleet.provider import PluginError
 from kai_fleet.provider.queues import TREE, Queues, SomeQueuesError
-from kubectl_fleet.kube.api import Api
 from tests.engine.product import api, queues, take_queues
 
 pytestmark = pytest.mark.engine

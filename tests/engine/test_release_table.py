@@ -7,10 +7,10 @@ import yaml
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
+from kai_fleet.releases import KAI
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.queues import walk
 from kai_fleet_cli.stack_file import reading
-from kubectl_fleet.releases import KAI
 from tests.engine.product import api
 from tests.engine.sandbox_commands import until
 

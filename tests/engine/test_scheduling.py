@@ -5,7 +5,7 @@ from kubernetes import client
 
 from kai_fleet_cli.doctor.diagnosis import diagnose
 from kai_fleet_cli.stack_file import reading
-from kubectl_fleet.waiting.finding import Health
+from kai_fleet_cli.waiting.finding import Health
 from tests.engine.product import Product, api, project, queues
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]

@@ -10,14 +10,14 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from pulumi import automation
 
+from kai_fleet.releases import kai
 from kai_fleet_cli.doctor.diagnosis import diagnose
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT
 from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_cli.teams import kubeconfigs, move
-from kubectl_fleet.releases import kai
-from kubectl_fleet.waiting.finding import Health
+from kai_fleet_cli.waiting.finding import Health
 from tests.engine import broken_things as things
 from tests.engine.product import (
     Product,

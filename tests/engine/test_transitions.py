@@ -13,7 +13,7 @@ import yaml
 from kubernetes import client
 
 from kai_fleet.isolation.vcluster_rights import called
-from kubectl_fleet.releases import KAI
+from kai_fleet.releases import KAI
 from sandbox.control_plane.certificates import Authority
 from sandbox.vcluster import vcluster
 from tests.engine.ends import ends

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kubectl_fleet.releases import version_key
+from kai_fleet.releases import version_key
 
 QUEUE = "kai.scheduler/queue"
 ONE = {"limits": {"nvidia.com/gpu": "1"}}

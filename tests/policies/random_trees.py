@@ -5,9 +5,9 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kubectl_fleet.declared.pods import PodContainer, PodTemplate
-from kubectl_fleet.declared.queues import DeclaredQueue, QueueShare
-from kubectl_fleet.releases.keys import QUEUE_LABEL
+from kai_fleet.fleet.pods import PodContainer, PodTemplate
+from kai_fleet.fleet.queues import DeclaredQueue, QueueShare
+from kai_fleet.releases.keys import QUEUE_LABEL
 from tests.policies.samples import FREE, cluster, team, workload
 
 SHARES = st.sampled_from(["fraction", "memory", "whole", "none"])

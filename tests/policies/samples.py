@@ -5,12 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai, DeclaredTeam
+from kai_fleet.fleet.pods import PodContainer, PodTemplate
+from kai_fleet.fleet.queues import UNLIMITED, DeclaredQueue, QueueShare
+from kai_fleet.releases.keys import QUEUE_LABEL, SCHEDULER
 from kai_fleet_policies.adapters.from_resources import Declared
+from kai_fleet_policies.problem import Level, Problem, name_of, problems_of
 from kai_fleet_policies.rules import RULES
-from kubectl_fleet.declared.pods import PodContainer, PodTemplate
-from kubectl_fleet.declared.queues import UNLIMITED, DeclaredQueue, QueueShare
-from kubectl_fleet.releases.keys import QUEUE_LABEL, SCHEDULER
-from kubectl_fleet.rules.problem import Level, Problem, name_of, problems_of
 
 FREE = {r: QueueShare(UNLIMITED, UNLIMITED) for r in ("cpu", "memory", "gpu")}
 

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai, DevicePlugin
+from kai_fleet.fleet.pods import PodContainer
+from kai_fleet.fleet.queues import DeclaredQueue, QueueShare
+from kai_fleet.releases.keys import QUEUE_LABEL
+from kai_fleet.values import UNKNOWN
+from kai_fleet_policies.problem import Level
 from kai_fleet_policies.rules import check
-from kubectl_fleet.declared.pods import PodContainer
-from kubectl_fleet.declared.queues import DeclaredQueue, QueueShare
-from kubectl_fleet.releases.keys import QUEUE_LABEL
-from kubectl_fleet.rules.problem import Level
-from kubectl_fleet.values import UNKNOWN
 from tests.policies.random_trees import valid
 from tests.policies.samples import FREE, refused_by, team
 

@@ -5,7 +5,7 @@ import pytest
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet_policies import validation
 from kai_fleet_policies.adapters import from_resources
-from kubectl_fleet.rules.problem import Level
+from kai_fleet_policies.problem import Level
 from tests.unit.test_workloads import CLUSTER, HALF, POD, TEAMS, UNLIMITED, VLLM
 
 HOST = {

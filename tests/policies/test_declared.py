@@ -3,11 +3,11 @@
 import pytest
 import yaml
 
+from kai_fleet.releases.keys import QUEUE_LABEL
+from kai_fleet.values import UNKNOWN
 from kai_fleet_policies.adapters.charts import Chart, chart_of
 from kai_fleet_policies.adapters.from_resources import Declared, clusters
 from kai_fleet_policies.rules import check
-from kubectl_fleet.releases.keys import QUEUE_LABEL
-from kubectl_fleet.values import UNKNOWN
 from tests.policies.samples import manifest, refused_by, resource
 
 LABELS = {QUEUE_LABEL: "test"}

@@ -9,11 +9,11 @@ from pulumi.runtime import proto
 
 from kai_fleet.provider.values import UNKNOWN as NOT_KNOWN
 from kai_fleet.provider.values import struct
+from kai_fleet.releases.keys import QUEUE_LABEL
+from kai_fleet.values import UNKNOWN
 from kai_fleet_policies import validation
 from kai_fleet_policies.adapters.charts import sharing_in
 from kai_fleet_policies.pack.analyzer import Analyzer
-from kubectl_fleet.releases.keys import QUEUE_LABEL
-from kubectl_fleet.values import UNKNOWN
 from tests.policies.samples import (
     cluster,
     found,

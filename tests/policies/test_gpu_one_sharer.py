@@ -1,8 +1,8 @@
 import pytest
 
 from kai_fleet.fleet.model import DeclaredKai, DevicePlugin
+from kai_fleet.values import UNKNOWN
 from kai_fleet_policies.adapters.charts import device_sharing
-from kubectl_fleet.values import UNKNOWN
 from tests.policies.samples import cluster, found, host, open_question, refusal, team
 
 RULE = "gpu-one-sharer"

@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from kai_fleet_policies.adapters.from_resources import clusters
+from kai_fleet_policies.problem import Level
 from kai_fleet_policies.rules import check
-from kubectl_fleet.rules.problem import Level
 from tests.policies.samples import manifest, refused_by, resource
 
 FREE = "{cpu: &free {quota: -1, limit: -1, overQuotaWeight: 1}, gpu: *free, memory: *free}"

@@ -8,8 +8,8 @@ import pytest
 
 from kai_fleet.releases import chart_values
 from kai_fleet_policies import validation
+from kai_fleet_policies.problem import Level
 from kai_fleet_policies.rules.vclusters import vcluster_isolation
-from kubectl_fleet.rules.problem import Level
 
 UNLIMITED = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}
 ON = {"enabled": True}

@@ -2,13 +2,13 @@
 
 import pytest
 
+from kai_fleet import releases
 from kai_fleet.fleet.model import KaiFeature
 from kai_fleet.fleet.resolve import fleet_of
+from kai_fleet.values import UNKNOWN
 from kai_fleet_policies import validation
 from kai_fleet_policies.adapters import from_resources
 from kai_fleet_policies.validation import validate
-from kubectl_fleet import releases
-from kubectl_fleet.values import UNKNOWN
 from tests.policies.samples import cluster, found, open_question, refusal, resource
 
 RULE = "kai-feature-known"

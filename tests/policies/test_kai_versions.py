@@ -3,16 +3,16 @@ from datetime import date
 
 import pytest
 
+from kai_fleet import releases
 from kai_fleet.fleet.model import DeclaredTeam
+from kai_fleet.values import UNKNOWN
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.picture import as_declared
 from kai_fleet_policies import rules, validation
 from kai_fleet_policies.adapters import from_resources
+from kai_fleet_policies.problem import Level, told_once
 from kai_fleet_policies.rules.kai import kai_version_supported
 from kai_fleet_policies.rules.vclusters import vcluster_version_supported
-from kubectl_fleet import releases
-from kubectl_fleet.rules.problem import Level, told_once
-from kubectl_fleet.values import UNKNOWN
 from tests.policies.samples import cluster, found, open_question, refusal
 
 KNOWN = "kai-version-known"

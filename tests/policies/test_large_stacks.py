@@ -5,10 +5,10 @@ import time
 import pytest
 
 from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet.fleet.queues import DeclaredQueue, QueueShare
+from kai_fleet.releases.keys import QUEUE_LABEL
+from kai_fleet_policies.problem import Level
 from kai_fleet_policies.rules import check
-from kubectl_fleet.declared.queues import DeclaredQueue, QueueShare
-from kubectl_fleet.releases.keys import QUEUE_LABEL
-from kubectl_fleet.rules.problem import Level
 from tests.policies.samples import FREE, cluster, refused_by, team, workload
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from kai_fleet.fleet.model import DeclaredKai, NamespacedObject
-from kubectl_fleet.values import UNKNOWN
+from kai_fleet.values import UNKNOWN
 from tests.policies.samples import cluster, found, open_question, refusal, workload
 
 RULE = "namespace-reserved"

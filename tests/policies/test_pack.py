@@ -20,8 +20,8 @@ from kai_fleet_policies import policy_pack, policy_pack_program
 from kai_fleet_policies.pack import analyzer as pack
 from kai_fleet_policies.pack.analyzer import Analyzer
 from kai_fleet_policies.pack.policies import POLICIES, UNDECIDED
+from kai_fleet_policies.problem import name_of
 from kai_fleet_policies.rules import RULES
-from kubectl_fleet.rules.problem import name_of
 from tests.policies.samples import PROVIDER, resource
 
 SECRET = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270"}

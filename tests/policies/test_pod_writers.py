@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kai_fleet_policies.adapters.from_resources import clusters
+from kai_fleet_policies.problem import Level, Problem
 from kai_fleet_policies.rules import check
-from kubectl_fleet.rules.problem import Level, Problem
 from tests.policies.samples import manifest, refused_by
 
 FREE = {r: {"quota": -1, "limit": -1, "overQuotaWeight": 1} for r in ("cpu", "gpu", "memory")}

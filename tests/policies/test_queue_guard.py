@@ -7,8 +7,8 @@ import pytest
 from kai_fleet.guards.evaluation import account, creation, refusals
 from kai_fleet.guards.policies import policy
 from kai_fleet.guards.queue_rules import QueueRules
+from kai_fleet.releases.keys import MEANT, QUEUE_LABEL, right_key
 from kai_fleet_cli.plan.recorder import record
-from kubectl_fleet.releases.keys import MEANT, QUEUE_LABEL, right_key
 from tests.engine.guarded_pods import GROUPED, HALF, IN_TEST, pod
 
 CLUSTER = {"name": "lab", "context": "lab"}

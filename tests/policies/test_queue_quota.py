@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kubectl_fleet.declared.queues import QueueShare
-from kubectl_fleet.values import UNKNOWN
+from kai_fleet.fleet.queues import QueueShare
+from kai_fleet.values import UNKNOWN
 from tests.policies.samples import FREE, cluster, found, gpu_queue, open_question, queue, refusal
 
 RULE = "queue-quota"

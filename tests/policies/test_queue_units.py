@@ -2,11 +2,11 @@
 
 import pytest
 
+from kai_fleet.fleet.queues import QueueShare
 from kai_fleet_policies import validation
 from kai_fleet_policies.adapters.from_resources import clusters
+from kai_fleet_policies.problem import Level
 from kai_fleet_policies.rules import check
-from kubectl_fleet.declared.queues import QueueShare
-from kubectl_fleet.rules.problem import Level
 from tests.policies.samples import FREE, cluster, found, manifest, queue
 
 RULE = "queue-units"

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai, DeclaredTeam
+from kai_fleet.values import UNKNOWN
+from kai_fleet_policies.problem import Level
 from kai_fleet_policies.validation import validate
-from kubectl_fleet.rules.problem import Level
-from kubectl_fleet.values import UNKNOWN
 from tests.policies.samples import found, open_question
 
 

@@ -1,8 +1,8 @@
 from pathlib import Path
 
 from kai_fleet_cli.reference.pages import rules_page
+from kai_fleet_policies.problem import name_of
 from kai_fleet_policies.rules import RULES
-from kubectl_fleet.rules.problem import name_of
 
 ROOT = Path(__file__).parents[2]
 

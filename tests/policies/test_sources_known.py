@@ -8,17 +8,16 @@ import pytest
 
 from kai_fleet.fleet.deployed_state import DeployedState
 from kai_fleet.fleet.resolve import fleet_of, platform_facts
-from kai_fleet.releases import sources
+from kai_fleet.releases import KAI, VCLUSTER, sources
 from kai_fleet.releases.sources import MIRROR
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.team_stack import PlatformFacts
+from kai_fleet.values import UNKNOWN
 from kai_fleet_policies import validation
 from kai_fleet_policies.adapters.from_resources import Declared, clusters
 from kai_fleet_policies.image_names import names
 from kai_fleet_policies.pack.policies import configured
 from kai_fleet_policies.rules import check
-from kubectl_fleet.releases import KAI, VCLUSTER
-from kubectl_fleet.values import UNKNOWN
 
 NAME = "sources-known"
 DIGEST = f"sha256:{'a' * 64}"

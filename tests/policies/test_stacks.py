@@ -7,7 +7,7 @@ import yaml
 
 from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.stack_file.reading import path_of, stacks
-from kubectl_fleet.rules.problem import Level
+from kai_fleet_policies.problem import Level
 
 
 @pytest.mark.parametrize("stack", stacks())

@@ -1,8 +1,8 @@
 import pytest
 
 from kai_fleet.fleet.model import DeclaredKai
-from kubectl_fleet.rules.problem import Level
-from kubectl_fleet.values import UNKNOWN
+from kai_fleet.values import UNKNOWN
+from kai_fleet_policies.problem import Level
 from tests.policies.samples import cluster, found, host, open_question, refusal, team
 
 POOLS = "team-node-pools"

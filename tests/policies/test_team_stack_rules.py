@@ -8,7 +8,7 @@ from kai_fleet.fleet.deployed_state import VIRTUAL_CLUSTER, DeployedState, named
 from kai_fleet.fleet.resolve import platform_facts
 from kai_fleet.settings import load
 from kai_fleet_policies import validation
-from kubectl_fleet.rules.problem import Level
+from kai_fleet_policies.problem import Level
 
 UNLIMITED = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}
 VIRTUAL = {"mode": "virtual", "version": "v0.16.8"}

@@ -7,9 +7,9 @@ import pytest
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases import chart_values
+from kai_fleet.values import UNKNOWN
 from kai_fleet_policies import validation
 from kai_fleet_policies.rules.vclusters.vcluster_flags import FLAGS
-from kubectl_fleet.values import UNKNOWN
 from tests.policies.samples import found, open_question
 
 API = "controlPlane.distro.k8s.apiServer.extraArgs"

@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from kubectl_fleet.declared.pods import PodContainer
-from kubectl_fleet.values import UNKNOWN
+from kai_fleet.fleet.pods import PodContainer
+from kai_fleet.values import UNKNOWN
 from tests.policies.samples import cluster, found, open_question, refusal, shared, workload
 
 RULE = "workload-gpu-request"

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai
-from kubectl_fleet.values import UNKNOWN
+from kai_fleet.values import UNKNOWN
 from tests.policies.samples import cluster, found, open_question, refusal, shared, workload
 
 RULE = "workload-gpu-sharing"

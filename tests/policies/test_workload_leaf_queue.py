@@ -1,8 +1,8 @@
 from dataclasses import replace
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai
-from kubectl_fleet.releases.keys import QUEUE_LABEL
-from kubectl_fleet.values import UNKNOWN
+from kai_fleet.releases.keys import QUEUE_LABEL
+from kai_fleet.values import UNKNOWN
 from tests.policies.samples import (
     cluster,
     found,

@@ -1,6 +1,6 @@
 import pytest
 
-from kubectl_fleet.values import UNKNOWN
+from kai_fleet.values import UNKNOWN
 from tests.policies.samples import cluster, found, open_question, refusal, workload
 
 RULE = "workload-scheduler"

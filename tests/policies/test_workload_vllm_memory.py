@@ -1,8 +1,8 @@
 import pytest
 
-from kubectl_fleet.declared.pods import PodContainer
-from kubectl_fleet.rules.problem import Level
-from kubectl_fleet.values import UNKNOWN
+from kai_fleet.fleet.pods import PodContainer
+from kai_fleet.values import UNKNOWN
+from kai_fleet_policies.problem import Level
 from tests.policies.samples import cluster, found, open_question, shared, workload
 
 RULE = "workload-vllm-memory"

@@ -18,6 +18,7 @@ from kai_fleet.guards.policies import (
     shared_bindings,
 )
 from kai_fleet.isolation import network_policies, team_quotas, vcluster_rights
+from kai_fleet.releases import kai
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.vcluster.oidc import group_roles
@@ -25,8 +26,7 @@ from kai_fleet_cli.doctor.checks.groups import KINDS
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
 from kai_fleet_cli.doctor.examine import examine
 from kai_fleet_cli.doctor.sources import host_of
-from kubectl_fleet.releases import kai
-from kubectl_fleet.waiting.finding import Finding, Health
+from kai_fleet_cli.waiting.finding import Finding, Health
 
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 LONG_AGO = "2026-11-01T11:00:00Z"

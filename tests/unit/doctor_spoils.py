@@ -62,7 +62,7 @@ def of_version(version):
 
 def inside_runs(version):
     """KAI of that version inside, with what it brings."""
-    from kubectl_fleet.releases import kai
+    from kai_fleet.releases import kai
 
     def spoil(lab: Lab) -> None:
         of_version(version)(lab)

@@ -3,6 +3,9 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from kai_fleet.fleet.amounts import Amounts
+from kai_fleet.fleet.queues import QueueIndex
+from kai_fleet.kube.objects import KubeObject
 from kai_fleet_cli.report.model import (
     GpuSum,
     PeriodUse,
@@ -15,11 +18,8 @@ from kai_fleet_cli.report.model import (
     Version,
     WaitGroup,
 )
-from kubectl_fleet.declared.queues import QueueIndex
-from kubectl_fleet.objects import KubeObject
-from kubectl_fleet.usage.amounts import Amounts
-from kubectl_fleet.usage.queues import QueuePods, queue_of, tree
-from kubectl_fleet.waiting.finding import Finding, Health
+from kai_fleet_cli.usage.queues import QueuePods, queue_of, tree
+from kai_fleet_cli.waiting.finding import Finding, Health
 
 MADE = datetime(2026, 11, 24, 7, 30, tzinfo=UTC)
 KAI = Version("v0.16.8", "v0.16.8", "supported until 2027-06-30")

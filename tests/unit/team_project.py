@@ -11,10 +11,10 @@ from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.commands import updates
 from kai_fleet_cli.engine import environment, runs
 from kai_fleet_cli.engine.runs import Outcome
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery.state import ExportedState
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.teams import update
-from kubectl_fleet.errors import UserError
 
 LAB = """\
 # the lab

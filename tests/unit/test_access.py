@@ -6,9 +6,9 @@ import pytest
 
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.probes.vcluster import address_of
+from kai_fleet.releases import VCLUSTER
 from kai_fleet.settings.sections.access import Access
 from kai_fleet.vcluster.values import vcluster_values
-from kubectl_fleet.releases import VCLUSTER
 
 KINDS = {
     "NodePort": Access(type="NodePort", host="node.example.org"),

@@ -8,6 +8,7 @@ import pytest
 
 from kai_fleet.fleet.resolve import fleet_of, platform_facts
 from kai_fleet.probes.vcluster import address_of
+from kai_fleet.releases import VCLUSTER, vcluster
 from kai_fleet.releases.chart_values import nested, unknown_keys
 from kai_fleet.settings import load
 from kai_fleet.settings.tenant import load_tenant
@@ -15,7 +16,6 @@ from kai_fleet.vcluster.values import vcluster_values
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_policies.rules.vclusters import vcluster_access
 from kai_fleet_policies.validation import validate
-from kubectl_fleet.releases import VCLUSTER, vcluster
 from tests.unit.doctor_samples import SETTINGS, Lab, meta
 
 INGRESS = {"type": "Ingress", "host": "ml.vc.example.com", "class": "nginx"}

@@ -8,9 +8,9 @@ import time
 
 import pytest
 
+from kai_fleet.kube.api import Api
+from kai_fleet.kube.errors import RefusedError, UnreachableError
 from kai_fleet_cli.report.prometheus import TOKEN, at_url
-from kubectl_fleet.kube.api import Api
-from kubectl_fleet.kube.errors import RefusedError, UnreachableError
 from tests.unit.canned_api import kubeconfig, serving
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"

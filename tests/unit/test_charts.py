@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kai_fleet import releases
 from kai_fleet.releases.sources import DEVICE_PLUGIN_VERSION, GPU_OPERATOR_VERSION
-from kubectl_fleet import releases
 from sandbox import chart_packages
 from sandbox.chart_packages import SOURCES
 from sandbox.directory import SandboxError

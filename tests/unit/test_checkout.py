@@ -5,7 +5,7 @@ import pytest
 from kai_fleet.settings.files import project
 from kai_fleet.settings.files.project import ROOT
 from kai_fleet_cli.engine import environment
-from kubectl_fleet.errors import UserError
+from kai_fleet_cli.errors import UserError
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from kai_fleet.package.request import ComponentRequest, read_inputs
 from kai_fleet.provider.values import UNKNOWN as NOT_KNOWN_YET
 from kai_fleet.provider.values import secret as property_secret
 from kai_fleet.provider.values import struct
+from kai_fleet.releases import VCLUSTER, vcluster
 from kai_fleet.releases.chart_values import nested, unknown_keys
 from kai_fleet.settings import load
 from kai_fleet.vcluster.values import vcluster_values
@@ -42,9 +43,8 @@ from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.plan.picture import picture
 from kai_fleet_cli.plan.recorder import record
 from kai_fleet_policies.component_judge import judge
+from kai_fleet_policies.problem import Level
 from kai_fleet_policies.validation import validate
-from kubectl_fleet.releases import VCLUSTER, vcluster
-from kubectl_fleet.rules.problem import Level
 from tests.unit.doctor_samples import SETTINGS, Lab, meta
 
 SCHEMAS_AT_HAND = ("v0.27.3", "v0.30.5", "v0.34.7", "v0.36.1")

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from kai_fleet_cli.diff import report
-from kubectl_fleet.errors import UserError
+from kai_fleet_cli.errors import UserError
 from tests.unit.golden import history
 from tests.unit.golden.history import GOOD, SECRETS, git
 

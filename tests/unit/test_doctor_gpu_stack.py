@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from kai_fleet_cli.doctor.examine import examine
-from kubectl_fleet.waiting.finding import meaning
+from kai_fleet_cli.waiting.finding import meaning
 from tests.unit.doctor_samples import Lab, event, meta, node, pod, reservation
 from tests.unit.doctor_spoils import in_host_mode
 

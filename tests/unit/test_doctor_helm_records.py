@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from kai_fleet.releases.helm_record import Forged
 from kai_fleet_cli.doctor.checks import vclusters
-from kubectl_fleet.waiting.finding import Health
+from kai_fleet_cli.waiting.finding import Health
 from tests.unit.doctor_samples import Lab, meta
 
 FORGED = (Forged("sh.helm.release.v1.ml.v9", "has a hook, Job steal"), Forged("b", "names Node x"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubectl_fleet.waiting.finding import Health
+from kai_fleet_cli.waiting.finding import Health
 from tests.unit.doctor_samples import Lab, meta
 
 

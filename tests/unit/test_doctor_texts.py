@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubectl_fleet.waiting.finding import meaning
+from kai_fleet_cli.waiting.finding import meaning
 from tests.unit.doctor_samples import Lab, event, meta, pod
 
 SEEN = {

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from kai_fleet_cli.engine.environment import OCCUPANT, for_stack
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.plan import offline
 from kai_fleet_cli.stack_file import reading
-from kubectl_fleet.errors import UserError
 from sandbox import lifecycle
 from sandbox.lifecycle import Sandbox
 from sandbox.tools import toolbox

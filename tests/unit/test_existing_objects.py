@@ -11,6 +11,7 @@ from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.cluster.existing_objects import CRD, RUNTIME_CLASS, ExistingObjects
 from kai_fleet.fleet.deployed_state import NAMESPACE, NAMESPACE_PATCH, DeployedState
 from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
+from kai_fleet.fleet.queues import DeclaredQueue
 from kai_fleet.host.gpu_stack import GpuStack, GpuStackArgs
 from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs, is_of_others
 from kai_fleet.isolation.team_places import warn_of_taints
@@ -20,7 +21,6 @@ from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.kubernetes import Toleration
 from kai_fleet.settings.sections.platform import Gpu
 from kai_fleet_cli.plan.recorder import record
-from kubectl_fleet.declared.queues import DeclaredQueue
 
 CLASS = "/apis/node.k8s.io/v1/runtimeclasses/nvidia"
 POLICIES = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/clusterpolicies.nvidia.com"

@@ -10,9 +10,9 @@ import subprocess
 import pytest
 from pulumi.automation import CommandResult, errors
 
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import failures, file_backend
 from kai_fleet_cli.stack_file.reading import ROOT
-from kubectl_fleet.errors import UserError
 from tests.unit.tool_scripts import script
 
 LOCK = (

@@ -11,13 +11,13 @@ from kai_fleet.guards.evaluation import account, creation, refusals
 from kai_fleet.guards.host_rules import HostRules
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.kai.values import kai_values
+from kai_fleet.releases import KAI, kai
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load
+from kai_fleet.values import UNKNOWN
 from kai_fleet_cli.plan.recorder import record
 from kai_fleet_policies.adapters.from_resources import clusters
 from kai_fleet_policies.validation import validate
-from kubectl_fleet.releases import KAI, kai
-from kubectl_fleet.values import UNKNOWN
 from tests.attacks.objects import pod
 from tests.policies.samples import resource
 from tests.unit.test_program import CLUSTER, HOST, ML

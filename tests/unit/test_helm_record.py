@@ -6,10 +6,10 @@ import json
 
 import pytest
 
+from kai_fleet.kube.errors import UnreachableError
 from kai_fleet.probes import __main__ as fleet_probe
 from kai_fleet.probes import vcluster
 from kai_fleet.releases import helm_record
-from kubectl_fleet.kube.errors import UnreachableError
 
 MANIFEST = """---
 # Source: vcluster/templates/serviceaccount.yaml

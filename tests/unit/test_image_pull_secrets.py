@@ -8,11 +8,11 @@ import pytest
 import yaml
 
 from kai_fleet.fleet.resolve import fleet_of
+from kai_fleet.releases import VCLUSTER, vcluster
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load
 from kai_fleet.vcluster.values import vcluster_values
 from kai_fleet_cli.plan.offline import plan_settings
-from kubectl_fleet.releases import VCLUSTER, vcluster
 from tests.unit.doctor_samples import SETTINGS, Lab, event, pod
 
 NAMED = [{"name": "regcred"}]

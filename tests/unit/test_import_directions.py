@@ -17,7 +17,6 @@ FOLDERS = {
     "kai_fleet_cli": "cli",
 }
 ORDER = (
-    "kubectl_fleet.kube",
     "kubectl_fleet",
     "kai_fleet.provider",
     "kai_fleet",

@@ -6,10 +6,10 @@ import pytest
 
 from kai_fleet.releases.helm_record import Forged
 from kai_fleet_cli.cluster_reader import NoAnswerError
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery.interrupted import Judge
 from kai_fleet_cli.recovery.live_cluster import LiveCluster, LiveObject
 from kai_fleet_cli.recovery.state import RELEASE, ExportedState, Operation
-from kubectl_fleet.errors import UserError
 
 HOST = "urn:pulumi:s::kai-fleet::kai-fleet:index:Platform$pulumi:providers:kubernetes::host"
 INSIDE = (

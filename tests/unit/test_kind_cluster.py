@@ -8,9 +8,9 @@ from kai_fleet import probes
 from kai_fleet.settings import load
 from kai_fleet_cli.engine import environment
 from kai_fleet_cli.engine.environment import for_stack
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.recorder import SECRET, record
-from kubectl_fleet.errors import UserError
 from tests.unit.kind_standins import Machine
 
 TEAM = {"scheduler": {"mode": "default"}}

@@ -12,14 +12,14 @@ from http.server import BaseHTTPRequestHandler
 import pytest
 import trustme
 
+from kai_fleet.kube.api import Api
+from kai_fleet.kube.kubeconfig import connection
 from kai_fleet_cli.doctor import gather
 from kai_fleet_cli.doctor.cluster_state import READS
 from kai_fleet_cli.report import build
 from kai_fleet_cli.report.page import page
 from kai_fleet_cli.report.usage import KINDS, usage_of
 from kai_fleet_cli.stack_file import reading
-from kubectl_fleet.kube.api import Api
-from kubectl_fleet.kube.kubeconfig import connection
 from tests.unit import canned_api, doctor_samples, http_server
 from tests.unit.test_usage_now import pod, queue
 

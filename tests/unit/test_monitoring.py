@@ -10,14 +10,13 @@ import yaml
 from kai_fleet.fleet.resolve import platform_facts
 from kai_fleet.monitoring import prometheus
 from kai_fleet.monitoring.dashboards import dashboards
-from kai_fleet.releases import metric_names
+from kai_fleet.releases import KAI, metric_names
 from kai_fleet.releases.metric_names import APPS, kai_metrics, queue_label
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.monitoring import Monitoring
 from kai_fleet.settings.sections.team_stack import PlatformFacts
 from kai_fleet.settings.tenant import load_tenant
 from kai_fleet_cli.plan.recorder import record
-from kubectl_fleet.releases import KAI
 
 CLUSTER = {"name": "lab", "context": "lab"}
 QUEUES = {"top": {"gpu": 4, "children": {"train": {"gpu": 3}, "serve": {"gpu": 1}}}}

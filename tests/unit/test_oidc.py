@@ -9,6 +9,8 @@ import pytest
 import yaml
 
 from kai_fleet.fleet.resolve import fleet_of, platform_facts
+from kai_fleet.kube.text import may_name_system
+from kai_fleet.releases import VCLUSTER, vcluster
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.team_stack import PlatformFacts
@@ -17,8 +19,6 @@ from kai_fleet.vcluster.values import vcluster_values
 from kai_fleet_cli.doctor.gather import is_unanswered
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.teams import connect, stack_state
-from kubectl_fleet.kube.text import may_name_system
-from kubectl_fleet.releases import VCLUSTER, vcluster
 from sandbox.control_plane.command_lines import ControlPlane
 from sandbox.control_plane.etcd import Etcd
 from sandbox.control_plane.ports import FIRST, Ports

@@ -15,11 +15,11 @@ import yaml
 from typer.testing import CliRunner
 
 from bench.stacks import teams
+from kai_fleet.fleet.queues import DeclaredQueue, QueueShare
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.plan.summary import queues_told
 from kai_fleet_cli.stack_file.reading import ROOT
-from kubectl_fleet.declared.queues import DeclaredQueue, QueueShare
 
 STACKS = ["sandbox", "sandbox-host", "sandbox-vision", "dev", "prod"]
 GOOD = """\

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kai_fleet.fleet.queues import DeclaredQueue, QueueShare
 from kai_fleet_cli.display import as_markdown, as_text
 from kai_fleet_cli.plan import offline, summary
 from kai_fleet_cli.plan.picture import picture
 from kai_fleet_cli.stack_file.reading import ROOT, stacks
-from kubectl_fleet.declared.queues import DeclaredQueue, QueueShare
-from kubectl_fleet.rules.problem import mandatory
+from kai_fleet_policies.problem import mandatory
 from sandbox.tools.toolbox import cache_root
 from tests.unit.golden import compare as golden
 

@@ -3,7 +3,7 @@
 import pytest
 
 from kai_fleet.settings import load
-from kubectl_fleet.waiting.finding import Health
+from kai_fleet_cli.waiting.finding import Health
 from tests.unit.doctor_samples import Lab, node
 
 H100 = "NVIDIA-H100-80GB-HBM3"

@@ -7,11 +7,11 @@ import time
 import pytest
 
 from kai_fleet_cli.engine.runs import EngineError, Outcome
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import file_backend, reconcile, resume, state
 from kai_fleet_cli.recovery.state import ExportedState
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies import validation
-from kubectl_fleet.errors import UserError
 from tests.unit.team_project import ADD, LAB, FakeStack
 
 TEAM = "kai-fleet:index:Team"

@@ -5,9 +5,9 @@ That the engine then leaves everything: tests/engine/test_team_stacks.py.
 
 import pytest
 
+from kai_fleet.kube.errors import UnreachableError
 from kai_fleet.probes import __main__ as fleet_probe
 from kai_fleet.probes import vcluster
-from kubectl_fleet.kube.errors import UnreachableError
 
 
 class Cluster:

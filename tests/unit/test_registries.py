@@ -20,6 +20,7 @@ from kai_fleet.package.request import ComponentRequest, read_inputs
 from kai_fleet.provider.values import UNKNOWN as NOT_KNOWN_YET
 from kai_fleet.provider.values import secret as property_secret
 from kai_fleet.provider.values import struct
+from kai_fleet.releases import KAI, kai
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM
 from kai_fleet.settings.tenant import load_tenant
@@ -28,7 +29,6 @@ from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.plan.recorder import record
 from kai_fleet_policies import validation
 from kai_fleet_policies.component_judge import judge
-from kubectl_fleet.releases import KAI, kai
 from tests.unit.doctor_samples import SETTINGS, Lab
 
 MIRROR, OWN = "mirror.example.com", "own.example.com:5000/ml"

@@ -5,10 +5,10 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from kai_fleet.releases import KAI, VCLUSTER, support, taken_for, vcluster_support
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.commands import releases
 from kai_fleet_cli.teams import connect, stack_state
-from kubectl_fleet.releases import KAI, VCLUSTER, support, taken_for, vcluster_support
 
 
 @pytest.fixture(autouse=True)

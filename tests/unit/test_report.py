@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from kai_fleet.settings import load
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.doctor.examine import examine
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.report import build
 from kai_fleet_cli.report import page as writing
 from kai_fleet_cli.report.build import last_changes, of_file, planned
@@ -20,7 +21,6 @@ from kai_fleet_cli.report.page import page
 from kai_fleet_cli.report.sections import age, gpus
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.teams import stack_state
-from kubectl_fleet.errors import UserError
 from tests.unit.doctor_samples import NOW, Lab, node, pod
 from tests.unit.doctor_spoils import in_host_mode, waiting
 from tests.unit.report_samples import busy, many

@@ -3,7 +3,7 @@
 import copy
 from typing import Any
 
-from kubectl_fleet import releases
+from kai_fleet import releases
 from sandbox.control_plane import volumes
 from sandbox.control_plane.kube_api import AdminApi, RefusedError
 from sandbox.kai import kai_operator

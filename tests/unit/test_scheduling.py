@@ -5,11 +5,11 @@ import json
 import pytest
 
 from kai_fleet.kai.values import prometheus_values
+from kai_fleet.releases import kai
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.queues import walk
 from kai_fleet_cli.plan.recorder import record
-from kubectl_fleet.releases import kai
 
 CLUSTER = {"name": "lab", "context": "lab"}
 RACK, HOSTNAME = "cloud.example/rack", "kubernetes.io/hostname"

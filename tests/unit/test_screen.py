@@ -6,7 +6,7 @@ import sys
 from kai_fleet_cli.display.terminal import engine_line, say
 from kai_fleet_cli.doctor.examine import commands
 from kai_fleet_cli.stack_file.reading import ROOT
-from kubectl_fleet.waiting.finding import Finding, Health
+from kai_fleet_cli.waiting.finding import Finding, Health
 
 PROGRAM = """
 import sys

@@ -12,8 +12,8 @@ from kai_fleet.cluster.tenant_kubeconfig import of_secret
 from kai_fleet_cli import cluster_reader
 from kai_fleet_cli.display import terminal as screens
 from kai_fleet_cli.display.terminal import Screen
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.teams import connect, listing, nodes, stack_state
-from kubectl_fleet.errors import UserError
 from tests.unit import vcluster_secrets
 
 URN = "urn:pulumi:lab::kai-fleet::kai-fleet:index:"

@@ -13,10 +13,10 @@ from kai_fleet.fleet.deployed_state import STACK
 from kai_fleet.releases.helm_record import Forged
 from kai_fleet_cli import cluster_reader
 from kai_fleet_cli.engine import runs
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import live_cluster, state
 from kai_fleet_cli.recovery.state import ExportedState
 from kai_fleet_cli.teams import move, team_state
-from kubectl_fleet.errors import UserError
 from tests.unit.team_project import Project
 from tests.unit.vcluster_secrets import config
 

@@ -3,8 +3,8 @@
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.isolation.team_quotas import quotas
 from kai_fleet.isolation.vcluster_rights import in_namespace
+from kai_fleet.releases import VCLUSTER
 from kai_fleet.settings.sections.isolation import Bounds, Isolation
-from kubectl_fleet.releases import VCLUSTER
 
 
 def hard(name, **isolation):

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file.edit import GONE, changed
 from kai_fleet_cli.stack_file.reading import ROOT
-from kubectl_fleet.errors import UserError
 
 TEAMS = ("config", "kai-fleet:teams")
 FILE = """\

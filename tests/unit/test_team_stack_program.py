@@ -20,7 +20,7 @@ from kai_fleet_cli.plan.picture import as_declared
 from kai_fleet_cli.plan.recorder import record
 from kai_fleet_policies import rules
 from kai_fleet_policies.adapters import from_resources
-from kubectl_fleet.rules.problem import Level
+from kai_fleet_policies.problem import Level
 
 UNLIMITED = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}
 VISION = {

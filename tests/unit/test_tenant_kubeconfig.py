@@ -18,7 +18,7 @@ from kai_fleet.cluster.tenant_kubeconfig import (
     pieces,
     rebuild,
 )
-from kubectl_fleet.kube.api import Api
+from kai_fleet.kube.api import Api
 from tests.unit import canned_api
 from tests.unit.vcluster_secrets import CLUSTER, USER, config, data, encoded, keys, serving
 

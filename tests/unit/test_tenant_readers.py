@@ -20,7 +20,7 @@ PRODUCT = {
 PAGE = ROOT / "docs" / "isolation.md"
 HEADING = "## What is read from where a tenant can write"
 WAYS = (
-    *("kubectl_fleet.kube.api.Api", "kubectl_fleet.kube.kubeconfig"),
+    *("kai_fleet.kube.api.Api", "kai_fleet.kube.kubeconfig"),
     *("kubernetes", "pulumi.runtime.invoke", "pulumi.runtime.invoke_output"),
     *("urllib3", "urllib.request", "requests", "http.client", "socket", "subprocess"),
 )
@@ -82,7 +82,9 @@ def readers() -> set[str]:
         for file in (ROOT / folder / package).rglob("*.py")
     ]
     return {
-        name for name in names if not name.startswith("kubectl_fleet/kube/") and asks(path(name))
+        name
+        for name in names
+        if not name.startswith(("kubectl_fleet/kube/", "kai_fleet/kube/")) and asks(path(name))
     }
 
 

@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
+from kai_fleet.releases import KAI, VCLUSTER, version_key
 from kai_fleet.releases.transitions import kai_transition, vcluster_refusal
-from kubectl_fleet.releases import KAI, VCLUSTER, version_key
 
 # Operators whose upgrade hook makes kai-config anew (K12), read from the charts.
 RECREATE = {"v0.9.8", "v0.9.20", "v0.10.5", "v0.13.4"}

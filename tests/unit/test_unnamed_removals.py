@@ -17,11 +17,11 @@ from kai_fleet_cli.display import terminal as screens
 from kai_fleet_cli.display.terminal import Screen
 from kai_fleet_cli.engine import runs, summary
 from kai_fleet_cli.engine.environment import Environment
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import state
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies import validation
 from kai_fleet_policies.validation import REMOVE_VARIABLE
-from kubectl_fleet.errors import UserError
 
 CLUSTER = {"name": "prod", "context": "prod"}
 TEAM = {"scheduler": {"mode": "default"}, "gpus": 1, "nodePool": {"pool": "a"}}

@@ -8,9 +8,9 @@ from http.server import BaseHTTPRequestHandler
 import pytest
 from typer.testing import CliRunner
 
+from kai_fleet.releases import KAI, VCLUSTER
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.commands import releases as newer
-from kubectl_fleet.releases import KAI, VCLUSTER
 from tests.unit import http_server
 
 NAME = "kai-scheduler/kai-scheduler"

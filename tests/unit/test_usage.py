@@ -2,8 +2,8 @@
 
 import pytest
 
-from kubectl_fleet.usage.counting import count
-from kubectl_fleet.usage.pods import gpu_memory, gpu_request, requests_of
+from kai_fleet.kube.pods import gpu_memory, gpu_request, requests_of
+from kai_fleet_cli.usage.counting import count
 from tests.unit.usage_samples import (
     GROUP_A,
     GROUP_B,

@@ -9,12 +9,12 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from kai_fleet.kube.api import Api
+from kai_fleet.kube.errors import UnreachableError
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.doctor import gather
 from kai_fleet_cli.doctor.cluster_state import READS
 from kai_fleet_cli.stack_file import reading
-from kubectl_fleet.kube.api import Api
-from kubectl_fleet.kube.errors import UnreachableError
 from tests.unit import canned_api, doctor_samples
 
 

@@ -4,10 +4,10 @@ import time
 
 import pytest
 
-from kubectl_fleet.kube.api import Api
-from kubectl_fleet.kube.errors import UnreachableError
+from kai_fleet.kube.api import Api
+from kai_fleet.kube.errors import UnreachableError
+from kai_fleet_cli.waiting.read_cluster import ReadCluster
 from kubectl_fleet.my.view import KINDS, read
-from kubectl_fleet.waiting.read_cluster import ReadCluster
 from tests.unit.canned_api import kubeconfig, serving
 from tests.unit.usage_samples import kai, node, pod, queue
 

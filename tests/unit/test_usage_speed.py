@@ -3,8 +3,8 @@
 import json
 import time
 
-from kubectl_fleet.objects import KubeObject
-from kubectl_fleet.usage.counting import count
+from kai_fleet.kube.objects import KubeObject
+from kai_fleet_cli.usage.counting import count
 from tests.unit.usage_samples import kai, node, pod, queue
 
 TEAMS, QUEUES, PODS = 100, 10, 50  # of each team

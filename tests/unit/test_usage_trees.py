@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_fleet.usage.counting import count
+from kai_fleet_cli.usage.counting import count
 from tests.unit.usage_samples import answers, pod, queue
 
 AMOUNTS = st.one_of(st.just(-1), st.integers(0, 8), st.sampled_from([0.25, 0.5, 1.75]))

@@ -6,7 +6,7 @@ from kai_fleet.fleet.resolve import platform_facts
 from kai_fleet.settings import load
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies import validation
-from kubectl_fleet.rules.problem import Level
+from kai_fleet_policies.problem import Level
 
 CLUSTER = {"name": "lab", "context": "lab"}
 

@@ -3,9 +3,9 @@
 import pytest
 
 from kai_fleet.releases.helm_record import Forged
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import live_cluster
 from kai_fleet_cli.recovery.state import RELEASE, ExportedState
-from kubectl_fleet.errors import UserError
 
 HOST = "urn:pulumi:lab::kai-fleet::pulumi:providers:kubernetes::host"
 OF = "urn:pulumi:lab::kai-fleet::kai-fleet:index:{}$" + f"{RELEASE}::{{}}-release"

@@ -5,11 +5,11 @@ import pytest
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.host import team_stack_rights as rights
 from kai_fleet.isolation import vcluster_rights
+from kai_fleet.releases import VCLUSTER
 from kai_fleet.releases.chart_values import nested
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.vcluster.values import vcluster_values
 from kai_fleet_cli.plan.recorder import record
-from kubectl_fleet.releases import VCLUSTER
 from tests.attacks.host import WITH_KAI_INSIDE, WITH_KAI_ON_HOST
 
 READ = {"get", "list", "watch"}

@@ -13,11 +13,11 @@ from kai_fleet.fleet.deployed_state import (
     deployed_state_of,
 )
 from kai_fleet.fleet.resolve import fleet_of
+from kai_fleet.releases import VCLUSTER, vcluster
 from kai_fleet.releases.chart_values import nested, unknown_keys
 from kai_fleet.settings import load
 from kai_fleet.vcluster.values import vcluster_values
 from kai_fleet_policies.rules.vclusters import vcluster_volume
-from kubectl_fleet.releases import VCLUSTER, vcluster
 from tests.unit.doctor_samples import SETTINGS, Lab
 
 CLAIM = "controlPlane.statefulSet.persistence.volumeClaim"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubectl_fleet.wording import agreeing, counted, plural
+from kai_fleet.wording import agreeing, counted, plural
 
 
 @pytest.mark.parametrize(

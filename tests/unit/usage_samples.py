@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kubectl_fleet.objects import KubeObject
+from kai_fleet.kube.objects import KubeObject
 
 GROUP_A, GROUP_B = "aaaa-1", "bbbb-2"
 

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from kai_fleet_cli.commands.options import AsJson, StackFile, print_json, with_exit_codes
 from kai_fleet_cli.display.terminal import clusters_read, say
-from kubectl_fleet.errors import UserError
+from kai_fleet_cli.errors import UserError
 
 ReportFormat: TypeAlias = Literal["text", "json", "markdown"]
 
@@ -109,7 +109,7 @@ def doctor(
     Exit 0: healthy. 1: broken. 2: cannot look. 3: may read nothing of a cluster.
     """
     from kai_fleet_cli.doctor.diagnosis import diagnose, show
-    from kubectl_fleet.waiting.finding import ExitCode
+    from kai_fleet_cli.waiting.finding import ExitCode
 
     chosen = stack or (None if context or kubeconfig else "sandbox")
     try:

@@ -10,8 +10,8 @@ from typing import Annotated, Any, ParamSpec, TypeVar
 import typer
 
 from kai_fleet_cli.display.terminal import Screen, say
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery.resume import Interrupted, exit_code
-from kubectl_fleet.errors import UserError
 
 StackFile = Annotated[str, typer.Option("--stack", "-s", help="Its file is Pulumi.STACK.yaml.")]
 NamedStack = Annotated[str, typer.Option("--stack", "-s")]

@@ -18,12 +18,12 @@ from typing import Annotated, Any, Final
 import typer
 from rich.console import Console
 
+from kai_fleet import releases as known
+from kai_fleet.releases import tables, version_key
 from kai_fleet.releases.transitions import kai_transition
+from kai_fleet.values import value_at
 from kai_fleet_cli.commands.options import AsJson, print_json
 from kai_fleet_cli.display.terminal import say
-from kubectl_fleet import releases as known
-from kubectl_fleet.releases import tables, version_key
-from kubectl_fleet.values import value_at
 
 TABLES: Final[Mapping[str, Mapping[str, Any]]] = {"KAI": known.KAI, "vCluster": known.VCLUSTER}
 # The chart of vCluster is in no OCI registry; each of its versions has an image of that version.

@@ -9,8 +9,8 @@ from rich.console import Console
 from kai_fleet_cli.commands.options import Sure, with_exit_codes
 from kai_fleet_cli.display.terminal import Screen, say
 from kai_fleet_cli.engine.environment import OCCUPANT, require_sandbox, running_sandbox
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import resume
-from kubectl_fleet.errors import UserError
 
 app = typer.Typer(
     help="The local sandbox.", no_args_is_help=True, callback=lambda: require_sandbox()

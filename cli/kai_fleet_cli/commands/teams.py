@@ -9,9 +9,9 @@ from kai_fleet.settings.files.project import update_command
 from kai_fleet_cli.commands import options
 from kai_fleet_cli.display.terminal import Flags, Screen, say
 from kai_fleet_cli.engine.environment import for_stack
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.stack_file import reading
-from kubectl_fleet.errors import UserError
 
 app = typer.Typer(help="Teams: add, switch, roll back, try beside, remove.", no_args_is_help=True)
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from kai_fleet.wording import counted
 from kai_fleet_cli.commands.options import NamedStack, StackFile, Sure, with_exit_codes
 from kai_fleet_cli.display.terminal import Screen, engine_line, say
 from kai_fleet_cli.engine.environment import for_stack
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import resume
-from kubectl_fleet.errors import UserError
-from kubectl_fleet.wording import counted
 
 if TYPE_CHECKING:
     from pulumi import automation

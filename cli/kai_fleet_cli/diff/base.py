@@ -13,12 +13,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.recovery.resume import graceful_shutdown
 from kai_fleet_cli.stack_file.reading import beside, encrypted
 from kai_fleet_cli.stack_file.write import undisturbed
-from kubectl_fleet.errors import UserError
-from kubectl_fleet.rules.problem import Level, Problem
+from kai_fleet_policies.problem import Level, Problem
 
 # The module of the command, and the folders that Python imports from: the last has the module.
 Layout: TypeAlias = tuple[str, tuple[str, ...]]

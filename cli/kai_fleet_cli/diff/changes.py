@@ -18,10 +18,10 @@ from kai_fleet.fleet.deployed_state import (
     TEAM,
     TEAM_NAMESPACE,
 )
+from kai_fleet.fleet.queues import UNLIMITED
 from kai_fleet_cli.diff import consequences
 from kai_fleet_cli.plan.offline import with_queues
 from kai_fleet_cli.plan.recorder import Registered
-from kubectl_fleet.declared.queues import UNLIMITED
 
 _OF_GUARDS: Final = (POLICY, NAMESPACE, NAMESPACE_PATCH)
 UNSET: Final = "unset"

@@ -7,9 +7,8 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from kai_fleet.fleet.deployed_state import COMMAND, KAI_SCHEDULER, RELEASE
-from kai_fleet.releases import transitions
+from kai_fleet.releases import KAI, UnknownVersionError, kai, transitions
 from kai_fleet_cli.plan.recorder import Registered
-from kubectl_fleet.releases import KAI, UnknownVersionError, kai
 
 
 class Hazard(StrEnum):

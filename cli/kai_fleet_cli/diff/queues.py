@@ -5,11 +5,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, Final
 
+from kai_fleet.fleet.amounts import written
+from kai_fleet.values import value_at
+from kai_fleet.wording import agreeing, counted, listed, plural
 from kai_fleet_cli.diff.changes import UNSET, Difference, FieldChange, ResourceChange
 from kai_fleet_cli.diff.consequences import Hazard, Part
-from kubectl_fleet.usage.amounts import written
-from kubectl_fleet.values import value_at
-from kubectl_fleet.wording import agreeing, counted, listed, plural
 
 _MOST: Final = 20  # more sentences about queues than this are not read
 _SHARE: Final = re.compile(r"spec\.resources\.(cpu|memory|gpu)\.(quota|limit|overQuotaWeight)")

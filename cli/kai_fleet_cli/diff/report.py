@@ -5,18 +5,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from kai_fleet.fleet.deployed_state import deployed_state_of
+from kai_fleet.wording import agreeing, counted
 from kai_fleet_cli.diff.base import Base, BaseState, planning
 from kai_fleet_cli.diff.changes import Difference, difference, without_echoes
 from kai_fleet_cli.diff.consequences import Hazard, Part, Sentence, by_hazard
 from kai_fleet_cli.diff.sentences import sentences, untouched
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.plan import offline
 from kai_fleet_cli.plan.picture import picture
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.stack_file.platform import facts_beside
 from kai_fleet_cli.stack_file.reading import ROOT, beside, encrypted, read
 from kai_fleet_policies import validation
-from kubectl_fleet.errors import UserError
-from kubectl_fleet.wording import agreeing, counted
 
 UNREADABLE: Final = 2
 _SAME: Final = 0

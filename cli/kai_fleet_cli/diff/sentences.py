@@ -13,6 +13,7 @@ from kai_fleet.fleet.deployed_state import (
 )
 from kai_fleet.fleet.model import HOST
 from kai_fleet.releases.transitions import vcluster_refusal
+from kai_fleet.wording import agreeing, counted, listed
 from kai_fleet_cli.diff import consequences
 from kai_fleet_cli.diff.changes import Difference, FieldChange, ResourceChange
 from kai_fleet_cli.diff.consequences import Hazard, Part, Sentence
@@ -20,7 +21,6 @@ from kai_fleet_cli.diff.queues import queue_sentences
 from kai_fleet_cli.plan.picture import ClusterPicture, Picture, TeamPicture
 from kai_fleet_cli.recovery.resume import FLEET
 from kai_fleet_policies.adapters.declared_trees import QUEUE
-from kubectl_fleet.wording import agreeing, counted, listed
 
 _IN_VCLUSTER: Final = f"{VIRTUAL_CLUSTER}$"
 _IN_GPU_STACK: Final = "kai-fleet:index:GpuStack$"

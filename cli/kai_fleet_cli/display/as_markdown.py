@@ -4,7 +4,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from kai_fleet import releases
 from kai_fleet.fleet.model import HOST
+from kai_fleet.kube.text import without_controls
+from kai_fleet.wording import counted
 from kai_fleet_cli.diff.changes import UNSET, ResourceChange
 from kai_fleet_cli.diff.consequences import HEADINGS, Sentence, by_hazard
 from kai_fleet_cli.diff.report import DiffReport
@@ -14,10 +17,7 @@ from kai_fleet_cli.plan.offline import Plan
 from kai_fleet_cli.plan.picture import Picture, picture
 from kai_fleet_cli.report import sections
 from kai_fleet_cli.report.model import StackReport
-from kubectl_fleet import releases
-from kubectl_fleet.kube.text import without_controls
-from kubectl_fleet.rules.problem import Level, Problem
-from kubectl_fleet.wording import counted
+from kai_fleet_policies.problem import Level, Problem
 
 # A comment holds 65,536 characters; a table of this many lines is not read anyway.
 _MOST_ROWS: Final = 100

@@ -13,7 +13,11 @@ from rich.text import Text
 from kai_fleet.fleet.deployed_state import RELEASE
 from kai_fleet.fleet.installed import REPLICAS, RESOURCES, default_resources, store_of
 from kai_fleet.fleet.model import HOST
+from kai_fleet.kube.text import plain, without_controls
+from kai_fleet.releases import DEFAULT_VCLUSTER
 from kai_fleet.releases.chart_values import merged
+from kai_fleet.values import value_at
+from kai_fleet.wording import counted
 from kai_fleet_cli.diff.consequences import HEADINGS, Hazard, by_hazard
 from kai_fleet_cli.diff.report import DiffReport
 from kai_fleet_cli.display.terminal import columns, told
@@ -25,11 +29,7 @@ from kai_fleet_cli.report import sections
 from kai_fleet_cli.report.model import StackReport
 from kai_fleet_policies.adapters import charts
 from kai_fleet_policies.adapters.declared_trees import QUEUE
-from kubectl_fleet.kube.text import plain, without_controls
-from kubectl_fleet.releases import DEFAULT_VCLUSTER
-from kubectl_fleet.rules.problem import Level, Problem
-from kubectl_fleet.values import value_at
-from kubectl_fleet.wording import counted
+from kai_fleet_policies.problem import Level, Problem
 
 _SIGNS: Final = {
     "created": ("+", "green"),

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from pulumi import automation
 
-from kubectl_fleet.kube.text import without_controls
-from kubectl_fleet.wording import counted
+from kai_fleet.kube.text import without_controls
+from kai_fleet.wording import counted
 
 Show = Callable[[str], None]
 # What happens to a resource without a change of anything: it may be read, or no longer read.

@@ -10,8 +10,8 @@ from typing import Any, Final
 from pulumi import automation
 
 from kai_fleet.provider.values import UNKNOWN, parsed
+from kai_fleet.wording import MASK, counted
 from kai_fleet_cli.display.events import MARKS, coloured, mark, named, operation
-from kubectl_fleet.wording import MASK, counted
 
 _VERBS: Final = {sign: verb for verb, sign in MARKS.items()}
 _SCREEN: Final = 40  # lines of a preview; more are folded

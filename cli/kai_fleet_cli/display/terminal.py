@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.prompt import Prompt
 from rich.text import Text
 
-from kubectl_fleet.errors import UserError
-from kubectl_fleet.kube.text import with_colours, without_controls
+from kai_fleet.kube.text import with_colours, without_controls
+from kai_fleet_cli.errors import UserError
 
 Say = Callable[[str], None]
 

@@ -10,14 +10,14 @@ from typing import Final
 from kai_fleet.cluster.tenant_kubeconfig import mending_commands, name_writer
 from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredTeam
 from kai_fleet.guards.host_rules import CONTROL_PLANES
+from kai_fleet.kube.api import Api
+from kai_fleet.kube.errors import RefusedError, UnreachableError
+from kai_fleet.kube.objects import KubeObject
 from kai_fleet.releases.helm_record import Forged
-from kubectl_fleet.kube.api import Api
-from kubectl_fleet.kube.errors import RefusedError, UnreachableError
-from kubectl_fleet.objects import KubeObject
-from kubectl_fleet.releases.keys import KAI_NAMESPACE
-from kubectl_fleet.waiting.read_cluster import OF_ITS_STACK as OF_ITS_STACK
-from kubectl_fleet.waiting.read_cluster import ClusterPods, ReadCluster
-from kubectl_fleet.waiting.read_cluster import Findings as Findings
+from kai_fleet.releases.keys import KAI_NAMESPACE
+from kai_fleet_cli.waiting.read_cluster import OF_ITS_STACK as OF_ITS_STACK
+from kai_fleet_cli.waiting.read_cluster import ClusterPods, ReadCluster
+from kai_fleet_cli.waiting.read_cluster import Findings as Findings
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,14 @@ from rich.console import Console
 from rich.text import Text
 
 from kai_fleet.fleet.model import HOST
+from kai_fleet.kube.errors import UnreachableError
+from kai_fleet.wording import counted
 from kai_fleet_cli.display.terminal import told
 from kai_fleet_cli.doctor.examine import examine
 from kai_fleet_cli.doctor.gather import Heard, gather, no_progress
 from kai_fleet_cli.doctor.sources import of_context, of_stack
-from kubectl_fleet.errors import UserError
-from kubectl_fleet.kube.errors import UnreachableError
-from kubectl_fleet.waiting.finding import ExitCode, Finding, Health
-from kubectl_fleet.wording import counted
+from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.waiting.finding import ExitCode, Finding, Health
 
 _STYLE = {Health.BROKEN: "red", Health.WARNING: "yellow"}
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from kai_fleet.kube.objects import MALFORMED, malformed
+from kai_fleet.wording import counted
 from kai_fleet_cli.doctor.checks import (
     api_access,
     gpu_quota,
@@ -31,9 +33,7 @@ from kai_fleet_cli.doctor.checks.kai import (
     webhooks,
 )
 from kai_fleet_cli.doctor.cluster_state import Snapshot, TeamState
-from kubectl_fleet.objects import MALFORMED, malformed
-from kubectl_fleet.waiting.finding import Finding, Health
-from kubectl_fleet.wording import counted
+from kai_fleet_cli.waiting.finding import Finding, Health
 
 COMMAND: Final = re.compile(r"`([^`]+)`")
 _SUBJECT: Final = re.compile(r"(?P<kind>.+?) (?P<name>\S+?)(?: in namespace (?P<namespace>\S+))?")

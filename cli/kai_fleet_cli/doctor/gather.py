@@ -12,8 +12,12 @@ from typing import Final, Self
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, pieces, rebuild
 from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredTeam
 from kai_fleet.guards.policies import QUEUES, TEAM_LABEL
+from kai_fleet.kube.api import Api
+from kai_fleet.kube.errors import KubeError, RefusedError, UnreachableError
+from kai_fleet.kube.objects import MALFORMED, malformed, well_named
 from kai_fleet.probes.vcluster import address_of
 from kai_fleet.releases import helm_record
+from kai_fleet.wording import on_one_line
 from kai_fleet_cli.doctor.cluster_state import (
     AT_ONCE,
     OF_ITS_STACK,
@@ -22,10 +26,6 @@ from kai_fleet_cli.doctor.cluster_state import (
     TeamState,
     read,
 )
-from kubectl_fleet.kube.api import Api
-from kubectl_fleet.kube.errors import KubeError, RefusedError, UnreachableError
-from kubectl_fleet.objects import MALFORMED, malformed, well_named
-from kubectl_fleet.wording import on_one_line
 
 SECONDS: Final = 10.0  # for everything that is asked of one API server
 _CLUSTERS_AT_ONCE: Final = 8

@@ -7,17 +7,17 @@ from pathlib import Path
 
 from kai_fleet.fleet.model import DeclaredCluster, Fleet
 from kai_fleet.fleet.resolve import fleet_of
+from kai_fleet.kube.api import OF_OPERATORS, Api
+from kai_fleet.kube.errors import UnreachableError
 from kai_fleet.settings import Settings
 from kai_fleet_cli.doctor.gather import SECONDS, ClusterSources
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT, running_sandbox
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.platform import facts_beside
 from kai_fleet_cli.teams import stack_state
 from kai_fleet_policies import validation
-from kubectl_fleet.errors import UserError
-from kubectl_fleet.kube.api import OF_OPERATORS, Api
-from kubectl_fleet.kube.errors import UnreachableError
-from kubectl_fleet.rules.problem import Problem
+from kai_fleet_policies.problem import Problem
 
 
 def of_context(context: str | None, kubeconfig: Path | None, team: str | None) -> ClusterSources:

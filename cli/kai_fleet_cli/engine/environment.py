@@ -21,10 +21,10 @@ from kai_fleet.cluster.kind import SCRIPTS
 from kai_fleet.settings import Settings, key_path
 from kai_fleet.settings.files.project import CHECKOUT, update_command
 from kai_fleet_cli.display.terminal import say
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading, write
 from kai_fleet_policies import policy_pack_program
-from kubectl_fleet.errors import UserError
-from kubectl_fleet.rules.problem import Problem, mandatory
+from kai_fleet_policies.problem import Problem, mandatory
 
 if TYPE_CHECKING:
     from sandbox.lifecycle import Sandbox

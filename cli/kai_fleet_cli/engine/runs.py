@@ -23,11 +23,11 @@ from kai_fleet_cli.display.events import UNTOUCHED, Narration
 from kai_fleet_cli.display.preview import PreviewLines
 from kai_fleet_cli.display.terminal import Say, passing_line
 from kai_fleet_cli.engine import targeting
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import failures, reconcile, state
 from kai_fleet_cli.recovery.resume import Signals, graceful_shutdown
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_policies import policy_pack_program
-from kubectl_fleet.errors import UserError
 
 POLICY_PACK: Final = str(policy_pack_program())
 

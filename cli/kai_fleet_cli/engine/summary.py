@@ -7,11 +7,11 @@ from typing import Any, Final
 import yaml
 from rich.console import Console
 
+from kai_fleet.releases.keys import QUEUE_LABEL, SCHEDULER
 from kai_fleet.settings.files.project import FLEET, preview_command
+from kai_fleet.wording import counted
 from kai_fleet_cli.display.terminal import columns
 from kai_fleet_cli.engine.runs import Outcome
-from kubectl_fleet.releases.keys import QUEUE_LABEL, SCHEDULER
-from kubectl_fleet.wording import counted
 
 _SANDBOX_TOOLS: Final = f'  eval "$({FLEET} sandbox env)"   # its kubectl, helm and pulumi'
 _DONE: Final = {

@@ -10,9 +10,9 @@ from typing import Any, Final
 from kai_fleet.fleet import deployed_state as deployed
 from kai_fleet.fleet.deployed_state import TEAM, TEAM_NAMESPACE, Targets
 from kai_fleet.settings.files.project import update_command
+from kai_fleet.wording import counted
 from kai_fleet_cli.recovery.state import needed_by
 from kai_fleet_cli.stack_file.reading import ROOT
-from kubectl_fleet.wording import counted
 
 _PLATFORM: Final = "**::kai-fleet:index:Platform**"  # also what an edit adds to it
 _LEAD: Final = "only team "

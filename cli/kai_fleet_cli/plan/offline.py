@@ -12,6 +12,8 @@ import yaml
 
 from kai_fleet.provider import QUEUES
 from kai_fleet.settings.tenant import FactsOf, platform_of
+from kai_fleet.wording import counted
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.picture import as_declared
 from kai_fleet_cli.plan.recorder import Registered
@@ -19,9 +21,7 @@ from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.platform import facts_beside
 from kai_fleet_policies import rules, validation
 from kai_fleet_policies.adapters import declared_trees, from_resources
-from kubectl_fleet.errors import UserError
-from kubectl_fleet.rules.problem import Level, Problem, mandatory
-from kubectl_fleet.wording import counted
+from kai_fleet_policies.problem import Level, Problem, mandatory
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,16 @@ from typing import Any, Final
 from kai_fleet.fleet.deployed_state import NAMESPACE, NAMESPACE_PATCH
 from kai_fleet.fleet.installed import EMBEDDED, store_of
 from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredTeam
+from kai_fleet.fleet.queues import UNLIMITED, DeclaredQueue
 from kai_fleet.guards.policies import ISOLATION_LABEL
+from kai_fleet.releases import mig
 from kai_fleet.settings.sections.teams import Mode
+from kai_fleet.values import UNKNOWN
+from kai_fleet.wording import plural
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies.adapters import from_resources
-from kubectl_fleet.declared.queues import UNLIMITED, DeclaredQueue
-from kubectl_fleet.releases import mig
-from kubectl_fleet.values import UNKNOWN
-from kubectl_fleet.wording import plural
 
 _NAMESPACES: Final = (NAMESPACE, NAMESPACE_PATCH)
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from kai_fleet_cli.plan.picture import ClusterPicture, Picture, TeamPicture, gpu_quota, together
-from kubectl_fleet import releases
-from kubectl_fleet.declared.queues import (
+from kai_fleet import releases
+from kai_fleet.fleet.amounts import written
+from kai_fleet.fleet.queues import (
     RESOURCES,
     UNLIMITED,
     DeclaredQueue,
@@ -13,10 +13,10 @@ from kubectl_fleet.declared.queues import (
     QueueShare,
     Resource,
 )
-from kubectl_fleet.rules.problem import Level, Problem
-from kubectl_fleet.usage.amounts import written
-from kubectl_fleet.values import UNKNOWN
-from kubectl_fleet.wording import counted
+from kai_fleet.values import UNKNOWN
+from kai_fleet.wording import counted
+from kai_fleet_cli.plan.picture import ClusterPicture, Picture, TeamPicture, gpu_quota, together
+from kai_fleet_policies.problem import Level, Problem
 
 _NONE: Final = "-"
 # The last one is empty where there is nothing to look at.

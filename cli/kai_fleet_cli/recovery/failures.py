@@ -8,9 +8,9 @@ from typing import Final
 
 from pulumi import automation
 
+from kai_fleet.kube.text import without_controls
 from kai_fleet.settings.files.project import CHECKOUT
 from kai_fleet_cli.recovery import file_backend, resume
-from kubectl_fleet.kube.text import without_controls
 
 _AGAIN: Final = "then run the same command again: it goes on from here"
 # What stands in the engine's output, and the sentence for it; the first that fits is said.

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import psutil
 
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file.reading import PROJECT, ROOT
-from kubectl_fleet.errors import UserError
 
 # The engine's words: "…: created by NAME@HOST (pid 12) at 2026-11-21T15:22:18Z".
 _HOLDER: Final = re.compile(r"created by (\S+)@(\S+) \(pid (\d+)\) at (\S+)")

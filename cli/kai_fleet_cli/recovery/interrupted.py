@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kai_fleet.fleet.deployed_state import NAMESPACE, NAMESPACE_PATCH, RELEASE
+from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet_cli.cluster_reader import NoAnswerError
 from kai_fleet_cli.display.terminal import Say
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery.live_cluster import LiveCluster, LiveObject, wrong_record
 from kai_fleet_cli.recovery.state import OF_VCLUSTER, ExportedState, Operation, provider_of
-from kubectl_fleet.errors import UserError
-from kubectl_fleet.releases.keys import KAI_NAMESPACE
 
 _PATIENCE_SECONDS: Final = 60.0  # a killed engine's plugin may still be at work
 _HELM_SECONDS: Final = 600.0

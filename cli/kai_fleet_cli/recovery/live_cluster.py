@@ -6,14 +6,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kai_fleet.kube.api import Api
+from kai_fleet.kube.errors import KubeError, RefusedError, UnusableKubeconfigError
+from kai_fleet.kube.kubeconfig import connection
 from kai_fleet.releases import helm_record
 from kai_fleet_cli.cluster_reader import NoAnswerError
 from kai_fleet_cli.display.terminal import Say
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery.state import REFUSED, ExportedState, Operation, provider_of
-from kubectl_fleet.errors import UserError
-from kubectl_fleet.kube.api import Api
-from kubectl_fleet.kube.errors import KubeError, RefusedError, UnusableKubeconfigError
-from kubectl_fleet.kube.kubeconfig import connection
 
 _MANAGER: Final = "pulumi"  # the provider writes under managers whose names begin so
 _ABSENT: Final = 404

@@ -11,15 +11,15 @@ from pulumi import automation
 from rich.prompt import Confirm
 
 from kai_fleet.fleet.deployed_state import RELEASE, STACK
+from kai_fleet.wording import listed
 from kai_fleet_cli.cluster_reader import NoAnswerError
 from kai_fleet_cli.display import events
 from kai_fleet_cli.display.terminal import Say, Screen
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import failures, file_backend, resume, state
 from kai_fleet_cli.recovery.interrupted import Judge
 from kai_fleet_cli.recovery.live_cluster import LiveCluster, check_records
 from kai_fleet_cli.recovery.state import ExportedState, Operation, provider_of
-from kubectl_fleet.errors import UserError
-from kubectl_fleet.wording import listed
 
 # What the API server, Helm and the providers say of a thing that is there.
 _EXISTS: Final = ("exists already", "already exists", "AlreadyExists", "cannot re-use a name")

@@ -19,9 +19,9 @@ from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet.settings.sections.team_stack import TeamStack
 from kai_fleet_policies.pack.policies import EXEMPT_KEY, QUEUES_KEY, RESERVED_KEY
 from kai_fleet_policies.pack.policies import schema as pack_schema
+from kai_fleet_policies.problem import name_of
 from kai_fleet_policies.rules import RULES, Rule
-from kubectl_fleet.rules.problem import name_of
-from kubectl_fleet.rules.queue_tree import CHART_PARENT, EXISTING_QUEUES
+from kai_fleet_policies.rules.queues.queue_tree import CHART_PARENT, EXISTING_QUEUES
 
 _ENCRYPTED: Final = {
     "type": "object",

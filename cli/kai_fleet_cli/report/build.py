@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from kai_fleet.fleet.model import HOST, DeclaredTeam, Fleet
+from kai_fleet.fleet.queues import QueueIndex
 from kai_fleet.fleet.resolve import fleet_of
+from kai_fleet.kube.errors import UnreachableError
 from kai_fleet.settings import Settings
+from kai_fleet.values import pairs
 from kai_fleet_cli.doctor.cluster_state import Snapshot
 from kai_fleet_cli.doctor.examine import examine
 from kai_fleet_cli.doctor.gather import ClusterSources, Heard, gather
 from kai_fleet_cli.doctor.sources import host_of, judged, of_stack
 from kai_fleet_cli.engine.targeting import was_about
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery.resume import FLEET
 from kai_fleet_cli.report import prometheus
 from kai_fleet_cli.report.live import live, pools_of, version
@@ -22,14 +26,10 @@ from kai_fleet_cli.report.model import PoolReport, StackReport, StackUpdate, Tea
 from kai_fleet_cli.report.team_usage import OWN_STACK
 from kai_fleet_cli.report.use_over_time import use_over_time
 from kai_fleet_cli.teams import stack_state
-from kubectl_fleet.declared.queues import QueueIndex
-from kubectl_fleet.errors import UserError
-from kubectl_fleet.kube.errors import UnreachableError
-from kubectl_fleet.rules.problem import Level, Problem
-from kubectl_fleet.usage.queues import tree
-from kubectl_fleet.values import pairs
-from kubectl_fleet.waiting.finding import ExitCode, Finding, Health
-from kubectl_fleet.waiting.rule_violations import cause_and_fix
+from kai_fleet_cli.usage.queues import tree
+from kai_fleet_cli.waiting.finding import ExitCode, Finding, Health
+from kai_fleet_cli.waiting.rule_violations import cause_and_fix
+from kai_fleet_policies.problem import Level, Problem
 
 _LIVE_PARTS: Final = "GPUs in use, idle and waited for, nodes, the doctor's findings"
 _SHOWN: Final = 10  # of the last changes

@@ -6,6 +6,10 @@ from dataclasses import replace
 from datetime import datetime
 
 from kai_fleet.fleet.model import DeclaredTeam
+from kai_fleet.kube.objects import in_pool, moment
+from kai_fleet.kube.pods import PodUse
+from kai_fleet.releases import support
+from kai_fleet.values import value_at
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
 from kai_fleet_cli.report.model import (
     GpuSum,
@@ -16,12 +20,8 @@ from kai_fleet_cli.report.model import (
     WaitGroup,
 )
 from kai_fleet_cli.report.team_usage import TeamUsageRow, held_by_copies, teams_now
-from kubectl_fleet.objects import in_pool, moment
-from kubectl_fleet.releases import support
-from kubectl_fleet.usage.counting import NodeGpus
-from kubectl_fleet.usage.pods import PodUse
-from kubectl_fleet.values import value_at
-from kubectl_fleet.waiting.finding import ExitCode, Finding, Health
+from kai_fleet_cli.usage.counting import NodeGpus
+from kai_fleet_cli.waiting.finding import ExitCode, Finding, Health
 
 
 def live(report: StackReport, look: Snapshot, findings: Sequence[Finding]) -> StackReport:

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from pydantic.alias_generators import to_camel
 
-from kubectl_fleet.usage.queues import QueueUse
-from kubectl_fleet.waiting.finding import ExitCode, Finding
+from kai_fleet_cli.usage.queues import QueueUse
+from kai_fleet_cli.waiting.finding import ExitCode, Finding
 
 # In the JSON besides the fields: what is counted from them.
 _COUNTED: Final = ("idle", "trend", "total")

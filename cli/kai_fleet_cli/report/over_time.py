@@ -12,13 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Final, Self, TypeAlias
 
+from kai_fleet.releases import KAI
 from kai_fleet.releases.metric_names import kai_metrics, queue_label
 from kai_fleet.settings import Settings
 from kai_fleet.settings.sections.queues import leaves
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.report.prometheus import Query
 from kai_fleet_cli.report.team_usage import OWN_STACK, GpuBalance, TeamUsageRow
-from kubectl_fleet.errors import UserError
-from kubectl_fleet.releases import KAI
 
 _SINCE: Final = re.compile(r"([1-9]\d{0,4})([mhdw])")
 _HOURS: Final = {"m": 1 / 60, "h": 1.0, "d": 24.0, "w": 168.0}

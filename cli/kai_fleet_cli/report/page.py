@@ -12,12 +12,12 @@ from typing import Final, TypeAlias
 import jinja2
 from markupsafe import Markup, escape
 
+from kai_fleet.fleet.queues import UNLIMITED
+from kai_fleet.wording import counted
 from kai_fleet_cli.doctor.examine import COMMAND
 from kai_fleet_cli.report.model import StackReport, TeamReport
 from kai_fleet_cli.report.sections import UNKNOWN, age, changes_from, gpus, hours, idle
-from kubectl_fleet.declared.queues import UNLIMITED
-from kubectl_fleet.usage.queues import ShareUse
-from kubectl_fleet.wording import counted
+from kai_fleet_cli.usage.queues import ShareUse
 
 SHOWN: Final = 12  # rows of who waits and of findings; the others are folded
 OPEN_TREES: Final = 8  # more of them are folded

@@ -8,11 +8,11 @@ from typing import Any, Final, TypeAlias
 
 import urllib3
 
+from kai_fleet.kube.api import Api
+from kai_fleet.kube.bounded import bind, bounded
+from kai_fleet.kube.errors import RefusedError, UnreachableError, words_of_network
+from kai_fleet.kube.text import plain
 from kai_fleet.settings.sections.monitoring import Prometheus
-from kubectl_fleet.kube.api import Api
-from kubectl_fleet.kube.bounded import bind, bounded
-from kubectl_fleet.kube.errors import RefusedError, UnreachableError, words_of_network
-from kubectl_fleet.kube.text import plain
 
 TOKEN: Final = "KAI_FLEET_PROMETHEUS_TOKEN"
 _QUERY: Final = "/api/v1/query"

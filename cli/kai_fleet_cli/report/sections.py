@@ -10,10 +10,10 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
+from kai_fleet.fleet.queues import UNLIMITED
+from kai_fleet.kube.text import plain
 from kai_fleet_cli.report.model import PeriodUse, StackReport, UseOverTime, UseRow
-from kubectl_fleet.declared.queues import UNLIMITED
-from kubectl_fleet.kube.text import plain
-from kubectl_fleet.waiting.finding import Health
+from kai_fleet_cli.waiting.finding import Health
 
 UNKNOWN: Final = "\u2013"  # a dash
 _PERIODS: Final = {"7d": "7 days", "30d": "30 days"}

@@ -5,13 +5,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Final, Self
 
+from kai_fleet.fleet.amounts import rounded
 from kai_fleet.fleet.model import DeclaredTeam
+from kai_fleet.fleet.queues import UNLIMITED
+from kai_fleet.kube.objects import seconds_since
+from kai_fleet.kube.pods import PodUse
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
-from kubectl_fleet.declared.queues import UNLIMITED
-from kubectl_fleet.objects import seconds_since
-from kubectl_fleet.usage.amounts import rounded
-from kubectl_fleet.usage.pods import PodUse
-from kubectl_fleet.usage.queues import QueueUse
+from kai_fleet_cli.usage.queues import QueueUse
 
 _LONGEST_WAITS: Final = 10  # of all that wait
 OWN_STACK: Final = "own stack"  # the mode of a team whose scheduler another stack declares

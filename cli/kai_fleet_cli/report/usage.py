@@ -13,10 +13,14 @@ from typing import Any, Final, Literal
 from pydantic import ValidationError
 from rich.console import Console
 
+from kai_fleet.fleet.amounts import rounded
+from kai_fleet.kube.errors import UnreachableError
 from kai_fleet.settings.sections.monitoring import Prometheus
+from kai_fleet.wording import counted
 from kai_fleet_cli.doctor.cluster_state import Snapshot, TeamState
 from kai_fleet_cli.doctor.gather import ClusterSources, Heard, gather, no_progress
 from kai_fleet_cli.doctor.sources import of_stack, settings_of
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.report import prometheus
 from kai_fleet_cli.report.over_time import Window, gpu_hours
 from kai_fleet_cli.report.sections import Section, age, table
@@ -29,10 +33,6 @@ from kai_fleet_cli.report.team_usage import (
     teams_now,
     waits_now,
 )
-from kubectl_fleet.errors import UserError
-from kubectl_fleet.kube.errors import UnreachableError
-from kubectl_fleet.usage.amounts import rounded
-from kubectl_fleet.wording import counted
 
 # What is asked of each API server; the addresses of vClusters are those of Services.
 KINDS: Final = frozenset({"nodes", "pods", "queues", "podgroups", "deployments", "services"})

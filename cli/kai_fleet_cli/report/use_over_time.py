@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
+from kai_fleet.kube.objects import in_pool
 from kai_fleet.settings import Settings
 from kai_fleet.settings.sections.monitoring import DEFAULT, PRODUCT
 from kai_fleet_cli.doctor.cluster_state import Snapshot
@@ -13,7 +14,6 @@ from kai_fleet_cli.report.model import PeriodUse, UseOverTime, UseRow
 from kai_fleet_cli.report.over_time import Hours, Period, Window, gpu_hours, whole_of
 from kai_fleet_cli.report.prometheus import Query
 from kai_fleet_cli.report.team_usage import GpuBalance, TeamUsageRow
-from kubectl_fleet.objects import in_pool
 
 PERIODS: Final = ("7d", "30d")
 _NO_POOL: Final = "no labels of a pool"

@@ -14,7 +14,7 @@ from ruamel.yaml.error import YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from kai_fleet.settings.files import yaml_file
-from kubectl_fleet.errors import UserError
+from kai_fleet_cli.errors import UserError
 
 Keys = Sequence[str]
 GONE: Final = object()  # in place of a value: the key is taken out

@@ -13,8 +13,8 @@ from kai_fleet.settings.files import stack_keys, yaml_file
 from kai_fleet.settings.files.project import ROOT as ROOT
 from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet.settings.sections.team_stack import TeamStack
-from kubectl_fleet.errors import UserError
-from kubectl_fleet.wording import MASK, on_one_line
+from kai_fleet.wording import MASK, on_one_line
+from kai_fleet_cli.errors import UserError
 
 PROJECT: Final = "kai-fleet"
 SECRET: Final = MASK

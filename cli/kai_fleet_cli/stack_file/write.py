@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kubectl_fleet.errors import UserError
+from kai_fleet_cli.errors import UserError
 
 _MODE: Final = 0o644
 

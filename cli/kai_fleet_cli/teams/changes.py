@@ -3,17 +3,17 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from kai_fleet import releases
 from kai_fleet.settings.files.project import update_command
+from kai_fleet.wording import counted
 from kai_fleet_cli.cluster_reader import PodsHeld
 from kai_fleet_cli.diff.consequences import kai_switch
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.stack_file.edit import GONE
 from kai_fleet_cli.stack_file.write import Edit
 from kai_fleet_cli.teams import lookup, queues
 from kai_fleet_cli.teams.lookup import PlatformFile, TeamPlace, config_keys
-from kubectl_fleet import releases
-from kubectl_fleet.errors import UserError
-from kubectl_fleet.wording import counted
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from kai_fleet.values import value_at
 from kai_fleet_cli.cluster_reader import ClusterReader, NoAnswerError, PodsHeld
 from kai_fleet_cli.display.terminal import say
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT, engine_path, running_sandbox
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.teams import stack_state
 from kai_fleet_cli.teams.lookup import PlatformFile
 from kai_fleet_cli.teams.stack_state import StackState
-from kubectl_fleet.errors import UserError
-from kubectl_fleet.values import value_at
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,15 @@ import yaml
 
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.host.team_stack_rights import ACCOUNTS
+from kai_fleet.kube.api import Api
+from kai_fleet.kube.errors import RefusedError, UnreachableError, UnusableKubeconfigError
+from kai_fleet.kube.kubeconfig import connection
 from kai_fleet.settings import Settings
 from kai_fleet.settings.files.project import update_command
 from kai_fleet.settings.sections.vcluster import Oidc
 from kai_fleet.vcluster.oidc import runs_with
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.teams.lookup import TeamPlace
-from kubectl_fleet.errors import UserError
-from kubectl_fleet.kube.api import Api
-from kubectl_fleet.kube.errors import RefusedError, UnreachableError, UnusableKubeconfigError
-from kubectl_fleet.kube.kubeconfig import connection
 
 DAY_SECONDS: Final = 24 * 3600
 INSTALL: Final = "kubectl krew install oidc-login (github.com/int128/kubelogin)"

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
+from kai_fleet.releases import KAI
 from kai_fleet.settings.sections.queues import walk
 from kai_fleet_cli.cluster_reader import ClusterReader, NoAnswerError
 from kai_fleet_cli.recovery import resume
@@ -19,7 +20,6 @@ from kai_fleet_cli.teams import queues
 from kai_fleet_cli.teams.connect import Connected
 from kai_fleet_cli.teams.lookup import PlatformFile, TeamPlace, own_stack
 from kai_fleet_cli.teams.stack_state import StackState
-from kubectl_fleet.releases import KAI
 
 _GPUS: Final = "GPUs used,\npromised,\nmost"
 _HEADINGS: Final = ("team", "stack", "mode", "version", "running", "support ends", "queues", _GPUS)

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet.settings.sections.gpu_share import counted
+from kai_fleet.values import pairs, value_at
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.edit import changed
 from kai_fleet_cli.stack_file.write import Edit, read_text
-from kubectl_fleet.errors import UserError
-from kubectl_fleet.values import pairs, value_at
 
 PLATFORM: Final = "platform"
 TEAM: Final = "team"

@@ -9,10 +9,10 @@ from pulumi import automation
 from kai_fleet.fleet.deployed_state import PROVIDERS, TEAM
 from kai_fleet_cli.display.terminal import Say
 from kai_fleet_cli.engine import runs
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import failures, live_cluster, state
 from kai_fleet_cli.stack_file.reading import PROJECT, ROOT
 from kai_fleet_cli.teams import team_state
-from kubectl_fleet.errors import UserError
 
 
 def move(

@@ -7,21 +7,21 @@ from typing import Any, Final
 from pydantic import TypeAdapter, ValidationError
 from rich.prompt import IntPrompt, Prompt
 
+from kai_fleet.kube.objects import in_pool
+from kai_fleet.releases import KAI, advised, support
 from kai_fleet.settings.files.project import update_command
 from kai_fleet.settings.sections.kubernetes import gpu_devices
 from kai_fleet.settings.sections.platform import TeamName
 from kai_fleet.settings.sections.queues import walk
+from kai_fleet.wording import counted, listed
 from kai_fleet_cli.cluster_reader import labels, node_gpus
 from kai_fleet_cli.display.terminal import Screen
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import edit, reading
 from kai_fleet_cli.stack_file.write import Edit
 from kai_fleet_cli.teams import lookup, nodes, queues
 from kai_fleet_cli.teams.changes import TeamChange, check_version, only_update
 from kai_fleet_cli.teams.lookup import PlatformFile, TeamPlace, config_keys
-from kubectl_fleet.errors import UserError
-from kubectl_fleet.objects import in_pool
-from kubectl_fleet.releases import KAI, advised, support
-from kubectl_fleet.wording import counted, listed
 
 Nodes = Callable[[], Sequence[Mapping[str, Any]]]  # of the host; none where it does not answer
 MODES: Final = ("virtual", "host", "default")

@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kai_fleet.kube.objects import in_pool
 from kai_fleet.settings.files.project import update_command
+from kai_fleet.wording import counted
 from kai_fleet_cli.cluster_reader import labels, node_gpus, ready
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.teams.connect import Connected
 from kai_fleet_cli.teams.lookup import PlatformFile, TeamPlace
-from kubectl_fleet.errors import UserError
-from kubectl_fleet.objects import in_pool
-from kubectl_fleet.wording import counted
 
 
 def pairs_text(pool: Mapping[str, str], between: str = ", ") -> str:

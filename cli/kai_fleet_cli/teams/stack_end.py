@@ -6,14 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from kai_fleet.fleet.deployed_state import NAMESPACE, TEAM_NAMESPACE, teams_of
+from kai_fleet.wording import counted, listed
 from kai_fleet_cli.cluster_reader import ClusterReader, NoAnswerError
 from kai_fleet_cli.display.terminal import say
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.recovery.live_cluster import LiveCluster
 from kai_fleet_cli.recovery.state import OF_VCLUSTER, ExportedState, provider_of
 from kai_fleet_cli.teams import lookup
-from kubectl_fleet.errors import UserError
-from kubectl_fleet.wording import counted, listed
 
 _PROVIDER: Final = "$pulumi:providers:kubernetes::"  # before the team's name, for its vCluster
 _AT_ONCE: Final = 8

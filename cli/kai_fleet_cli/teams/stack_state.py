@@ -12,15 +12,15 @@ from typing import Any, Final
 
 from kai_fleet.cluster import tenant_kubeconfig
 from kai_fleet.fleet.deployed_state import KAI_SCHEDULER, RELEASE, STACK, TEAM
+from kai_fleet.kube.objects import MALFORMED
 from kai_fleet.settings.mistakes import NAMESPACE
+from kai_fleet.values import pairs, value_at
 from kai_fleet_cli.engine.targeting import was_about
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import failures, file_backend
 from kai_fleet_cli.recovery.state import opened
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_cli.teams.lookup import TeamPlace
-from kubectl_fleet.errors import UserError
-from kubectl_fleet.objects import MALFORMED
-from kubectl_fleet.values import pairs, value_at
 
 _UPDATES: Final = 20  # of the history, in one page
 _TEAM: Final = f"::{TEAM}$"  # below it in a URN is what a team has

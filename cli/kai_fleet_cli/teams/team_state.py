@@ -10,10 +10,10 @@ from kai_fleet.cluster.plain_yaml import OddYamlError, document
 from kai_fleet.fleet.deployed_state import COMMAND, PROVIDERS, RELEASE, STACK
 from kai_fleet.provider import QUEUES
 from kai_fleet.settings.sections.access import OF_TEAM
+from kai_fleet.values import pairs
+from kai_fleet.wording import on_one_line
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import state
-from kubectl_fleet.errors import UserError
-from kubectl_fleet.values import pairs
-from kubectl_fleet.wording import on_one_line
 
 _TYPES: Final = re.compile(
     r"(kai-fleet:index:|kubernetes:)\S+|command:local:Command"

@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kai_fleet.settings.files.project import FLEET, update_command
+from kai_fleet.values import value_at
+from kai_fleet.wording import counted
 from kai_fleet_cli.diff.consequences import kai_switch
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file.edit import GONE
 from kai_fleet_cli.stack_file.reading import SECRET, encrypted
 from kai_fleet_cli.teams import changes, lookup, new_team, nodes, queues
 from kai_fleet_cli.teams.changes import TeamChange
 from kai_fleet_cli.teams.lookup import GRANTS, TEAMS, Keys, PlatformFile, TeamPlace, config_keys
-from kubectl_fleet.errors import UserError
-from kubectl_fleet.values import value_at
-from kubectl_fleet.wording import counted
 
 NEXT: Final = "-next"
 

@@ -14,10 +14,12 @@ from kai_fleet.fleet.resolve import platform_facts
 from kai_fleet.settings import load
 from kai_fleet.settings.files.project import update_command
 from kai_fleet.settings.mistakes import NAMESPACE
+from kai_fleet.values import pairs, value_at
 from kai_fleet_cli.display import as_text
 from kai_fleet_cli.display.terminal import Flags, Screen, engine_line, say
 from kai_fleet_cli.engine import runs, summary
 from kai_fleet_cli.engine.environment import for_stack
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import failures, resume
 from kai_fleet_cli.recovery.resume import Interrupted, graceful_shutdown
 from kai_fleet_cli.recovery.state import ExportedState
@@ -28,9 +30,7 @@ from kai_fleet_cli.teams import stack_end, team_state
 from kai_fleet_cli.teams.changes import TeamChange
 from kai_fleet_cli.teams.lookup import GRANTS, TEAM, TEAMS, PlatformFile
 from kai_fleet_policies import validation
-from kubectl_fleet.errors import UserError
-from kubectl_fleet.rules.problem import Level, Problem
-from kubectl_fleet.values import pairs, value_at
+from kai_fleet_policies.problem import Level, Problem
 
 _OF_GRANTS: Final = ("team-granted", "team-parent-queue")
 

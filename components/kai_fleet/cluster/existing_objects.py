@@ -12,10 +12,10 @@ from pulumi.runtime import invoke
 
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.fleet.deployed_state import NAMESPACE, DeployedState
+from kai_fleet.kube.errors import UnusableKubeconfigError
+from kai_fleet.kube.kubeconfig import connection
 from kai_fleet.provider import EXISTING
 from kai_fleet.provider.functions import NODES, read_existing
-from kubectl_fleet.kube.errors import UnusableKubeconfigError
-from kubectl_fleet.kube.kubeconfig import connection
 
 CRD: Final = "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"
 RUNTIME_CLASS: Final = "kubernetes:node.k8s.io/v1:RuntimeClass"

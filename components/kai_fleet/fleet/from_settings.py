@@ -5,15 +5,15 @@ from dataclasses import replace
 from typing import Final
 
 from kai_fleet.fleet.installed import InstalledChart
+from kai_fleet.fleet.queues import DeclaredQueue, shares
 from kai_fleet.guards.host_rules import KAI_PRIORITIES, HostRules, KaiPlace
 from kai_fleet.guards.queue_rules import QueueRules
+from kai_fleet.releases import takes_external_pod_groups
+from kai_fleet.releases.keys import DEFAULT_SHARD
+from kai_fleet.releases.sharing import NV_FRACTIONS
 from kai_fleet.settings import Settings, key_path
 from kai_fleet.settings.sections.queues import Queue, leaves, walk
 from kai_fleet.settings.sections.teams import Mode, TeamSettings
-from kubectl_fleet.declared.queues import DeclaredQueue, shares
-from kubectl_fleet.releases import takes_external_pod_groups
-from kubectl_fleet.releases.keys import DEFAULT_SHARD
-from kubectl_fleet.releases.sharing import NV_FRACTIONS
 
 
 def installed_charts(settings: Settings, *, hidden: bool) -> tuple[InstalledChart, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from kai_fleet.releases.chart_values import merged, nested
-from kubectl_fleet.values import value_at
+from kai_fleet.values import value_at
 
 if TYPE_CHECKING:
     from kai_fleet.settings.sections.access import Access

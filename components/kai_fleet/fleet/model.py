@@ -12,15 +12,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kai_fleet.fleet.installed import ChartStore, InstalledChart, access_values
+from kai_fleet.fleet.judged import JudgedCluster, JudgedKai, JudgedTeam
+from kai_fleet.fleet.queues import DeclaredQueue
 from kai_fleet.guards.host_rules import HostRules
 from kai_fleet.guards.queue_rules import QueueRules, inside_vcluster
+from kai_fleet.releases import DISABLED, mig
 from kai_fleet.releases.chart_values import merged
+from kai_fleet.releases.keys import KAI_NAMESPACE, RESERVED
 from kai_fleet.releases.sources import KnownSources
-from kubectl_fleet.declared.queues import DeclaredQueue
-from kubectl_fleet.releases import DISABLED, mig
-from kubectl_fleet.releases.keys import KAI_NAMESPACE, RESERVED
-from kubectl_fleet.rules.judged import JudgedCluster, JudgedKai, JudgedTeam
-from kubectl_fleet.values import at
+from kai_fleet.values import at
 
 if TYPE_CHECKING:  # a policy pack starts without the types of settings
     from kai_fleet.settings.sections.access import Access, Cluster, Registries, SecretRegistries

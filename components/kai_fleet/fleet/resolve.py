@@ -17,15 +17,15 @@ from kai_fleet.fleet.model import (
     Fleet,
     KaiFeature,
 )
+from kai_fleet.releases import DEFAULT_VCLUSTER
 from kai_fleet.releases.chart_values import merged
+from kai_fleet.releases.sharing import mode_in
 from kai_fleet.settings import Settings, key_path
 from kai_fleet.settings.sections.access import OF_STACK, Access, by_secret
 from kai_fleet.settings.sections.platform import HostKai, Scheduling
 from kai_fleet.settings.sections.queues import walk
 from kai_fleet.settings.sections.team_stack import Grant, PlatformFacts
 from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings
-from kubectl_fleet.releases import DEFAULT_VCLUSTER
-from kubectl_fleet.releases.sharing import mode_in
 
 
 def fleet_of(

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kai_fleet.fleet.model import DeclaredTeam
-from kubectl_fleet.values import value_at
+from kai_fleet.values import value_at
 
 Taint = Mapping[str, Any]
 

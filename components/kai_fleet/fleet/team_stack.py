@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredKai, DeclaredTeam
+from kai_fleet.fleet.queues import DeclaredQueue, shares
 from kai_fleet.settings import Settings, key_path
 from kai_fleet.settings.sections.gpu_share import counted, slices
 from kai_fleet.settings.sections.team_stack import (
@@ -15,7 +16,6 @@ from kai_fleet.settings.sections.team_stack import (
     PlatformFacts,
 )
 from kai_fleet.settings.sections.teams import HostPlace
-from kubectl_fleet.declared.queues import DeclaredQueue, shares
 
 # What is the platform's carries a path outside the team's file: the platform's own preview
 # reports it.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from kai_fleet.guards.policies import AUDIT, DENY, WARN, Object, binding, policy, policy_name
-from kubectl_fleet.wording import listed
+from kai_fleet.wording import listed
 
 if TYPE_CHECKING:
     from kai_fleet.settings.sections.isolation import GuardMode, OutsideQueues

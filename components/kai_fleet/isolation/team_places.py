@@ -27,12 +27,12 @@ from kai_fleet.host.platform import Platform
 from kai_fleet.host.team_stack_access import accounts_of_team_stacks
 from kai_fleet.isolation.refused_pods import refused
 from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs, is_of_others
+from kai_fleet.kube.api import OF_OPERATORS, Api
+from kai_fleet.kube.errors import KubeError, complaint
+from kai_fleet.kube.kubeconfig import connection
+from kai_fleet.kube.objects import in_pool
+from kai_fleet.kube.text import plain
 from kai_fleet.settings.files.project import update_command
-from kubectl_fleet.kube.api import OF_OPERATORS, Api
-from kubectl_fleet.kube.errors import KubeError, complaint
-from kubectl_fleet.kube.kubeconfig import connection
-from kubectl_fleet.kube.text import plain
-from kubectl_fleet.objects import in_pool
 
 _PODS_NAMED: Final = 40  # of a team; a preview is read by a person
 _SECONDS: Final = 20.0  # in which the host answers about one team

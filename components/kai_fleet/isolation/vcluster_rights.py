@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.host.team_stack_rights import READ, rule
-from kubectl_fleet.releases import VclusterRelease, vcluster
-from kubectl_fleet.values import value_at
+from kai_fleet.releases import VclusterRelease, vcluster
+from kai_fleet.values import value_at
 
 if TYPE_CHECKING:
     from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict

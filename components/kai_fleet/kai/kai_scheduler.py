@@ -16,15 +16,15 @@ from kai_fleet.fleet.deployed_state import KAI_SCHEDULER, NAMESPACE, DeployedSta
 from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.guards.host_rules import KAI_PRIORITIES
 from kai_fleet.kai.values import kai_values
+from kai_fleet.kube.pods import RESERVATIONS
 from kai_fleet.options import after, chart_args, child_of
+from kai_fleet.releases import KAI, KaiRelease, kai
 from kai_fleet.releases.chart_values import unknown_keys
+from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.releases.transitions import kai_transition
 from kai_fleet.settings.sections.access import OF_STACK
 from kai_fleet.settings.sections.isolation import Isolation
-from kubectl_fleet.releases import KAI, KaiRelease, kai
-from kubectl_fleet.releases.keys import KAI_NAMESPACE
-from kubectl_fleet.usage.pods import RESERVATIONS
-from kubectl_fleet.values import value_at
+from kai_fleet.values import value_at
 
 _CLUSTER_POLICIES: Final = "clusterpolicies.nvidia.com"
 # The priority classes as each chart makes them.

@@ -12,15 +12,15 @@ from pulumi_kubernetes.apiextensions import CustomResource
 from kai_fleet import probes
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.cluster.existing_objects import ExistingObjects
+from kai_fleet.fleet.queues import DeclaredQueue, leaves
 from kai_fleet.kai.kai_scheduler import KaiScheduler
 from kai_fleet.kai.values import prometheus
 from kai_fleet.options import after, child_of
 from kai_fleet.provider import QUEUES
 from kai_fleet.provider.queues import DEFAULT_QUEUES, PATH, TREE, differences, different
 from kai_fleet.provider.values import packed
+from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.settings.sections.platform import Fairshare, Scheduling, Shard
-from kubectl_fleet.declared.queues import DeclaredQueue, leaves
-from kubectl_fleet.releases.keys import DEFAULT_SHARD
 
 
 @dataclass

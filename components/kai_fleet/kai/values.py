@@ -5,12 +5,12 @@ from typing import Any, Final
 
 from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.options import hidden
+from kai_fleet.releases import KaiRelease
 from kai_fleet.releases.chart_values import merged, nested, unknown_keys
+from kai_fleet.releases.sharing import sharing_values
 from kai_fleet.settings.sections.access import OF_STACK
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.platform import Fairshare, Scheduling
-from kubectl_fleet.releases import KaiRelease
-from kubectl_fleet.releases.sharing import sharing_values
 
 RESTRICTED: Final[Mapping[str, Any]] = {
     "allowPrivilegeEscalation": False,

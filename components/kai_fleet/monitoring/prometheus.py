@@ -9,12 +9,12 @@ from typing import Any, Final
 import yaml
 
 from kai_fleet.fleet.model import HOST, DeclaredTeam
+from kai_fleet.fleet.queues import DeclaredQueue
 from kai_fleet.guards.policies import NAME_LABEL
+from kai_fleet.releases import KAI, version_key
+from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.releases.metric_names import APPS, METRICS_PORT
 from kai_fleet.settings.sections.monitoring import Monitoring
-from kubectl_fleet.declared.queues import DeclaredQueue
-from kubectl_fleet.releases import KAI, version_key
-from kubectl_fleet.releases.keys import KAI_NAMESPACE
 
 LET_IN: Final = "kai-fleet-monitoring"  # the NetworkPolicy of a team's namespace
 _GAP: Final = re.compile(r"\{\{([A-Z]\w*)\}\}")  # Prometheus' own have a space

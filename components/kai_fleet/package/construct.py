@@ -10,6 +10,7 @@ from kai_fleet.fleet.deployed_state import declared
 from kai_fleet.fleet.from_settings import declared_queues
 from kai_fleet.fleet.installed import DATA_SOURCE
 from kai_fleet.fleet.model import DeclaredTeam
+from kai_fleet.fleet.queues import leaves
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.guards.components import HostGuard, HostGuardArgs, QueueGuard, QueueGuardArgs
 from kai_fleet.guards.host_rules import HostRules
@@ -26,7 +27,9 @@ from kai_fleet.options import deleted_with, hide_values
 from kai_fleet.package.request import NEWEST_KAI, ComponentRequest, Result
 from kai_fleet.package.workloads import workload
 from kai_fleet.provider import PluginError
+from kai_fleet.releases import UnknownVersionError
 from kai_fleet.releases.chart_values import merged, nested
+from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.settings import Settings
 from kai_fleet.settings.sections import platform, teams
 from kai_fleet.settings.sections.isolation import Isolation
@@ -34,9 +37,6 @@ from kai_fleet.settings.sections.vcluster import Vcluster
 from kai_fleet.team import Team, TeamArgs, teams_of
 from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
 from kai_fleet.workloads import placement
-from kubectl_fleet.declared.queues import leaves
-from kubectl_fleet.releases import UnknownVersionError
-from kubectl_fleet.releases.keys import KAI_NAMESPACE
 
 
 def platform_component(request: ComponentRequest) -> Result:

@@ -16,10 +16,10 @@ from kai_fleet.fleet.deployed_state import DeployedState
 from kai_fleet.package.arguments import ARGUMENTS
 from kai_fleet.provider import PACKAGE, PluginError
 from kai_fleet.provider.values import scalar, unmarked
+from kai_fleet.releases import KAI
 from kai_fleet.settings import Settings, load, validated
 from kai_fleet.settings.mistakes import NAMESPACE, Mistake
-from kubectl_fleet.releases import KAI
-from kubectl_fleet.wording import counted
+from kai_fleet.wording import counted
 
 KeyPath = tuple[str, ...]
 # Where a value may be an output that is not known yet; `*` is any key.

@@ -7,9 +7,9 @@ from functools import partial
 from typing import Final, NoReturn
 
 from kai_fleet.cluster.kind import SCRIPTS
+from kai_fleet.kube.errors import KubeError, complaint
 from kai_fleet.probes import kai, shards, vcluster
 from kai_fleet.probes.wait import NotReadyError, say
-from kubectl_fleet.kube.errors import KubeError, complaint
 
 
 def _kind(verb: str) -> NoReturn:

@@ -6,12 +6,12 @@ accepted. clean-up: remove what uninstalling that version would leave in the way
 
 import os
 
+from kai_fleet.kube.api import Api, Object
+from kai_fleet.kube.errors import RefusedError
+from kai_fleet.kube.objects import KubeObject
 from kai_fleet.probes.wait import NotReadyError, cluster, say, until_ready
 from kai_fleet.provider import queues
-from kubectl_fleet.kube.api import Api, Object
-from kubectl_fleet.kube.errors import RefusedError
-from kubectl_fleet.objects import KubeObject
-from kubectl_fleet.releases.keys import KAI_NAMESPACE
+from kai_fleet.releases.keys import KAI_NAMESPACE
 
 # What the operator's objects belong to. The chart keeps its shard when it is uninstalled, and
 # any operator makes a scheduler from it, also one whose chart brings its own.

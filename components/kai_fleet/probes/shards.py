@@ -10,9 +10,9 @@ import os
 from collections.abc import Iterator
 from typing import Any, Final
 
+from kai_fleet.kube.api import APPLY_PATCH, Api, Object
+from kai_fleet.kube.errors import KubeError, RefusedError, complaint
 from kai_fleet.probes.wait import NotReadyError, cluster, say, until_ready
-from kubectl_fleet.kube.api import APPLY_PATCH, Api, Object
-from kubectl_fleet.kube.errors import KubeError, RefusedError, complaint
 
 GROUP: Final = "kai.scheduler"
 VERSION: Final = "v1"

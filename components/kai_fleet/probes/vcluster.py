@@ -9,6 +9,10 @@ from typing import Any, Final
 
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
 from kai_fleet.guards.policies import TEAM_LABEL, USED_LABEL
+from kai_fleet.kube.api import Api
+from kai_fleet.kube.errors import KubeError, RefusedError, complaint
+from kai_fleet.kube.objects import KubeObject
+from kai_fleet.kube.text import plain
 from kai_fleet.probes.wait import (
     NotReadyError,
     cluster,
@@ -18,10 +22,6 @@ from kai_fleet.probes.wait import (
     until_ready,
 )
 from kai_fleet.releases import helm_record
-from kubectl_fleet.kube.api import Api
-from kubectl_fleet.kube.errors import KubeError, RefusedError, complaint
-from kubectl_fleet.kube.text import plain
-from kubectl_fleet.objects import KubeObject
 
 _DNS_NAME: Final = re.compile(
     r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*)?)*"

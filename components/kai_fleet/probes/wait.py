@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable
 
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
-from kubectl_fleet.kube.api import Api
-from kubectl_fleet.kube.errors import KubeError, UnusableKubeconfigError, complaint
-from kubectl_fleet.kube.kubeconfig import connection
-from kubectl_fleet.kube.text import plain
+from kai_fleet.kube.api import Api
+from kai_fleet.kube.errors import KubeError, UnusableKubeconfigError, complaint
+from kai_fleet.kube.kubeconfig import connection
+from kai_fleet.kube.text import plain
 
 # What is still missing, one phrase each; none means ready.
 Missing = Callable[[], list[str]]

@@ -8,11 +8,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kai_fleet.kube.api import Api
+from kai_fleet.kube.errors import KubeError, UnreachableError, complaint
+from kai_fleet.kube.kubeconfig import Connection
+from kai_fleet.kube.text import plain
 from kai_fleet.provider.values import secret
-from kubectl_fleet.kube.api import Api
-from kubectl_fleet.kube.errors import KubeError, UnreachableError, complaint
-from kubectl_fleet.kube.kubeconfig import Connection
-from kubectl_fleet.kube.text import plain
 
 _SECRET_SECONDS: Final = 30.0
 _UID_SECONDS: Final = 10.0

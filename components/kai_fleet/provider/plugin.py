@@ -9,6 +9,9 @@ from google.protobuf.empty_pb2 import Empty
 from google.protobuf.struct_pb2 import Struct
 from pulumi.runtime.proto import provider_pb2
 
+from kai_fleet.kube.api import Api
+from kai_fleet.kube.errors import UnusableKubeconfigError
+from kai_fleet.kube.kubeconfig import Connection, connection
 from kai_fleet.provider import (
     CLUSTER_UID,
     EXISTING,
@@ -22,9 +25,6 @@ from kai_fleet.provider.functions import read_cluster_uid, read_existing, read_s
 from kai_fleet.provider.process import Servicer, answering
 from kai_fleet.provider.queues import ClusterAwayError, Queues, SomeQueuesError
 from kai_fleet.provider.values import Path, packed, plain, spelled, struct, unpacked
-from kubectl_fleet.kube.api import Api
-from kubectl_fleet.kube.errors import UnusableKubeconfigError
-from kubectl_fleet.kube.kubeconfig import Connection, connection
 
 # How the cluster is reached is not part of what the tree is: credentials rotate (P3).
 ACCESS: Final = ("context", "kubeconfig")

@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from typing import Any, Final
 
+from kai_fleet.kube.api import Api, Object
+from kai_fleet.kube.errors import RefusedError, UnreachableError, complaint
 from kai_fleet.provider import PluginError
-from kubectl_fleet.kube.api import Api, Object
-from kubectl_fleet.kube.errors import RefusedError, UnreachableError, complaint
 
 TREE: Final = "kai-fleet/tree"
 API_VERSION: Final = "scheduling.run.ai/v2"

@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from kubectl_fleet.releases import KAI, VCLUSTER, closest_known, covers, taken_for
-from kubectl_fleet.wording import listed, spelt_like
+from kai_fleet.releases import KAI, VCLUSTER, closest_known, covers, taken_for
+from kai_fleet.wording import listed, spelt_like
 
 Chart = Literal["kai", "vcluster"]
 # How far from where a key stands another of its name may be, and how many of them are told.

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from kubectl_fleet.releases import KAI, closest_known, covers
+from kai_fleet.releases import KAI, closest_known, covers
 
 Component = Literal["scheduler", "queue-controller"]
 METRICS_PORT: Final = 8080  # of both, in every version: the charts' defaults and the operator's

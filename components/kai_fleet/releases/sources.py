@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from kubectl_fleet.releases.tables import KAI_CHART, NVIDIA_CHART, VCLUSTER_REPOSITORY
+from kai_fleet.releases.tables import KAI_CHART, NVIDIA_CHART, VCLUSTER_REPOSITORY
 
 # The charts of the GPU stack, of which there is one version each.
 GPU_OPERATOR_REPOSITORY: Final = "https://helm.ngc.nvidia.com/nvidia"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from kubectl_fleet.releases import VCLUSTER, KaiRelease, version_key
+from kai_fleet.releases import VCLUSTER, KaiRelease, version_key
 
 Kind = Literal["install", "keep", "in-place", "replace"]
 

@@ -12,7 +12,9 @@ from typing import Any, Final, Self
 
 from pydantic import Field, model_validator
 
+from kai_fleet.releases import DISABLED
 from kai_fleet.releases.chart_values import merged
+from kai_fleet.releases.sharing import SharingMode
 from kai_fleet.settings.cross_checks import between_keys, workloads_mistakes
 from kai_fleet.settings.files import stack_keys
 from kai_fleet.settings.files.queue_files import or_file, with_trees
@@ -37,8 +39,6 @@ from kai_fleet.settings.sections.team_stack import Grant, PlatformFacts, Removed
 from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings
 from kai_fleet.settings.sections.vcluster import Vcluster
 from kai_fleet.settings.sections.workloads import Workload
-from kubectl_fleet.releases import DISABLED
-from kubectl_fleet.releases.sharing import SharingMode
 
 __all__ = ["Loaded", "Mistake", "Settings", "key_path", "load", "read_config", "validated"]
 

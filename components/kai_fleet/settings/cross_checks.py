@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from kai_fleet.releases import DISABLED, KAI, advised, mig, version_key
+from kai_fleet.releases.sharing import FRACTIONS_OPERATOR, NV_FRACTIONS
 from kai_fleet.settings.mistakes import Mistake, key_path, located, within
 from kai_fleet.settings.sections.access import access_mistakes, port_mistakes
 from kai_fleet.settings.sections.monitoring import monitoring_mistakes, moved_metrics
@@ -19,9 +21,7 @@ from kai_fleet.settings.sections.queues import QueueTree, shard_mistakes
 from kai_fleet.settings.sections.teams import Scheduler, mode_mistakes
 from kai_fleet.settings.sections.vcluster import oidc_mistakes, store_mistakes
 from kai_fleet.settings.sections.workloads import too_many_gpus, workload_mistakes
-from kubectl_fleet.releases import DISABLED, KAI, advised, mig, version_key
-from kubectl_fleet.releases.sharing import FRACTIONS_OPERATOR, NV_FRACTIONS
-from kubectl_fleet.wording import MASK
+from kai_fleet.wording import MASK
 
 if TYPE_CHECKING:
     from kai_fleet.settings import Settings

@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 
 from kai_fleet.settings.sections import models
 from kai_fleet.settings.sections.models import Location
-from kubectl_fleet.wording import listed, on_one_line, spelt_like
+from kai_fleet.wording import listed, on_one_line, spelt_like
 
 M = TypeVar("M", bound=BaseModel)
 NAMESPACE: Final = "kai-fleet"

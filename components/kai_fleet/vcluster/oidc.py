@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from kai_fleet.releases.chart_values import merged, nested
-from kubectl_fleet.values import value_at
+from kai_fleet.values import value_at
 
 if TYPE_CHECKING:
     from kai_fleet.fleet.model import DeclaredTeam

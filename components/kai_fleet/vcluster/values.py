@@ -8,13 +8,13 @@ import pulumi
 from kai_fleet.fleet.installed import DATA_SOURCE, access_values
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.options import hidden
+from kai_fleet.releases import VclusterRelease
 from kai_fleet.releases.chart_values import merged, nested
 from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.teams import Mode
+from kai_fleet.values import value_at
 from kai_fleet.vcluster.oidc import with_oidc
-from kubectl_fleet.releases import VclusterRelease
-from kubectl_fleet.values import value_at
 
 # The chart's default image is the Pro one, which crash-loops without a licence (V5).
 OSS_IMAGE: Final = {"repository": "loft-sh/vcluster-oss"}

@@ -19,12 +19,12 @@ from kai_fleet.fleet.deployed_state import VIRTUAL_CLUSTER, DeployedState, named
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.options import after, chart_args, child_of
 from kai_fleet.provider import SECRET
+from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER_REPOSITORY, vcluster
 from kai_fleet.settings.sections.access import OF_TEAM, Access
 from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.values import value_at
 from kai_fleet.vcluster.oidc import FILE, authority, group_roles
 from kai_fleet.vcluster.values import vcluster_values
-from kubectl_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER_REPOSITORY, vcluster
-from kubectl_fleet.values import value_at
 
 # Where a team that was moved to another stack has its provider and what is inside, until the next
 # update: `pulumi state move` takes these from below the team.

@@ -11,10 +11,10 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from kai_fleet.options import child_of
+from kai_fleet.releases.keys import QUEUE_LABEL, SCHEDULER
 from kai_fleet.settings.sections.gpu_share import GpuShare, share_mistakes
 from kai_fleet.settings.sections.queues import shard_labels
 from kai_fleet.settings.sections.workloads import Amount, TopologyPlacement
-from kubectl_fleet.releases.keys import QUEUE_LABEL, SCHEDULER
 
 READY_SECONDS: Final = 600
 _TOPOLOGY: Final = "kai.scheduler/topology"

@@ -8,11 +8,11 @@ from typing import Any, Final
 from kai_fleet.cluster.plain_yaml import GrownYamlError, OddYamlError, typed_documents
 from kai_fleet.fleet.installed import ChartName, InstalledChart
 from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
+from kai_fleet.releases import has_sharing_modes
+from kai_fleet.releases.sharing import mode_in, of_switch
 from kai_fleet.releases.sources import from_mirror
-from kubectl_fleet.releases import has_sharing_modes
-from kubectl_fleet.releases.sharing import mode_in, of_switch
-from kubectl_fleet.rules.problem import called
-from kubectl_fleet.values import UNKNOWN, flag, get, items, mapping, text
+from kai_fleet.values import UNKNOWN, flag, get, items, mapping, text
+from kai_fleet_policies.problem import called
 
 KAI, VCLUSTER = "kai-scheduler", "vcluster"
 DEVICE_PLUGINS = frozenset({"nvidia-device-plugin", "gpu-operator"})

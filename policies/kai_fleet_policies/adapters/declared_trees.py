@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kai_fleet.fleet.queues import RESOURCES, DeclaredQueue, shares
 from kai_fleet.provider.values import unpacked
-from kubectl_fleet.declared.queues import RESOURCES, DeclaredQueue, shares
-from kubectl_fleet.values import UNKNOWN, get, mapping, text
+from kai_fleet.values import UNKNOWN, get, mapping, text
 
 QUEUE: Final = "kubernetes:scheduling.run.ai/v2:Queue"
 PROVIDER: Final = "pulumi:providers:kubernetes"

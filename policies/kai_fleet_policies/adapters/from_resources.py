@@ -7,18 +7,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
+from kai_fleet import releases
 from kai_fleet.fleet import model
 from kai_fleet.fleet.installed import InstalledChart
+from kai_fleet.fleet.pod_templates import workloads
+from kai_fleet.fleet.pods import PodTemplate
+from kai_fleet.fleet.queues import RESOURCES, DeclaredQueue, QueueShare, Resource
 from kai_fleet.guards.policies import QUEUES as QUEUE_GUARDS
 from kai_fleet.provider import QUEUES
+from kai_fleet.releases import keys, mig
+from kai_fleet.values import UNKNOWN, flag, get, items, number, pairs, text
 from kai_fleet_policies.adapters import charts, declared_trees
-from kubectl_fleet import releases
-from kubectl_fleet.declared.pod_templates import workloads
-from kubectl_fleet.declared.pods import PodTemplate
-from kubectl_fleet.declared.queues import RESOURCES, DeclaredQueue, QueueShare, Resource
-from kubectl_fleet.releases import keys, mig
-from kubectl_fleet.rules.queue_tree import CHART_PARENT
-from kubectl_fleet.values import UNKNOWN, flag, get, items, number, pairs, text
+from kai_fleet_policies.rules.queues.queue_tree import CHART_PARENT
 
 _RELEASES = ("kubernetes:helm.sh/v3:Release", "kubernetes:helm.sh/v4:Chart")
 _UNLIMITED: Mapping[Resource, QueueShare] = {

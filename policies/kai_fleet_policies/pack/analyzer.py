@@ -17,15 +17,15 @@ from pulumi.runtime.proto import analyzer_pb2_grpc
 from kai_fleet.provider import QUEUES, version
 from kai_fleet.provider.process import serve
 from kai_fleet.provider.values import plain
+from kai_fleet.values import UNKNOWN
+from kai_fleet.wording import MASK
 from kai_fleet_policies.adapters.declared_trees import PROVIDER
 from kai_fleet_policies.adapters.from_resources import Declared, clusters
 from kai_fleet_policies.pack.policies import POLICIES, UNDECIDED, configured
+from kai_fleet_policies.problem import Level, Problem, name_of
 from kai_fleet_policies.rules import BY_NAME, problems_in
-from kubectl_fleet.rules import workload_known_keys
-from kubectl_fleet.rules.problem import Level, Problem, name_of
-from kubectl_fleet.rules.workload_known_keys import has_non_strings
-from kubectl_fleet.values import UNKNOWN
-from kubectl_fleet.wording import MASK
+from kai_fleet_policies.rules.workloads import workload_known_keys
+from kai_fleet_policies.rules.workloads.workload_known_keys import has_non_strings
 
 NAME: Final = "kai-fleet"
 _EARLY: Final = [policy for policy in POLICIES if policy.name == name_of(workload_known_keys)]

@@ -8,13 +8,13 @@ from google.protobuf import json_format
 from pulumi.runtime import proto
 
 from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet.fleet.queues import DeclaredQueue
+from kai_fleet.releases.keys import RESERVED
 from kai_fleet.releases.sources import KnownSources, NoPlaceError, chart_place, registry_place
+from kai_fleet.values import UNKNOWN
+from kai_fleet_policies.problem import Level, Severity, name_of
 from kai_fleet_policies.rules import RULES
-from kubectl_fleet.declared.queues import DeclaredQueue
-from kubectl_fleet.releases.keys import RESERVED
-from kubectl_fleet.rules.problem import Level, Severity, name_of
-from kubectl_fleet.rules.queue_tree import EXISTING_QUEUES
-from kubectl_fleet.values import UNKNOWN
+from kai_fleet_policies.rules.queues.queue_tree import EXISTING_QUEUES
 
 UNDECIDED: Final = "undecided"
 RESERVED_KEY: Final = "reservedNamespaces"

@@ -5,8 +5,8 @@ from importlib import import_module
 from typing import Final, TypeAlias, cast
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kubectl_fleet.rules import problem
-from kubectl_fleet.rules.problem import Level, Problem, name_of, problems_of
+from kai_fleet_policies import problem
+from kai_fleet_policies.problem import Level, Problem, name_of, problems_of
 
 Rule: TypeAlias = problem.Rule[DeclaredCluster]
 
@@ -15,19 +15,19 @@ Rule: TypeAlias = problem.Rule[DeclaredCluster]
 RULES: Final[tuple[Rule, ...]] = tuple(
     cast(Rule, import_module(module, __name__))
     for module in (
-        "kubectl_fleet.rules.queue_tree",
+        ".queues.queue_tree",
         ".queues.queue_quota",
         ".queues.queue_units",
-        "kubectl_fleet.rules.queue_depth",
+        ".queues.queue_depth",
         ".queues.queue_duration",
         ".queues.queue_cluster_scoped",
         ".queues.queue_zero_quota",
-        "kubectl_fleet.rules.workload_leaf_queue",
-        "kubectl_fleet.rules.workload_scheduler",
-        "kubectl_fleet.rules.workload_known_keys",
-        "kubectl_fleet.rules.workload_gpu_request",
-        "kubectl_fleet.rules.workload_gpu_sharing",
-        ".workload_vllm_memory",
+        ".workloads.workload_leaf_queue",
+        ".workloads.workload_scheduler",
+        ".workloads.workload_known_keys",
+        ".workloads.workload_gpu_request",
+        ".workloads.workload_gpu_sharing",
+        ".workloads.workload_vllm_memory",
         ".namespace_reserved",
         ".teams.team_node_pools",
         ".teams.team_one_mode",

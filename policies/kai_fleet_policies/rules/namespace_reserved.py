@@ -4,11 +4,11 @@ import re
 from typing import Final
 
 from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet.fleet.pods import PodTemplate
+from kai_fleet.releases.keys import KAI_NAMESPACE, SCALING_NAMESPACE
+from kai_fleet.values import UNKNOWN, pairs
+from kai_fleet_policies.problem import Level, ProblemPlace, Problems, Severity, called, of_workload
 from kai_fleet_policies.rules.kai import of_kai
-from kubectl_fleet.declared.pods import PodTemplate
-from kubectl_fleet.releases.keys import KAI_NAMESPACE, SCALING_NAMESPACE
-from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, called, of_workload
-from kubectl_fleet.values import UNKNOWN, pairs
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.CRITICAL

@@ -8,10 +8,10 @@ from kai_fleet.fleet.installed import InstalledChart
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.releases import sources
 from kai_fleet.releases.sources import NoPlaceError, SourcePlace
+from kai_fleet.values import UNKNOWN, at
+from kai_fleet.wording import MASK
 from kai_fleet_policies.image_names import Named, names
-from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity
-from kubectl_fleet.values import UNKNOWN, at
-from kubectl_fleet.wording import MASK
+from kai_fleet_policies.problem import Level, ProblemPlace, Problems, Severity
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.CRITICAL

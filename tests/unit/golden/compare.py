@@ -9,7 +9,7 @@ from rich.console import Console
 
 from kai_fleet_cli.plan.offline import Plan
 from kai_fleet_cli.plan.recorder import Registered
-from kubectl_fleet.rules.problem import Level, Problem
+from kai_fleet_policies.problem import Level, Problem
 
 HERE = Path(__file__).parent
 

@@ -3,9 +3,9 @@
 from typing import Final
 
 from kai_fleet.settings.sections.access import Access
+from kai_fleet.values import value_at
+from kai_fleet.wording import listed
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot, TeamState
-from kubectl_fleet.values import value_at
-from kubectl_fleet.wording import listed
 
 _DEFAULT: Final = "ingressclass.kubernetes.io/is-default-class"
 # Controllers that end the TLS of every Ingress: with it ends the client's certificate, by which a

@@ -1,9 +1,9 @@
 """What bounds a team's GPUs: its ResourceQuota, and what it holds where that counts no shares."""
 
 from kai_fleet.fleet.model import DeclaredTeam
+from kai_fleet.quantities import parse_quantity
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kubectl_fleet.quantities import parse_quantity
-from kubectl_fleet.waiting.finding import Finding
+from kai_fleet_cli.waiting.finding import Finding
 
 
 def check(snapshot: Snapshot) -> Findings:

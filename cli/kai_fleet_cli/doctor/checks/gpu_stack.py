@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from kai_fleet.guards.policies import ENFORCED
+from kai_fleet.kube.objects import KubeObject
 from kai_fleet.settings.sections.monitoring import PRODUCT
 from kai_fleet_cli.doctor.checks.kai.gpu_sharing import GPU_STACK, enabled
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kubectl_fleet.objects import KubeObject
-from kubectl_fleet.waiting.finding import Reason
+from kai_fleet_cli.waiting.finding import Reason
 
 _REPLICAS: Final = "nvidia.com/gpu.replicas"
 _STRATEGY: Final = "nvidia.com/gpu.sharing-strategy"

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kai_fleet.guards.policies import BINDING, POLICY
+from kai_fleet.wording import agreeing
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kubectl_fleet.wording import agreeing
 
 _KINDS: Final = {
     POLICY: "validatingadmissionpolicies",

@@ -10,11 +10,11 @@ from kai_fleet.guards.host_rules import HostRules, node_bindings
 from kai_fleet.guards.policies import ENFORCED, kinds
 from kai_fleet.isolation import network_policies, team_quotas, vcluster_rights
 from kai_fleet.isolation.refused_pods import refused
+from kai_fleet.kube.objects import KubeObject
 from kai_fleet.monitoring.prometheus import LET_IN
+from kai_fleet.quantities import parse_quantity
 from kai_fleet_cli.doctor.checks.guards import unlike
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kubectl_fleet.objects import KubeObject
-from kubectl_fleet.quantities import parse_quantity
 
 # What only the guard of queues reads.
 _OF_QUEUES: Final = frozenset({"allowed", "podGroups", "sharing", "become", "gpuResource"})

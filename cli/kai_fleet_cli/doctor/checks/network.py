@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from kai_fleet.isolation.network_policies import is_internet
+from kai_fleet.kube.objects import KubeObject
 from kai_fleet.settings.sections.isolation import Network
+from kai_fleet.values import value_at
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kubectl_fleet.objects import KubeObject
-from kubectl_fleet.values import value_at
 
 # What the DaemonSets, or a container of theirs, are called that enforce NetworkPolicies.
 _ENFORCE: Final = (

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from kai_fleet.fleet import taints
 from kai_fleet.fleet.model import HOST, DeclaredTeam
+from kai_fleet.kube.objects import KubeObject, in_pool
+from kai_fleet.kube.pods import MEMORY_LABEL
+from kai_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL
+from kai_fleet.releases.mig import PREFIX, STRATEGY_LABEL
 from kai_fleet.settings.sections.platform import NVIDIA
+from kai_fleet.wording import agreeing, counted
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kubectl_fleet.objects import KubeObject, in_pool
-from kubectl_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL
-from kubectl_fleet.releases.mig import PREFIX, STRATEGY_LABEL
-from kubectl_fleet.usage.pods import MEMORY_LABEL
-from kubectl_fleet.wording import agreeing, counted
 
 
 def check(snapshot: Snapshot) -> Findings:

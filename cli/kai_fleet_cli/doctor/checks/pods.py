@@ -2,8 +2,8 @@
 
 from kai_fleet_cli.doctor.checks.kai.gpu_sharing import GPU_STACK
 from kai_fleet_cli.doctor.cluster_state import Findings, Snapshot
-from kubectl_fleet.waiting import pending, pod_groups, rule_violations
-from kubectl_fleet.waiting.refused import refusals
+from kai_fleet_cli.waiting import pending, pod_groups, rule_violations
+from kai_fleet_cli.waiting.refused import refusals
 
 
 def check_written(snapshot: Snapshot) -> Findings:

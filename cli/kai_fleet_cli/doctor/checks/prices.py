@@ -1,8 +1,8 @@
 """Prices of GPUs: a model that no node has, and a node whose model has no price."""
 
 from kai_fleet.settings.sections.monitoring import DEFAULT, PRODUCT
+from kai_fleet.wording import listed, nearest_first
 from kai_fleet_cli.doctor.cluster_state import Findings, Snapshot
-from kubectl_fleet.wording import listed, nearest_first
 
 _KEY = "kai-fleet:prices.gpuHour"
 

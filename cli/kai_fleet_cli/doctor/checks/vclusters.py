@@ -6,13 +6,13 @@ from typing import Final
 
 from kai_fleet.cluster.tenant_kubeconfig import name_writer
 from kai_fleet.fleet.model import DeclaredTeam
+from kai_fleet.kube.objects import KubeObject, seconds_since
+from kai_fleet.releases import VCLUSTER, advice, vcluster_support
 from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM
+from kai_fleet.values import value_at
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot, TeamState
+from kai_fleet_cli.waiting.finding import Reason
 from kai_fleet_policies.rules.vclusters.vcluster_volume import same_claim
-from kubectl_fleet.objects import KubeObject, seconds_since
-from kubectl_fleet.releases import VCLUSTER, advice, vcluster_support
-from kubectl_fleet.values import value_at
-from kubectl_fleet.waiting.finding import Reason
 
 _SOON = timedelta(days=30)
 _RECENTLY = 300  # seconds; a kubelet says it again each time that it looks at the pod

@@ -9,7 +9,7 @@ from typing import Any, Final
 from kai_fleet.settings.files import yaml_file
 from kai_fleet.settings.mistakes import NAMESPACE, Mistake, key_path
 from kai_fleet.settings.sections.models import Location
-from kubectl_fleet.wording import MASK, on_one_line
+from kai_fleet.wording import MASK, on_one_line
 
 _PREFIX: Final = f"{NAMESPACE}:"
 _ALIKE: Final = 0.7

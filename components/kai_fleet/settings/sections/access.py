@@ -15,7 +15,7 @@ from kai_fleet.settings.sections.isolation import Cidr
 from kai_fleet.settings.sections.kubernetes import LabelKey, LabelValue, ObjectName
 from kai_fleet.settings.sections.models import Strict
 from kai_fleet.settings.sections.platform import Name
-from kubectl_fleet.wording import listed
+from kai_fleet.wording import listed
 
 OF_STACK: Final = "kai-fleet-registries"  # the Secret that is made of kai-fleet:registries
 OF_TEAM: Final = "kai-fleet-team-registries"  # and the one of a team's own

@@ -9,11 +9,11 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
+from kai_fleet.releases import mig
+from kai_fleet.releases.keys import DEVICES, FRACTION, GPU_RESOURCES, MEMORY
+from kai_fleet.releases.sharing import SharingMode, of_switch
 from kai_fleet.settings.sections.kubernetes import number_of, quantity
 from kai_fleet.settings.sections.models import Strict
-from kubectl_fleet.releases import mig
-from kubectl_fleet.releases.keys import DEVICES, FRACTION, GPU_RESOURCES, MEMORY
-from kubectl_fleet.releases.sharing import SharingMode, of_switch
 
 _MEBIBYTE: Final = 2**20
 _MOST: Final = 1_000_000

@@ -15,8 +15,8 @@ from pydantic import (
     model_validator,
 )
 
+from kai_fleet.quantities import QUANTITY, WORD, parse_quantity
 from kai_fleet.settings.sections.models import Strict
-from kubectl_fleet.quantities import QUANTITY, WORD, parse_quantity
 
 # KAI counts cpu in millicores, memory in 10⁶ bytes and GPUs in devices, fractions allowed (Q3); a
 # config writes `16`, `"500m"`, `64Gi`, and `unlimited` or, as KAI does, -1.

@@ -10,7 +10,7 @@ from kai_fleet.releases.metric_names import METRICS_PORT
 from kai_fleet.settings.sections.kubernetes import LabelKey, LabelValue
 from kai_fleet.settings.sections.models import Strict
 from kai_fleet.settings.sections.platform import Values
-from kubectl_fleet.values import value_at
+from kai_fleet.values import value_at
 
 # What Prometheus takes for a duration, as far as it makes sense here.
 Duration = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,4}[smhd]$")]

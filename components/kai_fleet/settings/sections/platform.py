@@ -12,7 +12,7 @@ from kai_fleet.releases.sources import NoPlaceError
 from kai_fleet.settings.sections.gpu_share import Sharing, sharing
 from kai_fleet.settings.sections.kubernetes import Affinity, LabelKey, Toleration
 from kai_fleet.settings.sections.models import Strict
-from kubectl_fleet.wording import MASK
+from kai_fleet.wording import MASK
 
 # What Go's and Prometheus' durations have in common: KAI changed from the one to the other.
 _DURATION: Final = r"([0-9]+h)?([0-9]+m)?([0-9]+s)?"

@@ -19,10 +19,10 @@ from typing import Annotated, Any, Final, Generic, TypeVar
 
 from pydantic import BeforeValidator, Field, StringConstraints
 
+from kai_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL
 from kai_fleet.settings.sections.kubernetes import UNLIMITED, Cpu, Gpu, Memory, short_or_whole
 from kai_fleet.settings.sections.models import Strict
 from kai_fleet.settings.sections.platform import ShardName
-from kubectl_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL
 
 # A queue's name is also the value of the pod label kai.scheduler/queue: 63 characters at most.
 QueueName = Annotated[

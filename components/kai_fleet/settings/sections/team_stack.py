@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic.alias_generators import to_camel
 
+from kai_fleet.releases.sharing import SharingMode, of_switch
 from kai_fleet.settings.sections.access import Credentials
 from kai_fleet.settings.sections.gpu_share import Gpus
 from kai_fleet.settings.sections.isolation import Guard, Isolation
@@ -18,7 +19,6 @@ from kai_fleet.settings.sections.queues import QueueName
 from kai_fleet.settings.sections.teams import HostPlace, Mode, OwnNodes, TeamSettings
 from kai_fleet.settings.sections.vcluster import Vcluster
 from kai_fleet.settings.sections.workloads import Workload
-from kubectl_fleet.releases.sharing import SharingMode, of_switch
 
 Removed = Annotated[
     list[Name],

@@ -5,6 +5,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from kai_fleet.releases import KAI, advised
+from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.settings.files.queue_files import or_file
 from kai_fleet.settings.sections.access import Registries
 from kai_fleet.settings.sections.gpu_share import Gpus, Sharing, counted, sharing, together
@@ -29,8 +31,6 @@ from kai_fleet.settings.sections.platform import (
 )
 from kai_fleet.settings.sections.queues import QueueName, QueueTree, with_quotas
 from kai_fleet.settings.sections.vcluster import Vcluster
-from kubectl_fleet.releases import KAI, advised
-from kubectl_fleet.releases.keys import DEFAULT_SHARD
 
 Mode = Literal["virtual", "host", "default"]
 OwnNodes = Annotated[

@@ -6,14 +6,14 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field, SecretStr, StringConstraints
 
+from kai_fleet.kube.text import may_name_system
 from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.isolation import Cpus, Memory, Scratch, Volume
 from kai_fleet.settings.sections.kubernetes import LabelKey, LabelValue, ObjectName
 from kai_fleet.settings.sections.models import Strict
 from kai_fleet.settings.sections.platform import OtherChart, Untested, Values, Version
-from kubectl_fleet.kube.text import may_name_system
-from kubectl_fleet.values import value_at
-from kubectl_fleet.wording import listed
+from kai_fleet.values import value_at
+from kai_fleet.wording import listed
 
 # "" is the cluster's default; as an alternative in the type it would be an enum of no name in SDKs.
 StorageClass = Annotated[

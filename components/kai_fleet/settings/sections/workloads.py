@@ -6,13 +6,13 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, SecretStr, StringConstraints, WithJsonSchema
 
+from kai_fleet.releases import KAI
 from kai_fleet.settings.sections.gpu_share import GpuShare, share_mistakes, whole
 from kai_fleet.settings.sections.kubernetes import LabelKey, quantity
 from kai_fleet.settings.sections.models import Strict
 from kai_fleet.settings.sections.platform import Name
 from kai_fleet.settings.sections.queues import QueueName, leaves
 from kai_fleet.settings.sections.teams import TeamSettings
-from kubectl_fleet.releases import KAI
 
 Kind = Literal["pod", "deployment", "vllm"]
 MEMORY_FLAG: Final = "--gpu-memory-utilization"

@@ -1,8 +1,8 @@
 """Rules about KAI and its values."""
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai
-from kubectl_fleet.rules.problem import ProblemPlace
-from kubectl_fleet.values import at
+from kai_fleet.values import at
+from kai_fleet_policies.problem import ProblemPlace
 
 
 def of_kai(release: DeclaredKai, cluster: DeclaredCluster, *keys: str) -> ProblemPlace:

@@ -1,10 +1,10 @@
 """GPUs are shared by KAI or by the device plugin, not by both."""
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kubectl_fleet.releases import DISABLED
-from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, called
-from kubectl_fleet.values import UNKNOWN
-from kubectl_fleet.wording import listed
+from kai_fleet.releases import DISABLED
+from kai_fleet.values import UNKNOWN
+from kai_fleet.wording import listed
+from kai_fleet_policies.problem import Level, ProblemPlace, Problems, Severity, called
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH

@@ -1,9 +1,8 @@
 """A mode of GPU sharing only where KAI's version, the cluster and the isolation have it."""
 
+from kai_fleet import releases
 from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredKai
-from kai_fleet_policies.rules.kai import of_kai
-from kubectl_fleet import releases
-from kubectl_fleet.releases.sharing import (
+from kai_fleet.releases.sharing import (
     FRACTIONS_DRIVER,
     FRACTIONS_OPERATOR,
     HAMI_CORE,
@@ -13,9 +12,10 @@ from kubectl_fleet.releases.sharing import (
     SINCE,
     has_mode,
 )
-from kubectl_fleet.rules.problem import Level, Problems, Severity, of_team
-from kubectl_fleet.values import UNKNOWN
-from kubectl_fleet.wording import listed
+from kai_fleet.values import UNKNOWN
+from kai_fleet.wording import listed
+from kai_fleet_policies.problem import Level, Problems, Severity, of_team
+from kai_fleet_policies.rules.kai import of_kai
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH

@@ -1,9 +1,9 @@
 """Shards, fairness over time and topologies only where the KAI version has them."""
 
+from kai_fleet import releases
 from kai_fleet.fleet.model import DeclaredCluster, KaiFeature
-from kubectl_fleet import releases
-from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity
-from kubectl_fleet.values import UNKNOWN
+from kai_fleet.values import UNKNOWN
+from kai_fleet_policies.problem import Level, ProblemPlace, Problems, Severity
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH

@@ -1,12 +1,12 @@
 """Only values that the KAI chart of that version reads, and none that undo what is handled."""
 
+from kai_fleet import releases
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.releases.chart_values import unknown_keys
+from kai_fleet.values import UNKNOWN, value_at
+from kai_fleet.wording import listed
+from kai_fleet_policies.problem import Level, Problems, Severity
 from kai_fleet_policies.rules.kai import of_kai
-from kubectl_fleet import releases
-from kubectl_fleet.rules.problem import Level, Problems, Severity
-from kubectl_fleet.values import UNKNOWN, value_at
-from kubectl_fleet.wording import listed
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.MEDIUM

@@ -1,10 +1,10 @@
 """Values that the chart reads and that do not reach KAI's parts."""
 
+from kai_fleet import releases
 from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet.values import UNKNOWN, get
+from kai_fleet_policies.problem import Level, ProblemPlace, Problems, Severity
 from kai_fleet_policies.rules.kai import of_kai
-from kubectl_fleet import releases
-from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity
-from kubectl_fleet.values import UNKNOWN, get
 
 LEVEL = Level.ADVISORY
 SEVERITY = Severity.LOW

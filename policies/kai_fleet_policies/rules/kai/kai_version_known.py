@@ -1,10 +1,10 @@
 """Only KAI versions of the release table."""
 
+from kai_fleet import releases
 from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet.values import UNKNOWN
+from kai_fleet_policies.problem import Level, Problems, Severity
 from kai_fleet_policies.rules.kai import of_kai
-from kubectl_fleet import releases
-from kubectl_fleet.rules.problem import Level, Problems, Severity
-from kubectl_fleet.values import UNKNOWN
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH

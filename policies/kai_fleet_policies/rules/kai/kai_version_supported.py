@@ -2,10 +2,10 @@
 
 from datetime import date
 
+from kai_fleet import releases
 from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet_policies.problem import Level, Problems, Severity
 from kai_fleet_policies.rules.kai import of_kai
-from kubectl_fleet import releases
-from kubectl_fleet.rules.problem import Level, Problems, Severity
 
 LEVEL = Level.ADVISORY
 SEVERITY = Severity.MEDIUM

@@ -1,8 +1,8 @@
 """Queues belong to no namespace."""
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kubectl_fleet.rules.problem import Level, Problems, Severity, of_queue
-from kubectl_fleet.values import UNKNOWN
+from kai_fleet.values import UNKNOWN
+from kai_fleet_policies.problem import Level, Problems, Severity, of_queue
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.MEDIUM

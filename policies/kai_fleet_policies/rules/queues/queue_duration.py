@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Final
 
+from kai_fleet.fleet.amounts import exact
 from kai_fleet.fleet.model import DeclaredCluster
-from kubectl_fleet.rules.problem import Level, Problems, Severity, of_queue
-from kubectl_fleet.usage.amounts import exact
-from kubectl_fleet.values import UNKNOWN
+from kai_fleet.values import UNKNOWN
+from kai_fleet_policies.problem import Level, Problems, Severity, of_queue
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH

@@ -1,11 +1,11 @@
 """Quotas and limits of a queue fit each other, its parent's and the team's GPUs."""
 
+from kai_fleet.fleet.amounts import written
 from kai_fleet.fleet.model import DeclaredCluster
-from kubectl_fleet.declared.queues import RESOURCES, UNLIMITED, DeclaredQueue, QueueShare, Resource
-from kubectl_fleet.releases.keys import DEFAULT_SHARD
-from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, called, of_queue
-from kubectl_fleet.usage.amounts import written
-from kubectl_fleet.values import UNKNOWN
+from kai_fleet.fleet.queues import RESOURCES, UNLIMITED, DeclaredQueue, QueueShare, Resource
+from kai_fleet.releases.keys import DEFAULT_SHARD
+from kai_fleet.values import UNKNOWN
+from kai_fleet_policies.problem import Level, ProblemPlace, Problems, Severity, called, of_queue
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH

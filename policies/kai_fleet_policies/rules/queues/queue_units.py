@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from kai_fleet.fleet.amounts import exact, written
 from kai_fleet.fleet.model import DeclaredCluster
-from kubectl_fleet.declared.queues import QueueShare, Resource
-from kubectl_fleet.rules.problem import Level, Problems, Severity, of_queue
-from kubectl_fleet.usage.amounts import exact, written
-from kubectl_fleet.values import UNKNOWN
-from kubectl_fleet.wording import listed
+from kai_fleet.fleet.queues import QueueShare, Resource
+from kai_fleet.values import UNKNOWN
+from kai_fleet.wording import listed
+from kai_fleet_policies.problem import Level, Problems, Severity, of_queue
 
 LEVEL = Level.ADVISORY
 SEVERITY = Severity.MEDIUM

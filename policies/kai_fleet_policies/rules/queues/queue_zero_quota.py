@@ -1,10 +1,10 @@
 """A queue with no quota keeps pods of Deployments Pending."""
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kubectl_fleet.declared.queues import RESOURCES, QueueShare
-from kubectl_fleet.rules.problem import Level, Problems, Severity, of_queue
-from kubectl_fleet.values import UNKNOWN
-from kubectl_fleet.wording import listed
+from kai_fleet.fleet.queues import RESOURCES, QueueShare
+from kai_fleet.values import UNKNOWN
+from kai_fleet.wording import listed
+from kai_fleet_policies.problem import Level, Problems, Severity, of_queue
 
 LEVEL = Level.ADVISORY
 SEVERITY = Severity.LOW

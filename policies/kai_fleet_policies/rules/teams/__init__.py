@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
-from kubectl_fleet.rules.problem import called
-from kubectl_fleet.values import UNKNOWN
+from kai_fleet.values import UNKNOWN
+from kai_fleet_policies.problem import called
 
 
 def claims(cluster: DeclaredCluster) -> list[DeclaredTeam]:

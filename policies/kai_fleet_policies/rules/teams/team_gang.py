@@ -1,7 +1,7 @@
 """What host mode costs: pods of one job are no longer started together."""
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kubectl_fleet.rules.problem import Level, Problems, Severity, of_team
+from kai_fleet_policies.problem import Level, Problems, Severity, of_team
 
 LEVEL = Level.ADVISORY
 SEVERITY = Severity.LOW

@@ -1,9 +1,9 @@
 """A team stack has what its platform grants it, and no more."""
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
+from kai_fleet.values import UNKNOWN
+from kai_fleet_policies.problem import Level, ProblemPlace, Problems, Severity, called, of_team
 from kai_fleet_policies.rules.teams import labels
-from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, called, of_team
-from kubectl_fleet.values import UNKNOWN
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.CRITICAL

@@ -1,8 +1,8 @@
 """Isolation that is off is a warning, and refused for a team with a stack of its own."""
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, called, of_team
-from kubectl_fleet.values import at
+from kai_fleet.values import at
+from kai_fleet_policies.problem import Level, ProblemPlace, Problems, Severity, called, of_team
 
 LEVEL = Level.ADVISORY
 SEVERITY = Severity.CRITICAL

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
+from kai_fleet.values import UNKNOWN, pairs
+from kai_fleet_policies.problem import Level, Problems, Severity, called, of_team
 from kai_fleet_policies.rules.teams import claims, labels
-from kubectl_fleet.rules.problem import Level, Problems, Severity, called, of_team
-from kubectl_fleet.values import UNKNOWN, pairs
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.CRITICAL

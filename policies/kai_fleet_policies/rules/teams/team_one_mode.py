@@ -1,9 +1,9 @@
 """A host has one KAI for all its teams, or teams with a KAI each, never both."""
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kubectl_fleet.rules.problem import Level, Problems, Severity, called, of_team
-from kubectl_fleet.values import UNKNOWN
-from kubectl_fleet.wording import listed
+from kai_fleet.values import UNKNOWN
+from kai_fleet.wording import listed
+from kai_fleet_policies.problem import Level, Problems, Severity, called, of_team
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.CRITICAL

@@ -1,8 +1,8 @@
 """The queue that a team stack is granted is its own, and its queues carry its name."""
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, called, of_team
-from kubectl_fleet.wording import listed, nearest_first
+from kai_fleet.wording import listed, nearest_first
+from kai_fleet_policies.problem import Level, ProblemPlace, Problems, Severity, called, of_team
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH

@@ -1,8 +1,8 @@
 """In host mode the queue of a team holds no more GPUs than the team may have."""
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kubectl_fleet.declared.queues import UNLIMITED
-from kubectl_fleet.rules.problem import Level, Problems, Severity, of_queue
+from kai_fleet.fleet.queues import UNLIMITED
+from kai_fleet_policies.problem import Level, Problems, Severity, of_queue
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.CRITICAL

@@ -1,9 +1,9 @@
 """vCluster names are unique on a host."""
 
 from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet.values import UNKNOWN
+from kai_fleet_policies.problem import Level, ProblemPlace, Problems, Severity, called, of_team
 from kai_fleet_policies.rules.teams import claims
-from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity, called, of_team
-from kubectl_fleet.values import UNKNOWN
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.CRITICAL

@@ -5,9 +5,9 @@ from decimal import Decimal
 from typing import Final
 
 from kai_fleet.fleet.model import DeclaredTeam
-from kubectl_fleet.quantities import parse_quantity
-from kubectl_fleet.rules.problem import ProblemPlace, Problems, called
-from kubectl_fleet.values import UNKNOWN
+from kai_fleet.quantities import parse_quantity
+from kai_fleet.values import UNKNOWN
+from kai_fleet_policies.problem import ProblemPlace, Problems, called
 
 # What a store or a volume takes that cannot be changed.
 ANOTHER: Final = (

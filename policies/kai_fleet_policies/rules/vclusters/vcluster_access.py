@@ -4,14 +4,14 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from kai_fleet import releases
 from kai_fleet.fleet.installed import access_values
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases.chart_values import unknown_keys
+from kai_fleet.values import UNKNOWN, get, items, pairs, value_at
+from kai_fleet.wording import listed
+from kai_fleet_policies.problem import Level, Problems, Severity
 from kai_fleet_policies.rules.vclusters import Values, of_vcluster
-from kubectl_fleet import releases
-from kubectl_fleet.rules.problem import Level, Problems, Severity
-from kubectl_fleet.values import UNKNOWN, get, items, pairs, value_at
-from kubectl_fleet.wording import listed
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.CRITICAL

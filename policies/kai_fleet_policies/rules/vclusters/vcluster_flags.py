@@ -8,11 +8,11 @@ from typing import Any, Final
 import yaml
 
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
+from kai_fleet.kube.text import may_name_system
+from kai_fleet.values import UNKNOWN, value_at
+from kai_fleet.wording import MASK
+from kai_fleet_policies.problem import Level, Problems, Severity
 from kai_fleet_policies.rules.vclusters import Values, judged
-from kubectl_fleet.kube.text import may_name_system
-from kubectl_fleet.rules.problem import Level, Problems, Severity
-from kubectl_fleet.values import UNKNOWN, value_at
-from kubectl_fleet.wording import MASK
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.CRITICAL

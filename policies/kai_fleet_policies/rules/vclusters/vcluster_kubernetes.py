@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from kai_fleet import releases
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.guards.policies import OLDEST_KUBERNETES, POLICY
+from kai_fleet.values import value_at
+from kai_fleet_policies.problem import Level, ProblemPlace, Problems, Severity
 from kai_fleet_policies.rules.vclusters import of_vcluster
-from kubectl_fleet import releases
-from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity
-from kubectl_fleet.values import value_at
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH

@@ -1,9 +1,9 @@
 """A Kubernetes inside a vCluster that vCluster's version and KAI list."""
 
 from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet.releases import DEFAULT_VCLUSTER, KUBERNETES, VCLUSTER, version_key
+from kai_fleet_policies.problem import Level, Problems, Severity
 from kai_fleet_policies.rules.vclusters import of_vcluster
-from kubectl_fleet.releases import DEFAULT_VCLUSTER, KUBERNETES, VCLUSTER, version_key
-from kubectl_fleet.rules.problem import Level, Problems, Severity
 
 LEVEL = Level.ADVISORY
 SEVERITY = Severity.LOW

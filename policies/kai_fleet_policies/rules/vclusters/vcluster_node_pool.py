@@ -1,10 +1,10 @@
 """A control plane that is on no other team's nodes."""
 
 from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet.values import UNKNOWN
+from kai_fleet_policies.problem import Level, Problems, Severity, called
 from kai_fleet_policies.rules.teams import claims, labels
 from kai_fleet_policies.rules.vclusters import of_vcluster
-from kubectl_fleet.rules.problem import Level, Problems, Severity, called
-from kubectl_fleet.values import UNKNOWN
 
 LEVEL = Level.ADVISORY
 SEVERITY = Severity.MEDIUM

@@ -5,11 +5,11 @@ from typing import Any, Final
 
 from kai_fleet.fleet import installed
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
+from kai_fleet.releases import DEFAULT_VCLUSTER
 from kai_fleet.releases.chart_values import merged
+from kai_fleet.values import UNKNOWN, mapping, number, pairs, value_at
+from kai_fleet_policies.problem import Level, ProblemPlace, Problems, Severity
 from kai_fleet_policies.rules.vclusters import amount, of_vcluster
-from kubectl_fleet.releases import DEFAULT_VCLUSTER
-from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity
-from kubectl_fleet.values import UNKNOWN, mapping, number, pairs, value_at
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH

@@ -4,9 +4,9 @@ from typing import Final
 
 from kai_fleet.fleet.installed import EMBEDDED, REPLICAS, SWITCHES, ChartStore, store_of
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
+from kai_fleet.values import UNKNOWN, number, value_at
+from kai_fleet_policies.problem import Level, Problems, Severity
 from kai_fleet_policies.rules.vclusters import ANOTHER, of_vcluster
-from kubectl_fleet.rules.problem import Level, Problems, Severity
-from kubectl_fleet.values import UNKNOWN, number, value_at
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.CRITICAL

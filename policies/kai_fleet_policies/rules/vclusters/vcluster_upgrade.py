@@ -2,8 +2,8 @@
 
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.releases.transitions import vcluster_refusal
+from kai_fleet_policies.problem import Level, Problems, Severity
 from kai_fleet_policies.rules.vclusters import of_vcluster
-from kubectl_fleet.rules.problem import Level, Problems, Severity
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.CRITICAL

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 
+from kai_fleet import releases
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases.chart_values import unknown_keys
+from kai_fleet.values import items, value_at
+from kai_fleet.wording import listed
+from kai_fleet_policies.problem import Level, Problems, Severity
 from kai_fleet_policies.rules.vclusters import Values, judged
-from kubectl_fleet import releases
-from kubectl_fleet.rules.problem import Level, Problems, Severity
-from kubectl_fleet.values import items, value_at
-from kubectl_fleet.wording import listed
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH

@@ -3,9 +3,9 @@
 from datetime import date
 
 from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER, advice, vcluster_support
+from kai_fleet_policies.problem import Level, Problems, Severity
 from kai_fleet_policies.rules.vclusters import of_vcluster
-from kubectl_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER, advice, vcluster_support
-from kubectl_fleet.rules.problem import Level, Problems, Severity
 
 LEVEL = Level.ADVISORY
 SEVERITY = Severity.MEDIUM

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from kai_fleet.fleet.installed import CLAIM
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
+from kai_fleet.values import value_at
+from kai_fleet_policies.problem import Level, ProblemPlace, Problems, Severity
 from kai_fleet_policies.rules.vclusters import ANOTHER, amount, of_vcluster
-from kubectl_fleet.rules.problem import Level, ProblemPlace, Problems, Severity
-from kubectl_fleet.values import value_at
 
 LEVEL = Level.MANDATORY
 SEVERITY = Severity.HIGH

@@ -7,22 +7,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kai_fleet.fleet.model import HOST
-from kai_fleet.settings.sections.platform import NVIDIA
-from kai_fleet_cli.doctor.checks.kai.kai_parts import make_again
-from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kubectl_fleet.objects import KubeObject
-from kubectl_fleet.releases import DISABLED
-from kubectl_fleet.releases.keys import KAI_NAMESPACE
-from kubectl_fleet.releases.sharing import (
-    FRACTIONS_DRIVER,
-    FRACTIONS_OPERATOR,
-    HAMI_CORE,
-    NOT_ENFORCED,
-    NV_FRACTIONS,
-    of_switch,
-)
-from kubectl_fleet.usage.counting import GPU_INDEX
-from kubectl_fleet.usage.pods import (
+from kai_fleet.kube.objects import KubeObject
+from kai_fleet.kube.pods import (
     GROUP,
     MEMORY_LABEL,
     RESERVATIONS,
@@ -30,7 +16,21 @@ from kubectl_fleet.usage.pods import (
     groups_of,
     numbers,
 )
-from kubectl_fleet.values import value_at
+from kai_fleet.releases import DISABLED
+from kai_fleet.releases.keys import KAI_NAMESPACE
+from kai_fleet.releases.sharing import (
+    FRACTIONS_DRIVER,
+    FRACTIONS_OPERATOR,
+    HAMI_CORE,
+    NOT_ENFORCED,
+    NV_FRACTIONS,
+    of_switch,
+)
+from kai_fleet.settings.sections.platform import NVIDIA
+from kai_fleet.values import value_at
+from kai_fleet_cli.doctor.checks.kai.kai_parts import make_again
+from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
+from kai_fleet_cli.usage.counting import GPU_INDEX
 
 RESERVATION = "reservation"  # findings about the pods that hold shared GPUs
 _FLAG = "--gpu-sharing-enabled="

@@ -1,11 +1,11 @@
 """KAI's parts: there, rolled out, of the wanted version, and Ready in its own words (K3, K16)."""
 
+from kai_fleet.kube.objects import KubeObject
+from kai_fleet.releases import KaiRelease
+from kai_fleet.releases.keys import KAI_NAMESPACE
+from kai_fleet.values import value_at
+from kai_fleet.wording import agreeing, counted
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kubectl_fleet.objects import KubeObject
-from kubectl_fleet.releases import KaiRelease
-from kubectl_fleet.releases.keys import KAI_NAMESPACE
-from kubectl_fleet.values import value_at
-from kubectl_fleet.wording import agreeing, counted
 
 VERSION = "kai-version"
 

@@ -2,11 +2,11 @@
 
 import re
 
+from kai_fleet import releases
 from kai_fleet.guards.policies import ENFORCED, ISOLATION_LABEL, TEAM_LABEL, USED_LABEL
+from kai_fleet.kube.objects import seconds_since
+from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kubectl_fleet import releases
-from kubectl_fleet.objects import seconds_since
-from kubectl_fleet.releases.keys import KAI_NAMESPACE
 
 MODES = "one-mode"
 SUPPORTED = "kai-supported"

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kai_fleet.fleet.model import HOST
+from kai_fleet.fleet.queues import RESOURCES, UNLIMITED, QueueIndex
+from kai_fleet.values import value_at
+from kai_fleet.wording import counted
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kubectl_fleet.declared.queues import RESOURCES, UNLIMITED, QueueIndex
-from kubectl_fleet.usage.queues import queue_of
-from kubectl_fleet.values import value_at
-from kubectl_fleet.wording import counted
+from kai_fleet_cli.usage.queues import queue_of
 
 _BY_CHART = ("default-parent-queue", "default-queue")
 _FIELDS = ("parentQueue", "priority", "preemptMinRuntime", "reclaimMinRuntime", "displayName")

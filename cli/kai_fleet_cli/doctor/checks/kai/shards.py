@@ -1,8 +1,8 @@
 """Shards and topologies as declared: there, with nodes, and with pods that say whose they are."""
 
+from kai_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL, QUEUE_LABEL
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kubectl_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL, QUEUE_LABEL
-from kubectl_fleet.waiting.finding import Finding
+from kai_fleet_cli.waiting.finding import Finding
 
 
 def check(snapshot: Snapshot) -> Findings:

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from kai_fleet.releases.keys import KAI_NAMESPACE
+from kai_fleet.values import value_at
+from kai_fleet.wording import counted
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kubectl_fleet.releases.keys import KAI_NAMESPACE
-from kubectl_fleet.values import value_at
-from kubectl_fleet.wording import counted
 
 _KINDS = ("validatingwebhookconfiguration", "mutatingwebhookconfiguration")
 _SERVICE = "kubernetes.io/service-name"

@@ -5,11 +5,11 @@ import re
 from typing import Any
 
 from kai_fleet.fleet.model import DeclaredCluster
-from kubectl_fleet.declared.pods import PodContainer
-from kubectl_fleet.releases.keys import SCHEDULER
-from kubectl_fleet.releases.sharing import HAMI_CORE
-from kubectl_fleet.rules.problem import Level, Problems, Severity, of_workload
-from kubectl_fleet.values import UNKNOWN
+from kai_fleet.fleet.pods import PodContainer
+from kai_fleet.releases.keys import SCHEDULER
+from kai_fleet.releases.sharing import HAMI_CORE
+from kai_fleet.values import UNKNOWN
+from kai_fleet_policies.problem import Level, Problems, Severity, of_workload
 
 LEVEL = Level.ADVISORY
 SEVERITY = Severity.MEDIUM

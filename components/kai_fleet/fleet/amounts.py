@@ -1,0 +1,92 @@
+"""CPU, memory and GPUs in the units that KAI's queues count in, and as people write them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Self
+
+from kai_fleet.fleet.queues import UNLIMITED, Resource
+
+SLACK: Final = 1e-6  # of a GPU, a millicore or a megabyte: what counting in fractions is off by
+_DIGITS: Final = 6  # sums of fractions such as 0.1 stay what they were written as
+_STEPS: Final = ((10**6, "T"), (10**3, "G"), (1, "M"))
+_IN_KAIS_UNITS: Final = {"cpu": "millicores", "memory": "MB"}
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """`cpu` in millicores, `memory` in 10^6 bytes, `gpu` in devices, fractions allowed."""
+
+    cpu: float = 0.0
+    memory: float = 0.0
+    gpu: float = 0.0
+
+    def of(self, resource: Resource) -> float:
+        """The amount of one resource."""
+        return float(getattr(self, resource))
+
+    @classmethod
+    def total(cls, amounts: Iterable[Self]) -> Self:
+        """The sum of any number of amounts."""
+        cpu = memory = gpu = 0.0
+        for each in amounts:
+            cpu, memory, gpu = cpu + each.cpu, memory + each.memory, gpu + each.gpu
+        return cls(rounded(cpu), rounded(memory), rounded(gpu))
+
+
+def rounded(amount: float) -> float:
+    """An amount without what binary fractions add to it."""
+    return round(amount, _DIGITS)
+
+
+def short(resource: Resource, amount: float) -> str:
+    """A number with its unit, as a stack file takes it: `2.5` or `500m`, `64G`, `0.25`.
+
+    At most two digits behind the point; `unlimited` for -1.
+    """
+    if amount == UNLIMITED:
+        return "unlimited"
+    if resource == "gpu":
+        return _two_digits(amount)
+    if resource == "cpu":
+        return f"{amount:.0f}m" if 0 < amount < 1000 else _two_digits(amount / 1000)
+    for size, unit in _STEPS:
+        if amount >= size:
+            return f"{_two_digits(amount / size)}{unit}"
+    return f"{_two_digits(amount)}M" if amount else "0"
+
+
+def in_words(resource: Resource, amount: float) -> str:
+    """For a sentence: `4 GPUs`, `1 GPU`, `2.5 CPUs`, `64G of memory`."""
+    text = short(resource, amount)
+    if resource == "memory":
+        return f"{text} of memory"
+    return f"{text} {resource.upper()}{'' if text == '1' else 's'}"
+
+
+def written(resource: Resource, amount: float, path: str) -> str:
+    """An amount in KAI's units as its author would write it.
+
+    A Queue takes bare numbers, so the unit follows in words; a stack file takes quantities.
+    """
+    if amount == UNLIMITED:
+        return "-1 (unlimited)" if path.startswith("urn:") else "unlimited"
+    number = exact(amount)
+    if resource == "gpu":
+        return number
+    if path.startswith("urn:"):
+        return f"{number} ({_IN_KAIS_UNITS[resource]})"
+    if resource == "cpu":
+        return exact(amount / 1000) if amount % 1000 == 0 else f"{number}m"
+    for size, unit in _STEPS:
+        if amount and amount % size == 0:
+            return exact(amount / size) + unit
+    return f"{number}M"
+
+
+def exact(number: float) -> str:
+    """A number without an exponent or zeros behind the point."""
+    return f"{number:.10f}".rstrip("0").rstrip(".") if number % 1 else str(int(number))
+
+
+def _two_digits(number: float) -> str:
+    return f"{number:.2f}".rstrip("0").rstrip(".")

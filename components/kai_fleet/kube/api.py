@@ -1,0 +1,215 @@
+"""One API server's objects, as JSON over HTTP.
+
+The official client has 75 MB, and its typed layers take six times as long for each object as the
+API server itself.
+"""
+
+import http.client
+import json
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
+from typing import Any, Final, Self
+from urllib.parse import urlencode
+
+import urllib3
+
+from kai_fleet.kube.bounded import TooMuchError, bounded
+from kai_fleet.kube.errors import RefusedError, UnreachableError, words_of_network
+from kai_fleet.kube.kubeconfig import Connection, connection
+from kai_fleet.kube.text import cleaned, may_have_controls
+
+Object = dict[str, Any]
+Lists = dict[str, list[Any]]
+JSON: Final = "application/json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+APPLY_PATCH: Final = "application/apply-patch+yaml"
+# Bytes of an answer. Two thousand pods have 20 MiB; JSON takes up to 20 times as much in memory.
+OF_TENANTS: Final = 32 << 20
+OF_OPERATORS: Final = 512 << 20
+_PAGE: Final = 500
+_DONE: Final = range(200, 300)
+_MOST_PAGES: Final = 2000
+_NO_API: Final = "what answers there is no Kubernetes API"
+_TOO_MUCH: Final = "it answers more than {} MiB, which is more than is read of it"
+
+
+class Api:
+    """Every call raises RefusedError or UnreachableError.
+
+    `seconds` are for each answer, `connect` of them for the connection; `in_all` is for all
+    requests together. `most` are the bytes of a list, or of any other answer. What is
+    read has no control characters but tabs and line breaks: tenants choose texts, and their own
+    API servers answer what they like.
+    """
+
+    def __init__(
+        self,
+        way: Connection,
+        seconds: float = 60.0,
+        connect: float = 5.0,
+        in_all: float | None = None,
+        most: float = OF_TENANTS,
+    ) -> None:
+        self.host = way.host
+        self._way = way
+        self._most = int(most)
+        self._seconds, self._connect, self._in_all = seconds, connect, in_all
+        self._ends = None if in_all is None else time.monotonic() + in_all
+
+    @classmethod
+    def of_kubeconfig(cls, content: str, **limits: float) -> Self:
+        """The cluster of a kubeconfig's content. Raises UnusableKubeconfigError."""
+        return cls(connection(content), **limits)
+
+    @classmethod
+    def of_context(cls, file: str | None, context: str | None, **limits: float) -> Self:
+        """A cluster of a kubeconfig file; None: the usual ones. Raises UnusableKubeconfigError."""
+        return cls(connection(file=file, context=context), **limits)
+
+    def get(self, path: str, **query: str) -> Object:
+        """What is at a path."""
+        return self._read(path, query)[0]
+
+    def find(self, path: str) -> Object | None:
+        """What is at a path, None where nothing is."""
+        try:
+            return self.get(path)
+        except RefusedError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            return None
+
+    def list(self, path: str, **query: str) -> list[Object]:
+        """Every object of a collection, page by page."""
+        objects: list[Object] = []
+        more: dict[str, str] = {}
+        size = 0
+        while True:
+            page, length = self._read(path, {"limit": str(_PAGE), **query, **more})
+            size += max(length, self._most // _MOST_PAGES)
+            items, about = page.get("items") or [], page.get("metadata") or {}
+            if not isinstance(items, list) or not isinstance(about, dict):
+                raise UnreachableError(_NO_API)
+            objects += [item for item in items if isinstance(item, dict)]
+            token = about.get("continue")
+            if not token:
+                return objects
+            if size > self._most:
+                raise UnreachableError(_TOO_MUCH.format(self._most >> 20))
+            more = {"continue": str(token)}
+
+    def lists(
+        self, paths: Mapping[str, str], at_once: int, namespace: str | None = None
+    ) -> tuple[Lists, dict[str, RefusedError]]:
+        """The objects of each kind by its path, and of the other kinds why they were refused.
+
+        `{}` in a path is where the one `namespace` goes, where it is not all. Each collection comes
+        in one answer, as it is now: what pages cost is more than they save. Credentials that are
+        not accepted raise UnreachableError: then every kind is refused.
+        """
+        where = f"namespaces/{namespace}/" if namespace else ""
+        found: Lists = {}
+        refused: dict[str, RefusedError] = {}
+        with ThreadPoolExecutor(max_workers=at_once) as pool:
+            answers = {it: pool.submit(self.get, at.format(where)) for it, at in paths.items()}
+        for kind, answer in answers.items():
+            try:
+                found[kind] = answer.result().get("items") or []
+            except RefusedError as error:
+                if error.status == HTTPStatus.UNAUTHORIZED:
+                    raise UnreachableError("it does not accept the credentials (401)") from None
+                refused[kind] = error
+        return found, refused
+
+    def post(self, path: str, body: Object, **query: str) -> Object:
+        """Make an object: it as it is made."""
+        return _parsed(self._ask("POST", path, query, body))
+
+    def put(self, path: str, body: Object, **query: str) -> None:
+        """Replace an object."""
+        self._ask("PUT", path, query, body)
+
+    def patch(self, path: str, body: Object, kind: str = MERGE_PATCH, **query: str) -> None:
+        """Change what the patch names; `kind` is its media type."""
+        self._ask("PATCH", path, query, body, kind)
+
+    def delete(self, path: str) -> bool:
+        """Begin to remove an object; return whether it was there."""
+        try:
+            self._ask("DELETE", path, {})
+        except RefusedError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            return False
+        return True
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._way.pool.clear()
+
+    def _read(self, path: str, query: dict[str, str]) -> tuple[Object, int]:
+        """What is at a path, and how many bytes that was."""
+        data = self._ask("GET", path, query)
+        return _parsed(data), len(data)
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        query: dict[str, str],
+        body: Object | None = None,
+        kind: str = JSON,
+    ) -> bytes:
+        url = f"{self.host}{path}" + (f"?{urlencode(query)}" if query else "")
+        limits, seconds = self._limits()
+        headers = self._way.headers()
+        headers["Content-Type"] = kind
+        try:
+            # No retries and no redirects: a refusal is an answer here. What is packed is not
+            # unpacked: it was not requested, and a little of it may stand for gigabytes.
+            with bounded(seconds, self._most):
+                answer = self._way.pool.request(
+                    method,
+                    url,
+                    body=None if body is None else json.dumps(body),
+                    headers=headers,
+                    timeout=limits,
+                    retries=False,
+                    decode_content=False,
+                )
+        except (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError) as error:
+            if _is_too_much(error):
+                raise UnreachableError(_TOO_MUCH.format(self._most >> 20)) from None
+            raise UnreachableError(words_of_network(error)) from None
+        if answer.status not in _DONE:
+            raise RefusedError(answer.status, answer.reason or "", answer.data)
+        return answer.data
+
+    def _limits(self) -> tuple[urllib3.Timeout, float]:
+        """For one answer: urllib3's, and the seconds in which it has to be there as a whole."""
+        if self._ends is None:
+            connect = min(self._connect, self._seconds)
+            return urllib3.Timeout(connect=connect, read=self._seconds), self._seconds
+        left = self._ends - time.monotonic()
+        if left <= 0:
+            raise UnreachableError(f"it did not answer everything within {self._in_all:.0f} s")
+        return urllib3.Timeout(connect=self._connect, total=left), left
+
+
+def _parsed(data: bytes) -> Object:
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError):
+        raise UnreachableError(_NO_API) from None
+    if may_have_controls(data):
+        content = cleaned(content)
+    return content if isinstance(content, dict) else {}
+
+
+def _is_too_much(why: BaseException | None) -> bool:
+    """Whether that is behind what urllib3 says."""
+    while why is not None and not isinstance(why, TooMuchError):
+        why = why.__context__ or why.__cause__
+    return why is not None

@@ -1,0 +1,71 @@
+"""What goes wrong between this program and an API server, in sentences."""
+
+import json
+import re
+from typing import Final
+
+import urllib3
+
+from kai_fleet.kube.text import plain
+
+_FROM_URLLIB3: Final = re.compile(r"^\w+\(host=.*?\): |Failed to establish a new connection: ")
+
+
+class KubeError(Exception):
+    """A request did not reach the cluster, or was not fulfilled."""
+
+
+class UnreachableError(KubeError):
+    """The API server did not answer, or not in time. Its message says why."""
+
+
+class UnusableKubeconfigError(UnreachableError):
+    """There is no way to the cluster: its kubeconfig cannot be read, or not by this client."""
+
+
+class RefusedError(KubeError):
+    """The API server answered a request with an error.
+
+    `status` and `reason` are HTTP's, `message` is the server's own, "" where it gives none.
+    """
+
+    def __init__(self, status: int, reason: str, body: bytes = b"") -> None:
+        self.status = status
+        self.reason = plain(reason, 200) or str(status)
+        self.message = plain(_message(body))
+        super().__init__(f"{status} {self.reason}")
+
+
+def complaint(why: KubeError) -> str:
+    """What there is to say of an API, in a phrase."""
+    if isinstance(why, RefusedError):
+        return f"the API answers {why}"
+    return f"the API does not answer: {why}"
+
+
+def words_of_network(why: Exception) -> str:
+    """What stands between here and a server, from what urllib3 or the system says of it."""
+    reason = getattr(why, "reason", None) or why
+    text = short(reason)
+    if "certificate" in text.lower():
+        return f"its certificate is not accepted: {text}"
+    # urllib3 counts a refused connection among its time-outs.
+    refused = isinstance(reason, urllib3.exceptions.NewConnectionError)
+    if isinstance(reason, urllib3.exceptions.ConnectTimeoutError) and not refused:
+        return "it cannot be connected to: nobody answers"
+    if not refused and isinstance(reason, urllib3.exceptions.TimeoutError):
+        return "it does not answer in time"
+    return f"it cannot be connected to: {text}"
+
+
+def short(why: object) -> str:
+    """The last part of a chain of messages, on one line; never a kubeconfig's content."""
+    text = str(why).strip().splitlines()[0] if str(why).strip() else type(why).__name__
+    return plain(_FROM_URLLIB3.sub("", text.rpartition(">: ")[2]), 200)
+
+
+def _message(body: bytes) -> str:
+    try:
+        return str(json.loads(body)["message"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return ""

@@ -1,0 +1,201 @@
+"""Kubernetes objects as API servers answer them: what is absent in them reads as empty."""
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from kai_fleet.quantities import parse_quantity
+
+# What reading an object that no API server of Kubernetes' has may raise.
+MALFORMED: Final = (KeyError, TypeError, AttributeError, ValueError, IndexError, ArithmeticError)
+# The name of the container, in the operator, NVIDIA's chart and manifests, and on GKE. Its image
+# has feature discovery and MPS in it, too.
+_PLUGIN: Final = re.compile(r"nvidia-(gpu-)?device-plugin(-ctr)?")
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,252}")
+_LABEL: Final = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
+_KEY: Final = re.compile(r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+
+
+class KubeObject(dict[str, Any]):
+    """One object. Each property raises one of MALFORMED where the object is none."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return str(self["metadata"]["name"])
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace, "" for what has none."""
+        return str(self["metadata"].get("namespace", ""))
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Its labels."""
+        return self["metadata"].get("labels") or {}
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """Its annotations."""
+        return self["metadata"].get("annotations") or {}
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        """Its spec."""
+        return self.get("spec") or {}
+
+    @property
+    def status(self) -> Mapping[str, Any]:
+        """Its status."""
+        return self.get("status") or {}
+
+    @property
+    def phase(self) -> str | None:
+        """Of a pod: Pending, Running, Succeeded or Failed."""
+        return self.status.get("phase")
+
+    @property
+    def ended(self) -> bool:
+        """Whether a pod runs no more."""
+        return self.phase in ("Succeeded", "Failed")
+
+    @property
+    def pod_subject(self) -> str:
+        """`pod NAME in namespace NAMESPACE`."""
+        return f"pod {self.name} in namespace {self.namespace}"
+
+    def condition(self, kind: str) -> Mapping[str, Any]:
+        """A condition by its type; empty where there is none."""
+        conditions = self.status.get("conditions") or []
+        return next((it for it in conditions if it.get("type") == kind), {})
+
+    def is_true(self, kind: str) -> bool:
+        """Whether a condition holds."""
+        return self.condition(kind).get("status") == "True"
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it is Ready as it is wanted now: the condition may be about what was before."""
+        newest = self["metadata"].get("generation")
+        of = self.condition("Ready").get("observedGeneration", newest)
+        return self.is_true("Ready") and of == newest
+
+    @property
+    def unscheduled(self) -> str:
+        """Why a scheduler says that a pod has no node; "" where none does."""
+        return str(self.condition("PodScheduled").get("message") or "")
+
+    @property
+    def waiting(self) -> Iterator[str]:
+        """The reason and the message of each container of a pod that waits to start."""
+        of_pod = ("initContainerStatuses", "containerStatuses")
+        for container in (it for key in of_pod for it in self.status.get(key) or []):
+            if waiting := (container.get("state") or {}).get("waiting"):
+                yield f"{waiting.get('reason', '')} {waiting.get('message', '')}".strip()
+
+    @property
+    def container_messages(self) -> Iterator[str]:
+        """What the containers of a pod say of how they ended last, and of how they are."""
+        for container in self.status.get("containerStatuses") or []:
+            for state in (container.get("lastState") or {}, container.get("state") or {}):
+                for detail in state.values():
+                    yield str((detail or {}).get("message") or "")
+
+    @property
+    def containers(self) -> list[Mapping[str, Any]]:
+        """The containers of a pod, or of a workload's pod template, those that run first first."""
+        pod = self.spec.get("template", {}).get("spec") or self.spec
+        return [*(pod.get("initContainers") or []), *(pod.get("containers") or [])]
+
+    @property
+    def is_device_plugin(self) -> bool:
+        """Whether a pod, or the pods of a workload, advertise NVIDIA's GPUs."""
+        return any(_PLUGIN.fullmatch(str(it.get("name"))) for it in self.containers)
+
+    @property
+    def image_tag(self) -> str | None:
+        """The tag of the first container's image."""
+        images = [str(container.get("image", "")) for container in self.containers]
+        tag = images[0].partition("@")[0].rpartition(":")[2] if images else ""
+        return tag if tag and "/" not in tag else None
+
+    @property
+    def rolled_out(self) -> bool:
+        """Whether all the pods that a Deployment wants are there and serve."""
+        wanted, now = self.spec.get("replicas", 1), self.status
+        return bool(
+            now.get("observedGeneration", 0) >= self["metadata"].get("generation", 0)
+            and now.get("updatedReplicas", 0) >= wanted
+            and now.get("availableReplicas", 0) >= wanted
+            and wanted > 0
+        )
+
+    @property
+    def last_seen(self) -> str:
+        """When an event happened last, as text that sorts."""
+        stamp = self.get("lastTimestamp") or self.get("eventTime") or self.get("firstTimestamp")
+        return str(stamp or self["metadata"].get("creationTimestamp") or "")
+
+    @property
+    def takes_pods(self) -> bool:
+        """Whether pods may come to a node."""
+        return self.is_true("Ready") and not self.spec.get("unschedulable")
+
+    def gpus(self, resource: str) -> float:
+        """How many GPUs a node advertises under that name."""
+        return float(parse_quantity((self.status.get("allocatable") or {}).get(resource, 0)))
+
+
+def in_pool(labels: Mapping[str, str], pool: Mapping[str, str]) -> bool:
+    """Whether a node with these labels carries all those of a pool."""
+    return all(labels.get(key) == value for key, value in pool.items())
+
+
+def seconds_since(stamp: object, now: datetime) -> float:
+    """Seconds from a Kubernetes time stamp until `now`; 0 where there is none."""
+    then = moment(stamp)
+    return (now - then).total_seconds() if then else 0.0
+
+
+def moment(stamp: object) -> datetime | None:
+    """A Kubernetes time stamp; None where there is none, or one of no year from 1 to 9999.
+
+    Whoever makes an event writes its time, and API servers take the year 0.
+    """
+    if not isinstance(stamp, str):
+        return None
+    try:
+        found = datetime.fromisoformat(stamp)
+    except ValueError:
+        return None
+    return found if found.tzinfo else None
+
+
+def malformed(error: Exception) -> str:
+    """What to say of a cluster whose objects raise one of MALFORMED."""
+    return f"its API server answers what no Kubernetes does ({type(error).__name__})"
+
+
+def well_named(items: object) -> Iterator[dict[str, Any]]:
+    """The objects with names that Kubernetes allows; of their labels only such, too.
+
+    A tenant is administrator of its vCluster and of what answers for it, and a fix is a line with
+    names in it that an operator copies into a shell.
+    """
+    for item in items if isinstance(items, list) else []:
+        metadata = item.get("metadata") if isinstance(item, Mapping) else None
+        if (
+            not isinstance(metadata, Mapping)
+            or not _fits(_NAME, metadata.get("name"))
+            or not _fits(_NAME, metadata.get("namespace", "default"))
+        ):
+            continue
+        labels = metadata.get("labels") or {}
+        pairs = labels.items() if isinstance(labels, Mapping) else ()
+        allowed = {key: it for key, it in pairs if _fits(_KEY, key) and _fits(_LABEL, it)}
+        yield {**item, "metadata": {**metadata, "labels": allowed}}
+
+
+def _fits(pattern: re.Pattern[str], text: object) -> bool:
+    return isinstance(text, str) and pattern.fullmatch(text) is not None

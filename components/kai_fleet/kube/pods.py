@@ -1,0 +1,261 @@
+"""Pods as users of a cluster: what each requests, as Kubernetes adds it up and as KAI counts it
+against a queue; and what each holds or waits for, on which GPUs.
+
+Read from KAI's scheduler, v0.7.11 to v0.17.0: `pkg/scheduler/api/node_info/node_info.go` and
+`gpu_sharing_node_info.go` (memory); what a pod requests in mode NvFractions from v0.18's binder,
+`pkg/binder/plugins/nvfractions`.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from kai_fleet.fleet.amounts import Amounts, rounded
+from kai_fleet.kube.objects import KubeObject
+from kai_fleet.quantities import parse_quantity
+from kai_fleet.releases import keys, mig, sharing
+
+RESERVATIONS: Final = "kai-resource-reservation"
+GROUP: Final = "runai-gpu-group"  # the label of a pod that shares a GPU, and of its reservation
+MEMORY_LABEL: Final = "nvidia.com/gpu.memory"  # of a node: MiB of each of its GPUs
+_FRACTIONS: Final = re.compile(sharing.FRACTIONS_KEY).fullmatch
+_TIB_IN_MIB: Final = 2**20  # what is larger was written in bytes, a known fault of the labeller
+_MOST: Final = 2**63 - 1  # KAI reads numbers of 64 bits
+_MIB_IN_MB: Final = 2**20 / 10**6
+
+
+@dataclass(frozen=True, slots=True)
+class GpuRequest:
+    """What a pod requests of GPUs: `whole` devices, or a part of each of `devices` devices.
+
+    The part is a `fraction`, or `mebibytes` of memory. `mig` are the GPUs that KAI counts for
+    slices.
+    """
+
+    whole: float = 0.0
+    fraction: float | None = None
+    mebibytes: int | None = None
+    devices: int = 1
+    mig: float = 0.0
+
+    @property
+    def shared(self) -> bool:
+        """Whether it is a part of a GPU, which others may share."""
+        return self.fraction is not None or self.mebibytes is not None
+
+    def each(self, memory: int | None) -> float:
+        """The part of one shared device, where a GPU has `memory` (see `gpu_memory`).
+
+        KAI rounds a share of memory up to a hundredth. A share of a GPU whose memory is not known
+        is the whole of it.
+        """
+        if self.fraction is not None:
+            return self.fraction
+        if self.mebibytes is None:
+            return 0.0
+        return math.ceil(self.mebibytes / memory * 100) / 100 if memory else 1.0
+
+    def gpus(self, memory: int | None) -> float:
+        """How many GPUs of its queue the pod takes."""
+        return self.whole + self.mig + (self.each(memory) * self.devices if self.shared else 0.0)
+
+
+def gpu_request(annotations: Mapping[str, str], requests: Mapping[str, float]) -> GpuRequest:
+    """From a pod's annotations and the sum of its requests. What cannot be read counts nothing, nor
+    does what is not above 0: a pod takes nothing off what others hold.
+    """
+    whole = whole_gpus(requests)
+    slices = mig.gpus_of(requests)
+    own = _fractions_memory(annotations)
+    if keys.FRACTION not in annotations and keys.MEMORY not in annotations and own is None:
+        return GpuRequest(whole, mig=slices)
+    try:
+        devices = _count(annotations.get(keys.DEVICES, "1"))
+        if keys.FRACTION not in annotations:
+            memory = _count(annotations[keys.MEMORY]) if own is None else own
+            return GpuRequest(whole, None, memory, devices, slices)
+        fraction = float(annotations[keys.FRACTION])
+        return GpuRequest(whole, fraction if 0 < fraction < 1 else None, None, devices, slices)
+    except ValueError:
+        return GpuRequest(whole, mig=slices)
+
+
+def _count(text: str) -> int:
+    """A whole number above 0; whoever makes a pod may write anything. Raises ValueError."""
+    number = int(text)
+    if not 0 < number <= _MOST:
+        raise ValueError(f"{text[:64]!r} is no number of devices or MiB")
+    return number
+
+
+def _fractions_memory(annotations: Mapping[str, str]) -> int | None:
+    """MiB of a pod in KAI's mode NvFractions: what one container requests, else its limit."""
+    found = {key.rpartition(".")[2]: it for key, it in annotations.items() if _FRACTIONS(key)}
+    text = found.get("request", found.get("limit"))
+    return None if text is None else math.ceil(_number(text) / 2**20) or None
+
+
+def gpu_memory(labels: Mapping[str, str], in_megabytes: bool = False) -> int | None:
+    """What KAI takes for the memory of each GPU of a node, by the node's labels.
+
+    That is the label's number rounded down to a hundred. `in_megabytes`: the release first makes
+    10^6 bytes of the MiB, and holds the pod's MiB against them (see `KaiRelease`).
+    """
+    text = labels.get(MEMORY_LABEL, "")
+    if not text.isdecimal():
+        return None
+    mebibytes = int(text) if int(text) < _TIB_IN_MIB else int(text) // _TIB_IN_MIB
+    amount = int(mebibytes * _MIB_IN_MB) if in_megabytes else mebibytes
+    return amount - amount % 100 or None
+
+
+def groups_of(labels: Mapping[str, str]) -> tuple[str, ...]:
+    """The groups of the GPUs that a pod shares: one label, or one for each of several GPUs."""
+    several = sorted(value for key, value in labels.items() if key.startswith(f"{GROUP}/"))
+    if several:
+        return tuple(several)
+    return (labels[GROUP],) if GROUP in labels else ()
+
+
+def requests_of(spec: Mapping[str, Any]) -> dict[str, float]:
+    """By resource, in its base unit: the sum of the containers, or the most that starting needs.
+
+    Containers that start first and stay (`restartPolicy: Always`) add to the sum. A limit stands
+    for a request that is not written, as the API server has it.
+    """
+    requests: dict[str, float] = {}
+    for container in spec.get("containers") or ():
+        _add(requests, _container_requests(container))
+    staying: dict[str, float] = {}
+    most: dict[str, float] = {}
+    for container in spec.get("initContainers") or ():
+        starting = _container_requests(container)
+        _add(starting, staying)
+        if container.get("restartPolicy") == "Always":
+            staying = starting
+        for name, amount in starting.items():
+            most[name] = max(most.get(name, 0.0), amount)
+    _add(requests, staying)
+    for name, amount in most.items():
+        requests[name] = max(requests.get(name, 0.0), amount)
+    if spec.get("overhead"):
+        _add(requests, numbers(spec["overhead"]))
+    return requests
+
+
+def numbers(resources: Mapping[str, str] | None) -> dict[str, float]:
+    """A list of resources, such as a node's allocatable ones, in base units."""
+    return {name: _number(text) for name, text in (resources or {}).items()}
+
+
+def whole_gpus(requests: Mapping[str, float]) -> float:
+    """The whole devices, of any make."""
+    return sum(requests.get(name, 0.0) for name in keys.GPU_RESOURCES)
+
+
+def in_queue_units(requests: Mapping[str, float], gpus: float) -> Amounts:
+    """Requests in base units, and GPUs, as queues count them."""
+    cpu, memory = requests.get("cpu", 0.0), requests.get("memory", 0.0)
+    return Amounts(rounded(cpu * 1000), rounded(memory / 10**6), rounded(gpus))
+
+
+def _container_requests(container: Mapping[str, Any]) -> dict[str, float]:
+    resources = container.get("resources")
+    if not resources:
+        return {}
+    return numbers({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
+
+
+def _add(total: dict[str, float], more: Mapping[str, float]) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0.0) + amount
+
+
+@lru_cache(maxsize=4096)  # pods of one workload request the same
+def _number(text: str) -> float:
+    try:
+        return float(parse_quantity(text))
+    except ValueError:
+        return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PodUse:
+    """A pod that is not ended and not one of Kubernetes', KAI's or the GPU operator's own.
+
+    `node` is None while it waits. `queue` is that of its PodGroup, else of its label; None where
+    neither names one. `amounts` is what it holds, or what it waits for: for a share of GPU memory
+    then by the node with the smallest GPUs, as KAI counts it. `groups` are KAI's names of the GPUs
+    that it shares. `scheduled_by_kai`: only such pods count in queues. `created` is a time stamp
+    of Kubernetes, `selector` the labels of nodes that it asks for. `never` says why a pod that
+    waits can never run, as the end of a sentence; "" for one that may.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    queue: str | None
+    node: str | None
+    phase: str
+    amounts: Amounts
+    gpu: GpuRequest
+    groups: tuple[str, ...] = ()
+    scheduled_by_kai: bool = True
+    ending: bool = False
+    created: str = ""
+    selector: frozenset[tuple[str, str]] = frozenset()
+    never: str = ""
+
+    @property
+    def waits(self) -> bool:
+        """Whether it has no node yet."""
+        return self.node is None
+
+    @property
+    def subject(self) -> str:
+        """As the doctor's findings name it: `pod NAME in namespace NAMESPACE`."""
+        return f"pod {self.name} in namespace {self.namespace}"
+
+
+def pods_of(
+    items: Iterable[KubeObject],
+    pod_groups: Iterable[KubeObject],
+    memories: Mapping[str, int | None],
+) -> list[PodUse]:
+    """The pods that hold something or wait. `memories` are those of the nodes' GPUs."""
+    queues = {
+        (group.namespace, group.name): queue
+        for group in pod_groups
+        if (queue := group.spec.get("queue"))
+    }
+    smallest = min((memory for memory in memories.values() if memory), default=None)
+    pods = []
+    for item in items:
+        if item.namespace in keys.RESERVED or item.ended:
+            continue
+        metadata, labels, annotations = item["metadata"], item.labels, item.annotations
+        node, wanted = item.spec.get("nodeName") or None, requests_of(item.spec)
+        gpu = gpu_request(annotations, wanted)
+        memory = memories.get(node) if node else smallest
+        group = (item.namespace, annotations.get(keys.POD_GROUP, ""))
+        pods.append(
+            PodUse(
+                namespace=item.namespace,
+                name=item.name,
+                uid=metadata.get("uid", ""),
+                queue=queues.get(group) or labels.get(keys.QUEUE_LABEL),
+                node=node,
+                phase=item.phase or "Pending",
+                amounts=in_queue_units(wanted, gpu.gpus(memory)),
+                gpu=gpu,
+                groups=groups_of(labels),
+                scheduled_by_kai=item.spec.get("schedulerName") == keys.SCHEDULER,
+                ending="deletionTimestamp" in metadata,
+                created=str(metadata.get("creationTimestamp") or ""),
+                selector=frozenset((item.spec.get("nodeSelector") or {}).items()),
+            )
+        )
+    return pods

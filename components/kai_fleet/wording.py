@@ -1,0 +1,78 @@
+"""Turns of phrase that several messages share."""
+
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Final
+
+MASK: Final = "[secret]"  # what stands in place of an encrypted value where nobody decrypts it
+# Of spellings: `sheduler`, `contxt`; not serviceMonitor for serviceAccount.
+_ALIKE: Final = 0.8
+_ENDLESS: Final = re.compile(r"\S{200,}")
+_PLURAL_VERBS: Final = {"is": "are", "has": "have", "was": "were", "does": "do", "goes": "go"}
+_PLURAL_ENDS: Final = ("s", "x", "ch", "sh")
+
+
+def listed(names: Sequence[str], last: str = "or", limit: int = 6) -> str:
+    """`a, b or c`; beyond the limit the rest is counted: `a, b, … (40 more)`."""
+    if len(names) > limit:
+        return f"{', '.join(names[:limit])}, … ({len(names) - limit} more)"
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} {last} {names[-1]}"
+
+
+def counted(number: float, thing: str, verb: str = "") -> str:
+    """`1 queue`, `3 queues`; with a verb `1 pod waits`, `3 pods wait`."""
+    told = f"{f'{number:g}' if isinstance(number, float) else number} {plural(number, thing)}"
+    return f"{told} {agreeing(number, verb)}" if verb else told
+
+
+def plural(number: float, thing: str) -> str:
+    """The noun for so many: `policy`, `policies`."""
+    if number == 1:
+        return thing
+    if thing.endswith("y") and thing[-2:-1] not in "aeiou":
+        return f"{thing[:-1]}ies"
+    return f"{thing}{'es' if thing.endswith(_PLURAL_ENDS) else 's'}"
+
+
+def agreeing(number: float, verb: str) -> str:
+    """The verb for so many: `is` and `are`, `waits` and `wait`."""
+    return verb if number == 1 else _PLURAL_VERBS.get(verb, verb.removesuffix("s"))
+
+
+def nearest_first(wanted: str, names: Sequence[str]) -> list[str]:
+    """The names with the one that was probably meant in front."""
+    # Comparing with every name is worth its time only for lists that a person could read.
+    close = get_close_matches(wanted, names, n=1) if len(names) <= 100 else []
+    return close + [name for name in names if name not in close]
+
+
+def spelt_like(key: str, known: Sequence[str]) -> str | None:
+    """The known key that a misspelt one stands for in all likelihood; None where none does.
+
+    Also the one that ends with it: `pool` for nodePool.
+    """
+    lower = {name.lower(): name for name in known}
+    close = get_close_matches(key.lower(), lower, n=1, cutoff=_ALIKE)
+    if not close and len(key) > 3:
+        close = [name for name in lower if name.endswith(key.lower())]
+    return lower[close[0]] if len(close) == 1 else None
+
+
+def quoted(value: object) -> str:
+    """A value as YAML text between quotes: `true` for a boolean, `0.5` for a number."""
+    if isinstance(value, bool):
+        return f'"{str(value).lower()}"'
+    if isinstance(value, float) and value.is_integer():
+        return f'"{int(value)}"'
+    return f'"{value}"'
+
+
+def on_one_line(text: str) -> str:
+    """Text as a message may show it: escapes for line breaks and for what nobody sees, and the
+    beginning of a word that fills screens.
+    """
+    seen = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+    return _ENDLESS.sub(lambda word: f"{word[0][:60]}…", seen)
