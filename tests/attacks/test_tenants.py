@@ -69,7 +69,7 @@ ELSEWHERE = (
     "drop the toleration of its taint",  # tests/attacks/test_nodes.py
     "has a status that no controller wrote",
     "claims a device class",
-    "which is no queue of the team",  # the guard of queues is asked first
+    "leaves its queue to its owner",  # tests/unit/test_host_guard.py, without the guard of queues
     "is given devices by its status",
     "leave it to whoever operates",  # below
     "has no bounds of a team",  # tests/engine/test_guard_policies.py
@@ -190,6 +190,24 @@ def test_devices_of_a_claim_are_the_schedulers_to_give(host):
         admin.ask("PATCH", f"{_CLAIMS}/mine/status", patch, dryRun="All")
     finally:
         admin.ask("DELETE", f"{_CLAIMS}/mine")
+
+
+# As Kubernetes' controllers, by those names: the sandbox's are administrators.
+CONTROLLER = "system:serviceaccount:kube-system:{}-controller"
+
+
+def as_controller(host, name):
+    return Http(host.admin, {"Impersonate-User": CONTROLLER.format(name)})
+
+
+@pytest.mark.parametrize("key", ["runai-gpu-group", "kai.scheduler/background", "pod-group-name"])
+def test_a_pod_that_a_controller_makes_has_nothing_that_kai_counts_by(host, key):
+    pods, own = "/api/v1/namespaces/team-audio/pods", as_controller(host, "replicaset")
+    own.post(pods, pod("audio"), dryRun="All")
+    for more in ({"labels": {key: "x"}}, {"annotations": {key: "x"}}):
+        with pytest.raises(ApiException) as refused:
+            own.post(pods, pod("audio", **more), dryRun="All")
+        assert says(refused.value, "leave the others to KAI")
 
 
 OF_THE_RELEASE = ("change it by the values", "leave it to whoever installs")

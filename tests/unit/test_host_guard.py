@@ -9,10 +9,10 @@ from tests.attacks.objects import control_plane, fraction, pod
 OWN = {"node-role.kubernetes.io/ml": ""}
 
 
-def said(rules, body, user=None):
+def said(rules, body, user=None, kind="pods"):
     user = user or account("team-dev", "vc-dev")
     request = creation("pods", "team-dev", user)
-    return list(refusals("pods", body, request, rules.parameters()))
+    return list(refusals(kind, body, request, rules.parameters()))
 
 
 def placed(**selector):
@@ -86,4 +86,47 @@ def test_a_share_that_kai_counts_as_none_is_none_of_a_hosts_queue(odd):
     body = {"kind": "Pod", **fraction("nlp")}
     for value, refused in (("0.01", False), (".5", False), ("1e-1", False), (odd, True)):
         body["metadata"]["annotations"]["gpu-fraction"] = value
-        assert ("which KAI does not count" in "".join(said(beside, body))) is refused
+        assert ("which KAI does not count" in "".join(said(beside, body, kind="owners"))) is refused
+
+
+NLP = HostRules("nlp", ["nvidia.com/gpu"], kai="host", beside_kai=True, queues=["nlp"])
+COUNTED = {"runai-gpu-group": "g", "kai.scheduler/subgroup-name": "x"}
+
+
+@pytest.mark.parametrize("key", COUNTED)
+def test_what_kai_counts_by_is_written_by_kai_and_by_no_template(key):
+    plain = {"kind": "Pod", **pod("nlp", name="plain")}
+    marked = {"kind": "Pod", **pod("nlp", labels={key: COUNTED[key]})}
+
+    def said_to(user, before=None):
+        request = creation("pods", "team-nlp", user)
+        request["operation"] = "UPDATE" if before else "CREATE"
+        return list(refusals("owners", marked, request, NLP.parameters(), before=before))
+
+    for user in (controller(), {"username": "system:kube-controller-manager"}):
+        assert f"has {key} not as KAI left it" in said_to(user)[0]
+        assert f"has {key} not as KAI left it" in said_to(user, plain)[0]
+    assert said_to(account("kai-scheduler", "binder"), plain) == []
+
+
+@pytest.mark.parametrize("more", [{"labels": {"project": "audio"}}, {}])
+def test_a_pod_that_kai_schedules_leaves_its_queue_to_nobody(more):
+    """Where the guard of queues only warns, or is off: KAI asks the owner, then the project."""
+    body = {"kind": "Pod", **pod("nlp", schedulerName="kai-scheduler", **more)}
+    assert ("leaves its queue" in "".join(said(NLP, body, kind="owners"))) is bool(more)
+    body["metadata"]["ownerReferences"] = [{"kind": "ConfigMap", "name": "c"}]
+    assert "leaves its queue" in said(NLP, body, kind="owners")[0]
+    body["metadata"]["labels"]["kai.scheduler/queue"] = "nlp"
+    assert said(NLP, body, kind="owners") == []
+
+
+def test_what_kai_wrote_stays_whoever_writes_the_rest():
+    body = {
+        "kind": "PodGroup",
+        "metadata": {"annotations": {"kai.scheduler/last-start-timestamp": "x"}},
+    }
+    request = creation("podgroups", "team-nlp", account("kube-system", "generic-garbage-collector"))
+    found = refusals(
+        "owners", body, request | {"operation": "UPDATE"}, NLP.parameters(), before=body
+    )
+    assert list(found) == []

@@ -3,6 +3,7 @@
 from tests.attacks.attempts.attempt import EVERY_MODE, STACKS, TENANTS, Attempt
 from tests.attacks.attempts.bounds import BOUNDS
 from tests.attacks.attempts.control import CONTROL
+from tests.attacks.attempts.counted import COUNTED
 from tests.attacks.attempts.gpus import GPUS
 from tests.attacks.attempts.kept import KEPT
 from tests.attacks.attempts.pods import PODS
@@ -23,6 +24,7 @@ ATTEMPTS = [
     *BOUNDS,
     *CONTROL,
     *SPELLINGS,
+    *COUNTED,
 ]
 
 __all__ = ["ATTEMPTS", "EVERY_MODE", "STACKS", "TENANTS", "Attempt"]
