@@ -151,6 +151,11 @@ ALLOWED = [
     ),
     Allowed("an application of Spark", ("nlp",), lambda t: _spark(t, f"spark-{'0f' * 16}")),
     Allowed("an application of Spark that is named", ("nlp",), lambda t: _spark(t, f"{t}.mine")),
+    Allowed(
+        "variables from a ConfigMap that is called like KAI's",
+        EVERY_MODE,
+        lambda t: pod(t, container(envFrom=[{"configMapRef": {"name": "my-shared-gpu-config"}}])),
+    ),
     Allowed("a priority that is granted", ("mig",), lambda t: pod(t, priorityClassName="batch")),
     Allowed(
         "variables from a ConfigMap with a prefix",

@@ -1,4 +1,4 @@
-"""What a KAI on the host counts by, and names that it looks up in all namespaces (T9, T13)."""
+"""What a KAI on the host counts by, looks up in all namespaces, and leaves behind (T2, T9, T13)."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,6 +18,9 @@ from tests.attacks.objects import (
 
 ON_KAI_HOST = ("nlp", "sim")
 _LEFT = "leave the others to KAI"
+# Which KAI's binder fills, and leaves when their pod ends.
+_OF_KAI = ("train-a-abcdefg-shared-gpu-0", "train-a-abcdefg-shared-gpu-i1-evar")
+_DROP = "drop it from envFrom"
 _AT = "2099-01-01T00:00:00Z"
 # What it does for a pod, and where that is written: labels or annotations.
 _WRITTEN = {
@@ -77,6 +80,35 @@ def _by_template(name: str, where: str, key: str, value: str) -> Iterator[Attemp
         for when, body, how in (("", made, None), (", later", there, change)):
             name_of_it = f"{name}, by a {kind}{when}"
             yield Attempt(name_of_it, ("audio",), body, _LEFT, change=how, who=STACKS[:1])
+
+
+def _taking(name: str) -> Object:
+    return {"envFrom": [{"configMapRef": {"name": name}}]}
+
+
+def _queued(team: str) -> Object:
+    return of_queue("nlp") if team == "nlp" else {}
+
+
+def _left_behind(name: str) -> Iterator[Attempt]:
+    """By every kind of container of teams whose GPUs are not their own nodes'."""
+    teams = ("nlp", "dev")
+    for what, body in (
+        ("", lambda t: pod(t, container(gpus=1, **_taking(name)), **_queued(t))),
+        (
+            ", in an init container",
+            lambda t: pod(t, initContainers=[container("i", **_taking(name))]),
+        ),
+    ):
+        yield Attempt(f"the GPU of a pod that ended, by {name}{what}", teams, body, _DROP)
+    debugging = [container("debug", **_taking(name))]
+    yield Attempt(
+        f"the GPU of a pod that ended, by {name}, in a debugging container",
+        teams,
+        lambda t: pod(t),
+        _DROP,
+        change=("ephemeralcontainers", {"spec": {"ephemeralContainers": debugging}}),
+    )
 
 
 def _ranked(body: Object) -> Object:
@@ -143,4 +175,22 @@ COUNTED = [
         _NAMED,
         change=("", {"metadata": {"labels": {"spark-app-selector": "pg-train-0f1e"}}}),
     ),
+    *(each for name in _OF_KAI for each in _left_behind(name)),
+    Attempt(
+        "the GPU of a share by envFrom in a second container",
+        ("nlp",),
+        lambda t: fraction(t, container("two", **_taking("train-a-abcdefg-shared-gpu-0-evar"))),
+        _DROP,
+    ),
+    Attempt(
+        "the GPU of another share by envFrom in its own container",
+        ("nlp",),
+        lambda t: _also(fraction(t), _taking("train-b-abcdefg-shared-gpu-0-evar")),
+        _DROP,
+    ),
 ]
+
+
+def _also(body: Object, more: Object) -> Object:
+    body["spec"]["containers"][0]["envFrom"] += more["envFrom"]
+    return body
