@@ -13,7 +13,7 @@ from tests.attacks.attempts import ATTEMPTS, EVERY_MODE
 from tests.attacks.host import RBAC, said, says
 from tests.attacks.http import Http
 from tests.attacks.legitimate import ALLOWED
-from tests.attacks.objects import control_plane, of_queue, pod, stateful_set
+from tests.attacks.objects import claim, control_plane, of_queue, pod, stateful_set
 from tests.attacks.sending import sent, tried
 from tests.engine.sandbox_commands import until
 
@@ -200,6 +200,17 @@ def as_controller(host, name):
     return Http(host.admin, {"Impersonate-User": CONTROLLER.format(name)})
 
 
+@pytest.mark.parametrize("team", ["ml", "nlp", "dev", "tight", "quiet"])
+@pytest.mark.parametrize("by", ["statefulset", "ephemeral-volume"])
+def test_a_claim_that_a_controller_makes_of_a_template_is_judged_as_any(host, team, by):
+    claims = f"/api/v1/namespaces/team-{team}/persistentvolumeclaims"
+    own = as_controller(host, by)
+    own.post(claims, claim(), dryRun="All")
+    with pytest.raises(ApiException) as refused:
+        own.post(claims, claim("system-1"), dryRun="All")
+    assert says(refused.value, "drop the annotation volume.kubernetes.io/selected-node")
+
+
 @pytest.mark.parametrize("key", ["runai-gpu-group", "kai.scheduler/background", "pod-group-name"])
 def test_a_pod_that_a_controller_makes_has_nothing_that_kai_counts_by(host, key):
     pods, own = "/api/v1/namespaces/team-audio/pods", as_controller(host, "replicaset")
@@ -258,11 +269,14 @@ def test_where_kai_is_on_the_host_a_deployment_there_is_taken_with_a_warning(
         assert warning() == ""
 
 
+CERTIFICATES = "vcluster.loft.sh/cert-rotation-at"
+
+
 @pytest.mark.parametrize("team", EVERY_MODE)
 def test_a_vcluster_restarts_itself_as_it_does_when_its_certificates_end(host, team):
     space, admin = f"/apis/apps/v1/namespaces/team-{team}/statefulsets", Http(host.admin)
     admin.post(space, stateful_set(team, control_plane(team)))
-    patch = {"spec": {"template": {"metadata": {"annotations": {"restarted": "now"}}}}}
+    patch = {"spec": {"template": {"metadata": {"annotations": {CERTIFICATES: "now"}}}}}
     try:
         Http(host.accounts[f"vcluster {team}"]).ask("PATCH", f"{space}/{team}", patch, dryRun="All")
     finally:

@@ -130,3 +130,24 @@ def test_what_kai_wrote_stays_whoever_writes_the_rest():
         "owners", body, request | {"operation": "UPDATE"}, NLP.parameters(), before=body
     )
     assert list(found) == []
+
+
+CLAIMS = ("ephemeral-volume-controller", "statefulset-controller")
+TEMPLATE = {"metadata": {"name": "c", "annotations": {"volume.kubernetes.io/selected-node": "n"}}}
+
+
+@pytest.mark.parametrize("user", [*(account("kube-system", it) for it in CLAIMS), None])
+def test_a_claim_that_a_controller_makes_of_a_template_is_judged_as_any(user):
+    user = user or {"username": "system:kube-controller-manager"}
+    request = creation("persistentvolumeclaims", "team-nlp", user, "c")
+    body, node = {"spec": {}, **TEMPLATE}, {"metadata": {"name": "n"}}
+    assert "let the scheduler choose" in "".join(
+        refusals("lifecycle", body, request, NLP.parameters())
+    )
+    inside = HostRules("nlp", ["nvidia.com/gpu"], names_nodes=True).parameters()
+    assert list(refusals("lifecycle", body, request, inside)) == []
+    assert "is not one of the nodes" in "".join(refusals("nodes", body, request, params=node))
+    scheduler = request | {"operation": "UPDATE", "userInfo": {"username": "system:kube-scheduler"}}
+    before = {"metadata": {"name": "c"}, "spec": {}}
+    for kind, more in (("lifecycle", {"bounds": NLP.parameters()}), ("nodes", {"params": node})):
+        assert list(refusals(kind, body, scheduler, before=before, **more)) == []

@@ -12,6 +12,7 @@ from tests.attacks.attempts.releases import RELEASES
 from tests.attacks.attempts.restricted import RESTRICTED_ATTEMPTS
 from tests.attacks.attempts.spellings import SPELLINGS
 from tests.attacks.attempts.status import STATUS
+from tests.attacks.attempts.templates import TEMPLATES
 
 ATTEMPTS = [
     *PODS,
@@ -25,6 +26,7 @@ ATTEMPTS = [
     *CONTROL,
     *SPELLINGS,
     *COUNTED,
+    *TEMPLATES,
 ]
 
 __all__ = ["ATTEMPTS", "EVERY_MODE", "STACKS", "TENANTS", "Attempt"]
