@@ -10,6 +10,7 @@ from kubernetes.client.exceptions import ApiException
 
 from kai_fleet.guards.policies import kinds, policy
 from tests.attacks.attempts import ATTEMPTS, EVERY_MODE
+from tests.attacks.attempts.templates import LEVELS, probing
 from tests.attacks.host import RBAC, said, says
 from tests.attacks.http import Http
 from tests.attacks.legitimate import ALLOWED
@@ -69,6 +70,7 @@ ELSEWHERE = (
     "drop the toleration of its taint",  # tests/attacks/test_nodes.py
     "has a status that no controller wrote",
     "claims a device class",
+    "has a probe or hook with the host",  # Pod Security is asked first; below
     "leaves its queue to its owner",  # tests/unit/test_host_guard.py, without the guard of queues
     "is given devices by its status",
     "leave it to whoever operates",  # below
@@ -190,6 +192,26 @@ def test_devices_of_a_claim_are_the_schedulers_to_give(host):
         admin.ask("PATCH", f"{_CLAIMS}/mine/status", patch, dryRun="All")
     finally:
         admin.ask("DELETE", f"{_CLAIMS}/mine")
+
+
+@pytest.mark.parametrize("team", LEVELS)
+def test_no_node_connects_elsewhere_where_pod_security_knows_nothing_of_it(host, team):
+    """Of Kubernetes 1.30 to 1.33, whose level baseline has nothing about the host of a probe."""
+    admin, space = Http(host.admin), f"/api/v1/namespaces/team-{team}"
+    version = "pod-security.kubernetes.io/enforce-version"
+    admin.ask("PATCH", space, {"metadata": {"labels": {version: "v1.33"}}})
+    try:
+        for name, body in probing(team):
+
+            def refusal(body=body):
+                with pytest.raises(ApiException) as refused:
+                    sent(host, f"vcluster {team}", team, body)
+                return "PodSecurity" not in said(refused.value) and refused.value
+
+            why = until(refusal, 30)  # the label is seen a moment later
+            assert says(why, "drop host, and let it connect to the pod"), (name, why.body)
+    finally:
+        admin.ask("PATCH", space, {"metadata": {"labels": {version: None}}})
 
 
 # As Kubernetes' controllers, by those names: the sandbox's are administrators.

@@ -1,9 +1,12 @@
 """What the host's policies say of places, without an API server."""
 
+import json
+
 import pytest
 
 from kai_fleet.guards.evaluation import account, controller, creation, refusals
 from kai_fleet.guards.host_rules import HostRules
+from tests.attacks.attempts.templates import probing
 from tests.attacks.objects import control_plane, fraction, pod
 
 OWN = {"node-role.kubernetes.io/ml": ""}
@@ -151,3 +154,16 @@ def test_a_claim_that_a_controller_makes_of_a_template_is_judged_as_any(user):
     before = {"metadata": {"name": "c"}, "spec": {}}
     for kind, more in (("lifecycle", {"bounds": NLP.parameters()}), ("nodes", {"params": node})):
         assert list(refusals(kind, body, scheduler, before=before, **more)) == []
+
+
+PROBING = dict(probing("dev"))
+
+
+@pytest.mark.parametrize("name", PROBING)
+def test_a_node_connects_to_the_pod_itself_by_each_probe_and_hook(name):
+    rules = HostRules("dev", ["nvidia.com/gpu"])
+    body = PROBING[name]
+    assert "has a probe or hook with the host 10.0.0.1" in said(rules, body, kind="traffic")[0]
+    within = json.loads(json.dumps(body).replace(', "host": "10.0.0.1"', ""))
+    assert within != body
+    assert said(rules, within, kind="traffic") == []

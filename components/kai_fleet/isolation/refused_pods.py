@@ -41,8 +41,6 @@ _SYSCTLS: Final = frozenset(
     )
 )
 _APP_ARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
-_PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
-_HOOKS: Final = ("postStart", "preStop")
 
 
 def refused(
@@ -160,11 +158,6 @@ def _container(each: Mapping[str, Any]) -> Iterator[str]:
     if context.get("procMount") not in (None, "Default"):
         yield f"its {name} has procMount {context['procMount']}"
     yield from _context(name, context)
-    hooks = each.get("lifecycle") or {}
-    for probe in (*map(each.get, _PROBES), *map(hooks.get, _HOOKS)):
-        for how in ("httpGet", "tcpSocket"):
-            if host := ((probe or {}).get(how) or {}).get("host"):
-                yield f"its {name} has a probe or hook with the host {host}"
 
 
 def _context(name: str, context: Mapping[str, Any]) -> Iterator[str]:

@@ -1,10 +1,12 @@
-"""Templates, judged as what they become (T4, T16)."""
+"""Templates, judged as what they become, and the fields of a probe (T4, T7, T16)."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from tests.attacks.attempts.attempt import EVERY_MODE, Attempt
 from tests.attacks.objects import (
     Object,
+    container,
     control_plane,
     deployment,
     pod,
@@ -12,6 +14,7 @@ from tests.attacks.objects import (
 )
 
 LEVELS = (*EVERY_MODE, "tight", "quiet")
+ELSEWHERE = "10.0.0.1"
 _CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 _NODE = {"volume.kubernetes.io/selected-node": "ml-1"}
 _BY_VALUES = "change it by the values of the vCluster"
@@ -34,6 +37,26 @@ def _restarted(name: str, change: Any, kind: str = "StatefulSet") -> Attempt:
 
 def _template(**metadata: Any) -> Object:
     return {"spec": {"template": {"metadata": metadata}}}
+
+
+def probing(team: str) -> Iterator[tuple[str, Object]]:
+    """Pods whose node is to connect elsewhere: by each probe and hook that has a host."""
+    for how in ({"httpGet": {"path": "/", "port": 80}}, {"tcpSocket": {"port": 80}}):
+        [(kind, fields)] = how.items()
+        to = {kind: {**fields, "host": ELSEWHERE}}
+        found = {
+            **{
+                f"{name}Probe": {f"{name}Probe": to}
+                for name in ("liveness", "readiness", "startup")
+            },
+            **{name: {"lifecycle": {name: to}} for name in ("postStart", "preStop")},
+        }
+        for name, more in found.items():
+            yield f"{name}.{kind}", pod(team, container(**more))
+            sidecar = container("s", restartPolicy="Always", **more)
+            if team in ("tight", "quiet"):
+                sidecar["securityContext"] = pod(team)["spec"]["containers"][0]["securityContext"]
+            yield f"{name}.{kind} of a sidecar", pod(team, initContainers=[sidecar])
 
 
 TEMPLATES = [
