@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 
 import pulumi
-from pulumi.runtime.config import is_config_secret
 
 from kai_fleet.cluster.access import own_provider
 from kai_fleet.fleet.deployed_state import (
@@ -104,10 +103,7 @@ def export(
 ) -> None:
     """Say what a stack has: the teams of this run, and what was said of those it leaves alone."""
     if fleet.facts is not None:
-        facts = fleet.facts.output()
-        # Chart values may have come as a secret; nothing else of it does.
-        secret = is_config_secret("kai-fleet:vcluster")
-        pulumi.export(OUTPUT, pulumi.Output.secret(facts) if secret else facts)
+        pulumi.export(OUTPUT, fleet.facts.output())
     pulumi.export("cluster", fleet.cluster.name)
     summaries = {name: team.summary for name, team in teams.items()}
     kubeconfigs = {name: team.vcluster.kubeconfig for name, team in teams.items()}

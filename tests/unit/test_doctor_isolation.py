@@ -171,6 +171,13 @@ def test_a_running_pod_that_would_be_refused_now_is_named_before_it_matters(spec
     assert words in finding.cause
 
 
+def test_secrets_within_their_bound_are_well():
+    lab = Lab()
+    quota = lab.named("resourcequotas", "objects", "host")
+    quota["status"] = {"hard": {"secrets": "5k"}, "used": {"secrets": "4k"}}
+    assert said(lab) == []
+
+
 def test_nothing_is_wanted_of_a_team_whose_isolation_is_off():
     lab = Lab()
     lab.settings["isolation"] = {"level": "off"}

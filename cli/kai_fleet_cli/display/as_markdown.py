@@ -10,7 +10,7 @@ from kai_fleet.kube.text import without_controls
 from kai_fleet.wording import counted
 from kai_fleet_cli.diff.changes import UNSET, ResourceChange
 from kai_fleet_cli.diff.consequences import HEADINGS, Sentence, by_hazard
-from kai_fleet_cli.diff.report import DiffReport
+from kai_fleet_cli.diff.report import SECRETS, DiffReport
 from kai_fleet_cli.display.terminal import units
 from kai_fleet_cli.plan import summary
 from kai_fleet_cli.plan.offline import Plan
@@ -122,11 +122,8 @@ def _meaning(report: DiffReport) -> Iterator[str]:
     for hazard, group in by_hazard(report.sentences).items():
         yield f"### {HEADINGS[hazard]}"
         yield "\n".join(map(_sentence, group))
-    if report.encrypted_anew:
-        yield "\n".join(
-            f"- {_code(key)} is encrypted anew: only the engine can say if it changed"
-            for key in report.encrypted_anew
-        )
+    if report.secrets:
+        yield "\n".join(f"- {_code(key)} {SECRETS[it]}" for key, it in report.secrets.items())
     if report.sentences and report.untouched:
         yield f"Other teams untouched: {_text(', '.join(report.untouched))}."
 

@@ -19,7 +19,7 @@ from kai_fleet.releases.chart_values import merged
 from kai_fleet.values import value_at
 from kai_fleet.wording import counted
 from kai_fleet_cli.diff.consequences import HEADINGS, Hazard, by_hazard
-from kai_fleet_cli.diff.report import DiffReport
+from kai_fleet_cli.diff.report import SECRETS, DiffReport
 from kai_fleet_cli.display.terminal import columns, told
 from kai_fleet_cli.plan import summary
 from kai_fleet_cli.plan.offline import Plan, with_queues
@@ -84,8 +84,8 @@ def show_diff(report: DiffReport, console: Console) -> None:
                 lead = Text("    ")
     if report.sentences and report.untouched:
         told(console, f"other teams untouched: {', '.join(report.untouched)}")
-    for key in report.encrypted_anew:
-        told(console, f"{key} is encrypted anew: only the engine can say if it changed")
+    for key, change in report.secrets.items():
+        told(console, f"{key} {SECRETS[change]}")
     _changes(report, console)
     for problem in report.problems:
         show_problem(problem, console)

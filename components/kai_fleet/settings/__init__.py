@@ -251,7 +251,12 @@ def read_config() -> tuple[dict[str, Any], frozenset[str], list[Mistake]]:
         for key in own
         if (whole := f"{NAMESPACE}:{key}") in secret or config.is_config_secret(whole)
     )
-    return {key: _parsed(value) for key, value in own.items()}, hidden, wrong
+    return parsed(raw), hidden, wrong
+
+
+def parsed(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The `kai-fleet:` part of a configuration as the engine hands it to programs and packs."""
+    return {key: _parsed(value) for key, value in stack_keys.own(config).items()}
 
 
 def _parsed(value: Any) -> Any:
