@@ -14,10 +14,12 @@ from kubectl_fleet.errors import UserError
 from kubectl_fleet.kube.api import Api
 from kubectl_fleet.kube.errors import KubeError, RefusedError, UnusableKubeconfigError
 from kubectl_fleet.kube.kubeconfig import connection
+from kubectl_fleet.releases.keys import KAI_NAMESPACE
 
 _MANAGER: Final = "pulumi"  # the provider writes under managers whose names begin so
 _ABSENT: Final = 404
 _SECONDS: Final = 10.0
+_ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,18 @@ class LiveCluster:
         """Which cluster it is: the UID of its namespace `kube-system`."""
         system = self._get("/api/v1/namespaces/kube-system")
         return str(system["metadata"]["uid"]) if system else ""
+
+    @_in_words()
+    def webhook(self, hook: str) -> tuple[str, bool]:
+        """The kind and name of the object that has a webhook, and whether it is one of KAI's."""
+        for kind in ("validatingwebhookconfiguration", "mutatingwebhookconfiguration"):
+            for item in (self._get(f"{_ADMISSION}/{kind}s") or {}).get("items", []):
+                for it in item.get("webhooks") or []:
+                    if it["name"] == hook:
+                        service = it["clientConfig"].get("service") or {}
+                        of_kai = service.get("namespace") == KAI_NAMESPACE
+                        return f"{kind} {item['metadata']['name']}", of_kai
+        raise NoAnswerError(f"it has no webhook {hook}")
 
     def _secrets(self, namespace: str, release: str) -> list[Any]:
         wanted = helm_record.SELECTOR.format(release)
