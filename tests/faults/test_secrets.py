@@ -68,7 +68,7 @@ def secret(case, tmp_path_factory):
         subprocess.run(
             [str(case.tool("pulumi")), *arguments, "--stack", STACK, "--non-interactive"],
             cwd=made.checkout,
-            env=made._variables(),
+            env=made.variables(),
             input=given,
             text=True,
             check=True,

@@ -34,6 +34,7 @@ _OF_NO_POD: Final = (
     '{{$of := ""}}{{range .metadata.ownerReferences}}{{$of = .kind}}{{end}}'
     '{{if ne $of "Pod"}}{{.metadata.name}} {{end}}{{end}}{{end}}{{end}}'
 )
+TOKEN_ANNOTATION: Final = "vcluster.loft.sh/token-"
 _REACH: Final = "its pods reach those of other teams"
 
 
@@ -61,6 +62,7 @@ def check(snapshot: Snapshot) -> Findings:
             ),
             f"isolation of team {wanted.name}",
         )
+        yield from _tokens(host, wanted)
         if wanted.rules is not None:
             yield from _refused_pods(host, wanted, wanted.rules)
 
@@ -131,6 +133,25 @@ def _secrets(host: ClusterState, wanted: DeclaredTeam) -> Findings:
             " why. A pod that was deleted before it had a node left one with its tokens",
             f"delete those: `{kubectl} get secrets -o go-template='{_OF_NO_POD}' | xargs -r"
             f" {kubectl} delete secret`, or raise isolation.bounds.objects of the team",
+        )
+
+
+def _tokens(host: ClusterState, wanted: DeclaredTeam) -> Findings:
+    """Pods made before tokens were in Secrets: control planes with a scheduler list these."""
+    carrying = [
+        pod.name
+        for pod in host.within("pods", wanted.namespace)
+        if any(key.startswith(TOKEN_ANNOTATION) for key in pod.annotations)
+    ]
+    if carrying:
+        yield host.broken(
+            f"tokens of team {wanted.name}",
+            f"{len(carrying)} of its pods carry them in annotations, {carrying[0]} among them: the"
+            " control plane of each team whose scheduler is inside its vCluster reads them, and is"
+            " that account in this one",
+            "have the pods made anew, which brings the tokens into Secrets: restart what makes them"
+            f" (inside: `kubectl rollout restart`), and `{host.kubectl} -n {wanted.namespace}"
+            f" delete pod {carrying[0]}` where nothing else does",
         )
 
 
