@@ -18,7 +18,6 @@ FOLDERS = {
 }
 ORDER = (
     "kubectl_fleet",
-    "kai_fleet.provider",
     "kai_fleet",
     "kai_fleet_policies",
     "sandbox",

@@ -1,0 +1,82 @@
+"""A tree of KAI queues, declared as one resource."""
+
+from typing import Dict, NotRequired, TypedDict  # noqa: UP035 - see QueueArgs.children
+
+import pulumi
+
+
+class ShareArgs(TypedDict):
+    """A queue's share of CPU or GPUs: in cores, in devices. -1 is unlimited."""
+
+    quota: NotRequired[pulumi.Input[float]]
+    """Guaranteed, in cores or devices. Default: with children the sum of theirs; else CPU
+    unlimited, GPUs none.
+    """
+    limit: NotRequired[pulumi.Input[float]]
+    """The most that it holds, in cores or devices. Default: unlimited."""
+    weight: NotRequired[pulumi.Input[float]]
+    """Its part of what others leave over, as a ratio. Default: 1."""
+
+
+class MemoryShareArgs(TypedDict):
+    """A queue's share of memory."""
+
+    quota: NotRequired[pulumi.Input[str]]
+    """Guaranteed: `64Gi`, `unlimited`. Default: with children the sum of theirs; else unlimited."""
+    limit: NotRequired[pulumi.Input[str]]
+    """The most that it holds: `64Gi`. Default: `unlimited`."""
+    weight: NotRequired[pulumi.Input[float]]
+    """Its part of what others leave over, as a ratio. Default: 1."""
+
+
+class QueueArgs(TypedDict):
+    """A queue and those below it. Only a queue without children takes pods."""
+
+    display_name: NotRequired[pulumi.Input[str]]
+    """Name in the scheduler's messages. Default: the queue's name."""
+    priority: NotRequired[pulumi.Input[float]]
+    """Higher gets over-quota first. Default: 100, KAI's."""
+    cpu: NotRequired[ShareArgs]
+    """Share of CPU, in cores. Default: unlimited; below a queue with a number, none guaranteed."""
+    gpu: NotRequired[ShareArgs]
+    """Share of GPUs, in devices. Default: none guaranteed; of the one top-level queue without a
+    quota, what others leave of `gpus` of the tree.
+    """
+    memory: NotRequired[MemoryShareArgs]
+    """Share of memory. Default: unlimited; below a queue with a number, none guaranteed."""
+    preempt_min_runtime: NotRequired[pulumi.Input[str]]
+    """How long a job runs before its own queue preempts it, as h, m, s: `4h`. Default: the shard's.
+    """
+    reclaim_min_runtime: NotRequired[pulumi.Input[str]]
+    """How long a job runs before another queue reclaims it, as h, m, s: `4h`. Default: the shard's.
+    """
+    shard: NotRequired[pulumi.Input[str]]
+    """Top-level queues: the shard that serves it and those below. Default: `default`."""
+    # The SDK reads no builtin `dict` with a forward reference.
+    children: NotRequired[Dict[str, "QueueArgs"]]  # noqa: UP006
+    """Queues below it, by name. Default: none, and it takes pods."""
+
+
+class QueueTreeArgs(TypedDict):
+    """A tree of queues on one cluster."""
+
+    queues: dict[str, QueueArgs]
+    """Top-level queues, by name. Names are unique in the cluster, at most 63 characters."""
+    gpus: NotRequired[pulumi.Input[float]]
+    """GPUs of the team, in whole devices: the limit of top-level queues that have none. Default:
+    unlimited.
+    """
+    pools: NotRequired[dict[str, pulumi.Input[float]]]
+    """In place of `gpus`: how many GPUs each shard has, by its name. Default: none."""
+    parent: NotRequired[pulumi.Input[str]]
+    """Queue of another tree below which this one hangs. Default: none."""
+    cluster: NotRequired[pulumi.Input[str]]
+    """Identity of the cluster, such as `cluster` of a VirtualCluster: on another one the tree is
+    made anew. Default: that of the kubeconfig's cluster.
+    """
+    kubeconfig: NotRequired[pulumi.Input[str]]
+    """Kubeconfig of the cluster, its content. It is kept as a secret. Default: the Kubernetes
+    provider in the options.
+    """
+    context: NotRequired[str]
+    """Context of your own kubeconfig, in place of `kubeconfig`. Default: `kubernetes:context`."""

@@ -1,0 +1,121 @@
+"""What the SDK reads of the components' arguments, which is what other languages get."""
+
+import pytest
+from pulumi.provider.experimental.analyzer import Analyzer, PropertyDefinition, PropertyType
+
+from kai_fleet.gpu_stack import GpuStackArgs
+from kai_fleet.host_guards import HostGuardsArgs
+from kai_fleet.kai_scheduler import KaiSchedulerArgs
+from kai_fleet.queue_tree import QueueTreeArgs
+from kai_fleet.team_args import TeamArgs
+from kai_fleet.team_namespace import TeamNamespaceArgs
+from kai_fleet.virtual_cluster import VirtualClusterArgs
+
+ARGS = (
+    GpuStackArgs,
+    HostGuardsArgs,
+    TeamNamespaceArgs,
+    VirtualClusterArgs,
+    KaiSchedulerArgs,
+    QueueTreeArgs,
+    TeamArgs,
+)
+# Keys below which everything is a chart's or Kubernetes' own.
+OF_OTHERS = {"values", "vclusterValues", "affinity"}
+ANY = "pulumi.json#/Any"
+
+
+@pytest.fixture(scope="module")
+def types() -> dict[str, dict[str, PropertyDefinition]]:
+    """The properties of each Args, and of each type in them, by the type's name."""
+    analyzer = Analyzer("kai-fleet")
+    found = {
+        args.__name__: analyzer.analyze_type(args, is_component_output=False)[0] for args in ARGS
+    }
+    assert not analyzer.unresolved_forward_refs
+    return found | {
+        name: found_type.properties for name, found_type in analyzer.type_definitions.items()
+    }
+
+
+def refs(field: PropertyDefinition) -> set[str]:
+    inner = [part for part in (field.items, field.additional_properties) if part is not None]
+    return {field.ref or ""}.union(*map(refs, inner))
+
+
+def test_every_field_is_described(types):
+    bare = [
+        f"{kind}.{name}"
+        for kind, fields in types.items()
+        for name, field in fields.items()
+        if not (field.description or "").strip()
+    ]
+    assert bare == []
+
+
+def test_every_field_that_may_be_left_out_says_what_holds_then(types):
+    silent = [
+        f"{kind}.{name}"
+        for kind, fields in types.items()
+        for name, field in fields.items()
+        if field.optional and not {"Default:", "Required"} & {*(field.description or "").split()}
+    ]
+    assert silent == []
+
+
+def test_only_values_of_others_have_no_type(types):
+    untyped = {
+        name for fields in types.values() for name, field in fields.items() if ANY in refs(field)
+    }
+    assert untyped == OF_OTHERS
+
+
+def test_a_queue_holds_queues(types):
+    children = types["QueueArgs"]["children"]
+    assert children.type is PropertyType.OBJECT
+    assert children.additional_properties.ref == "#/types/kai-fleet:index:QueueArgs"
+    assert types["QueueTreeArgs"]["queues"].additional_properties.ref == (
+        "#/types/kai-fleet:index:QueueArgs"
+    )
+    assert types["QueueArgs"]["gpu"].ref == "#/types/kai-fleet:index:ShareArgs"
+
+
+REQUIRED = {
+    "GpuStackArgs": {"provider"},
+    "KaiSchedulerArgs": {"version"},
+    "OidcArgs": {"issuer", "clientId"},
+    "QueueTreeArgs": {"queues"},
+    "RegistryArgs": {"username", "password"},
+    "TeamArgs": {"vcluster"},
+    "TolerationArgs": {"key"},
+}
+
+
+def test_what_has_to_be_given_is_little(types):
+    required = {
+        kind: {name for name, field in fields.items() if not field.optional}
+        for kind, fields in types.items()
+    }
+    assert {kind: names for kind, names in required.items() if names} == REQUIRED
+
+
+def test_a_number_that_may_be_an_output_is_no_integer(types):
+    # The SDK turns one that is not known yet into an int, and fails.
+    wrong = [
+        f"{kind}.{name}"
+        for kind, fields in types.items()
+        for name, field in fields.items()
+        if field.type is PropertyType.INTEGER and not field.plain
+    ]
+    assert wrong == []
+
+
+def test_objects_and_lists_of_objects_are_plain(types):
+    # An Output in place of one arrives as {}.
+    lost = [
+        f"{kind}.{name}"
+        for kind, fields in types.items()
+        for name, field in fields.items()
+        if any(ref.startswith("#/types/") for ref in refs(field)) and not field.plain
+    ]
+    assert lost == []
