@@ -283,7 +283,6 @@ BAD_FILES = {
         ("team kubeconfig ml", 1),
         ("releases", 1),
         ("doctor", 2),
-        ("usage", 1),
         ("report --html report.html", 1),
         ("team credentials ml", 1),
     ],

@@ -15,8 +15,6 @@ from kai_fleet_cli.display.terminal import units
 from kai_fleet_cli.plan import summary
 from kai_fleet_cli.plan.offline import Plan
 from kai_fleet_cli.plan.picture import Picture, picture
-from kai_fleet_cli.report import sections
-from kai_fleet_cli.report.model import StackReport
 from kai_fleet_policies.problem import Level, Problem
 
 # A comment holds 65,536 characters; a table of this many lines is not read anyway.
@@ -77,21 +75,6 @@ def _pool(pool: summary.PoolRow) -> list[str]:
     teams, *amounts, left = pool.cells
     by_host = " (host's KAI)" if pool.by_host else ""
     return [f"{names}{by_host}", _text(teams), *amounts, f"**{left}**" if pool.over else left]
-
-
-def report_page(report: StackReport) -> str:
-    """The report as a page, without its queue trees; ending in a newline."""
-    parts = [f"## GPUs of stack {_text(report.stack)}", *map(_text, sections.summary(report))]
-    for section in sections.sections(report):
-        parts.append(f"### {_text(section.title)}")
-        if section.rows:
-            numbers = len(section.headings) - section.words
-            lines = [[_text(cell) for cell in cells] for cells in (section.headings, *section.rows)]
-            parts.append(_table(lines[0], lines[1:], numbers=numbers))
-        else:
-            parts.append("None.")
-        parts += map(_text, section.sentences)
-    return "\n\n".join(parts) + "\n"
 
 
 def diff_page(report: DiffReport) -> str:
@@ -190,13 +173,9 @@ def _more(number: int, thing: str) -> str:
     return f"\n\n… and {counted(number, thing)} more; `fleet diff --format json` has them all."
 
 
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]], numbers: int = 0) -> str:
-    """A table; the cells are Markdown already, `_text` and `_code` make them.
-
-    The last `numbers` columns are aligned to the right.
-    """
-    words = len(headings) - numbers
-    lines = [headings, [*["---"] * words, *["---:"] * numbers], *rows]
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; the cells are Markdown already, `_text` and `_code` make them."""
+    lines = [headings, ["---"] * len(headings), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
