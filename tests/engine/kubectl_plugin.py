@@ -27,7 +27,7 @@ def run(sandbox: Sandbox, kubeconfig: Path, *words: str) -> str:
         capture_output=True,
         text=True,
     )
-    assert (ran.returncode, ran.stderr) == (0, ""), ran.stderr
+    assert (ran.returncode, ran.stderr) == (0, ""), f"exit code {ran.returncode}: {ran.stderr}"
     return ran.stdout
 
 
