@@ -30,7 +30,7 @@ FACTS = Path(__file__).resolve().parents[2] / "shared" / "facts"
 TOGETHER = {
     "tests/engine/test_doctor.py": "one team",
     "tests/engine/test_doctor_mends.py": "one team",
-    "tests/engine/test_my.py": "one team",
+    "tests/engine/test_kubectl_fleet.py": "one team",
     "tests/engine/test_planted_kubeconfig.py": "one team",
     "tests/attacks/test_rights.py": "attacks",
     "tests/attacks/test_team_stack_queues.py": "attacks",

@@ -1,1 +1,1 @@
-"""What a team asks its own cluster, and what reads it: without Pulumi, in a wheel of its own."""
+"""`kubectl fleet`: a team's queues, its GPUs and why its pods wait, by its own kubeconfig."""

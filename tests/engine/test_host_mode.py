@@ -10,7 +10,7 @@ from bench.stacks import queue_tree
 from kai_fleet.settings.files import queue_files
 from tests.engine.broken_things import kai_pod, pods
 from tests.engine.guarded_pods import HALF, pod, sent
-from tests.engine.my_commands import asked
+from tests.engine.kubectl_plugin import asked
 from tests.engine.product import (
     Product,
     api,
@@ -62,7 +62,7 @@ def test_teams_have_a_vcluster_and_no_kai_of_their_own(first):
     assert first.outputs["teams"]["vision"]["queues"] == ["project-alpha"]
 
 
-def test_a_team_sees_its_pods_by_queue_and_who_sees_the_queues(first, tmp_path):
+def test_a_team_sees_its_pods_by_queue_and_who_sees_the_queues(sandbox, first, tmp_path):
     kubeconfig = tmp_path / "vision.kubeconfig"
     kubeconfig.write_text(first.outputs["kubeconfigs"]["vision"])
     core = client.CoreV1Api(api(kubeconfig.read_text()))
@@ -76,16 +76,16 @@ def test_a_team_sees_its_pods_by_queue_and_who_sees_the_queues(first, tmp_path):
     with pods(core.api_client, *bodies):
         until(lambda: core.read_namespaced_pod("half", "default").spec.node_name)
         until(lambda: core.read_namespaced_pod("whole", "default").spec.node_name)
-        found = asked(kubeconfig, "queues")
+        found = asked(sandbox, kubeconfig, "queues")
         assert found["queues"] == []
         alpha = found["withoutQuotas"]["project-alpha"]
         assert (alpha["inUse"]["gpu"], alpha["waiting"]["gpu"], alpha["pods"]) == (1.5, 64, 2)
-        assert "fleet usage --stack STACK --team TEAM" in " ".join(found["notes"])
-        gpus = {one["name"]: one["gpu"] for one in asked(kubeconfig, "pods")["pods"]}
+        assert "ask the platform's engineers" in " ".join(found["notes"])
+        gpus = {one["name"]: one["gpu"] for one in asked(sandbox, kubeconfig, "pods")["pods"]}
         assert gpus == {"half": 0.5, "whole": 1, "waits": 64}
-        (one,) = asked(kubeconfig, "pending")["pending"]
+        (one,) = asked(sandbox, kubeconfig, "pending")["pending"]
         assert one["name"] == "waits"
-        assert "no KAI schedules" not in one["cause"]
+        assert "no scheduler of KAI" not in one["cause"]
 
 
 def test_a_quota_change_touches_that_queue_only(first, product, host):

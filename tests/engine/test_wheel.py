@@ -19,7 +19,7 @@ from sandbox.lifecycle import Sandbox
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 UV = Path(sys.executable).with_name("uv")
 LOCKED = ("--all-packages", "--no-dev", "--output-file")
-COMMAND_LINE = ("kubectl_fleet", "kai_fleet", "kai_fleet_policies", "kai_fleet_cli")
+COMMAND_LINE = ("kai_fleet", "kai_fleet_policies", "kai_fleet_cli")
 
 SETTINGS = """\
 from kai_fleet_cli import plan_settings
@@ -139,9 +139,7 @@ def ml_engineer(wheels, tmp_path_factory):
 @pytest.fixture(scope="module")
 def components(wheels, tmp_path_factory):
     """With the components alone."""
-    return installed(
-        [wheels["kubectl_fleet"], wheels["kai_fleet"]], tmp_path_factory.mktemp("components")
-    )
+    return installed([wheels["kai_fleet"]], tmp_path_factory.mktemp("components"))
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +151,7 @@ def cli(wheels, tmp_path_factory):
 @pytest.mark.parametrize(
     ("name", "files"),
     [
-        ("kubectl_fleet", ("py.typed", "waiting/known_messages.yaml")),
+        ("kubectl_fleet", ("py.typed", "messages.yaml")),
         ("kai_fleet", ("py.typed", "package/schema.json", "cluster/kind/create.sh")),
         ("kai_fleet_policies", ("py.typed", "pack/PulumiPolicy.yaml")),
         ("kai_fleet_cli", ("py.typed", "report/page.html.jinja")),
@@ -171,7 +169,7 @@ def test_the_wheel_of_ml_engineers_needs_little_and_is_small(wheels, ml_engineer
     wheel = zipfile.ZipFile(wheels["kubectl_fleet"])
     (metadata,) = (it for it in wheel.namelist() if it.endswith(".dist-info/METADATA"))
     needs = re.findall(r"^Requires-Dist: ([\w-]+)", wheel.read(metadata).decode(), re.M)
-    assert sorted(needs) == ["pyyaml", "rich", "typer", "urllib3"]
+    assert sorted(needs) == ["httpx2", "lightkube", "pyyaml", "rich"]
     files = [it for it in (ml_engineer.bin.parent / "lib").rglob("*") if it.is_file()]
     installed = sum(it.stat().st_size for it in files if "__pycache__" not in it.parts)
     (told,) = re.findall(r"Installed it has (\d+) MB", (ROOT / "docs/ml-engineers.md").read_text())
@@ -275,13 +273,12 @@ def test_a_cluster_of_ones_own_is_previewed_made_and_left_alone(own):
 def test_the_doctor_and_the_teams_plugin_look_at_it(own, ml_engineer):
     own.printed("fleet", "team", "kubeconfig", "ml", "--stack", "prod", "--output", "ml.yaml")
     shows = {"queues": "train", "pods": "8 free", "pending": "no pod waits"}
-    for environment in (own, ml_engineer):
-        # As kubectl finds its plugins.
-        path = os.pathsep.join([str(environment.bin), own.variables["PATH"]])
-        shell = replace(own, bin=Path("/usr/bin"), variables={**own.variables, "PATH": path})
-        for command, shown in shows.items():
-            told = shell.printed("env", "kubectl", "fleet", command, "--kubeconfig", "ml.yaml")
-            assert shown in told
+    # As kubectl finds its plugins.
+    path = os.pathsep.join([str(ml_engineer.bin), own.variables["PATH"]])
+    shell = replace(own, bin=Path("/usr/bin"), variables={**own.variables, "PATH": path})
+    for command, shown in shows.items():
+        printed = shell.printed("env", "kubectl", "fleet", command, "--kubeconfig", "ml.yaml")
+        assert shown in printed
     assert own.printed("fleet", "doctor", "--stack", "prod")
 
 

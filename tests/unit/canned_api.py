@@ -18,6 +18,7 @@ class Api(BaseHTTPRequestHandler):
     otherwise: tuple[int, object] = (404, {})
     asked: list[tuple[str, str]] = []
     bodies: list[dict[str, Any]] = []  # of what was to be made or changed
+    headers_seen: list[Any] = []
     delay = 0.0
 
     def do_GET(self):
@@ -35,6 +36,7 @@ class Api(BaseHTTPRequestHandler):
     def _answer(self, verb):
         path = self.path.partition("?")[0]
         type(self).asked.append((verb, self.path))
+        type(self).headers_seen.append(self.headers)
         time.sleep(self.delay)
         status, body = self.answers.get(path, self.otherwise)
         if verb in ("POST", "PUT"):
@@ -46,6 +48,7 @@ class Api(BaseHTTPRequestHandler):
             body = body(self.path)
         text = json.dumps(body).encode()
         self.send_response(status)
+        self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         with contextlib.suppress(BrokenPipeError):
@@ -56,16 +59,17 @@ class Api(BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def serving():
+def serving(tls=None):
     """A server, as the class whose answers are to be set, and its address."""
 
     class Own(Api):
         answers: dict[str, tuple[int, object]] = {"/version": (200, {"major": "1"})}
         asked: list[tuple[str, str]] = []
         bodies: list[dict[str, Any]] = []
+        headers_seen: list[Any] = []
 
-    with http_server.listening(Own) as server:
-        yield Own, f"http://127.0.0.1:{server.server_port}"
+    with http_server.listening(Own, tls) as server:
+        yield Own, f"http{'s' if tls else ''}://127.0.0.1:{server.server_port}"
 
 
 def kubeconfig(url, token="secret-token", user=None, **cluster):

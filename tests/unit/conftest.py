@@ -4,6 +4,8 @@ import pytest
 
 from kai_fleet_cli.teams import connect, stack_state
 from sandbox.tools import toolbox
+from tests.unit.canned_api import serving
+from tests.unit.team_cluster import Team
 from tests.unit.team_project import Project
 
 
@@ -44,3 +46,13 @@ def project(tmp_path, monkeypatch):
 def with_own(tmp_path, monkeypatch):
     """The lab, and a team of it with a stack of its own."""
     return Project.of(tmp_path, monkeypatch, own=True)
+
+
+@pytest.fixture
+def team(tmp_path, monkeypatch, capsys):
+    """A team's cluster behind its kubeconfig, and a terminal of 80 columns."""
+    with serving() as (handler, url):
+        served = Team(handler, url, tmp_path / "team.kubeconfig", capsys)
+        monkeypatch.setenv("KUBECONFIG", served.file)
+        monkeypatch.setenv("COLUMNS", "80")
+        yield served

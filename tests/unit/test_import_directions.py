@@ -17,7 +17,6 @@ FOLDERS = {
     "kai_fleet_cli": "cli",
 }
 ORDER = (
-    "kubectl_fleet",
     "kai_fleet",
     "kai_fleet_policies",
     "sandbox",
@@ -76,3 +75,12 @@ def test_no_two_folders_of_a_package_import_each_other(package):
             known[folder] |= {name.removeprefix(f"{package}.").split(".")[0] for name in names}
     both = {(a, b) for a in folders for b in known[a] & folders if a < b and a in known[b]}
     assert both == set()
+
+
+def test_the_plugin_of_kubectl_stands_alone():
+    packages = {package: set() for package in (*ORDER, "kubectl_fleet")}
+    for package, names in packages.items():
+        for file in folder_of(package).rglob("*.py"):
+            names |= {name.partition(".")[0] for name in imported(file)}
+    assert packages.pop("kubectl_fleet").isdisjoint(ORDER)
+    assert [package for package, names in packages.items() if "kubectl_fleet" in names] == []

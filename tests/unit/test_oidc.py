@@ -154,7 +154,7 @@ def test_each_group_reads_all_and_changes_what_its_role_may_in_default():
     labels = made["ml-readers"]["metadata"]["labels"]
     assert labels == {"rbac.authorization.k8s.io/aggregate-to-view": "true"}
     seen = {kind for rule in made["ml-readers"]["rules"] for kind in rule["resources"]}
-    assert seen == {"nodes", "queues", "podgroups"}, "what `fleet my` reads besides view"
+    assert seen == {"nodes", "queues", "podgroups"}, "what `kubectl fleet` reads besides view"
 
 
 @pytest.mark.parametrize("mode", ["default", "host"])

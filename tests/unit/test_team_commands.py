@@ -40,7 +40,7 @@ def test_a_team_is_added_behind_the_others_and_its_first_steps_are_shown(project
     assert "new: new team in mode virtual" in ran.out
     assert "team kubeconfig new --stack lab --output new.kubeconfig" in ran.out
     assert "kai.scheduler/queue: a" in ran.out
-    assert ".venv/bin/fleet my queues --kubeconfig new.kubeconfig" in ran.out
+    assert "kubectl fleet queues --kubeconfig new.kubeconfig" in ran.out
     assert project.run("plan", "--config", str(project.root / "Pulumi.lab.yaml")).code == 0
 
 

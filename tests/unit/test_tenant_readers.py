@@ -23,6 +23,7 @@ WAYS = (
     *("kai_fleet.kube.api.Api", "kai_fleet.kube.kubeconfig"),
     *("kubernetes", "pulumi.runtime.invoke", "pulumi.runtime.invoke_output"),
     *("urllib3", "urllib.request", "requests", "http.client", "socket", "subprocess"),
+    "lightkube.AsyncClient",
 )
 # These ask, and nothing that a tenant can write answers.
 ELSEWHERE = {
@@ -81,11 +82,7 @@ def readers() -> set[str]:
         for package, folder in PRODUCT.items()
         for file in (ROOT / folder / package).rglob("*.py")
     ]
-    return {
-        name
-        for name in names
-        if not name.startswith(("kubectl_fleet/kube/", "kai_fleet/kube/")) and asks(path(name))
-    }
+    return {name for name in names if not name.startswith("kai_fleet/kube/") and asks(path(name))}
 
 
 def on_the_page() -> dict[str, list[list[str]]]:

@@ -99,7 +99,7 @@ def for_the_team(file: str) -> str:
     """What whoever gets the kubeconfig looks at with it."""
     return (
         "Its queues, its GPUs, why a pod waits (for the team: docs/ml-engineers.md):\n"
-        f"  {FLEET} my queues --kubeconfig {shlex.quote(file)}"
+        f"  kubectl fleet queues --kubeconfig {shlex.quote(file)}"
     )
 
 

@@ -1,0 +1,48 @@
+"""Pods that admission denies are not there: events of what creates them say so."""
+
+from typing import Any, Final
+
+from kubectl_fleet.cluster import RESERVED, Object, Snapshot, condition, last_seen
+from kubectl_fleet.messages import Reason, meaning
+from kubectl_fleet.table import plain
+
+_LATELY: Final = 900.0  # seconds
+# The last two are KubeRay's, about a RayCluster.
+_REASONS: Final = ("FailedCreate", "FailedToCreateHeadPod", "FailedToCreateWorkerPod")
+_PLURALS: Final = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets", "Job": "jobs"}
+
+
+def denied(snapshot: Snapshot) -> list[dict[str, Any]]:
+    """Return what could not create its pods and still lacks them, the oldest first."""
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    for event in snapshot.all("events"):  # newest first
+        about = event.get("involvedObject") or {}
+        kind, namespace, name = (str(about.get(key)) for key in ("kind", "namespace", "name"))
+        if event.get("reason") not in _REASONS or kind == "Pod" or namespace in RESERVED:
+            continue
+        maker = snapshot.named(_PLURALS.get(kind, ""), name, namespace)
+        if not snapshot.shows(namespace) or _is_over(snapshot, kind, maker, event):
+            continue
+        look = f"look with: `{snapshot.kubectl} -n {namespace} describe {kind.lower()} {name}`"
+        text = plain(event.get("message"))
+        reason = meaning([text], snapshot.kubectl) or Reason(text, look)
+        # What a person wrote is a ReplicaSet's Deployment.
+        for owner in (maker["metadata"].get("ownerReferences") or []) if maker else []:
+            kind, name = (owner["kind"], owner["name"]) if owner.get("controller") else (kind, name)
+        record = {"kind": kind, "name": name, "namespace": namespace, **reason._asdict()}
+        since = event.get("firstTimestamp") or last_seen(event)
+        found.setdefault((kind, namespace, name), {**record, "since": since})
+    return sorted(found.values(), key=lambda each: (each["since"], each["namespace"], each["name"]))
+
+
+def _is_over(snapshot: Snapshot, kind: str, maker: Object | None, event: Object) -> bool:
+    """Return whether the maker is gone or has its pods; of one that can't be seen, if it is old."""
+    if _PLURALS.get(kind) not in snapshot.objects:
+        return snapshot.seconds_since(last_seen(event)) > _LATELY
+    if maker is None:
+        return True
+    spec, status = maker.get("spec") or {}, maker.get("status") or {}
+    if kind != "Job":
+        return bool(status.get("replicas", 0) >= spec.get("replicas", 1))
+    done = any(condition(maker, each).get("status") == "True" for each in ("Complete", "Failed"))
+    return bool(done or spec.get("suspend") or status.get("active") or status.get("succeeded"))

@@ -1,1 +1,0 @@
-"""What a team asks its own cluster: its queues, its GPUs, its pods that wait."""

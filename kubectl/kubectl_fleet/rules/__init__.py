@@ -1,1 +1,0 @@
-"""What is wrong with pods and queues in themselves; the policy pack has these rules, too."""

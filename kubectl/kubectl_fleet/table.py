@@ -1,0 +1,111 @@
+"""Amounts, words and bars as the tables show them."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rich.text import Text
+
+UNLIMITED: Final = -1.0
+BAR_WIDTH: Final = 10
+_COLOURS: Final = ("green", "yellow", "cyan", "dim")
+# Control characters, and Unicode's invisible and directional ones: events quote what people wrote.
+_CONTROLS: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
+)
+
+
+@dataclass(frozen=True)
+class Glyphs:
+    """The characters of a bar, of a tree and of an arrow."""
+
+    own: str = "█"
+    borrowed: str = "▓"
+    lent: str = "▒"
+    free: str = "░"
+    middle: str = "├ "
+    last: str = "└ "
+    past: str = "│ "
+    unlimited: str = "∞"
+    arrow: str = "→"
+
+
+UNICODE: Final = Glyphs()
+ASCII: Final = Glyphs("#", "+", "-", ".", "|-", "`-", "| ", "inf", "->")
+
+
+def bar(parts: Sequence[float], glyphs: Glyphs) -> Text:
+    """Draw the amounts that are a queue's own, borrowed, lent and free.
+
+    Each has its part of BAR_WIDTH characters, at least one; without any amount there is no bar.
+    """
+    text, whole = Text(), sum(parts)
+    if whole <= 0:
+        return text
+    cells = [max(1, int(BAR_WIDTH * part / whole)) if part > 1e-9 else 0 for part in parts]
+    while sum(cells) != BAR_WIDTH:
+        # The one that is furthest from its part gives or takes a character.
+        step = 1 if sum(cells) < BAR_WIDTH else -1
+        candidates = [i for i in range(len(parts)) if cells[i] > (step < 0)]
+        worst = max(candidates, key=lambda i: step * (BAR_WIDTH * parts[i] / whole - cells[i]))
+        cells[worst] += step
+    characters = (glyphs.own, glyphs.borrowed, glyphs.lent, glyphs.free)
+    for character, colour, count in zip(characters, _COLOURS, cells, strict=True):
+        text.append(character * count, colour)
+    return text
+
+
+def plain(text: object, most: int = 2000) -> str:
+    """Put text that others wrote on one line, without control characters."""
+    line = " ".join(_CONTROLS.sub("", str(text)[: most * 4]).split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def rounded(amount: float) -> float:
+    """Drop what binary fractions add: sums of 0.1 stay what was written."""
+    return round(amount, 6)
+
+
+def short(resource: str, amount: float) -> str:
+    """Write an amount with its unit: `2.5` or `500m` CPUs, `64G` of memory, `0.25` GPUs."""
+    if amount == UNLIMITED:
+        return "unlimited"
+    if resource == "gpu":
+        return _two_digits(amount)
+    if resource == "cpu":
+        return f"{amount:.0f}m" if 0 < amount < 1000 else _two_digits(amount / 1000)
+    for size, unit in ((10**6, "T"), (10**3, "G")):
+        if amount >= size:
+            return f"{_two_digits(amount / size)}{unit}"
+    return f"{_two_digits(amount)}M" if amount else "0"
+
+
+def in_words(resource: str, amount: float) -> str:
+    """Write an amount for a sentence: `4 GPUs`, `1 GPU`, `2.5 CPUs`, `64G of memory`."""
+    text = short(resource, amount)
+    if resource == "memory":
+        return f"{text} of memory"
+    return f"{text} {resource.upper()}{'' if text == '1' else 's'}"
+
+
+def camel(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Spell the keys of a record as JSON has them: `in_use` is `inUse`."""
+    return {re.sub("_(.)", lambda match: match[1].upper(), key): record[key] for key in record}
+
+
+def counted(number: int, noun: str, singular: str = "", plural: str = "") -> str:
+    """Write a number with its noun and verb: `1 pod waits`, `3 pods wait`."""
+    words = (str(number), noun, singular) if number == 1 else (str(number), f"{noun}s", plural)
+    return " ".join(filter(None, words))
+
+
+def listed(names: Sequence[str], most: int = 6) -> str:
+    """Write names for a sentence: `a, b or c`; of many, the first ones and how many more."""
+    if len(names) > most:
+        return f"{', '.join(names[:most])}, … ({len(names) - most} more)"
+    return " or ".join(filter(None, (", ".join(names[:-1]), "".join(names[-1:]))))
+
+
+def _two_digits(number: float) -> str:
+    return f"{number:.2f}".rstrip("0").rstrip(".")

@@ -1,1 +1,0 @@
-"""Who holds what of one cluster, and who waits for how much: plain data, and nothing prints."""

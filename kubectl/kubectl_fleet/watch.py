@@ -1,0 +1,81 @@
+"""Show a command once, or again and again: in place on a terminal, else whenever it changed."""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from types import ModuleType
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from kubectl_fleet.cluster import Cluster
+from kubectl_fleet.gpu import kai_version
+from kubectl_fleet.kubeconfig import UserError
+from kubectl_fleet.table import ASCII, UNICODE
+from kubectl_fleet.tree import Usage
+
+
+def run(cluster: Cluster, command: ModuleType, every: float | None, *, as_json: bool) -> None:
+    """Print what a command shows; with `every`, again after so many seconds, until Ctrl-C.
+
+    As JSON that is a document, or one a line for each change. A first reading that fails ends it,
+    a later one is tried again. Raises UserError.
+    """
+    console = Console(highlight=False)
+    glyphs = ASCII if console.options.ascii_only else UNICODE
+
+    def page() -> RenderableType:
+        usage = Usage(cluster.read(command.KINDS))
+        notes = [Text(f"note: {note}", "yellow") for note in usage.notes]
+        return Group(command.show(usage, glyphs), *notes)
+
+    def text() -> str:
+        with console.capture() as captured:
+            console.print(page())
+        return captured.get() + ("\n" if every else "")
+
+    def document() -> str:
+        usage = Usage(cluster.read(command.KINDS))
+        view = usage.snapshot
+        about = {"namespace": view.shown, "kai": kai_version(view), "notes": usage.notes}
+        about["countedFrom"] = "status" if view.partly else "pods"
+        indent = None if every else 2
+        return json.dumps(about | command.record(usage), indent=indent, ensure_ascii=False) + "\n"
+
+    if every and console.is_terminal and not as_json:
+        _in_place(page, console, every)
+    for changed in _changes(document if as_json else text, every):
+        sys.stdout.write(changed)
+        sys.stdout.flush()
+
+
+def _in_place(page: Callable[[], RenderableType], console: Console, every: float) -> None:
+    shown = page()
+    with Live(shown, console=console, auto_refresh=False, vertical_overflow="ellipsis") as live:
+        live.refresh()
+        while True:
+            time.sleep(every)
+            try:
+                shown = page()
+                live.update(shown, refresh=True)
+            except UserError as error:
+                note = Text(f"{error}; what stands above is from before", "yellow")
+                live.update(Group(shown, note), refresh=True)
+
+
+def _changes(text: Callable[[], str], every: float | None) -> Iterator[str]:
+    """Return the first text, and each that differs from the one before."""
+    before = text()
+    yield before
+    while every:
+        time.sleep(every)
+        try:
+            now = text()
+        except UserError as error:
+            sys.stderr.write(f"{error}; trying again\n")
+            continue
+        if now != before:
+            yield now
+        before = now

@@ -1,0 +1,244 @@
+"""`kubectl fleet pending`: each reason why a pod waits, with what to do about it."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.unit.team_cluster import GPU, PODS
+from tests.unit.usage_samples import node, pod, queue
+
+FRACTION = {"gpu_fraction": "0.5", "pod_group_name": "g"}
+GUARD = (
+    "ValidatingAdmissionPolicy 'kai-fleet-queues-ml' with binding 'kai-fleet-queues-ml' denied"
+    " request: names no queue; write kai.scheduler/queue: serve or train"
+)
+
+
+def stamp(minutes):
+    return (datetime.now(UTC) - timedelta(minutes=minutes)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def event(kind, name, message, reason="FailedCreate", minutes=1):
+    about = {"kind": kind, "name": name, "namespace": "default"}
+    place = {"name": f"{name}.1", "namespace": "default"}
+    times = {"firstTimestamp": stamp(minutes), "lastTimestamp": stamp(minutes), "metadata": place}
+    return {"involvedObject": about, "reason": reason, "message": message, **times}
+
+
+# Queue, annotations, what it asks for and the scheduler; the cause; the fix.
+WRITTEN = [
+    (pod("w", "nowhere"), "queue nowhere is not there | serve or train"),
+    (pod("w", "default"), "queue default has children | serve or train"),
+    (pod("w", None), "names no queue | kai.scheduler/queue: serve or train"),
+    (pod("w", scheduler="other"), "queue, and other schedules it | schedulerName: kai-scheduler"),
+    (pod("w", None, scheduler="x", gpu_memory="1"), "it has gpu-memory | schedulerName: kai"),
+    (
+        pod("w", asks={"memory": "65G"}),
+        "train may hold at most 64G of memory: it never | at most 64G",
+    ),
+    (
+        pod("w", "serve", asks={GPU: "9"}),
+        "9 GPUs, and no node has more than 8 | at most 8 in one pod",
+    ),
+    (pod("w", "serve", asks={GPU: "1"}), "no PodGroup | logs deployment/pod-grouper"),
+    (pod("w", "serve", **FRACTION), "nothing that may be read | describe pod w"),
+]
+
+
+@pytest.mark.parametrize(("waits", "words"), WRITTEN)
+def test_what_is_wrong_with_its_queue_or_what_it_asks_for(team, waits, words):
+    cause, fix = words.split(" | ")
+    found = team.waiting(waits)
+    assert cause in found["cause"] and fix in found["fix"]
+    assert max(map(len, team.run("pending").splitlines())) <= 80
+
+
+MESSAGES = f"""\
+GPU sharing is disabled | GPU sharing is off in this KAI | gpuSharing: true
+no desired configmap name found | before KAI's admission was ready | delete the pod
+Queue 'serve' does not exist. | queue serve does not exist | kubectl fleet queues
+OverLimit: default quota has reached | its queue is at its limit: OverLimit | wait for a pod
+NonPreemptibleOverQuota: x | not preemptible | priorityClassName: train
+exceeded quota: gpus, used: 2 | bound on the host is reached: exceeded quota: gpus | end other pods
+SyncError {GUARD} | the team's guard denies its pods: names no queue | what it says
+RuntimeClass "n" not found | RuntimeClass n is not there | drop runtimeClassName
+1 node(s) had untolerated taint {{a: b}} | no node takes it: 1 node(s) | toleration for a taint
+UnexpectedAdmissionError | given its GPUs to others | nodes of its own
+failed calling webhook "a.b": no | webhook a.b does | `kubectl --context lab -n kai-scheduler get
+"""
+
+
+@pytest.mark.parametrize("row", MESSAGES.splitlines())
+def test_what_events_say_in_plain_words(team, row):
+    message, cause, fix = row.split(" | ")
+    team.has("events", [event("Pod", "w", "odd", minutes=5), event("Pod", "w", message)])
+    team.has("pods", [pod("w", "serve", **FRACTION)])
+    (found,) = team.json("pending", "--context", "lab")["pending"]
+    assert cause in found["cause"] and fix in found["fix"]
+
+
+def test_text_of_others_commands_no_terminal(team):
+    waits = pod("w", "serve", **FRACTION)
+    condition = {"type": "PodScheduled", "message": "odd \x1b[31m\nred\u202e"}
+    waits["status"]["conditions"] = [condition]
+    assert team.waiting(waits)["cause"].endswith("says why: odd [31m red")
+
+
+def test_gates_new_pods_and_classes_that_are_not_there(team):
+    gated = pod("w", "nowhere")
+    gated["spec"]["schedulingGates"] = [{"name": "team.io/data"}]
+    assert team.waiting(gated)["cause"] == "its scheduling gates are closed: team.io/data"
+    new = pod("w", "serve")
+    new["metadata"]["creationTimestamp"] = stamp(0)
+    assert team.waiting(new)["fix"] == "wait a minute"
+    classy = pod("w", "serve", **FRACTION)
+    classy["spec"]["runtimeClassName"] = "odd"
+    assert team.waiting(classy)["cause"] == "RuntimeClass odd is not there"
+    team.has("runtimeclasses", [{"metadata": {"name": "odd"}}])
+    assert "RuntimeClass" not in team.waiting(classy)["cause"]
+
+
+def test_labels_of_nodes_that_none_has(team):
+    lost = pod("w", "serve", **FRACTION)
+    lost["spec"]["nodeSelector"] = {"pool": "a"}
+    assert team.waiting(lost)["cause"] == "no node has the labels that it asks for: pool=a"
+    team.has("nodes", [node("ml-0", pool="a")])
+    assert "labels" not in team.waiting(lost)["cause"]
+    team.refuses("nodes")
+    assert "labels" not in team.waiting(lost)["cause"]
+
+
+def test_no_scheduler_serves(team):
+    team.has("deployments", [])
+    assert team.waiting(pod("w", "serve"))["cause"] == "no scheduler of KAI serves here"
+
+
+def test_a_limit_of_the_top_queue_may_be_the_teams_gpus(team):
+    team.has("queues", [queue("top", gpu=(4, 4)), queue("train", "top", gpu=4)])
+    found = team.waiting(pod("w", "train", asks={GPU: "6"}))
+    assert found["fix"].endswith("platform's stack file, and the team's gpus where they are less")
+
+
+def test_a_pod_that_has_a_node_waits_only_where_it_does_not_start(team):
+    starting = pod("starting", "serve", "ml-0", asks={GPU: "1"}, phase="Pending")
+    stuck = pod("stuck", "serve", "ml-0", asks={GPU: "1"}, phase="Pending")
+    reason = {"reason": "ImagePullBackOff", "message": "no such image"}
+    stuck["status"]["containerStatuses"] = [{"state": {"waiting": reason}}]
+    found = team.waiting(starting, stuck)
+    assert (found["name"], found["standing"]) == ("stuck", None)
+    assert "no such image" in found["cause"]
+    no_runtime = 'no runtime for "nvidia" is configured'
+    team.has("events", [event("Pod", "starting", no_runtime, "FailedCreatePodSandBox")])
+    assert "does not know its RuntimeClass" in team.waiting(starting)["cause"]
+
+
+HOLDS_3 = pod("a", "train", "ml-0", asks={GPU: "3"})
+STANDING = [
+    (
+        [HOLDS_3, pod("w", "serve", asks={GPU: "2"})],
+        True,
+        "what is guaranteed: queue serve has 4 left",
+    ),
+    (
+        [HOLDS_3, pod("w", "train", asks={GPU: "2"})],
+        False,
+        "more than is guaranteed: queue train has 1",
+    ),
+    # the quota of the queue would do, that of its parent does not
+    ([HOLDS_3, pod("w", "serve", asks={GPU: "6"})], False, "queue serve has 4 left of 4 GPUs"),
+    (
+        [HOLDS_3, HOLDS_3, pod("w", "serve", asks={GPU: "3"})],
+        False,
+        "queue default has 2 left of 8",
+    ),
+    ([pod("w", "train", asks={GPU: "9"})], None, None),  # a limit keeps it out
+    ([pod("w", "nowhere", asks={GPU: "1"})], None, None),
+    ([pod("w", "serve", asks={"cpu": "1"})], None, None),  # nothing bounds what it asks for
+]
+
+
+@pytest.mark.parametrize(("pods", "guaranteed", "words"), STANDING)
+def test_how_a_pod_stands_to_its_quota(team, pods, guaranteed, words):
+    found = team.waiting(*pods)
+    assert found["guaranteed"] is guaranteed
+    assert words is found["standing"] is None or words in found["standing"]
+    assert words is None or words.split()[-1] in team.said("pending")
+
+
+def test_a_full_queue_by_what_kai_says_where_one_namespace_may_be_listed(team):
+    team.refuses("pods", "podgroups", "nodes", "deployments", "runtimeclasses")
+    team.has("pods", [pod("w", "train", asks={GPU: "1"})], "default")
+    train = queue("train", "default", gpu=(4, 5))
+    train["status"] = {"allocated": {GPU: "4500m"}, "requested": {GPU: "5500m"}}
+    team.has("queues", [queue("default", gpu=8), train])
+    (found,) = team.json("pending")["pending"]
+    assert found["cause"] == "it asks for 1 GPU, and queue train holds 4.5 of at most 5 GPUs"
+
+
+def test_nothing_waits(team):
+    team.has("pods", PODS[:2])
+    assert team.said("pending") == "no pod waits"
+
+
+def maker(kind, name, spec, status, deployment=None):
+    owner = {"kind": "Deployment", "name": deployment, "controller": True}
+    place = {"namespace": "default", "name": name, "ownerReferences": [owner] if deployment else []}
+    return {"kind": kind, "metadata": place, "spec": spec, "status": status}
+
+
+WEBHOOK = 'admission webhook "v.kyverno" denied the request: no'
+JOB = maker("Job", "tune", {"completions": 1}, {})
+DENIED = [
+    (
+        [JOB],
+        ("Job", "tune", f"Error creating: {GUARD}"),
+        "Job tune the team's guard denies its pods",
+    ),
+    (
+        [maker("ReplicaSet", "api-5", {"replicas": 2}, {"replicas": 0}, "api")],
+        ("ReplicaSet", "api-5", WEBHOOK),
+        "Deployment api admission (v.kyverno) denies its pods: no",
+    ),
+    (
+        [maker("StatefulSet", "db", {"replicas": 1}, {})],
+        ("StatefulSet", "db", 'create Pod db-0 in StatefulSet db failed error: "odd"'),
+        "StatefulSet db create Pod db-0 in StatefulSet db failed",
+    ),
+    (
+        [],
+        ("RayCluster", "r", GUARD, "FailedToCreateWorkerPod"),
+        "RayCluster r the team's guard denies",
+    ),
+]
+
+
+@pytest.mark.parametrize(("items", "said", "words"), DENIED)
+def test_pods_that_admission_denies_are_shown_by_what_creates_them(team, items, said, words):
+    team.has("pods", [])
+    for item in items:
+        team.has(f"{item['kind'].lower()}s", [item])
+    team.has("events", [event(*said)])
+    found = team.json("pending")
+    (one,) = found["denied"]
+    assert found["pending"] == [] and one["fix"]
+    assert f"{one['kind']} {one['name']} {one['cause']}".startswith(words)
+    text = team.run("pending")
+    assert max(map(len, text.splitlines())) <= 80
+    assert one["kind"] in text and "no pod" in text
+    assert team.said("pending", "-n", "web") == "no pod waits"
+
+
+def test_what_has_its_pods_since_is_not_shown(team):
+    team.has("pods", [])
+    team.has("jobs", [{**JOB, "status": {"active": 1}}])
+    team.has("events", [event("Job", "tune", GUARD)])
+    assert team.said("pending") == "no pod waits"
+
+
+def test_who_may_not_list_what_creates_pods_sees_late_events(team):
+    team.has("pods", [])
+    team.refuses("jobs", "replicasets", "statefulsets")
+    team.has("events", [event("Job", "new", GUARD), event("Job", "old", GUARD, minutes=60)])
+    found = team.json("pending")
+    assert [one["name"] for one in found["denied"]] == ["new"]
+    assert found["notes"] == []
