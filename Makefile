@@ -5,7 +5,7 @@ DETAILS ?=
 FLEET := .venv/bin/fleet
 UV := .venv/bin/uv
 
-.PHONY: up preview down setup check format test unit test-all bench reference requirements
+.PHONY: up preview down setup check format test unit test-all bench reference
 
 up: setup          ## everything set up, the sandbox started, the stack made (STACK=dev: your cluster)
 	@$(FLEET) up --stack $(STACK)
@@ -51,17 +51,9 @@ unit: setup        ## the tests that need no engine and take no seconds each: a 
 bench: setup       ## the program beside bare helm and kubectl, in one run, into docs/benchmarks.md
 	.venv/bin/python -m bench --write
 
-reference: setup   ## write what is generated from the code: two schemas, the plugin's environment, pages of docs/
-	@.venv/bin/python -m kai_fleet.package.schema > .schema.new && mv .schema.new components/kai_fleet/package/schema.json
-	@$(MAKE) -s requirements > components/requirements.txt
-	@.venv/bin/python -m kai_fleet.package.pages docs/api
+reference: setup   ## write what is generated from the code: the schema of stack files, pages of docs/
 	@$(FLEET) schema > components/kai_fleet/settings/stack.schema.json
 	@.venv/bin/python -m kai_fleet_cli.reference.pages settings > docs/settings.md
 	@.venv/bin/python -m kai_fleet_cli.reference.pages rules > docs/rules.md
 	@PYTHONPATH=. .venv/bin/typer kai_fleet_cli.__main__ utils docs --name fleet --title Commands --output docs/commands.md
 	@.venv/bin/python -c 'import html, pathlib; it = pathlib.Path("docs/commands.md"); it.write_text(html.unescape(it.read_text()))'
-
-requirements:      ## print the plugin's environment: what uv.lock pins, and the packages of this repository
-	@echo '# What uv.lock pins, and the packages of this repository; written by `make reference`.'
-	@$(UV) export --quiet --frozen --no-dev --package kai-fleet-policies --no-emit-workspace --no-hashes --no-annotate --no-header
-	@printf '.\n../policies\n'

@@ -152,7 +152,7 @@ def cli(wheels, tmp_path_factory):
     ("name", "files"),
     [
         ("kubectl_fleet", ("py.typed", "messages.yaml")),
-        ("kai_fleet", ("py.typed", "package/schema.json", "cluster/kind/create.sh")),
+        ("kai_fleet", ("py.typed", "cluster/kind/create.sh")),
         ("kai_fleet_policies", ("py.typed", "pack/PulumiPolicy.yaml")),
         ("kai_fleet_cli", ("py.typed", "report/page.html.jinja")),
     ],

@@ -1,12 +1,10 @@
 """A control plane's replicas, store and resources: keys, values, refusals, and what stays."""
 
-import asyncio
 import copy
 import io
 import json
 
 import jsonschema
-import pulumi
 import pytest
 from rich.console import Console
 
@@ -26,11 +24,6 @@ from kai_fleet.fleet.installed import (
 )
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.isolation import vcluster_rights
-from kai_fleet.package.construct import construct
-from kai_fleet.package.request import ComponentRequest, read_inputs
-from kai_fleet.provider.values import UNKNOWN as NOT_KNOWN_YET
-from kai_fleet.provider.values import secret as property_secret
-from kai_fleet.provider.values import struct
 from kai_fleet.releases import VCLUSTER, vcluster
 from kai_fleet.releases.chart_values import nested, unknown_keys
 from kai_fleet.settings import load
@@ -42,7 +35,6 @@ from kai_fleet_cli.display.as_text import show_plan
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.plan.picture import picture
 from kai_fleet_cli.plan.recorder import record
-from kai_fleet_policies.component_judge import judge
 from kai_fleet_policies.problem import Level
 from kai_fleet_policies.validation import validate
 from tests.unit.doctor_samples import SETTINGS, Lab, meta
@@ -384,28 +376,3 @@ def test_the_doctor_sees_that_an_etcd_waits_for_its_class():
 def test_advice_is_no_refusal():
     problems = validate(stack({"replicas": 3, "store": {"type": "etcd"}})).problems
     assert {it.level for it in problems if it.rule == "vcluster-store"} == {Level.ADVISORY}
-
-
-@pytest.mark.parametrize("url", [property_secret(SECRET), NOT_KNOWN_YET])
-@pytest.mark.parametrize("kind", ["Team", "VirtualCluster"])
-def test_a_component_takes_the_database_of_another_resource(kind, url):
-    cluster, store = {"name": "lab", "context": "lab"}, {"type": "external", "dataSource": url}
-    own = {"licensed": True, "store": store}
-    inputs = {
-        "Team": {"scheduler": {"mode": "default"}, "namespace": "team-ml", "vcluster": own},
-        "VirtualCluster": {"namespace": "team-ml", **own},
-    }[kind]
-
-    async def reading():
-        return read_inputs(struct({"cluster": cluster, **inputs}))
-
-    def program():
-        given = asyncio.get_event_loop().run_until_complete(reading())
-        opts, now = pulumi.ResourceOptions(), DeployedState()
-        construct(ComponentRequest(kind, "ml", given, opts, now, judge))
-
-    made = record("lab", {}, program=program)
-    release = next(it for it in made if it.name == "ml-release")
-    database = release.inputs["values"]["controlPlane"]["backingStore"]["database"]["external"]
-    assert database["enabled"] is True
-    assert database["dataSource"] == "[secret]"

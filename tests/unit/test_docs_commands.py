@@ -111,11 +111,7 @@ def test_every_command_is_of_a_program_that_is_looked_at_here():
 
 def test_every_block_is_of_a_language_that_is_looked_at_here():
     looked_at = {"console", "json", "python", "yaml"}
-    compiled = {
-        "typescript",
-        "go",
-    }  # tests/engine/test_typescript_program.py, test_other_programs.py
-    assert markdown_pages.languages() <= looked_at | compiled | {"mermaid", "text"}
+    assert markdown_pages.languages() <= looked_at | {"mermaid", "text"}
 
 
 def is_stack(name: str) -> bool:

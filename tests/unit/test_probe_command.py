@@ -1,4 +1,4 @@
-"""How a probe is found: in the project's environment, on PATH, in the plugin's, by old states."""
+"""How a probe is found: in the project's environment, on PATH."""
 
 import os
 import subprocess
@@ -35,26 +35,11 @@ def test_the_environment_of_the_project_comes_first(tmp_path, place):
     assert done.stdout == f"{place}/fleet-probe kai wait\n"
 
 
-def test_then_path_then_the_plugin(tmp_path):
-    plugin = "resource-forge.example_acme_kai-fleet.git-v0.3.0/plugin/venv/bin"
-    put(tmp_path / "home" / "plugins" / plugin)
-    home = {"PULUMI_HOME": str(tmp_path / "home")}
-    done = run(probes.command("vacant"), tmp_path, **home)
-    assert done.stdout == f"{tmp_path}/home/plugins/{plugin}/fleet-probe vacant\n"
+def test_else_it_is_on_path(tmp_path):
     put(tmp_path / "other")
     path = f"{tmp_path / 'other'}:{os.defpath}"
-    done = run(probes.command("vacant"), tmp_path, PATH=path, **home)
+    done = run(probes.command("vacant"), tmp_path, PATH=path)
     assert done.stdout == f"{tmp_path}/other/fleet-probe vacant\n"
-
-
-def test_of_two_plugins_the_newer_is_taken(tmp_path):
-    home = tmp_path / "a home"  # names may have spaces
-    for version in ("0.9.0", "0.10.0"):
-        put(
-            home / "plugins" / f"resource-forge_kai-fleet.git_plugin-v{version}" / "plugin/venv/bin"
-        )
-    done = run(probes.command("vacant"), tmp_path, PULUMI_HOME=str(home))
-    assert "v0.10.0" in done.stdout
 
 
 def test_no_text_of_a_state_names_a_folder_of_this_machine():

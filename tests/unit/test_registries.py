@@ -1,34 +1,24 @@
 """Registries' credentials of a stack file: the Secrets of them, and who pulls with those."""
 
-import asyncio
 import base64
 import copy
 import json
 from dataclasses import replace
 
-import pulumi
 import pytest
 
 from kai_fleet.cluster.registry_secrets import TYPE, docker_config
-from kai_fleet.fleet.deployed_state import DeployedState
 from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.fleet.team_stack import facts
 from kai_fleet.kai.values import kai_values
-from kai_fleet.package.construct import construct
-from kai_fleet.package.request import ComponentRequest, read_inputs
-from kai_fleet.provider.values import UNKNOWN as NOT_KNOWN_YET
-from kai_fleet.provider.values import secret as property_secret
-from kai_fleet.provider.values import struct
 from kai_fleet.releases import KAI, kai
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM
 from kai_fleet.settings.tenant import load_tenant
 from kai_fleet_cli.doctor.checks import vclusters
 from kai_fleet_cli.plan.offline import plan_settings
-from kai_fleet_cli.plan.recorder import record
 from kai_fleet_policies import validation
-from kai_fleet_policies.component_judge import judge
 from tests.unit.doctor_samples import SETTINGS, Lab
 
 MIRROR, OWN = "mirror.example.com", "own.example.com:5000/ml"
@@ -202,30 +192,6 @@ def test_a_team_stack_pulls_with_its_platforms_and_makes_its_own():
     assert own.image_pull_secrets == [OF_STACK, OF_TEAM]
     assert [*own.registries] == [OF_TEAM]
     assert fleet_of(load(platform()).settings).grants["ml"].image_pull_secrets == [OF_STACK]
-
-
-@pytest.mark.parametrize("password", [property_secret("hunter2"), NOT_KNOWN_YET])
-@pytest.mark.parametrize("kind", ["Platform", "Team", "VirtualCluster", "KaiScheduler", "GpuStack"])
-def test_a_component_takes_the_password_of_another_resource(kind, password):
-    cluster = {"name": "lab", "context": "lab"}
-    inputs = {
-        "Platform": {"gpu": {"provider": "operator"}},
-        "Team": {"scheduler": {"mode": "default"}, "namespace": "team-ml"},
-        "VirtualCluster": {"namespace": "team-ml"},
-        "KaiScheduler": {"version": "v0.16.8"},
-        "GpuStack": {"provider": "device-plugin"},
-    }[kind]
-    given = {"cluster": cluster, "registries": {MIRROR: account(password)}, **inputs}
-
-    async def reading():
-        return read_inputs(struct(given))
-
-    def program():
-        known = asyncio.get_event_loop().run_until_complete(reading())
-        opts, now = pulumi.ResourceOptions(), DeployedState()
-        construct(ComponentRequest(kind, "ml", known, opts, now, judge))
-
-    assert secrets(record("lab", {}, program=program))
 
 
 def looked(**types):

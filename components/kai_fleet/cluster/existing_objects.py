@@ -12,10 +12,8 @@ from pulumi.runtime import invoke
 
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.fleet.deployed_state import NAMESPACE, DeployedState
-from kai_fleet.kube.errors import UnusableKubeconfigError
-from kai_fleet.kube.kubeconfig import connection
 from kai_fleet.provider import EXISTING
-from kai_fleet.provider.functions import NODES, read_existing
+from kai_fleet.provider.functions import NODES
 
 CRD: Final = "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"
 RUNTIME_CLASS: Final = "kubernetes:node.k8s.io/v1:RuntimeClass"
@@ -108,19 +106,5 @@ def by_plugin(
         arguments = {"path": path, **access.reached()}
         answer: Any = invoke(EXISTING, arguments, pulumi.InvokeOptions(provider=own)).value
         return answer or {}
-
-    return ExistingObjects(read, deployed)
-
-
-def directly(
-    context: str | None, kubeconfig: str | None, deployed: DeployedState
-) -> ExistingObjects:
-    """Read by this process, which is the plugin itself."""
-
-    def read(path: str) -> Answer:
-        try:
-            return read_existing(connection(kubeconfig, context=context), path)
-        except UnusableKubeconfigError as error:
-            return {"problem": str(error), "away": True}
 
     return ExistingObjects(read, deployed)

@@ -5,14 +5,9 @@ They take everything from their environment, so that no kubeconfig is ever on a 
 
 from typing import Final
 
-# Where `fleet-probe` is: in the project's environment, else on PATH, else in that of the plugin
-# that `pulumi package add` installed, the newest first. A state holds this text, and no machine's
-# own path.
-_PLACES: Final = (
-    ".venv/bin:venv/bin:$PATH"
-    ':$(printf "%s\\n" "${PULUMI_HOME:-$HOME/.pulumi}"/plugins/resource-*/plugin/venv/bin'
-    ' | sort -rV | tr "\\n" :)'
-)
+# Where `fleet-probe` is: in the project's environment, else on PATH. A state holds this text, and
+# no machine's own path.
+_PLACES: Final = ".venv/bin:venv/bin:$PATH"
 
 
 def command(probe: str, verb: str = "") -> str:

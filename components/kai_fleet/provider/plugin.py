@@ -1,5 +1,6 @@
 """The provider as the engine calls it: the resource `Queues`, a queue tree, and the functions."""
 
+import asyncio
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,7 +23,7 @@ from kai_fleet.provider import (
     version,
 )
 from kai_fleet.provider.functions import read_cluster_uid, read_existing, read_secret
-from kai_fleet.provider.process import Servicer, answering
+from kai_fleet.provider.process import Servicer, answering, serve_provider
 from kai_fleet.provider.queues import ClusterAwayError, Queues, SomeQueuesError
 from kai_fleet.provider.values import Path, packed, plain, spelled, struct, unpacked
 
@@ -211,3 +212,12 @@ def _changes(old: object, new: object, path: Path = ()) -> Iterator[tuple[str, A
                 yield from _changes(old[key], new[key], (*path, key))
     elif old != new:
         yield spelled(path), _KINDS.UPDATE
+
+
+def main() -> None:
+    """Serve until the engine ends."""
+    asyncio.run(serve_provider(QueuePlugin()))
+
+
+if __name__ == "__main__":
+    main()

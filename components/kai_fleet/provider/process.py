@@ -7,7 +7,6 @@ cannot say that a resource was made in part.
 
 import asyncio
 import functools
-import inspect
 import os
 import signal
 import sys
@@ -69,14 +68,12 @@ def serve(servicer: Any, register: Callable[[Any, grpc.Server], None], workers: 
 def answering(call: Callable[[Any, Any], Any]) -> Answer:
     """Make a call of the protocol of a method that takes a request and returns the answer.
 
-    One that is no coroutine runs on a thread of its own. An error reaches the user as one sentence.
+    It runs on a thread of its own. An error reaches the user as one sentence.
     """
 
     @functools.wraps(call)
     async def answer(self: Any, request: Any, context: grpc.aio.ServicerContext) -> Any:
         try:
-            if inspect.iscoroutinefunction(call):
-                return await call(self, request)
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self.workers, call, self, request)
         except Exception as error:

@@ -36,14 +36,12 @@ class Unmarked:
 
     content: Value | None
     secret: bool = False
-    urns: frozenset[str] = frozenset()
-    """The resources that it comes from."""
 
 
 def unmarked(value: Value) -> Unmarked:
     """Take the marks of secrets and outputs off a value; those inside it stay."""
     content: Value | None = value
-    secret, urns = False, frozenset[str]()
+    secret = False
     while content is not None and SIGNATURE in content.struct_value.fields:
         fields = content.struct_value.fields
         mark = fields[SIGNATURE].string_value
@@ -52,12 +50,10 @@ def unmarked(value: Value) -> Unmarked:
         secret = (
             secret or mark == SECRET_MARK or ("secret" in fields and fields["secret"].bool_value)
         )
-        if "dependencies" in fields:
-            urns |= {it.string_value for it in fields["dependencies"].list_value.values}
         content = fields.get("value")
     if content is not None and content.string_value in UNKNOWN_TEXTS:
         content = None
-    return Unmarked(content, secret, urns)
+    return Unmarked(content, secret)
 
 
 def plain(

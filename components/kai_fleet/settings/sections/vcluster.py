@@ -15,7 +15,7 @@ from kai_fleet.settings.sections.platform import OtherChart, Untested, Values, V
 from kai_fleet.values import value_at
 from kai_fleet.wording import listed
 
-# "" is the cluster's default; as an alternative in the type it would be an enum of no name in SDKs.
+# "" is the cluster's default.
 StorageClass = Annotated[
     str,
     StringConstraints(pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$", max_length=253),
