@@ -1,0 +1,75 @@
+"""How many lines each area of the product may have: an area that grows past its ceiling fails.
+
+`wanted` is what version 0.4 is to come to. Where an area is above it, its ceiling is what it has
+now: lower it with each change that shortens the area, and never raise it.
+"""
+
+from typing import NamedTuple
+
+import pytest
+
+from kai_fleet_cli.stack_file.reading import ROOT
+
+COMPONENTS, POLICIES = "components/kai_fleet", "policies/kai_fleet_policies"
+COMMANDS = "cli/kai_fleet_cli"
+
+
+class Area(NamedTuple):
+    """Folders and files, in lines of Python."""
+
+    paths: tuple[str, ...]
+    wanted: int
+    ceiling: int
+
+
+def area(wanted: int, ceiling: int, root: str, *paths: str) -> Area:
+    return Area(tuple(f"{root}/{path}" for path in paths), wanted, ceiling)
+
+
+AREAS = {
+    "settings": area(2300, 4190, COMPONENTS, "settings"),
+    "fleet": area(500, 2180, COMPONENTS, "fleet"),
+    "host, cluster, kind": area(800, 1490, COMPONENTS, "host", "cluster"),
+    "isolation, guards": area(950, 1670, COMPONENTS, "isolation", "guards"),
+    "provider": area(400, 980, COMPONENTS, "provider"),
+    "releases": area(800, 1320, COMPONENTS, "releases"),
+    "probes": area(450, 740, COMPONENTS, "probes"),
+    "kai, vcluster, program, team": area(
+        1200, 1310, COMPONENTS, "kai", "vcluster", "program.py", "team.py"
+    ),
+    "monitoring": area(250, 401, COMPONENTS, "monitoring"),
+    "workloads": area(80, 455, COMPONENTS, "workloads"),
+    "rules, pack, adapters": area(2600, 5090, POLICIES, "."),
+    "commands, engine, display, recovery": area(
+        1600, 4520, COMMANDS, "commands", "engine", "display", "recovery"
+    ),
+    "plan, diff": area(1000, 1840, COMMANDS, "plan", "diff"),
+    "teams, stack_file": area(600, 2920, COMMANDS, "teams", "stack_file"),
+    "doctor": area(1600, 4370, COMMANDS, "doctor", "waiting", "usage.py"),
+    "report": area(700, 410, COMMANDS, "report"),
+    "kubectl fleet": area(1600, 1600, "kubectl", "."),
+    "sandbox": area(3400, 3490, "sandbox", "."),
+    "bench": area(300, 1140, "bench", "."),
+}
+PRODUCT = ("components", "policies", "cli", "kubectl")
+WANTED, CEILING = 20_000, 38_500
+
+
+def lines(*paths: str) -> int:
+    files = set()
+    for path in paths:
+        place = ROOT / path
+        files |= {place} if place.is_file() else set(place.rglob("*.py"))
+    return sum(len(file.read_text().splitlines()) for file in files)
+
+
+@pytest.mark.parametrize("name", AREAS)
+def test_an_area_stays_within_its_ceiling(name):
+    found, (paths, wanted, ceiling) = lines(*AREAS[name].paths), AREAS[name]
+    assert 0 < found <= ceiling, f"{', '.join(paths)}: {found} lines; wanted are {wanted}"
+
+
+def test_the_product_stays_within_its_ceiling():
+    rows = [f"{name:36} {lines(*it.paths):6} {it.wanted:6}" for name, it in AREAS.items()]
+    print("\n".join([f"{'area':36} {'now':>6} {'wanted':>6}", *rows]))
+    assert lines(*PRODUCT) <= CEILING, f"wanted are {WANTED}"
