@@ -18,3 +18,8 @@ _PLACES: Final = (
 def command(probe: str, verb: str = "") -> str:
     """The shell command that runs a probe of this folder, on whichever machine."""
     return f'PATH="{_PLACES}" exec fleet-probe {probe} {verb}'.rstrip()
+
+
+def step(probe: str) -> str:
+    """The shell command that runs a probe: of the program's environment, else of PATH."""
+    return f'PATH=".venv/bin:venv/bin:$PATH" exec fleet-probe {probe}'
