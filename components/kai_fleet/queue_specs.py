@@ -103,10 +103,10 @@ def specs_of(
         _fill_up(top, gpus)
     specs: dict[str, dict[str, Any]] = {}
     for queue in top:
-        most = gpus if not pools or queue.shard not in pools else pools[queue.shard]
+        own = gpus if not pools or queue.shard not in pools else pools[queue.shard]
         gpu = queue.shares[_GPU]
-        if most is not None and gpu.limit is None:
-            queue.shares[_GPU] = replace(gpu, limit=max(float(most), gpu.quota or 0.0))
+        if own is not None and gpu.limit is None:
+            queue.shares[_GPU] = replace(gpu, limit=max(float(own), gpu.quota or 0.0))
         specs |= _specs(queue)
     names = [name for name, _ in walk(queues)]
     if twice := [name for name in specs if names.count(name) > 1]:
