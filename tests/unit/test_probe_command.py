@@ -35,6 +35,15 @@ def test_the_environment_of_the_project_comes_first(tmp_path, place):
     assert done.stdout == f"{place}/fleet-probe kai wait\n"
 
 
+@pytest.mark.parametrize("place", [".venv/bin", "venv/bin", "other"])
+def test_a_step_runs_what_the_program_has_and_else_what_is_on_path(tmp_path, place):
+    put(tmp_path / "other")
+    put(tmp_path / place)
+    path = f"{tmp_path / 'other'}:{os.defpath}"
+    done = run(probes.step("vcluster wait"), tmp_path, PATH=path)
+    assert done.stdout.endswith(f"{place}/fleet-probe vcluster wait\n")
+
+
 def test_then_path_then_the_plugin(tmp_path):
     plugin = "resource-forge.example_acme_kai-fleet.git-v0.3.0/plugin/venv/bin"
     put(tmp_path / "home" / "plugins" / plugin)
