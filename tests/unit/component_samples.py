@@ -1,5 +1,6 @@
 """Arguments of components with every field, the same with Outputs, and what a program declares."""
 
+import inspect
 import types
 import typing
 from collections.abc import Callable
@@ -7,8 +8,11 @@ from typing import Any
 
 import pulumi
 from pulumi.output import UNKNOWN
+from pulumi.runtime import mocks
+from pulumi.runtime.stack import wait_for_rpcs
 
 from kai_fleet_cli.plan.recorder import Registered, record
+from tests.unit.event_loop import finish
 
 VERSION = "v0.16.8"
 AUTHORITY = "-----BEGIN CERTIFICATE-----"
@@ -172,3 +176,32 @@ def declared(program: Callable[[], Any]) -> dict[str, Registered]:
 def inputs(found: dict[str, Registered]) -> dict[str, Any]:
     """What the resources are given; numbers have one form on the wire."""
     return {name: it.inputs for name, it in found.items()}
+
+
+def run_by(
+    engine: mocks.Mocks,
+    program: Callable[[], Any],
+    *,
+    preview: bool = False,
+    monitor: mocks.MockMonitor | None = None,
+) -> Any:
+    """Run a program in an update or a preview by an engine, to its end; what it returns is awaited
+    if it can be.
+    """
+
+    async def running() -> Any:
+        pulumi.runtime.reset_options()  # else what a failed program left would be waited for
+        mocks.set_mocks(
+            engine,
+            project="kai-fleet",
+            stack="lab",
+            organization="organization",
+            preview=preview,
+            monitor=monitor,
+        )
+        pulumi.runtime.set_all_config({"kubernetes:context": "lab"})
+        made = program()
+        await wait_for_rpcs()
+        return await made if inspect.isawaitable(made) else made
+
+    return finish(running())

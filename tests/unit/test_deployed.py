@@ -4,6 +4,7 @@ from pulumi.runtime import mocks
 
 from kai_fleet import deployed
 from kai_fleet.deployed import COMMAND, KAI_SCHEDULER, RELEASE, TEAM, of_resources
+from tests.unit.component_samples import run_by
 
 STACK = "urn:pulumi:lab::kai-fleet::"
 BELOW = f"{STACK}{TEAM}${KAI_SCHEDULER}$"
@@ -47,8 +48,7 @@ class Engine(mocks.Mocks):
 
 
 def read(engine):
-    mocks.set_mocks(engine, project="kai-fleet", stack="lab", organization="o")
-    return [deployed.read(), deployed.read()]
+    return run_by(engine, lambda: [deployed.read(), deployed.read()])
 
 
 def test_it_is_asked_for_once_in_a_run_and_anew_in_the_next():

@@ -1,18 +1,16 @@
 """The way into a vCluster: its address, its identity, its kubeconfig, and where there is none."""
 
-import asyncio
 import json
 
-import pulumi
 import pytest
 import yaml
 from pulumi.runtime import mocks
-from pulumi.runtime.stack import wait_for_rpcs
 
 from kai_fleet.deployed import COMMAND, RELEASE, VIRTUAL_CLUSTER
 from kai_fleet.provider import SECRET
 from kai_fleet.virtual_cluster import VirtualCluster
 from tests.unit import vcluster_secrets
+from tests.unit.component_samples import run_by
 
 PRINTED = {"server": "https://1.2.3.4:443", "uid": "0d9f"}
 ABSENT = {"problem": "is not there"}
@@ -47,18 +45,14 @@ class Found:
 
     def __init__(self, secret, state=None, preview=False):
         self.engine = Engine(secret, state)
-        with asyncio.Runner() as runner:
-            loop = runner.get_loop()
-            asyncio.set_event_loop(loop)
-            mocks.set_mocks(
-                self.engine, project="kai-fleet", stack="lab", preview=preview, organization="o"
-            )
-            pulumi.runtime.set_all_config({"kubernetes:context": "lab"})
-            loop.run_until_complete(self.declare())
 
-    async def declare(self):
-        made = VirtualCluster("ml", {"node_pool": {"pool": "ml"}})
-        await wait_for_rpcs()
+        def program():
+            made = VirtualCluster("ml", {"node_pool": {"pool": "ml"}})
+            return self.read(made)
+
+        run_by(self.engine, program, preview=preview)
+
+    async def read(self, made):
         self.server = await made.server.future()
         self.cluster = await made.cluster.future()
         self.kubeconfig = await made.kubeconfig.future()
