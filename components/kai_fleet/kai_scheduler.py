@@ -158,6 +158,12 @@ class KaiScheduler(pulumi.ComponentResource):
         environment = args.get("probe_environment") or connection_of(called, args).environment()
         of_shards, name = name, f"{name}-kai"  # a vCluster of this name has children, too
         on_it = provider_options(self, name, args)
+        given = on_it or self.get_provider("kubernetes:core/v1:Namespace")
+        if "probe_environment" in args and not given:  # else it would be made on the host
+            raise pulumi.RunError(
+                f"{called}: probe_environment is that of a vCluster; write kubeconfig: the one of"
+                " the same VirtualCluster"
+            )
         # Without what the component waits for.
         later = pulumi.ResourceOptions(deleted_with=opts.deleted_with if opts else None)
         child = child_of(self, later, **on_it)

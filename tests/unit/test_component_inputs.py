@@ -144,6 +144,11 @@ def test_a_provider_is_made_of_the_kubeconfig_or_the_context():
     assert made["kubernetes ml-kai"].inputs["context"] == "lab"
 
 
+def test_in_a_vcluster_nothing_is_declared_on_the_host_by_mistake():
+    with pytest.raises(pulumi.RunError, match="write kubeconfig: the one of the same Virtual"):
+        run(KaiScheduler, without(KAI, "kubeconfig"))
+
+
 def test_a_provider_of_the_options_is_used():
     def program():
         import pulumi_kubernetes as kubernetes

@@ -5,10 +5,10 @@ from pulumi.runtime import mocks
 
 from kai_fleet.deployed import COMMAND, KAI_SCHEDULER, RELEASE
 from kai_fleet.kai_scheduler import KaiScheduler
-from tests.unit.component_samples import run_by
+from tests.unit.component_samples import KUBECONFIG, run_by
 
 BELOW = f"urn:pulumi:lab::kai-fleet::{KAI_SCHEDULER}$"
-INSIDE = {"probe_environment": {"PROBE_CONTEXT": "lab"}}
+INSIDE = {"probe_environment": {"PROBE_CONTEXT": "lab"}, "kubeconfig": KUBECONFIG}
 
 
 def runs(version):
