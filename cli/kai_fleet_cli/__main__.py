@@ -23,7 +23,6 @@ for command in (
     teams.teams,
     teams.kubeconfig,
     inspection.doctor,
-    inspection.usage,
     inspection.report,
     releases.releases,
     updates.drift,

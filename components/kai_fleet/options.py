@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import pulumi
-from pulumi.runtime import config
 from pulumi_kubernetes.helm import v3 as helm
 
-from kai_fleet.provider import PACKAGE, QUEUES
+from kai_fleet.provider import QUEUES
 from kai_fleet.releases.sources import MIRROR
 
 # Of a pod's annotations the guards let few domains through, and by those of an account clouds give
@@ -105,9 +104,6 @@ def chart_args(
     return {"chart": name, "version": version, "repository_opts": home}
 
 
-# The keys of the stack file below which a user gives charts values of their own.
-_WITH_VALUES: Final = ("teams", "team", "vcluster", "kai", "gpu")
-
 _HIDDEN: Final[ContextVar[bool]] = ContextVar("hidden", default=False)
 
 
@@ -117,13 +113,11 @@ def hide_values() -> None:
 
 
 def hidden(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A user's values for a chart, every text in them secret if the stack file has secrets there.
+    """A user's values for a chart, every text in them secret where a program's inputs have secrets.
 
-    Pulumi tells of a key such as `kai-fleet:teams` only that some part of it is encrypted, not
-    which; so no text of theirs is shown then. Numbers and switches stay readable.
+    Numbers and switches stay readable.
     """
-    encrypted = any(config.is_config_secret(f"{PACKAGE}:{key}") for key in _WITH_VALUES)
-    if not encrypted and not _HIDDEN.get():
+    if not _HIDDEN.get():
         return dict(values)
     return {key: _hidden(value) for key, value in values.items()}
 

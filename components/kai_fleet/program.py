@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 
 import pulumi
-from pulumi.runtime.config import is_config_secret
 
 from kai_fleet.cluster.access import own_provider
 from kai_fleet.fleet.deployed_state import (
@@ -27,6 +26,7 @@ from kai_fleet.monitoring.components import monitoring_of
 from kai_fleet.settings import Settings
 from kai_fleet.settings.tenant import FactsOf
 from kai_fleet.team import Team, teams_of
+from kai_fleet.values import value_at
 from kai_fleet.workloads.placement import place
 
 # The settings of the running program from what is deployed, from what a platform's stack tells its
@@ -93,7 +93,7 @@ def program(checked: Checked, targets: Targets | None = None) -> None:
     workloads = place(fleet, teams)
 
     # What the stack says of itself: to people, to `fleet`, and to its team stacks.
-    export(fleet, run, teams, workloads)
+    export(fleet, run, teams, workloads, deployed)
 
 
 def export(
@@ -101,17 +101,37 @@ def export(
     run: DeclaredRun,
     teams: Mapping[str, Team],
     workloads: Mapping[str, Any],
+    deployed: DeployedState,
 ) -> None:
-    """Say what a stack has: the teams of this run, and what was said of those it leaves alone."""
+    """Say what a stack has: the teams of this run, and what was said of those it leaves alone.
+
+    Of a team whose steps failed, what was said of it last stays.
+    """
     if fleet.facts is not None:
-        facts = fleet.facts.output()
-        # Chart values may have come as a secret; nothing else of it does.
-        secret = is_config_secret("kai-fleet:vcluster")
-        pulumi.export(OUTPUT, pulumi.Output.secret(facts) if secret else facts)
+        pulumi.export(OUTPUT, fleet.facts.output())
     pulumi.export("cluster", fleet.cluster.name)
-    summaries = {name: team.summary for name, team in teams.items()}
-    kubeconfigs = {name: team.vcluster.kubeconfig for name, team in teams.items()}
+    said = deployed.output("teams")
+    summaries = {
+        name: team.summary | {"server": _or(team.vcluster.server, value_at(said, f"{name}.server"))}
+        for name, team in teams.items()
+    }
+    kept = deployed.output("kubeconfigs")
+    kubeconfigs = {
+        name: pulumi.Output.secret(_or(team.vcluster.kubeconfig, kept.get(name)))
+        for name, team in teams.items()
+    }
     pulumi.export("teams", {**run.summaries, **summaries})
     pulumi.export("kubeconfigs", {**run.kubeconfigs, **kubeconfigs})
-    if said := {**run.workloads, **workloads}:
-        pulumi.export("workloads", said)
+    if every := {**run.workloads, **workloads}:
+        pulumi.export("workloads", every)
+
+
+def _or(value: pulumi.Output[Any], last: Any) -> pulumi.Output[Any]:
+    """The value; after an update in which nothing gave one, the last."""
+    if pulumi.runtime.is_dry_run():
+        return value
+
+    async def known() -> Any:
+        return await value.future() if await value.is_known() else last
+
+    return pulumi.Output.from_input(known())

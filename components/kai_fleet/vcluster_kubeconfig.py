@@ -34,7 +34,10 @@ class WayIn:
             if problem := self._problem(answer, namespace):
                 if is_dry_run():
                     return UNKNOWN  # the update waits for it
-                raise pulumi.RunError(problem)
+                # Since the wait somebody changed it. An error here would end the program, and with
+                # it the updates of all others; by this text what is inside alone fails.
+                pulumi.log.warn(problem, self.component)
+                return f"# {problem}"
             return of_secret(answer["data"], server, context)
 
         context = value_at(self.values, "exportKubeConfig.context")

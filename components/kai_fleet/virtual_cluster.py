@@ -12,6 +12,7 @@ from pulumi_kubernetes.rbac import v1 as rbac
 
 from kai_fleet import deployed, probes
 from kai_fleet.cluster.connection import (
+    ANSWER_SECONDS,
     ClusterConnection,
     connection_of,
     kubernetes_provider,
@@ -309,6 +310,7 @@ class VirtualCluster(pulumi.ComponentResource):
             name,
             ClusterConnection(kubeconfig=self.kubeconfig),
             child_of(self, later),
+            ANSWER_SECONDS,
             cluster_identifier=self.cluster,
         )
         for body in group_roles(args.get("oidc", {}), args.get("groups", {})):

@@ -23,7 +23,7 @@ _RULES: Final[Mapping[Subject, Sequence[Rule]]] = {
 def judge(raw: Mapping[str, Any], deployed: DeployedState, subject: Subject) -> Judgement:
     """Judge the settings that a component stands for."""
     # What is a secret comes as one, and becomes one where it does not: nothing is in clear.
-    verdict = validate(raw, deployed, encrypted=frozenset(raw), only=_RULES[subject])
+    verdict = validate(raw, deployed, written={}, only=_RULES[subject])
     return Judgement(
         verdict.settings,
         [Mistake(problem.path, problem.message) for problem in verdict.refused],

@@ -14,7 +14,6 @@ from kai_fleet.cluster.plain_yaml import OddYamlError, typed_documents
 from kai_fleet.fleet.installed import ChartName
 from kai_fleet.releases.sources import KAI_IMAGES, is_tag
 from kai_fleet.values import UNKNOWN, get
-from kai_fleet.wording import MASK
 
 # What a value names: an image, a registry with whatever is in it, a chart, only a version of one,
 # or something that cannot be read.
@@ -57,8 +56,7 @@ class Named:
 
 def names(chart: ChartName, values: Mapping[str, object]) -> Iterator[Named]:
     """Everything that the values of a chart name, in the order of the keys."""
-    for named in _Reader(chart, values).mapping(values, ()):
-        yield replace(named, what="unknown", name="") if MASK in named.name else named
+    yield from _Reader(chart, values).mapping(values, ())
 
 
 class _Reader:

@@ -14,11 +14,18 @@ from kai_fleet.fleet.pod_templates import workloads
 from kai_fleet.fleet.pods import PodTemplate
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.fleet.team_stack import queue_path
-from kai_fleet.settings import Loaded, Mistake, Settings, key_path, load, read_config
+from kai_fleet.settings import (
+    Loaded,
+    Mistake,
+    Settings,
+    key_path,
+    load,
+    parsed,
+    read_config,
+    secrets,
+)
 from kai_fleet.settings.files.project import ROOT
-from kai_fleet.settings.files.stack_keys import in_clear, in_clear_of_file
 from kai_fleet.settings.mistakes import within
-from kai_fleet.settings.sections.platform import ENCRYPTED
 from kai_fleet.settings.sections.team_stack import NoPlatformError
 from kai_fleet.settings.tenant import FactsOf, is_team_stack, load_tenant
 from kai_fleet.wording import counted
@@ -53,48 +60,51 @@ class SettingsVerdict:
         return [p for p in self.problems if p.level is Level.MANDATORY]
 
 
-def _no_platform(stack: str) -> NoReturn:
+def no_platform(stack: str) -> NoReturn:
+    """The answer where no platform is looked up."""
     raise NoPlatformError(f"is {stack}, which is not looked up here")
 
 
 def validate(
     raw: Mapping[str, Any],
     deployed: DeployedState | None = None,
-    facts_of: FactsOf = _no_platform,
+    facts_of: FactsOf = no_platform,
     *,
-    encrypted: frozenset[str] = frozenset(),
+    written: Mapping[str, Any] | None = None,
     more: Iterable[Mistake] = (),
     only: Sequence[Rule] = rules.RULES,
 ) -> SettingsVerdict:
     """Types and rules in one report, so that one edit can put everything right.
 
     Where a key is wrong the rules still judge the rest (`partly_read`).
-    `facts_of` gives the platform of a team stack. `encrypted` are the keys with encrypted values,
-    where `raw` has them decrypted; `more` are mistakes of the reading. `only` are the rules to
-    apply.
+    `facts_of` gives the platform of a team stack. `written` is what `raw` is with its secrets
+    masked, where it has them decrypted: nothing, where no file has them. `more` are mistakes of the
+    reading. `only` are the rules to apply.
     """
     loaded = _loaded(raw, facts_of)
-    problems = _as_problems([*more, *in_clear(raw, encrypted), *loaded.mistakes])
+    written, hidden = (raw, False) if written is None else (written, not written)
+    problems = as_problems([*more, *secrets.mistakes(written), *loaded.mistakes])
 
     def judge(settings: Settings) -> list[Problem]:
-        fleet = fleet_of(settings, deployed, hidden=bool(encrypted))
+        fleet = fleet_of(settings, deployed, hidden=hidden)
         return of_own_file(fleet, rules.check(judged_clusters(fleet), only))
 
     problems += partly_read.judged(raw, loaded, judge)
     return SettingsVerdict(loaded.settings, tuple(told_once(problems)), loaded.dropped)
 
 
-def validate_types(raw: Mapping[str, Any], facts_of: FactsOf = _no_platform) -> SettingsVerdict:
+def validate_types(raw: Mapping[str, Any], facts_of: FactsOf = no_platform) -> SettingsVerdict:
     """What the types say, without the rules: for a command that declares nothing."""
     loaded = _loaded(raw, facts_of)
-    return SettingsVerdict(loaded.settings, tuple(_as_problems(loaded.mistakes)), loaded.dropped)
+    return SettingsVerdict(loaded.settings, tuple(as_problems(loaded.mistakes)), loaded.dropped)
 
 
 def _loaded(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
     return load_tenant(raw, facts_of) if is_team_stack(raw) else load(raw)
 
 
-def _as_problems(mistakes: Iterable[Mistake]) -> list[Problem]:
+def as_problems(mistakes: Iterable[Mistake]) -> list[Problem]:
+    """Mistakes of a file as what stops a preview."""
     return [
         mandatory(f"key {re.split('[:.]', it.path)[-1]}", it.path, it.message, CONFIG_RULE)
         for it in mistakes
@@ -190,11 +200,11 @@ def checked_settings(deployed: DeployedState, facts_of: FactsOf, whole: bool = T
     Raises pulumi.RunError with the whole report where a rule refuses them, or the removal of a
     team that is deployed.
     """
-    raw, encrypted, mistakes = read_config()
-    if "sources" in encrypted:
-        mistakes.append(Mistake(key_path(("sources",)), ENCRYPTED))
-    mistakes += in_clear_of_file(ROOT / f"Pulumi.{pulumi.get_stack()}.yaml", encrypted)
-    verdict = validate(raw, deployed, facts_of, encrypted=encrypted, more=mistakes)
+    raw, decrypted, mistakes = read_config()
+    file = ROOT / f"Pulumi.{pulumi.get_stack()}.yaml"
+    mistakes += secrets.copies(file)
+    written = secrets.as_written(raw, decrypted, file)
+    verdict = validate(raw, deployed, facts_of, written=written, more=mistakes)
     for problem in verdict.problems:
         if problem.level is Level.ADVISORY:
             pulumi.log.warn(str(problem))
@@ -204,6 +214,17 @@ def checked_settings(deployed: DeployedState, facts_of: FactsOf, whole: bool = T
     if refused or verdict.settings is None:
         raise pulumi.RunError(report(refused))
     return verdict.settings
+
+
+def secret_problems(stack: str, config: Mapping[str, str], keys: Iterable[str]) -> list[Problem]:
+    """What is wrong with the secrets of a stack of this project, whatever program it runs.
+
+    `config` is as the engine decrypted it, `keys` are those with something to decrypt.
+    """
+    file = ROOT / f"Pulumi.{stack}.yaml"
+    decrypted = parsed(dict.fromkeys(keys)).keys()
+    written = secrets.as_written(parsed(config), decrypted, file)
+    return as_problems([*secrets.copies(file), *secrets.mistakes(written)])
 
 
 def report(problems: list[Problem]) -> str:

@@ -24,6 +24,7 @@ class VclusterConfig:
     """
 
     node_labels: Mapping[str, str]
+    scheduler: bool = False
     runtime_classes: bool = False
     extra_names: tuple[str, ...] = ()
     server: str = ""
@@ -59,6 +60,7 @@ def parse(values: Mapping[str, Any]) -> VclusterConfig:
     extra = value_at(values, "controlPlane.proxy.extraSANs")
     return VclusterConfig(
         node_labels=dict(labels) if isinstance(labels, dict) and not everything else {},
+        scheduler=_has_scheduler(values),
         runtime_classes=_on(values, "sync.fromHost.runtimeClasses.enabled"),
         extra_names=tuple(str(name) for name in extra) if isinstance(extra, list) else (),
         server=str(value_at(values, "exportKubeConfig.server") or "https://localhost:8443"),
@@ -81,10 +83,7 @@ def _config_maps(persistence: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _problem(values: Mapping[str, Any]) -> str | None:
-    virtual = _on(values, "controlPlane.distro.k8s.scheduler.enabled") or _on(
-        values, "controlPlane.advanced.virtualScheduler.enabled"
-    )
-    if virtual and not _on(values, "sync.fromHost.nodes.enabled"):
+    if _has_scheduler(values) and not _on(values, "sync.fromHost.nodes.enabled"):
         return (
             "sync.fromHost.nodes.enabled is false, but a virtual scheduler needs it: set it to true"
         )
@@ -98,6 +97,11 @@ def _problem(values: Mapping[str, Any]) -> str | None:
                 "mappings.byName: add it, or take the entry out"
             )
     return None
+
+
+def _has_scheduler(values: Mapping[str, Any]) -> bool:
+    keys = ("distro.k8s.scheduler", "advanced.virtualScheduler")
+    return any(_on(values, f"controlPlane.{key}.enabled") for key in keys)
 
 
 def _on(values: Mapping[str, Any], path: str) -> bool:

@@ -17,6 +17,8 @@ from sandbox.nodes.fake_nodes import NODES, fake_node
 from sandbox.vcluster.declared import VclusterConfig
 
 _WARNING: Final = Path(__file__).with_name("warning.yaml")
+_WATCHING: Final = ("list", "watch")
+_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 RUNTIME_CLASSES: Final = "/apis/node.k8s.io/v1/runtimeclasses"
 
 
@@ -71,6 +73,16 @@ def sync_runtime_classes(inside: AdminApi, host: Iterable[Object]) -> None:
             inside.ensure(RUNTIME_CLASSES, body | kept)
     for name in there:
         inside.delete(f"{RUNTIME_CLASSES}/{name}")
+
+
+def sees_pods(host: AdminApi, namespace: str, account: str) -> bool:
+    """Whether an account may list and watch the pods of all namespaces. Raises KubeError."""
+    who = {
+        "user": f"system:serviceaccount:{namespace}:{account}",
+        "groups": ["system:serviceaccounts", f"system:serviceaccounts:{namespace}"],
+    }
+    asked = [who | {"resourceAttributes": {"resource": "pods", "verb": it}} for it in _WATCHING]
+    return all(host.post(_REVIEWS, {"spec": it})["status"]["allowed"] for it in asked)
 
 
 def access_secret(plane: ControlPlane, config: VclusterConfig, service: Object) -> Object:

@@ -17,6 +17,7 @@ from sandbox.vcluster.declared import Endpoint, VclusterConfig, choose_endpoint,
 from sandbox.vcluster.host import Host, log
 from sandbox.vcluster.syncer import (
     access_secret,
+    sees_pods,
     selected,
     sync_nodes,
     sync_runtime_classes,
@@ -45,6 +46,7 @@ class SandboxVcluster(threading.Thread):
         self._ready = False
         self._synced: tuple[float, object] = (0.0, None)
         self._revision = ""
+        self._seeing = ""
         self._published: object = None
         self._told: set[str] = set()
         self._of_host: object = None
@@ -120,6 +122,8 @@ class SandboxVcluster(threading.Thread):
         if self._over.is_set():
             return
         self._tell_load_balancer(service, endpoint)
+        if config.scheduler and not self._sees_pods():
+            return
         self._publish(plane, config, service)
         self._sync(api, config)
         volumes.provide(api)
@@ -177,6 +181,21 @@ class SandboxVcluster(threading.Thread):
                 f"/api/v1/namespaces/{self.namespace}/services/{self.vcluster}/status",
                 {"status": {"loadBalancer": {"ingress": ingress}}},
             )
+
+    def _sees_pods(self) -> bool:
+        """Whether its account may list and watch the pods of all namespaces, asked until it may.
+
+        vCluster waits for these before it syncs anything (controllers/resources/nodes/syncer.go).
+        """
+        own = self.host.control_planes.get((self.namespace, self.vcluster))
+        if own is None or self._seeing == self._revision:
+            return own is not None
+        account = own["spec"]["template"]["spec"]["serviceAccountName"]
+        if not sees_pods(self.host.api, self.namespace, account):
+            self._tell("NotReady", f"{account} may not list and watch pods of all namespaces")
+            return False
+        self._seeing = self._revision
+        return True
 
     def _publish(self, plane: ControlPlane, config: VclusterConfig, service: Object) -> None:
         """Write the Secret `vc-NAME`, as vCluster does each time that it has started.

@@ -144,6 +144,18 @@ ALLOWED = [
         ("nlp",),
         lambda t: pod(t, container(gpus=1), priorityClassName="train", **_queued(t)),
     ),
+    Allowed(
+        "what KAI has users write",
+        ("nlp",),
+        lambda t: _noted(pod(t, container(gpus=1), **_queued(t))),
+    ),
+    Allowed("an application of Spark", ("nlp",), lambda t: _spark(t, f"spark-{'0f' * 16}")),
+    Allowed("an application of Spark that is named", ("nlp",), lambda t: _spark(t, f"{t}.mine")),
+    Allowed(
+        "variables from a ConfigMap that is called like KAI's",
+        EVERY_MODE,
+        lambda t: pod(t, container(envFrom=[{"configMapRef": {"name": "my-shared-gpu-config"}}])),
+    ),
     Allowed("a priority that is granted", ("mig",), lambda t: pod(t, priorityClassName="batch")),
     Allowed(
         "variables from a ConfigMap with a prefix",
@@ -390,6 +402,22 @@ def _apart(namespace: str) -> Object:
 
 def _of_nlp(body: Object) -> Object:
     body["metadata"]["labels"] = {"kai.scheduler/queue": "nlp"}
+    return body
+
+
+def _noted(body: Object) -> Object:
+    """KAI's labels and annotations of batch jobs, topologies and priorities."""
+    own = {"preemptibility": "preemptible", "node-pool": "a", "task-priority": "1"}
+    body["metadata"]["labels"] |= {f"kai.scheduler/{key}": value for key, value in own.items()}
+    body["metadata"]["labels"]["priorityClassName"] = "train"
+    for key in ("topology", "topology-required-placement", "batch-min-member", "segment-size"):
+        body["metadata"]["annotations"][f"kai.scheduler/{key}"] = "2"
+    return body
+
+
+def _spark(team: str, name: str) -> Object:
+    body = pod(team, container(gpus=1), **_queued(team))
+    body["metadata"]["labels"] |= {"spark-app-name": "x", "spark-app-selector": name}
     return body
 
 

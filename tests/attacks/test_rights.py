@@ -6,10 +6,10 @@ The other attacks are sent with the role of vCluster's own chart, which is wider
 import pytest
 from kubernetes.client.exceptions import ApiException
 
-from tests.attacks.host import RBAC, said
+from tests.attacks.host import RBAC, TEAMS, said
 from tests.attacks.http import Http
 from tests.attacks.objects import config_map, container, pod
-from tests.attacks.test_team_stacks import kinds, may  # noqa: F401 - a fixture
+from tests.attacks.test_team_stacks import kinds, may, rules_of  # noqa: F401 - a fixture
 from tests.engine.sandbox_commands import until
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
@@ -152,3 +152,105 @@ def test_what_a_vcluster_does_all_day_works(own, host):
         )
     for verb, kind in (("create", "pods/exec"), ("get", "pods/log"), ("create", "events")):
         assert may(own["vcluster ml"], verb, "", kind, "team-ml")
+
+
+# What accounts of teams may do outside of their namespace, and why. Everything else is refused.
+# kind: verbs, reason
+OF_EVERYBODY = {
+    f"selfsubject{it}reviews": ({"create"}, "answers about who asks")
+    for it in ("", "access", "rules")
+}
+_CLASSES = ("runtimeclasses", "priorityclasses", "ingressclasses", "storageclasses", "csinodes")
+_CLASSES += ("csidrivers", "gatewayclasses", "volumesnapshotclasses", "deviceclasses")
+OF_VCLUSTERS = dict.fromkeys(_CLASSES, (READS, "no secret is in it; synced, or chosen by name"))
+OF_SCHEDULERS = {
+    "nodes": (READS, "a scheduler inside chooses among them"),
+    "nodes/status": (READS, "the same"),
+    "pods": ({"list", "watch"}, "it takes their sum from shared nodes, and waits for them"),
+    "csistoragecapacities": (READS, "the room of drivers by node; in the drivers' namespaces"),
+}
+OF_STACKS = {
+    "namespaces": ({"get"}, "its own, by name"),
+    "nodes": (READS, "its preview counts those of its pool"),
+}
+OF_QUEUES = {
+    "queues": ({"create", "update", "patch", "delete", *READS}, "a policy says which of them")
+}
+SCHEDULERS = ("ml", "tight", "vision")
+STACKS = ("vision", "audio")
+
+
+def excepted(team, name):
+    """(kind, verb) of all that this account may do outside of its namespace."""
+    found = dict(OF_EVERYBODY)
+    if name == f"vc-{team}" and team != "open":
+        found |= OF_VCLUSTERS | (OF_SCHEDULERS if team in SCHEDULERS else {})
+    if name == "stack":
+        found |= OF_STACKS | (OF_QUEUES if team == "audio" else {})
+    return {(kind, verb) for kind, (verbs, _) in found.items() for verb in verbs}
+
+
+@pytest.fixture(scope="module")
+def everyone(host):
+    """Every account by which somebody of a team asks the host: (its team, its name) and its API."""
+    found = {(team, f"vc-{team}"): host.accounts[f"vcluster {team}"] for team in TEAMS}
+    for team in TEAMS:
+        # Pods of the team run as these; vCluster's chart makes the second.
+        for name in ("default", f"vc-workload-{team}"):
+            host.post("ServiceAccount", {"metadata": {"name": name, "namespace": f"team-{team}"}})
+            host._sign_in(name, f"team-{team}", f"{name} of {team}")
+            found[team, name] = host.accounts[f"{name} of {team}"]
+    for team in STACKS:
+        found[team, "stack"] = host.accounts[f"stack {team}"]
+        found[team, "delegate"] = host.accounts[f"stack {team} delegate"]
+    return found
+
+
+def test_no_account_of_a_team_has_a_right_outside_that_has_no_reason(everyone):
+    """All that the API server reports, for every account in every mode and at every level."""
+    for (team, name), api in everyone.items():
+        for space in ("team-mig", "team-tight", "kube-system", "kai-fleet-team-stacks", "default"):
+            if space == f"team-{team}":
+                continue
+            status = rules_of(api, space)
+            assert not status.incomplete
+            rights = {
+                (kind, verb)
+                for rule in status.resource_rules
+                for kind in rule.resources
+                for verb in rule.verbs
+            }
+            assert rights == excepted(team, name), (team, name, space)
+
+
+SENT = (
+    *(("list", "GET", ""), ("get", "GET", "/x"), ("create", "POST", ""), ("update", "PUT", "/x")),
+    *(("patch", "PATCH", "/x"), ("delete", "DELETE", "/x"), ("deletecollection", "DELETE", "")),
+)
+# One of each kind: more have the same roles.
+SENDERS = [(team, f"vc-{team}") for team in ("ml", "tight", "nlp", "dev", "open", "vision")]
+SENDERS += [(team, name) for team in STACKS for name in ("stack", "delegate")]
+SENDERS += [("ml", "default"), ("ml", "vc-workload-ml")]
+
+
+@pytest.mark.parametrize("who", SENDERS, ids="-".join)
+def test_every_request_about_another_namespace_is_refused(everyone, kinds, who):  # noqa: F811
+    """Sent, not asked about: each verb on each kind, and a list of all namespaces at once."""
+    api, passed = Http(everyone[who]), set()
+    for path, kind, namespaced, verbs in kinds:
+        if "/" in kind:
+            continue
+        all_of_it = f"{path}/{kind}"
+        place = f"{path}/namespaces/team-mig/{kind}" if namespaced else all_of_it
+        for verb, method, name in SENT:
+            for where in {place, all_of_it} if verb == "list" else {place}:
+                if verb not in verbs:
+                    continue
+                body = None if method == "GET" else {}
+                try:
+                    api.ask(method, f"{where}{name}", body, dryRun="All")
+                except ApiException as why:
+                    if why.status == 403:
+                        continue
+                passed.add((kind, verb))
+    assert passed <= excepted(*who)

@@ -10,10 +10,11 @@ from kubernetes.client.exceptions import ApiException
 
 from kai_fleet.guards.policies import kinds, policy
 from tests.attacks.attempts import ATTEMPTS, EVERY_MODE
+from tests.attacks.attempts.templates import LEVELS, probing
 from tests.attacks.host import RBAC, said, says
 from tests.attacks.http import Http
 from tests.attacks.legitimate import ALLOWED
-from tests.attacks.objects import control_plane, of_queue, pod, stateful_set
+from tests.attacks.objects import claim, control_plane, of_queue, pod, stateful_set
 from tests.attacks.sending import sent, tried
 from tests.engine.sandbox_commands import until
 
@@ -69,7 +70,8 @@ ELSEWHERE = (
     "drop the toleration of its taint",  # tests/attacks/test_nodes.py
     "has a status that no controller wrote",
     "claims a device class",
-    "which is no queue of the team",  # the guard of queues is asked first
+    "has a probe or hook with the host",  # Pod Security is asked first; below
+    "leaves its queue to its owner",  # tests/unit/test_host_guard.py, without the guard of queues
     "is given devices by its status",
     "leave it to whoever operates",  # below
     "has no bounds of a team",  # tests/engine/test_guard_policies.py
@@ -192,6 +194,55 @@ def test_devices_of_a_claim_are_the_schedulers_to_give(host):
         admin.ask("DELETE", f"{_CLAIMS}/mine")
 
 
+@pytest.mark.parametrize("team", LEVELS)
+def test_no_node_connects_elsewhere_where_pod_security_knows_nothing_of_it(host, team):
+    """Of Kubernetes 1.30 to 1.33, whose level baseline has nothing about the host of a probe."""
+    admin, space = Http(host.admin), f"/api/v1/namespaces/team-{team}"
+    version = "pod-security.kubernetes.io/enforce-version"
+    admin.ask("PATCH", space, {"metadata": {"labels": {version: "v1.33"}}})
+    try:
+        for name, body in probing(team):
+
+            def refusal(body=body):
+                with pytest.raises(ApiException) as refused:
+                    sent(host, f"vcluster {team}", team, body)
+                return "PodSecurity" not in said(refused.value) and refused.value
+
+            why = until(refusal, 30)  # the label is seen a moment later
+            assert says(why, "drop host, and let it connect to the pod"), (name, why.body)
+    finally:
+        admin.ask("PATCH", space, {"metadata": {"labels": {version: None}}})
+
+
+# As Kubernetes' controllers, by those names: the sandbox's are administrators.
+CONTROLLER = "system:serviceaccount:kube-system:{}-controller"
+
+
+def as_controller(host, name):
+    return Http(host.admin, {"Impersonate-User": CONTROLLER.format(name)})
+
+
+@pytest.mark.parametrize("team", ["ml", "nlp", "dev", "tight", "quiet"])
+@pytest.mark.parametrize("by", ["statefulset", "ephemeral-volume"])
+def test_a_claim_that_a_controller_makes_of_a_template_is_judged_as_any(host, team, by):
+    claims = f"/api/v1/namespaces/team-{team}/persistentvolumeclaims"
+    own = as_controller(host, by)
+    own.post(claims, claim(), dryRun="All")
+    with pytest.raises(ApiException) as refused:
+        own.post(claims, claim("system-1"), dryRun="All")
+    assert says(refused.value, "drop the annotation volume.kubernetes.io/selected-node")
+
+
+@pytest.mark.parametrize("key", ["runai-gpu-group", "kai.scheduler/background", "pod-group-name"])
+def test_a_pod_that_a_controller_makes_has_nothing_that_kai_counts_by(host, key):
+    pods, own = "/api/v1/namespaces/team-audio/pods", as_controller(host, "replicaset")
+    own.post(pods, pod("audio"), dryRun="All")
+    for more in ({"labels": {key: "x"}}, {"annotations": {key: "x"}}):
+        with pytest.raises(ApiException) as refused:
+            own.post(pods, pod("audio", **more), dryRun="All")
+        assert says(refused.value, "leave the others to KAI")
+
+
 OF_THE_RELEASE = ("change it by the values", "leave it to whoever installs")
 
 
@@ -240,11 +291,14 @@ def test_where_kai_is_on_the_host_a_deployment_there_is_taken_with_a_warning(
         assert warning() == ""
 
 
+CERTIFICATES = "vcluster.loft.sh/cert-rotation-at"
+
+
 @pytest.mark.parametrize("team", EVERY_MODE)
 def test_a_vcluster_restarts_itself_as_it_does_when_its_certificates_end(host, team):
     space, admin = f"/apis/apps/v1/namespaces/team-{team}/statefulsets", Http(host.admin)
     admin.post(space, stateful_set(team, control_plane(team)))
-    patch = {"spec": {"template": {"metadata": {"annotations": {"restarted": "now"}}}}}
+    patch = {"spec": {"template": {"metadata": {"annotations": {CERTIFICATES: "now"}}}}}
     try:
         Http(host.accounts[f"vcluster {team}"]).ask("PATCH", f"{space}/{team}", patch, dryRun="All")
     finally:

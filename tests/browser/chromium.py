@@ -114,7 +114,7 @@ addEventListener("load", () => {
   const walk = doc.createTreeWalker(doc.body, NodeFilter.SHOW_TEXT);
   while (walk.nextNode()) {
     const element = walk.currentNode.parentElement;
-    if (!walk.currentNode.data.trim() || element.closest(".skip") || !shown(element)) continue;
+    if (!walk.currentNode.data.trim() || !shown(element)) continue;
     const has = ratio(colour(style(element).color).rgb, behind(element));
     texts.push([walk.currentNode.data.trim().slice(0, 40), Math.round(has * 100) / 100,
                 parseFloat(style(element).fontSize)]);
@@ -131,10 +131,10 @@ addEventListener("load", () => {
     headings: list("h1,h2,h3,h4", h => [Number(h.tagName[1]), h.textContent.trim()]),
     figures: list(".figures .number", n => n.textContent.trim()),
     focusable: list("a[href],summary,button,input,[tabindex]", f => f.tabIndex),
-    bars: list("svg.bar", s => [s.getAttribute("role"), s.getAttribute("aria-label"),
+    bars: list("figure > svg, td > svg", s => [
       s.getAttribute("aria-hidden"), Math.round(s.getBoundingClientRect().width)]),
-    tables: list("table", t => [t.rows.length,
-      [...t.rows].map(r => [...r.cells].reduce((n, c) => n + c.colSpan, 0))]),
+    tables: list("table", t =>
+      [...t.rows].map(r => [...r.cells].reduce((n, c) => n + c.colSpan, 0))),
     headers: list("th", t => t.scope), lang: root.lang, title: doc.title,
     anchors: list("nav a", a => !!doc.getElementById(a.hash.slice(1))),
     loaded: view.performance.getEntriesByType("resource").map(e => e.name),

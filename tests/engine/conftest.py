@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kai_fleet_policies import validation
 from sandbox import lifecycle
 from tests.engine.bare_engine import Engine
 from tests.engine.emptied import Emptied
@@ -43,8 +44,9 @@ def one_team(place: Emptied, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 @pytest.fixture(scope="module", autouse=True)
 def environment() -> Iterator[None]:
     """Opening a stack sets variables for the engine; other tests must not see them."""
-    before = dict(os.environ)
+    before, root = dict(os.environ), validation.ROOT
     yield
+    validation.ROOT = root
     os.environ.clear()
     os.environ.update(before)
 

@@ -26,6 +26,7 @@ MEND = {
     "kubectl delete namespace",
     "kubectl delete pod",
     "kubectl delete secret",
+    "kubectl get | xargs -r",
     "kubectl delete deployment",
     "kubectl scale deployment",
     "kubectl scale statefulset",

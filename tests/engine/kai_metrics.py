@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
-from kai_fleet.releases.metric_names import METRICS_PORT, Component, kai_metrics
+from kai_fleet.releases.metric_names import METRICS_PORT, Component
+from tests.unit.kai_metric_names import kai_metrics
 
 # By queue: GPUs allocated, guaranteed, and what KAI would give it of what it asks for.
 Queues = Mapping[str, tuple[float, float, float]]

@@ -17,6 +17,7 @@ from ruamel.yaml import YAML
 
 from kai_fleet_cli.engine import runs, targeting
 from kai_fleet_cli.stack_file.reading import ROOT
+from kai_fleet_policies import validation
 from tests.engine.sandbox_commands import until
 
 
@@ -76,6 +77,7 @@ class Product:
     @classmethod
     def of(cls, name: str, sandbox: Any, directory: Path) -> Product:
         os.environ.update(sandbox.env())  # for the program, which runs in this process
+        validation.ROOT = directory
         stack = runs.stack(name, sandbox.env(), directory)
         stack.workspace = automation.LocalWorkspace(  # ours leaves kubeconfigs masked
             work_dir=str(directory), env_vars=sandbox.env(), program=targeting.program

@@ -9,6 +9,8 @@ import pytest
 import yaml
 from kubernetes import client
 
+from kai_fleet.quantities import parse_quantity
+from kai_fleet_cli.doctor.checks import isolation
 from kai_fleet_cli.doctor.checks.kai import gpu_sharing
 from kai_fleet_cli.doctor.examine import commands
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT
@@ -264,6 +266,36 @@ def test_pods_that_have_to_be_made_again(ml, mend, monkeypatch):
     stuck = things.kai_pod("gpu-reservation-x", None, labels={"runai-gpu-group": "g"})
     with things.pods(ml, stuck, namespace="kai-resource-reservation"):
         mend("reservation", "reservation pod gpu-reservation-x")
+
+
+def test_tokens_of_pods_that_never_ran(host, mend, monkeypatch):
+    """Those of a pod that is there stay, and so does every other Secret."""
+    core = client.CoreV1Api(host)
+    counted = core.read_namespaced_resource_quota("objects", "team-ml").status
+    used, hard = (parse_quantity(it["secrets"]) for it in (counted.used, counted.hard))
+    monkeypatch.setattr(isolation, "_NEARLY", (used + 3) / hard)
+    pod = core.read_namespaced_pod("ml-0", "team-ml").metadata.uid
+    service = core.read_namespaced_service("ml", "team-ml").metadata.uid
+    of_pod = {"apiVersion": "v1", "kind": "Pod", "name": "ml-0", "uid": pod}
+    of_service = {"apiVersion": "v1", "kind": "Service", "name": "ml", "uid": service}
+    mark = {"vcluster.loft.sh/skip-backsync": "true"}
+    left = {f"gone-{n}-sa-token-x-default-x-ml": (mark, [of_service]) for n in range(4)}
+    # In mode host they have no owner. A tenant may write any text there.
+    tricky = {"vcluster.loft.sh/skip-backsync": "true\nvc-config-ml true"}
+    left["gone-sa-token-x-default-x-ml"] = (tricky, [])
+    kept = {"runs-sa-token-x-a-x-ml": (mark, [of_pod]), "own-x-a-x-ml": ({}, [of_service])}
+    for name, (notes, owners) in (left | kept).items():
+        about = {"name": name, "annotations": notes, "ownerReferences": owners}
+        core.create_namespaced_secret("team-ml", {"metadata": about})
+    try:
+        mend("isolation", "Secrets in namespace team-ml")
+        there = {it.metadata.name for it in core.list_namespaced_secret("team-ml").items}
+        assert (there & set(left), there & set(kept)) == (set(), set(kept))
+        assert {"vc-ml", "vc-config-ml"} <= there
+    finally:
+        for name in left | kept:
+            with contextlib.suppress(client.ApiException):
+                core.delete_namespaced_secret(name, "team-ml")
 
 
 @contextlib.contextmanager

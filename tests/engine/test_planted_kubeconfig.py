@@ -35,7 +35,6 @@ OF_VCLUSTER = (
 )
 READERS = {
     "doctor": ".venv/bin/fleet doctor --stack sandbox",
-    "usage": ".venv/bin/fleet usage --stack sandbox --now",
     "report": ".venv/bin/fleet report --stack sandbox --html report.html",
     "preview": ".venv/bin/fleet preview --stack sandbox",
     "up": ".venv/bin/fleet up --stack sandbox",
@@ -140,5 +139,5 @@ def test_the_printed_commands_put_it_right(mend, one_team, tenant, marker):
     eventually(lambda: not mend.found("vcluster", "ml"))
     assert "immutable" not in tenant.get(SECRET)
     assert mend.run(READERS["preview"]).returncode == 0
-    assert mend.run(READERS["usage"]).returncode == 0
+    assert mend.run(READERS["report"]).returncode == 0
     assert not marker.exists()

@@ -159,3 +159,29 @@ def test_what_vcluster_would_not_start_with_is_an_event(sandbox: Sandbox, team: 
             in kubectl(sandbox, "-n", team, "get", "events", "--field-selector=reason=BadConfig")
         )
     )
+
+
+@pytest.mark.slow
+def test_without_the_pods_of_all_namespaces_it_writes_no_kubeconfig(
+    sandbox: Sandbox, team: str
+) -> None:
+    """As vCluster, which waits for a cache of them (pkg/controllers/resources/nodes/syncer.go)."""
+    chart = str(sandbox.directory / "charts" / "vcluster-0.36.1.tgz")
+    off = "rbac.clusterRole.enabled=false"
+    run(sandbox, "helm", "upgrade", "blue", chart, "-n", team, "--reuse-values", "--set", off)
+    until(
+        lambda: (
+            "vc-blue may not list and watch pods"
+            in kubectl(sandbox, "-n", team, "get", "events", "--field-selector=reason=NotReady")
+        )
+    )
+    secret = ("secret", "vc-blue", "--ignore-not-found")
+    kubectl(sandbox, "-n", team, "delete", *secret)
+    kubectl(sandbox, "create", "clusterrole", "seer", "--verb=list,watch", "--resource=pods")
+    granted = ("seer", "--clusterrole=seer", "--serviceaccount=team-blue:vc-blue")
+    try:
+        assert kubectl(sandbox, "-n", team, "get", *secret) == ""
+        kubectl(sandbox, "create", "clusterrolebinding", *granted)
+        until(lambda: kubectl(sandbox, "-n", team, "get", *secret))
+    finally:
+        kubectl(sandbox, "delete", "clusterrole,clusterrolebinding", "seer")

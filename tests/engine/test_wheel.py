@@ -156,7 +156,7 @@ def cli(wheels, tmp_path_factory):
         ("kubectl_fleet", ("py.typed", "waiting/known_messages.yaml")),
         ("kai_fleet", ("py.typed", "package/schema.json", "cluster/kind/create.sh")),
         ("kai_fleet_policies", ("py.typed", "pack/PulumiPolicy.yaml")),
-        ("kai_fleet_cli", ("py.typed", "report/page.css")),
+        ("kai_fleet_cli", ("py.typed", "report/page.html.jinja")),
     ],
 )
 def test_a_wheel_has_one_import_name_and_all_that_it_needs(wheels, name, files):

@@ -219,7 +219,7 @@ class Case:
             process = psutil.Popen(
                 [sys.executable, "-m", "kai_fleet_cli", *arguments, "--stack", stack],
                 cwd=self.checkout,
-                env=self._variables() | variables,
+                env=self.variables() | variables,
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -256,13 +256,14 @@ class Case:
         assert state is not None
         return state.tool_paths()[name]
 
-    def _variables(self) -> dict[str, str]:
+    def variables(self) -> dict[str, str]:
+        """The environment of a command."""
         own = {"KAI_FLEET_SANDBOX": str(self.sandbox), "COLUMNS": "200", "PYTHONPATH": ""}
         return {**os.environ, **own, **self.environment}
 
     def _python(self, program: str) -> None:
         subprocess.run(
-            [sys.executable, "-c", program], cwd=self.checkout, env=self._variables(), check=True
+            [sys.executable, "-c", program], cwd=self.checkout, env=self.variables(), check=True
         )
 
 

@@ -8,16 +8,18 @@ import time
 import psutil
 import pytest
 import yaml
+from kubernetes import client
 
 from sandbox.directory import Sandbox
 from tests.engine.emptied import Emptied
+from tests.engine.product import api
 from tests.faults.case import STACK, Case, Ran
 from tests.faults.wanted import SOAK, with_ml
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900 if SOAK else 300)]
 
 MARKER = "marker-5bd1e7c0"
-TOKEN, NAMED = f"{MARKER}-token", f"{MARKER}-certificate"
+TOKEN, PASSWORD = f"{MARKER}-token", f"{MARKER}-password"
 
 
 class Watch(threading.Thread):
@@ -39,7 +41,7 @@ class Watch(threading.Thread):
 
 @pytest.fixture(scope="module")
 def secret(case, tmp_path_factory):
-    """A stack whose kubeconfig and a chart value are secrets, on the fault tests' sandbox."""
+    """A stack whose kubeconfig and a password are secrets, on the fault tests' sandbox."""
     made = Case.make(tmp_path_factory.mktemp("secrets"))
     made.sandbox = case.sandbox
     environment = Sandbox(case.sandbox, ()).env()
@@ -58,6 +60,7 @@ def secret(case, tmp_path_factory):
         config["kai-fleet:teams"].clear()
         config["kai-fleet:teams"]["nlp"] = ml
         ml["nodePool"] = {"kai-fleet/pool": "nlp"}
+        ml["registries"] = {"mirror.example.com": {"username": "pull"}}
 
     made.edit(team)
 
@@ -65,7 +68,7 @@ def secret(case, tmp_path_factory):
         subprocess.run(
             [str(case.tool("pulumi")), *arguments, "--stack", STACK, "--non-interactive"],
             cwd=made.checkout,
-            env=made._variables(),
+            env=made.variables(),
             input=given,
             text=True,
             check=True,
@@ -75,7 +78,7 @@ def secret(case, tmp_path_factory):
     pulumi("stack", "init")
     for path, value in (
         ("kai-fleet:cluster.kubeconfig", yaml.safe_dump(kubeconfig)),
-        ("kai-fleet:teams.nlp.scheduler.values.admission.certSecretName", NAMED),
+        ('kai-fleet:teams.nlp.registries["mirror.example.com"].password', PASSWORD),
     ):
         pulumi("config", "set", "--secret", "--path", path, given=value)
     assert MARKER not in made.file.read_text(), "the stack file has it encrypted"
@@ -102,9 +105,9 @@ def ran(secret) -> dict[str, Ran]:
     secret.edit(lambda c: scheduler(c).update(version="v9.9.9"))
     found["refused"] = secret.fleet("up")
     secret.edit(lambda c: scheduler(c).update(version="v0.9.3"))
-    secret.edit(lambda c: scheduler(c)["values"].update(nosuch={"a": 1}))
+    secret.edit(lambda c: scheduler(c).update(values={"nosuch": {"a": 1}}))
     found["key-refused"] = secret.fleet("up")
-    secret.edit(lambda c: scheduler(c)["values"].pop("nosuch"))
+    secret.edit(lambda c: scheduler(c).pop("values"))
     watch.over.set()
     watch.join()
     found["commands"] = Ran(0, "\n".join(watch.seen), 0)
@@ -131,12 +134,9 @@ def test_the_markers_were_at_work(ran, case):
     assert "v9.9.9" in ran["refused"].last
     assert ran["refused"].code == 1
     assert "nosuch" in ran["key-refused"].said
-    folder = case.sandbox / "vclusters" / "team-nlp.nlp" / "kubeconfig"
-    helm = [str(case.tool("helm")), "get", "values", "kai-scheduler", "-n", "kai-scheduler"]
-    values = subprocess.run(
-        [*helm, "--kubeconfig", str(folder)], capture_output=True, text=True, check=True
-    )
-    assert NAMED in values.stdout, "the chart got the value"
+    host = client.CoreV1Api(api(case.host.read_text()))
+    made = host.read_namespaced_secret("kai-fleet-team-registries", "team-nlp")
+    assert PASSWORD in base64.b64decode(made.data[".dockerconfigjson"]).decode()
 
 
 @pytest.mark.parametrize("what", ["up", "preview", "plan", "refused", "key-refused"])

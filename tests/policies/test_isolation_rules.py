@@ -14,6 +14,7 @@ from kai_fleet_policies.rules.vclusters import vcluster_isolation
 UNLIMITED = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}
 ON = {"enabled": True}
 ETCD = {"deploy": {"statefulSet": {"scheduling": {"nodeSelector": {"a": "b"}}}}}
+TOKENS = "sync.toHost.pods.useSecretsForSATokens"
 ETCD_NODES = "controlPlane.backingStore.etcd.deploy.statefulSet.scheduling.nodeSelector"
 ML = {"scheduler": {"mode": "default"}, "nodePool": {"pool": "ml"}, "gpus": 4}
 LAB = {"cluster": {"name": "lab", "context": "lab"}, "teams": {"ml": ML}}
@@ -37,6 +38,21 @@ def with_values(values, **isolation):
     return raw
 
 
+@pytest.mark.parametrize("kind", ["nodes", "csiStorageCapacities"])
+def test_without_a_scheduler_inside_what_only_one_may_read_is_refused(kind):
+    values, key = {"sync": {"fromHost": {kind: ON}}}, f"sync.fromHost.{kind}"
+    (message,) = told(with_values(values)).values()
+    assert f"has {key} on, which only a team in mode virtual may read" in message
+    assert told(with_values({"sync": {"fromHost": {kind: {"enabled": "auto"}}}})) == {}
+    inside = with_values(values)
+    inside["teams"]["ml"] |= {
+        "scheduler": {"mode": "virtual", "version": "v0.16.8"},
+        "queues": {"top": {**UNLIMITED, "gpu": {"quota": 4}}},
+    }
+    assert told(inside) == {}
+    assert told(with_values(values, level="off")) == {}
+
+
 @pytest.mark.parametrize(
     ("values", "key"),
     [
@@ -58,6 +74,7 @@ def with_values(values, **isolation):
             "controlPlane.statefulSet.scheduling.nodeSelector",
         ),
         ({"policies": {"podSecurityStandard": "privileged"}}, "policies.podSecurityStandard"),
+        ({"sync": {"toHost": {"pods": {"useSecretsForSATokens": False}}}}, TOKENS),
         ({"platform": {"apiKey": {"namespace": "kube-system", "secretName": "s"}}}, "platform"),
         (
             {"sync": {"toHost": {"customResources": {"roles.rbac.authorization.k8s.io": ON}}}},
@@ -186,6 +203,8 @@ def test_a_value_that_helm_would_run_or_read_as_an_object_is_refused(key, value,
         ({"rbac": {"role": {"enabled": None}}}, "rbac.role.enabled"),
         ({"policies": None}, "policies"),
         ({"policies": {"podSecurityStandard": None}}, "policies.podSecurityStandard"),
+        ({"sync": {"toHost": {"pods": None}}}, "sync.toHost.pods"),
+        ({"sync": {"toHost": {"pods": {"useSecretsForSATokens": None}}}}, TOKENS),
         ({"sync": {"fromHost": None}}, "sync.fromHost"),
         ({"sync": {"fromHost": {"nodes": {"selector": None}}}}, "sync.fromHost.nodes.selector"),
         ({"controlPlane": {"statefulSet": None}}, "controlPlane.statefulSet"),

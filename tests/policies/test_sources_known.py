@@ -3,10 +3,8 @@
 import json
 from pathlib import Path
 
-import pulumi
 import pytest
 
-from kai_fleet.fleet.deployed_state import DeployedState
 from kai_fleet.fleet.resolve import fleet_of, platform_facts
 from kai_fleet.releases import KAI, VCLUSTER, sources
 from kai_fleet.releases.sources import MIRROR
@@ -116,15 +114,8 @@ def test_a_message_repeats_the_value_and_no_password():
     raw = at("vcluster.chart", "oci://user:hunter2@evil.example/vcluster")
     assert "hunter2" not in str(told(raw))
     raw = at("scheduler.values.global.registry", "secret.example/kai")
-    assert "secret.example" not in str(told(raw, encrypted=frozenset({"teams"})))
-    assert told(raw, encrypted=frozenset({"teams"}))
-
-
-def test_what_is_encrypted_and_not_read_here_is_an_open_question():
-    raw = at("scheduler.values.global.registry", "[secret]")
-    assert told(raw) == {}
-    problems = validation.validate(raw).problems
-    assert [p.rule for p in problems if p.undecided] == [NAME]
+    assert "secret.example" not in str(told(raw, written={}))
+    assert told(raw, written={})
 
 
 VALUES = [
@@ -319,7 +310,6 @@ def test_the_parts_of_one_image_count_together_where_stack_and_team_write_them()
         ({"images": ["u:p@mirror.corp"]}, "no plain host"),
         ({"images": ["mirror.corp/x:1"]}, "write mirror.example.com"),
         ({"image": []}, "unknown key"),
-        ({"images": ["[secret]"]}, "reviewers have to read it"),
     ],
 )
 def test_a_source_that_is_none_is_refused_with_what_to_write(wrong, says):
@@ -327,13 +317,6 @@ def test_a_source_that_is_none_is_refused_with_what_to_write(wrong, says):
     assert any(says in p.message for p in problems)
     assert all(p.path.startswith("kai-fleet:sources") for p in problems)
     assert "u:p" not in str(problems)
-
-
-def test_sources_are_read_by_reviewers_and_so_in_clear(monkeypatch):
-    read = {"cluster": CLUSTER, "sources": MIRRORED}, frozenset({"sources"}), []
-    monkeypatch.setattr(validation, "read_config", lambda: read)
-    with pytest.raises(pulumi.RunError, match=r"kai-fleet:sources: .*write it in clear"):
-        validation.checked_settings(DeployedState(), validation._no_platform)
 
 
 def test_images_of_workloads_are_their_users_own():

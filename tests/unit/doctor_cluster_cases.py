@@ -90,6 +90,17 @@ CLUSTERS: dict[str, Case] = {
         "it is not there",
         "kai-fleet:gpu.provider",
     ),
+    "T19 tokens of pods that never ran": (
+        edit(
+            *("resourcequotas", "objects", "status"),
+            value={"hard": {"secrets": "5k"}, "used": {"secrets": "4001"}},
+            where="host",
+        ),
+        "isolation",
+        "Secrets in namespace team-ml",
+        "there are 4001 of at most 5000",
+        "xargs -r kubectl -n team-ml delete secret",
+    ),
     "no StatefulSet": (
         gone("statefulsets", "ml", "host"),
         "vcluster",

@@ -10,7 +10,6 @@ import pytest
 
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import RefusedError, UnreachableError
-from kai_fleet_cli.report.prometheus import TOKEN, at_url
 from tests.unit.canned_api import kubeconfig, serving
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
@@ -171,39 +170,3 @@ def test_a_refusal_in_a_tenants_words_is_one_plain_line(raw):
     assert str(why.value) == "403 No[31m"
     assert why.value.message.startswith("no[2J error: fake xxx")
     assert len(why.value.message) == 2000
-
-
-def test_prometheus_token_is_for_its_own_address(raw, server, monkeypatch):
-    monkeypatch.setenv(TOKEN, "s3cret-value")
-    api, url = server
-    head = f"HTTP/1.1 302 Away\r\nLocation: {url}/\r\nContent-Length: 2\r\n\r\n".encode()
-    here = raw(lambda found: found.sendall(head + b"{}"))
-    with pytest.raises(UnreachableError, match="answers 302: write its own address"):
-        at_url(here)("up")
-    assert api.asked == []
-
-
-def test_what_is_no_amount_is_no_answer_for_its_queue(server):
-    """A tenant's KAI is read too, and may say anything."""
-    api, url = server
-    values = {"a": "2", "b": "NaN", "c": "+Inf", "d": "1e300", "e": "-1"}
-    result = [{"metric": {"queue": it}, "value": [0, value]} for it, value in values.items()]
-    api.answers["/api/v1/query"] = (200, {"status": "success", "data": {"result": result}})
-    assert at_url(url)("up") == [({"queue": "a"}, 2.0), ({"queue": "e"}, -1.0)]
-
-
-@pytest.mark.parametrize(
-    ("answer", "says"),
-    [
-        ({"status": "error", "error": "no\x1b[2J\nerror: fake"}, r"answers: no\[2J error: fake$"),
-        ({"status": "success", "data": {"result": [{"metric": {}}]}}, "is no Prometheus"),
-        ({"status": "success", "data": {"result": [{"metric": {}, "value": [0, "x"]}]}}, "is no"),
-        ({"status": "success"}, "is no Prometheus"),
-        ([], "answers: no result"),
-    ],
-)
-def test_an_answer_that_is_not_prometheus_own_is_a_sentence(server, answer, says):
-    api, url = server
-    api.answers["/api/v1/query"] = (200, answer)
-    with pytest.raises(UnreachableError, match=says):
-        at_url(url)("up")

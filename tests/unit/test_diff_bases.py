@@ -36,7 +36,7 @@ def test_the_command_writes_the_diff_and_leaves_nothing_behind(repository):
     assert found["base"]["commit"] == git(repository.top, "rev-parse", "good")
     assert {item["subject"] for item in found["summary"]} == {"ml", "research"}
     assert all(item["text"].startswith("GPUs 4 → 8; queue") for item in found["summary"])
-    assert found["encryptedAnew"] == ["other:token"]
+    assert found["secrets"] == {"other:token": "changed"}
     assert "HIDDEN" not in ran.stdout
     assert repository.is_tidy()
 

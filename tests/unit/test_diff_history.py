@@ -15,7 +15,7 @@ from kai_fleet_cli.plan import offline
 from kai_fleet_cli.stack_file.reading import beside
 from tests.unit.golden import compare, history
 from tests.unit.golden.history import GOOD, git
-from tests.unit.golden.reports import in_words
+from tests.unit.golden.reports import in_words, sealed
 
 VISION = """\
     vision:
@@ -40,7 +40,8 @@ def good(repository):
         base = planned()
     assert base.state is BaseState.PLANNED
     assert base.commit == git(repository.top, "rev-parse", "good")
-    return base
+    assert [it.path for it in base.secrets] == ["other:token"]
+    return replace(base, secrets=())
 
 
 @pytest.fixture
@@ -282,5 +283,6 @@ def test_what_the_engine_takes_of_the_file_and_no_plan_shows(edited, line, key):
 
 def test_only_a_secret_was_encrypted_anew(edited, good):
     found, sentences = edited(GOOD)
-    again = DiffReport("lab", good, found.now, {"other:token": "v1:HIDDEN-TWO"})
+    before = replace(good, secrets=[sealed("other:token", "v1:HIDDEN-ONE")])
+    again = DiffReport("lab", before, found.now, [sealed("other:token", "v1:HIDDEN-TWO")])
     assert (sentences, again.difference.same, again.exit_code) == ([], True, 3)

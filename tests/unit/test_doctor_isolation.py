@@ -171,6 +171,26 @@ def test_a_running_pod_that_would_be_refused_now_is_named_before_it_matters(spec
     assert words in finding.cause
 
 
+def test_pods_that_carry_tokens_in_annotations_are_named():
+    lab = Lab()
+    annotations = {"vcluster.loft.sh/token-abcdefgh": "eyJ"}
+    pod = {"metadata": {**meta("old", "team-ml"), "annotations": annotations}}
+    spec = {"containers": [{"name": "a", "image": "x"}], "nodeName": "ml-0"}
+    lab.host["pods"].append({**pod, "spec": spec})
+    (finding,) = said(lab)
+    assert finding.health is Health.BROKEN
+    assert finding.subject == "tokens of team ml"
+    assert "eyJ" not in f"{finding.cause}{finding.fix}"
+    assert "-n team-ml delete pod old" in finding.fix
+
+
+def test_secrets_within_their_bound_are_well():
+    lab = Lab()
+    quota = lab.named("resourcequotas", "objects", "host")
+    quota["status"] = {"hard": {"secrets": "5k"}, "used": {"secrets": "4k"}}
+    assert said(lab) == []
+
+
 def test_nothing_is_wanted_of_a_team_whose_isolation_is_off():
     lab = Lab()
     lab.settings["isolation"] = {"level": "off"}

@@ -18,6 +18,8 @@ SEEN = {
     " GPUs allocated and workload requested 0.6 GPUs": ("queue-full", "Limit is 1 GPUs"),
     'Error syncing to host cluster: pods "x" is forbidden: exceeded quota: gpus, requested:'
     " requests.nvidia.com/gpu=1": ("host-quota", "the team's bound on the host is reached"),
+    'Error syncing to host cluster: secrets "x" is forbidden: exceeded quota: objects, requested:'
+    " secrets=1": ("host-quota", "what all teams share on the host"),
     "sync.fromHost.nodes.enabled is false, but required if using hybrid scheduling or virtual"
     " scheduler": ("vcluster-nodes", "needs the host's nodes"),
     ".selector.mappings is required for Namespaced scope"

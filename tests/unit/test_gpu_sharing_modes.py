@@ -228,10 +228,10 @@ def test_memory_is_requested_when_a_pod_is_made_and_never_changed(key, before, a
     was, now = (
         {"kind": "Pod", **pod("dev", annotations={key: it} if it else {})} for it in (before, after)
     )
-    (said,) = refusals("pods", now, request, bounds, before=was)
+    (said,) = refusals("owners", now, request, bounds, before=was)
     assert f"has {key} not as KAI left it" in said
     by_kai = request | {"userInfo": account("kai-scheduler", "binder")}
-    assert list(refusals("pods", now, by_kai, bounds, before=was)) == []
+    assert list(refusals("owners", now, by_kai, bounds, before=was)) == []
 
 
 def test_no_pod_of_a_team_leaves_its_queue_as_a_background_pod():
@@ -243,12 +243,12 @@ def test_no_pod_of_a_team_leaves_its_queue_as_a_background_pod():
         for it in ({}, {"kai.scheduler/background": "true"})
     )
     change = request | {"operation": "UPDATE"}
-    (made,) = refusals("pods", now, request, bounds)
-    (changed,) = refusals("pods", now, change, bounds, before=was)
+    (made,) = refusals("owners", now, request, bounds)
+    (changed,) = refusals("owners", now, change, bounds, before=was)
     assert "has kai.scheduler/background not as KAI left it" in made
     assert "has kai.scheduler/background not as KAI left it" in changed
     alone = HostRules("dev", ["nvidia.com/gpu"]).parameters()
-    assert list(refusals("pods", now, request, alone)) == []
+    assert list(refusals("owners", now, request, alone)) == []
 
 
 def test_only_teams_of_a_host_in_that_mode_may_request_it():

@@ -1,18 +1,21 @@
 """What the host's policies say of places, without an API server."""
 
+import json
+
 import pytest
 
 from kai_fleet.guards.evaluation import account, controller, creation, refusals
 from kai_fleet.guards.host_rules import HostRules
+from tests.attacks.attempts.templates import probing
 from tests.attacks.objects import control_plane, fraction, pod
 
 OWN = {"node-role.kubernetes.io/ml": ""}
 
 
-def said(rules, body, user=None):
+def said(rules, body, user=None, kind="pods"):
     user = user or account("team-dev", "vc-dev")
     request = creation("pods", "team-dev", user)
-    return list(refusals("pods", body, request, rules.parameters()))
+    return list(refusals(kind, body, request, rules.parameters()))
 
 
 def placed(**selector):
@@ -86,4 +89,81 @@ def test_a_share_that_kai_counts_as_none_is_none_of_a_hosts_queue(odd):
     body = {"kind": "Pod", **fraction("nlp")}
     for value, refused in (("0.01", False), (".5", False), ("1e-1", False), (odd, True)):
         body["metadata"]["annotations"]["gpu-fraction"] = value
-        assert ("which KAI does not count" in "".join(said(beside, body))) is refused
+        assert ("which KAI does not count" in "".join(said(beside, body, kind="owners"))) is refused
+
+
+NLP = HostRules("nlp", ["nvidia.com/gpu"], kai="host", beside_kai=True, queues=["nlp"])
+COUNTED = {"runai-gpu-group": "g", "kai.scheduler/subgroup-name": "x"}
+
+
+@pytest.mark.parametrize("key", COUNTED)
+def test_what_kai_counts_by_is_written_by_kai_and_by_no_template(key):
+    plain = {"kind": "Pod", **pod("nlp", name="plain")}
+    marked = {"kind": "Pod", **pod("nlp", labels={key: COUNTED[key]})}
+
+    def said_to(user, before=None):
+        request = creation("pods", "team-nlp", user)
+        request["operation"] = "UPDATE" if before else "CREATE"
+        return list(refusals("owners", marked, request, NLP.parameters(), before=before))
+
+    for user in (controller(), {"username": "system:kube-controller-manager"}):
+        assert f"has {key} not as KAI left it" in said_to(user)[0]
+        assert f"has {key} not as KAI left it" in said_to(user, plain)[0]
+    assert said_to(account("kai-scheduler", "binder"), plain) == []
+
+
+@pytest.mark.parametrize("more", [{"labels": {"project": "audio"}}, {}])
+def test_a_pod_that_kai_schedules_leaves_its_queue_to_nobody(more):
+    """Where the guard of queues only warns, or is off: KAI asks the owner, then the project."""
+    body = {"kind": "Pod", **pod("nlp", schedulerName="kai-scheduler", **more)}
+    assert ("leaves its queue" in "".join(said(NLP, body, kind="owners"))) is bool(more)
+    body["metadata"]["ownerReferences"] = [{"kind": "ConfigMap", "name": "c"}]
+    assert "leaves its queue" in said(NLP, body, kind="owners")[0]
+    body["metadata"]["labels"]["kai.scheduler/queue"] = "nlp"
+    assert said(NLP, body, kind="owners") == []
+
+
+def test_what_kai_wrote_stays_whoever_writes_the_rest():
+    body = {
+        "kind": "PodGroup",
+        "metadata": {"annotations": {"kai.scheduler/last-start-timestamp": "x"}},
+    }
+    request = creation("podgroups", "team-nlp", account("kube-system", "generic-garbage-collector"))
+    found = refusals(
+        "owners", body, request | {"operation": "UPDATE"}, NLP.parameters(), before=body
+    )
+    assert list(found) == []
+
+
+CLAIMS = ("ephemeral-volume-controller", "statefulset-controller")
+TEMPLATE = {"metadata": {"name": "c", "annotations": {"volume.kubernetes.io/selected-node": "n"}}}
+
+
+@pytest.mark.parametrize("user", [*(account("kube-system", it) for it in CLAIMS), None])
+def test_a_claim_that_a_controller_makes_of_a_template_is_judged_as_any(user):
+    user = user or {"username": "system:kube-controller-manager"}
+    request = creation("persistentvolumeclaims", "team-nlp", user, "c")
+    body, node = {"spec": {}, **TEMPLATE}, {"metadata": {"name": "n"}}
+    assert "let the scheduler choose" in "".join(
+        refusals("lifecycle", body, request, NLP.parameters())
+    )
+    inside = HostRules("nlp", ["nvidia.com/gpu"], names_nodes=True).parameters()
+    assert list(refusals("lifecycle", body, request, inside)) == []
+    assert "is not one of the nodes" in "".join(refusals("nodes", body, request, params=node))
+    scheduler = request | {"operation": "UPDATE", "userInfo": {"username": "system:kube-scheduler"}}
+    before = {"metadata": {"name": "c"}, "spec": {}}
+    for kind, more in (("lifecycle", {"bounds": NLP.parameters()}), ("nodes", {"params": node})):
+        assert list(refusals(kind, body, scheduler, before=before, **more)) == []
+
+
+PROBING = dict(probing("dev"))
+
+
+@pytest.mark.parametrize("name", PROBING)
+def test_a_node_connects_to_the_pod_itself_by_each_probe_and_hook(name):
+    rules = HostRules("dev", ["nvidia.com/gpu"])
+    body = PROBING[name]
+    assert "has a probe or hook with the host 10.0.0.1" in said(rules, body, kind="traffic")[0]
+    within = json.loads(json.dumps(body).replace(', "host": "10.0.0.1"', ""))
+    assert within != body
+    assert said(rules, within, kind="traffic") == []

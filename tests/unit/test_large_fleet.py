@@ -18,10 +18,9 @@ from kai_fleet_cli.doctor import gather
 from kai_fleet_cli.doctor.cluster_state import READS
 from kai_fleet_cli.report import build
 from kai_fleet_cli.report.page import page
-from kai_fleet_cli.report.usage import KINDS, usage_of
 from kai_fleet_cli.stack_file import reading
 from tests.unit import canned_api, doctor_samples, http_server
-from tests.unit.test_usage_now import pod, queue
+from tests.unit.usage_samples import queue
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]  # a busy machine is no reason to fail
 TEAMS, QUEUES, PODS, WAIT = 100, 10, 50, 1
@@ -88,14 +87,18 @@ def fleet():
         here = doctor_samples.node(name, "64")
         here["metadata"]["labels"]["pool"] = name
         nodes.append(here)
-        pods = [pod(f"p{n}", leaves[n % len(leaves)], name) for n in range(PODS)]
+        one = {"nvidia.com/gpu": "1"}
+        pods = [
+            doctor_samples.pod(f"p{n}", leaves[n % len(leaves)], name, limits=one)
+            for n in range(PODS)
+        ]
         for waiting in pods[:WAIT]:
             waiting["spec"].pop("nodeName")
         on_host += [moved(it, f"team-{name}") for it in pods]
         answers |= of_cluster(
             name,
             nodes=[here],
-            queues=[queue("top", gpu=60), *(queue(leaf, "top", 5) for leaf in leaves)],
+            queues=[queue("top", gpu=60), *(queue(leaf, "top", gpu=5) for leaf in leaves)],
             pods=pods,
         )
     answers |= of_cluster("host", pods=on_host, nodes=nodes)
@@ -147,7 +150,6 @@ def many(fleet, tmp_path, monkeypatch):
         monkeypatch.setattr(
             gather, "_access", lambda reader, seen, team: gather._Access(kubeconfig(team.name))
         )
-        monkeypatch.setattr(build, "last_changes", lambda *_: [])  # the engine is not asked
         yield Own, kubeconfig
 
 
@@ -187,31 +189,17 @@ def asked_once(server, heard):
     assert heard == [(count, TEAMS + 1) for count in range(1, TEAMS + 2)]
 
 
-@pytest.mark.slow
-def test_usage_costs_little_more_than_to_read_what_the_clusters_answer(many):
-    server, _ = many
-    usage_of("lab", team="t000")  # what is imported once is not counted
-    reads = bare(many, KINDS)
-    found, took, heard = timed(lambda tell: usage_of("lab", heard=tell))
-    asked_once(server, heard)
-    assert len(server.asked) == (TEAMS + 1) * (1 + len(KINDS))
-    assert sum(len(team.queues) for team in found.teams) == TEAMS * (QUEUES - 1)
-    assert sum(team.gpus.used for team in found.teams) == TEAMS * (PODS - WAIT)
-    assert len(found.waits) == 10
-    assert took < 6 * reads, f"{took:.1f} s of a processor, and {reads:.1f} s to read alone"
-
-
 def test_a_report_costs_little_more_than_to_read_what_the_clusters_answer(many):
     server, _ = many
     reads = bare(many, PATHS)
-    found, took, heard = timed(lambda tell: build.of_clusters("lab", tell))
+    found, took, heard = timed(lambda heard: build.now("lab", heard))
     asked_once(server, heard)
     assert len(server.asked) >= (TEAMS + 1) * (1 + len(PATHS))
-    assert found.missing == {}
-    assert (len(found.teams), sum(map(len, found.trees.values()))) == (100, 1000)
-    assert (found.gpus.in_use, found.waiting, found.waiting_pods) == (4900, 100, 100)
+    assert found.missing == []
+    assert (len(found.teams), sum(map(len, found.queues.values()))) == (100, 1000)
+    assert found.figures == {"promised": 6000, "in use": 4900, "free": 1500, "waiting": 100}
     begun = time.process_time()
     text = page(found)
     took += time.process_time() - begun
-    assert text.count('role="row"') > 1000
+    assert text.count('scope="row"') > 1000
     assert took < 6 * reads, f"{took:.1f} s of a processor, and {reads:.1f} s to read alone"

@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 import yaml
@@ -10,13 +9,14 @@ import yaml
 from kai_fleet.fleet.resolve import platform_facts
 from kai_fleet.monitoring import prometheus
 from kai_fleet.monitoring.dashboards import dashboards
-from kai_fleet.releases import KAI, metric_names
-from kai_fleet.releases.metric_names import APPS, kai_metrics, queue_label
+from kai_fleet.releases import KAI
+from kai_fleet.releases.metric_names import APPS
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.monitoring import Monitoring
 from kai_fleet.settings.sections.team_stack import PlatformFacts
 from kai_fleet.settings.tenant import load_tenant
 from kai_fleet_cli.plan.recorder import record
+from tests.unit.kai_metric_names import OF_OTHERS, kai_metrics
 
 CLUSTER = {"name": "lab", "context": "lab"}
 QUEUES = {"top": {"gpu": 4, "children": {"train": {"gpu": 3}, "serve": {"gpu": 1}}}}
@@ -34,9 +34,6 @@ HOST = {
 }
 NAME = re.compile(r"\b(?:kai_fleet:|kai_|kube_|DCGM_|apiserver_)\w+|\bALERTS\b|\bup\b")
 FACTS = {"kai_fleet:kai_support_end_seconds", "kai_fleet:kai_in_no_support_list"}
-# Of kube-state-metrics, DCGM's exporter and the like.
-READ = json.loads(Path(metric_names.__file__).with_suffix(".json").read_text(encoding="utf-8"))
-OF_OTHERS = {name for source in READ["others"] for name in source["names"]}
 OF_TEAMS = {"kai_fleet:scheduler_wanted", "kai_fleet:parent_queue", "kai_fleet:host_queue"}
 
 
@@ -89,24 +86,6 @@ def test_the_pods_of_scheduler_and_queue_controller_are_found_by_their_names(ver
     for component, apps in APPS.items():
         found = [name for name in KAI[version].deployments if re.fullmatch(apps, name)]
         assert len(found) == 1, f"{component}: {found}"
-
-
-@pytest.mark.parametrize(
-    ("version", "label"),
-    [("v0.7.11", "queue_name"), ("v0.15.3", "queue_name"), ("v0.17.0", "queue_metadata_name")],
-)
-def test_the_label_with_a_queues_own_name_is_known_by_version(version, label):
-    assert queue_label(version, "kai_queue_fair_share_gpu") == label
-    assert kai_metrics(version)["kai_queue_fair_share_gpu"].component == "scheduler"
-
-
-def test_usage_over_time_is_measured_from_v0_8_on():
-    assert "kai_queue_gpu_usage" not in kai_metrics("v0.7.13")
-    assert "kai_queue_gpu_usage" in kai_metrics("v0.8.5")
-
-
-def test_a_version_newer_than_the_table_is_taken_for_its_newest_line():
-    assert kai_metrics("v0.16.99") == kai_metrics("v0.16.8")
 
 
 def test_nothing_is_declared_where_it_is_off():
@@ -181,10 +160,9 @@ def test_what_is_told_of_a_team_is_below_its_namespace():
     assert {item.parent for item in inside} == {team.urn}
 
 
-def test_a_team_stack_knows_the_prometheus_and_declares_nothing():
-    service = {"service": "mon/prom:9090"}
+def test_a_team_stack_declares_nothing_of_it():
     grant = {"vision": {"nodePool": {"pool": "vision"}, "gpus": 2}}
-    told = {"monitoring": {"prometheus": service}, "teamStacks": grant}
+    told = {"monitoring": {}, "teamStacks": grant}
     platform = load({"cluster": CLUSTER, **told}).settings
     facts = platform_facts(platform).output()
     team = {**ML, "name": "vision", "nodePool": {"pool": "vision"}, "gpus": 2}
@@ -194,7 +172,7 @@ def test_a_team_stack_knows_the_prometheus_and_declares_nothing():
     }
     tenant = load_tenant(raw, lambda stack: PlatformFacts.read(facts))
     assert tenant.mistakes == ()
-    assert tenant.settings.monitoring.prometheus.service == "mon/prom:9090"
+    assert tenant.settings.monitoring is not None
     assert [it.name for it in record("own", raw, facts) if "onitoring" in it.urn] == []
     of_platform = record("lab", {"cluster": CLUSTER, **told})
     assert [it.name for it in of_platform if "TeamMonitoring" in it.type] == ["vision"]
@@ -257,11 +235,6 @@ def test_both_ways_to_scrape_say_the_same():
 @pytest.mark.parametrize(
     ("wrong", "key", "says"),
     [
-        ({"prometheus": {"url": "prometheus:9090"}}, "prometheus.url", "http://"),
-        ({"prometheus": {"url": "https://me:pw@p"}}, "prometheus.url", "KAI_FLEET_PROMETHEUS"),
-        ({"prometheus": {"service": "prometheus"}}, "prometheus.service", "NAMESPACE/NAME:PORT"),
-        ({"prometheus": {"url": "http://p", "service": "a/b:1"}}, "prometheus", "one of them"),
-        ({"prometheus": {}}, "prometheus", "one of them"),
         ({"labels": {"release": "kps"}}, "labels", "operator: true"),
         ({"namespace": "team-ml"}, "namespace", "a team"),
         ({"namespace": "kai-scheduler"}, "namespace", "kai-scheduler"),
@@ -273,7 +246,6 @@ def test_a_slip_is_refused_with_what_to_write(wrong, key, says):
     (mistake,) = found.mistakes
     assert mistake.path == f"kai-fleet:monitoring.{key}"
     assert says in mistake.message
-    assert "pw" not in mistake.message
 
 
 def test_values_that_move_kais_metrics_are_refused_while_they_are_read():

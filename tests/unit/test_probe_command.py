@@ -37,8 +37,8 @@ def test_the_environment_of_the_project_comes_first(tmp_path, place):
 
 @pytest.mark.parametrize("place", [".venv/bin", "venv/bin", "other"])
 def test_a_step_runs_what_the_program_has_and_else_what_is_on_path(tmp_path, place):
-    put(tmp_path / "other")
-    put(tmp_path / place)
+    for folder in {"other", place}:
+        put(tmp_path / folder)
     path = f"{tmp_path / 'other'}:{os.defpath}"
     done = run(probes.step("vcluster wait"), tmp_path, PATH=path)
     assert done.stdout.endswith(f"{place}/fleet-probe vcluster wait\n")

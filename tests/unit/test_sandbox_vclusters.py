@@ -20,6 +20,7 @@ def config(text: str) -> Any:
 def test_nothing_asked_for_is_vclusters_default() -> None:
     found = parse({})
     assert found.node_labels == {}
+    assert not found.scheduler
     assert not found.runtime_classes
     assert found.server == "https://localhost:8443"
     assert found.context == "my-vcluster"
@@ -39,6 +40,7 @@ def test_the_keys_that_matter_are_read() -> None:
         """
     )
     assert found.node_labels == {"pool": "ml"}
+    assert found.scheduler
     assert found.runtime_classes
     assert found.extra_names == ("ml.team-ml.svc",)
     assert (found.context, found.server) == ("mine", "https://ml.team-ml:443")

@@ -5,7 +5,6 @@ from contextvars import ContextVar
 import pulumi
 import pytest
 import yaml
-from pulumi.runtime import config
 
 from kai_fleet import options
 from kai_fleet.fleet.deployed_state import DeployedState
@@ -196,16 +195,6 @@ def chart_values(team, platform):
     """What a team stack gives the charts that it installs, as a plan shows it."""
     found = team_stack("vision", {**VISION, **team}, {**platform, "teamStacks": GRANTS})
     return str([item.inputs for item in found if item.type.endswith(":Release")])
-
-
-def test_encrypted_chart_values_of_its_team_are_secrets(monkeypatch):
-    scheduler = {**VISION["scheduler"], "values": {"admission": {"certSecretName": "of-kai"}}}
-    team = {"scheduler": scheduler, "vcluster": {"values": VALUES}}
-    shown = chart_values(team, LAB)
-    assert "of-kai" in shown and "of-the-chart" in shown
-    monkeypatch.setattr(config, "is_config_secret", lambda key: key == "kai-fleet:team")
-    shown = chart_values(team, LAB)
-    assert "of-kai" not in shown and "of-the-chart" not in shown
 
 
 @pytest.mark.parametrize("names", [["platform"], []])

@@ -82,7 +82,7 @@ def test_a_teams_own_stand_in_place_of_the_stacks():
 def test_without_any_nothing_changes():
     values = vcluster_values(vcluster("v0.36.1"), declared(), "team-ml")
     assert "coredns" not in values["controlPlane"]
-    assert "toHost" not in values["sync"]
+    assert "enforceTolerations" not in values["sync"]["toHost"]["pods"]
     assert "tolerations" not in declared().rules.parameters()
 
 

@@ -107,6 +107,15 @@ def test_a_preview_without_a_way_in_says_so_and_goes_on(secret, caplog):
     assert "Secret vc-ml" in caplog.text
 
 
-def test_an_update_without_a_way_in_ends_with_what_to_run():
-    with pytest.raises(Exception, match=r"is not there\. Look with: kubectl -n team-ml get"):
-        Found(ABSENT, waited())
+@pytest.mark.parametrize("secret", [ABSENT, planted()], ids=["absent", "planted"])
+def test_an_update_that_loses_its_way_in_does_not_end_those_of_others(secret, caplog):
+    found = Found(secret)
+    assert found.kubeconfig.startswith("# Secret vc-ml of namespace team-ml"), "no program's way in"
+    assert yaml.safe_load(found.kubeconfig) is None
+    assert found.is_secret
+    assert "Secret vc-ml" in caplog.text
+
+
+def test_an_api_server_that_never_answers_is_not_waited_for():
+    settings = json.loads(Found(good()).engine.inputs["ml", "kubernetes"]["kubeClientSettings"])
+    assert settings == {"timeout": 60}

@@ -8,6 +8,7 @@ from kai_fleet.isolation import vcluster_rights
 from kai_fleet.releases import VCLUSTER
 from kai_fleet.releases.chart_values import nested
 from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.values import value_at
 from kai_fleet.vcluster.values import vcluster_values
 from kai_fleet_cli.plan.recorder import record
 from tests.attacks.host import WITH_KAI_INSIDE, WITH_KAI_ON_HOST
@@ -175,6 +176,23 @@ def test_no_chart_makes_a_role_of_its_own_where_teams_are_isolated(version):
 
     assert rbac(Isolation()) == {"clusterRole": {"enabled": False}, "role": {"enabled": False}}
     assert rbac(Isolation(level="off")) is None
+
+
+@pytest.mark.parametrize("version", VCLUSTER)
+@pytest.mark.parametrize("mode", ["virtual", "host", "default"])
+@pytest.mark.parametrize("level", ["off", "baseline", "restricted"])
+def test_tokens_of_its_accounts_are_in_no_annotation_of_a_pod(version, mode, level):
+    team = DeclaredTeam("ml", mode=mode, isolation=Isolation(level=level))
+    values = vcluster_values(VCLUSTER[version], team, "team-ml")
+    assert value_at(values, "sync.toHost.pods.useSecretsForSATokens") is True
+
+
+def test_of_namespaced_kinds_it_reads_on_the_host_what_a_scheduler_inside_cannot_start_without():
+    for sees_nodes, pods, room in ((True, {"list", "watch"}, READ), (False, set(), set())):
+        rules = granted(vcluster_rights.on_host(sees_nodes=sees_nodes))
+        assert {verb for _, kind, verb, _ in rules if kind == "pods"} == pods
+        assert {verb for _, kind, verb, _ in rules if kind == "csistoragecapacities"} == room
+        assert {verb for _, kind, verb, _ in rules if kind != "pods"} == READ
 
 
 def test_a_team_stack_holds_no_right_only_to_pass_it_on():

@@ -196,49 +196,14 @@ def test_changed_stacks_are_found_in_a_real_history(tmp_path):
     assert json.loads(found["deployed"]) == ["staging"]
 
 
-@pytest.mark.engine  # as slow as the job
-def test_a_pull_request_has_the_report_of_its_base_and_of_its_branch(tmp_path):
-    """`staging` changes; it has no file at the base in the second run, and a wrong one here."""
-
-    def git(*arguments):
-        identity = ("-c", "user.name=t", "-c", "user.email=t@example.org")
-        subprocess.run(["git", *identity, *arguments], cwd=tmp_path, check=True)
-
-    file = tmp_path / "Pulumi.staging.yaml"
-    (tmp_path / "Pulumi.yaml").write_text("name: kai-fleet\n")
-    (tmp_path / ".venv").symlink_to(sys.prefix)
-    git("init", "--quiet")
-    for gpus in ("2", "3"):
-        file.write_text(STACK.replace("gpus: 2", f"gpus: {gpus}"))
-        git("add", "--all", ":!.venv")
-        git("commit", "--quiet", "--no-verify", "--message", gpus)
-    (step,) = (step for step in steps("preview.yml") if step.get("name") == "Write the reports")
-
-    def written():
-        environment = {**os.environ, "STACK": "staging"}
-        command = ["bash", "-c", step["run"]]
-        subprocess.run(command, cwd=tmp_path, env=environment, check=True)
-        return {page.name: page.read_text() for page in (tmp_path / "reports").iterdir()}
-
-    pages = written()
-    assert set(pages) == {"staging-base.html", "staging-branch.html"}
-    for name, gpus in (("base", 2), ("branch", 3)):
-        figure = re.search(r'class="number">([^<]*)<', pages[f"staging-{name}.html"])
-        assert figure is not None and figure[1] == str(gpus)
-    shutil.rmtree(tmp_path / "reports")
-    shutil.rmtree(tmp_path / "base")
-    file.write_text("config: {kai-fleet:cluster: 3}\n")
-    assert set(written()) == {"staging-base.html"}
-
-
-def test_what_is_attached_for_people_is_not_what_the_comment_takes():
+def test_the_comment_takes_the_diff():
     (download,) = (
         step
         for step in steps("preview-comment.yml")
         if step.get("uses", "").startswith("actions/download-artifact@")
     )
     names = [s["with"]["name"] for s in steps("preview.yml") if "upload-artifact" in str(s)]
-    assert names == ["diff-${{ matrix.stack }}", "report-${{ matrix.stack }}"]
+    assert names == ["diff-${{ matrix.stack }}"]
     assert download["with"]["pattern"] == "diff-*"
 
 

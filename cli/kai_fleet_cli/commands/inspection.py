@@ -125,102 +125,49 @@ def doctor(
     raise typer.Exit(diagnosis.exit_code)
 
 
-def usage(
-    stack: StackFile = "sandbox",
-    team: Annotated[str | None, typer.Option("--team", help="Only this team.")] = None,
-    since: Annotated[
-        str, typer.Option("--since", help="How far back Prometheus is asked: 90m, 12h, 7d, 4w.")
-    ] = "7d",
-    now: Annotated[
-        bool, typer.Option("--now", help="A sample of now, also where there is a Prometheus.")
-    ] = False,
-    prometheus: Annotated[
-        str | None, typer.Option("--prometheus", help="The URL of one, in place of the stack's.")
-    ] = None,
-    as_json: AsJson = False,
-    csv: Annotated[bool, typer.Option("--csv", help="One line for each queue.")] = False,
-) -> None:
-    """Say who used how many GPUs of a stack: guaranteed, borrowed, idle, owed; and who waits.
-
-    GPU-hours from the Prometheus of kai-fleet:monitoring, else a sample of now.
-    """
-    from kai_fleet_cli.report.usage import as_csv, show, usage_of
-
-    if as_json and csv:
-        raise UserError("--json and --csv are two forms of the same; write one of them")
-    with clusters_read() as heard:
-        answer = usage_of(stack, team, since, sample=now, url=prometheus, heard=heard)
-    if as_json:
-        print_json(answer.record())
-    elif csv:
-        sys.stdout.write(as_csv(answer))
-    else:
-        show(answer, Console())
-    for sentence in answer.foreign:
-        say(f"error: {sentence}")
-    if answer.foreign:
-        raise typer.Exit(1)
-
-
 def report(
     html: Annotated[
         Path | None, typer.Option("--html", help="Write a page of HTML to this file.")
     ] = None,
     stack: StackFile = "sandbox",
-    format: Annotated[
-        ReportFormat | None,
-        typer.Option("--format", help="Print it as this.", show_default="text without --html"),
-    ] = None,
-    offline: Annotated[
-        bool, typer.Option("--offline", help="From the stack's file alone; no cluster is asked.")
-    ] = False,
-    config: Annotated[
-        Path | None, typer.Option("--config", help="With --offline: a stack file from anywhere.")
-    ] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """A stack for who pays: GPU-hours and cost, GPUs, teams, versions, health, last changes.
+    """Show a stack's GPUs now: teams, queues, who waits and why, and what the doctor finds.
 
-    The page of --html is one file, and loads nothing. Where the clusters do not answer it is made
-    from the stack's file, and says what it lacks.
+    The page of --html is one file, which loads nothing.
 
-    Exit 0: everything was read. 1: the stack is refused, or a kubeconfig was planted. 2: a cluster
-    or Prometheus did not answer. 3: one may not be read. With 2 and 3 the report is there, and says
-    what it lacks.
+    Exit 0: everything was read. 1: the stack's file is refused. 2: a cluster did not answer.
+    3: a cluster's nodes or pods may not be listed. With 3, and with 2 unless it is the host, the
+    report is there and says what it lacks.
     """
-    from kai_fleet_cli.report import build
+    from dataclasses import asdict
 
-    if config is not None and not offline:
-        raise UserError("--config is for --offline: the clusters are those of the stack's own file")
-    if offline:
-        stack_report = build.of_file(stack, config)
-    else:
+    from pydantic.alias_generators import to_camel
+
+    from kai_fleet.kube.errors import UnreachableError
+    from kai_fleet_cli.report import build, page, text
+    from kai_fleet_cli.waiting.finding import ExitCode
+
+    try:
         with clusters_read() as heard:
-            stack_report = build.of_clusters(stack, heard)
+            found = build.now(stack, heard)
+    except UnreachableError as error:
+        say(f"error: {error}")
+        raise typer.Exit(ExitCode.BLIND) from None
     if html is not None:
-        from kai_fleet_cli.report.page import page
-
         try:
-            html.write_text(page(stack_report), encoding="utf-8")
+            html.write_text(page.page(found), encoding="utf-8")
         except OSError as error:
             raise UserError(
                 f"{html} cannot be written: {error.strerror}; write another --html"
             ) from None
-        for part, why in stack_report.missing.items():
-            say(f"not in it: {part}: {why}")
+        for sentence in found.missing:
+            say(f"not read: {sentence}")
         say(f"{html} is written")
-    match format or (None if html else "text"):
-        case "json":
-            from kai_fleet_cli.report.model import record
-
-            print_json(record(stack_report))
-        case "markdown":
-            from kai_fleet_cli.display import as_markdown
-
-            sys.stdout.write(as_markdown.report_page(stack_report))
-        case "text":
-            from kai_fleet_cli.display import as_text
-
-            as_text.show_report(stack_report, Console())
-    for sentence in stack_report.foreign:
-        say(f"error: {sentence}")
-    raise typer.Exit(1 if stack_report.foreign else stack_report.exit_code)
+    if as_json:
+        print_json(
+            asdict(found, dict_factory=lambda pairs: {to_camel(key): value for key, value in pairs})
+        )
+    elif html is None:
+        text.show(found, Console())
+    raise typer.Exit(found.exit_code)

@@ -43,7 +43,7 @@ def with_exit_codes(command: Callable[P, R]) -> Callable[P, R]:
 
 def print_json(record: Any) -> None:
     """Print a command's result for machines."""
-    sys.stdout.write(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.write(json.dumps(record, indent=2, ensure_ascii=False, default=str) + "\n")
 
 
 def write_private(content: str, output: Path | None, then: str = "") -> None:

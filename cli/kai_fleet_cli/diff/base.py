@@ -6,17 +6,18 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from kai_fleet.settings.secrets import Encrypted, encrypted_in
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.recovery.resume import graceful_shutdown
-from kai_fleet_cli.stack_file.reading import beside, encrypted
+from kai_fleet_cli.stack_file.reading import beside
 from kai_fleet_cli.stack_file.write import undisturbed
 from kai_fleet_policies.problem import Level, Problem
 
@@ -42,8 +43,8 @@ class BaseState(StrEnum):
 
 @dataclass(frozen=True)
 class Base:
-    """The base of a diff; `encrypted` are the ciphertexts of its stack file by key, `beside` is
-    what no plan shows of it.
+    """The base of a diff; `secrets` are the ciphertexts of all its stack files, `beside` is what no
+    plan shows of the one.
     """
 
     ref: str
@@ -51,7 +52,7 @@ class Base:
     state: BaseState
     resources: tuple[Registered, ...] = ()
     problems: tuple[Problem, ...] = ()
-    encrypted: Mapping[str, str] = field(default_factory=dict)
+    secrets: Sequence[Encrypted] = ()
     error: str = ""
     beside: Mapping[str, str] = field(default_factory=dict)
 
@@ -83,7 +84,8 @@ def planning(root: Path, ref: str, stack: str) -> Iterator[Callable[[], Base]]:
                 files.extraction_filter = getattr(tarfile, "fully_trusted_filter", None)
                 files.extractall(project)
         file, layout = project / f"Pulumi.{stack}.yaml", _layout(project, root)
-        base = Base(ref, commit, BaseState.NO_PLAN, encrypted=encrypted(file), beside=beside(file))
+        there = encrypted_in(project)
+        base = Base(ref, commit, BaseState.NO_PLAN, secrets=there, beside=beside(file))
         if layout is None or not file.is_file():
             missing = base if layout is None else replace(base, state=BaseState.NO_STACK)
             yield lambda: missing

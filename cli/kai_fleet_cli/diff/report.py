@@ -1,10 +1,12 @@
 """A stack's diff: the plan at a base against the plan of the work tree, and what it means."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from kai_fleet.fleet.deployed_state import deployed_state_of
+from kai_fleet.settings.secrets import Encrypted, encrypted, moved
 from kai_fleet.wording import agreeing, counted
 from kai_fleet_cli.diff.base import Base, BaseState, planning
 from kai_fleet_cli.diff.changes import Difference, difference, without_echoes
@@ -15,10 +17,16 @@ from kai_fleet_cli.plan import offline
 from kai_fleet_cli.plan.picture import picture
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.stack_file.platform import facts_beside
-from kai_fleet_cli.stack_file.reading import ROOT, beside, encrypted, read
+from kai_fleet_cli.stack_file.reading import ROOT, beside, read
 from kai_fleet_policies import validation
 
 UNREADABLE: Final = 2
+SECRETS: Final = {
+    "added": "has a secret now",
+    "changed": "is encrypted anew: only the engine can say if it changed",
+    "moved": "has a secret that stood at another key",
+    "removed": "has no secret any more",
+}
 _SAME: Final = 0
 _PROBLEMS: Final = 1
 _DIFFERS: Final = 3
@@ -47,15 +55,15 @@ _NOTES: Final = {
 class DiffReport:
     """What a reviewer is shown. `now` is None where the work tree has no file for the stack.
 
-    `refusals` are what the rules have against an update from the base, `encrypted` the ciphertexts
-    of the stack file by key, `beside` what no plan shows of it.
+    `refusals` are what the rules have against an update from the base, `secrets` the ciphertexts of
+    the stack file, `beside` what no plan shows of it.
 
     `compared`: there are two plans, where a stack that is new is compared with nothing. Where there
     are not, `note` says why, and with `shows_stack` the stack itself is shown. `shown` is the
     `difference` without what only repeats the names of queues, of which `left_out` speaks.
-    `sentences` say what is refused, and what happens to the host and to each team. `encrypted_anew`
-    are keys with another ciphertext, maybe of the same value. `exit_code` is 0 same, 1 problems in
-    the work tree or at the base, 2 unreadable, 3 differs; `verdict` the whole in a few
+    `sentences` say what is refused, and what happens to the host and to each team. `secrets` are
+    keys whose secret is not the base's, each with a word of SECRETS. `exit_code` is 0 same, 1
+    problems in the work tree or at the base, 2 unreadable, 3 differs; `verdict` the whole in a few
     words: `refused`, `nothing changes`, `2 created, 1 replaced`.
     """
 
@@ -64,7 +72,7 @@ class DiffReport:
         stack: str,
         base: Base,
         now: offline.Plan | None,
-        encrypted: Mapping[str, str] | None = None,
+        secrets: Sequence[Encrypted] = (),
         refusals: Sequence[Sentence] = (),
         beside: Mapping[str, str] | None = None,
     ) -> None:
@@ -75,8 +83,8 @@ class DiffReport:
         self.compared = has_base and now is not None and not refused
         self.shows_stack = now is not None and not refused and not self.compared
         self.problems = now.problems if now else ()
-        old, new = base.encrypted, encrypted or {}
-        self.encrypted_anew = sorted(it for it in old.keys() & new.keys() if old[it] != new[it])
+        differ = _secrets(base.secrets, secrets, f"Pulumi.{stack}.yaml") if now else {}
+        self.secrets = dict(sorted(differ.items()))
         self.before, self.after = picture(base.resources), picture(resources)
         self.difference = self.shown = Difference()
         self.sentences: list[Sentence] = []
@@ -99,7 +107,7 @@ class DiffReport:
         note = _GONE if now is None else _REFUSED if refused else _NOTES[base.state]
         at = f"{base.ref} ({base.short})"
         self.note = note.format(at=at, stack=stack, error=base.error)
-        quiet = not self.encrypted_anew and not self._of_the_file
+        quiet = not self.secrets and not self._of_the_file
         same = self.compared and self.difference.same and quiet
         if now is not None and now.exit_code:
             self.exit_code = now.exit_code
@@ -121,8 +129,9 @@ class DiffReport:
         counts = [f"{len(part)} {kind}" for kind, part in self.difference.parts.items() if part]
         if Hazard.REFUSED in by_hazard(self.sentences):
             counts.insert(0, "the update is refused")
-        if self.encrypted_anew:
-            counts.append(f"{counted(len(self.encrypted_anew), 'value')} encrypted anew")
+        if self.secrets:
+            number = len(self.secrets)
+            counts.append(f"{counted(number, 'secret')} {agreeing(number, 'differs')}")
         if self._of_the_file:
             counts.append(f"{counted(len(self._of_the_file), 'key')} beside the plan")
         return ", ".join(counts)
@@ -145,7 +154,7 @@ class DiffReport:
             "summary": [item.record() for item in self.sentences],
             "untouched": self.untouched,
             **{name: [change.record() for change in part] for name, part in parts.items()},
-            "encryptedAnew": self.encrypted_anew,
+            "secrets": self.secrets,
             "problems": [problem.record() for problem in self.problems],
         }
 
@@ -161,8 +170,24 @@ def compare(stack: str, ref: str, root: Path = ROOT) -> DiffReport:
         base = planned()
     if now is None and base.state in (BaseState.NO_STACK, BaseState.NO_PLAN):
         raise UserError(f"there is no Pulumi.{stack}.yaml, neither here nor at {ref}")
+    here = encrypted(file)
+    if now is not None:
+        wrong = validation.as_problems(moved(base.secrets, here))
+        now = replace(now, problems=(*now.problems, *wrong))
     refused = refusals(stack, file, base.resources) if now is not None and now.ok else []
-    return DiffReport(stack, base, now, encrypted(file), refused, beside(file))
+    return DiffReport(stack, base, now, here, refused, beside(file))
+
+
+def _secrets(before: Iterable[Encrypted], now: Iterable[Encrypted], file: str) -> dict[str, str]:
+    """Each key of a file whose secret differs, and how, by a word of SECRETS."""
+    old = {it.path: it.content for it in before if it.file == file}
+    new = {it.path: it.content for it in now}
+    return {
+        **dict.fromkeys(old.keys() - new.keys(), "removed"),
+        **dict.fromkeys(new.keys() - old.keys(), "added"),
+        **{key: "changed" for key in new.keys() & old.keys() if old[key] != new[key]},
+        **{it.path: "moved" for it in moved(before, now)},
+    }
 
 
 def refusals(stack: str, file: Path, resources: Sequence[Registered]) -> list[Sentence]:

@@ -10,13 +10,11 @@ from kai_fleet.kube.text import without_controls
 from kai_fleet.wording import counted
 from kai_fleet_cli.diff.changes import UNSET, ResourceChange
 from kai_fleet_cli.diff.consequences import HEADINGS, Sentence, by_hazard
-from kai_fleet_cli.diff.report import DiffReport
+from kai_fleet_cli.diff.report import SECRETS, DiffReport
 from kai_fleet_cli.display.terminal import units
 from kai_fleet_cli.plan import summary
 from kai_fleet_cli.plan.offline import Plan
 from kai_fleet_cli.plan.picture import Picture, picture
-from kai_fleet_cli.report import sections
-from kai_fleet_cli.report.model import StackReport
 from kai_fleet_policies.problem import Level, Problem
 
 # A comment holds 65,536 characters; a table of this many lines is not read anyway.
@@ -79,21 +77,6 @@ def _pool(pool: summary.PoolRow) -> list[str]:
     return [f"{names}{by_host}", _text(teams), *amounts, f"**{left}**" if pool.over else left]
 
 
-def report_page(report: StackReport) -> str:
-    """The report as a page, without its queue trees; ending in a newline."""
-    parts = [f"## GPUs of stack {_text(report.stack)}", *map(_text, sections.summary(report))]
-    for section in sections.sections(report):
-        parts.append(f"### {_text(section.title)}")
-        if section.rows:
-            numbers = len(section.headings) - section.words
-            lines = [[_text(cell) for cell in cells] for cells in (section.headings, *section.rows)]
-            parts.append(_table(lines[0], lines[1:], numbers=numbers))
-        else:
-            parts.append("None.")
-        parts += map(_text, section.sentences)
-    return "\n\n".join(parts) + "\n"
-
-
 def diff_page(report: DiffReport) -> str:
     """The whole page, ending in a newline."""
     parts = [f"## Stack {_text(report.stack)}: {report.verdict}"]
@@ -122,11 +105,8 @@ def _meaning(report: DiffReport) -> Iterator[str]:
     for hazard, group in by_hazard(report.sentences).items():
         yield f"### {HEADINGS[hazard]}"
         yield "\n".join(map(_sentence, group))
-    if report.encrypted_anew:
-        yield "\n".join(
-            f"- {_code(key)} is encrypted anew: only the engine can say if it changed"
-            for key in report.encrypted_anew
-        )
+    if report.secrets:
+        yield "\n".join(f"- {_code(key)} {SECRETS[it]}" for key, it in report.secrets.items())
     if report.sentences and report.untouched:
         yield f"Other teams untouched: {_text(', '.join(report.untouched))}."
 
@@ -193,13 +173,9 @@ def _more(number: int, thing: str) -> str:
     return f"\n\n… and {counted(number, thing)} more; `fleet diff --format json` has them all."
 
 
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]], numbers: int = 0) -> str:
-    """A table; the cells are Markdown already, `_text` and `_code` make them.
-
-    The last `numbers` columns are aligned to the right.
-    """
-    words = len(headings) - numbers
-    lines = [headings, [*["---"] * words, *["---:"] * numbers], *rows]
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; the cells are Markdown already, `_text` and `_code` make them."""
+    lines = [headings, ["---"] * len(headings), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 

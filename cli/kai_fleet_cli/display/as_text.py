@@ -13,20 +13,18 @@ from rich.text import Text
 from kai_fleet.fleet.deployed_state import RELEASE
 from kai_fleet.fleet.installed import REPLICAS, RESOURCES, default_resources, store_of
 from kai_fleet.fleet.model import HOST
-from kai_fleet.kube.text import plain, without_controls
+from kai_fleet.kube.text import without_controls
 from kai_fleet.releases import DEFAULT_VCLUSTER
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.values import value_at
 from kai_fleet.wording import counted
 from kai_fleet_cli.diff.consequences import HEADINGS, Hazard, by_hazard
-from kai_fleet_cli.diff.report import DiffReport
+from kai_fleet_cli.diff.report import SECRETS, DiffReport
 from kai_fleet_cli.display.terminal import columns, told
 from kai_fleet_cli.plan import summary
 from kai_fleet_cli.plan.offline import Plan, with_queues
 from kai_fleet_cli.plan.picture import Picture, picture
 from kai_fleet_cli.plan.recorder import Registered
-from kai_fleet_cli.report import sections
-from kai_fleet_cli.report.model import StackReport
 from kai_fleet_policies.adapters import charts
 from kai_fleet_policies.adapters.declared_trees import QUEUE
 from kai_fleet_policies.problem import Level, Problem
@@ -84,26 +82,12 @@ def show_diff(report: DiffReport, console: Console) -> None:
                 lead = Text("    ")
     if report.sentences and report.untouched:
         told(console, f"other teams untouched: {', '.join(report.untouched)}")
-    for key in report.encrypted_anew:
-        told(console, f"{key} is encrypted anew: only the engine can say if it changed")
+    for key, change in report.secrets.items():
+        told(console, f"{key} {SECRETS[change]}")
     _changes(report, console)
     for problem in report.problems:
         show_problem(problem, console)
     _line(console, (report.verdict, _COLOURS.get(report.verdict, "")))
-
-
-def show_report(report: StackReport, console: Console) -> None:
-    """Print a report, without its queue trees."""
-    _line(console, (f"GPUs of stack {report.stack}", "bold"))
-    for text in sections.summary(report):
-        told(console, plain(text), indent=0)
-    for section in sections.sections(report):
-        if section.rows:
-            console.print(sections.table(section))
-        else:
-            _line(console, f"\n{section.title}: none")
-        for sentence in section.sentences:
-            told(console, plain(sentence), indent=0)
 
 
 def show_problem(problem: Problem, console: Console, where: str = "") -> None:

@@ -92,7 +92,8 @@ class Narration:
 
     `passing` shows a line that the next one takes the place of, where there is a terminal.
     `home` is the run's PULUMI_HOME. `began`: the run began to change something. `failed_steps` are
-    those that ended in an error, each with what the engine said of it.
+    those that ended in an error, each with what the engine said of it. `errors` are all that it
+    said, by URN, and `parents` the URN of what each resource is a part of.
     """
 
     def __init__(
@@ -110,7 +111,8 @@ class Narration:
         self._since: dict[str, float] = {}
         self._said: set[tuple[str, str]] = set()
         self._warned: list[str] = []
-        self._errors: dict[str, str] = {}
+        self.errors: dict[str, str] = {}
+        self.parents: dict[str, str] = {}
         self._screen: deque[str] = deque(maxlen=_KEPT)
         self.told_an_error = False
         self.began = False
@@ -144,9 +146,11 @@ class Narration:
             self._end(event.res_outputs_event.metadata)
         elif event.res_op_failed_event is not None:
             step = event.res_op_failed_event.metadata
-            self.failed_steps.append((step, self._errors.get(step.urn, "")))
+            self.failed_steps.append((step, self.errors.get(step.urn, "")))
 
     def _start(self, step: Any) -> None:
+        if (of := step.new or step.old) is not None and of.parent:
+            self.parents[step.urn] = of.parent
         self.began |= _operation(step) not in UNTOUCHED
         op = operation(step)
         if self._steps and op in _STEPS:
@@ -168,8 +172,8 @@ class Narration:
         self._show(f"{coloured(sign, sign, self._color)} {named(urn)} {what}")
 
     def _diagnostic(self, told: Any) -> None:
-        if told.urn and told.severity == "error":
-            self._errors[told.urn] = f"{self._errors.get(told.urn, '')}{told.message}"
+        if told.severity == "error":
+            self.errors[told.urn or ""] = f"{self.errors.get(told.urn or '', '')}{told.message}"
         text = _AGAIN.sub("", _words(told.message).strip("\n"))
         if told.ephemeral or told.severity == "debug" or not text.strip() or self._known(text):
             return

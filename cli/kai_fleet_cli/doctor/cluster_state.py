@@ -199,15 +199,14 @@ _OF_ACCESS: Final[Mapping[str, Mapping[str, str]]] = {
 def read(
     api: Api,
     blank: ClusterState,
-    kinds: frozenset[str] | None = None,
     namespace: str | None = None,
     *,
     groups: bool = False,
 ) -> ClusterState:
     """A cluster with its objects. Raises UnreachableError where it stops answering.
 
-    `kinds` are those that are read, None is all. `namespace` is read where this user may not list
-    a kind in all, `groups` asks for what groups may do besides.
+    `namespace` is read where this user may not list a kind in all, `groups` asks for what groups
+    may do besides.
     """
     # No list, and asked for as one: credentials that are not accepted are told of alike.
     _, refused = api.lists({"version": "/version"}, 1)
@@ -215,10 +214,9 @@ def read(
         if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise UnreachableError(f"it answers {error}")
     optional = _optional(blank)
-    reads = {**READS, **(_OF_GROUPS if groups else {}), **optional}
+    paths = {**READS, **(_OF_GROUPS if groups else {}), **optional}
     if blank.wanted.monitoring:
-        reads["podmonitors"] = _OF_MONITORING
-    paths = {kind: path for kind, path in reads.items() if kinds is None or kind in kinds}
+        paths["podmonitors"] = _OF_MONITORING
     objects, refused = api.lists(paths, AT_ONCE)
     if namespace is not None:
         denied = [kind for kind, it in refused.items() if it.status == HTTPStatus.FORBIDDEN]
@@ -234,7 +232,7 @@ def read(
         for kind, error in refused.items()
         if error.status != HTTPStatus.NOT_FOUND and kind not in optional
     }
-    if kinds is None and not objects and not unreadable:
+    if not objects and not unreadable:
         raise UnreachableError("what answers there is no Kubernetes API")
     return replace(blank, objects=objects, unreadable=unreadable, now=datetime.now(UTC))
 

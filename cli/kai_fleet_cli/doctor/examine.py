@@ -21,7 +21,6 @@ from kai_fleet_cli.doctor.checks import (
     network,
     nodes,
     pods,
-    prices,
     vclusters,
 )
 from kai_fleet_cli.doctor.checks.kai import (
@@ -72,7 +71,6 @@ CHECKS: Final[tuple[tuple[str, Callable[[Snapshot], Iterator[Finding]]], ...]] =
     ("network-plugin", network.check_plugin),
     ("network-reach", network.check_addresses),
     ("monitoring", monitoring.check),
-    ("prices", prices.check),
     ("kai-parts", kai_parts.check),
     ("webhooks", webhooks.check),
     ("leftovers", leftovers.check),

@@ -46,11 +46,10 @@ class ClusterSources:
 
     `host` opens the host cluster. `teams` are those to look at, None is those that the host has,
     and of these `only` one. `kubeconfigs` asks the stack's state for those of the teams, which is
-    slow: it is only asked where the host does not give them. `variables` is what the engine needs
-    in its environment for that. `update` and `team_update` say what makes the stack of the host,
-    and that of the teams, as declared. `namespace` is read where this user may not list a kind in
-    all. `context` is what a cluster without a stack's file is called by. `heard` is told how many
-    of all clusters have answered. `kinds` are those that are read, None is all.
+    slow: it is only asked where the host does not give them. `update` and `team_update` say what
+    makes the stack of the host, and that of the teams, as declared. `namespace` is read where this
+    user may not list a kind in all. `context` is what a cluster without a stack's file is called
+    by. `heard` is told how many of all clusters have answered.
     """
 
     host: Callable[[], Api]
@@ -58,14 +57,12 @@ class ClusterSources:
     teams: Mapping[str, DeclaredTeam] | None = None
     only: str | None = None
     kubeconfigs: Callable[[], Mapping[str, str]] = dict
-    variables: Mapping[str, str] = field(default_factory=dict)
     update: str = OF_ITS_STACK
     team_update: str = ""
     host_kubectl: str = "kubectl"
     namespace: str | None = None
     context: str = ""
     heard: Heard = no_progress
-    kinds: frozenset[str] | None = None
 
 
 def gather(sources: ClusterSources) -> Snapshot:
@@ -75,7 +72,7 @@ def gather(sources: ClusterSources) -> Snapshot:
     """
     blank = ClusterState(HOST, sources.wanted, update=sources.update, kubectl=sources.host_kubectl)
     with closing(sources.host()) as api:
-        host = read(api, blank, sources.kinds, sources.namespace)
+        host = read(api, blank, sources.namespace)
         teams = sources.teams
         if teams is None:
             host = _named(host, sources.context)
@@ -187,10 +184,12 @@ def _access(api: Api, host: ClusterState, team: DeclaredTeam) -> _Access:
 
 def _outside(api: Api, team: DeclaredTeam, sources: ClusterSources) -> TeamState:
     """A team by what the host has of it."""
-    state = TeamState(team, update=sources.team_update or sources.update)
-    if sources.kinds is not None:
-        return state
-    return replace(state, records=_records(api, team), pull_secrets=_pull_secrets(api, team))
+    return TeamState(
+        team,
+        update=sources.team_update or sources.update,
+        records=_records(api, team),
+        pull_secrets=_pull_secrets(api, team),
+    )
 
 
 def _records(api: Api, team: DeclaredTeam) -> Sequence[helm_record.Forged] | None:
@@ -230,9 +229,8 @@ def _team(state: TeamState, access: _Access, sources: ClusterSources) -> TeamSta
     blank = ClusterState(team.name, team.inside, update=state.update, kubectl=kubectl)
     try:
         with closing(Api.of_kubeconfig(access.kubeconfig, in_all=SECONDS)) as api:
-            inside = read(api, blank, sources.kinds, groups=bool(team.groups))
-            oidc = team.oidc if sources.kinds is None else None
-            unanswered = oidc is not None and is_unanswered(api, oidc.issuer)
+            inside = read(api, blank, groups=bool(team.groups))
+            unanswered = team.oidc is not None and is_unanswered(api, team.oidc.issuer)
     except UnreachableError as error:
         return replace(state, unreached=str(error))
     # Its tenant's own API server answered these.

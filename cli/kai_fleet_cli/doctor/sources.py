@@ -67,7 +67,6 @@ def of_stack(stack: str, team: str | None, context: str | None) -> ClusterSource
         wanted=host_of(fleet),
         teams=teams if team is None else {team: teams[team]},
         kubeconfigs=lambda: _kubeconfigs(stack, variables),
-        variables=variables,
         update=update.format(host_stack),
         team_update=update.format(stack),
         host_kubectl=f"kubectl --context {shlex.quote(where)}"

@@ -58,6 +58,7 @@ def for_stack(stack: str, *, validated: bool = True) -> Environment:
     must be removable whatever they say. Raises UserError.
     """
     # Half a second of imports, which commands that only need UserError are spared.
+    from kai_fleet.settings.secrets import copies
     from kai_fleet.settings.tenant import platform_of
     from kai_fleet_cli.stack_file.platform import facts_beside
     from kai_fleet_policies import validation
@@ -66,8 +67,11 @@ def for_stack(stack: str, *, validated: bool = True) -> Environment:
     platform = platform_of(raw)
     if platform is not None and not reading.path_of(platform.rpartition("/")[2]).exists():
         return _own_cluster()  # kept elsewhere: the program asks the engine for its facts
-    check = validation.validate if validated else validation.validate_types
-    verdict = check(raw, facts_of=facts_beside(reading.path_of(stack)))
+    file, of_platform = reading.path_of(stack), facts_beside(reading.path_of(stack))
+    if validated:
+        verdict = validation.validate(raw, facts_of=of_platform, more=copies(file))
+    else:
+        verdict = validation.validate_types(raw, of_platform)
     settings = verdict.settings
     if settings is None or (validated and verdict.refused):
         raise UserError(validation.report(verdict.refused))

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from types import CoroutineType
 from typing import Any, Final
 
 from pulumi import automation
@@ -24,7 +25,7 @@ from kai_fleet_cli.display.preview import PreviewLines
 from kai_fleet_cli.display.terminal import Say, passing_line
 from kai_fleet_cli.engine import targeting
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.recovery import failures, reconcile, state
+from kai_fleet_cli.recovery import failures, held_up, reconcile, state
 from kai_fleet_cli.recovery.resume import Signals, graceful_shutdown
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_policies import policy_pack_program
@@ -112,16 +113,21 @@ def up(
     `refresh`: look first at what is really there, and mend what an interrupted run left.
     `teams`: only these; everything else in the stack stays as it is. `grants`: with what they were
     granted for stacks of their own. `removes`: one of them goes. Raises EngineError.
+
+    Where the whole stack is updated and a team's own cluster stops it, the others' updates go on by
+    a run without that team. The engine's own way, --continue-on-error, may wait for ever: where
+    something is to be deleted before it is replaced, and that fails (`DeleteStep.Fail`, v3.274).
     """
     told = _narration(stack, show)
+    held: dict[str, dict[str, str]] = {}
 
     def once(known: state.ExportedState) -> Outcome:
-        only = None
+        only = targeting.without(held, known.resources) if held else None
         if teams is not None:
             only = targeting.of_teams(teams, known.resources, grants=grants, removes=removes)
-        if only is not None:
+        if teams is not None and only is not None:
             show(only.told(stack.name))
-        show(f"Updating ({stack.name})")
+        show(f"Updating ({stack.name}{f', {only.message}' if held and only else ''})")
         targeting.load()
         outputs: dict[str, Any] = {}
 
@@ -152,17 +158,35 @@ def up(
         while True:  # what waits for the mended things may stand in the way as well
             told.failed_steps.clear()
             signals.check()
+            told.errors.clear()
             try:
-                return once(known)
-            except automation.errors.CommandError:
+                outcome = once(known)
+                break
+            except automation.errors.CommandError as why:
                 signals.check()
+                more = {} if teams is not None else _of_teams(stack, told, why)
                 failed = {step.urn for step, _ in told.failed_steps}
-                if failed <= mended or not reconcile.after(
-                    stack, told.failed_steps, show, refresh=refresh
-                ):
+                try:
+                    again = bool(failed - mended) and reconcile.after(
+                        stack, told.failed_steps, show, refresh=refresh
+                    )
+                except UserError as left:
+                    more = {team: dict.fromkeys(errors, str(left)) for team, errors in more.items()}
+                    if not more:
+                        raise
+                    again = False
+                if again:
+                    mended |= failed
+                elif more.keys() <= held.keys():
                     raise
-                mended |= failed
+                else:
+                    held |= more
                 known = state.exported(stack)
+                sys.unraisablehook = _collected
+        if held:
+            lead = "the update is done, but for"
+            raise EngineError(held_up.explain(lead, stack.name, held, state.read(stack)))
+        return outcome
 
 
 def preview(stack: automation.Stack, show: Say, *, details: bool = False) -> Outcome:
@@ -181,15 +205,22 @@ def preview(stack: automation.Stack, show: Say, *, details: bool = False) -> Out
     warnings: list[str] = []  # beside a diff the CLI has them on stderr, somewhere in between
     # The engine's own diff has said what failed.
     with _guarded("the preview", stack, None if details else told), _set(stack.workspace.env_vars):
-        result = stack.preview(
-            on_output=show if details else told.keep,
-            on_error=warnings.append if details else None,
-            on_event=None if details else hear,
-            policy_packs=[POLICY_PACK],
-            policy_pack_configs=_pack_config(stack),
-            color=_color(),
-            diff=details,
-        )
+        try:
+            result = stack.preview(
+                on_output=show if details else told.keep,
+                on_error=warnings.append if details else None,
+                on_event=None if details else hear,
+                policy_packs=[POLICY_PACK],
+                policy_pack_configs=_pack_config(stack),
+                color=_color(),
+                diff=details,
+            )
+        except automation.errors.CommandError:
+            # What of one team's is wrong says nothing of the others' changes.
+            *changes, _ = lines.lines(color=Console().is_terminal)
+            for line in changes:
+                show(line)
+            raise
         outcome = Outcome(_counted(result.change_summary))
         shown = lines.lines(color=Console().is_terminal)
         for line in warnings if details or outcome.unchanged else shown:
@@ -223,8 +254,17 @@ def destroy(
             color=_color(),
             remove=remove,
             show_secrets=False,
+            continue_on_error=True,
         )
         return Outcome(_counted(done.summary.resource_changes))
+
+
+def _collected(remains: "sys.UnraisableHookArgs") -> None:
+    """Python's own words on what it collects; none on the coroutines of a program that the engine
+    left in the middle: their event loop is closed.
+    """
+    if not isinstance(remains.object, CoroutineType):
+        sys.__unraisablehook__(remains)
 
 
 @contextmanager
@@ -293,8 +333,30 @@ def _guarded(what: str, stack: automation.Stack, told: Narration | None) -> Iter
             if told is not None:
                 told.failed()
             began = told is None or told.began
-            explained = failures.explain(what, stack.name, why, stack.workspace.env_vars)
+            teams = {} if told is None else _of_teams(stack, told, why)
+            if teams:
+                lead = f"{what} failed for"
+                explained = held_up.explain(lead, stack.name, teams, state.read(stack))
+            else:
+                explained = failures.explain(what, stack.name, why, stack.workspace.env_vars)
             raise EngineError(explained, began=began) from None
         finally:
             if told is not None:
                 told.ended()
+
+
+def _of_teams(
+    stack: automation.Stack, told: Narration, why: automation.errors.CommandError
+) -> dict[str, dict[str, str]]:
+    """The errors of each team, where nothing else failed; else none."""
+    if not told.errors or failures.KILLED.search(str(why)):
+        return {}
+    resources = state.exported(stack).resources
+    above = {str(it["urn"]): str(it.get("parent") or "") for it in resources}
+    failed = {step.urn for step, _ in told.failed_steps}
+    errors = {  # of its own accord: what the run stopped by its end was canceled
+        urn: message
+        for urn, message in told.errors.items()
+        if urn in failed or "context canceled" not in message
+    }
+    return held_up.by_team(errors, {**above, **told.parents})

@@ -8,14 +8,18 @@ from threading import Thread
 from typing import Any, Final
 
 from kai_fleet.fleet import deployed_state as deployed
-from kai_fleet.fleet.deployed_state import TEAM, TEAM_NAMESPACE, Targets
+from kai_fleet.fleet.deployed_state import PROVIDERS, STACK, TEAM, TEAM_NAMESPACE, Targets
 from kai_fleet.settings.files.project import update_command
 from kai_fleet.wording import counted
 from kai_fleet_cli.recovery.state import needed_by
 from kai_fleet_cli.stack_file.reading import ROOT
 
-_PLATFORM: Final = "**::kai-fleet:index:Platform**"  # also what an edit adds to it
+PLATFORM: Final = "kai-fleet:index:Platform"
+_PLATFORM: Final = f"**::{PLATFORM}**"  # also what an edit adds to it
 _LEAD: Final = "only team "
+_BUT: Final = "all but team "
+# What the program declares for itself; the project's file may declare more beside it.
+_OWN: Final = (PLATFORM, TEAM, TEAM_NAMESPACE, STACK)
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,8 @@ class Targeting:
     @property
     def message(self) -> str:
         """Which teams the update is about, for the stack's history."""
-        return _LEAD + ", ".join(sorted(self.targets.teams))
+        lead = _BUT if self.targets.left_out else _LEAD
+        return lead + ", ".join(sorted(self.targets.teams))
 
     def told(self, stack: str) -> str:
         """The same for a person, with what it takes and what to do about everything else."""
@@ -80,18 +85,42 @@ def of_teams(
         ]
     if not removes:
         return Targeting(Targets(frozenset(teams), shared), tuple(patterns))
-    ends = tuple(pattern.removeprefix("**") for pattern in patterns)
-    along: set[str] = set()  # what the patterns hit, what is below that, or depends on it
-    for resource in state:  # each comes after what it depends on
-        urn = str(resource["urn"])
-        if urn.endswith(ends) or not along.isdisjoint(needed_by(resource)):
-            along.add(urn)
+    along = _along(patterns, state)
     targets = Targets(frozenset(teams), shared, known=frozenset(urns))
     return Targeting(targets, tuple(patterns), (_PLATFORM, *sorted(set(urns) - along)))
 
 
+def without(teams: Collection[str], state: Sequence[Mapping[str, Any]]) -> Targeting:
+    """An update of everything but these teams, which are left as they are in the state.
+
+    What the project's file declares beside the program waits with them: of that this knows nothing.
+    """
+    patterns = [f"**::{of}::{team}" for team in sorted(teams) for of in (TEAM, TEAM_NAMESPACE)]
+    tops: dict[str, str] = {}
+    for resource in state:
+        urn, kind = str(resource["urn"]), str(resource["type"])
+        above = tops.get(str(resource.get("parent")), STACK)
+        tops[urn] = kind if above == STACK else above
+    others = {urn for urn, top in tops.items() if not (top in _OWN or top.startswith(PROVIDERS))}
+    targets = Targets(frozenset(teams), known=frozenset(tops), left_out=True)
+    return Targeting(targets, (), tuple(sorted(_along(patterns, state) | others)))
+
+
+def _along(patterns: Sequence[str], state: Sequence[Mapping[str, Any]]) -> set[str]:
+    """What the patterns hit, what is below that, or depends on it."""
+    ends = tuple(pattern.removeprefix("**") for pattern in patterns)
+    along: set[str] = set()
+    for resource in state:  # each comes after what it depends on
+        urn = str(resource["urn"])
+        if urn.endswith(ends) or not along.isdisjoint(needed_by(resource)):
+            along.add(urn)
+    return along
+
+
 def was_about(message: str, team: str) -> bool:
     """Whether an update with this message in the history was about a team."""
+    if message.startswith(_BUT):
+        return team not in message.removeprefix(_BUT).split(", ")
     return not message.startswith(_LEAD) or team in message.removeprefix(_LEAD).split(", ")
 
 

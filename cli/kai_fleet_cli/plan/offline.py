@@ -11,6 +11,7 @@ import pydantic_core
 import yaml
 
 from kai_fleet.provider import QUEUES
+from kai_fleet.settings import Mistake, secrets
 from kai_fleet.settings.tenant import FactsOf, platform_of
 from kai_fleet.wording import counted
 from kai_fleet_cli.errors import UserError
@@ -83,17 +84,20 @@ def plan(stack: str, file: Path | None = None) -> Plan:
         name = file.name if file else f"Pulumi.{stack}.yaml"
         problem = mandatory(f"stack {stack}", name, str(why), "config-readable")
         return Plan(stack, problems=(problem,), unreadable=True)
-    return plan_settings(raw, stack, facts_beside(path))
+    return plan_settings(raw, stack, facts_beside(path), secrets.copies(path))
 
 
 def plan_settings(
-    raw: Mapping[str, Any], stack: str = "plan", facts_of: FactsOf | None = None
+    raw: Mapping[str, Any],
+    stack: str = "plan",
+    facts_of: FactsOf | None = None,
+    more: Iterable[Mistake] = (),
 ) -> Plan:
     """The plan of the settings of a stack file: `{"cluster": {…}, "teams": {…}}`.
 
-    `facts_of` tells a team stack's settings of their platform.
+    `facts_of` tells a team stack's settings of their platform; `more` are mistakes of the file.
     """
-    verdict = validation.validate(raw, facts_of=facts_of) if facts_of else validation.validate(raw)
+    verdict = validation.validate(raw, facts_of=facts_of or validation.no_platform, more=more)
     if verdict.refused:
         return Plan(stack, problems=verdict.problems)
     platform = platform_of(raw)

@@ -79,6 +79,7 @@ _KNOWN: Final[Mapping[str, str]] = {
 }
 # Before what the program itself found wrong once it ran, or once it had run.
 _LEAD: Final = re.compile(r"(an unhandled error occurred: |Exception calling application: )+")
+KILLED: Final = re.compile(r"code: -(\d+)")
 _PLUGIN: Final = re.compile(
     r"install resource plugin 'pulumi-resource-([\w-]+)' at version ([\w.+-]*\w)"
 )
@@ -106,7 +107,7 @@ def explain(
         if ended and not file_backend.holder(stack, environment):
             return f"{what} did not start: another one has just ended. Run the same command again"
         return locked(what, stack, held)
-    if killed := re.search(r"code: -(\d+)", text):
+    if killed := KILLED.search(text):
         return (
             f"{what} was cut off: the engine was killed (signal {killed[1]}; 9 may be the machine's"
             f" memory that ran out). Take its lock off: .venv/bin/fleet cancel --stack"

@@ -18,7 +18,7 @@ from kai_fleet_cli.cluster_reader import NoAnswerError
 from kai_fleet_cli.display.terminal import Say
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery.live_cluster import LiveCluster, LiveObject, wrong_record
-from kai_fleet_cli.recovery.state import OF_VCLUSTER, ExportedState, Operation, provider_of
+from kai_fleet_cli.recovery.state import ExportedState, Operation, provider_of
 
 _PATIENCE_SECONDS: Final = 60.0  # a killed engine's plugin may still be at work
 _HELM_SECONDS: Final = 600.0
@@ -128,7 +128,7 @@ class Judge:
             else:
                 self._object(cluster, operation)
         except NoAnswerError as why:
-            if self._inside(operation):
+            if operation.inside:
                 # Should it be there, the update is told so, and it is looked at again then.
                 self._say(f"{operation}: its vCluster cannot be asked: {why}")
             else:
@@ -153,7 +153,7 @@ class Judge:
     def _ours(self, operation: Operation, live: LiveObject) -> bool:
         if not live.by_pulumi or not live.has(operation.resource["inputs"]):
             return False
-        if self._since is None or self._inside(operation) or self._in_own_namespace(operation):
+        if self._since is None or operation.inside or self._in_own_namespace(operation):
             return True
         return live.made >= self._since.replace(microsecond=0)
 
@@ -184,10 +184,6 @@ class Judge:
             and resource.get("provider") == operation.resource.get("provider")
             for resource in self._now.resources
         )
-
-    def _inside(self, operation: Operation) -> bool:
-        """Whether its cluster is a vCluster of this stack: its provider is a part of one."""
-        return OF_VCLUSTER in provider_of(operation.resource)
 
 
 def _settled(cluster: LiveCluster, operation: Operation, say: Say) -> str:

@@ -10,6 +10,7 @@ from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import KubeError, RefusedError, UnusableKubeconfigError
 from kai_fleet.kube.kubeconfig import connection
 from kai_fleet.releases import helm_record
+from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet_cli.cluster_reader import NoAnswerError
 from kai_fleet_cli.display.terminal import Say
 from kai_fleet_cli.errors import UserError
@@ -18,6 +19,7 @@ from kai_fleet_cli.recovery.state import REFUSED, ExportedState, Operation, prov
 _MANAGER: Final = "pulumi"  # the provider writes under managers whose names begin so
 _ABSENT: Final = 404
 _SECONDS: Final = 10.0
+_ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,18 @@ class LiveCluster:
         """Which cluster it is: the UID of its namespace `kube-system`."""
         system = self._get("/api/v1/namespaces/kube-system")
         return str(system["metadata"]["uid"]) if system else ""
+
+    @_in_words()
+    def webhook(self, hook: str) -> tuple[str, bool]:
+        """The kind and name of the object that has a webhook, and whether it is one of KAI's."""
+        for kind in ("validatingwebhookconfiguration", "mutatingwebhookconfiguration"):
+            for item in (self._get(f"{_ADMISSION}/{kind}s") or {}).get("items", []):
+                for it in item.get("webhooks") or []:
+                    if it["name"] == hook:
+                        service = it["clientConfig"].get("service") or {}
+                        of_kai = service.get("namespace") == KAI_NAMESPACE
+                        return f"{kind} {item['metadata']['name']}", of_kai
+        raise NoAnswerError(f"it has no webhook {hook}")
 
     def _secrets(self, namespace: str, release: str) -> list[Any]:
         wanted = helm_record.SELECTOR.format(release)

@@ -2,6 +2,7 @@
 
 import datetime
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
@@ -11,6 +12,7 @@ from pulumi import automation
 from rich.prompt import Confirm
 
 from kai_fleet.fleet.deployed_state import RELEASE, STACK
+from kai_fleet.kube.text import plain
 from kai_fleet.wording import listed
 from kai_fleet_cli.cluster_reader import NoAnswerError
 from kai_fleet_cli.display import events
@@ -26,6 +28,8 @@ _EXISTS: Final = ("exists already", "already exists", "AlreadyExists", "cannot r
 # What Helm says of a release that an earlier run did not finish.
 _LOCKED: Final = "another operation (install/upgrade/rollback) is in progress"
 _HISTORY: Final = 20  # updates to look back
+_AT_ONCE: Final = 8
+_LONGEST: Final = 300  # of a reason
 
 
 def before(
@@ -38,7 +42,8 @@ def before(
     where Helm fails.
     """
     exported = state.exported(stack)
-    begun = exported.operations()
+    # What a tenant's vCluster refused is simply tried again: it stops nobody else.
+    begun = [it for it in exported.operations() if refresh or not (it.failed and it.inside)]
     if not begun and not refresh:
         return exported
     holder = file_backend.holder(stack.name, stack.workspace.env_vars)
@@ -136,7 +141,12 @@ def _judge(
 
 def _carry_out(stack: automation.Stack, now: ExportedState, judge: Judge, say: Say) -> None:
     for remedy in judge.remedies:
-        remedy.run(stack.workspace.env_vars)
+        try:
+            remedy.run(stack.workspace.env_vars)
+        except UserError as why:
+            if not remedy.operation.inside:
+                raise
+            say(f"{remedy.operation}: {why}")  # its own step says so again, and fails alone
     for operation in judge.imports:
         entry: Any = {
             "type": operation.type,
@@ -174,62 +184,84 @@ def refresh_state(
     clear_pending_creates: bool = False,
 ) -> None:
     """Have the state say what is there. Raises CommandError."""
-    unread, silent = _unread(stack)
-    for name, why in silent.items():
-        show(f"vCluster {name} is not read: {why}")
     show(f"Refreshing ({stack.name})")
     run = partial(
         stack.refresh,
         target=list(only) or None,
-        exclude=None if only else unread or None,
         clear_pending_creates=clear_pending_creates or None,
         suppress_outputs=True,
         suppress_progress=True,
     )
-    differences = _differences(stack, show, run)
-    for name, done in differences.items():
+    looked = _looked(stack, show, run, {} if only else None)
+    for name, why in looked.silent.items():
+        show(f"vCluster {name} is not read: {why}")
+    for name, done in looked.resources.items():
         show(f"  {name}: {'gone' if done == 'delete' else 'changed'}")
 
 
 def drift(stack: automation.Stack, show: Say) -> Drift:
     """Look for what was changed by hand, and change nothing. Raises CommandError."""
-    unread, silent = _unread(stack)
-    run = partial(stack.preview_refresh, exclude=unread or None)
-    return Drift(_differences(stack, show, run), silent)
+    return _looked(stack, show, stack.preview_refresh)
 
 
-def _unread(stack: automation.Stack) -> tuple[list[str], dict[str, str]]:
-    """The URNs that cannot be read, and the vClusters that they are in, each with why.
+def _looked(
+    stack: automation.Stack,
+    show: Say,
+    run: Callable[..., object],
+    silent: dict[str, str] | None = None,
+) -> Drift:
+    """What a refresh finds. `silent` are the vClusters that it leaves out, by the URNs of their
+    providers with why; None is all that do not answer. One that fails it is left out, too.
+    """
+    now = state.read(stack)
+    silent = _silent(now) if silent is None else silent
+    home = stack.workspace.env_vars.get("PULUMI_HOME", "")
+    while True:
+        # Of a vCluster it is by its provider, or by what it is deleted with.
+        within = {str(it["urn"]): {provider_of(it), it.get("deletedWith")} for it in now.resources}
+        unread = [urn for urn, of in within.items() if not of.isdisjoint(silent)]
+        told = events.Narration(show, color=False, steps=False, home=home)
+        try:
+            found = _differences(told, partial(run, exclude=unread or None))
+        except automation.errors.CommandError:
+            failed = {
+                str(it): plain(told.errors[urn], _LONGEST)
+                for urn, of in within.items()
+                for it in of
+                if urn in told.errors and state.OF_VCLUSTER in str(it)
+            }
+            if failed.keys() <= silent.keys():
+                told.failed()
+                raise
+            silent |= failed
+        else:
+            return Drift(found, {urn.rpartition("::")[2]: why for urn, why in silent.items()})
+
+
+def _silent(now: ExportedState) -> dict[str, str]:
+    """The providers of vClusters that cannot be read, each with why.
 
     Every vCluster of the stack is asked whether it is there, and the same as ever.
     """
-    now = state.read(stack)
-    silent: dict[str, str] = {}
-    for urn, provider in now.providers().items():
-        if state.OF_VCLUSTER not in urn:
-            continue
+
+    def complaint(urn: str, provider: Mapping[str, Any]) -> str:
         try:
             uid = LiveCluster(provider).uid()
         except NoAnswerError as why:
-            silent[urn] = str(why)
-        else:
-            if (known := _identity(now, urn)) and uid != known:
-                silent[urn] = "it was made anew"
-    unread = [
-        str(it["urn"])
-        for it in now.resources
-        # Of a vCluster it is by its provider, or by what it is deleted with.
-        if not silent.keys().isdisjoint((provider_of(it), it.get("deletedWith")))
-    ]
-    return unread, {urn.rpartition("::")[2]: why for urn, why in silent.items()}
+            return str(why)
+        known = _identity(now, urn)
+        return "it was made anew" if known and uid != known else ""
+
+    asked = {urn: it for urn, it in now.providers().items() if state.OF_VCLUSTER in urn}
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        answers = dict(zip(asked, pool.map(complaint, asked, asked.values()), strict=True))
+    return {urn: why for urn, why in answers.items() if why}
 
 
-def _differences(stack: automation.Stack, show: Say, run: Callable[..., object]) -> dict[str, str]:
+def _differences(told: events.Narration, run: Callable[..., object]) -> dict[str, str]:
     """The resources that were changed (update) or are gone (delete), by name, as a refresh has
     them. Its messages are shown without a line per resource.
     """
-    home = stack.workspace.env_vars.get("PULUMI_HOME", "")
-    told = events.Narration(show, color=False, steps=False, home=home)
     differences: dict[str, str] = {}
 
     def note(event: automation.EngineEvent) -> None:
@@ -238,11 +270,7 @@ def _differences(stack: automation.Stack, show: Say, run: Callable[..., object])
             differences[events.named(step.metadata.urn)] = done
         told.hear(event)
 
-    try:
-        run(on_output=told.keep, on_event=note)
-    except automation.errors.CommandError:
-        told.failed()
-        raise
+    run(on_output=told.keep, on_event=note)
     return differences
 
 

@@ -19,11 +19,13 @@ REFUSED: Final = "kubeconfigRefused"
 class Operation:
     """What a run had begun on a resource when it ended.
 
-    `kind`: creating, updating, deleting; replacing is a release whose old one is gone.
+    `kind`: creating, updating, deleting; replacing is a release whose old one is gone. `failed`:
+    the run went on to its end, and the state has what came of it.
     """
 
     kind: str
     resource: Mapping[str, Any]
+    failed: bool = False
 
     @property
     def urn(self) -> str:
@@ -39,6 +41,11 @@ class Operation:
     def of_vcluster(self) -> bool:
         """Whether it is the release of a vCluster."""
         return f"{OF_VCLUSTER}{RELEASE}::" in self.urn
+
+    @property
+    def inside(self) -> bool:
+        """Whether its cluster is a vCluster of the stack: its provider is a part of one."""
+        return OF_VCLUSTER in provider_of(self.resource)
 
     @property
     def address(self) -> tuple[str, str]:
@@ -83,7 +90,7 @@ class ExportedState:
         pending = [Operation(str(entry["type"]), entry["resource"]) for entry in entries]
         known = {operation.urn for operation in pending}
         return pending + [
-            Operation(kind, resource)
+            Operation(kind, resource, failed=True)
             for resource in self.resources
             if resource["type"] == RELEASE and resource["urn"] not in known
             if (kind := _unfinished(resource))

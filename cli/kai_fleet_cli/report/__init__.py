@@ -1,1 +1,1 @@
-"""A stack of many teams: `fleet usage` as a table, `fleet report` as a page of HTML."""
+"""`fleet report`: the GPUs of a stack now, as a page of HTML, as text or as JSON."""

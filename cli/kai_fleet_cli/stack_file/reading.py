@@ -104,18 +104,6 @@ def parse(text: str, name: str) -> dict[str, Any]:
     return {key: _without_secrets(value) for key, value in own.items()}
 
 
-def encrypted(file: Path) -> dict[str, str]:
-    """The ciphertext of each `secure:` value by its key; none of a file that cannot be read.
-
-    A plan masks the values, so a diff looks at these.
-    """
-    return {
-        path: str(mapping["secure"])
-        for path, mapping in _mappings(yaml_file.mapping(file).get("config"))
-        if mapping.keys() == {"secure"}
-    }
-
-
 def beside(file: Path) -> dict[str, str]:
     """What the engine takes from a stack file and no plan shows, by its key: an environment, what
     decrypts, other programs' configuration. None of a file that cannot be read.

@@ -30,10 +30,6 @@ _VERSION: Final = re.compile(r"v?[0-9][-+.0-9A-Za-z]{0,62}")
 _NAME: Final = re.compile("[a-z0-9-]+")
 
 
-class NeverUpdatedError(UserError):
-    """The engine knows no stack of that name."""
-
-
 @dataclass(frozen=True)
 class StackState:
     """One stack as its last update left it: KAI versions and kubeconfigs by team.
@@ -91,7 +87,7 @@ def ask(stack: str, variables: Mapping[str, str], *arguments: str) -> Any:
     )
     if done.returncode != 0:
         if "no stack named" in done.stderr:
-            raise NeverUpdatedError(f"stack {stack} was never updated")
+            raise UserError(f"stack {stack} was never updated")
         lines = done.stderr.strip().splitlines() or ["the engine said nothing"]
         reason = lines[-1].removeprefix("error:").strip()
         raise UserError(f"the state of stack {stack} cannot be read: {reason}")

@@ -14,7 +14,7 @@ from kai_fleet.wording import counted
 from kai_fleet_cli.diff.consequences import kai_switch
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file.edit import GONE
-from kai_fleet_cli.stack_file.reading import SECRET, encrypted
+from kai_fleet_cli.stack_file.reading import SECRET
 from kai_fleet_cli.teams import changes, lookup, new_team, nodes, queues
 from kai_fleet_cli.teams.changes import TeamChange
 from kai_fleet_cli.teams.lookup import GRANTS, TEAMS, Keys, PlatformFile, TeamPlace, config_keys
@@ -145,28 +145,17 @@ def _tree(place: TeamPlace) -> Any:
 def _copy(platform: PlatformFile, place: TeamPlace, tree: Any) -> dict[str, Any]:
     """A team's settings for a second one, with another queue tree."""
     team = copy.deepcopy(dict(place.raw))
-    if place.own and SECRET in repr(team):
+    if SECRET in repr(team):
+        own = " --own-stack" if place.own else ""
         raise UserError(
-            f"{place.path} has an encrypted value, which another stack cannot read; add"
-            f" {place.name}{NEXT} with {_command(platform, 'add', f'{place.name}{NEXT}')}"
-            " --own-stack, and encrypt the value there"
+            f"{place.path} has an encrypted value, which is for one team; add {place.name}{NEXT}"
+            f" with {_command(platform, 'add', f'{place.name}{NEXT}')}{own}, and encrypt the value"
+            " there"
         )
     team.pop("name", None)  # in a file of its own it has one
     team.get("vcluster", {}).get("access", {}).pop("port", None)  # it is the first team's
     team |= {"queues": tree} if tree else {}
-    copied: dict[str, Any] = _encrypted(team, place.path, encrypted(place.file))
-    return copied
-
-
-def _encrypted(value: Any, path: str, ciphertexts: Mapping[str, str]) -> Any:
-    """The value with its secrets as the file has them: one key encrypts all of a stack's."""
-    if value == SECRET and path in ciphertexts:
-        return {"secure": ciphertexts[path]}
-    if isinstance(value, Mapping):
-        return {key: _encrypted(it, f"{path}.{key}", ciphertexts) for key, it in value.items()}
-    if isinstance(value, list):
-        return [_encrypted(it, f"{path}[{n}]", ciphertexts) for n, it in enumerate(value)]
-    return value
+    return team
 
 
 def _granted(platform: PlatformFile, place: TeamPlace) -> int:

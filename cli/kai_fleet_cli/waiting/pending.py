@@ -9,7 +9,7 @@ from kai_fleet.kube.objects import KubeObject
 from kai_fleet.kube.pods import PodUse, requests_of
 from kai_fleet.releases import keys, mig
 from kai_fleet.wording import counted
-from kai_fleet_cli.usage.queues import upwards
+from kai_fleet_cli.usage import upwards
 from kai_fleet_cli.waiting.finding import Reason
 from kai_fleet_cli.waiting.placement import COUNTED, by_nodes, no_room
 from kai_fleet_cli.waiting.pod_groups import is_ungrouped
@@ -127,14 +127,14 @@ def _no_gpus(of: ClusterPods, pod: KubeObject, use: PodUse) -> Reason | None:
     scheduling, team = of.scheduling, of.team
     wants, words = _together(of.cluster, pod, use)
     queues = upwards(scheduling.usage.queues, use.queue) if use.amounts.gpu else ()
-    shares = {queue.name: queue.share("gpu") for queue in queues}
-    limits = {name: share for name, share in shares.items() if share.limit != UNLIMITED}
-    for name, share in limits.items():
-        if wants > share.limit + SLACK:
+    limited = [queue for queue in queues if queue.limit != UNLIMITED]
+    for queue in limited:
+        if wants > queue.limit + SLACK:
             return Reason(
-                f"{words}, and queue {name} may hold at most {share.limit:g}: it never runs",
-                f"ask for at most {share.limit:g}, or {_raise(scheduling, name, wants, team)}",
-                f"never {name}",
+                f"{words}, and queue {queue.name} may hold at most {queue.limit:g}: it never runs",
+                f"ask for at most {queue.limit:g}, or"
+                f" {_raise(scheduling, queue.name, wants, team)}",
+                f"never {queue.name}",
             )
     if team is not None and team.declared:
         for kind, asked in mig.slices(requests_of(pod.spec)).items():
@@ -154,13 +154,14 @@ def _no_gpus(of: ClusterPods, pod: KubeObject, use: PodUse) -> Reason | None:
             )
     if (reason := _too_large(of.cluster, pod, use)) is not None:
         return reason
-    for name, share in limits.items():
-        if share.in_use + wants > share.limit + SLACK:
-            more = _raise(scheduling, name, share.in_use + wants, team)
+    for queue in limited:
+        if queue.in_use + wants > queue.limit + SLACK:
+            more = _raise(scheduling, queue.name, queue.in_use + wants, team)
             return Reason(
-                f"{words}, and queue {name} holds {share.in_use:g} of at most {share.limit:g}",
+                f"{words}, and queue {queue.name} holds {queue.in_use:g} of at most"
+                f" {queue.limit:g}",
                 f"wait for a pod of that queue to end, ask for less, or {more}",
-                f"full {name}",
+                f"full {queue.name}",
             )
     return None
 

@@ -12,7 +12,7 @@ from kai_fleet.kube.objects import KubeObject, seconds_since
 from kai_fleet.kube.pods import PodUse
 from kai_fleet.releases import KaiRelease
 from kai_fleet.releases.keys import KAI_NAMESPACE, POD_GROUP, RESERVED, SCHEDULER
-from kai_fleet_cli.usage.counting import ClusterUsage, count, running_version
+from kai_fleet_cli.usage import ClusterUsage, count, running_version
 from kai_fleet_cli.waiting.finding import Finding, Health, Reason, meaning
 
 Findings: TypeAlias = Iterator[Finding]
@@ -26,8 +26,7 @@ class ReadCluster:
 
     `objects` are by the plural name of their kind; a kind that is not served, or that this user
     may not read, is not in it, and the latter is in `unreadable`. `update` says, for a sentence,
-    what makes the stack as declared; `kubectl` how this cluster is asked by hand. `partly`: not all
-    pods are in it, so what queues hold is what the status of the Queues says.
+    what makes the stack as declared; `kubectl` how this cluster is asked by hand.
     """
 
     name: str
@@ -37,7 +36,6 @@ class ReadCluster:
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     update: str = OF_ITS_STACK
     kubectl: str = "kubectl"
-    partly: bool = False
 
     @property
     def is_unread(self) -> bool:
@@ -82,7 +80,7 @@ class ReadCluster:
     @cached_property
     def usage(self) -> ClusterUsage:
         """Who holds what here, and who waits."""
-        return count(self._by_kind, partly=self.partly)
+        return count(self._by_kind)
 
     def use_of(self, pod: KubeObject) -> PodUse | None:
         """What a pod holds or waits for; None for one that is ended, or is Kubernetes' own."""

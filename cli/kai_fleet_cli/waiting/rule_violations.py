@@ -9,7 +9,7 @@ from kai_fleet.fleet.pods import PodTemplate
 from kai_fleet.fleet.queues import DeclaredQueue
 from kai_fleet.kube.objects import KubeObject
 from kai_fleet.releases.keys import POD_GROUP
-from kai_fleet_cli.usage.queues import queue_of
+from kai_fleet_cli.usage import queue_of
 from kai_fleet_cli.waiting.read_cluster import ClusterPods, Findings, ReadCluster
 from kai_fleet_policies.problem import Level, Problem, Rule, name_of, problems_of
 from kai_fleet_policies.rules.queues import queue_depth, queue_tree

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pulumi
 import pulumi_command as command
@@ -11,6 +11,8 @@ from pulumi.runtime import invoke_output
 
 from kai_fleet.fleet.deployed_state import VIRTUAL_CLUSTER, DeployedState, named
 from kai_fleet.provider import CLUSTER_UID, PACKAGE
+
+_FAILS: Final = 'printf "%s\\n" "$PROBLEM" >&2; exit 1'
 
 
 @dataclass
@@ -29,8 +31,13 @@ class ClusterAccess:
     identifier: pulumi.Input[str] | None = None
     found_by: Mapping[str, pulumi.Input[str]] | None = None
 
-    def provider(self, name: str, opts: pulumi.ResourceOptions) -> kubernetes.Provider:
-        """The provider for what is declared on this cluster."""
+    def provider(
+        self, name: str, opts: pulumi.ResourceOptions, seconds: int | None = None
+    ) -> kubernetes.Provider:
+        """The provider for what is declared on this cluster.
+
+        `seconds` are for each of its answers, without end where None.
+        """
         return kubernetes.Provider(
             name,
             cluster_identifier=self.name if self.identifier is None else self.identifier,
@@ -39,6 +46,7 @@ class ClusterAccess:
             # Changes by hand are put right; without this the API server refuses to, because
             # whoever changed a field owns it now.
             enable_patch_force=True,
+            kube_client_settings=None if seconds is None else {"timeout": seconds},
             # Else a new password would replace the Secret of a registry, and pulls would fail.
             enable_secret_mutable=True,
             opts=opts,
@@ -63,6 +71,11 @@ class ClusterAccess:
         return None if self.kubeconfig is None else pulumi.Output.secret(self.kubeconfig)
 
 
+def _fail(environment: Mapping[str, str]) -> None:
+    if problem := environment.get("PROBLEM"):
+        raise pulumi.RunError(problem)
+
+
 def own_provider() -> pulumi.ProviderResource:
     """The stack's provider of this project, which serves queue trees and reads Secrets.
 
@@ -74,7 +87,11 @@ def own_provider() -> pulumi.ProviderResource:
 
 
 def cluster_identity(
-    name: str, access: ClusterAccess, deployed: DeployedState, parent: pulumi.Resource
+    name: str,
+    access: ClusterAccess,
+    deployed: DeployedState,
+    parent: pulumi.Resource,
+    problem: pulumi.Input[str] = "",
 ) -> pulumi.Output[str]:
     """The cluster's identifier, from a step that keeps it; `name` is that of its provider.
 
@@ -83,26 +100,31 @@ def cluster_identity(
     identifier it gives, and everything declared with that provider, old ones first. Give these
     `deleted_with` the provider: then the API of a cluster that is gone is not called. A cluster
     that does not answer now is taken for the one that it was.
+
+    `problem` says why there is no way in, "" where there is one. Then this step fails, and what is
+    inside is left as it is; the program goes on, with every other cluster.
     """
     step = f"{name}-identity"
-    known = deployed.triggers.get(named(VIRTUAL_CLUSTER, step))
+    known = deployed.triggers.get(named(VIRTUAL_CLUSTER, step)) or [""]
     read: pulumi.Output[Any] = invoke_output(
         CLUSTER_UID, dict(access.reached()), pulumi.InvokeOptions(parent=parent)
     )
 
-    def uid(answer: dict[str, Any]) -> str:
-        if "uid" in answer:
-            return str(answer["uid"])
-        if known:
-            return str(known[0])
-        raise pulumi.RunError(f"the API of vCluster {name} does not answer: {answer['problem']}")
+    def environment(answer: dict[str, Any], problem: str) -> dict[str, str]:
+        uid = str(known[0]) if problem else str(answer.get("uid") or known[0])
+        if not (problem or uid):
+            problem = f"the API of vCluster {name} does not answer: {answer['problem']}"
+        return {"CLUSTER": uid, **({"PROBLEM": problem} if problem else {})}
 
-    now = pulumi.Output.unsecret(read.apply(uid))
+    found = pulumi.Output.all(read, problem).apply(lambda it: environment(*it))
+    now = pulumi.Output.unsecret(found)
+    if pulumi.runtime.is_dry_run():
+        now.apply(_fail)  # no step fails in a preview; no resource waits for this, so it comes last
     stdout: pulumi.Output[str] = command.local.Command(
         step,
-        create='printf %s "$CLUSTER"',
-        environment={"CLUSTER": now},
-        triggers=[now],
+        create=now.apply(lambda it: _FAILS if "PROBLEM" in it else 'printf %s "$CLUSTER"'),
+        environment=now,
+        triggers=[now["CLUSTER"]],
         opts=pulumi.ResourceOptions(parent=parent, delete_before_replace=True),
     ).stdout
     return stdout

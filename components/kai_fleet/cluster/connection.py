@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -11,6 +11,9 @@ import yaml
 
 from kai_fleet.inputs import plain
 from kai_fleet.values import items, value_at
+
+# Longer than an API server works on any: a tenant's own may never give one.
+ANSWER_SECONDS: Final = 60
 
 
 @dataclass(frozen=True)
@@ -90,19 +93,21 @@ def provider_options(
     given = component.get_provider("kubernetes:core/v1:Namespace")
     if given is not None or not {"kubeconfig", "context"} & args.keys():
         return {}
-    connection = connection_of(name, args)
-    return {
-        "provider": kubernetes_provider(name, connection, pulumi.ResourceOptions(parent=component))
-    }
+    seconds = ANSWER_SECONDS if "probe_environment" in args else None
+    opts = pulumi.ResourceOptions(parent=component)
+    return {"provider": kubernetes_provider(name, connection_of(name, args), opts, seconds)}
 
 
 def kubernetes_provider(
     name: str,
     connection: ClusterConnection,
     opts: pulumi.ResourceOptions,
+    seconds: int | None = None,
     cluster_identifier: pulumi.Input[str] | None = None,
 ) -> kubernetes.Provider:
-    """The provider of what is declared on a cluster."""
+    """The provider of what is declared on a cluster; `seconds` are for each of its answers, without
+    end where None.
+    """
     return kubernetes.Provider(
         name,
         cluster_identifier=cluster_identifier,
@@ -111,6 +116,7 @@ def kubernetes_provider(
         # Changes by hand are put right; without this the API server refuses to, because whoever
         # changed a field owns it now.
         enable_patch_force=True,
+        kube_client_settings=None if seconds is None else {"timeout": seconds},
         # Else a new password would replace the Secret of a registry, and pulls would fail.
         enable_secret_mutable=True,
         opts=opts,

@@ -196,12 +196,18 @@ def deployed_state_of(resources: Iterable[tuple[str, str, Mapping[str, Any]]]) -
 class Targets:
     """What a command is about. `shared_grants`: also what all grants of team stacks share, since
     the first of them comes or the last one goes. `known`: where a team goes, the URNs of the state
-    that the command read; the engine would remove what has come into it since.
+    that the command read; the engine would remove what has come into it since. `left_out`: it is
+    about all teams but these.
     """
 
     teams: frozenset[str]
     shared_grants: bool = False
     known: frozenset[str] | None = None
+    left_out: bool = False
+
+    def has(self, team: str) -> bool:
+        """Whether it is about a team."""
+        return (team in self.teams) is not self.left_out
 
 
 @dataclass(frozen=True)
@@ -248,17 +254,13 @@ def declared(
             " again"
         )
     return DeclaredRun(
-        tuple(name for name in teams if name in targets.teams),
-        tuple(name for name in grants if name in targets.teams),
-        {n: it for n, it in deployed.output("teams").items() if n not in targets.teams},
+        tuple(name for name in teams if targets.has(name)),
+        tuple(name for name in grants if targets.has(name)),
+        {n: it for n, it in deployed.output("teams").items() if not targets.has(n)},
         {
             n: pulumi.Output.secret(it)
             for n, it in deployed.output("kubeconfigs").items()
-            if n not in targets.teams
+            if not targets.has(n)
         },
-        {
-            n: it
-            for n, it in deployed.output("workloads").items()
-            if it["team"] not in targets.teams
-        },
+        {n: it for n, it in deployed.output("workloads").items() if not targets.has(it["team"])},
     )

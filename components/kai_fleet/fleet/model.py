@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # a policy pack starts without the types of settings
     from kai_fleet.settings.sections.access import Access, Cluster, Registries, SecretRegistries
     from kai_fleet.settings.sections.isolation import Isolation
     from kai_fleet.settings.sections.kubernetes import Affinity, Toleration
-    from kai_fleet.settings.sections.monitoring import Monitoring, Prices
+    from kai_fleet.settings.sections.monitoring import Monitoring
     from kai_fleet.settings.sections.platform import Gpu, Scheduling
     from kai_fleet.settings.sections.team_stack import PlatformFacts
     from kai_fleet.settings.sections.teams import Mode
@@ -102,7 +102,6 @@ class DeclaredCluster(JudgedCluster):
     sources: KnownSources = field(default_factory=KnownSources)
     installed: tuple[InstalledChart, ...] = ()
     monitoring: Monitoring | None = None
-    prices: Prices | None = None
 
     @property
     def gpu_sharing(self) -> bool:

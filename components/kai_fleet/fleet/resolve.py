@@ -97,7 +97,6 @@ class _Resolver:
             declared=True,
             gpu_resource=settings.gpu.resource,
             monitoring=settings.monitoring,
-            prices=settings.prices,
         )
 
     def _on_host(

@@ -11,14 +11,14 @@ from typing import Any, Final
 
 from kai_fleet.guards import evaluation
 from kai_fleet.guards.host_rules import CONTROL_PLANES, HostRules, foreign_nodes
-from kai_fleet.guards.policies import Kind, Object
+from kai_fleet.guards.policies import BESIDE_KAI, Kind, Object
 
 _OF_PODS: Final[tuple[Kind, ...]] = ("devices", "pods", "traffic")
 # What a KAI beside the team adds to a pod after it was made.
-_OF_KAI: Final = {
-    "labels": re.compile("runai-gpu-group(/|$)"),
-    "annotations": re.compile("received-resource-type$"),
-}
+_OF_KAI: Final = re.compile(
+    r"(runai-gpu-group(/.*)?|received-resource-type|pod-group-name"
+    r"|kai[.]scheduler/(subgroup-name|numa-placement-.*))$"
+)
 # Of Pod Security.
 _HOST_NAMESPACES: Final = ("hostNetwork", "hostPID", "hostIPC")
 _CAPABILITIES: Final = frozenset(
@@ -41,8 +41,6 @@ _SYSCTLS: Final = frozenset(
     )
 )
 _APP_ARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
-_PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
-_HOOKS: Final = ("postStart", "preStop")
 
 
 def refused(
@@ -74,7 +72,7 @@ def _reasons(
     request = evaluation.creation("pods", space, user, str(pod["metadata"]["name"]))
     bounds = rules.parameters()
     made = _as_made(pod, rules, control=control)
-    for kind in _OF_PODS:
+    for kind in (*_OF_PODS, *(BESIDE_KAI if rules.beside_kai else ())):
         yield from evaluation.refusals(kind, made, request, bounds)
     node = str(pod["spec"].get("nodeName") or "")
     if node in nodes and not control and _foreign(nodes[node], rules):
@@ -105,7 +103,7 @@ def _as_made(pod: Mapping[str, Any], rules: HostRules, *, control: bool) -> Obje
         metadata[notes] = {
             key: value
             for key, value in (metadata.get(notes) or {}).items()
-            if not (rules.beside_kai and _OF_KAI[notes].match(key))
+            if not (rules.beside_kai and _OF_KAI.match(key))
         }
     rest = {key: value for key, value in pod.items() if key != "status"}
     return {**rest, "metadata": metadata, "spec": spec}
@@ -160,11 +158,6 @@ def _container(each: Mapping[str, Any]) -> Iterator[str]:
     if context.get("procMount") not in (None, "Default"):
         yield f"its {name} has procMount {context['procMount']}"
     yield from _context(name, context)
-    hooks = each.get("lifecycle") or {}
-    for probe in (*map(each.get, _PROBES), *map(hooks.get, _HOOKS)):
-        for how in ("httpGet", "tcpSocket"):
-            if host := ((probe or {}).get(how) or {}).get("host"):
-                yield f"its {name} has a probe or hook with the host {host}"
 
 
 def _context(name: str, context: Mapping[str, Any]) -> Iterator[str]:

@@ -26,7 +26,7 @@ _SYNC: Final = ("create", "delete", "patch", "update", *READ)
 _GATEWAY: Final = "gateway.networking.k8s.io"
 _CLASSES: Final = {
     "node.k8s.io": "runtimeclasses",
-    "storage.k8s.io": "storageclasses csinodes csidrivers csistoragecapacities",
+    "storage.k8s.io": "storageclasses csinodes csidrivers",
     "scheduling.k8s.io": "priorityclasses",
     "networking.k8s.io": "ingressclasses",
     _GATEWAY: "gatewayclasses",
@@ -50,8 +50,13 @@ def on_host(*, sees_nodes: bool) -> list[PolicyRuleArgsDict]:
     """Classes of every kind; nodes and what runs on them where a scheduler inside chooses them."""
     found = [rule(group, classes, READ) for group, classes in _CLASSES.items()]
     if sees_nodes:
-        # Of other teams' pods it takes the sum: what is left on a node that they share.
-        found.append(rule("", "pods nodes nodes/status", READ))
+        found.append(rule("", "nodes nodes/status", READ))
+        # Of other teams' pods it takes the sum: what is left on a node that they share. Without
+        # these two it waits for good before its first syncer (ModifyController in nodes/syncer.go).
+        found.append(rule("", "pods", ("list", "watch")))
+        # What room a driver has on which nodes; they are in the driver's namespace. Without a
+        # scheduler inside, `auto` does not sync them (pkg/config/validation.go).
+        found.append(rule("storage.k8s.io", "csistoragecapacities", READ))
     return found
 
 

@@ -190,8 +190,7 @@ class PodUse:
     neither names one. `amounts` is what it holds, or what it waits for: for a share of GPU memory
     then by the node with the smallest GPUs, as KAI counts it. `groups` are KAI's names of the GPUs
     that it shares. `scheduled_by_kai`: only such pods count in queues. `created` is a time stamp
-    of Kubernetes, `selector` the labels of nodes that it asks for. `never` says why a pod that
-    waits can never run, as the end of a sentence; "" for one that may.
+    of Kubernetes.
     """
 
     namespace: str
@@ -206,8 +205,6 @@ class PodUse:
     scheduled_by_kai: bool = True
     ending: bool = False
     created: str = ""
-    selector: frozenset[tuple[str, str]] = frozenset()
-    never: str = ""
 
     @property
     def waits(self) -> bool:
@@ -255,7 +252,6 @@ def pods_of(
                 scheduled_by_kai=item.spec.get("schedulerName") == keys.SCHEDULER,
                 ending="deletionTimestamp" in metadata,
                 created=str(metadata.get("creationTimestamp") or ""),
-                selector=frozenset((item.spec.get("nodeSelector") or {}).items()),
             )
         )
     return pods

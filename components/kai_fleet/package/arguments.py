@@ -181,7 +181,7 @@ class _WorkloadInputs(_WithProvider):
     gpu_resource: GpuName = optional("nvidia.com/gpu", _GPU_NAME)
 
 
-@with_fields_of(Settings, "removed", "prices")
+@with_fields_of(Settings, "removed")
 class PlatformInputs(Strict):
     """A host cluster, what is on it for everybody, its teams and what they run."""
 

@@ -71,7 +71,7 @@ def _delete(api: Api, plural: str, name: str) -> None:
             say(f"deleted {plural}.kai.scheduler/{name}")
     except RefusedError as error:
         raise NotReadyError(
-            f"{plural}.kai.scheduler/{name} cannot be deleted: {error.reason}"
+            f"{plural}.kai.scheduler/{name} cannot be deleted: {error.message or error.reason}"
         ) from None
 
 
@@ -141,7 +141,7 @@ def _queue_refused(api: Api) -> list[str]:
     try:
         api.post(queues.PATH, body, dryRun="All")
     except RefusedError as error:
-        return [f"a Queue is refused ({error.reason})"]
+        return [f"a Queue is refused ({error.message or error.reason})"]
     return []
 
 

@@ -49,7 +49,10 @@ class QueuePlugin(Servicer):
         """A Secret's content, which cluster it is, or whether an object is there."""
         arguments = plain(request.args)
         if request.tok == CLUSTER_UID:
-            result = read_cluster_uid(self._connection(arguments))
+            try:
+                result = read_cluster_uid(self._connection(arguments))
+            except ClusterAwayError as error:
+                result = {"problem": str(error)}
         elif request.tok == SECRET:
             way = self._connection(arguments)
             result = read_secret(way, str(arguments["namespace"]), str(arguments["name"]))

@@ -22,6 +22,7 @@ RESERVED: Final = frozenset(
     }
 )
 POD_GROUP: Final = "pod-group-name"  # an annotation; the PodGroup of that name has the queue
+GPU_PRODUCT: Final = "nvidia.com/gpu.product"  # a label of nodes: the model of their GPUs
 GPU_RESOURCES: Final = ("nvidia.com/gpu", "amd.com/gpu")
 FRACTION: Final = "gpu-fraction"
 MEMORY: Final = "gpu-memory"

@@ -24,7 +24,7 @@ from kai_fleet.settings.sections.gpu_share import counted, slices
 from kai_fleet.settings.sections.isolation import Guard, Isolation
 from kai_fleet.settings.sections.kubernetes import Affinity, LabelValue, NotedKey, Toleration
 from kai_fleet.settings.sections.models import Strict, says
-from kai_fleet.settings.sections.monitoring import Monitoring, Prices
+from kai_fleet.settings.sections.monitoring import Monitoring
 from kai_fleet.settings.sections.platform import (
     EXAMPLE_VERSION,
     NVIDIA,
@@ -89,9 +89,6 @@ class Settings(Strict):
     monitoring: Monitoring | None = Field(
         default=None,
         description="Monitors, alerts and dashboards for your Prometheus; absent, there are none.",
-    )
-    prices: Prices | None = Field(
-        default=None, description="What GPUs cost, for `fleet report`; it changes no resource."
     )
     teams: dict[TeamName, TeamSettings] = Field(
         default_factory=dict, description="Each team below its name; `host` is none."
@@ -251,7 +248,12 @@ def read_config() -> tuple[dict[str, Any], frozenset[str], list[Mistake]]:
         for key in own
         if (whole := f"{NAMESPACE}:{key}") in secret or config.is_config_secret(whole)
     )
-    return {key: _parsed(value) for key, value in own.items()}, hidden, wrong
+    return parsed(raw), hidden, wrong
+
+
+def parsed(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The `kai-fleet:` part of a configuration as the engine hands it to programs and packs."""
+    return {key: _parsed(value) for key, value in stack_keys.own(config).items()}
 
 
 def _parsed(value: Any) -> Any:

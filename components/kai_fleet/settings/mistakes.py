@@ -176,8 +176,6 @@ _EXAMPLES: Final[Mapping[str | int, str]] = {
     "queues": "names of queues with a mapping each, such as train: {gpu: 4}",
     "children": "names of queues with a mapping each, such as train: {gpu: 4}",
     "teams": "each team below its name, such as ml: {scheduler: …}",
-    "prices": "{currency: EUR, gpuHour: {default: 1.10}}",
-    "gpuHour": "models with a price each, such as default: 1.10",
 }
 _WANTED: Final = {
     "bool_type": "true or false",

@@ -54,6 +54,8 @@ def _always(name: str, namespace: pulumi.Input[str]) -> dict[str, Any]:
         "policies": {"resourceQuota": {"enabled": False}, "limitRange": {"enabled": False}},
         # Otherwise every synced node gets a Service on the host (V13).
         "networking": {"advanced": {"proxyKubelets": {"byHostname": False, "byIP": False}}},
+        # Otherwise each pod on the host has the tokens of its account in annotations (T19).
+        "sync": {"toHost": {"pods": {"useSecretsForSATokens": True}}},
         # The name of the context, for whoever merges several teams' kubeconfigs.
         "exportKubeConfig": {"context": _joined(namespace, f"-{name}")},
     }

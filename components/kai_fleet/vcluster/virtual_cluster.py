@@ -14,7 +14,7 @@ from pulumi_kubernetes.rbac import v1 as rbac
 from kai_fleet import probes
 from kai_fleet.cluster.access import ClusterAccess, cluster_identity
 from kai_fleet.cluster.registry_secrets import registry_secret
-from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
+from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret, rebuild
 from kai_fleet.fleet.deployed_state import VIRTUAL_CLUSTER, DeployedState, named
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.options import after, chart_args, child_of
@@ -31,6 +31,8 @@ from kai_fleet.vcluster.values import vcluster_values
 MOVED: Final[list[pulumi.Input[str | pulumi.Alias]]] = [
     pulumi.Alias(parent=pulumi.ROOT_STACK_RESOURCE)
 ]
+# Longer than an API server works on any: a tenant's own may never give one.
+_ANSWER_SECONDS: Final = 60
 
 
 @dataclass
@@ -151,16 +153,18 @@ class VirtualCluster(pulumi.ComponentResource):
             address = self.release.id.apply(lambda _: last)
         # Where the host's kubeconfig is a secret, so is all that comes of it; an address is none.
         self.server = pulumi.Output.unsecret(address)
-        self.kubeconfig = self._way_in(name, args)
+        way_in = self._way_in(name, args)
+        self.kubeconfig = pulumi.Output.secret(way_in["kubeconfig"])
         found_by = {
             **args.host.environment(),
             "PROBE_SECRET": pulumi.Output.concat(self.namespace, "/vc-", name),
             "PROBE_SERVER": self.server,
         }
         inside = ClusterAccess(f"{args.host.name}/{name}", None, self.kubeconfig, found_by=found_by)
-        identity = cluster_identity(name, inside, args.deployed, self)
+        identity = cluster_identity(name, inside, args.deployed, self, way_in["problem"])
         self.inside = replace(inside, identifier=identity)
-        self.provider = self.inside.provider(name, child_of(self, later, aliases=MOVED))
+        aliased = child_of(self, later, aliases=MOVED)
+        self.provider = self.inside.provider(name, aliased, _ANSWER_SECONDS)
         for body in group_roles(team):
             self._let_in(name, body)
         self.register_outputs({"namespace": self.namespace, "server": self.server})
@@ -173,13 +177,14 @@ class VirtualCluster(pulumi.ComponentResource):
             parent=parent, provider=self.provider, deleted_with=self.provider, aliases=MOVED
         )
 
-    def _way_in(self, name: str, args: VirtualClusterArgs) -> pulumi.Output[str]:
-        """Its kubeconfig, of the Secret that it wrote: built anew, whoever wrote that.
+    def _way_in(self, name: str, args: VirtualClusterArgs) -> pulumi.Output[dict[str, str]]:
+        """Its `kubeconfig`, of the Secret that it wrote: built anew, whoever wrote that.
 
         It is read anew in each run, once the server is known, and kept out of the state. By a
         function of the provider: for a resource that is read, the engine writes its whole state
-        twice in each run, though nothing changed; with fifteen teams that was half of its work. A
-        Secret that is not there, or may not be read, ends the run with a sentence.
+        twice in each run, though nothing changed; with fifteen teams that was half of its work.
+        Where the Secret is not there, or may not be used, the `problem` says so, and the kubeconfig
+        is that of the last update.
         """
         workload, secret = args.team.store.workload, f"vc-{name}"
         asked = {"namespace": self.namespace, "name": secret, "after": self.server}
@@ -187,22 +192,29 @@ class VirtualCluster(pulumi.ComponentResource):
             SECRET, {**asked, **args.host.reached()}, pulumi.InvokeOptions(parent=self)
         )
 
-        def kubeconfig(answer: dict[str, Any], namespace: str, server: str) -> str:
-            if problem := answer.get("problem"):
-                raise pulumi.RunError(
+        def way_in(answer: dict[str, Any], namespace: str, server: str) -> dict[str, str]:
+            problem = answer.get("problem")
+            if problem:
+                problem = (
                     f"Secret {secret} of namespace {namespace} {problem}. Look with: kubectl -n"
                     f" {namespace} get secrets,statefulsets; if somebody removed something by hand:"
                     f" .venv/bin/fleet up --refresh --stack {pulumi.get_stack()}; if the Secret"
                     f" alone: kubectl -n {namespace} rollout restart {workload} {name}"
                 )
-            called = value_at(args.team.values, "exportKubeConfig.context")
+            else:
+                called = value_at(args.team.values, "exportKubeConfig.context")
+                try:
+                    own = of_secret(answer["data"], server, called or f"{namespace}-{name}")
+                    return {"kubeconfig": own, "problem": ""}
+                except TenantKubeconfigError as error:
+                    problem = explain(name, namespace, error, workload)
             try:
-                return of_secret(answer["data"], server, called or f"{namespace}-{name}")
-            except TenantKubeconfigError as error:
-                raise pulumi.RunError(explain(name, namespace, error, workload)) from None
+                last = rebuild(str(args.deployed.output("kubeconfigs").get(name) or ""))[0]
+            except TenantKubeconfigError:
+                last = f"# {problem}"  # which no program takes for a cluster's
+            return {"kubeconfig": last, "problem": problem}
 
-        known = pulumi.Output.all(read, self.namespace, self.server)
-        return pulumi.Output.secret(known.apply(lambda it: kubeconfig(*it)))
+        return pulumi.Output.all(read, self.namespace, self.server).apply(lambda it: way_in(*it))
 
     def _let_in(self, name: str, body: Mapping[str, Any]) -> None:
         metadata, inside = body["metadata"], self.within(self)

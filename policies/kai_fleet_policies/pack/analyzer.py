@@ -9,12 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
 from typing import Any, Final
 
+import grpc
 from google.protobuf import json_format
 from google.protobuf.empty_pb2 import Empty
 from pulumi.runtime import proto
 from pulumi.runtime.proto import analyzer_pb2_grpc
 
-from kai_fleet.provider import QUEUES, version
+from kai_fleet.provider import PACKAGE, QUEUES, version
 from kai_fleet.provider.process import serve
 from kai_fleet.provider.values import plain
 from kai_fleet.values import UNKNOWN
@@ -64,7 +65,14 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
         return Empty()
 
     def ConfigureStack(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """The stack's tags, which no rule reads."""
+        """Ends the run where the stack's file has a secret at a key that is for none, or a copy."""
+        if request.project == PACKAGE and request.config_secret_keys:
+            # Half a second of imports, which other stacks are spared.
+            from kai_fleet_policies.validation import report, secret_problems
+
+            keys = request.config_secret_keys
+            if problems := secret_problems(request.stack, request.config, keys):
+                context.abort(grpc.StatusCode.FAILED_PRECONDITION, report(problems))
         return proto.AnalyzerStackConfigureResponse()
 
     def Remediate(self, request: Any, context: Any) -> Any:  # noqa: N802

@@ -9,7 +9,6 @@ from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.releases import sources
 from kai_fleet.releases.sources import NoPlaceError, SourcePlace
 from kai_fleet.values import UNKNOWN, at
-from kai_fleet.wording import MASK
 from kai_fleet_policies.image_names import Named, names
 from kai_fleet_policies.problem import Level, ProblemPlace, Problems, Severity
 
@@ -48,7 +47,7 @@ def check(cluster: DeclaredCluster) -> Problems:
 
 def _chart(installed: InstalledChart, known: Sequence[SourcePlace]) -> Problems:
     place = ProblemPlace(installed.subject, at(installed.path, "chart"))
-    if installed.chart is UNKNOWN or installed.chart == MASK:
+    if installed.chart is UNKNOWN:
         yield place.undecided("its chart is known")
     elif installed.chart is not None and (wrong := _elsewhere("chart", installed.chart, known)):
         message = f"has chart{_name(installed, installed.chart)}, which {wrong}"

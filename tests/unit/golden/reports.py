@@ -1,5 +1,6 @@
 """Reports of diffs, made from a plan that is kept in a file."""
 
+from kai_fleet.settings.secrets import Encrypted
 from kai_fleet_cli.diff.base import Base, BaseState
 from kai_fleet_cli.diff.report import DiffReport
 from tests.unit.golden import compare as golden
@@ -8,10 +9,15 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 def report(now, base=None, *, state=BaseState.PLANNED, secrets=({}, {}), **more):
-    before = golden.record()["resources"] if base is None else base
-    resources = golden.resources(before)
-    found = Base("main", COMMIT, state, resources, encrypted=secrets[0], **more)
-    return DiffReport("lab", found, golden.plan_of(now), secrets[1])
+    there = golden.record()["resources"] if base is None else base
+    resources = golden.resources(there)
+    before, after = ([sealed(*it) for it in side.items()] for side in secrets)
+    found = Base("main", COMMIT, state, resources, secrets=before, **more)
+    return DiffReport("lab", found, golden.plan_of(now), after)
+
+
+def sealed(key, ciphertext):
+    return Encrypted("Pulumi.lab.yaml", (key,), "", ciphertext)
 
 
 def named(record, name):

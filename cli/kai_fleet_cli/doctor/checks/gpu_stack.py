@@ -8,7 +8,7 @@ from typing import Final
 
 from kai_fleet.guards.policies import ENFORCED
 from kai_fleet.kube.objects import KubeObject
-from kai_fleet.settings.sections.monitoring import PRODUCT
+from kai_fleet.releases.keys import GPU_PRODUCT
 from kai_fleet_cli.doctor.checks.kai.gpu_sharing import GPU_STACK, enabled
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
 from kai_fleet_cli.waiting.finding import Reason
@@ -53,12 +53,12 @@ def check_sharing(snapshot: Snapshot) -> Findings:
 def _shared_by(labels: Mapping[str, str]) -> str:
     """The label of a node that says that its device plugin shares GPUs; "" where none does."""
     replicas, strategy = labels.get(_REPLICAS, ""), labels.get(_STRATEGY, "none")
-    product = labels.get(PRODUCT, "")
+    product = labels.get(GPU_PRODUCT, "")
     if strategy not in ("none", ""):
         return f"{_STRATEGY}={strategy}"
     if replicas.isdigit() and int(replicas) > 1:
         return f"{_REPLICAS}={replicas}"
-    return f"{PRODUCT}={product}" if product.endswith(_SHARED) else ""
+    return f"{GPU_PRODUCT}={product}" if product.endswith(_SHARED) else ""
 
 
 def _daemon_set(host: ClusterState, item: KubeObject) -> Findings:

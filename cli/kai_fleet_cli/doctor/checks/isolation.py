@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Final
 
 from kai_fleet.fleet.model import DeclaredTeam
@@ -24,6 +25,16 @@ _QUOTAS: Final = {  # what a team may do without each
     "objects": "nothing bounds its volumes, Services and what it has in etcd",
     "system-priority": "its pods may preempt those of the system",
 }
+_NEARLY: Final = Decimal("0.8")  # of a bound
+# Names alone: a tenant writes the rest. By this annotation vCluster marks a Secret with tokens of a
+# pod, which owns it once it is on the host.
+_OF_NO_POD: Final = (
+    "{{range .items}}{{if .metadata.annotations}}"
+    '{{if index .metadata.annotations "vcluster.loft.sh/skip-backsync"}}'
+    '{{$of := ""}}{{range .metadata.ownerReferences}}{{$of = .kind}}{{end}}'
+    '{{if ne $of "Pod"}}{{.metadata.name}} {{end}}{{end}}{{end}}{{end}}'
+)
+TOKEN_ANNOTATION: Final = "vcluster.loft.sh/token-"
 _REACH: Final = "its pods reach those of other teams"
 
 
@@ -43,6 +54,7 @@ def check(snapshot: Snapshot) -> Findings:
             (
                 *_labels(host, wanted, space),
                 *_quotas(host, wanted),
+                *_secrets(host, wanted),
                 *_network(host, wanted),
                 *_bounds(host, wanted, space),
                 *_rights(host, wanted),
@@ -50,6 +62,7 @@ def check(snapshot: Snapshot) -> Findings:
             ),
             f"isolation of team {wanted.name}",
         )
+        yield from _tokens(host, wanted)
         if wanted.rules is not None:
             yield from _refused_pods(host, wanted, wanted.rules)
 
@@ -103,6 +116,43 @@ def _quotas(host: ClusterState, wanted: DeclaredTeam) -> Findings:
             yield host.broken(subject, f"it is not there: {_QUOTAS[name]}")
         elif item is not None and _amounts(item.spec, gpus) != _amounts(declared, gpus):
             yield host.broken(subject, f"it is not as this version declares it: {_QUOTAS[name]}")
+
+
+def _secrets(host: ClusterState, wanted: DeclaredTeam) -> Findings:
+    """Whether there is room for pods' tokens: those of a pod that never had a node stay (0008)."""
+    item = host.named("resourcequotas", "objects", wanted.namespace)
+    status = item.status if item is not None else {}
+    hard, used = (
+        parse_quantity((status.get(it) or {}).get("secrets", 0)) for it in ("hard", "used")
+    )
+    if used > _NEARLY * hard:
+        kubectl = f"{host.kubectl} -n {wanted.namespace}"
+        yield host.warning(
+            f"Secrets in namespace {wanted.namespace}",
+            f"there are {used} of at most {hard}: at the bound new pods wait, and no event says"
+            " why. A pod that was deleted before it had a node left one with its tokens",
+            f"delete those: `{kubectl} get secrets -o go-template='{_OF_NO_POD}' | xargs -r"
+            f" {kubectl} delete secret`, or raise isolation.bounds.objects of the team",
+        )
+
+
+def _tokens(host: ClusterState, wanted: DeclaredTeam) -> Findings:
+    """Pods made before tokens were in Secrets: control planes with a scheduler list these."""
+    carrying = [
+        pod.name
+        for pod in host.within("pods", wanted.namespace)
+        if any(key.startswith(TOKEN_ANNOTATION) for key in pod.annotations)
+    ]
+    if carrying:
+        yield host.broken(
+            f"tokens of team {wanted.name}",
+            f"{len(carrying)} of its pods carry them in annotations, {carrying[0]} among them: the"
+            " control plane of each team whose scheduler is inside its vCluster reads them, and is"
+            " that account in this one",
+            "have the pods made anew, which brings the tokens into Secrets: restart what makes them"
+            f" (inside: `kubectl rollout restart`), and `{host.kubectl} -n {wanted.namespace}"
+            f" delete pod {carrying[0]}` where nothing else does",
+        )
 
 
 def _amounts(quota: Mapping[str, Any], without: Sequence[str]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Self, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, SecretStr
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 
@@ -37,7 +37,7 @@ class Strict(BaseModel):
 
 
 Location = tuple[str | int, ...]
-_NAMED: Final = "*"  # a step over a name that the user chose
+NAMED: Final = "*"  # a step over a name that the user chose
 _FARTHEST: Final = 2  # steps from where a key stands to where it belongs
 
 
@@ -88,13 +88,21 @@ def places_of(key: str, location: Location, model: type[BaseModel]) -> list[Loca
             continue
         same = 0
         for one, other in zip(place, location, strict=False):
-            if one not in (_NAMED, other):
+            if one not in (NAMED, other):
                 break
             same += 1
-        named = (*location[:same], *("NAME" if it == _NAMED else it for it in place[same:]))
+        named = (*location[:same], *("NAME" if it == NAMED else it for it in place[same:]))
         found[(*named, known[key.lower()])] = len(place) + len(location) - 2 * same
     least = min(found.values(), default=_FARTHEST + 1)
     return [place for place, steps in found.items() if steps == least <= _FARTHEST]
+
+
+def secret_places(model: type[BaseModel]) -> Iterator[Location]:
+    """Every key that holds a secret; `*` stands for a name."""
+    for place in _sections(model):
+        for key, field in fields(model_at(place, model)).items():
+            if SecretStr in (field.annotation, *get_args(field.annotation)):
+                yield (*place, key)
 
 
 def _sections(
@@ -107,7 +115,7 @@ def _sections(
     for key, field in fields(model).items():
         here, place = _without_options(field.annotation), (*above, key)
         while get_origin(here) is dict:
-            here, place = _without_options(get_args(here)[-1]), (*place, _NAMED)
+            here, place = _without_options(get_args(here)[-1]), (*place, NAMED)
         if isinstance(here, type):
             yield from _sections(here, place, (*seen, model))
 

@@ -1,10 +1,9 @@
-"""What is measured of a fleet, by which Prometheus, when an alert fires, and what GPUs cost."""
+"""What is measured of a fleet, and when an alert fires."""
 
-import re
 from collections.abc import Iterator
 from typing import Annotated, Final
 
-from pydantic import AfterValidator, Field, StringConstraints, field_validator
+from pydantic import Field, StringConstraints
 
 from kai_fleet.releases.metric_names import METRICS_PORT
 from kai_fleet.settings.sections.kubernetes import LabelKey, LabelValue
@@ -15,41 +14,6 @@ from kai_fleet.values import value_at
 # What Prometheus takes for a duration, as far as it makes sense here.
 Duration = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,4}[smhd]$")]
 Namespace = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
-
-
-class Prometheus(Strict):
-    """Where `fleet usage` and `fleet report` ask for numbers over time: at an address, or through
-    the host's API.
-    """
-
-    url: str | None = Field(
-        default=None,
-        description="Its address from where fleet runs: https://prometheus.example.com. A token"
-        " comes from KAI_FLEET_PROMETHEUS_TOKEN.",
-    )
-    service: str | None = Field(
-        default=None,
-        description="Or its Service on the host, NAMESPACE/NAME:PORT; the API server passes it on.",
-    )
-
-    @field_validator("url")
-    @classmethod
-    def _plain(cls, value: str | None) -> str | None:
-        if value is not None and not value.startswith(("http://", "https://")):
-            raise ValueError("write it with http:// or https://")
-        if value is not None and "@" in value.split("//", 1)[1].split("/", 1)[0]:
-            raise ValueError(
-                "holds a user or a password, in clear; drop them, and set"
-                " KAI_FLEET_PROMETHEUS_TOKEN where fleet runs"
-            )
-        return value
-
-    @field_validator("service")
-    @classmethod
-    def _whole(cls, value: str | None) -> str | None:
-        if value is not None and (value.count("/"), value.count(":")) != (1, 1):
-            raise ValueError("write NAMESPACE/NAME:PORT: monitoring/prometheus-operated:9090")
-        return value
 
 
 class Monitoring(Strict):
@@ -87,44 +51,6 @@ class Monitoring(Strict):
         " comes with that certificate, which is the vCluster's administrator's.",
     )
     dashboards: bool = Field(default=True, description="Grafana's, as ConfigMaps.")
-    prometheus: Prometheus | None = Field(
-        default=None,
-        description="Where `fleet usage` and `report` ask; without it, they count what is now.",
-    )
-
-
-PRODUCT: Final = "nvidia.com/gpu.product"  # the label of a node that names the model of its GPUs
-DEFAULT: Final = "default"
-
-
-def _label_value(model: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", model):
-        raise ValueError(
-            f"is no value of a label; write what nodes have at {PRODUCT}, such as"
-            f" NVIDIA-H100-80GB-HBM3, or {DEFAULT}"
-        )
-    return model
-
-
-Model = Annotated[str, AfterValidator(_label_value)]
-Price = Annotated[float, Field(ge=0, le=1_000_000)]
-
-
-class Prices(Strict):
-    """What `fleet report` counts the GPU-hours of teams and of idle nodes at."""
-
-    currency: Annotated[str, StringConstraints(pattern=r"^[A-Z]{3}$")] = Field(
-        description="Three capital letters, such as EUR."
-    )
-    gpu_hour: dict[Model, Price] = Field(
-        min_length=1,
-        description="The price of one GPU for an hour, by the value of its nodes' label"
-        f" {PRODUCT}; `{DEFAULT}` is for every other model.",
-    )
-
-    def of(self, model: str) -> float | None:
-        """The price of a model, "" for one that is not known; None where none is written."""
-        return self.gpu_hour.get(model, self.gpu_hour.get(DEFAULT))
 
 
 _KAIS_OWN: Final = ("kai-scheduler", "kai-resource-reservation")
@@ -133,7 +59,7 @@ _METRICS_KEY: Final = "scheduler.ports.metricsPort"
 
 def monitoring_mistakes(monitoring: Monitoring) -> Iterator[tuple[str, str]]:
     """Keys of `kai-fleet:monitoring` that do not go together, and what to write instead."""
-    namespace, prometheus = monitoring.namespace, monitoring.prometheus
+    namespace = monitoring.namespace
     instead = "write the namespace where Prometheus runs"
     if namespace.startswith("team-"):
         yield "namespace", f"is {namespace}, a team's own; {instead}"
@@ -143,12 +69,6 @@ def monitoring_mistakes(monitoring: Monitoring) -> Iterator[tuple[str, str]]:
         yield (
             "labels",
             "are for what the Prometheus operator selects; write operator: true, or drop them",
-        )
-    if prometheus is not None and (prometheus.url is None) == (prometheus.service is None):
-        yield (
-            "prometheus",
-            "needs url or service, and only one of them; write {service:"
-            " monitoring/prometheus-operated:9090}",
         )
 
 

@@ -12,7 +12,6 @@ from kai_fleet.releases.sources import NoPlaceError
 from kai_fleet.settings.sections.gpu_share import Sharing, sharing
 from kai_fleet.settings.sections.kubernetes import Affinity, LabelKey, Toleration
 from kai_fleet.settings.sections.models import Strict
-from kai_fleet.wording import MASK
 
 # What Go's and Prometheus' durations have in common: KAI changed from the one to the other.
 _DURATION: Final = r"([0-9]+h)?([0-9]+m)?([0-9]+s)?"
@@ -208,12 +207,7 @@ class HostKai(Scheduling):
     values: Values = Field(default_factory=dict, description="Merged over the table's values.")
 
 
-ENCRYPTED: Final = "is encrypted, and is no secret: reviewers have to read it; write it in clear"
-
-
 def _source(example: str, place: Any, value: Any) -> Any:
-    if value == MASK:
-        raise ValueError(ENCRYPTED)
     if isinstance(value, str):
         try:
             place(value)

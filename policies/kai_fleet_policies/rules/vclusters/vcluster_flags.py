@@ -10,7 +10,6 @@ import yaml
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.kube.text import may_name_system
 from kai_fleet.values import UNKNOWN, value_at
-from kai_fleet.wording import MASK
 from kai_fleet_policies.problem import Level, Problems, Severity
 from kai_fleet_policies.rules.vclusters import Values, judged
 
@@ -93,7 +92,7 @@ def _judge(team: DeclaredTeam, values: Values) -> Iterator[tuple[str, str]]:
 def _flags(values: Values) -> Iterator[tuple[str, str]]:
     for key, (program, allowed) in FLAGS.items():
         arguments = value_at(values, key)
-        if any(map(_later, (arguments, *_items(arguments)))):
+        if any(it is UNKNOWN for it in (arguments, *_items(arguments))):
             yield key, ""
             continue
         every = list(_read(arguments))
@@ -111,11 +110,6 @@ def _flags(values: Values) -> Iterator[tuple[str, str]]:
                 f"gives {program} --oidc-groups-claim without --oidc-groups-prefix: its provider"
                 " could put anybody into system:masters; add --oidc-groups-prefix=oidc:",
             )
-
-
-def _later(value: object) -> bool:
-    """Whether only the update knows a value, or it is encrypted and not decrypted here."""
-    return value is UNKNOWN or value == MASK
 
 
 def _names(variables: object) -> Iterator[str]:

@@ -45,6 +45,9 @@ _ELSEWHERE: Final = str(_DECIDED["exportKubeConfig.secret.namespace"])
 _OPEN: Final = str(_DECIDED["exportKubeConfig.server"])
 
 _STANDARD: Final = "policies.podSecurityStandard"
+_TOKENS: Final = "sync.toHost.pods.useSecretsForSATokens"
+# Without a scheduler inside, the account has no right to these on the host.
+_OF_SCHEDULERS: Final = ("sync.fromHost.nodes", "sync.fromHost.csiStorageCapacities")
 _SECRETS: Final = "exportKubeConfig.additionalSecrets"
 _NAMESPACE: Final = "exportKubeConfig.secret.namespace"
 _ROLES: Final = ("rbac.clusterRole.enabled", "rbac.role.enabled")
@@ -69,6 +72,19 @@ def _judge(team: DeclaredTeam, values: Values) -> Iterator[tuple[str, str]]:
             yield key, f"has {key}, which is where the team's pods may go; write {instead} instead"
     if value_at(values, _STANDARD) in ("", "privileged"):
         yield _STANDARD, f"lifts the Pod Security of the vCluster; {_MEANT}"
+    if value_at(values, _TOKENS) is False:
+        yield (
+            _TOKENS,
+            f"has {_TOKENS} off, which shows the tokens of the vCluster's accounts to whoever reads"
+            f" its pods on the host; {_MEANT}",
+        )
+    for key in _OF_SCHEDULERS if team.mode != "virtual" else ():
+        if value_at(values, f"{key}.enabled") in (True, "true"):
+            yield (
+                key,
+                f"has {key} on, which only a team in mode virtual may read on the host: the"
+                f" vCluster would not start; {_MEANT}",
+            )
     yield from _lists(team, values)
     yield from _rendered(values, "")
 

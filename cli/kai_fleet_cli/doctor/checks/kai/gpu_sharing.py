@@ -30,7 +30,7 @@ from kai_fleet.settings.sections.platform import NVIDIA
 from kai_fleet.values import value_at
 from kai_fleet_cli.doctor.checks.kai.kai_parts import make_again
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kai_fleet_cli.usage.counting import GPU_INDEX
+from kai_fleet_cli.usage import GPU_INDEX
 
 RESERVATION = "reservation"  # findings about the pods that hold shared GPUs
 _FLAG = "--gpu-sharing-enabled="

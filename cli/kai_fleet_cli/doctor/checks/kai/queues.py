@@ -8,7 +8,7 @@ from kai_fleet.fleet.queues import RESOURCES, UNLIMITED, QueueIndex
 from kai_fleet.values import value_at
 from kai_fleet.wording import counted
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
-from kai_fleet_cli.usage.queues import queue_of
+from kai_fleet_cli.usage import queue_of
 
 _BY_CHART = ("default-parent-queue", "default-queue")
 _FIELDS = ("parentQueue", "priority", "preemptMinRuntime", "reclaimMinRuntime", "displayName")

@@ -1,0 +1,78 @@
+"""Print a report on a terminal: tables, then who waits and what the doctor finds."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Literal
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from kai_fleet.fleet.queues import UNLIMITED
+from kai_fleet.kube.text import without_controls
+from kai_fleet.wording import counted
+from kai_fleet_cli.display.terminal import told
+from kai_fleet_cli.doctor import diagnosis
+from kai_fleet_cli.report.model import Report
+
+
+def show(report: Report, console: Console) -> None:
+    """Print all but the node pools."""
+    figures = ", ".join(f"{gpus(amount)} {name}" for name, amount in report.figures.items())
+    told(console, f"GPUs of stack {report.stack} at {report.time:%Y-%m-%d %H:%M} UTC: {figures}")
+    for sentence in report.missing:
+        told(console, sentence, "not read:", indent=4)
+    teams = [
+        [team.name, team.scheduler, *map(gpus, (team.promised, team.in_use, team.waiting))]
+        for team in report.teams
+    ]
+    console.print(_table(("team", "scheduler", "promised", "in use", "waiting"), teams))
+    queues = [
+        [
+            cluster,
+            f"{'  ' * (queue.level - 1)}{queue.display_name or queue.name}",
+            *map(gpus, (queue.quota, queue.limit, queue.in_use, queue.borrowed, queue.waiting)),
+        ]
+        for cluster, of_cluster in report.queues.items()
+        for queue in of_cluster
+    ]
+    headings = ("cluster", "queue", "quota", "limit", "in use", "borrowed", "waiting")
+    console.print(_table(headings, queues))
+    for wait in report.waits:
+        amounts = f"{counted(wait.pods, 'pod')}, {counted(wait.gpus, 'GPU')}"
+        since = f", {age(report.time - wait.since)}" if wait.since else ""
+        why = wait.cause or "on the way to a node"
+        told(console, f"{amounts}{since}: {why}", f"{wait.team} waits:", indent=4)
+        if wait.fix:
+            told(console, wait.fix, "  →", indent=4)
+    diagnosis.show(diagnosis.Diagnosis(report.stack, tuple(report.findings)), console)
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """A table: its first two columns are words, which fold, the others are numbers."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for number, heading in enumerate(headings):
+        justify: Literal["left", "right"] = "left" if number < 2 else "right"
+        table.add_column(heading, justify=justify, no_wrap=number >= 2, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(without_controls(cell)) for cell in row))
+    return table
+
+
+def gpus(amount: float | None) -> str:
+    """An amount with two decimals at most, `unlimited`, or a dash for not known."""
+    if amount is None:
+        return "\u2013"
+    if amount == UNLIMITED:
+        return "unlimited"
+    return f"{round(amount, 2):,g}" if amount < 10**6 else f"{amount:,.0f}"
+
+
+def age(since: timedelta) -> str:
+    """How long something takes already, in its two largest units."""
+    minutes = max(0, int(since.total_seconds() // 60))
+    days, hours, minutes = minutes // 1440, minutes // 60 % 24, minutes % 60
+    if days:
+        return f"{days} d {hours} h"
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"

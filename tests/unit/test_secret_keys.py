@@ -1,0 +1,372 @@
+"""A secret stands only at a key for secrets, for one purpose and one team: asked by all who ask.
+
+Somebody who edits a stack file and cannot decrypt copies a ciphertext to where he reads it.
+"""
+
+import base64
+import copy
+import json
+from contextvars import ContextVar
+from types import SimpleNamespace
+
+import grpc
+import pulumi
+import pytest
+import yaml
+from pulumi.runtime import config, proto
+
+from kai_fleet.fleet.deployed_state import DeployedState
+from kai_fleet.settings.secrets import PLACES
+from kai_fleet_cli.diff.report import compare
+from kai_fleet_cli.display import as_text
+from kai_fleet_cli.display.as_markdown import diff_page
+from kai_fleet_cli.plan import offline
+from kai_fleet_policies import validation
+from kai_fleet_policies.pack import analyzer
+from tests.unit.golden.compare import shown
+from tests.unit.golden.history import git
+
+TEXTS = {}  # what each ciphertext is of
+MARK = "sealed"
+
+
+def secure(text=f"{MARK} text"):
+    """As the engine encrypts it; each time with another nonce."""
+    nonce, content = f"nonce {len(TEXTS):06}", f"content: {text}"
+    spelled = [base64.b64encode(it.encode()).decode() for it in (nonce, content)]
+    made = f"v1:{spelled[0]}:{spelled[1]}"
+    TEXTS[made] = text
+    return {"secure": made}
+
+
+def team(pool, **more):
+    scheduler = {"mode": "virtual", "version": "v0.16.8"}
+    queues = {"train": {"gpu": {"quota": 2}}}
+    own = {"scheduler": scheduler, "nodePool": {"pool": pool}, "gpus": 2, "queues": queues}
+    return own | {"registries": {f"{pool}.example.com": {"username": "u", **more}}}
+
+
+def stack():
+    model = {"team": "ml", "kind": "vllm", "model": "org/model", "gpu": {"devices": 1}}
+    return {
+        "kai-fleet:cluster": {"name": "lab", "kubeconfig": secure()},
+        "kai-fleet:registries": {"all.example.com": {"username": "u", "password": secure()}},
+        "kai-fleet:teams": {
+            "ml": team("ml", password=secure()),
+            "nlp": team("nlp", password=secure()),
+        },
+        "kai-fleet:workloads": {"qwen": model | {"huggingFaceToken": secure()}},
+        "other:token": secure(),
+    }
+
+
+def password(own, name="ml"):
+    return own["kai-fleet:teams"][name]["registries"][f"{name}.example.com"]
+
+
+def to_env(own):
+    pod = {"team": "nlp", "kind": "pod", "image": "ubuntu:24.04", "env": {}}
+    own["kai-fleet:workloads"]["mine"] = pod
+    pod["env"]["READ"] = password(own)["password"]
+    return "kai-fleet:workloads.mine.env.READ", "at a key for no secret"
+
+
+def to_chart_values(own):
+    values = {"admission": {"certSecretName": own["kai-fleet:cluster"]["kubeconfig"]}}
+    own["kai-fleet:teams"]["nlp"]["scheduler"]["values"] = values
+    return (
+        "kai-fleet:teams.nlp.scheduler.values.admission.certSecretName",
+        "at a key for no secret",
+    )
+
+
+def moved_to_a_username(own):
+    account = password(own, "nlp")
+    account["username"] = password(own).pop("password")
+    password(own)["password"] = secure()
+    return "kai-fleet:teams.nlp.registries.nlp.example.com.username", "at a key for no secret"
+
+
+def to_a_list(own):
+    own["kai-fleet:sources"] = {"images": [own["other:token"]]}
+    return "kai-fleet:sources.images.0", "at a key for no secret"
+
+
+def a_whole_section(own):
+    own["kai-fleet:labels"] = secure('{"a": "b"}')
+    return "kai-fleet:labels", "at a key for no secret"
+
+
+def to_another_team(own):
+    password(own, "nlp")["password"] = password(own)["password"]
+    return (
+        "kai-fleet:teams.nlp.registries.nlp.example.com.password",
+        "is the same ciphertext as kai-fleet:teams.ml.registries.ml.example.com.password",
+    )
+
+
+def to_another_purpose(own):
+    password(own, "nlp")["password"] = own["kai-fleet:cluster"]["kubeconfig"]
+    return (
+        "kai-fleet:teams.nlp.registries.nlp.example.com.password",
+        "is the same ciphertext as kai-fleet:cluster.kubeconfig",
+    )
+
+
+def spelled_otherwise(own):
+    """Go's reader of base64 drops line breaks and the bits that are left over."""
+    version, nonce, content = password(own)["password"]["secure"].split(":")
+    rest = content.rstrip("=")
+    last = chr(ord(rest[-1]) + 1) if len(rest) < len(content) else rest[-1]
+    again = f"{version}:{nonce[:4]}\n{nonce[4:]}:{rest[:-1]}{last}{content[len(rest) :]}"
+    TEXTS[again] = TEXTS[password(own)["password"]["secure"]]
+    password(own, "nlp")["password"] = {"secure": again}
+    return to_another_team(copy.deepcopy(own))
+
+
+def to_another_program(own):
+    own["kubernetes:kubeconfig"] = own["kai-fleet:cluster"]["kubeconfig"]
+    return "kubernetes:kubeconfig", "is the same ciphertext as kai-fleet:cluster.kubeconfig"
+
+
+ATTACKS = (
+    *(to_env, to_chart_values, moved_to_a_username, to_a_list, a_whole_section),
+    *(to_another_team, to_another_purpose, spelled_otherwise, to_another_program),
+)
+
+
+def decrypted(value):
+    if isinstance(value, dict):
+        if value.keys() == {"secure"}:
+            return TEXTS[value["secure"]]
+        return {key: decrypted(item) for key, item in value.items()}
+    return [decrypted(item) for item in value] if isinstance(value, list) else value
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A project of which stack lab can be asked about; `handed` is what its engine decrypted."""
+    (tmp_path / "Pulumi.yaml").write_text("name: kai-fleet\n")
+    name = f"Pulumi.{pulumi.get_stack()}.yaml"
+
+    class Folder:
+        path, file = tmp_path, tmp_path / name
+
+        def write(self, own, file=None):
+            text = yaml.dump({"config": own}, Dumper=Plain)
+            (tmp_path / (file or name)).write_text(text)
+
+        def plan(self):
+            found = offline.plan(pulumi.get_stack(), self.file).problems
+            return [f"{it.path}: {it.message}" for it in found]
+
+        def handed(self, own):
+            whole = {key: decrypted(value) for key, value in own.items()}
+            texts = {k: v if isinstance(v, str) else json.dumps(v) for k, v in whole.items()}
+            return texts, [key for key in own if whole[key] != own[key]]
+
+        def program(self, own=None):
+            texts, keys = self.handed(self.config() if own is None else own)
+            monkeypatch.setenv("PULUMI_CONFIG", json.dumps(texts))
+            monkeypatch.setenv("PULUMI_CONFIG_SECRET_KEYS", json.dumps(keys))
+            monkeypatch.setattr(config, "CONFIG", ContextVar("config", default=None))
+            monkeypatch.setattr(validation, "ROOT", tmp_path)
+            try:
+                validation.checked_settings(DeployedState(), validation.no_platform)
+            except pulumi.RunError as why:
+                return str(why).splitlines()[1:]
+            return []
+
+        def pack(self):
+            texts, keys = self.handed(self.config())
+            monkeypatch.setattr(validation, "ROOT", tmp_path)
+            said = []
+            context = SimpleNamespace(abort=lambda code, text: said.append((code, text)))
+            asked = proto.AnalyzerStackConfigureRequest(
+                stack=pulumi.get_stack(),
+                project="kai-fleet",
+                config=texts,
+                config_secret_keys=keys,
+            )
+            analyzer.Analyzer().ConfigureStack(asked, context)
+            assert all(code is grpc.StatusCode.FAILED_PRECONDITION for code, _ in said)
+            return [line for _, text in said for line in text.splitlines()[1:]]
+
+        def config(self):
+            return yaml.safe_load(self.file.read_text())["config"]
+
+    return Folder()
+
+
+class Plain(yaml.SafeDumper):
+    """Without anchors: a copied ciphertext is written out."""
+
+    def ignore_aliases(self, data):
+        return True
+
+
+USERS = ("plan", "program", "pack")
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_a_secret_at_each_of_its_keys_passes(folder, user):
+    folder.write(stack())
+    assert getattr(folder, user)() == []
+
+
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_a_ciphertext_elsewhere_is_refused_by_its_key(folder, user, attack):
+    own = stack()
+    path, says = attack(own)
+    folder.write(own)
+    lines = [line for line in getattr(folder, user)() if path in line and says in line]
+    assert len(lines) == 1
+    assert "write it in clear" in lines[0] or "pulumi config set --secret --path" in lines[0]
+    assert MARK not in lines[0]
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_a_ciphertext_of_another_stack_is_refused(folder, user):
+    other = stack()
+    folder.write(other, "Pulumi.prod.yaml")
+    own = stack()
+    own["kai-fleet:cluster"]["kubeconfig"] = other["kai-fleet:cluster"]["kubeconfig"]
+    folder.write(own)
+    (line,) = getattr(folder, user)()
+    assert "same ciphertext as kai-fleet:cluster.kubeconfig in Pulumi.prod.yaml" in line
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_the_defaults_of_all_stacks_have_no_secret(folder, user):
+    own = stack()
+    folder.write(
+        {"kai-fleet:kai": {"value": {"version": password(own)["password"]}}}, "Pulumi.yaml"
+    )
+    folder.write(own)
+    (line,) = getattr(folder, user)()
+    assert "kai-fleet:kai.value.version" in line and "is encrypted in Pulumi.yaml" in line
+
+
+def test_what_an_environment_gives_in_secret_is_no_secret_of_another_key(folder):
+    """The engine says of a whole key that it is secret: so all else stands in the stack's file."""
+    own = stack()
+    own["kai-fleet:registries"]["all.example.com"].pop("password")
+    folder.write(own)
+    merged = copy.deepcopy(own)
+    merged["kai-fleet:registries"]["all.example.com"]["password"] = secure()
+    assert folder.program(merged) == []
+    merged["kai-fleet:teams"]["nlp"]["scheduler"]["values"] = {"global": secure()}
+    (line,) = folder.program(merged)
+    assert "kai-fleet:teams.nlp.scheduler.values: key values: is encrypted" in line
+
+
+def test_a_file_that_the_engine_alone_reads_has_no_secrets(folder):
+    own = stack()
+    folder.write(own)
+    folder.file.write_text(folder.file.read_text() + "  other:number: 010\n")
+    lines = folder.program(own)
+    assert {line.split(": ")[0].strip() for line in lines} == {
+        f"kai-fleet:{key}" for key in ("cluster", "registries", "teams", "workloads")
+    }
+
+
+def test_a_secret_in_clear_is_seen_beside_one_that_is_encrypted(folder):
+    """The engine tells a program of a key only that some part of it is encrypted."""
+    own = stack()
+    password(own)["password"] = "hunter2"
+    folder.write(own)
+    (line,) = folder.program()
+    assert """'kai-fleet:teams.ml.registries["ml.example.com"].password' --stack STACK""" in line
+    assert "hunter2" not in line
+
+
+def test_the_keys_for_secrets_are_those_of_the_models():
+    assert {".".join(map(str, place)) for place in PLACES} == {
+        "cluster.kubeconfig",
+        "registries.*.password",
+        "team.registries.*.password",
+        "team.vcluster.store.dataSource",
+        "teams.*.registries.*.password",
+        "teams.*.vcluster.store.dataSource",
+        "vcluster.store.dataSource",
+        "workloads.*.huggingFaceToken",
+    }
+
+
+@pytest.fixture
+def base(folder):
+    """The stack at a commit, with code that makes no plan: its file is compared."""
+    own = stack()
+    folder.write(own)
+    for command in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message", "all"]):
+        git(folder.path, *command)
+    return own
+
+
+def compared(folder, own):
+    folder.write(own)
+    return compare(pulumi.get_stack(), "HEAD", folder.path)
+
+
+def test_a_diff_names_the_keys_whose_secrets_differ(folder, base):
+    own = copy.deepcopy(base)
+    own["kai-fleet:cluster"]["kubeconfig"] = secure()
+    own["kai-fleet:registries"].pop("all.example.com")
+    own["kai-fleet:teams"]["ml"]["registries"]["new.example.com"] = {
+        "username": "u",
+        "password": secure(),
+    }
+    found = compared(folder, own)
+    assert found.secrets == {
+        "kai-fleet:cluster.kubeconfig": "changed",
+        "kai-fleet:registries.all.example.com.password": "removed",
+        "kai-fleet:teams.ml.registries.new.example.com.password": "added",
+    }
+    assert found.exit_code == 3
+    page, text = diff_page(found), shown(as_text.show_diff, found)
+    assert "- `kai-fleet:teams.ml.registries.new.example.com.password` has a secret now" in page
+    assert "kai-fleet:registries.all.example.com.password has no secret any more" in text
+
+
+def to_another_account(own):
+    password(own, "nlp")["password"] = password(own).pop("password")
+    own["kai-fleet:teams"]["ml"].pop("registries")
+    return "kai-fleet:teams.nlp.registries.nlp.example.com.password"
+
+
+def with_the_registrys_name(own):
+    accounts = own["kai-fleet:registries"]
+    accounts["evil.example.com"] = accounts.pop("all.example.com")
+    return "kai-fleet:registries.evil.example.com.password"
+
+
+def with_its_workload(own):
+    own["kai-fleet:workloads"]["qwen"]["team"] = "nlp"
+    return "kai-fleet:workloads.qwen.huggingFaceToken"
+
+
+@pytest.mark.parametrize("move", [to_another_account, with_the_registrys_name, with_its_workload])
+def test_a_diff_refuses_a_ciphertext_that_moved(folder, base, move):
+    """Only there it is seen: the file as it is has each once."""
+    own = copy.deepcopy(base)
+    path = move(own)
+    found = compared(folder, own)
+    (problem,) = found.problems
+    assert (problem.path, found.exit_code, found.verdict) == (path, 1, "refused")
+    assert "is a ciphertext that stood at kai-fleet:" in problem.message
+    assert found.secrets[path] == "moved"
+    assert f"**refused** `config` `{path}`" in diff_page(found)
+    assert f"- `{path}` has a secret that stood at another key" in diff_page(found)
+    assert MARK not in diff_page(found) and "v1:" not in diff_page(found)
+
+
+def test_a_diff_refuses_a_ciphertext_that_moved_to_another_stack(folder, base):
+    own = copy.deepcopy(base)
+    taken = password(own).pop("password")
+    own["kai-fleet:teams"]["ml"].pop("registries")
+    folder.write(own)
+    folder.write({**stack(), "other:token": taken}, "Pulumi.prod.yaml")
+    (problem,) = compare("prod", "HEAD", folder.path).problems
+    assert problem.path == "other:token"
+    assert f"ml.example.com.password in {folder.file.name}" in problem.message
