@@ -4,11 +4,12 @@ what is declared. With it, the arguments that several components share.
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from inspect import isawaitable
-from typing import Any, NotRequired, TypedDict, TypeVar
+from typing import Any, Final, NotRequired, TypedDict, TypeVar
 
 import pulumi
 
 T = TypeVar("T")
+LEVELS: Final = ("baseline", "restricted", "off")  # of isolation
 
 
 class TolerationArgs(TypedDict):
@@ -22,6 +23,34 @@ class TolerationArgs(TypedDict):
     """The taint's value. Default: any."""
     effect: NotRequired[pulumi.Input[str]]
     """`NoSchedule`, `PreferNoSchedule` or `NoExecute`. Default: every effect."""
+
+
+def toleration_spec(toleration: TolerationArgs) -> pulumi.Input[dict[str, str]]:
+    """A toleration as a pod has it, its operator written out."""
+    return resolved(_toleration_spec, toleration)
+
+
+def toleration_text(toleration: TolerationArgs) -> pulumi.Input[str]:
+    """A toleration as vCluster and the guards read it: `dedicated=ml:NoSchedule`, `gpu:`.
+
+    The colon stands there without an effect, too: vCluster takes a bare key for an empty value.
+    """
+    return resolved(_toleration_text, toleration)
+
+
+def _toleration_spec(toleration: Mapping[str, str]) -> dict[str, str]:
+    value, effect = toleration.get("value"), toleration.get("effect")
+    operator = toleration.get("operator") or ("Exists" if value is None else "Equal")
+    spec = {"key": toleration["key"], "operator": operator}
+    if operator == "Equal":
+        spec["value"] = value or ""
+    return {**spec, "effect": effect} if effect else spec
+
+
+def _toleration_text(toleration: Mapping[str, str]) -> str:
+    spec = _toleration_spec(toleration)
+    value = f"={spec['value']}" if "value" in spec else ""
+    return f"{spec['key']}{value}:{spec.get('effect', '')}"
 
 
 class RegistryArgs(TypedDict):
@@ -86,6 +115,13 @@ def one_of(component: str, field: str, value: str, choices: Collection[str]) -> 
         known = f"{', '.join(others)} or {last}" if others else last
         raise pulumi.RunError(f"{component}: {field} is {value!r}; write {known}")
     return value
+
+
+def required(component: str, field: str, given: Mapping[str, Any], keys: Iterable[str]) -> None:
+    """Raise pulumi.RunError where a key that an argument needs is absent."""
+    for key in keys:
+        if key not in given:
+            raise pulumi.RunError(f"{component}: {field}.{key} is missing; write it")
 
 
 def without_none(mapping: Mapping[str, Any]) -> dict[str, Any]:

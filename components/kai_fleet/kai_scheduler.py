@@ -1,10 +1,36 @@
 """The KAI scheduler, on a host cluster or inside a vCluster: its release, and the wait for it."""
 
-from typing import Any, NotRequired, TypedDict
+import json
+from typing import Any, Final, NotRequired, TypedDict
 
 import pulumi
+import pulumi_command as command
+import pulumi_kubernetes as kubernetes
+from pulumi_kubernetes.apiextensions import CustomResource
 
-from kai_fleet.inputs import RegistryArgs, TolerationArgs
+from kai_fleet import deployed, probes
+from kai_fleet.cluster.connection import connection_of, provider_options
+from kai_fleet.cluster.registry_secrets import OF_STACK, registry_secret
+from kai_fleet.deployed import KAI_SCHEDULER
+from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, one_of, plain, resolved
+from kai_fleet.kai_values import kai_objects, kai_values
+from kai_fleet.kube.pods import RESERVATIONS
+from kai_fleet.options import after, chart_args, child_of
+from kai_fleet.releases import KAI, KaiRelease, kai
+from kai_fleet.releases.keys import KAI_NAMESPACE
+from kai_fleet.releases.sharing import MODES, NOT_ENFORCED
+from kai_fleet.releases.transitions import kai_transition
+from kai_fleet.values import value_at
+
+EXISTING: Final = ("namespace", "clusterPolicyCrd", "priorityClasses")
+_PLAIN: Final = (
+    "version",
+    "untested",
+    "chart",
+    "gpu_sharing",
+    "cluster_policy_crd",
+    "ready_timeout",
+)
 
 
 class ShardArgs(TypedDict):
@@ -102,3 +128,247 @@ class KaiSchedulerArgs(TypedDict):
     """
     context: NotRequired[str]
     """Context of your own kubeconfig, in place of `kubeconfig`. Default: `kubernetes:context`."""
+
+
+class KaiScheduler(pulumi.ComponentResource):
+    """One KAI release, its prerequisites, the wait until it works, its shards and topologies.
+
+    Another version upgrades the release in place where that is known to work, else replaces it,
+    old one first: no KAI version can be rolled back by Helm, and between several an upgrade
+    collides (K7, K8, K9, K12). Queues and running pods stay. Depend on it before declaring a queue.
+
+    Raises:
+        UnknownVersionError: the version is not in the release table.
+        pulumi.RunError: a choice is none, or there is no way to the cluster.
+        TypeError: an Output decides which resources are declared.
+    """
+
+    version: pulumi.Output[str]
+    """Its version."""
+    namespace: pulumi.Output[str]
+    """The namespace of its own pods."""
+
+    def __init__(
+        self, name: str, args: KaiSchedulerArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__(KAI_SCHEDULER, name, None, opts)
+        called = f"KaiScheduler {name}"
+        _check(called, args)
+        release = kai(args["version"], untested=bool(args.get("untested")))
+        environment = args.get("probe_environment") or connection_of(called, args).environment()
+        of_shards, name = name, f"{name}-kai"  # a vCluster of this name has children, too
+        on_it = provider_options(self, name, args)
+        given = on_it or self.get_provider("kubernetes:core/v1:Namespace")
+        if "probe_environment" in args and not given:  # else it would be made on the host
+            raise pulumi.RunError(
+                f"{called}: probe_environment is that of a vCluster; write kubeconfig: the one of"
+                " the same VirtualCluster"
+            )
+        # Without what the component waits for.
+        later = pulumi.ResourceOptions(deleted_with=opts.deleted_with if opts else None)
+        child = child_of(self, later, **on_it)
+        step = child_of(self, later, delete_before_replace=True)
+        before = self._before(name, args, release, child_of(self, opts, **on_it), child)
+        helm = kubernetes.helm.v3.Release(
+            f"{name}-release",
+            **chart_args(
+                "kai-scheduler", release.version, override=args.get("chart"), oci=release.chart
+            ),
+            name="kai-scheduler",
+            namespace=KAI_NAMESPACE,
+            values=kai_values(release, args),
+            timeout=args.get("ready_timeout", 300),
+            # The step below waits, and says for what. Helm would only say that its time is up,
+            # and after an upgrade that failed so, the next one keeps the fields that were wrong.
+            skip_await=True,
+            opts=pulumi.ResourceOptions.merge(
+                child_of(self, later, delete_before_replace=True, **on_it),
+                pulumi.ResourceOptions(
+                    depends_on=before, replace_on_changes=self._replacing(name, release)
+                ),
+            ),
+        )
+        if registries := args.get("registries"):
+            # The chart makes that namespace, and leaves it when it goes.
+            own = value_at(args.get("values", {}), "global.resourceReservation.namespace")
+            made = after(child, helm)
+            registry_secret(f"{name}-reservation", OF_STACK, own or RESERVATIONS, registries, made)
+        # Removing this step cleans up what the release would leave behind. It goes before the
+        # release, also when that is replaced, because its trigger is the release itself; and it
+        # is there even if KAI never gets ready.
+        command.local.Command(
+            f"{name}-clean-up",
+            delete=probes.command("kai clean-up"),
+            environment={
+                **environment,
+                "KAI_CONFIG": "remove" if release.clean_up_config else "keep",
+            },
+            triggers=[helm.id],
+            opts=step,
+        )
+        number = deployed.read().again(KAI_SCHEDULER, name)
+        # A finished release is not a ready KAI (K16): its operator brings up the rest, and the
+        # queue webhook refuses everything until then.
+        ready = command.local.Command(
+            f"{name}-ready",
+            create=probes.command("kai wait"),
+            update=probes.command("kai wait"),
+            environment={
+                **environment,
+                "KAI_VERSION": release.version,
+                "KAI_DEPLOYMENTS": ",".join(release.deployments),
+                "KAI_CONDITIONS": ",".join(release.ready_conditions),
+                "KAI_TIMEOUT": str(int(args.get("ready_timeout", 300))),
+            },
+            triggers=[helm.id, *([str(number)] if number else [])],
+            opts=step,
+        )
+        if args.get("shards") or "fairshare" in args:
+            self._shards(
+                f"{of_shards}-shards-apply", args, release, environment, helm, after(step, ready)
+            )
+        for topology, levels in args.get("topologies", {}).items():
+            _topology(f"{of_shards}-topologies-{topology}", topology, levels, after(child, ready))
+        self.version = pulumi.Output.from_input(release.version)
+        self.namespace = pulumi.Output.from_input(KAI_NAMESPACE)
+        # The version is the release's; registered here, it would have the whole state written once
+        # more before a switch begins.
+        self.register_outputs({"version": args["version"]})
+
+    def _before(
+        self,
+        name: str,
+        args: KaiSchedulerArgs,
+        release: KaiRelease,
+        first: pulumi.ResourceOptions,
+        child: pulumi.ResourceOptions,
+    ) -> list[pulumi.Resource]:
+        """What has to be there before the release."""
+        there, before = args.get("use_existing", ()), list[pulumi.Resource]()
+        if "namespace" not in there:
+            space = kubernetes.core.v1.Namespace(
+                f"{name}-namespace", metadata={"name": KAI_NAMESPACE}, opts=first
+            )
+            before.append(space)
+        wanted = release.needs_cluster_policy_crd and args.get("cluster_policy_crd", True)
+        if wanted and "clusterPolicyCrd" not in there:
+            opts = child
+            if "probe_environment" not in args:
+                # On a host it stays as it is: with it would go the ClusterPolicy of a GPU operator,
+                # which may have come since and made the CRD its own.
+                kept = pulumi.ResourceOptions(retain_on_delete=True, ignore_changes=["spec"])
+                opts = pulumi.ResourceOptions.merge(child, kept)
+            before.append(_cluster_policy_crd(f"{name}-cluster-policy", opts))
+        if registries := args.get("registries"):
+            made = after(child, *before)
+            before.append(registry_secret(name, OF_STACK, KAI_NAMESPACE, registries, made))
+        return before
+
+    def _replacing(self, name: str, release: KaiRelease) -> list[str]:
+        """The changes that replace the release, and a line in the preview that says which way."""
+        before = deployed.read().versions.get(deployed.named(KAI_SCHEDULER, f"{name}-release"))
+        known = KAI.get(before or "")
+        if before is not None and before != release.version:
+            way = kai_transition(known, release) if known else None
+            verb = "upgraded in place" if way and way.kind == "in-place" else "replaced"
+            why = way.why if way else f"{before} → {release.version}: {before} is not in the table"
+            grouped = release.groups_deployments and not (known and known.groups_deployments)
+            news = "; a Deployment made after it is one PodGroup" if grouped else ""
+            pulumi.log.info(f"KAI is {verb}: {why}. Queues and running pods stay{news}", self)
+            if way and way.kind == "in-place":
+                return []
+        # Where an upgrade makes kai-config anew, new values are such an upgrade too (K12).
+        return ["version", "values"] if release.recreates_config else ["version"]
+
+    def _shards(
+        self,
+        name: str,
+        args: KaiSchedulerArgs,
+        release: KaiRelease,
+        environment: dict[str, pulumi.Input[str]],
+        helm: kubernetes.helm.v3.Release,
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        """Apply what the shards and the Config have beside the chart's values, field by field.
+
+        The chart makes the shard `default` and the Config. So this owns single fields of objects
+        that are the chart's, by server-side apply: Helm's upgrades and the operator leave alone
+        what they did not write. A Patch resource would own them too, but is gone with the object
+        where a release is replaced, and not made again because nothing of it changed; this step has
+        the release for its trigger.
+        """
+        objects = kai_objects(release, args)
+        command.local.Command(
+            name,
+            create=probes.command("shards apply"),
+            update=probes.command("shards apply"),
+            delete=probes.command("shards remove"),
+            environment={
+                **environment,
+                "KAI_VERSION": release.version,
+                "KAI_OBJECTS": resolved(lambda it: json.dumps(it, sort_keys=True), objects),
+            },
+            triggers=[helm.id],
+            opts=opts,
+        )
+
+
+def _check(component: str, args: KaiSchedulerArgs) -> None:
+    """Raise where a choice is none, or an Output decides what is declared."""
+    for key in _PLAIN:
+        plain(component, key, args.get(key))
+    one_of(component, "isolation", args.get("isolation", LEVELS[0]), LEVELS)
+    mode = args.get("gpu_sharing_mode", NOT_ENFORCED)
+    one_of(component, "gpu_sharing_mode", mode, MODES[1:])
+    for thing in plain(component, "use_existing", args.get("use_existing", [])):
+        one_of(component, "use_existing", thing, EXISTING)
+
+
+def _topology(
+    name: str, topology: str, levels: list[pulumi.Input[str]], opts: pulumi.ResourceOptions
+) -> None:
+    """A cluster-scoped Topology; its levels cannot be changed, so another list replaces it.
+
+    Workloads name it in the annotation `kai.scheduler/topology`, and one of its labels in
+    `kai.scheduler/topology-required-placement` or `-preferred-placement`.
+    """
+    replaced = pulumi.ResourceOptions(replace_on_changes=["spec"], delete_before_replace=True)
+    CustomResource(
+        name,
+        api_version="kai.scheduler/v1alpha1",
+        kind="Topology",
+        metadata={"name": topology},
+        spec={"levels": [{"nodeLabel": label} for label in levels]},
+        opts=pulumi.ResourceOptions.merge(opts, replaced),
+    )
+
+
+def _cluster_policy_crd(name: str, opts: pulumi.ResourceOptions) -> pulumi.Resource:
+    """The CRD alone, with no field of it fixed: KAI only watches for objects of the kind (K3)."""
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    # As the API spells it: the SDK's own name of the extension is another one in the state.
+    schema: Any = {"openAPIV3Schema": anything}
+    version: Any = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": schema,
+        "subresources": {"status": {}},
+    }
+    crd: pulumi.Resource = kubernetes.apiextensions.v1.CustomResourceDefinition(
+        name,
+        metadata={"name": "clusterpolicies.nvidia.com"},
+        spec={
+            "group": "nvidia.com",
+            "names": {
+                "kind": "ClusterPolicy",
+                "list_kind": "ClusterPolicyList",
+                "plural": "clusterpolicies",
+                "singular": "clusterpolicy",
+            },
+            "scope": "Cluster",
+            "versions": [version],
+        },
+        opts=opts,
+    )
+    return crd

@@ -1,8 +1,17 @@
 """A tree of KAI queues, declared as one resource."""
 
-from typing import Dict, NotRequired, TypedDict  # noqa: UP035 - see QueueArgs.children
+from typing import Any, Dict, Final, NotRequired, TypedDict  # noqa: UP035 - see QueueArgs.children
 
 import pulumi
+
+from kai_fleet.cluster.connection import connection_of
+from kai_fleet.inputs import resolved
+from kai_fleet.options import child_of
+from kai_fleet.provider import QUEUES
+from kai_fleet.provider.values import packed
+from kai_fleet.queue_specs import labels_of, leaves, specs_of
+
+QUEUE_TREE: Final = "kai-fleet:index:QueueTree"
 
 
 class ShareArgs(TypedDict):
@@ -80,3 +89,49 @@ class QueueTreeArgs(TypedDict):
     """
     context: NotRequired[str]
     """Context of your own kubeconfig, in place of `kubeconfig`. Default: `kubernetes:context`."""
+
+
+class QueueTree(pulumi.ComponentResource):
+    """`scheduling.run.ai/v2` Queues: cluster-scoped, parents before children (Q1, Q9).
+
+    All of them are one resource, served by the provider in `kai_fleet.provider`: the engine writes
+    its whole state at each step, which a thousand resources turn into minutes (P7). The preview
+    shows each queue's change all the same, and a refresh what was changed by hand. Give
+    `depends_on` a KaiScheduler: until KAI's webhook answers, a Queue is refused.
+
+    Raises:
+        pulumi.RunError: an amount is none, or there is no way to the cluster.
+    """
+
+    leaves: pulumi.Output[list[str]]
+    """The queues that take pods."""
+
+    def __init__(
+        self, name: str, args: QueueTreeArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__(QUEUE_TREE, name, None, opts)
+        called, queues = f"QueueTree {name}", args["queues"]
+        connection = connection_of(called, args)
+
+        def specs(*given: Any) -> dict[str, str]:
+            try:
+                return packed(specs_of(*given))
+            except ValueError as why:
+                raise pulumi.RunError(f"{called}: {why}") from None
+
+        parent, names = args.get("parent"), leaves(queues)
+        if queues:
+            given = (queues, args.get("gpus"), args.get("pools"), parent)
+            own = args.get("cluster")
+            properties: dict[str, Any] = {
+                "cluster": connection.identity() if own is None else own,
+                "tree": name,
+                "queues": resolved(specs, *given),
+                "labels": resolved(lambda tree: labels_of(tree) or None, queues),
+                "parent": parent,
+                **connection.properties(),
+            }
+            given_only = {key: value for key, value in properties.items() if value is not None}
+            pulumi.CustomResource(QUEUES, name, given_only, child_of(self, opts))
+        self.leaves = pulumi.Output.from_input(names)
+        self.register_outputs({"leaves": names})

@@ -1,13 +1,20 @@
 """The arguments of a team: its namespace, its vCluster, its scheduler and its queues together."""
 
-from typing import NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict, cast
 
 import pulumi
 
-from kai_fleet.kai_scheduler import KaiSchedulerArgs
-from kai_fleet.queue_tree import QueueTreeArgs
+from kai_fleet import team_namespace
+from kai_fleet.deployed import TEAM
+from kai_fleet.guards.components import declare_guard
+from kai_fleet.guards.queue_rules import QueueRules
+from kai_fleet.inputs import one_of, resolved
+from kai_fleet.kai_scheduler import KaiScheduler, KaiSchedulerArgs
+from kai_fleet.options import after
+from kai_fleet.queue_specs import leaves
+from kai_fleet.queue_tree import QueueTree, QueueTreeArgs
 from kai_fleet.team_namespace import TeamNamespaceArgs
-from kai_fleet.virtual_cluster import VirtualClusterArgs
+from kai_fleet.virtual_cluster import MODES, VirtualCluster, VirtualClusterArgs
 
 
 class QueueGuardArgs(TypedDict):
@@ -42,3 +49,108 @@ class TeamArgs(TypedDict):
     """Queues of the host's KAI that it declares itself, with a stack of its own. Default: none."""
     guard: NotRequired[QueueGuardArgs]
     """Guard of the queues inside its vCluster. Default: none."""
+
+
+class Team(pulumi.ComponentResource):
+    """A team's own Kubernetes on its share of the nodes, scheduled in its mode.
+
+    What runs in it depends on the component: until its queues are there, a pod would stay Pending
+    (K16).
+    """
+
+    namespace: pulumi.Output[str]
+    """Its namespace on the host."""
+    server: pulumi.Output[str]
+    """The address of its vCluster's API: `https://…`."""
+    kubeconfig: pulumi.Output[str]
+    """A kubeconfig of its vCluster's administrator, a secret."""
+    leaves: pulumi.Output[list[str]]
+    """The queues that take its pods."""
+    summary: pulumi.Output[dict[str, Any]]
+    """Mode, version of KAI, namespace, server, GPUs and queues, for people."""
+
+    def __init__(
+        self, name: str, args: TeamArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__(TEAM, name, None, opts)
+        opts = opts or pulumi.ResourceOptions()
+        first = pulumi.ResourceOptions(
+            parent=self, depends_on=opts.depends_on, deleted_with=opts.deleted_with
+        )
+        place, own = args.get("namespace"), args["vcluster"]
+        if place is not None:
+            # Its name stays plain, which rules read: so this is what the order comes of.
+            namespace = getattr(team_namespace, "TeamNamespace")(name, place, first)  # noqa: B009
+            first = pulumi.ResourceOptions(
+                parent=self, depends_on=namespace, deleted_with=opts.deleted_with
+            )
+        queues = own_queues = leaves(args.get("queues", {}).get("queues", {}))
+        if "host_queues" in args:
+            queues = leaves(args["host_queues"]["queues"])
+            QueueTree(f"{name}-queues", args["host_queues"], first)
+        self.vcluster = VirtualCluster(name, own, first)
+        inside, scheduler = self.vcluster.inside(self), args.get("kai")
+        if "guard" in args:  # no pod is placed that it has not seen
+            guard = _guard(name, args["guard"], own_queues, inside)
+            inside_first = after(inside, *guard)
+        else:
+            inside_first = inside
+        if scheduler is not None:
+            environment: Any = self.vcluster.probe_environment
+            kai = KaiScheduler(name, {"probe_environment": environment, **scheduler}, inside_first)
+            inside = after(inside, kai)
+        if "queues" in args:
+            way_in = {"kubeconfig": self.vcluster.kubeconfig, "cluster": self.vcluster.cluster}
+            tree: Any = {**way_in, **args["queues"]}
+            QueueTree(f"{name}-queues", tree, inside)
+        self.namespace, self.server = self.vcluster.namespace, self.vcluster.server
+        self.kubeconfig, self.leaves = self.vcluster.kubeconfig, pulumi.Output.from_input(queues)
+        self.summary = pulumi.Output.from_input(
+            {
+                "mode": own.get("mode", MODES[0]),
+                "scheduler": scheduler["version"] if scheduler else None,
+                "namespace": own.get("namespace", f"team-{name}"),
+                "server": self.server,
+                "gpus": place.get("gpus", 0) if place else args.get("queues", {}).get("gpus"),
+                "queues": queues,
+            }
+        )
+        self.register_outputs({"namespace": self.namespace})
+
+
+def _guard(
+    name: str, args: QueueGuardArgs, leaves: list[str], opts: pulumi.ResourceOptions
+) -> list[pulumi.Resource]:
+    """The queue policies of a vCluster with the team's bounds in them, and their bindings."""
+    called, mode, outside = f"Team {name}", args.get("mode", "deny"), args.get("outside", "deny")
+    one_of(called, "guard.mode", mode, ("deny", "audit"))
+    one_of(called, "guard.outside", outside, ("deny", "warn", "allow"))
+
+    def rules(queues: list[str], *, sharing: bool) -> QueueRules:
+        return QueueRules(
+            name,
+            queues,
+            "deny" if mode == "deny" else "audit",
+            gpu_sharing=sharing,
+            pod_groups=args.get("pod_groups", False),
+            outside=cast(Any, outside),
+            gpu_resource=args.get("gpu_resource", "nvidia.com/gpu"),
+        )
+
+    queues, sharing = args.get("queues", leaves), args.get("gpu_sharing", True)
+    bindings = rules([], sharing=True)
+    policies = {
+        part: {
+            "metadata": body["metadata"],
+            "spec": resolved(
+                lambda named, shares, part=part: rules(named, sharing=shares).policies(
+                    bindings.suffix
+                )[part]["spec"],
+                queues,
+                sharing,
+            ),
+        }
+        for part, body in bindings.policies(bindings.suffix).items()
+    }
+    made, bound = declare_guard(f"{name}-guard", policies, bindings.bindings(bindings.suffix), opts)
+    return [*made.values(), *bound]

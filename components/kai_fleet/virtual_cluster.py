@@ -1,10 +1,51 @@
 """One vCluster: its release, the wait until it answers, and a kubeconfig that works from here."""
 
-from typing import Any, NotRequired, TypedDict
+import json
+from collections.abc import Mapping
+from typing import Any, Final, NotRequired, TypedDict
 
 import pulumi
+import pulumi_command as command
+import pulumi_kubernetes as kubernetes
+from pulumi.runtime import is_dry_run
+from pulumi_kubernetes.rbac import v1 as rbac
 
-from kai_fleet.inputs import RegistryArgs, TolerationArgs
+from kai_fleet import deployed, probes
+from kai_fleet.cluster.connection import (
+    ANSWER_SECONDS,
+    ClusterConnection,
+    connection_of,
+    kubernetes_provider,
+    provider_options,
+)
+from kai_fleet.cluster.registry_secrets import OF_TEAM, registry_secret
+from kai_fleet.deployed import VIRTUAL_CLUSTER
+from kai_fleet.inputs import (
+    LEVELS,
+    RegistryArgs,
+    TolerationArgs,
+    joined,
+    one_of,
+    plain,
+    required,
+    resolved,
+)
+from kai_fleet.options import after, chart_args, child_of
+from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER_REPOSITORY, vcluster
+from kai_fleet.vcluster_kubeconfig import WayIn
+from kai_fleet.vcluster_oidc import FILE, ROLES, authority_name, group_roles
+from kai_fleet.vcluster_values import vcluster_values
+
+MODES: Final = ("virtual", "host", "default")
+_TYPES: Final = ("LoadBalancer", "NodePort", "ClusterIP", "Ingress", "Gateway")
+_STORES: Final = ("embedded", "etcd", "embeddedEtcd", "external")
+# What a type needs besides: without it the API has no address, or the store none.
+_NEEDS: Final = {
+    "NodePort": ("host",),
+    "Ingress": ("host",),
+    "Gateway": ("host", "gateway"),
+    "external": ("data_source",),
+}
 
 
 class AccessArgs(TypedDict):
@@ -160,3 +201,199 @@ class VirtualClusterArgs(TypedDict):
     """
     context: NotRequired[str]
     """Context of your own kubeconfig, in place of `kubeconfig`. Default: `kubernetes:context`."""
+
+
+class VirtualCluster(pulumi.ComponentResource):
+    """A vCluster named after the component, in a namespace that is there.
+
+    The name must be unique on the host (V9): vCluster takes pods of another vCluster of the same
+    name for its own. The chart leaves its volume and, in host mode, every pod behind (V4, V10,
+    V17): what is left of it in the namespace goes after the release. In Python, declare what lives
+    inside with the options of `inside`.
+
+    Raises:
+        UnknownVersionError: the version is not in the release table.
+        pulumi.RunError: a choice is none, or lacks what it needs.
+        TypeError: an Output decides which resources are declared.
+    """
+
+    namespace: pulumi.Output[str]
+    """Its namespace on the host."""
+    version: pulumi.Output[str]
+    """Its version."""
+    server: pulumi.Output[str]
+    """The address of its API: `https://…`."""
+    kubeconfig: pulumi.Output[str]
+    """A kubeconfig of its administrator, a secret."""
+    cluster: pulumi.Output[str]
+    """Its identity: another one is another vCluster, whatever its address."""
+    probe_environment: pulumi.Output[dict[str, str]]
+    """For `probe_environment` of a KaiScheduler in it."""
+
+    def __init__(
+        self, name: str, args: VirtualClusterArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__(VIRTUAL_CLUSTER, name, None, opts)
+        _check(f"VirtualCluster {name}", args)
+        release = vcluster(
+            args.get("version", DEFAULT_VCLUSTER), untested=bool(args.get("untested"))
+        )
+        namespace = args.get("namespace", f"team-{name}")
+        self.namespace = pulumi.Output.from_input(namespace)
+        self.version = pulumi.Output.from_input(release.version)
+        host = connection_of(f"VirtualCluster {name}", args)
+        on_host = provider_options(self, f"{name}-host", args)
+        # Without what the component waits for.
+        later = pulumi.ResourceOptions(deleted_with=opts.deleted_with if opts else None)
+        first, child = child_of(self, opts, **on_host), child_of(self, later, **on_host)
+        values = vcluster_values(name, args, namespace, release)
+        before = self._before(name, args, namespace, host, first)
+        timeout = args.get("ready_timeout", 600)
+        helm = kubernetes.helm.v3.Release(
+            f"{name}-release",
+            **chart_args(
+                "vcluster",
+                release.chart_version,
+                override=args.get("chart"),
+                repository=VCLUSTER_REPOSITORY,
+            ),
+            name=name,
+            namespace=namespace,
+            values=values,
+            # No chart of the table has one. The second is what Pulumi's plugin reads when it
+            # upgrades, whatever its name says; when it removes, it reads neither.
+            disable_webhooks=True,
+            disable_crd_hooks=True,
+            timeout=timeout,
+            skip_await=True,  # the step below waits, and says for what
+            opts=after(child, *before),
+        )
+        state = deployed.read()
+        way_in = WayIn(name, self, host, namespace, values)
+        # Helm returns long before the API answers and the Secret is there (V11).
+        ready = command.local.Command(
+            f"{name}-ready",
+            create=probes.command("vcluster wait"),
+            environment={
+                **host.environment(),
+                "VCLUSTER_NAME": name,
+                "VCLUSTER_NAMESPACE": namespace,
+                "VCLUSTER_VERSION": release.version,
+                "VCLUSTER_ACCESS": args.get("access", {}).get("type", _TYPES[0]),
+                "VCLUSTER_HOST": _endpoint(args.get("access", {})),
+                "VCLUSTER_NODE_POOL": joined(",", _pairs(args.get("node_pool", {}))),
+                "VCLUSTER_TIMEOUT": str(int(timeout)),
+            },
+            triggers=[helm.id, way_in.again(helm.id)],
+            logging=command.local.Logging.STDERR,  # stdout is the server's address and identity
+            opts=child,
+        )
+        printed: pulumi.Output[str] = ready.stdout
+        last = state.printed.get(deployed.named(VIRTUAL_CLUSTER, f"{name}-ready"))
+        if last and is_dry_run():
+            # A wait that runs again prints in the update only. By an unknown address all that is
+            # inside would look replaced; where the release is another one, it is.
+            printed = helm.id.apply(lambda _: last)
+        # Where the host's kubeconfig is a secret, so is all that comes of it; these are none.
+        known = pulumi.Output.unsecret(printed).apply(json.loads)
+        self.server, self.cluster = known["server"], known["uid"]
+        self.kubeconfig = way_in.kubeconfig(self.server)
+        environment: dict[str, Any] = {
+            **host.environment(),
+            "PROBE_SECRET": joined("", [namespace, f"/vc-{name}"]),
+            "PROBE_SERVER": self.server,
+        }
+        # Its keys are known, and each value by itself: no other program sees a whole Output.
+        self.probe_environment = environment  # type: ignore[assignment]
+        # What is inside belongs to this vCluster, and to no other at the same address (S1).
+        self.provider = kubernetes_provider(
+            name,
+            ClusterConnection(kubeconfig=self.kubeconfig),
+            child_of(self, later),
+            ANSWER_SECONDS,
+            cluster_identifier=self.cluster,
+        )
+        for body in group_roles(args.get("oidc", {}), args.get("groups", {})):
+            self._let_in(name, body)
+        self.register_outputs({"namespace": namespace, "server": self.server})
+
+    def inside(self, parent: pulumi.Resource) -> pulumi.ResourceOptions:
+        """Options of what lives inside, declared below `parent`: it goes with the vCluster, without
+        asking its API (P1), and is made anew in another vCluster of this name (S1).
+        """
+        return pulumi.ResourceOptions(
+            parent=parent, provider=self.provider, deleted_with=self.provider
+        )
+
+    def _before(
+        self,
+        name: str,
+        args: VirtualClusterArgs,
+        namespace: pulumi.Input[str],
+        host: ClusterConnection,
+        opts: pulumi.ResourceOptions,
+    ) -> list[pulumi.Resource]:
+        """What has to be there before the release."""
+        # When the vCluster goes, after the release: what it leaves in the namespace.
+        pods: pulumi.Resource = command.local.Command(
+            f"{name}-pods",
+            delete=probes.command("vcluster clean-up"),
+            environment={
+                **host.environment(),
+                "PODS_NAMESPACE": namespace,
+                "PODS_VCLUSTER": name,
+            },
+            opts=opts,
+        )
+        before = [pods]
+        if "ca" in (oidc := args.get("oidc", {})):
+            trusted = kubernetes.core.v1.ConfigMap(
+                f"{name}-oidc",
+                metadata={"name": authority_name(name, oidc["ca"]), "namespace": namespace},
+                data={FILE: oidc["ca"]},
+                opts=opts,
+            )
+            before.append(trusted)
+        if registries := args.get("registries"):
+            before.append(registry_secret(name, OF_TEAM, namespace, registries, opts))
+        return before
+
+    def _let_in(self, name: str, body: Mapping[str, Any]) -> None:
+        metadata, inside = body["metadata"], self.inside(self)
+        name = f"{name}-{metadata['name'].removeprefix('kai-fleet-')}"
+        if body["kind"] == "ClusterRole":
+            rbac.ClusterRole(name, metadata=metadata, rules=body["rules"], opts=inside)
+            return
+        binding = rbac.RoleBinding if "namespace" in metadata else rbac.ClusterRoleBinding
+        bound = {"role_ref": body["roleRef"], "subjects": body["subjects"]}
+        binding(name, metadata=metadata, **bound, opts=inside)
+
+
+def _check(component: str, args: VirtualClusterArgs) -> None:
+    """Raise where a choice is none, or an Output decides what is declared."""
+    access, store, oidc = args.get("access", {}), args.get("store", {}), args.get("oidc", {})
+    for key in ("version", "untested", "chart", "licensed", "ready_timeout", "groups"):
+        plain(component, key, args.get(key))
+    one_of(component, "mode", args.get("mode", MODES[0]), MODES)
+    one_of(component, "isolation", args.get("isolation", LEVELS[0]), LEVELS)
+    kind = one_of(component, "access.type", access.get("type", _TYPES[0]), _TYPES)
+    required(component, "access", access, _NEEDS.get(kind, ()))
+    kind = one_of(component, "store.type", store.get("type", _STORES[0]), _STORES)
+    required(component, "store", store, _NEEDS.get(kind, ()))
+    groups = args.get("groups", {})
+    for group, role in groups.items():
+        one_of(component, f"groups.{group}", role, ROLES)
+    if oidc or groups:
+        required(component, "oidc", oidc, ("issuer", "client_id"))
+
+
+def _endpoint(access: AccessArgs) -> pulumi.Input[str]:
+    """The host to use; where a name alone leads there, with its port. "" where none is given."""
+    host, port = access.get("host", ""), access.get("port", 443)
+    if access.get("type") not in ("Ingress", "Gateway"):
+        return host
+    return resolved(lambda name, number: f"{name}:{int(number)}", host, port)
+
+
+def _pairs(labels: Mapping[str, pulumi.Input[str]]) -> list[pulumi.Input[str]]:
+    return [joined("=", [key, value]) for key, value in labels.items()]

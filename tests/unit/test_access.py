@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from kai_fleet.cluster.service_address import address_of
 from kai_fleet.fleet.model import DeclaredTeam
-from kai_fleet.probes.vcluster import address_of
 from kai_fleet.releases import VCLUSTER
 from kai_fleet.settings.sections.access import Access
 from kai_fleet.vcluster.values import vcluster_values

@@ -6,8 +6,8 @@ import json
 import jsonschema
 import pytest
 
+from kai_fleet.cluster.service_address import address_of
 from kai_fleet.fleet.resolve import fleet_of, platform_facts
-from kai_fleet.probes.vcluster import address_of
 from kai_fleet.releases import VCLUSTER, vcluster
 from kai_fleet.releases.chart_values import nested, unknown_keys
 from kai_fleet.settings import load

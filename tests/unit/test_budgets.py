@@ -29,7 +29,7 @@ def area(wanted: int, ceiling: int, root: str, *paths: str) -> Area:
 AREAS = {
     "settings": area(2300, 4190, COMPONENTS, "settings"),
     "fleet": area(500, 2180, COMPONENTS, "fleet"),
-    "host, cluster, kind": area(800, 1490, COMPONENTS, "host", "cluster"),
+    "host, cluster, kind": area(800, 1680, COMPONENTS, "host", "cluster"),
     "isolation, guards": area(950, 1670, COMPONENTS, "isolation", "guards"),
     "provider": area(400, 980, COMPONENTS, "provider"),
     "releases": area(800, 1320, COMPONENTS, "releases"),
@@ -52,7 +52,7 @@ AREAS = {
     "bench": area(300, 1140, "bench", "."),
 }
 PRODUCT = ("components", "policies", "cli", "kubectl")
-WANTED, CEILING = 20_000, 38_500
+WANTED, CEILING = 20_000, 40_200
 
 
 def lines(*paths: str) -> int:

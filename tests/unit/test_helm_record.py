@@ -8,7 +8,7 @@ import pytest
 
 from kai_fleet.kube.errors import UnreachableError
 from kai_fleet.probes import __main__ as fleet_probe
-from kai_fleet.probes import vcluster
+from kai_fleet.probes import former
 from kai_fleet.releases import helm_record
 
 MANIFEST = """---
@@ -208,7 +208,7 @@ class Cluster:
 
 def run(monkeypatch, *answer):
     monkeypatch.setenv("RECORD_RELEASE", "team-ml/ml")
-    monkeypatch.setattr(vcluster, "cluster", lambda: Cluster(*answer))
+    monkeypatch.setattr(former, "cluster", lambda: Cluster(*answer))
     monkeypatch.setattr("sys.argv", ["fleet-probe", "record"])
     fleet_probe.main()
 

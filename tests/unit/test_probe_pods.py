@@ -44,7 +44,7 @@ def ended(monkeypatch, labels=OURS, api=None):
     monkeypatch.setenv("PODS_VCLUSTER", "ml")
     api = api or Api(labels)
     monkeypatch.setattr(vcluster, "cluster", lambda: api)
-    vcluster.end_pods()
+    vcluster.clean_up()
     assert [it for it in api.told if it.endswith(("vc-ml", "-certs"))] == PIECES
     return {it.rpartition("/")[2] for it in api.told if it not in PIECES}
 
@@ -78,7 +78,7 @@ def test_a_cluster_that_is_unknown_by_now_does_not_either(monkeypatch, capsys):
     monkeypatch.setenv("PODS_VCLUSTER", "ml")
     monkeypatch.setenv("PROBE_CONTEXT", "gone")
     monkeypatch.setenv("KUBECONFIG", "/nowhere")
-    vcluster.end_pods()
+    vcluster.clean_up()
     assert "(the kubeconfig cannot be used: " in capsys.readouterr().err
 
 
@@ -93,7 +93,7 @@ def test_what_hinders_it_does_not_hinder_the_removal(monkeypatch, capsys, why):
     monkeypatch.setattr(vcluster, "cluster", lambda: api)
     monkeypatch.setenv("PODS_NAMESPACE", "team-ml")
     monkeypatch.setenv("PODS_VCLUSTER", "ml")
-    vcluster.end_pods()
+    vcluster.clean_up()
     assert "pods of team-ml are left to Kubernetes" in capsys.readouterr().err
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from kai_fleet.kube.errors import UnreachableError
 from kai_fleet.probes import __main__ as fleet_probe
-from kai_fleet.probes import vcluster
+from kai_fleet.probes import former
 
 
 class Cluster:
@@ -38,8 +38,8 @@ class Cluster:
 def probe(monkeypatch, *answers, refusal=None):
     found = answers[0] if isinstance(answers[0], Cluster) else Cluster(*answers, refusal=refusal)
     monkeypatch.setenv("VACANT_NAMESPACE", "team-nlp")
-    monkeypatch.setattr(vcluster, "cluster", lambda: found)
-    monkeypatch.setattr(vcluster, "_VACANT_SECONDS", 1.0)
+    monkeypatch.setattr(former, "cluster", lambda: found)
+    monkeypatch.setattr(former, "_VACANT_SECONDS", 1.0)
     monkeypatch.setattr("sys.argv", ["fleet-probe", "vacant"])
     fleet_probe.main()
     return found.deleted

@@ -38,6 +38,7 @@ ELSEWHERE = {
     "kai_fleet/cluster/kind/this_machine.py": "the operator's docker",
     "kai_fleet/host/platform.py": "the state of the platform's stack",
     "kai_fleet/fleet/deployed_state.py": "the stack's own state",
+    "kai_fleet/deployed.py": "the stack's own state",
 }
 
 
@@ -132,7 +133,8 @@ def test_nobody_else_reads_the_secret_of_a_vcluster():
         "kai_fleet/provider/functions.py",
     }
     for name in named - {"kai_fleet/probes/vcluster.py", "kai_fleet/provider/functions.py"} | {
-        "kai_fleet/vcluster/virtual_cluster.py"
+        "kai_fleet/vcluster/virtual_cluster.py",
+        "kai_fleet/vcluster_kubeconfig.py",
     }:
         names = imported(ast.parse(path(name).read_text()))
         assert any(".tenant_kubeconfig." in it for it in names), name

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, Self
 
+from kai_fleet.cluster.service_address import address_of
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, pieces, rebuild
 from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredTeam
 from kai_fleet.guards.policies import QUEUES, TEAM_LABEL
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import KubeError, RefusedError, UnreachableError
 from kai_fleet.kube.objects import MALFORMED, malformed, well_named
-from kai_fleet.probes.vcluster import address_of
 from kai_fleet.releases import helm_record
 from kai_fleet.wording import on_one_line
 from kai_fleet_cli.doctor.cluster_state import (

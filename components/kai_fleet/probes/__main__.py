@@ -8,7 +8,7 @@ from typing import Final, NoReturn
 
 from kai_fleet.cluster.kind import SCRIPTS
 from kai_fleet.kube.errors import KubeError, complaint
-from kai_fleet.probes import kai, shards, vcluster
+from kai_fleet.probes import former, kai, shards, vcluster
 from kai_fleet.probes.wait import NotReadyError, say
 
 
@@ -25,12 +25,15 @@ PROBES: Final[Mapping[str, Callable[[], None]]] = {
     "kai clean-up": kai.clean_up,
     "kind create": partial(_kind, "create"),
     "kind delete": partial(_kind, "delete"),
-    "pods": vcluster.end_pods,
-    "record": vcluster.look_at_record,
     "shards apply": shards.apply,
     "shards remove": shards.remove,
-    "vacant": vcluster.end_vacant,
-    "vcluster": vcluster.wait,
+    "vcluster clean-up": vcluster.clean_up,
+    "vcluster wait": vcluster.wait,
+    # Of the program that this version replaces.
+    "pods": vcluster.clean_up,
+    "record": former.look_at_record,
+    "vacant": former.end_vacant,
+    "vcluster": former.wait,
 }
 
 
@@ -48,7 +51,7 @@ def main() -> None:
     except NotReadyError as error:
         say(str(error))
     except KubeError as error:
-        say(complaint(error))
+        say(getattr(error, "message", "") or complaint(error))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         say(f"the API server answers what no Kubernetes does ({type(error).__name__})")
     raise SystemExit(1)

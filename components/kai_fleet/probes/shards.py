@@ -4,14 +4,12 @@ KAI_OBJECTS holds their specs as JSON, by plural kind and name. apply: have thes
 drop those that an earlier apply had and this one has not. remove: let go of all of them.
 """
 
-import contextlib
 import json
 import os
-from collections.abc import Iterator
 from typing import Any, Final
 
 from kai_fleet.kube.api import APPLY_PATCH, Api, Object
-from kai_fleet.kube.errors import KubeError, RefusedError, complaint
+from kai_fleet.kube.errors import RefusedError
 from kai_fleet.probes.wait import NotReadyError, cluster, say, until_ready
 
 GROUP: Final = "kai.scheduler"
@@ -27,74 +25,52 @@ _PATIENCE: Final = 60.0
 def apply() -> None:
     """Apply every configured field, and delete or reset the shards that are configured no more."""
     objects: dict[str, dict[str, Any]] = json.loads(os.environ["KAI_OBJECTS"])
-    with _cluster() as api:
-        for plural in _KINDS:
-            # Skip chart objects without configured fields.
-            specs = {
-                name: spec
-                for name, spec in objects.get(plural, {}).items()
-                if spec or name not in _OF_THE_CHART
-            }
-            for name, spec in specs.items():
-                _until_applied(api, plural, name, spec)
-            for name in _ours(api, plural):
-                if name not in specs:
-                    _let_go(api, plural, name)
+    api = cluster()
+    for plural in _KINDS:
+        # Chart objects without configured fields are left alone.
+        specs = {
+            name: spec
+            for name, spec in objects.get(plural, {}).items()
+            if spec or name not in _OF_THE_CHART
+        }
+        for name, spec in specs.items():
+            _until_applied(api, plural, name, spec)
+        for name in _ours(api, plural):
+            if name not in specs:
+                _let_go(api, plural, name)
 
 
 def remove() -> None:
     """Let go of every field, and delete the shards that were made here."""
-    with _cluster() as api:
-        for plural in _KINDS:
-            for name in _ours(api, plural):
-                _let_go(api, plural, name)
-
-
-@contextlib.contextmanager
-def _cluster() -> Iterator[Api]:
-    try:
-        yield cluster()
-    except KubeError as error:
-        message = error.message if isinstance(error, RefusedError) else ""
-        raise NotReadyError(
-            f"KAI's objects cannot be changed: {message or complaint(error)}"
-        ) from None
+    api = cluster()
+    for plural in _KINDS:
+        for name in _ours(api, plural):
+            _let_go(api, plural, name)
 
 
 def _until_applied(api: Api, plural: str, name: str, spec: dict[str, Any]) -> None:
     """A chart's job may not have made kai-config yet; ours to make is only what is not its own."""
+    kind, path = _KINDS[plural], _path(plural, name)
+    metadata = {"name": name, "labels": {_LABEL: "true"}}
+    body = {"apiVersion": f"{GROUP}/{VERSION}", "kind": kind, "metadata": metadata, "spec": spec}
 
     def missing() -> list[str]:
-        if name in _OF_THE_CHART and api.find(_path(plural, name)) is None:
+        if name in _OF_THE_CHART and api.find(path) is None:
             return [f"{plural}.{GROUP}/{name}, which KAI's chart makes"]
-        _apply(api, plural, name, spec)
+        try:
+            api.patch(path, body, APPLY_PATCH, fieldManager=MANAGER, force="true")
+        except RefusedError as error:
+            if error.status not in (400, 403, 422):
+                raise
+            raise NotReadyError(
+                f"{kind} {name} is refused: {error.message or error}. Its settings are shards and"
+                " fairshare beside KAI's version"
+            ) from None
         return []
 
     until_ready(
-        f"{_KINDS[plural]} {name}",
-        missing,
-        _PATIENCE,
-        f"kubectl get {plural}.{GROUP} {name} -o yaml",
+        f"{kind} {name}", missing, _PATIENCE, f"kubectl get {plural}.{GROUP} {name} -o yaml"
     )
-
-
-def _apply(api: Api, plural: str, name: str, spec: dict[str, Any]) -> None:
-    body = {
-        "apiVersion": f"{GROUP}/{VERSION}",
-        "kind": _KINDS[plural],
-        "metadata": {"name": name, "labels": {_LABEL: "true"}},
-        "spec": spec,
-    }
-    try:
-        api.patch(_path(plural, name), body, APPLY_PATCH, fieldManager=MANAGER, force="true")
-    except RefusedError as error:
-        if error.status in (400, 403, 422):
-            raise NotReadyError(
-                f"{_KINDS[plural]} {name} is refused: {error.message or error}. Its settings are"
-                " shards and fairshare beside KAI's version in the stack file"
-            ) from None
-        raise
-    say(f"{_KINDS[plural]} {name} is as configured")
 
 
 def _ours(api: Api, plural: str) -> list[str]:

@@ -65,40 +65,32 @@ def control_plane_kind(host: Api, name: str, namespace: str) -> str:
     return "deployment" if "spec" in found else "statefulset"
 
 
-def still_missing(missing: Missing, seconds: float, what: str = "") -> list[str]:
-    """Ask until nothing is missing or the time is up; return what is missing then.
-
-    Where `what` is named, progress goes to stderr, where the engine shows it.
-    """
-    start = last = time.monotonic()
-    while (left := missing()) and (now := time.monotonic()) - start <= seconds:
-        if what and now - last > _NEWS:
-            last = now
-            say(f"{what}: waiting for {plain('; '.join(left))} ({now - start:.0f} s)")
-        time.sleep(_EVERY)
-    return left
-
-
 def until_ready(what: str, missing: Missing, timeout: float, how_to_look: str) -> None:
-    """Return when `missing` is empty; raise NotReadyError after `timeout` seconds.
+    """Return when nothing is missing; raise NotReadyError after `timeout` seconds.
 
     A cluster that refuses or does not answer counts as missing: its API may still be starting (13
-    in the measurements).
+    in the measurements). Progress goes to stderr, where the engine shows it.
     """
-    start = time.monotonic()
-
-    def missing_or_silent() -> list[str]:
+    start = last = time.monotonic()
+    while True:
         try:
-            return missing()
+            left = missing()
         except KubeError as error:
-            return [complaint(error)]
-
-    if left := still_missing(missing_or_silent, timeout, what):
-        raise NotReadyError(
-            f"{what} is not ready after {timeout:.0f} s. Missing: {plain('; '.join(left))}."
-            f" Look with: {how_to_look}. Then run the update again: it goes on from here."
-        )
-    say(f"{what} is ready after {time.monotonic() - start:.0f} s")
+            left = [complaint(error)]
+        now = time.monotonic()
+        if not left:
+            say(f"{what} is ready after {now - start:.0f} s")
+            return
+        words = plain("; ".join(left))
+        if now - start > timeout:
+            raise NotReadyError(
+                f"{what} is not ready after {timeout:.0f} s. Missing: {words}. Look with:"
+                f" {how_to_look}. Then run the update again: it goes on from here."
+            )
+        if now - last > _NEWS:
+            last = now
+            say(f"{what}: waiting for {words} ({now - start:.0f} s)")
+        time.sleep(_EVERY)
 
 
 def say(text: str) -> None:

@@ -1,0 +1,57 @@
+"""The address of a vCluster's API, from its Service on the host."""
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+_DNS_NAME: Final = re.compile(
+    r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*)?)*"
+)
+
+
+def address_of(service: Mapping[str, Any], access: str, host: str | None) -> str | None:
+    """`host:port` at which a vCluster's Service is reached by this type of access, an IPv6 address
+    in brackets; None while it has none. `host` goes before what a load balancer says; behind an
+    Ingress or a Gateway it is the whole of it.
+
+    A load balancer says a DNS name or an address, which is neither link-local, where clouds have
+    their metadata, nor of many. Another one is none.
+    """
+    metadata, ports = service["metadata"], (service.get("spec") or {}).get("ports") or [{}]
+    match access:
+        case "Ingress" | "Gateway":
+            return host
+        case "NodePort":
+            port = _port(ports[0].get("nodePort"))
+            return f"{_bracketed(host)}:{port}" if host and port else None
+        case "LoadBalancer":
+            ingress = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or []
+            name = next((entry.get("hostname") or entry.get("ip") for entry in ingress), None)
+            port = _port(ports[0].get("port"))
+            where = _host_of(str(name)) if name else None
+            return f"{_bracketed(host) if host else where}:{port}" if where and port else None
+    port = _port(ports[0].get("port"))
+    return f"{metadata['name']}.{metadata['namespace']}.svc:{port}" if port else None
+
+
+def _port(port: object) -> int | None:
+    return port if isinstance(port, int) and 0 < port < 1 << 16 else None
+
+
+def _bracketed(host: str) -> str:
+    """A host as a URL has it."""
+    return f"[{host}]" if ":" in host else host
+
+
+def _host_of(name: str) -> str | None:
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        # What looks like a number is read as an address by some, as 2852039166 is.
+        is_name = _DNS_NAME.fullmatch(name) and not name.rpartition(".")[2].isdigit()
+        return name if is_name else None
+    address = getattr(address, "ipv4_mapped", None) or address
+    if address.is_link_local or address.is_multicast or address.is_unspecified:
+        return None
+    return _bracketed(str(address))

@@ -1,0 +1,130 @@
+"""The values of one KAI release, by version, and the objects that have what its chart has not."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pulumi
+
+from kai_fleet.cluster.registry_secrets import OF_STACK
+from kai_fleet.inputs import resolved, toleration_spec, without_none
+from kai_fleet.releases import DISABLED, KaiRelease, version_key
+from kai_fleet.releases.chart_values import merged, nested
+from kai_fleet.releases.keys import DEFAULT_SHARD
+from kai_fleet.releases.sharing import NOT_ENFORCED, sharing_values
+
+# How its pods run where isolation is `restricted`.
+RESTRICTED: Final[Mapping[str, Any]] = {
+    "allowPrivilegeEscalation": False,
+    "runAsNonRoot": True,
+    "runAsUser": 10000,
+    "capabilities": {"drop": ["ALL"]},
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+# By it the chart neither makes nor deletes priority classes. From v0.16.7.
+_NO_CLASSES: Final = {"defaultPriorityClasses": {"enabled": False}}
+# The first chart with labels for the namespace in which shared GPUs are held.
+_LABELS_SINCE: Final = (0, 16, 7)
+
+
+def kai_values(release: KaiRelease, args: Mapping[str, Any]) -> dict[str, Any]:
+    """What the chart of that version gets for KaiSchedulerArgs; their `values` come last.
+
+    Through v0.17 the charts share no GPUs by themselves (K6). Without a RuntimeClass the pods that
+    reserve a shared GPU see none where the container runtime's default is not NVIDIA's (K5).
+    """
+    shares, mode = args.get("gpu_sharing", True), args.get("gpu_sharing_mode", NOT_ENFORCED)
+    tolerations = [toleration_spec(each) for each in args.get("tolerations", ())]
+    by_chart = release.prometheus_values and "fairshare" in args
+    return merged(
+        sharing_values(release.version, mode if shares else DISABLED),
+        _isolated(release, args.get("isolation", "baseline")),
+        nested(release.runtime_class_key, "nvidia") if release.runtime_class_key else {},
+        {"global": {"tolerations": tolerations}} if tolerations else {},
+        {"global": {"affinity": args["affinity"]}} if args.get("affinity") else {},
+        _labelled(release, dict(args.get("labels", {}))),
+        {"global": {"imagePullSecrets": [{"name": OF_STACK}]}} if args.get("registries") else {},
+        release.values,
+        {"prometheus": prometheus(args["fairshare"])} if by_chart else {},
+        _NO_CLASSES if "priorityClasses" in args.get("use_existing", ()) else {},
+        args.get("values", {}),
+    )
+
+
+def _labelled(release: KaiRelease, labels: dict[str, Any]) -> dict[str, Any]:
+    """Labels of the namespace where shared GPUs are held."""
+    if not labels or version_key(release.version) < _LABELS_SINCE:
+        return {}
+    return nested("global.resourceReservation.namespaceLabels", labels)
+
+
+def _isolated(release: KaiRelease, level: str) -> dict[str, Any]:
+    """What the charts can do themselves: hide GPUs from containers that ask for none, and run their
+    own parts as `restricted` wants it.
+    """
+    values: dict[str, Any] = {}
+    if level != "off" and release.hides_gpus:
+        values["blockNvidiaVisibleDevices"] = True
+    if level == "restricted":
+        values["securityContext"] = dict(RESTRICTED)
+    return {"global": values} if values else {}
+
+
+def prometheus(fairshare: Mapping[str, Any]) -> dict[str, Any]:
+    """Config's part about Prometheus: with an address KAI does not run its own."""
+    return {"enabled": True, **without_none({"externalPrometheusUrl": fairshare.get("prometheus")})}
+
+
+def kai_objects(release: KaiRelease, args: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The `spec` of each SchedulingShard, and of the Config where the chart has no values for it,
+    by plural kind and name.
+    """
+    shards, fairshare = args.get("shards", {}), args.get("fairshare")
+    objects: dict[str, dict[str, Any]] = {
+        "schedulingshards": {
+            name: _shard(name, shard, fairshare)
+            for name, shard in {DEFAULT_SHARD: {}, **shards}.items()
+            if name in shards or fairshare is not None
+        }
+    }
+    if fairshare is not None and not release.prometheus_values:
+        objects["configs"] = {"kai-config": {"prometheus": prometheus(fairshare)}}
+    return objects
+
+
+def _shard(
+    name: str, shard: Mapping[str, Any], fairshare: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    placement = {part: shard.get(f"{part}_placement", "binpack") for part in ("gpu", "cpu")}
+    runtimes = {
+        f"{act}MinRuntime": shard.get(f"{act}_min_runtime") for act in ("preempt", "reclaim")
+    }
+    depth = {action: _whole(most) for action, most in shard.get("queue_depth", {}).items()}
+    spec = {
+        "partitionLabelValue": None if name == DEFAULT_SHARD else name,
+        "placementStrategy": placement if {"gpu_placement", "cpu_placement"} & {*shard} else None,
+        "minRuntime": without_none(runtimes) or None,
+        "queueDepthPerAction": depth or None,
+    }
+    return without_none(spec) | ({} if fairshare is None else _over_time(fairshare))
+
+
+def _over_time(fairshare: Mapping[str, Any]) -> dict[str, Any]:
+    usage = {
+        "windowSize": fairshare.get("window", "168h"),
+        "windowType": fairshare.get("window_type", "sliding"),
+        "halfLifePeriod": fairshare.get("half_life"),
+        "tumblingWindowStartTime": fairshare.get("start"),
+        "cronString": fairshare.get("cron"),
+    }
+    database = {
+        "clientType": "prometheus",
+        # Without it the operator fills in the address of its own one.
+        "connectionString": fairshare.get("prometheus"),
+        "usageParams": without_none(usage),
+    }
+    return {"kValue": fairshare.get("k_value", 1.0), "usageDBConfig": without_none(database)}
+
+
+def _whole(number: pulumi.Input[float]) -> pulumi.Input[int]:
+    """A number as KAI's API takes it; other languages send every number as a fraction."""
+    return resolved(int, number)

@@ -1,0 +1,105 @@
+"""An identity provider of a vCluster: the flags of its API server, its authority, roles of groups.
+
+Through vCluster's own proxy a token is as good as a certificate: it asks the API server whose it is
+(TokenReview), and passes on the name and the groups that come back (pkg/authentication).
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import pulumi
+
+from kai_fleet.inputs import joined, resolved
+from kai_fleet.releases.chart_values import merged, nested
+from kai_fleet.values import value_at
+
+FILE: Final = "ca.crt"
+ROLES: Final = ("view", "edit", "admin")
+# Every default written out: the API server's own prefix of an email is none.
+_DEFAULTS: Final = {
+    "username_claim": "sub",
+    "username_prefix": "oidc:",
+    "groups_claim": "groups",
+    "groups_prefix": "oidc:",
+}
+_FLAGS: Final = "controlPlane.distro.k8s.apiServer.extraArgs"
+_PERSISTENCE: Final = "controlPlane.statefulSet.persistence"
+_FOLDER: Final = "/etc/kai-fleet/oidc"
+_VOLUME: Final = "kai-fleet-oidc"
+_RBAC: Final = "rbac.authorization.k8s.io"
+Oidc = Mapping[str, Any]
+
+
+def with_oidc(values: dict[str, Any], name: str, oidc: Oidc | None) -> dict[str, Any]:
+    """The values with those of the identity provider before what their lists have."""
+    if oidc is None:
+        return values
+    lists: dict[str, list[Any]] = {_FLAGS: flags(oidc)}
+    if "ca" in oidc:
+        volume = {"name": _VOLUME, "configMap": {"name": authority_name(name, oidc["ca"])}}
+        mount = {"name": _VOLUME, "mountPath": _FOLDER, "readOnly": True}
+        lists |= {
+            f"{_PERSISTENCE}.addVolumes": [volume],
+            f"{_PERSISTENCE}.addVolumeMounts": [mount],
+        }
+    more = (nested(key, [*own, *(value_at(values, key) or ())]) for key, own in lists.items())
+    return merged(values, *more)
+
+
+def flags(oidc: Oidc) -> list[pulumi.Input[str]]:
+    """The API server's flags."""
+    named = {
+        "issuer-url": oidc["issuer"],
+        "client-id": oidc["client_id"],
+        **{key.replace("_", "-"): oidc.get(key, its) for key, its in _DEFAULTS.items()},
+        **({"ca-file": f"{_FOLDER}/{FILE}"} if "ca" in oidc else {}),
+    }
+    return [joined("", [f"--oidc-{name}=", value]) for name, value in named.items()]
+
+
+def authority_name(name: str, ca: pulumi.Input[str]) -> pulumi.Input[str]:
+    """The name of the ConfigMap with the provider's authority: with another one it is another,
+    which a new pod reads.
+    """
+    return resolved(lambda pem: f"{name}-oidc-{hashlib.sha256(pem.encode()).hexdigest()[:8]}", ca)
+
+
+def group_roles(oidc: Oidc, groups: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """What groups may do inside, as objects of the API; none where there are no groups.
+
+    Everywhere they read, with Kubernetes' own role `view`: it shows no Secrets. What they change is
+    in the namespace `default`: who may `edit` every namespace may take the accounts of kube-system,
+    and with them everything.
+    """
+    if not groups:
+        return
+    # Kubernetes takes it into view, and by that into edit and admin.
+    labels = {f"{_RBAC}/aggregate-to-view": "true"}
+    yield {
+        "kind": "ClusterRole",
+        "metadata": {"name": "kai-fleet-readers", "labels": labels},
+        "rules": [_reading("", "nodes"), _reading("scheduling.run.ai", "queues", "podgroups")],
+    }
+    prefix = oidc.get("groups_prefix", _DEFAULTS["groups_prefix"])
+    yield _bound("ClusterRoleBinding", "view", prefix, groups)
+    for role in ("edit", "admin"):
+        if bound := [group for group, its in groups.items() if its == role]:
+            yield _bound("RoleBinding", role, prefix, bound)
+
+
+def _reading(group: str, *resources: str) -> dict[str, Any]:
+    return {"apiGroups": [group], "resources": list(resources), "verbs": ["get", "list", "watch"]}
+
+
+def _bound(kind: str, role: str, prefix: Any, groups: Any) -> dict[str, Any]:
+    place = {"namespace": "default"} if kind == "RoleBinding" else {}
+    return {
+        "kind": kind,
+        "metadata": {"name": f"kai-fleet-{role}", **place},
+        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role},
+        "subjects": [
+            {"apiGroup": _RBAC, "kind": "Group", "name": joined("", [prefix, group])}
+            for group in sorted(groups)
+        ],
+    }

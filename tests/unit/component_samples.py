@@ -1,0 +1,207 @@
+"""Arguments of components with every field, the same with Outputs, and what a program declares."""
+
+import inspect
+import types
+import typing
+from collections.abc import Callable
+from typing import Any
+
+import pulumi
+from pulumi.output import UNKNOWN
+from pulumi.runtime import mocks
+from pulumi.runtime.stack import wait_for_rpcs
+
+from kai_fleet_cli.plan.recorder import Registered, record
+from tests.unit.event_loop import finish
+
+VERSION = "v0.16.8"
+AUTHORITY = "-----BEGIN CERTIFICATE-----"
+TOLERATIONS = [{"key": "gpu", "value": "ml", "operator": "Equal", "effect": "NoSchedule"}]
+REGISTRIES = {"registry.example.com": {"username": "puller", "password": "s3cret"}}
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: lab
+clusters: [{name: lab, cluster: {server: "https://lab:6443", certificate-authority-data: YQ==}}]
+contexts: [{name: lab, context: {cluster: lab, user: lab}}]
+users: [{name: lab, user: {token: t0ken}}]
+"""
+
+VCLUSTER: dict[str, Any] = {
+    "namespace": "team-ml",
+    "version": "v0.36.1",
+    "mode": "virtual",
+    "node_pool": {"pool": "ml"},
+    "control_pool": {"pool": "control"},
+    "kubernetes_version": "v1.34.4",
+    "access": {
+        "type": "NodePort",
+        "host": "10.0.0.5",
+        "port": 30001,
+        "annotations": {"example.com/a": "b"},
+        "load_balancer_source_ranges": ["10.0.0.0/8"],
+    },
+    "replicas": 3,
+    "store": {"type": "etcd", "replicas": 3, "storage_class": "fast", "size": "8Gi"},
+    "storage_class": "slow",
+    "size": "9Gi",
+    "resources": {
+        "requests": {"cpu": "1", "ephemeral_storage": "2Gi"},
+        "limits": {"memory": "8Gi"},
+    },
+    "oidc": {
+        "issuer": "https://id.example.com",
+        "client_id": "kubernetes",
+        "username_claim": "email",
+        "groups_claim": "roles",
+        "username_prefix": "u:",
+        "groups_prefix": "g:",
+        "ca": AUTHORITY,
+    },
+    "groups": {"ml-team": "edit", "leads": "admin", "auditors": "view"},
+    "isolation": "baseline",
+    "tolerations": TOLERATIONS,
+    "affinity": {"nodeAffinity": {"a": 1}},
+    "image_pull_secrets": ["pull"],
+    "registries": REGISTRIES,
+    "labels": {"example.com/cost": "ml"},
+    "annotations": {"example.com/note": "n"},
+    "licensed": True,
+    "values": {"controlPlane": {"proxy": {"port": 8443}}},
+    "ready_timeout": 100,
+    "kubeconfig": KUBECONFIG,
+}
+KAI: dict[str, Any] = {
+    "version": VERSION,
+    "values": {"global": {"replicas": 2}},
+    "gpu_sharing": True,
+    "gpu_sharing_mode": "HamiCore",
+    "isolation": "restricted",
+    "tolerations": TOLERATIONS,
+    "affinity": {"nodeAffinity": {"a": 1}},
+    "labels": {"example.com/cost": "ml"},
+    "registries": REGISTRIES,
+    "shards": {
+        "default": {"gpu_placement": "spread", "cpu_placement": "binpack"},
+        "gold": {
+            "preempt_min_runtime": "4h",
+            "reclaim_min_runtime": "1h",
+            "queue_depth": {"allocate": 25},
+        },
+    },
+    "fairshare": {
+        "window": "168h",
+        "window_type": "tumbling",
+        "start": "2026-01-05T00:00:00Z",
+        "cron": "0 0 * * 1",
+        "half_life": "24h",
+        "k_value": 0.5,
+        "prometheus": "http://prometheus.monitoring:9090",
+    },
+    "topologies": {"racks": ["cloud.example/rack", "kubernetes.io/hostname"]},
+    "ready_timeout": 100,
+    "probe_environment": {"PROBE_CONTEXT": "lab", "PROBE_SECRET": "team-ml/vc-ml"},
+    "kubeconfig": KUBECONFIG,
+}
+QUEUES: dict[str, Any] = {
+    "queues": {
+        "top": {
+            "display_name": "Top",
+            "priority": 50,
+            "cpu": {"quota": 4, "limit": 8.5, "weight": 2},
+            "memory": {"quota": "64Gi", "limit": "unlimited", "weight": 1},
+            "preempt_min_runtime": "4h",
+            "reclaim_min_runtime": "1h",
+            "shard": "gold",
+            "children": {"train": {"gpu": {"quota": 6, "limit": 7, "weight": 1}}, "build": {}},
+        }
+    },
+    "gpus": 8,
+    "pools": {"gold": 8},
+    "parent": "team-ml",
+    "cluster": "0d9f",
+    "kubeconfig": KUBECONFIG,
+}
+TEAM: dict[str, Any] = {
+    "vcluster": VCLUSTER,
+    "kai": {key: it for key, it in KAI.items() if key not in ("probe_environment", "kubeconfig")},
+    "queues": {key: QUEUES[key] for key in ("queues", "gpus", "pools")},
+    "guard": {
+        "queues": ["train", "build"],
+        "mode": "audit",
+        "outside": "warn",
+        "pod_groups": True,
+        "gpu_sharing": True,
+        "gpu_resource": "nvidia.com/gpu",
+    },
+}
+
+
+def known(value: Any) -> pulumi.Output[Any]:
+    """An Output of which a preview knows the value."""
+    return pulumi.Output.from_input(value)
+
+
+def unknown(_: Any) -> pulumi.Output[Any]:
+    """One of which it does not."""
+    return pulumi.Output.from_input(True).apply(lambda _: UNKNOWN)
+
+
+def fields(kind: Any) -> dict[str, Any]:
+    """The types of the fields of an Args; the SDK's own alias is of names of its module."""
+    return typing.get_type_hints(kind, localns={"Output": pulumi.Output, "T": Any})
+
+
+def with_outputs(kind: Any, value: Any, made: Callable[[Any], Any]) -> Any:
+    """The arguments with an Output for each field and item that may be one."""
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        return made(value)  # of pulumi.Input
+    if origin is dict:
+        return {key: with_outputs(inner[1], it, made) for key, it in value.items()}
+    if origin is list:
+        return [with_outputs(inner[0], it, made) for it in value]
+    if typing.is_typeddict(kind):
+        hints = fields(kind)
+        return {key: with_outputs(hints[key], it, made) for key, it in value.items()}
+    return value
+
+
+def declared(program: Callable[[], Any]) -> dict[str, Registered]:
+    """What a program declares, by the last part of each type and the name."""
+    found = record("lab", {}, program=program)
+    return {f"{it.type.rpartition(':')[2]} {it.name}": it for it in found}
+
+
+def inputs(found: dict[str, Registered]) -> dict[str, Any]:
+    """What the resources are given; numbers have one form on the wire."""
+    return {name: it.inputs for name, it in found.items()}
+
+
+def run_by(
+    engine: mocks.Mocks,
+    program: Callable[[], Any],
+    *,
+    preview: bool = False,
+    monitor: mocks.MockMonitor | None = None,
+) -> Any:
+    """Run a program in an update or a preview by an engine, to its end; what it returns is awaited
+    if it can be.
+    """
+
+    async def running() -> Any:
+        pulumi.runtime.reset_options()  # else what a failed program left would be waited for
+        mocks.set_mocks(
+            engine,
+            project="kai-fleet",
+            stack="lab",
+            organization="organization",
+            preview=preview,
+            monitor=monitor,
+        )
+        pulumi.runtime.set_all_config({"kubernetes:context": "lab"})
+        made = program()
+        await wait_for_rpcs()
+        return await made if inspect.isawaitable(made) else made
+
+    return finish(running())

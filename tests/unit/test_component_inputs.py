@@ -1,0 +1,231 @@
+"""Components with plain arguments: Outputs in place of values declare the same resources."""
+
+import json
+
+import pulumi
+import pytest
+
+from kai_fleet.kai_scheduler import KaiScheduler, KaiSchedulerArgs
+from kai_fleet.queue_tree import QueueTree, QueueTreeArgs
+from kai_fleet.releases import UnknownVersionError
+from kai_fleet.team_args import Team, TeamArgs
+from kai_fleet.virtual_cluster import VirtualCluster, VirtualClusterArgs
+from tests.unit.component_samples import (
+    KAI,
+    KUBECONFIG,
+    QUEUES,
+    TEAM,
+    VCLUSTER,
+    declared,
+    fields,
+    inputs,
+    known,
+    unknown,
+    with_outputs,
+)
+
+COMPONENTS = {
+    "VirtualCluster": (VirtualCluster, VirtualClusterArgs, VCLUSTER),
+    "KaiScheduler": (KaiScheduler, KaiSchedulerArgs, KAI),
+    "QueueTree": (QueueTree, QueueTreeArgs, QUEUES),
+    "Team": (Team, TeamArgs, TEAM),
+}
+
+
+def run(component, args, kind=None, made=None):
+    """What is declared, with Outputs that `made` makes of what may be one; they are of one loop."""
+    return declared(lambda: component("ml", with_outputs(kind, args, made) if made else args))
+
+
+def without(args, *keys):
+    return {key: value for key, value in args.items() if key not in keys}
+
+
+def test_the_samples_have_every_field_that_may_be_an_output():
+    for _, kind, args in list(COMPONENTS.values())[:3]:
+        left_out = fields(kind).keys() - args.keys()
+        assert left_out <= {"untested", "chart", "context", "cluster_policy_crd", "use_existing"}
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_outputs_declare_what_plain_values_do(name):
+    component, kind, args = COMPONENTS[name]
+    plain = inputs(run(component, args))
+    assert inputs(run(component, args, kind, known)) == plain
+    assert f"{name} ml" in plain
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_a_preview_shows_as_many_resources_where_values_are_not_known(name):
+    component, kind, args = COMPONENTS[name]
+    assert run(component, args, kind, unknown).keys() == run(component, args).keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [
+        ("VirtualCluster", "version"),
+        ("VirtualCluster", "mode"),
+        ("VirtualCluster", "isolation"),
+        ("VirtualCluster", "groups"),
+        ("VirtualCluster", "licensed"),
+        ("VirtualCluster", "ready_timeout"),
+        ("VirtualCluster", "chart"),
+        ("KaiScheduler", "version"),
+        ("KaiScheduler", "gpu_sharing"),
+        ("KaiScheduler", "gpu_sharing_mode"),
+        ("KaiScheduler", "isolation"),
+        ("KaiScheduler", "use_existing"),
+        ("KaiScheduler", "cluster_policy_crd"),
+    ],
+)
+def test_what_decides_about_resources_is_plain(name, field):
+    component, _, args = COMPONENTS[name]
+    says = f"{name} ml: {field} is an Output, and decides which resources are declared"
+    with pytest.raises(TypeError, match=says):
+        declared(lambda: component("ml", {**args, field: known(args.get(field, True))}))
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "says"),
+    [
+        ("VirtualCluster", {"mode": "virtal"}, "mode is 'virtal'; write virtual, host or default"),
+        ("VirtualCluster", {"access": {"type": "NodePort"}}, "access.host is missing"),
+        ("VirtualCluster", {"access": {"type": "Ingres"}}, "access.type is 'Ingres'; write"),
+        (
+            "VirtualCluster",
+            {"access": {"type": "Gateway", "host": "ml.example.com"}},
+            "access.gateway is missing",
+        ),
+        ("VirtualCluster", {"store": {"type": "external"}}, "store.data_source is missing"),
+        (
+            "VirtualCluster",
+            {"groups": {"a": "cluster-admin"}},
+            "groups.a is 'cluster-admin'; write",
+        ),
+        ("VirtualCluster", {"oidc": {}}, "oidc.issuer is missing"),
+        ("KaiScheduler", {"gpu_sharing_mode": "MPS"}, "gpu_sharing_mode is 'MPS'; write"),
+        ("KaiScheduler", {"use_existing": ["crd"]}, "use_existing is 'crd'; write namespace"),
+        ("QueueTree", {"queues": {"a": {"memory": {"quota": "4 Gi"}}}}, "queue a: '4 Gi' is no"),
+        (
+            "QueueTree",
+            {"queues": {"a": {"children": {"b": {}}}, "b": {}}},
+            "queue b is there twice",
+        ),
+    ],
+)
+def test_a_wrong_choice_names_the_field_and_what_to_write(name, changes, says):
+    component, _, args = COMPONENTS[name]
+    with pytest.raises(pulumi.RunError) as refused:
+        run(component, {**args, **changes})
+    assert f"{name} ml: {says}" in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["VirtualCluster", "KaiScheduler"])
+def test_a_version_that_is_not_known_is_refused(name):
+    component, _, args = COMPONENTS[name]
+    with pytest.raises(UnknownVersionError, match="is not a version this program knows"):
+        run(component, {**args, "version": "v9.9.9"})
+
+
+@pytest.mark.parametrize("name", ["VirtualCluster", "KaiScheduler", "QueueTree"])
+def test_without_a_way_to_its_cluster_a_component_says_so(name):
+    component, _, args = COMPONENTS[name]
+    with pytest.raises(pulumi.RunError, match=f"{name} ml: has no way to its cluster; write kube"):
+        run(component, without(args, "kubeconfig", "probe_environment"))
+
+
+def test_a_provider_is_made_of_the_kubeconfig_or_the_context():
+    made = run(KaiScheduler, KAI)
+    provider = made["kubernetes ml-kai"]
+    assert provider.inputs["kubeconfig"] == "[secret]"
+    assert made["Release ml-kai-release"].provider == provider.urn
+    made = run(KaiScheduler, {**without(KAI, "kubeconfig"), "context": "lab"})
+    assert made["kubernetes ml-kai"].inputs["context"] == "lab"
+
+
+def test_in_a_vcluster_nothing_is_declared_on_the_host_by_mistake():
+    with pytest.raises(pulumi.RunError, match="write kubeconfig: the one of the same Virtual"):
+        run(KaiScheduler, without(KAI, "kubeconfig"))
+
+
+def test_a_provider_of_the_options_is_used():
+    def program():
+        import pulumi_kubernetes as kubernetes
+
+        host = kubernetes.Provider("host", context="lab")
+        on_host = pulumi.ResourceOptions(provider=host)
+        VirtualCluster("ml", {**without(VCLUSTER, "kubeconfig"), "context": "lab"}, on_host)
+
+    made = declared(program)
+    assert {name for name in made if name.startswith("kubernetes ")} == {
+        "kubernetes host",
+        "kubernetes ml",  # of what is inside
+    }
+    assert made["Release ml-release"].provider == made["kubernetes host"].urn
+    assert made["ClusterRoleBinding ml-view"].provider == made["kubernetes ml"].urn
+
+
+def test_children_have_the_names_by_which_they_are_looked_up():
+    made = run(Team, TEAM)
+    names = {name.partition(" ")[2] for name in made}
+    assert {
+        *("ml-pods", "ml-oidc", "ml-release", "ml-ready", "ml-readers", "ml-view", "ml-edit"),
+        *("ml-kai-namespace", "ml-kai-registries", "ml-kai-release", "ml-kai-clean-up"),
+        *("ml-kai-ready", "ml-shards-apply", "ml-topologies-racks", "ml-queues"),
+        *("ml-guard-policy", "ml-guard-binding", "ml-guard-outside-policy"),
+    } <= names
+    inner = made["kubernetes ml"].urn
+    for name in ("Release ml-kai-release", "Topology ml-topologies-racks", "Namespace ml-kai-name"):
+        assert next(it for at, it in made.items() if at.startswith(name)).provider == inner
+
+
+def test_the_kubeconfig_and_the_passwords_are_secrets():
+    text = json.dumps([it.record() for it in run(Team, TEAM).values()])
+    for secret in ("t0ken", "s3cret"):
+        assert secret not in text
+    database = {"type": "external", "data_source": "postgres://fleet:p4ss@db/ml"}
+    made = run(VirtualCluster, {**VCLUSTER, "store": database})
+    assert "p4ss" not in json.dumps([it.record() for it in made.values()])
+
+
+def test_inside_a_vcluster_no_step_keeps_the_kubeconfig():
+    made = run(Team, TEAM)
+    for step in ("ml-kai-ready", "ml-kai-clean-up", "ml-shards-apply"):
+        environment = made[f"Command {step}"].inputs["environment"]
+        assert environment["PROBE_SECRET"] == "team-ml/vc-ml"
+        assert environment["PROBE_KUBECONFIG"] == "[secret]", "the host's, as in every step"
+
+
+def test_a_tree_without_an_identity_has_that_of_its_authority():
+    def cluster(text):
+        made = run(QueueTree, {**without(QUEUES, "cluster"), "kubeconfig": text})
+        return made["Queues ml"].inputs["cluster"]
+
+    assert cluster(KUBECONFIG) == cluster(KUBECONFIG.replace("t0ken", "other"))
+    assert cluster(KUBECONFIG) == cluster(KUBECONFIG.replace("lab:6443", "10.0.0.5:6443"))
+    assert cluster(KUBECONFIG) != cluster(KUBECONFIG.replace("YQ==", "Yg=="))
+
+
+def test_what_others_made_is_not_declared():
+    old = {**KAI, "version": "v0.9.3", "gpu_sharing_mode": "NonMemoryEnforced"}
+    old = without(old, "shards", "fairshare", "topologies")
+    assert "CustomResourceDefinition ml-kai-cluster-policy" in run(KaiScheduler, old)
+    there = {**old, "use_existing": ["namespace", "clusterPolicyCrd"]}
+    made = run(KaiScheduler, there)
+    assert "CustomResourceDefinition ml-kai-cluster-policy" not in made
+    assert "Namespace ml-kai-namespace" not in made
+    made = run(KaiScheduler, {**KAI, "use_existing": ["priorityClasses"]})
+    values = made["Release ml-kai-release"].inputs["values"]
+    assert values["defaultPriorityClasses"] == {"enabled": False}
+
+
+def test_numbers_of_other_languages_are_whole_again():
+    floats = json.loads(json.dumps(VCLUSTER), parse_int=float)
+    made = run(VirtualCluster, {**floats, "access": {**floats["access"], "type": "Ingress"}})
+    environment = made["Command ml-ready"].inputs["environment"]
+    assert environment["VCLUSTER_HOST"] == "10.0.0.5:30001"
+    assert environment["VCLUSTER_TIMEOUT"] == "100"
+    made = run(KaiScheduler, json.loads(json.dumps(KAI), parse_int=float))
+    objects = json.loads(made["Command ml-shards-apply"].inputs["environment"]["KAI_OBJECTS"])
+    assert repr(objects["schedulingshards"]["gold"]["queueDepthPerAction"]["allocate"]) == "25"

@@ -1,0 +1,144 @@
+"""Values of charts from arguments of components, held against each version's chart."""
+
+import json
+
+import jsonschema
+import pytest
+
+from kai_fleet.kai_values import kai_objects, kai_values
+from kai_fleet.releases import KAI, VCLUSTER, kai, vcluster, version_key
+from kai_fleet.releases.chart_values import nested, unknown_keys
+from kai_fleet.values import value_at
+from kai_fleet.vcluster_values import vcluster_values
+from tests.unit import component_samples
+
+SCHEMAS_AT_HAND = ("v0.27.3", "v0.30.5", "v0.34.7", "v0.36.1")
+ACCESS = {
+    "load balancer": {"load_balancer_class": "a/b", "load_balancer_source_ranges": ["10.0.0.0/8"]},
+    "node port": {"type": "NodePort", "host": "10.0.0.5", "port": 30001},
+    "ingress": {"type": "Ingress", "host": "ml.example.com", "class_name": "nginx"},
+    "gateway": {"type": "Gateway", "host": "ml.example.com", "gateway": "gateways/tls"},
+}
+STORES = {
+    "etcd": {"store": {"type": "etcd", "replicas": 3}, "replicas": 3, "size": "8Gi"},
+    "inside": {"store": {"type": "embeddedEtcd"}, "licensed": True, "size": "8Gi"},
+}
+VCLUSTERS = {
+    "bare": {},
+    "full": component_samples.VCLUSTER,
+    **{mode: {"mode": mode, "node_pool": {"pool": "ml"}} for mode in ("host", "default")},
+    **{name: {"access": access} for name, access in ACCESS.items()},
+    **STORES,
+}
+KAIS = {
+    "bare": {},
+    "off": {"gpu_sharing": False},
+    "full": {key: it for key, it in component_samples.KAI.items() if key != "values"},
+}
+
+
+# The first chart with a TLSRoute; a rule says so.
+GATEWAY_SINCE = (0, 34)
+OF_VERSIONS = [
+    (version, name)
+    for version in VCLUSTER
+    for name in VCLUSTERS
+    if name != "gateway" or version_key(version) >= GATEWAY_SINCE
+]
+
+
+def values(args, version="v0.36.1"):
+    return vcluster_values("ml", args, "team-ml", vcluster(version))
+
+
+@pytest.mark.parametrize(("version", "name"), OF_VERSIONS)
+def test_every_version_of_vcluster_reads_the_values(version, name):
+    assert unknown_keys("vcluster", version, values(VCLUSTERS[name], version)) == []
+
+
+@pytest.mark.parametrize(
+    ("version", "name"), [it for it in OF_VERSIONS if it[0] in SCHEMAS_AT_HAND]
+)
+def test_the_charts_own_schema_takes_them(version, name, facts):
+    schema = json.loads((facts / "vcluster" / f"values.schema-{version}.json").read_text())
+    jsonschema.validate(values(VCLUSTERS[name], version), schema)
+
+
+@pytest.mark.parametrize("name", KAIS)
+@pytest.mark.parametrize("version", KAI)
+def test_every_version_of_kai_reads_the_values(version, name):
+    # What no version had before it could share GPUs in that mode.
+    args = {**KAIS[name], "gpu_sharing_mode": "NonMemoryEnforced"}
+    assert unknown_keys("kai", version, kai_values(kai(version), args)) == []
+
+
+def test_a_vcluster_without_a_licence_has_the_open_image():
+    assert value_at(values({}), "controlPlane.statefulSet.image.repository") == (
+        "loft-sh/vcluster-oss"
+    )
+    assert value_at(values({"licensed": True}), "controlPlane.statefulSet.image") is None
+
+
+def test_tokens_of_accounts_are_in_no_annotation():
+    assert value_at(values({}), "sync.toHost.pods.useSecretsForSATokens") is True
+
+
+def test_own_values_come_last_but_for_what_oidc_adds_to_lists():
+    own = nested("controlPlane.distro.k8s.apiServer.extraArgs", ["--audit-log-path=-"])
+    made = values({"values": own, "oidc": {"issuer": "https://id.example.com", "client_id": "k"}})
+    flags = value_at(made, "controlPlane.distro.k8s.apiServer.extraArgs")
+    assert flags == [
+        "--oidc-issuer-url=https://id.example.com",
+        "--oidc-client-id=k",
+        "--oidc-username-claim=sub",
+        "--oidc-username-prefix=oidc:",
+        "--oidc-groups-claim=groups",
+        "--oidc-groups-prefix=oidc:",
+        "--audit-log-path=-",
+    ]
+    own = nested("exportKubeConfig.context", "mine")
+    assert value_at(values({"values": own}), "exportKubeConfig.context") == "mine"
+
+
+@pytest.mark.parametrize(
+    ("toleration", "text"),
+    [
+        ({"key": "gpu"}, "gpu:"),
+        ({"key": "gpu", "operator": "Exists", "effect": "NoExecute"}, "gpu:NoExecute"),
+        ({"key": "pool", "value": "ml", "effect": "NoSchedule"}, "pool=ml:NoSchedule"),
+        ({"key": "pool", "operator": "Equal"}, "pool=:"),
+    ],
+)
+def test_a_toleration_is_written_as_vcluster_reads_it(toleration, text):
+    made = values({"tolerations": [toleration]})
+    assert value_at(made, "sync.toHost.pods.enforceTolerations") == [text]
+    (spec,) = value_at(made, "controlPlane.statefulSet.scheduling.tolerations")
+    assert spec["operator"] == ("Equal" if "=" in text else "Exists")
+
+
+def test_the_certificate_answers_to_every_name():
+    made = values({"access": ACCESS["ingress"]})
+    assert value_at(made, "controlPlane.proxy.extraSANs") == [
+        "ml.team-ml.svc",
+        "ml.team-ml.svc.cluster.local",
+        "ml.example.com",
+    ]
+
+
+def test_shards_get_what_is_configured_and_fairshare_goes_to_all_of_them():
+    objects = kai_objects(kai("v0.16.8"), component_samples.KAI)
+    assert set(objects) == {"schedulingshards"}, "the chart has values for the Config"
+    default, gold = (objects["schedulingshards"][name] for name in ("default", "gold"))
+    assert default["placementStrategy"] == {"gpu": "spread", "cpu": "binpack"}
+    assert "partitionLabelValue" not in default
+    assert gold["partitionLabelValue"] == "gold"
+    assert gold["minRuntime"] == {"preemptMinRuntime": "4h", "reclaimMinRuntime": "1h"}
+    assert gold["queueDepthPerAction"] == {"allocate": 25}
+    assert default["kValue"] == gold["kValue"] == 0.5
+    assert gold["usageDBConfig"] == default["usageDBConfig"]
+    before = kai_objects(kai("v0.14.7"), component_samples.KAI)
+    address = component_samples.KAI["fairshare"]["prometheus"]
+    assert before["configs"]["kai-config"]["prometheus"] == {
+        "enabled": True,
+        "externalPrometheusUrl": address,
+    }
