@@ -49,7 +49,7 @@ unit: setup        ## the tests that need no engine and take no seconds each: a 
 	.venv/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m 'not engine and not faults and not browser and not slow and not long'
 
 bench: setup       ## the program beside bare helm and kubectl, in one run, into docs/benchmarks.md
-	.venv/bin/python -m bench --write
+	.venv/bin/python -m bench --teams 20 --write
 
 reference: setup   ## write what is generated from the code: the schema of stack files, pages of docs/
 	@$(FLEET) schema > components/kai_fleet/settings/stack.schema.json

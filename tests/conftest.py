@@ -10,11 +10,11 @@ import jsonschema
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
-from bench.temporary import temporary
 from kai_fleet_cli.reference.pages import schema
 from sandbox import lifecycle
 from sandbox.tools import toolbox
 from sandbox.tools.table import YAML_HOST
+from tests.temporary import temporary
 
 # The tools that the tests with a marker need.
 NEEDED = {

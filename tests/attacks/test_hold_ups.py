@@ -11,11 +11,11 @@ import pytest
 import yaml
 from kubernetes import client
 
-from bench.temporary import temporary
 from tests.attacks import own_api_server
 from tests.attacks.hold_ups import ACTS, TenantsAct
 from tests.attacks.http import Http
 from tests.faults.case import CONFIG, ML, Case, Ran, client_of
+from tests.temporary import temporary
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 TEAMS = {"ml": "restricted", "research": "baseline"}

@@ -10,11 +10,11 @@ from pathlib import Path
 import yaml
 from kubernetes import client
 
-from bench.stacks import BASE, VCLUSTER, team
 from kai_fleet.fleet.deployed_state import TEAM, TEAM_NAMESPACE
 from kai_fleet_cli.stack_file.reading import ROOT
 from sandbox.lifecycle import Sandbox
 from tests.engine.product import copied, queues
+from tests.stack_files import BASE, VCLUSTER, team
 
 STACK = "many"
 OLD, NEW = "v0.14.7", "v0.16.8"

@@ -1,17 +1,82 @@
-"""Asking a sandbox, as its tests do."""
+"""Run the tools that a person would use on a sandbox, and look at its processes and keys."""
 
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 
-from bench.shell import kubectl, run, until
 from sandbox.control_plane.etcd import Etcd, below
 from sandbox.control_plane.ports import Ports
 from sandbox.control_plane.processes import MARK, Processes
 from sandbox.directory import read_state
 from sandbox.lifecycle import Sandbox
+from sandbox.nodes.fake_nodes import EVERY_NODE, POOL_LABEL, fake_node
 
-__all__ = ["keys", "kubectl", "marked", "pids", "run", "until"]
+
+def run(sandbox: Sandbox, *command: str, stdin: str | None = None, **env: str) -> str:
+    """Run a command; what it prints. AssertionError with the end of its output where it fails."""
+    done = subprocess.run(
+        command,
+        env={**os.environ, **sandbox.env(), **env},
+        input=stdin,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command}: {done.stdout[-800:]}{done.stderr}"
+    return done.stdout
+
+
+def kubectl(sandbox: Sandbox, *arguments: str, **kwargs: Any) -> Any:
+    """Run kubectl; parsed where `-o json` ends the arguments."""
+    text = run(sandbox, "kubectl", *arguments, **kwargs)
+    return json.loads(text) if arguments[-2:] == ("-o", "json") else text
+
+
+def until(true: Callable[[], Any], seconds: float = 60) -> Any:
+    """Ask until the answer is true; AssertionError after that time."""
+    end = time.monotonic() + seconds
+    while not (found := true()):
+        assert time.monotonic() < end, f"not within {seconds} s"
+        time.sleep(0.3)
+    return found
+
+
+def listed(items: Iterable[Any]) -> str:
+    """A List of objects, as kubectl reads it."""
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(items)})
+
+
+@contextmanager
+def nodes(sandbox: Sandbox, pools: Iterable[str]) -> Iterator[None]:
+    """For a while, have a node with two GPUs in each of these pools, where a team's KAI runs."""
+    has = {**EVERY_NODE, "cpu": "32", "memory": "128Gi", "nvidia.com/gpu": "2"}
+    text = listed(fake_node(f"{pool}-1", {POOL_LABEL: pool}, has, has, []) for pool in pools)
+    kubectl(sandbox, "create", "-f", "-", stdin=text)
+    try:
+        yield
+    finally:
+        kubectl(sandbox, "delete", "--wait=false", "--ignore-not-found", "-f", "-", stdin=text)
+
+
+def synced(sandbox: Sandbox, namespace: str, pool: str, deployments: Iterable[str]) -> None:
+    """Add the pods that a real vCluster has on its host, which a removal has to end."""
+    container = {"name": "main", "image": "synced"}
+    spec = {"nodeSelector": {POOL_LABEL: pool}, "containers": [container]}
+    pods = [
+        {"apiVersion": "v1", "kind": "Pod", "spec": spec}
+        | {"metadata": {"name": f"{name}-x-inside", "namespace": namespace}}
+        for name in ("coredns", *deployments)
+    ]
+    kubectl(sandbox, "create", "-f", "-", stdin=listed(pods))
+    get = ("-n", namespace, "get", "pods", "-o", "json")
+    until(lambda: all("nodeName" in pod["spec"] for pod in kubectl(sandbox, *get)["items"]))
 
 
 def pids(sandbox: Sandbox) -> dict[str, int]:

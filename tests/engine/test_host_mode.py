@@ -6,7 +6,6 @@ import time
 import pytest
 from kubernetes import client
 
-from bench.stacks import queue_tree
 from kai_fleet.settings.files import queue_files
 from tests.engine.broken_things import kai_pod, pods
 from tests.engine.guarded_pods import HALF, pod, sent
@@ -21,6 +20,7 @@ from tests.engine.product import (
     queues,
 )
 from tests.engine.sandbox_commands import until
+from tests.stack_files import queue_tree
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 

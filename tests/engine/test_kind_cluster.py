@@ -9,12 +9,12 @@ import pytest
 from kubernetes import client
 from pulumi import automation
 
-from bench.temporary import temporary
 from sandbox import lifecycle
 from sandbox.control_plane.ports import Ports
 from sandbox.control_plane.processes import Processes
 from sandbox.directory import read_state
 from tests.engine.product import Product, api, deployments, namespaces, project, queues
+from tests.temporary import temporary
 from tests.unit.kind_standins import Machine
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]

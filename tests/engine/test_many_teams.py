@@ -10,7 +10,6 @@ import pytest
 import yaml
 from kubernetes import client
 
-from bench.host_objects import nodes
 from kai_fleet_cli.teams import stack_state
 from tests.engine.many_fleet import (
     INSIDE,
@@ -26,6 +25,7 @@ from tests.engine.many_fleet import (
     uids,
 )
 from tests.engine.product import api, cluster_roles, namespaces, queues
+from tests.engine.sandbox_commands import nodes
 
 pytestmark = [pytest.mark.slow, pytest.mark.engine, pytest.mark.timeout(2400)]
 

@@ -7,10 +7,10 @@ import pytest
 import yaml
 from kubernetes import client, utils
 
-from bench.temporary import temporary
 from tests.faults import dumps
 from tests.faults.case import Case, client_of
 from tests.faults.wanted import Reference, switched, with_ml, without_ml
+from tests.temporary import temporary
 
 # Somebody else's on the host: whatever happens to the stack, it stays as it is.
 FOREIGN = """

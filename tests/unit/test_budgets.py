@@ -49,7 +49,7 @@ AREAS = {
     "report": area(700, 410, COMMANDS, "report"),
     "kubectl fleet": area(1600, 1600, "kubectl", "."),
     "sandbox": area(3400, 3490, "sandbox", "."),
-    "bench": area(300, 1140, "bench", "."),
+    "bench": area(300, 300, ".", "bench.py"),
 }
 PRODUCT = ("components", "policies", "cli", "kubectl")
 WANTED, CEILING = 20_000, 40_200

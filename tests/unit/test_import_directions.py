@@ -21,7 +21,6 @@ ORDER = (
     "kai_fleet_policies",
     "sandbox",
     "kai_fleet_cli",
-    "bench",
 )
 
 
@@ -84,3 +83,14 @@ def test_the_plugin_of_kubectl_stands_alone():
             names |= {name.partition(".")[0] for name in imported(file)}
     assert packages.pop("kubectl_fleet").isdisjoint(ORDER)
     assert [package for package, names in packages.items() if "kubectl_fleet" in names] == []
+
+
+@pytest.mark.parametrize("package", ORDER)
+def test_no_package_imports_tests_or_the_benchmark(package):
+    found = {
+        f"{file.relative_to(ROOT)}: {name}"
+        for file in folder_of(package).rglob("*.py")
+        for name in imported(file)
+        if within(name, "tests") or within(name, "bench")
+    }
+    assert found == set()

@@ -14,12 +14,12 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from bench.stacks import teams
 from kai_fleet.fleet.queues import DeclaredQueue, QueueShare
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.plan.summary import queues_told
 from kai_fleet_cli.stack_file.reading import ROOT
+from tests.stack_files import teams
 
 STACKS = ["sandbox", "sandbox-host", "sandbox-vision", "dev", "prod"]
 GOOD = """\

@@ -8,14 +8,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bench.temporary import temporary
 from sandbox.control_plane.processes import Processes, ServerProcess
 from sandbox.directory import State, write_state
+from tests.temporary import temporary
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from bench.temporary import temporary
+from tests.temporary import temporary
 with temporary(Path(sys.argv[1])):
     os.kill(os.getpid(), signal.SIGKILL)
 """

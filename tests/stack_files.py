@@ -1,10 +1,6 @@
-"""Stack files of any size, for benchmarks."""
+"""Stack files of any size, for tests and the benchmark."""
 
 from typing import Any
-
-import yaml
-
-from kai_fleet_cli.stack_file.edit import unshared
 
 UNLIMITED = {"quota": "unlimited"}
 BASE: dict[str, Any] = {
@@ -34,12 +30,6 @@ def queue_tree(count: int, first: float = 1) -> dict[str, Any]:
     return {"all": queue(20 * groups, children=tree)}
 
 
-def host_queues(count: int, first: float = 1) -> dict[str, Any]:
-    """A host with KAI and that many queues; 0 for KAI alone with one."""
-    tree = queue_tree(count, first) if count else {"all": queue(1)}
-    return {**BASE, "kai-fleet:kai": {"version": "v0.16.8"}, "kai-fleet:queues": tree}
-
-
 def team(pool: str, version: str, queues: int = 2) -> dict[str, Any]:
     """A team in virtual mode."""
     leaves = {f"leaf{n}": queue(0.1) for n in range(max(1, queues - 1))}
@@ -58,8 +48,3 @@ def teams(count: int, version: str, queues: int = 2) -> dict[str, Any]:
         "kai-fleet:vcluster": VCLUSTER,
         "kai-fleet:teams": {f"team{n}": team(f"bench-{n}", version, queues) for n in range(count)},
     }
-
-
-def text(data: Any) -> str:
-    """As YAML without anchors, which nobody writes."""
-    return yaml.dump(unshared(data), Dumper=yaml.CSafeDumper, sort_keys=False)

@@ -1,4 +1,4 @@
-"""Sandboxes that end with the process that made them: of tests and benchmarks.
+"""End sandboxes with the process that started them: those of tests and of the benchmark.
 
 One that was killed cannot end its own; the next one does it.
 """

@@ -1,1 +1,0 @@
-"""`make bench`: the program beside bare `kubectl` and `helm`, in one run, on the sandbox."""
