@@ -58,7 +58,7 @@ TRANSLATED = (
     (r"\bprod\b(?!\.html)", "sandbox"),
     # A question that a terminal answers.
     (
-        r"((?:fleet team (?:switch|rollback|remove|try|adopt|add)|fleet destroy|pulumi up) [^#]*?)"
+        r"((?:fleet team (?:switch|rollback|remove|add)|fleet destroy|pulumi up) [^#]*?)"
         r"( +#|$)",
         r"\1 --yes\2",
     ),
@@ -78,7 +78,6 @@ ELSEWHERE = (
     "make preview STACK=mine",
     "make up STACK=mine",
     "fleet plan --stack mine",
-    "fleet team drop",  # in place of `adopt`
     "fleet team move",  # test_team_move.py
     "pulumi stack rm prod-vision",  # after that
     "kubectl label namespace team-ml",  # when the team is gone

@@ -75,7 +75,7 @@ class Project:
     def pulumi(self, *arguments: str) -> str:
         path = os.pathsep.join([self.sandbox.env()["PATH"], str(ROOT / ".venv" / "bin")])
         # What a person says to plain Pulumi where an edit takes a team away.
-        named = {"KAI_FLEET_REMOVE_TEAM": "vision,vision-next"}
+        named = {"KAI_FLEET_REMOVE_TEAM": "vision"}
         environment = {**os.environ, **self.sandbox.env(), **named, "PATH": path}
         return self._run(["pulumi", *arguments, "--non-interactive"], environment)
 
@@ -235,28 +235,6 @@ def test_switch(same):
 def test_rollback(same):
     found = same("rollback", "vision")
     assert not any(it[2] == "kai-scheduler-default" for it in found["in vision"])
-
-
-@pytest.fixture(scope="module")
-def node(sandbox):
-    """A node for the trial, given back afterwards."""
-    core = client.CoreV1Api(api(sandbox.kubeconfig.read_text()))
-    for value in ("vision-next", "research"):
-        core.patch_node("research-2", {"metadata": {"labels": {"kai-fleet/pool": value}}})
-        if value == "vision-next":
-            yield
-
-
-def test_try(same, node):
-    beside = ("--pool", "kai-fleet/pool=vision-next", "--gpus", "2")
-    found = same("try", "vision", "v0.16.8", *beside)
-    assert {"in nlp", "in vision", "in vision-next"} <= found.keys()
-
-
-def test_adopt(same, node):
-    found = same("adopt", "vision")
-    assert "in vision-next" not in found
-    assert ("namespace", "", "team-vision-next") not in found["on the host"]
 
 
 def test_remove(same):

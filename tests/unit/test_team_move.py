@@ -62,9 +62,6 @@ RELEASE = {
 HOST = {"urn": HOST_PROVIDER, "type": "pulumi:providers:kubernetes", "inputs": {}}
 
 
-TRIAL = ("--pool", "pool=vision-next", "--gpus", "1")
-
-
 def moved(monkeypatch, resources=VIRTUAL, *, agree=lambda: None, refused=(), more=(), came=()):
     """What is said, and what Pulumi was asked to run; it refuses the commands of these numbers."""
     said, ran = [], []
@@ -324,7 +321,7 @@ def test_before_the_question_no_kubeconfig_of_the_state_is_used(monkeypatch):
 
 @pytest.mark.parametrize(
     "command",
-    [("remove", "vision"), ("switch", "vision", "v0.16.8"), ("try", "vision", "v0.16.8", *TRIAL)],
+    [("remove", "vision"), ("switch", "vision", "v0.16.8")],
 )
 def test_no_command_of_the_platform_runs_what_a_team_wrote_into_its_own_stack(
     tmp_path, monkeypatch, command

@@ -1,4 +1,4 @@
-"""`fleet team …` and `fleet teams`: teams added, switched, tried beside, moved, removed, listed."""
+"""`fleet team …` and `fleet teams`: teams added, switched, moved, removed, listed."""
 
 from functools import cache
 from typing import Annotated
@@ -13,7 +13,7 @@ from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.stack_file import reading
 
-app = typer.Typer(help="Teams: add, switch, roll back, try beside, remove.", no_args_is_help=True)
+app = typer.Typer(help="Teams: add, switch, roll back, remove.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="The team's name.")]
 Version = Annotated[str, typer.Argument(help="A KAI version such as v0.16.8.")]
@@ -162,62 +162,6 @@ def kubeconfig(
     options.write_private(content, output, f"kubectl --kubeconfig {output} get nodes")
     if output is not None:
         Screen.standard().line(summary.for_the_team(str(output)))
-
-
-@app.command("try")
-@options.with_exit_codes
-def try_(
-    name: Name,
-    version: Version,
-    gpus: Annotated[int, typer.Option("--gpus", help="How many of the team's GPUs it gets.")],
-    pool: Annotated[
-        list[str], typer.Option("--pool", help="KEY=VALUE: a label of the nodes it gets.")
-    ],
-    stack: Stack = "sandbox",
-    yes: Yes = False,
-    no_up: NoUp = False,
-) -> None:
-    """Put NAME-next with another KAI version beside a team, on a part of its nodes and GPUs."""
-    from kai_fleet_cli.teams import connect, lookup, new_team, nodes, trial, update
-
-    platform = lookup.platform(stack)
-    labels = new_team.key_values(pool, "--pool", f"kai-fleet/pool={name}-next")
-    change = trial.begin(platform, name, version, labels, gpus)
-    host = connect.to_platform(platform)
-    there = host.nodes()
-    if there is not None:
-        nodes.check_nodes(platform.team(name), labels, gpus, there)
-    elif host.host is not None:
-        say(f"give it nodes before the update: {nodes.labelling([], labels)}")
-    update.make(change, Flags(yes, no_up), Screen.standard(), f"{name}-next")
-
-
-@app.command()
-@options.with_exit_codes
-def adopt(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
-    """End a trial: NAME takes NAME-next's version and its GPUs back; NAME-next is removed.
-
-    The name of what goes has to be typed, or --yes given.
-    """
-    from kai_fleet_cli.teams import lookup, trial, update
-
-    change = trial.adopt(lookup.platform(stack), name)
-    done = "the team has the trial's version, and the trial is gone"
-    update.finish(change, Flags(yes, no_up), Screen.standard(), done)
-
-
-@app.command()
-@options.with_exit_codes
-def drop(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
-    """End a trial: NAME-next is removed, and the team gets its GPUs back.
-
-    The name of what goes has to be typed, or --yes given.
-    """
-    from kai_fleet_cli.teams import lookup, trial, update
-
-    change = trial.drop(lookup.platform(stack), name)
-    done = "the trial is gone, and the GPUs are back"
-    update.finish(change, Flags(yes, no_up), Screen.standard(), done)
 
 
 @app.command()
