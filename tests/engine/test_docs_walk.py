@@ -73,13 +73,10 @@ ELSEWHERE = (
     "--oidc",  # an identity provider
     "# opens a browser",
     "kubectl create clusterrole",  # in the vCluster, by its administrator
-    "pulumi state ",  # by hand, what `fleet team move` does
     "kai-fleet:registries",  # the password of a registry that the file names
     "make preview STACK=mine",
     "make up STACK=mine",
     "fleet plan --stack mine",
-    "fleet team move",  # test_team_move.py
-    "pulumi stack rm prod-vision",  # after that
     "kubectl label namespace team-ml",  # when the team is gone
 )
 

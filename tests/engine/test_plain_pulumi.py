@@ -241,31 +241,3 @@ def test_remove(same):
     found = same("remove", "vision")
     assert ("namespace", "", "team-vision") not in found["on the host"]
     assert not any("vision" in urn for urn in found[f"stack {STACK}"])
-
-
-def test_move(project):
-    """A move edits no file: plain updates of both stacks then find what they declare."""
-    moved = "urn:pulumi:plain-nlp::kai-fleet::kai-fleet:index:Team::nlp"
-    before = project.left()
-    text = (project.folder / "Pulumi.plain.yaml").read_text()
-    config = yaml.safe_load(text)["config"]
-    team = config["kai-fleet:teams"].pop("nlp")
-    config["kai-fleet:teamStacks"] = {"nlp": {"nodePool": team["nodePool"], "gpus": 8}}
-    own = {"kai-fleet:platform": {"stack": STACK}, "kai-fleet:team": {"name": "nlp", **team}}
-    for stack, its in ((STACK, config), (f"{STACK}-nlp", own)):
-        document = {"config": its, "encryptionsalt": SALT}
-        (project.folder / f"Pulumi.{stack}.yaml").write_text(yaml.safe_dump(document))
-    command = ("team", "move", "nlp", "--to", f"{STACK}-nlp", "--yes")
-    said = project.fleet(*command)
-    project.plain_up()
-    project.plain_up(f"{STACK}-nlp")
-    after = project.left()
-    assert moved in after[f"stack {STACK}-nlp"], said
-    assert after["in nlp"] == before["in nlp"]
-    gone = before["on the host"] - after["on the host"]
-    assert not gone
-    come = {it[1:] for it in after["on the host"] - before["on the host"]}
-    # Its own stack chooses the mode, so the platform bounds the nodes in any case.
-    bounds = {("", "kai-fleet-nodes-nlp")}
-    of_grant = {it for it in come if "team-stack" in " ".join(it)}
-    assert come - of_grant == bounds

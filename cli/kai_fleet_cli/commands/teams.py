@@ -1,4 +1,4 @@
-"""`fleet team …` and `fleet teams`: teams added, switched, moved, removed, listed."""
+"""`fleet team …` and `fleet teams`: teams added, switched, removed, listed."""
 
 from functools import cache
 from typing import Annotated
@@ -7,10 +7,9 @@ import typer
 
 from kai_fleet.settings.files.project import update_command
 from kai_fleet_cli.commands import options
-from kai_fleet_cli.display.terminal import Flags, Screen, say
+from kai_fleet_cli.display.terminal import Flags, Screen
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.stack_file import reading
 
 app = typer.Typer(help="Teams: add, switch, roll back, remove.", no_args_is_help=True)
@@ -162,38 +161,6 @@ def kubeconfig(
     options.write_private(content, output, f"kubectl --kubeconfig {output} get nodes")
     if output is not None:
         Screen.standard().line(summary.for_the_team(str(output)))
-
-
-@app.command()
-@options.with_exit_codes
-def move(
-    team: str,
-    to: Annotated[str, typer.Option("--to", help="The stack that is to have the team.")],
-    stack: Annotated[str, typer.Option("--stack", "-s", help="The stack that has it now.")],
-    yes: options.Sure = False,
-) -> None:
-    """Move a running team between a platform stack and its own; nothing of it is touched.
-
-    Edit both stack files first; update both stacks afterwards. See docs/team-stacks.md.
-    """
-    from kai_fleet.settings.tenant import is_team_stack
-    from kai_fleet_cli.teams import move as team_move
-
-    screen = Screen.standard()
-    command = f"{resume.FLEET} team move {team} --stack {stack} --to {to}"
-    loss = f"team {team} would be taken out of the state of stack {stack}"
-    screen.require_answer(command, loss, yes=yes)
-    # The rules judge the platform's file: the team's own has no grant before the one move, and
-    # none after the other.
-    platform = to if is_team_stack(reading.read(reading.path_of(stack))) else stack
-    environment = for_stack(platform)
-    agree = (lambda: None) if yes else (lambda: screen.confirm_name(team, "move"))
-    team_move.move(team, stack, to, environment.variables, say, agree)
-    say(f"next: {update_command(platform)}")
-    if platform == to:
-        say(f"then, as nothing is left in it: pulumi stack rm {stack} --force")
-    else:
-        say(f"then: {update_command(to)}")
 
 
 @app.command()

@@ -1,1 +1,1 @@
-"""Teams by command: added, switched, rolled back, moved, listed, removed."""
+"""Teams by command: added, switched, rolled back, listed, removed."""
