@@ -1,6 +1,5 @@
 """`fleet team …` and `fleet teams`: teams added, switched, removed, listed."""
 
-from functools import cache
 from typing import Annotated
 
 import typer
@@ -44,12 +43,11 @@ def add(
     yes: Yes = False,
     no_up: NoUp = False,
 ) -> None:
-    """Add a team. What no flag says is asked for at a terminal."""
+    """Add a team."""
     from kai_fleet_cli.teams import connect, lookup, new_team, nodes, update
 
-    screen = Screen.standard()
     platform = lookup.platform(stack)
-    answers = new_team.TeamAnswers(
+    flags = new_team.TeamFlags(
         mode,
         version,
         new_team.key_values(pool or (), "--pool", f"kai-fleet/pool={name}"),
@@ -60,21 +58,17 @@ def add(
     )
     if name in platform.teams:
         change = new_team.again(
-            platform, name, answers, lambda: name in connect.state(platform, name).values
+            platform, name, flags, lambda: name in connect.state(platform, name).values
         )
-        if not no_up:
-            host = connect.to_platform(platform)
-            nodes.check_pool(platform, platform.team(name).node_pool, host)
+        its_pool = platform.team(name).node_pool
     else:
         new_team.check_name(name)
-        asks = screen.asks or not no_up
-        host = connect.to_platform(platform) if asks else connect.Connected()
-        seen = cache(lambda: host.nodes() or [])
-        answers = new_team.complete(answers, platform, name, screen, seen)
-        if not no_up:  # what is only written waits for nothing
-            nodes.check_pool(platform, answers.pool, host)
-        change = new_team.add(platform, name, answers, own=own_stack)
-    update.make(change, Flags(yes, no_up), screen, name)
+        flags = new_team.complete(flags, platform, name)
+        change = new_team.add(platform, name, flags, own=own_stack)
+        its_pool = flags.pool
+    if not no_up:  # what is only written waits for nothing
+        nodes.check_pool(platform, its_pool, connect.to_platform(platform))
+    update.make(change, Flags(yes, no_up), Screen.standard(), name)
 
 
 @app.command()

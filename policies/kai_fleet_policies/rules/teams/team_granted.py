@@ -34,8 +34,8 @@ def check(cluster: DeclaredCluster) -> Problems:
             if grant.runs_here:
                 yield of_team(grant).mandatory(
                     "still runs in this stack, and this update would delete it with all its pods"
-                    " and volumes; put it back into kai-fleet:teams. To give it a stack of its own, remove it"
-                    f" then (.venv/bin/fleet team remove {grant.name} --stack STACK;"
+                    " and volumes; put it back into kai-fleet:teams. To give it a stack of its own,"
+                    f" remove it then (.venv/bin/fleet team remove {grant.name} --stack STACK;"
                     " docs/team-stacks.md)"
                 )
 
