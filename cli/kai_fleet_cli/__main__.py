@@ -25,9 +25,6 @@ for command in (
     inspection.doctor,
     inspection.report,
     releases.releases,
-    updates.drift,
-    updates.cancel,
-    updates.restore,
     updates.destroy,
     inspection.schema,
 ):

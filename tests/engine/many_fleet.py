@@ -148,7 +148,7 @@ def is_of(urn, name):
     A URN tells the types above a resource, and not their names; a team's resources carry its name.
     """
     stack, kinds, called = urn.split(":", 3)[2], *urn.split("::")[2:]
-    if stack in (f"{STACK}-{name}", f"{STACK}-{name}-next"):
+    if stack == f"{STACK}-{name}":
         return True
     top = kinds.split("$")[0]
     if top in (TEAM, TEAM_NAMESPACE):

@@ -56,7 +56,7 @@ TRANSLATED = (
     (r"\bprod\b(?!\.html)", "sandbox"),
     # A question that a terminal answers.
     (
-        r"((?:fleet team (?:switch|rollback|remove|try|adopt|add)|fleet destroy|pulumi up) [^#]*?)"
+        r"((?:fleet team (?:switch|rollback|remove|add)|fleet destroy|pulumi up) [^#]*?)"
         r"( +#|$)",
         r"\1 --yes\2",
     ),
@@ -71,14 +71,10 @@ ELSEWHERE = (
     "--oidc",  # an identity provider
     "# opens a browser",
     "kubectl create clusterrole",  # in the vCluster, by its administrator
-    "pulumi state ",  # by hand, what `fleet team move` does
     "kai-fleet:registries",  # the password of a registry that the file names
     "make preview STACK=mine",
     "make up STACK=mine",
     "fleet plan --stack mine",
-    "fleet team drop",  # in place of `adopt`
-    "fleet team move",  # test_team_move.py
-    "pulumi stack rm prod-vision",  # after that
     "kubectl label namespace team-ml",  # when the team is gone
 )
 

@@ -36,7 +36,7 @@ EITHER = pytest.mark.parametrize(("name", "stack"), [("in07", STACK), ("own2", f
 @pytest.fixture(scope="module")
 def fleet(sandbox, tmp_path_factory):
     fleet = project(tmp_path_factory.mktemp("many") / "project", sandbox)
-    with nodes(sandbox, (f"many-{name}" for name in (*INSIDE, *OWN, "own2-next"))):
+    with nodes(sandbox, (f"many-{name}" for name in (*INSIDE, *OWN))):
         yield fleet
         take_down(fleet, sandbox)
 
@@ -146,30 +146,6 @@ def test_a_team_goes_whole_and_comes_again(only, fleet, everybody, host, sandbox
     assert {operation for operation, urn in ran.steps if urn in ran.changed} == {"create"}
     everybody[name] = api(stack_state.read(stack, sandbox.env()).kubeconfigs[name])
     assert set(queues(everybody[name])) == {"default", "leaf0"}
-
-
-def bound(host, name):
-    """The GPUs that the host lets a team hold."""
-    quota = client.CoreV1Api(host).read_namespaced_resource_quota("gpus", f"team-{name}")
-    return quota.spec.hard["requests.nvidia.com/gpu"]
-
-
-def test_a_version_is_tried_in_a_second_stack_out_of_what_the_team_is_granted(
-    only, fleet, everybody, host
-):
-    own, beside = f"{STACK}-own2", f"{STACK}-own2-next"
-    before, files = uids(host, everybody)["own2"], fleet.files()
-    nodes_of = ["--pool", "kai-fleet/pool=many-own2-next", "--gpus", "1"]
-    only(
-        lambda: fleet("team", "try", "own2", NEW, *nodes_of, "--yes"), "own2", {STACK, own, beside}
-    )
-    assert (bound(host, "own2"), bound(host, "own2-next")) == ("1", "1")
-    assert uids(host, everybody)["own2"] == before
-    only(lambda: fleet("team", "drop", "own2", "--yes"), "own2", {STACK, own, beside})
-    assert "team-own2-next" not in namespaces(host)
-    assert bound(host, "own2") == "2"
-    assert uids(host, everybody)["own2"] == before
-    assert fleet.files() == files
 
 
 def test_nothing_stays_when_all_are_gone(everybody, fleet, sandbox, host):

@@ -75,7 +75,7 @@ class Project:
     def pulumi(self, *arguments: str) -> str:
         path = os.pathsep.join([self.sandbox.env()["PATH"], str(ROOT / ".venv" / "bin")])
         # What a person says to plain Pulumi where an edit takes a team away.
-        named = {"KAI_FLEET_REMOVE_TEAM": "vision,vision-next"}
+        named = {"KAI_FLEET_REMOVE_TEAM": "vision"}
         environment = {**os.environ, **self.sandbox.env(), **named, "PATH": path}
         return self._run(["pulumi", *arguments, "--non-interactive"], environment)
 
@@ -237,57 +237,7 @@ def test_rollback(same):
     assert not any(it[2] == "kai-scheduler-default" for it in found["in vision"])
 
 
-@pytest.fixture(scope="module")
-def node(sandbox):
-    """A node for the trial, given back afterwards."""
-    core = client.CoreV1Api(api(sandbox.kubeconfig.read_text()))
-    for value in ("vision-next", "research"):
-        core.patch_node("research-2", {"metadata": {"labels": {"kai-fleet/pool": value}}})
-        if value == "vision-next":
-            yield
-
-
-def test_try(same, node):
-    beside = ("--pool", "kai-fleet/pool=vision-next", "--gpus", "2")
-    found = same("try", "vision", "v0.16.8", *beside)
-    assert {"in nlp", "in vision", "in vision-next"} <= found.keys()
-
-
-def test_adopt(same, node):
-    found = same("adopt", "vision")
-    assert "in vision-next" not in found
-    assert ("namespace", "", "team-vision-next") not in found["on the host"]
-
-
 def test_remove(same):
     found = same("remove", "vision")
     assert ("namespace", "", "team-vision") not in found["on the host"]
     assert not any("vision" in urn for urn in found[f"stack {STACK}"])
-
-
-def test_move(project):
-    """A move edits no file: plain updates of both stacks then find what they declare."""
-    moved = "urn:pulumi:plain-nlp::kai-fleet::kai-fleet:index:Team::nlp"
-    before = project.left()
-    text = (project.folder / "Pulumi.plain.yaml").read_text()
-    config = yaml.safe_load(text)["config"]
-    team = config["kai-fleet:teams"].pop("nlp")
-    config["kai-fleet:teamStacks"] = {"nlp": {"nodePool": team["nodePool"], "gpus": 8}}
-    own = {"kai-fleet:platform": {"stack": STACK}, "kai-fleet:team": {"name": "nlp", **team}}
-    for stack, its in ((STACK, config), (f"{STACK}-nlp", own)):
-        document = {"config": its, "encryptionsalt": SALT}
-        (project.folder / f"Pulumi.{stack}.yaml").write_text(yaml.safe_dump(document))
-    command = ("team", "move", "nlp", "--to", f"{STACK}-nlp", "--yes")
-    said = project.fleet(*command)
-    project.plain_up()
-    project.plain_up(f"{STACK}-nlp")
-    after = project.left()
-    assert moved in after[f"stack {STACK}-nlp"], said
-    assert after["in nlp"] == before["in nlp"]
-    gone = before["on the host"] - after["on the host"]
-    assert not gone
-    come = {it[1:] for it in after["on the host"] - before["on the host"]}
-    # Its own stack chooses the mode, so the platform bounds the nodes in any case.
-    bounds = {("", "kai-fleet-nodes-nlp")}
-    of_grant = {it for it in come if "team-stack" in " ".join(it)}
-    assert come - of_grant == bounds

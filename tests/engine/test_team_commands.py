@@ -190,44 +190,6 @@ def test_a_rollback_goes_to_what_ran_before(fleet, host, folder, neighbour):
     assert uids(fleet, host, "nlp") == neighbour
 
 
-@pytest.fixture
-def one_more_node(host):
-    """A node of another pool for the trial, given back afterwards."""
-    core = client.CoreV1Api(host)
-
-    def label(value):
-        core.patch_node("research-2", {"metadata": {"labels": {"kai-fleet/pool": value}}})
-
-    label("vision-next")
-    yield
-    label("research")
-
-
-@pytest.mark.slow
-def test_a_version_is_tried_beside_the_old_one_and_adopted(fleet, host, neighbour, one_more_node):
-    before = uids(fleet, host, "vision")
-    pool = ("--pool", "kai-fleet/pool=vision-next")
-    ran = fleet("team", "try", "vision", "v0.16.8", *pool, "--gpus", "2", "--yes")
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    beside = inside(fleet, "vision-next")
-    assert "kai-scheduler-default" in deployments(beside, "kai-scheduler")
-    shares = {name: q["spec"]["resources"]["gpu"] for name, q in queues(beside).items()}
-    assert {name: share["quota"] for name, share in shares.items()} == {
-        "default": 2,
-        "train": 1.5,
-        "serve": 0.5,
-    }
-    assert uids(fleet, host, "vision") == before
-    ran = fleet("team", "adopt", "vision", "--yes")
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "team-vision-next" not in namespaces(host)
-    after = uids(fleet, host, "vision")
-    assert "deployment kai-scheduler-default" in after
-    assert after["vcluster"] == before["vcluster"]
-    assert queues(inside(fleet, "vision"))["train"]["spec"]["resources"]["gpu"]["quota"] == 3
-    assert uids(fleet, host, "nlp") == neighbour
-
-
 def test_what_came_meanwhile_stays_where_a_team_is_removed(fleet, sandbox, folder, monkeypatch):
     opened = runs.stack(STACK, sandbox.env(), folder)
     read = state.exported(opened).resources

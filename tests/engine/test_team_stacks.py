@@ -16,7 +16,7 @@ from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT
 from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.reading import ROOT
-from kai_fleet_cli.teams import kubeconfigs, move
+from kai_fleet_cli.teams import kubeconfigs
 from kai_fleet_cli.waiting.finding import Health
 from tests.engine import broken_things as things
 from tests.engine.product import (
@@ -281,47 +281,6 @@ def test_a_grant_is_not_withdrawn_while_the_team_runs(both, platform, nlp, host)
     assert uids(host, inside(nlp, "nlp"), "nlp") == before, "what runs is not taken away"
     platform.edit(lambda settings: settings["kai-fleet:teamStacks"].update(nlp=GRANT))
     assert platform.up().changed == {}
-
-
-@pytest.mark.slow
-def test_a_team_moves_to_the_platform_stack_and_back_untouched(
-    both, platform, nlp, host, sandbox, directory
-):
-    team = yaml.safe_load(NLP)["config"]["kai-fleet:team"]
-    team.pop("name")
-    before = uids(host, inside(nlp, "nlp"), "nlp")
-
-    def to_platform(settings):
-        settings["kai-fleet:teamStacks"].pop("nlp")
-        settings["kai-fleet:teams"]["nlp"] = team
-
-    def to_own(settings):
-        settings["kai-fleet:teams"].pop("nlp")
-        settings["kai-fleet:teamStacks"]["nlp"] = GRANT
-
-    platform.edit(to_platform)
-    said = []
-    move.move("nlp", "sandbox-nlp", "sandbox", sandbox.env(), said.append, lambda: True, directory)
-    assert said[0].startswith("pulumi state move --yes --source sandbox-nlp --dest sandbox urn:")
-    assert said[-1] == "team nlp is now in stack sandbox; nothing of it was touched"
-    run = platform.up()
-    # A copy of a provider may come along, and goes.
-    others = ("kubernetes ", "team-stacks")
-    of_team = {k: op for k, op in run.changed.items() if not any(it in k for it in others)}
-    # Its vCluster's rights are those of its version now, and with a stack of its own of every one.
-    role = "Role nlp-vcluster-inside"
-    assert of_team == {"RoleBinding nlp-account-rights": "delete", role: "update"}
-    assert uids(host, inside(platform, "nlp"), "nlp") == before
-
-    platform.edit(to_own)
-    assert "still runs in this stack" in refusal(platform)
-    move.move("nlp", "sandbox", "sandbox-nlp", sandbox.env(), said.append, lambda: True, directory)
-    kept = {k for k in platform.up().changed if "nlp" in k and "team-stacks" not in k}
-    left = {"kubernetes nlp"}, "a copy of the provider is left behind, and goes"
-    assert kept <= left[0] | {"RoleBinding nlp-account-rights", role}, left[1]
-    assert set(nlp.up().changed) <= {"kubernetes host"}, "a copy came along, and goes"
-    assert uids(host, inside(nlp, "nlp"), "nlp") == before
-    assert nlp.up().changed == platform.up().changed == {}
 
 
 def test_a_team_stack_is_removed_whole_by_its_account(both, vision, host):

@@ -34,10 +34,10 @@ def waves(case, before, drifts):
     hands = Hands.of(case)
     for drift in drifts:
         drift.change(hands)
-    looked = case.fleet("drift")
-    assert looked.code == 3, looked.said
-    assert "fleet up --refresh --stack faults" in looked.last, looked.said
-    found = re.findall(r"^\w+ (\S+): (?:gone|changed)$", looked.said, re.M)
+    looked = case.typed("pulumi refresh --preview-only --json --stack faults")
+    assert looked.code == 0, looked.said
+    steps = json.loads(looked.said[looked.said.index("{\n") :])["steps"]
+    found = [it["urn"].rpartition("::")[2] for it in steps if it["op"] in ("update", "delete")]
     doctor = case.fleet("doctor", "--json")
     assert doctor.code == 1, doctor.said
     findings = [it for it in json.loads(doctor.said)["findings"] if it["health"] != "ok"]

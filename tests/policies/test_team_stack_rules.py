@@ -200,10 +200,10 @@ def test_a_granted_queue_without_a_kai_on_the_host_has_no_use():
     )
 
 
-def test_a_team_that_runs_here_is_moved_before_it_is_granted():
+def test_a_team_that_runs_here_is_removed_before_it_is_granted():
     found = told(PLATFORM, DeployedState({named(VIRTUAL_CLUSTER, "vision-release"): "0.36.1"}))
     message = found[("team-granted", "kai-fleet:teamStacks.vision")]
-    assert "fleet team move vision" in message
+    assert "remove it then (.venv/bin/fleet team remove vision --stack STACK;" in message
     assert "put it back into kai-fleet:teams" in message
 
 

@@ -156,18 +156,3 @@ def test_a_sandbox_with_a_stack_in_it_is_not_taken_down_unasked(
     assert (ran.code, len(down)) == (code, 1 - code)
     if code:
         assert ran.refusal.endswith("write --yes: .venv/bin/fleet sandbox down --yes")
-
-
-@pytest.mark.parametrize("command", ["drop", "adopt"])
-def test_the_end_of_a_trial_is_refused_without_an_answer(project, command):
-    pool = ("--pool", "pool=ml-next", "--gpus", "2")
-    assert project.run("team", "try", "ml", "v0.16.8", *pool, "-s", "lab", "--no-up").code == 0
-    before = project.files()
-    ran = project.run("team", command, "ml", "-s", "lab")
-    assert ran.refusal == (
-        "team ml-next and all its pods would be gone; there is no terminal to ask at, so write"
-        f" --yes: .venv/bin/fleet team {command} ml --stack lab --yes"
-    )
-    assert project.files() == before
-    assert project.run(*ran.refusal.rpartition(".venv/bin/fleet ")[2].split()).code == 0
-    assert project.engine.asked == ["up lab, only ml ml-next, one of which goes"]

@@ -145,9 +145,9 @@ def test_what_an_update_refuses_is_refused_in_a_diff(edited):
     grant = "  kai-fleet:teamStacks: {research: {nodePool: {pool: research}, gpus: 4}}\n"
     ((subject, text),) = refused(team, grant)
     assert subject == "team research"
-    assert "move it first (.venv/bin/fleet team move research" in text
+    assert "remove it then (.venv/bin/fleet team remove research --stack STACK;" in text
     page = as_markdown.diff_page(edited(GOOD.replace(team, grant))[0])
-    assert "move it first (`.venv/bin/fleet team move research --stack STACK --to" in page
+    assert "remove it then (`.venv/bin/fleet team remove research --stack STACK`; docs" in page
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_what_keeps_teams_apart_and_what_brings_gpus_is_not_lost_in_silence(edit
     )
 
 
-def test_a_grant_that_comes_back_has_to_be_moved_first(edited, good, tmp_path):
+def test_a_grant_that_comes_back_has_to_be_ended_first(edited, good, tmp_path):
     """The team's own stack runs it, and the platform's would make it once more."""
     team = GOOD[GOOD.index("    research:") :]
     grant = "  kai-fleet:teamStacks: {research: {nodePool: {pool: research}, gpus: 4}}\n"
@@ -200,7 +200,7 @@ def test_a_grant_that_comes_back_has_to_be_moved_first(edited, good, tmp_path):
     granted = replace(good, resources=found.now.resources)
     file = tmp_path / "Pulumi.lab.yaml"
     for text, says in (
-        (GOOD, "move it first: .venv/bin/fleet team move research --stack lab-research --to lab"),
+        (GOOD, "end that first: .venv/bin/fleet destroy --stack lab-research"),
         (GOOD.replace(team, ""), "end that first: .venv/bin/fleet destroy --stack lab-research"),
     ):
         file.write_text(text)

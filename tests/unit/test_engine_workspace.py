@@ -5,14 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 from pulumi import automation
-from typer.testing import CliRunner
 
 from kai_fleet.fleet.deployed_state import STACK
 from kai_fleet.provider.values import SECRET_MARK, SIGNATURE
-from kai_fleet_cli.__main__ import app
-from kai_fleet_cli.commands import updates
 from kai_fleet_cli.engine import runs
-from kai_fleet_cli.engine.environment import Environment
 from kai_fleet_cli.recovery import reconcile
 
 SECRET = {SIGNATURE: SECRET_MARK, "ciphertext": "[secret]"}
@@ -36,22 +32,6 @@ def test_outputs_come_with_the_stacks_own_end_and_secret_ones_stay_away(tmp_path
     outcome = runs.up(SimpleNamespace(name="lab", workspace=workspace, up=up), print)
     assert outcome.unchanged
     assert outcome.outputs == {"teams": OUTPUTS["teams"]}
-
-
-@pytest.mark.parametrize("command", ["drift", "cancel"])
-def test_a_look_at_a_stack_makes_none(monkeypatch, command):
-    """In another backend `fleet drift` made an empty one, and said that nothing was changed."""
-
-    def select(name, workspace):
-        no = automation.CommandResult("", f"error: no stack named '{name}' found", 255)
-        raise automation.errors.create_command_error(no)
-
-    monkeypatch.setattr(automation.Stack, "select", select)
-    monkeypatch.setattr(automation.Stack, "create_or_select", lambda *_: pytest.fail("made"))
-    monkeypatch.setattr(runs, "Workspace", lambda **_: None)
-    monkeypatch.setattr(updates, "for_stack", lambda *_, **__: Environment())
-    ran = CliRunner().invoke(app, [command, "--stack", "prod"])
-    assert str(ran.exception) == "opening stack prod failed: no stack named 'prod' found"
 
 
 def test_a_stacks_variables_are_in_this_process_only_while_its_program_runs(tmp_path, monkeypatch):

@@ -77,7 +77,6 @@ def test_a_team_stack_alone_starts_no_sandbox(sandbox, monkeypatch):
 
 
 def test_a_look_at_what_runs_starts_no_sandbox(sandbox, monkeypatch):
-    """`fleet drift` fetched tools, started an empty sandbox, and said that nothing was changed."""
     monkeypatch.setattr(lifecycle, "find", lambda: None)
     monkeypatch.setattr(lifecycle, "up", lambda say: pytest.fail("started"))
     with pytest.raises(UserError, match="the sandbox is not running; start it with: make up"):

@@ -10,7 +10,6 @@ import subprocess
 import pytest
 from pulumi.automation import CommandResult, errors
 
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import failures, file_backend
 from kai_fleet_cli.stack_file.reading import ROOT
 from tests.unit.tool_scripts import script
@@ -108,14 +107,16 @@ def test_what_the_program_says_is_said_as_it_says_it(lead):
 def test_a_killed_engine():
     said = failures.explain("the update", "dev", failed(code=-9))
     assert "signal 9" in said
-    assert "fleet cancel --stack dev" in said
+    assert "Take its lock off: pulumi cancel --yes --stack dev, then" in said
 
 
 def test_attributes_that_a_kill_left_empty_are_named(backend, monkeypatch):
     file, environment = backend
     monkeypatch.setenv("PULUMI_BACKEND_URL", environment["PULUMI_BACKEND_URL"])
     stderr = "error: failed to load checkpoint: EOF"
-    assert "fleet restore" in failures.explain("the update", "dev", failed(stderr=stderr))
+    assert "pulumi stack import --stack dev" in failures.explain(
+        "the update", "dev", failed(stderr=stderr)
+    )
     cut = [file.with_name("dev.json.attrs"), file.with_name("platform.json.attrs")]
     for each in cut:
         each.touch()
@@ -147,7 +148,7 @@ def test_a_state_that_cannot_be_read():
     stderr = "error: failed to load checkpoint: unexpected end of JSON input"
     said = failures.explain("the update", "dev", failed(stderr=stderr))
     assert "cut short" in said
-    assert "fleet restore --stack dev" in said
+    assert "pulumi stack export --stack dev --version <number> | pulumi stack import" in said
 
 
 @pytest.mark.parametrize(
@@ -159,7 +160,7 @@ def test_a_state_without_its_passphrase_is_not_replaced(why):
     said = failures.explain("the removal", "dev", failed(stderr=stderr))
     assert said.startswith("the secrets of stack dev cannot be read")
     assert said.endswith(why)
-    assert "restore" not in said
+    assert "import" not in said
 
 
 @pytest.mark.parametrize(
@@ -213,30 +214,37 @@ def backend(tmp_path):
     return file, {"PULUMI_BACKEND_URL": f"file://{tmp_path}"}
 
 
-def test_the_version_before_is_found_and_nothing_is_written(backend):
-    file, environment = backend
+def imported(backend):
+    """What the printed command hands to `pulumi stack import`."""
+    _, environment = backend
+    made, separator, rest = file_backend.put_back("dev", environment).partition(" | pulumi ")
+    assert rest == "stack import --stack dev", separator
+    printed = subprocess.run(made, shell=True, capture_output=True, check=True)
+    return json.loads(printed.stdout)
+
+
+def test_the_version_before_is_put_back_and_nothing_is_written(backend):
+    file, _ = backend
     file.write_text(file.read_text()[:30])
     before = {path: path.read_text() for path in file.parents[2].rglob("*") if path.is_file()}
-    copy, deployment = file_backend.newest_copy("dev", environment)
-    assert (copy, len(deployment["resources"])) == (file.with_name("dev.json.bak"), 3)
+    assert imported(backend) == {"version": 3, "deployment": {"resources": [{}] * 3}}
     assert before == {
         path: path.read_text() for path in file.parents[2].rglob("*") if path.is_file()
     }
 
 
 def test_the_newest_readable_one_is_taken(backend):
-    file, environment = backend
+    file, _ = backend
     file.unlink()
     file.with_name("dev.json.bak").write_text("")
-    assert len(file_backend.newest_copy("dev", environment)[1]["resources"]) == 2
+    assert len(imported(backend)["deployment"]["resources"]) == 2
 
 
 def test_a_version_that_an_import_wrote_is_readable(backend):
-    file, environment = backend
-    copy = file.with_name("dev.json.bak")
-    copy.write_text(json.dumps({"checkpoint": {"Stack": "dev", "Latest": {"resources": [{}] * 9}}}))
-    file.write_text("")
-    assert len(file_backend.newest_copy("dev", environment)[1]["resources"]) == 9
+    copy = backend[0].with_name("dev.json.bak")
+    latest = {"Stack": "dev", "Latest": {"resources": [{}] * 9}}
+    copy.write_text(json.dumps({"version": 3, "checkpoint": latest}))
+    assert len(imported(backend)["deployment"]["resources"]) == 9
 
 
 @pytest.mark.parametrize("beyond", ["", "?no_tmp_dir=false"])
@@ -245,25 +253,16 @@ def test_the_folder_is_that_of_the_engine(beyond):
     assert file_backend.folder(of) == ROOT / "states" / ".pulumi"
 
 
-def test_a_good_state_stays(backend):
-    with pytest.raises(UserError, match="can be read"):
-        file_backend.newest_copy("dev", backend[1])
-
-
-def test_nothing_to_put_back_names_what_was_looked_at(backend):
+def test_without_a_copy_a_backup_is_imported(backend):
     file, environment = backend
     for path in file.parents[2].rglob("*.json*"):
         path.write_text("")
-    with pytest.raises(UserError, match=r"dev\.json\.bak.*pulumi stack import --stack dev"):
-        file_backend.newest_copy("dev", environment)
+    assert file_backend.put_back("dev", environment).startswith(
+        "pulumi stack import --stack dev --file <backup>"
+    )
 
 
-def test_another_backend_gets_pulumis_own_way():
-    with pytest.raises(UserError, match="pulumi stack export --stack dev --version"):
-        file_backend.newest_copy("dev", {"PULUMI_BACKEND_URL": "s3://states"})
-
-
-def test_a_lock_of_somebody_else_keeps_the_state(backend):
+def test_a_lock_of_somebody_else_is_read(backend):
     file, environment = backend
     lock = file.parents[2] / "locks/organization/kai-fleet/dev/1.json"
     lock.parent.mkdir(parents=True)
@@ -272,9 +271,6 @@ def test_a_lock_of_somebody_else_keeps_the_state(backend):
     assert file_backend.holder("dev", environment) == file_backend.Holder(
         "ann", "elsewhere", 1, "2026-11-21T15:22"
     )
-    file.write_text("")
-    with pytest.raises(UserError, match="in use by process 1 of ann on elsewhere"):
-        file_backend.newest_copy("dev", environment)
 
 
 def test_a_killed_holder_that_nobody_buried_is_no_running_one(tmp_path):

@@ -210,16 +210,6 @@ def test_the_list_of_teams_counts_as_kai_does(tmp_path, monkeypatch, gpus, count
     assert lookup.platform("lab").teams["ml"].gpus == counts
 
 
-def test_a_trial_refuses_to_divide_kinds(tmp_path, monkeypatch):
-    project = Project.of(tmp_path, monkeypatch)
-    file = project.root / "Pulumi.lab.yaml"
-    file.write_text(file.read_text().replace("gpus: 4", f"gpus: {{{SLICE}: 4}}"))
-    tried = ("team", "try", "ml", "v0.16.8", "-s", "lab", "--pool", "pool=x", "--gpus", "2")
-    ran = project.run(*tried, "--yes")
-    assert ran.code != 0
-    assert "by kind or by pool, which no command divides" in ran.refusal
-
-
 POOLS = {"a100": 8, "l4": 16}
 ON_POOLS = {"big": {"shard": "a100"}, "small": {"shard": "l4"}}
 

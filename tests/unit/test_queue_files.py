@@ -93,19 +93,6 @@ def test_the_plan_is_the_same_and_a_team_command_knows_the_queues(folder, tmp_pa
     assert "3 queues: default, serve, train" in removal.out
 
 
-def test_a_trial_does_not_divide_a_tree_that_is_elsewhere(folder, tmp_path, monkeypatch):
-    project = Project.of(tmp_path, monkeypatch)
-    text = project.text()
-    start, end = text.index("      queues:\n") + len("      queues:"), text.index("    dev:")
-    (tmp_path / "ml.yaml").write_text(text[start:end])
-    (tmp_path / "Pulumi.lab.yaml").write_text(f"{text[:start]} ml.yaml\n{text[end:]}")
-    before = project.text()
-    tried = ("team", "try", "ml", "v0.16.8", "--gpus", "1", "--pool", "pool=next", "-s", "lab")
-    ran = project.run(*tried, "--yes")
-    assert "kai-fleet:teams.ml.queues of team ml is in ml.yaml" in ran.refusal
-    assert project.text() == before
-
-
 def test_a_file_that_is_not_there_names_no_queues(folder):
-    assert [it.name for it in team_queues.every("queues/lab.yaml")] == ["top", "train"]
-    assert not list(team_queues.every("queues/none.yaml"))
+    assert team_queues.names("queues/lab.yaml") == ["top", "train"]
+    assert not team_queues.names("queues/none.yaml")

@@ -1,13 +1,10 @@
 """`fleet releases`: what is known, and where each team could go."""
 
-import json
-
 import pytest
 from typer.testing import CliRunner
 
-from kai_fleet.releases import KAI, VCLUSTER, support, taken_for, vcluster_support
+from kai_fleet.releases import KAI, VCLUSTER, support, vcluster_support
 from kai_fleet_cli.__main__ import app
-from kai_fleet_cli.commands import releases
 from kai_fleet_cli.teams import connect, stack_state
 
 
@@ -65,27 +62,6 @@ def test_what_runs_counts_and_not_what_the_file_says(monkeypatch):
     )
     assert "so the release is replaced" in said
     assert "research is to run KAI v0.14.7" in said
-
-
-def test_what_was_seen_upstream_is_listed_until_a_table_has_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(releases, "UNTESTED", tmp_path / "seen.json")
-    releases.UNTESTED.write_text(
-        json.dumps({"KAI": ["v0.16.8", "v0.16.10"], "vCluster": ["v0.99.0"]})
-    )
-    said = CliRunner().invoke(app, ["releases"]).stdout
-    assert "KAI v0.16.10  not tried with this program; untested: true takes it for v0.16.9" in said
-    assert "vCluster v0.99.0   not tried" in said
-    assert json.loads(CliRunner().invoke(app, ["releases", "--json"]).stdout)["seen"] == {
-        "KAI": ["v0.16.10"],
-        "vCluster": ["v0.99.0"],
-    }
-
-
-def test_the_list_that_is_shipped_names_nothing_that_a_table_has():
-    listed = json.loads(releases.UNTESTED.read_text())
-    assert set(listed) == {"KAI", "vCluster"}
-    assert all(taken_for(KAI, version) for version in listed["KAI"])
-    assert all(taken_for(VCLUSTER, version) for version in listed["vCluster"])
 
 
 def test_a_stack_that_is_not_there_is_one_sentence():

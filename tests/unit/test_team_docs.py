@@ -27,16 +27,7 @@ COMMANDS = list(shown())
 
 def test_the_pages_show_every_command():
     names = {words[1] for _, words in COMMANDS if words[0] == "team"}
-    assert names == {
-        "add",
-        "switch",
-        "rollback",
-        "remove",
-        "kubeconfig",
-        "try",
-        "adopt",
-        "drop",
-    }
+    assert names == {"add", "switch", "rollback", "remove", "kubeconfig"}
 
 
 @pytest.mark.parametrize(("page", "words"), COMMANDS, ids=lambda v: v if isinstance(v, str) else "")

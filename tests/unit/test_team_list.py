@@ -131,13 +131,13 @@ def test_a_team_says_nothing_of_others_and_prints_nothing_by_its_own_stack(
     assert "curl" not in str(notes) and "\x1b" not in str(rows)
 
 
-def test_a_team_that_is_granted_and_has_not_moved_is_told_to_move(with_own, connected, monkeypatch):
+def test_a_team_that_is_granted_and_runs_here_is_told_to_go_back(with_own, connected, monkeypatch):
     states(monkeypatch, lab=STATE)
     file = with_own.root / "Pulumi.lab.yaml"
     file.write_text(file.read_text() + "    old: {nodePool: {pool: old}, gpus: 1}\n")
     _, notes = as_json(with_own)
     (note,) = (note for note in notes if note.startswith("team old is granted a stack of its own"))
-    assert note.endswith("fleet team move old --stack lab --to lab-old")
+    assert note.endswith("until it is back in kai-fleet:teams (docs/team-stacks.md)")
 
 
 STACK = STATE[0]

@@ -2,12 +2,10 @@
 
 from contextvars import ContextVar
 
-import pulumi
 import pytest
 import yaml
 
 from kai_fleet import options
-from kai_fleet.fleet.deployed_state import DeployedState
 from kai_fleet.fleet.resolve import platform_facts
 from kai_fleet.host import platform as platform_reading
 from kai_fleet.host.team_stack_rights import in_namespace, on_host
@@ -177,15 +175,6 @@ def test_no_account_makes_anything_without_a_namespace_but_its_queues(host_mode)
     for rule in in_namespace():
         if held & set(rule["resources"]):
             assert set(rule["verbs"]) <= {"get", "list", "watch"}
-
-
-def test_a_team_stack_that_holds_its_namespace_itself_takes_nothing_away(monkeypatch):
-    kinds = "kai-fleet:index:Team$kai-fleet:index:VirtualCluster$kubernetes:core/v1:Namespace"
-    urn = f"urn:pulumi:lab-vision::kai-fleet::{kinds}::vision-namespace"
-    held = DeployedState(urns=frozenset({urn}))
-    monkeypatch.setattr("kai_fleet.program.read_deployed_state", lambda: held)
-    with pytest.raises(pulumi.RunError, match="move team vision to stack lab and back"):
-        team_stack("vision", VISION, {**LAB, "teamStacks": GRANTS})
 
 
 VALUES = {"controlPlane": {"statefulSet": {"labels": {"a": "of-the-chart"}}}}

@@ -98,22 +98,6 @@ def test_no_to_the_update_keeps_what_was_edited(tmp_path):
     assert command.text() == LAB.replace("v0.14.7", "v0.16.8")
 
 
-def test_what_no_flag_says_is_asked_with_sensible_answers(tmp_path):
-    command = Typed(tmp_path, "add", "new")
-    command.answer("mode (virtual, host, default)", "\n")
-    command.answer("KAI version", "v9\n")
-    command.answer("KAI version", "\n")  # v9 is none of them, so it is asked again
-    command.answer("node pool (KEY=VALUE)", "\n")
-    command.answer("GPUs", "3\n")
-    command.answer("queues", "a=2 b=1\n")
-    command.answer("Run the update now?", "n\n")
-    assert command.end() == 0
-    added = command.text().removeprefix(LAB)
-    assert "scheduler: {mode: virtual, version: v0.16.9}" in added
-    assert "nodePool: {pool: new}" in added
-    assert "            b: {" in added
-
-
 def test_a_removal_wants_the_name(tmp_path):
     command = Typed(tmp_path, "remove", "dev")
     command.answer("Type dev to remove it", "ml\n")

@@ -1,4 +1,4 @@
-"""Before a refresh or a move: the records of the stack's vClusters, and of no other release."""
+"""Before a refresh: the records of the stack's vClusters, and of no other release."""
 
 import pytest
 

@@ -50,7 +50,6 @@ def test_there_are_the_workflows_that_the_documentation_names():
         "preview.yml",
         "pulumi.yml",
         "release.yml",
-        "releases.yml",
         "scorecard.yml",
         "test-all.yml",
         "test.yml",
@@ -89,12 +88,7 @@ def test_permissions_are_the_least():
     assert granted("pulumi.yml") == granted("deploy.yml") == granted("preview.yml")
     comment = granted("preview-comment.yml")
     assert comment == {read, ("actions", "read"), ("pull-requests", "write")}
-    write = {("contents", "write"), ("pull-requests", "write")}
-    assert granted("releases.yml") == {read} | write
     assert granted("scorecard.yml") == {read, ("id-token", "write"), ("security-events", "write")}
-    # Who may write a branch runs none of the repository's code.
-    (writer,) = (job for job in jobs("releases.yml").values() if "permissions" in job)
-    assert [step["uses"].split("@")[0] for step in writer["steps"]] == ["actions/github-script"]
     # Only the job that runs the engine may be vouched for.
     assert [n for n, j in jobs("preview.yml").items() if "permissions" in j] == ["engine"]
 

@@ -1,19 +1,17 @@
-"""`fleet team …` and `fleet teams`: teams added, switched, tried beside, moved, removed, listed."""
+"""`fleet team …` and `fleet teams`: teams added, switched, removed, listed."""
 
-from functools import cache
 from typing import Annotated
 
 import typer
 
 from kai_fleet.settings.files.project import update_command
 from kai_fleet_cli.commands import options
-from kai_fleet_cli.display.terminal import Flags, Screen, say
+from kai_fleet_cli.display.terminal import Flags, Screen
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.stack_file import reading
 
-app = typer.Typer(help="Teams: add, switch, roll back, try beside, remove.", no_args_is_help=True)
+app = typer.Typer(help="Teams: add, switch, roll back, remove.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="The team's name.")]
 Version = Annotated[str, typer.Argument(help="A KAI version such as v0.16.8.")]
@@ -45,12 +43,11 @@ def add(
     yes: Yes = False,
     no_up: NoUp = False,
 ) -> None:
-    """Add a team. What no flag says is asked for at a terminal."""
+    """Add a team."""
     from kai_fleet_cli.teams import connect, lookup, new_team, nodes, update
 
-    screen = Screen.standard()
     platform = lookup.platform(stack)
-    answers = new_team.TeamAnswers(
+    flags = new_team.TeamFlags(
         mode,
         version,
         new_team.key_values(pool or (), "--pool", f"kai-fleet/pool={name}"),
@@ -61,21 +58,17 @@ def add(
     )
     if name in platform.teams:
         change = new_team.again(
-            platform, name, answers, lambda: name in connect.state(platform, name).values
+            platform, name, flags, lambda: name in connect.state(platform, name).values
         )
-        if not no_up:
-            host = connect.to_platform(platform)
-            nodes.check_pool(platform, platform.team(name).node_pool, host)
+        its_pool = platform.team(name).node_pool
     else:
         new_team.check_name(name)
-        asks = screen.asks or not no_up
-        host = connect.to_platform(platform) if asks else connect.Connected()
-        seen = cache(lambda: host.nodes() or [])
-        answers = new_team.complete(answers, platform, name, screen, seen)
-        if not no_up:  # what is only written waits for nothing
-            nodes.check_pool(platform, answers.pool, host)
-        change = new_team.add(platform, name, answers, own=own_stack)
-    update.make(change, Flags(yes, no_up), screen, name)
+        flags = new_team.complete(flags, platform, name)
+        change = new_team.add(platform, name, flags, own=own_stack)
+        its_pool = flags.pool
+    if not no_up:  # what is only written waits for nothing
+        nodes.check_pool(platform, its_pool, connect.to_platform(platform))
+    update.make(change, Flags(yes, no_up), Screen.standard(), name)
 
 
 @app.command()
@@ -162,94 +155,6 @@ def kubeconfig(
     options.write_private(content, output, f"kubectl --kubeconfig {output} get nodes")
     if output is not None:
         Screen.standard().line(summary.for_the_team(str(output)))
-
-
-@app.command("try")
-@options.with_exit_codes
-def try_(
-    name: Name,
-    version: Version,
-    gpus: Annotated[int, typer.Option("--gpus", help="How many of the team's GPUs it gets.")],
-    pool: Annotated[
-        list[str], typer.Option("--pool", help="KEY=VALUE: a label of the nodes it gets.")
-    ],
-    stack: Stack = "sandbox",
-    yes: Yes = False,
-    no_up: NoUp = False,
-) -> None:
-    """Put NAME-next with another KAI version beside a team, on a part of its nodes and GPUs."""
-    from kai_fleet_cli.teams import connect, lookup, new_team, nodes, trial, update
-
-    platform = lookup.platform(stack)
-    labels = new_team.key_values(pool, "--pool", f"kai-fleet/pool={name}-next")
-    change = trial.begin(platform, name, version, labels, gpus)
-    host = connect.to_platform(platform)
-    there = host.nodes()
-    if there is not None:
-        nodes.check_nodes(platform.team(name), labels, gpus, there)
-    elif host.host is not None:
-        say(f"give it nodes before the update: {nodes.labelling([], labels)}")
-    update.make(change, Flags(yes, no_up), Screen.standard(), f"{name}-next")
-
-
-@app.command()
-@options.with_exit_codes
-def adopt(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
-    """End a trial: NAME takes NAME-next's version and its GPUs back; NAME-next is removed.
-
-    The name of what goes has to be typed, or --yes given.
-    """
-    from kai_fleet_cli.teams import lookup, trial, update
-
-    change = trial.adopt(lookup.platform(stack), name)
-    done = "the team has the trial's version, and the trial is gone"
-    update.finish(change, Flags(yes, no_up), Screen.standard(), done)
-
-
-@app.command()
-@options.with_exit_codes
-def drop(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
-    """End a trial: NAME-next is removed, and the team gets its GPUs back.
-
-    The name of what goes has to be typed, or --yes given.
-    """
-    from kai_fleet_cli.teams import lookup, trial, update
-
-    change = trial.drop(lookup.platform(stack), name)
-    done = "the trial is gone, and the GPUs are back"
-    update.finish(change, Flags(yes, no_up), Screen.standard(), done)
-
-
-@app.command()
-@options.with_exit_codes
-def move(
-    team: str,
-    to: Annotated[str, typer.Option("--to", help="The stack that is to have the team.")],
-    stack: Annotated[str, typer.Option("--stack", "-s", help="The stack that has it now.")],
-    yes: options.Sure = False,
-) -> None:
-    """Move a running team between a platform stack and its own; nothing of it is touched.
-
-    Edit both stack files first; update both stacks afterwards. See docs/team-stacks.md.
-    """
-    from kai_fleet.settings.tenant import is_team_stack
-    from kai_fleet_cli.teams import move as team_move
-
-    screen = Screen.standard()
-    command = f"{resume.FLEET} team move {team} --stack {stack} --to {to}"
-    loss = f"team {team} would be taken out of the state of stack {stack}"
-    screen.require_answer(command, loss, yes=yes)
-    # The rules judge the platform's file: the team's own has no grant before the one move, and
-    # none after the other.
-    platform = to if is_team_stack(reading.read(reading.path_of(stack))) else stack
-    environment = for_stack(platform)
-    agree = (lambda: None) if yes else (lambda: screen.confirm_name(team, "move"))
-    team_move.move(team, stack, to, environment.variables, say, agree)
-    say(f"next: {update_command(platform)}")
-    if platform == to:
-        say(f"then, as nothing is left in it: pulumi stack rm {stack} --force")
-    else:
-        say(f"then: {update_command(to)}")
 
 
 @app.command()

@@ -1,7 +1,4 @@
-"""`fleet up`, `preview`, `drift`, `destroy`: the engine on one stack, as plain `pulumi` runs it.
-
-And `cancel` and `restore`: what a killed update left, by Pulumi's own commands.
-"""
+"""`fleet up`, `preview`, `destroy`: the engine on one stack, as plain `pulumi` runs it."""
 
 from __future__ import annotations
 
@@ -11,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from kai_fleet.wording import counted
 from kai_fleet_cli.commands.options import NamedStack, StackFile, Sure, with_exit_codes
-from kai_fleet_cli.display.terminal import Screen, engine_line, say
+from kai_fleet_cli.display.terminal import Screen, engine_line
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import resume
@@ -23,7 +19,6 @@ if TYPE_CHECKING:
 
 out = Console()  # rich leaves colours out where this is no terminal, and for NO_COLOR
 
-DRIFT = 3  # the exit code of `fleet drift` where something was changed by hand
 Refresh = Annotated[
     bool,
     typer.Option("--refresh", help="First see what is there, and mend what a killed run left."),
@@ -125,26 +120,6 @@ def preview(
         out.print(f"Every property: {preview_command(stack, details=True)}", highlight=False)
 
 
-def drift(stack: StackFile = "sandbox") -> None:
-    """Say what was changed by hand since the last update; it changes nothing.
-
-    Exit 0: nothing. 1: it cannot be looked at. 3: something.
-    """
-    from kai_fleet_cli.engine import runs
-
-    opened = runs.stack(stack, for_stack(stack, validated=False).variables, made=True)
-    drifted = runs.drift(opened, engine_line)
-    for name, operation in drifted.resources.items():
-        out.print(f"{name}: {'gone' if operation == 'delete' else 'changed'}", highlight=False)
-    if drifted.resources:
-        say(f"To make it as declared again: .venv/bin/fleet up --refresh --stack {stack}")
-        raise typer.Exit(DRIFT)
-    if drifted.silent:
-        silent = "; ".join(f"{name}: {why}" for name, why in drifted.silent.items())
-        raise UserError(f"not every vCluster of stack {stack} can be looked at: {silent}")
-    out.print("Nothing was changed by hand.")
-
-
 @with_exit_codes
 def destroy(stack: NamedStack, refresh: Refresh = False, yes: Sure = False) -> None:
     """Remove everything that a stack made from its cluster; its name has to be typed, or --yes.
@@ -169,44 +144,3 @@ def destroy(stack: NamedStack, refresh: Refresh = False, yes: Sure = False) -> N
     with resume.resumable_by(lambda: resume.destroy(stack)):
         runs.destroy(opened, engine_line, refresh=refresh)
     environment.vacate()
-
-
-def cancel(stack: NamedStack) -> None:
-    """Take the lock off a stack whose update was killed. The next `up` goes on from there."""
-    from kai_fleet_cli.engine import runs
-    from kai_fleet_cli.recovery import file_backend
-
-    variables = for_stack(stack, validated=False).variables
-    holder = file_backend.holder(stack, variables)
-    if holder is not None and holder.alive:
-        raise UserError(
-            f"stack {stack} is being updated by {holder}, and that process runs. Wait for it, or"
-            f" end it first: kill {holder.pid}"
-        )
-    runs.stack(stack, variables, made=True).cancel()
-    say(f"stack {stack} is free; run its update again")
-
-
-@with_exit_codes
-def restore(stack: NamedStack, yes: Sure = False) -> None:
-    """Put back the last good state of a stack whose state cannot be read."""
-    from pulumi import automation
-
-    from kai_fleet_cli.engine import runs
-    from kai_fleet_cli.recovery import file_backend
-
-    screen = Screen.standard()
-    variables = for_stack(stack, validated=False).variables
-    copy, deployment = file_backend.newest_copy(stack, variables)
-    count = len(deployment.get("resources") or [])
-    say(f"the newest copy that can be read is {copy}: {counted(count, 'resource')}")
-    command = f"{resume.FLEET} restore --stack {stack}"
-    loss = f"the state of stack {stack} would be replaced by it (pulumi stack import)"
-    screen.require_answer(command, loss, yes=yes)
-    if not yes:
-        screen.line("It replaces the state: pulumi stack import")
-        screen.confirm_name(stack, "replace")
-    deployed = automation.Deployment(version=3, deployment=deployment)
-    runs.stack(stack, variables).import_stack(deployed)
-    say(f"the state of stack {stack} is that copy's; the broken one is beside it, as .bak")
-    say(f"to have it say what is there: {resume.up(stack)}")

@@ -92,8 +92,8 @@ def _coming(stack: str, name: str, after: TeamPicture | None, mine: Difference) 
         )
         if not makes and after.isolated is not None:
             yield Part(
-                f"it still runs in a stack of its own; move it first: {FLEET} team move {name}"
-                f" --stack {own} --to {stack}",
+                "it still runs in a stack of its own; end that first:"
+                f" {FLEET} destroy --stack {own}",
                 Hazard.REFUSED,
             )
     elif makes:

@@ -67,11 +67,8 @@ class Workspace(automation.LocalWorkspace):
         return {}
 
 
-def stack(
-    name: str, environment: Mapping[str, str], directory: Path = ROOT, *, made: bool = False
-) -> automation.Stack:
-    """The stack of that name, created on first use unless it has to be `made` already; `directory`
-    holds its file. Raises EngineError.
+def stack(name: str, environment: Mapping[str, str], directory: Path = ROOT) -> automation.Stack:
+    """The stack of that name, created on first use; `directory` holds its file. Raises EngineError.
 
     `environment` goes over this process's own for the engine, its plugins and, while it runs, the
     program.
@@ -82,8 +79,7 @@ def stack(
         )
     try:
         try:
-            opened = automation.Stack.select if made else automation.Stack.create_or_select
-            return opened(name, workspace)
+            return automation.Stack.create_or_select(name, workspace)
         except automation.errors.CommandError as why:
             if "already exists" not in str(why):
                 raise
@@ -226,12 +222,6 @@ def preview(stack: automation.Stack, show: Say, *, details: bool = False) -> Out
         for line in warnings if details or outcome.unchanged else shown:
             show(line)
         return outcome
-
-
-def drift(stack: automation.Stack, show: Say) -> reconcile.Drift:
-    """Say what was changed by hand since the last update. Raises EngineError."""
-    with _before_it_begins("the look at the clusters", stack), graceful_shutdown():
-        return reconcile.drift(stack, show)
 
 
 def destroy(

@@ -110,8 +110,7 @@ def explain(
     if killed := KILLED.search(text):
         return (
             f"{what} was cut off: the engine was killed (signal {killed[1]}; 9 may be the machine's"
-            f" memory that ran out). Take its lock off: .venv/bin/fleet cancel --stack"
-            f" {stack}, {_AGAIN}"
+            f" memory that ran out). Take its lock off: {_cancel(stack)}, {_AGAIN}"
         )
     if plugin := _PLUGIN.search(text):
         named = f"resource {plugin[1]} {plugin[2]}"
@@ -128,8 +127,7 @@ def explain(
     if _STATE.search(complaint):
         return (
             f"the state of stack {stack} cannot be read ({complaint}): its file is cut short or"
-            " was edited. Put the last good one back: .venv/bin/fleet restore --stack"
-            f" {stack}"
+            f" was edited. Put the last good one back: {file_backend.put_back(stack, environment)}"
         )
     for words, sentence in _KNOWN.items():
         if re.search(words, text):
@@ -161,9 +159,13 @@ def cut_off(stack: str, files: Sequence[Path]) -> str:
     )
 
 
+def _cancel(stack: str) -> str:
+    return f"pulumi cancel --yes --stack {stack}"
+
+
 def locked(what: str, stack: str, holder: file_backend.Holder | None) -> str:
     """What to do where another run has the stack's lock."""
-    cancel = f".venv/bin/fleet cancel --stack {stack}"
+    cancel = _cancel(stack)
     lead = f"{what} cannot start: another one holds the stack's lock"
     if holder is None or holder.alive is None:
         where = f" ({holder})" if holder else ""

@@ -6,20 +6,22 @@ Read only: what is in it is written by Pulumi alone. `environment` is added to t
 import json
 import os
 import re
+import shlex
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import psutil
 
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file.reading import PROJECT, ROOT
 
 # The engine's words: "…: created by NAME@HOST (pid 12) at 2026-11-21T15:22:18Z".
 _HOLDER: Final = re.compile(r"created by (\S+)@(\S+) \(pid (\d+)\) at (\S+)")
+# An update writes its deployment as `latest`, an import as `Latest`.
+_DEPLOYMENT: Final = "{version, deployment: (.checkpoint | .latest // .Latest)}"
 _ENDED: Final = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 
 
@@ -98,57 +100,31 @@ def cut_attributes(stack: str, environment: Mapping[str, str]) -> list[Path]:
     return [attributes for attributes in chain(*beside) if attributes.stat().st_size == 0]
 
 
-def newest_copy(stack: str, environment: Mapping[str, str]) -> tuple[Path, dict[str, Any]]:
-    """The newest readable copy of a stack's state: its file, and its deployment for an import.
+def put_back(stack: str, environment: Mapping[str, str]) -> str:
+    """The command that puts the newest readable copy of a stack's state back.
 
     The engine keeps the version before the last write beside the state (`.bak`), one per update in
-    the history, and backups. Raises UserError with what to do on another backend, where the state
-    is well, where an update runs, and where no copy can be read.
+    the history, and backups.
     """
+    into = f"pulumi stack import --stack {stack}"
     base = folder(environment)
     if base is None:
-        raise UserError(
-            f"the state of stack {stack} is not in files of this machine"
-            f" ({_address(environment) or 'your pulumi login'}). Take a version from there:"
-            f" pulumi stack history --stack {stack}, pulumi stack export --stack {stack} --version"
-            f" <number> --file good.json, pulumi stack import --stack {stack} --file good.json"
-        )
-    in_use = holder(stack, environment)
-    if in_use is not None and in_use.alive is not False:
-        raise UserError(
-            f"stack {stack} is in use by {in_use}. Wait for it; if it was killed, run:"
-            f" .venv/bin/fleet cancel --stack {stack}"
-        )
-    file = base / "stacks" / PROJECT / f"{stack}.json"
-    if _deployment(file) is not None:
-        raise UserError(f"the state of stack {stack} can be read ({file}); nothing is put back")
+        return f"pulumi stack export --stack {stack} --version <number> | {into}"
     copies = [
         *base.glob(f"history/{PROJECT}/{stack}/*.checkpoint.json"),
         *base.glob(f"backups/{PROJECT}/{stack}/*.json"),
     ]
     copies.sort(key=lambda path: path.stat().st_mtime, reverse=True)
-    copies[:0] = file.parent.glob(f"{stack}.json.bak")
+    copies[:0] = (base / "stacks" / PROJECT).glob(f"{stack}.json.bak")
     for copy in copies:
-        if (deployment := _deployment(copy)) is not None:
-            return copy, deployment
-    where = ", ".join(str(copy) for copy in copies) or f"beside {file}"
-    raise UserError(
-        f"no copy of the state of stack {stack} can be read (looked at: {where}). Take one from"
-        f" your own backups: pulumi stack import --stack {stack} --file <backup>"
-    )
+        if _readable(copy):
+            return f"jq '{_DEPLOYMENT}' {shlex.quote(str(copy))} | {into}"
+    return f"{into} --file <backup>, of your own: no copy beside it can be read"
 
 
-def _deployment(file: Path) -> dict[str, Any] | None:
-    """The deployment in a state file; None where there is no readable one.
-
-    An update writes its key as `latest`, an import as `Latest`.
-    """
+def _readable(file: Path) -> bool:
     try:
         checkpoint = json.loads(file.read_text())["checkpoint"]
-        entries = {key.lower(): value for key, value in checkpoint.items()}
+        return isinstance(checkpoint.get("latest") or checkpoint.get("Latest"), dict)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None
-    latest = entries.get("latest")
-    if latest is None and "stack" in entries:
-        return {}  # a stack that was never updated
-    return latest if isinstance(latest, dict) else None
+        return False

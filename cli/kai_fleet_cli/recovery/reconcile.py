@@ -199,11 +199,6 @@ def refresh_state(
         show(f"  {name}: {'gone' if done == 'delete' else 'changed'}")
 
 
-def drift(stack: automation.Stack, show: Say) -> Drift:
-    """Look for what was changed by hand, and change nothing. Raises CommandError."""
-    return _looked(stack, show, stack.preview_refresh)
-
-
 def _looked(
     stack: automation.Stack,
     show: Say,

@@ -1,1 +1,1 @@
-"""Teams by command: added, switched, rolled back, tried, moved, listed, removed."""
+"""Teams by command: added, switched, rolled back, listed, removed."""

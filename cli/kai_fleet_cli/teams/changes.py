@@ -22,7 +22,7 @@ class TeamChange:
     platform's stack only `teams` are updated.
 
     `goes` is the team that is deleted with all that it has, and whose name is asked for; "" where
-    none is. `verb` of the first team is then what was typed, for whom it has to be typed again.
+    none is.
     """
 
     platform: PlatformFile
@@ -31,7 +31,6 @@ class TeamChange:
     updates: Sequence[str]
     teams: Sequence[str]
     goes: str = ""
-    verb: str = ""
 
     @property
     def destroys(self) -> list[str]:
@@ -169,7 +168,6 @@ def remove(platform: PlatformFile, place: TeamPlace, held: PodsHeld | None) -> T
         (platform.stack,),  # also where an earlier try has edited its file, and went no further
         (place.name,),
         goes=place.name,
-        verb="remove",
     )
 
 
@@ -190,7 +188,7 @@ def _losses(place: TeamPlace, held: PodsHeld | None) -> Iterator[str]:
     name = place.name
     kai = f", its KAI {place.version}" if place.version else ""
     yield f"{name} goes: namespace team-{name} with its volumes, the vCluster{kai}"
-    if names := [queue.name for queue in queues.every(place.raw.get("queues"))]:
+    if names := queues.names(place.raw.get("queues")):
         yield f"  {counted(len(names), 'queue')}: {', '.join(names)}"
     if place.mode == "host" and place.raw.get("queue"):
         yield f"  queue {place.raw['queue']} stays: it is the host's"

@@ -18,7 +18,7 @@ from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.teams import queues
 from kai_fleet_cli.teams.connect import Connected
-from kai_fleet_cli.teams.lookup import PlatformFile, TeamPlace, own_stack
+from kai_fleet_cli.teams.lookup import PlatformFile, TeamPlace
 from kai_fleet_cli.teams.stack_state import StackState
 
 _GPUS: Final = "GPUs used,\npromised,\nmost"
@@ -87,8 +87,7 @@ def _undeclared(platform: PlatformFile, place: TeamPlace) -> str:
     if stack == platform.stack and team in platform.grants:
         return (
             f"team {team} is granted a stack of its own, and stack {stack} has it still: updates of"
-            f" it are refused until it has moved: {resume.FLEET} team move {team} --stack {stack}"
-            f" --to {own_stack(stack, team)}"
+            f" it are refused until it is back in kai-fleet:teams (docs/team-stacks.md)"
         )
     try:
         removed = reading.read(place.file).get("removed")

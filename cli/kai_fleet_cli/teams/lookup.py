@@ -81,17 +81,6 @@ class TeamPlace:
         pools = pairs(self.raw.get("pools"))
         return {str(name): _counted(gpus) for name, gpus in pools.items()} or None
 
-    @property
-    def whole_gpus(self) -> int:
-        """Its GPUs, where they are a number; raises UserError where they are written by kind."""
-        gpus = self.raw.get("gpus", 0)
-        if isinstance(gpus, int) and not self.pools:
-            return gpus
-        raise UserError(
-            f"the GPUs of team {self.name} are by kind or by pool, which no command divides; write"
-            f" the second team into {self.file.name} by hand (docs/blue-green.md)"
-        )
-
     def edited(self, values: Mapping[Keys, Any]) -> Edit:
         """The edit that sets these places of its file. Raises UserError."""
         text = read_text(self.file)

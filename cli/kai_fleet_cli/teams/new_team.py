@@ -1,21 +1,17 @@
-"""A new team: what no flag says is asked for, and its lines go into a stack file."""
+"""A new team by flags: its lines go into a stack file."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
-from rich.prompt import IntPrompt, Prompt
 
-from kai_fleet.kube.objects import in_pool
-from kai_fleet.releases import KAI, advised, support
+from kai_fleet.releases import KAI, advised
 from kai_fleet.settings.files.project import update_command
 from kai_fleet.settings.sections.kubernetes import gpu_devices
 from kai_fleet.settings.sections.platform import TeamName
 from kai_fleet.settings.sections.queues import walk
 from kai_fleet.wording import counted, listed
-from kai_fleet_cli.cluster_reader import labels, node_gpus
-from kai_fleet_cli.display.terminal import Screen
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import edit, reading
 from kai_fleet_cli.stack_file.write import Edit
@@ -23,7 +19,6 @@ from kai_fleet_cli.teams import lookup, nodes, queues
 from kai_fleet_cli.teams.changes import TeamChange, check_version, only_update
 from kai_fleet_cli.teams.lookup import PlatformFile, TeamPlace, config_keys
 
-Nodes = Callable[[], Sequence[Mapping[str, Any]]]  # of the host; none where it does not answer
 MODES: Final = ("virtual", "host", "default")
 _HEAD: Final = (
     "# yaml-language-server: $schema=components/kai_fleet/settings/stack.schema.json\n"
@@ -32,7 +27,7 @@ _HEAD: Final = (
 
 
 @dataclass(frozen=True)
-class TeamAnswers:
+class TeamFlags:
     """A new team. `queues` are leaf queues with their GPUs; in mode host it is the one it gets."""
 
     mode: str = ""
@@ -55,23 +50,13 @@ def key_values(items: Sequence[str], flag: str, example: str) -> dict[str, str]:
     return values
 
 
-def complete(
-    flags: TeamAnswers, platform: PlatformFile, name: str, screen: Screen, read_nodes: Nodes
-) -> TeamAnswers:
-    """Ask for what no flag says. Without a terminal a UserError names the flag."""
+def complete(flags: TeamFlags, platform: PlatformFile, name: str) -> TeamFlags:
+    """The flags with the queue that a team has unless another is written.
 
-    def ask(flag: str, question: str, likely: str, choices: Sequence[str] | None = None) -> str:
-        _require_terminal(screen, f"{flag} {likely}".rstrip())
-        return Prompt.ask(
-            question,
-            default=likely,
-            choices=list(choices) if choices else None,
-            show_choices=False,
-            console=screen.out,
-        )
-
-    likely = "host" if "kai" in platform.raw else "virtual"
-    mode = flags.mode or ask("--mode", f"mode ({', '.join(MODES)})", likely, MODES)
+    Raises UserError with the flag that is missing and a value for it, or that does not fit.
+    """
+    _require(flags.mode, f"--mode {'host' if 'kai' in platform.raw else 'virtual'}")
+    mode = flags.mode
     if mode not in MODES:
         raise UserError(f"--mode {mode} is none; write one of {', '.join(MODES)}")
     if mode != "virtual" and flags.version:
@@ -80,69 +65,39 @@ def complete(
         raise UserError("--queue is for modes virtual and host; mode default has no queues")
     if mode == "host" and len(flags.queues) > 1:
         raise UserError("a team in mode host has one leaf queue of the host's; write one --queue")
-    answers = replace(flags, mode=mode)
-    if mode == "virtual" and not flags.version:
-        for version in KAI if screen.asks else ():
-            screen.line(f"  {version:<9} {support(version).words}")
-        likely = advised(KAI) or list(KAI)[-1]
-        answers = replace(answers, version=ask("--version", "KAI version", likely, tuple(KAI)))
-    if not flags.pool and (mode == "virtual" or (mode == "default" and screen.asks)):
-        likely = _likely_pool(platform, name, screen, read_nodes)
-        pool = ask("--pool", "node pool (KEY=VALUE)", likely)
-        answers = replace(answers, pool=key_values([pool], "--pool", likely))
-    if flags.gpus is None:
-        _require_terminal(screen, "--gpus 4")
-        every = read_nodes() if answers.pool else []
-        there = sum(node_gpus(node) for node in every if in_pool(labels(node), answers.pool))
-        gpus = IntPrompt.ask("GPUs", default=int(there), console=screen.out)
-        answers = replace(answers, gpus=gpus)
-    if (answers.gpus or 0) < 0:
-        raise UserError(f"--gpus {answers.gpus} is negative; write how many it may hold, such as 4")
-    if mode == "virtual" and not flags.queues:
-        likely = f"{name}={answers.gpus}"
-        asked = "queues (NAME=GPUS, with spaces between)"
-        wanted = ask("--queue", asked, likely) if screen.asks else likely
-        answers = replace(answers, queues=key_values(wanted.split(), "--queue", likely))
-    if mode == "host" and not flags.queues:
+    if mode == "virtual":
+        _require(flags.version, f"--version {advised(KAI) or list(KAI)[-1]}")
+        _require(flags.pool, f"--pool {nodes.pool_key(platform)}={name}")
+    _require(flags.gpus is not None, "--gpus 4")
+    if (flags.gpus or 0) < 0:
+        raise UserError(f"--gpus {flags.gpus} is negative; write how many it may hold, such as 4")
+    if mode == "host":
         leaves = queues.leaves(platform.raw.get("queues"))
-        if screen.asks and leaves:
-            screen.line(f"  leaf queues of the host: {', '.join(leaves)}")
-        likely = name if name in leaves else next(iter(leaves), "")
-        answers = replace(answers, queues={ask("--queue", "the host's leaf queue", likely): ""})
-    return answers
+        _require(flags.queues, f"--queue {name if name in leaves else next(iter(leaves), 'NAME')}")
+    elif mode == "virtual" and not flags.queues:
+        return replace(flags, queues={name: str(flags.gpus)})
+    return flags
 
 
-def _require_terminal(screen: Screen, example: str) -> None:
-    if not screen.asks:
-        raise UserError(
-            f"{example.partition(' ')[0]} is missing, and there is no terminal to ask at; write,"
-            f" for example, {example}"
-        )
+def _require(given: object, example: str) -> None:
+    if not given:
+        flag = example.partition(" ")[0]
+        raise UserError(f"{flag} is missing; write, for example, {example}")
 
 
-def _likely_pool(platform: PlatformFile, name: str, screen: Screen, read_nodes: Nodes) -> str:
-    """The free pool of the team's name, else the first one; all that are free are shown."""
-    key = nodes.pool_key(platform)
-    free = nodes.free_pools(platform, read_nodes()) if screen.asks else {}
-    for pool, what in free.items():
-        screen.line(f"  free: {pool} ({what})")
-    own = f"{key}={name}"
-    return own if own in free else next(iter(free), own)
-
-
-def add(platform: PlatformFile, name: str, answers: TeamAnswers, *, own: bool) -> TeamChange:
+def add(platform: PlatformFile, name: str, flags: TeamFlags, *, own: bool) -> TeamChange:
     """A new team, in the platform's file or in a stack file of its own. Raises UserError."""
-    if answers.mode == "virtual":
-        check_version(answers.version)
-    team = _entry(name, answers)
+    if flags.mode == "virtual":
+        check_version(flags.version)
+    team = _entry(name, flags)
     schedules = {
-        "virtual": f"KAI {answers.version} inside its vCluster",
+        "virtual": f"KAI {flags.version} inside its vCluster",
         "host": f"the host's KAI, in queue {team.get('queue')}",
         "default": "Kubernetes' own scheduler",
     }
-    on = f" on nodes {nodes.pairs_text(answers.pool)}" if answers.pool else ""
+    on = f" on nodes {nodes.pairs_text(flags.pool)}" if flags.pool else ""
     sentence = (
-        f"{name}: new team in mode {answers.mode}: a vCluster{on}, {schedules[answers.mode]},"
+        f"{name}: new team in mode {flags.mode}: a vCluster{on}, {schedules[flags.mode]},"
         f" {counted(team['gpus'], 'GPU')}"
     )
     if not own:
@@ -184,20 +139,20 @@ def own_file(platform: PlatformFile, name: str, team: Mapping[str, Any]) -> Edit
     return Edit(file, None, head + edit.block({"config": config}))
 
 
-def _entry(name: str, answers: TeamAnswers) -> dict[str, Any]:
+def _entry(name: str, flags: TeamFlags) -> dict[str, Any]:
     """A team as a stack file writes it, its keys in the order of the other stack files."""
-    team: dict[str, Any] = {"scheduler": {"mode": answers.mode}}
-    if answers.mode == "virtual":
-        team["scheduler"]["version"] = answers.version
-    if answers.pool:
-        team["nodePool"] = dict(answers.pool)
-    if answers.mode == "host":
-        team["queue"] = next(iter(answers.queues), "")
-    team["gpus"] = answers.gpus or 0
-    if answers.mode == "virtual":
+    team: dict[str, Any] = {"scheduler": {"mode": flags.mode}}
+    if flags.mode == "virtual":
+        team["scheduler"]["version"] = flags.version
+    if flags.pool:
+        team["nodePool"] = dict(flags.pool)
+    if flags.mode == "host":
+        team["queue"] = next(iter(flags.queues), "")
+    team["gpus"] = flags.gpus or 0
+    if flags.mode == "virtual":
         # One queue for all GPUs and the others below it: two levels schedule in every version.
-        top = next(top for top in ("default", name, f"{name}-all") if top not in answers.queues)
-        leaves = {leaf: {"gpu": _amount(leaf, quota)} for leaf, quota in answers.queues.items()}
+        top = next(top for top in ("default", name, f"{name}-all") if top not in flags.queues)
+        leaves = {leaf: {"gpu": _amount(leaf, quota)} for leaf, quota in flags.queues.items()}
         team["queues"] = {top: {"gpu": team["gpus"], "children": leaves}}
     return team
 
@@ -213,7 +168,7 @@ def _amount(leaf: str, text: str) -> float | int:
 
 
 def again(
-    platform: PlatformFile, name: str, flags: TeamAnswers, made: Callable[[], bool]
+    platform: PlatformFile, name: str, flags: TeamFlags, made: Callable[[], bool]
 ) -> TeamChange:
     """The update alone of a team that is written, and was never made.
 

@@ -9,7 +9,7 @@ from kai_fleet.wording import counted
 from kai_fleet_cli.cluster_reader import labels, node_gpus, ready
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.teams.connect import Connected
-from kai_fleet_cli.teams.lookup import PlatformFile, TeamPlace
+from kai_fleet_cli.teams.lookup import PlatformFile
 
 
 def pairs_text(pool: Mapping[str, str], between: str = ", ") -> str:
@@ -51,41 +51,6 @@ def check_pool(platform: PlatformFile, pool: Mapping[str, str], connected: Conne
     raise UserError(
         f"no Ready node has {pairs_text(pool, ' and ')}, and without one the vCluster cannot start;"
         f" {f'free are: {free}' if free else 'no labelled pool is free'}. Write another --pool, or"
-        f" label nodes first: {labelling([], pool)}. Where nodes come later, write --no-up,"
-        f" and run {update_command(platform.stack)} then"
+        f" label nodes first: kubectl label node <node> {pairs_text(pool, ' ')} --overwrite. Where"
+        f" nodes come later, write --no-up, and run {update_command(platform.stack)} then"
     )
-
-
-def check_nodes(
-    place: TeamPlace, pool: Mapping[str, str], gpus: int, nodes: Sequence[Mapping[str, Any]]
-) -> None:
-    """Raise UserError unless Ready nodes of the pool have that many GPUs together."""
-    there = sum(node_gpus(node) for node in nodes if in_pool(labels(node), pool))
-    if there >= gpus:
-        return
-    pooled = nodes if "nodePool" in place.raw else ()
-    own = [node for node in pooled if in_pool(labels(node), place.node_pool)]
-    chosen = _smallest(own, gpus - there)
-    what = pairs_text(pool, " and ")
-    if not chosen:
-        raise UserError(
-            f"Ready nodes with {what} have {there:g} GPUs of {gpus}, and team {place.name}'s own"
-            " have not enough to fill up; write a smaller --gpus"
-        )
-    raise UserError(
-        f"Ready nodes with {what} have {there:g} GPUs of {gpus}; take nodes of team {place.name}'s,"
-        f" after its pods there are gone (kubectl drain): {labelling(chosen, pool)}"
-    )
-
-
-def labelling(names: Sequence[str], pool: Mapping[str, str]) -> str:
-    """The command that gives nodes to a pool."""
-    return f"kubectl label node {' '.join(names) or '<node>'} {pairs_text(pool, ' ')} --overwrite"
-
-
-def _smallest(nodes: Sequence[Mapping[str, Any]], gpus: float) -> list[str]:
-    """Names of few nodes with that many GPUs; none where they have not, or all would be taken."""
-    ordered = sorted(nodes, key=lambda n: (node_gpus(n), str(n.get("metadata", {}))))
-    sets = [[node] for node in ordered] + [ordered[-n:][::-1] for n in range(2, len(nodes))]
-    enough = (it for it in sets if len(it) < len(nodes) and sum(map(node_gpus, it)) >= gpus)
-    return [str(node["metadata"]["name"]) for node in next(enough, [])]

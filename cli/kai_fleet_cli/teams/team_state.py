@@ -1,12 +1,11 @@
 """What the state of a team may hold: the engine acts on it, and a team writes its own stack's."""
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kai_fleet import probes
 from kai_fleet.cluster import tenant_kubeconfig
-from kai_fleet.cluster.plain_yaml import OddYamlError, document
 from kai_fleet.fleet.deployed_state import COMMAND, PROVIDERS, RELEASE, STACK
 from kai_fleet.provider import QUEUES
 from kai_fleet.settings.sections.access import OF_TEAM
@@ -33,63 +32,24 @@ _RUNS: Final = re.compile(
     + r"|printf %s \"\$CLUSTER\""
 )
 _VARIABLES: Final = re.compile(r"CLUSTER|(KAI(?!_FLEET)|PODS|PROBE|RECORD|VCLUSTER)_[A-Z_]+")
-# In a kubeconfig, what has a client run a program, or read a file where it runs.
-_PROGRAM: Final = ("exec", "auth-provider", "tokenfile")
 _SIDES: Final = ("inputs", "outputs")
-_KUBECONFIGS: Final = ("kubeconfig", "PROBE_KUBECONFIG")
-_CONTEXTS: Final = ("context", "PROBE_CONTEXT")
-
-
-def taken_along(resources: Sequence[Mapping[str, Any]], team: str) -> list[Mapping[str, Any]]:
-    """What a move of the resource `team` takes along: what is below it, and its providers."""
-    children: dict[str, list[str]] = {}
-    for it in resources:  # of one that is there twice, each has its parent
-        children.setdefault(str(it.get("parent") or ""), []).append(str(it["urn"]))
-    own, found = {team}, [team]
-    while found:
-        below = [urn for urn in children.get(found.pop(), ()) if urn not in own]
-        own.update(below)
-        found += below
-    own |= {state.provider_of(it) for it in resources if it["urn"] in own}
-    return [it for it in resources if it["urn"] in own]
 
 
 def check_own(resources: Iterable[Mapping[str, Any]], stack: str, team: str) -> None:
-    """As `check_moved`, for the whole of a team's own stack, which this process is about to run."""
-    own = [it for it in resources if not (it["type"] in _OF_STACK and _is_of_its_urn(it))]
-    _check(own, stack, team, "this command would run it, with your rights")
-
-
-def check_moved(resources: Iterable[Mapping[str, Any]], source: str, team: str) -> None:
-    """Raise UserError for what this program does not declare for the team. Secrets are in clear.
+    """Raise UserError for what this program does not declare for the team, in the whole of its own
+    stack, which this process is about to run. Secrets are in clear.
 
     The engine deletes by the state what a program does not declare: a Command by its outputs, an
     object by its id, whatever their inputs say.
     """
-    _check(resources, source, team, "whoever updates the other stack would run it")
-
-
-def _check(resources: Iterable[Mapping[str, Any]], stack: str, team: str, runs_it: str) -> None:
     for it in resources:
+        if it["type"] in _OF_STACK and _is_of_its_urn(it):
+            continue
         for why in _foreign(it, team):
             raise UserError(
-                f"{_named(it)} in the state of stack {stack} {why}: {runs_it}. Where an older"
-                f" version made it, update stack {stack} first; else take it out with: pulumi state"
+                f"{_named(it)} in the state of stack {stack} {why}: this command would run it, with"
+                " your rights. Take it out with: pulumi state"
                 f" delete --stack {stack}"
-            )
-
-
-def check_came(
-    came: Iterable[Mapping[str, Any]], seen: Sequence[Mapping[str, Any]], dest: str
-) -> None:
-    """Raise UserError where the state that was left has been written since it was looked at."""
-    known = [_content(it) for it in seen]
-    for it in came:
-        if it["type"] != STACK and _content(it) not in known:
-            raise UserError(
-                f"{_named(it)} is in the state of stack {dest} by now and was not looked at: the"
-                " state that it comes from was written meanwhile. Take it out before an update:"
-                f" pulumi state delete --stack {dest}"
             )
 
 
@@ -98,40 +58,8 @@ def _is_of_its_urn(it: Mapping[str, Any]) -> bool:
     return str(it["urn"]).split("::", 3)[2].rpartition("$")[2] == str(it["type"])
 
 
-def _content(it: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What the engine acts on; URNs change by a move, but for type and name."""
-    _, _, kind, name = (*str(it["urn"]).split("::", 3), "", "", "")[:4]
-    keys = ("type", "id", "delete", *_SIDES)
-    return (kind.rpartition("$")[2], name, *(it.get(key) for key in keys))
-
-
 def _named(it: Mapping[str, Any]) -> str:
     return on_one_line(str(it["urn"]).rpartition("::")[2])
-
-
-def ways_along(
-    resources: Iterable[Mapping[str, Any]], dest: str, there: Iterable[Mapping[str, Any]]
-) -> list[str]:
-    """Sentences about the ways to clusters that go along. Secrets are in clear.
-
-    `there` is what the other stack has: its contexts are known.
-    """
-    says, known = set[str](), {name for it in there for name in _texts(_sides(it), _CONTEXTS)}
-    for it in resources:
-        for text in _texts(_sides(it), _KUBECONFIGS):
-            try:
-                read = document(text)
-            except OddYamlError:
-                read = {"exec": ""}  # or whatever its reader makes of it
-            of_host = str(it["type"]).startswith(PROVIDERS) and state.OF_VCLUSTER not in it["urn"]
-            if of_host and isinstance(read, Mapping):
-                says.add(f"its kubeconfig of the host goes along, into the state of stack {dest}")
-            if any(key.lower() in _PROGRAM for key, _ in _items(read)):
-                says.add(f"a kubeconfig names a program, which this and updates of {dest} run")
-        for name in _texts(_sides(it), _CONTEXTS):
-            if known and name not in known:
-                says.add(f"context {on_one_line(name)} goes along, which is none of stack {dest}'s")
-    return sorted(says)
 
 
 def _sides(it: Mapping[str, Any]) -> list[Any]:
@@ -225,17 +153,3 @@ def _of_host(it: Mapping[str, Any], both: Sequence[Mapping[str, Any]], team: str
         own = own and it.get("id") == f"{place}/{name}"
     if not own:
         yield f"is {on_one_line(str(it.get('id')))} of the host, which is not team {team}'s"
-
-
-def _texts(value: Any, keys: Container[str]) -> Iterator[str]:
-    """The texts at keys of these names, at any depth."""
-    return (it for key, it in _items(value) if key in keys and isinstance(it, str) and it)
-
-
-def _items(value: Any) -> Iterator[tuple[str, Any]]:
-    """The keys with their values, at any depth."""
-    if isinstance(value, Mapping):
-        yield from value.items()
-        value = [*value.values()]
-    for item in value if isinstance(value, list) else ():
-        yield from _items(item)

@@ -59,7 +59,7 @@ def carry_out(change: TeamChange, flags: Flags, screen: Screen) -> Mapping[str, 
     """
     sure = flags.yes or flags.no_up
     if change.goes:
-        command = f"{resume.FLEET} team {change.verb} {change.teams[0]} --stack"
+        command = f"{resume.FLEET} team remove {change.goes} --stack"
         loss = f"team {change.goes} and all its pods would be gone"
         screen.require_answer(f"{command} {change.platform.stack}", loss, yes=sure)
     _show_verdict(change, screen)
@@ -254,12 +254,10 @@ def _put_back(change: TeamChange, at: Sequence[str]) -> None:
     platform = change.platform.stack
     made = {edit.path for edit in change.edits if edit.before is None}
     if begun := [stack for stack in at if path_of(stack) in made]:
-        trial = len(change.teams) > 1  # beside the team whose GPUs it takes
-        back = f"{'drop' if trial else 'remove'} {change.teams[0]}"
         say(
             f"interrupted: {files} keep the edit, for stack {begun[0]} is half made. Go on with\n"
             f"  {resume.up(begun[0])}\nor take it back with\n"
-            f"  {resume.FLEET} team {back} --stack {platform}"
+            f"  {resume.FLEET} team remove {change.teams[0]} --stack {platform}"
         )
         return
     exception = _restored(change)

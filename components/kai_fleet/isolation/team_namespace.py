@@ -58,7 +58,7 @@ class TeamNamespace(pulumi.ComponentResource):
     """The namespace `team-NAME`, its quotas, network policies, guards, and its vCluster's rights.
 
     Nothing in it belongs to the team: it is declared by the platform's stack, also for a team with
-    a stack of its own, and stays where it is when the team moves. A vCluster depends on `ready`.
+    a stack of its own. A vCluster depends on `ready`.
     It is not removed while a vCluster is in it. Raises pulumi.RunError where a namespace of others
     has labels that do not fit.
     """

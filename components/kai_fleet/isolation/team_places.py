@@ -11,7 +11,6 @@ from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.cluster.existing_objects import ExistingObjects
 from kai_fleet.fleet.deployed_state import (
     NAMESPACE,
-    NAMESPACE_PATCH,
     TEAM_NAMESPACE,
     DeclaredRun,
     DeployedState,
@@ -44,13 +43,11 @@ def team_namespaces(
     """One for each team of this run, and the accounts of those with a stack of their own; none in a
     team stack, whose platform has them.
 
-    Raises pulumi.RunError for a team stack that holds the namespace itself: it would take it away,
-    and all that is in it.
+    Raises pulumi.RunError where the guards of all teams are not there yet.
     """
     args = platform.args
     fleet, deployed, existing = args.fleet, args.deployed, args.existing
     if fleet.platform:
-        _hold_none(fleet, deployed)
         return {}
     if not run.whole and not deployed.has(GUARD_POLICIES, "host-guards"):
         raise pulumi.RunError(
@@ -101,17 +98,6 @@ def warn_of_taints(team: DeclaredTeam, existing: ExistingObjects) -> None:
 def _with_namespace(fleet: Fleet, run: DeclaredRun) -> list[DeclaredTeam]:
     """The teams of a run that have a namespace by the platform's stack."""
     return [*(fleet.teams[name] for name in run.teams), *(fleet.grants[n] for n in run.grants)]
-
-
-def _hold_none(fleet: Fleet, deployed: DeployedState) -> None:
-    team = fleet.own_team
-    if any(deployed.has(kind, f"{team}-namespace") for kind in (NAMESPACE, NAMESPACE_PATCH)):
-        raise pulumi.RunError(
-            f"this stack holds namespace team-{team}, which is the platform's now, so nothing was"
-            f" done: move team {team} to stack {fleet.platform} and back. Put it into"
-            f" kai-fleet:teams there, and drop its grant; fleet team move {team};"
-            f" {update_command(fleet.platform)}; then move it out again (docs/team-stacks.md)"
-        )
 
 
 def _warn_of_refusals(

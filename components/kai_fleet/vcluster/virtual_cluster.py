@@ -26,11 +26,6 @@ from kai_fleet.values import value_at
 from kai_fleet.vcluster.oidc import FILE, authority, group_roles
 from kai_fleet.vcluster.values import vcluster_values
 
-# Where a team that was moved to another stack has its provider and what is inside, until the next
-# update: `pulumi state move` takes these from below the team.
-MOVED: Final[list[pulumi.Input[str | pulumi.Alias]]] = [
-    pulumi.Alias(parent=pulumi.ROOT_STACK_RESOURCE)
-]
 # Longer than an API server works on any: a tenant's own may never give one.
 _ANSWER_SECONDS: Final = 60
 
@@ -163,8 +158,7 @@ class VirtualCluster(pulumi.ComponentResource):
         inside = ClusterAccess(f"{args.host.name}/{name}", None, self.kubeconfig, found_by=found_by)
         identity = cluster_identity(name, inside, args.deployed, self, way_in["problem"])
         self.inside = replace(inside, identifier=identity)
-        aliased = child_of(self, later, aliases=MOVED)
-        self.provider = self.inside.provider(name, aliased, _ANSWER_SECONDS)
+        self.provider = self.inside.provider(name, child_of(self, later), _ANSWER_SECONDS)
         for body in group_roles(team):
             self._let_in(name, body)
         self.register_outputs({"namespace": self.namespace, "server": self.server})
@@ -174,7 +168,7 @@ class VirtualCluster(pulumi.ComponentResource):
         without asking its API (P1), and is made anew in another vCluster of this name (S1).
         """
         return pulumi.ResourceOptions(
-            parent=parent, provider=self.provider, deleted_with=self.provider, aliases=MOVED
+            parent=parent, provider=self.provider, deleted_with=self.provider
         )
 
     def _way_in(self, name: str, args: VirtualClusterArgs) -> pulumi.Output[dict[str, str]]:

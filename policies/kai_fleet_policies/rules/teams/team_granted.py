@@ -15,7 +15,7 @@ REMEDY = "Agree on the grant in kai-fleet:teamStacks of the platform stack, and 
 
 
 def check(cluster: DeclaredCluster) -> Problems:
-    """The team of a team stack against its grant; and a grant for a team that has not moved."""
+    """The team of a team stack against its grant; and a grant for a team that runs here."""
     grants = {grant.name: grant for grant in cluster.grants}
     others = f" (it grants {', '.join(sorted(grants))})" if grants else ""
     for team in cluster.virtual_clusters:
@@ -34,9 +34,9 @@ def check(cluster: DeclaredCluster) -> Problems:
             if grant.runs_here:
                 yield of_team(grant).mandatory(
                     "still runs in this stack, and this update would delete it with all its pods"
-                    " and volumes; move it first (.venv/bin/fleet team move"
-                    f" {grant.name} --stack STACK --to STACK-{grant.name}), or put it back into"
-                    " kai-fleet:teams"
+                    " and volumes; put it back into kai-fleet:teams. To give it a stack of its own,"
+                    f" remove it then (.venv/bin/fleet team remove {grant.name} --stack STACK;"
+                    " docs/team-stacks.md)"
                 )
 
 

@@ -25,7 +25,7 @@ def check(cluster: DeclaredCluster) -> Problems:
         elif team.name in first and team.granted:
             yield of_team(team).mandatory(
                 "is granted to a team stack and is a team of this stack too; drop one of the two"
-                f" (to give a running team its own stack: .venv/bin/fleet team move {team.name})"
+                " (to give a running team its own stack, remove it first: docs/team-stacks.md)"
             )
         elif team.name in first and team.own_stack:
             yield of_team(team, "name").mandatory(
