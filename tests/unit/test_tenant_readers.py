@@ -34,7 +34,6 @@ ELSEWHERE = {
     "kai_fleet_cli/reference/audit.py": "what osv.dev knows against packages",
     "kai_fleet_cli/recovery/file_backend.py": "this machine's name",
     "kai_fleet_cli/teams/kubeconfigs.py": "a token of an account of the platform's",
-    "kai_fleet_cli/commands/releases.py": "registries of charts",
     "kai_fleet/cluster/kind/this_machine.py": "the operator's docker",
     "kai_fleet/host/platform.py": "the state of the platform's stack",
     "kai_fleet/fleet/deployed_state.py": "the stack's own state",
