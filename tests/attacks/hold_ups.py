@@ -6,37 +6,48 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import yaml
+
 from tests.attacks.http import Http
+from tests.faults.case import Case
+
+Do = Callable[[Http, Case], None]
 
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
-CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 QUEUES = "/apis/scheduling.run.ai/v2/queues"
-KAI = "/apis/apps/v1/namespaces/kai-scheduler"
-RULE = {
+_KAI_HOOKS = f"{ADMISSION}/validatingwebhookconfigurations/kai-queue-validation-v2"
+_KAI_HOOK = "queue-controller.kai-scheduler.svc"
+_CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/queues.scheduling.run.ai"
+_DEPLOYMENTS = "/apis/apps/v1/namespaces/kai-scheduler/deployments"
+_OF_QUEUES = {
     "apiGroups": ["scheduling.run.ai"],
     "apiVersions": ["*"],
     "operations": ["CREATE", "UPDATE", "DELETE"],
     "resources": ["queues"],
 }
-EVERYTHING = RULE | {"apiGroups": ["*"], "resources": ["*/*"], "operations": ["*"]}
+_OF_EVERYTHING = _OF_QUEUES | {"apiGroups": ["*"], "resources": ["*/*"], "operations": ["*"]}
+STAYS = {"op": "add", "path": "/metadata/finalizers", "value": ["tenant.example/stay"]}
 
 
 @dataclass(frozen=True)
-class TenantsAct:
-    """`says` is in the last lines of the update, beside the team and the command."""
+class Act:
+    """`says` is on the team's line at the end of the update; `version`: by another one of KAI it
+    shows, else by other quotas.
+    """
 
     name: str
-    act: Callable[[Http], None]
+    do: Do
     says: str
+    version: bool = False
     slow: bool = True
 
 
-def policy(rule: dict[str, Any], message: str = "no") -> Callable[[Http], None]:
-    def act(tenant: Http) -> None:
+def _policy(*rules: Any, expression: str = "false") -> Do:
+    def act(tenant: Http, case: Case) -> None:
         spec = {
             "failurePolicy": "Fail",
-            "matchConstraints": {"resourceRules": [rule]},
-            "validations": [{"expression": "false", "message": message}],
+            "matchConstraints": {"resourceRules": list(rules)},
+            "validations": [{"expression": expression, "message": "no"}],
         }
         name = {"metadata": {"name": "no-queues"}}
         tenant.post(f"{ADMISSION}/validatingadmissionpolicies", name | {"spec": spec})
@@ -46,18 +57,18 @@ def policy(rule: dict[str, Any], message: str = "no") -> Callable[[Http], None]:
     return act
 
 
-def webhook(kind: str, rule: dict[str, Any], **client: Any) -> Callable[[Http], None]:
+def _webhook(kind: str) -> Do:
     """One that nobody answers, of a configuration with another name."""
 
-    def act(tenant: Http) -> None:
+    def act(tenant: Http, case: Case) -> None:
         hook = {
             "name": "queues.tenant.example",
             "admissionReviewVersions": ["v1"],
             "sideEffects": "None",
             "failurePolicy": "Fail",
             "timeoutSeconds": 1,
-            "clientConfig": client or {"url": "https://127.0.0.1:1/queues"},
-            "rules": [rule],
+            "clientConfig": {"url": "https://127.0.0.1:1/queues"},
+            "rules": [_OF_QUEUES],
         }
         body = {"metadata": {"name": "tenants-hooks"}, "webhooks": [hook]}
         tenant.post(f"{ADMISSION}/{kind}webhookconfigurations", body)
@@ -65,34 +76,58 @@ def webhook(kind: str, rule: dict[str, Any], **client: Any) -> Callable[[Http], 
     return act
 
 
-def finalizer(path: str) -> Callable[[Http], None]:
-    def act(tenant: Http) -> None:
-        add = {"op": "add", "path": "/metadata/finalizers", "value": ["tenant.example/stay"]}
-        tenant.ask("PATCH", path, [add])
+def _kais_own_without_a_server(tenant: Http, case: Case) -> None:
+    """On nodes somebody answers until a tenant deletes that; in the sandbox it matches nothing."""
+    for item in tenant.items(_DEPLOYMENTS):
+        tenant.ask("DELETE", f"{_DEPLOYMENTS}/{item['metadata']['name']}")
+    hook = {"name": _KAI_HOOK, "matchConditions": None}
+    tenant.ask("PATCH", _KAI_HOOKS, {"webhooks": [hook]})
 
-    return act
+
+def _kais_own_with_another_authority(tenant: Http, case: Case) -> None:
+    """Who answers is the vCluster's own API server, and the authority is another one's."""
+    (cluster,) = yaml.safe_load(case.inside("ml").read_text())["clusters"]
+    (other,) = yaml.safe_load(case.inside("research").read_text())["clusters"]
+    asked = {
+        "service": None,
+        "url": f"{cluster['cluster']['server']}/queues",
+        "caBundle": other["cluster"]["certificate-authority-data"],
+    }
+    hook = {"name": _KAI_HOOK, "matchConditions": None, "clientConfig": asked}
+    tenant.ask("PATCH", _KAI_HOOKS, {"webhooks": [hook]})
 
 
+def _no_kind_of_queues(tenant: Http, case: Case) -> None:
+    tenant.ask("DELETE", _CRD)
+
+
+def _no_secrets(tenant: Http, case: Case) -> None:
+    body = {"metadata": {"name": "nothing"}, "spec": {"hard": {"secrets": "0"}}}
+    tenant.post("/api/v1/namespaces/kai-scheduler/resourcequotas", body)
+
+
+_THEIRS = "ValidatingAdmissionPolicy no-queues in its vCluster refuses it"
 ACTS = (
-    TenantsAct(
-        "a policy that refuses queues",
-        policy(RULE),
-        "ValidatingAdmissionPolicy no-queues",
-        slow=False,
-    ),
-    TenantsAct(
-        "a policy that cannot be evaluated",
-        policy(RULE, "x" * 9000),
-        "ValidatingAdmissionPolicy no-queues",
-    ),
-    TenantsAct(
+    Act("a policy that refuses queues", _policy(_OF_QUEUES), _THEIRS, slow=False),
+    Act("a policy that fails", _policy(_OF_QUEUES, expression="object.spec.x.y == 1"), _THEIRS),
+    Act("a policy that refuses everything", _policy(_OF_EVERYTHING), _THEIRS, version=True),
+    Act(
         "a webhook that does not answer",
-        webhook("validating", RULE),
-        "queues.tenant.example of validatingwebhookconfiguration tenants-hooks",
+        _webhook("validating"),
+        "webhook queues.tenant.example of validatingwebhookconfiguration/tenants-hooks",
     ),
-    TenantsAct(
+    Act(
         "a webhook that changes queues and does not answer",
-        webhook("mutating", RULE),
-        "queues.tenant.example of mutatingwebhookconfiguration tenants-hooks",
+        _webhook("mutating"),
+        "webhook queues.tenant.example of mutatingwebhookconfiguration/tenants-hooks",
     ),
+    Act("no KAI behind its webhook", _kais_own_without_a_server, f"webhook {_KAI_HOOK} of"),
+    Act(
+        "another authority in KAI's webhook",
+        _kais_own_with_another_authority,
+        f"webhook {_KAI_HOOK} of validatingwebhookconfiguration/kai-queue-validation-v2 in its"
+        " vCluster is not trusted",
+    ),
+    Act("no kind of queues", _no_kind_of_queues, "kinds of its KAI are gone"),
+    Act("no room for Helm's record", _no_secrets, "ResourceQuota nothing", version=True),
 )

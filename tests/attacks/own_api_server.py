@@ -32,6 +32,11 @@ def hangs(method: str, path: str) -> Answer:
     return SILENCE
 
 
+def hangs_later(method: str, path: str) -> Answer:
+    """It says what it serves, and nothing of that."""
+    return SILENCE if "/namespaces" in path or "/queues" in path else None
+
+
 def fails(method: str, path: str) -> Answer:
     return 503, "the server is currently unable to handle the request"
 
@@ -44,7 +49,7 @@ def reads_only(method: str, path: str) -> Answer:
     return None if method in READS else (500, "attempt to write a readonly database")
 
 
-def is_no_kubernetes(method: str, path: str) -> Answer:
+def is_old(method: str, path: str) -> Answer:
     """It says that it is a version that Pulumi's plugin does not speak to."""
     return (
         (200, '{"major": "1", "minor": "9", "gitVersion": "v1.9.0"}')

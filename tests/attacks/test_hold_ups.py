@@ -1,114 +1,262 @@
-"""A tenant holds up its own team's update, and no other: the printed command repairs that."""
+"""Whatever a tenant does to its vCluster, the other teams' updates go on, and the command that the
+end of the update names puts it right.
+"""
 
+import base64
 import os
 import re
 import subprocess
-import sys
+import time
 from collections.abc import Iterator
-from typing import Any
+from contextlib import closing
 
 import pytest
 import yaml
 from kubernetes import client
+from kubernetes.client.exceptions import ApiException
 
 from tests.attacks import own_api_server
-from tests.attacks.hold_ups import ACTS, TenantsAct
+from tests.attacks.hold_ups import ACTS, QUEUES, STAYS
 from tests.attacks.http import Http
+from tests.attacks.own_api_server import answering
+from tests.engine.sandbox_commands import until
 from tests.faults.case import CONFIG, ML, Case, Ran, client_of
 from tests.temporary import temporary
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
-TEAMS = {"ml": "restricted", "research": "baseline"}
-REPAIR = re.compile(
-    r"[.:] (?:Mend it with: )?(\.venv/bin/fleet .+), then run the same command again"
-)
+
+SECRET = "/api/v1/namespaces/team-ml/secrets/vc-ml"
+TEAMS = ("ml", "research")
+VERSIONS = ("v0.16.8", "v0.14.7")
+LINE = re.compile(r"^team (\S+): (.+)\. Mend it with: (.+), then run the same command again$", re.M)
 
 
-def team(name: str) -> dict[str, Any]:
-    own = yaml.safe_load(yaml.safe_dump(ML))
-    return own | {
-        "scheduler": {"mode": "virtual", "version": "v0.16.8"},
-        "nodePool": {"kai-fleet/pool": name},
-        "gpus": 8,
-        "isolation": {"level": TEAMS[name]},
-    }
+def team(name, level):
+    own = {"nodePool": {"kai-fleet/pool": name}, "isolation": {"level": level}}
+    return {**ML, "scheduler": {"mode": "virtual", "version": VERSIONS[0]}, **own}
 
 
 @pytest.fixture(scope="module")
-def case(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Case]:
+def case(tmp_path_factory) -> Iterator[Case]:
     made = Case.make(tmp_path_factory.mktemp("hold-ups"))
     with temporary(made.sandbox):
         made.sandbox_up()
-        made.write({**CONFIG, "kai-fleet:teams": {name: team(name) for name in TEAMS}})
+        teams = {"ml": team("ml", "restricted"), "research": team("research", "baseline")}
+        made.write({**CONFIG, "kai-fleet:teams": {**CONFIG["kai-fleet:teams"], **teams}})
         made.up()
         yield made
 
 
-def set_quota(case: Case, gpus: int) -> None:
-    def change(config: Any) -> None:
+def http(case, name=None):
+    return Http(client_of(case.inside(name) if name else case.host))
+
+
+def train(config, name):
+    return config["kai-fleet:teams"][name]["queues"]["default"]["children"]["train"]["gpu"]
+
+
+def quota(case, name):
+    spec = http(case, name).get(f"{QUEUES}/train")["spec"]
+    return spec["resources"]["gpu"]["quota"]
+
+
+def version(case, name):
+    path = "/apis/apps/v1/namespaces/kai-scheduler/deployments/kai-operator"
+    (container,) = http(case, name).get(path)["spec"]["template"]["spec"]["containers"]
+    return container["image"].rpartition(":")[2]
+
+
+def ask(case, what="quota"):
+    """Have another quota, or another version of KAI, for both teams; what is to be there then."""
+    now = (quota if what == "quota" else version)(case, "research")
+    values = (5, 6) if what == "quota" else VERSIONS
+    (wanted,) = [it for it in values if it != now]
+
+    def change(config):
         for name in TEAMS:
-            queues = config["kai-fleet:teams"][name]["queues"]
-            queues["default"]["children"]["train"]["gpu"]["quota"] = gpus
+            if what == "quota":
+                train(config, name)["quota"] = wanted
+            else:
+                config["kai-fleet:teams"][name]["scheduler"]["version"] = wanted
 
     case.edit(change)
+    return wanted
 
 
-def quota(case: Case, name: str) -> float:
-    api = client.CustomObjectsApi(client_of(case.inside(name)))
-    queue: Any = api.get_cluster_custom_object("scheduling.run.ai", "v2", "queues", "train")
-    return float(queue["spec"]["resources"]["gpu"]["quota"])
-
-
-def repair(case: Case, ran: Ran) -> None:
-    """Run the command that the update printed, as its reader would."""
-    found = REPAIR.search(ran.said)
-    assert found is not None, ran.said
-    tools = [str(case.tool(name).parent) for name in ("kubectl", "helm", "pulumi")]
-    environment = case.variables() | {
-        "PATH": os.pathsep.join([*tools, os.environ["PATH"]]),
+def printed(case, command):
+    """Run a line as a person does in the checkout, with the sandbox's tools."""
+    tools = [case.tool(it).parent for it in ("kubectl", "helm", "pulumi")]
+    parts = (case.checkout, *(case.checkout / it for it in ("kubectl", "components", "policies")))
+    variables = {
+        "KAI_FLEET_SANDBOX": str(case.sandbox),
         "KUBECONFIG": str(case.host),
+        "PATH": os.pathsep.join([*map(str, tools), os.environ["PATH"]]),
+        "PYTHONPATH": os.pathsep.join(map(str, (*parts, case.checkout / "cli"))),
     }
-    command = found[1].replace(".venv/bin/fleet ", f"{sys.executable} -m kai_fleet_cli ")
-    done = subprocess.run(
+    return subprocess.run(
         ["bash", "-o", "pipefail", "-c", command],
         cwd=case.checkout,
-        env=environment,
+        env={**os.environ, **variables},
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
 
 
-def cases() -> list[Any]:
-    return [
-        pytest.param(act, id=act.name, marks=[pytest.mark.slow] if act.slow else []) for act in ACTS
-    ]
+def held(ran: Ran):
+    """What the end of a run says of team ml, and the command; of no other team it says anything."""
+    assert ran.code == 1, ran.said
+    assert "Traceback" not in ran.said
+    ((name, cause, command),) = LINE.findall(ran.said)
+    assert name == "ml"
+    assert ran.last.startswith("team ml: "), ran.said
+    return cause, command
 
 
-@pytest.mark.parametrize("act", cases())
-def test_only_the_team_whose_cluster_refuses_waits(case: Case, act: TenantsAct):
-    before = quota(case, "ml")
-    act.act(Http(client_of(case.inside("ml"))))
-    set_quota(case, int(before) - 1)
-    ran = case.fleet("up")
-    assert ran.code != 0, ran.said
-    assert quota(case, "research") == before - 1, ran.said
-    assert quota(case, "ml") == before, ran.said
-    assert "the update is done, but for team ml" in ran.said
-    assert act.says in ran.said
-    repair(case, ran)
-    assert case.fleet("up").code == 0
-    assert quota(case, "ml") == before - 1, ran.said
+def mended(case, command):
+    done = printed(case, command)
+    assert done.returncode == 0, done
+
+
+@pytest.mark.parametrize(
+    "act",
+    [pytest.param(it, id=it.name, marks=pytest.mark.slow if it.slow else ()) for it in ACTS],
+)
+def test_what_a_tenant_does_inside_holds_up_its_own_team(case, act):
+    act.do(http(case, "ml"), case)
+    time.sleep(5)  # a policy takes a moment until every request is held against it
+    look = version if act.version else quota
+    wanted = ask(case, "version" if act.version else "quota")
+    cause, command = held(case.fleet("up"))
+    assert look(case, "research") == wanted
+    assert act.says in cause
+    mended(case, command)
+    case.up()
+    assert [look(case, name) for name in TEAMS] == [wanted, wanted]
+
+
+def foreign(case):
+    document = yaml.safe_load(base64.b64decode(http(case).get(SECRET)["data"]["config"]))
+    document["users"][0]["user"] = {"exec": {"command": "sh", "apiVersion": "x"}}
+    text = base64.b64encode(yaml.safe_dump(document).encode()).decode()
+    http(case).ask("PATCH", SECRET, {"data": {"config": text}})
+
+
+@pytest.mark.parametrize(
+    ("do", "says"),
+    [
+        pytest.param(
+            lambda case: http(case).ask("DELETE", SECRET),
+            "somebody deleted Secret vc-ml of namespace team-ml",
+            id="no way in",
+        ),
+        pytest.param(
+            foreign,
+            "somebody else than its vCluster wrote Secret vc-ml of namespace team-ml",
+            id="another way in",
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_what_a_tenant_does_to_its_secret_holds_up_its_own_team(case, do, says):
+    do(case)
+    wanted = ask(case)
+    looked = case.fleet("preview")
+    assert looked.code == 1
+    assert "~ Queues research-queues" in looked.said, "the others' changes are shown all the same"
+    assert "Secret vc-ml of namespace team-ml" in looked.last
+    cause, command = held(case.fleet("up"))
+    assert quota(case, "research") == wanted
+    assert cause == says
+    known = printed(case, ".venv/bin/fleet kubeconfig ml --stack faults")
+    assert "client-key-data" in known.stdout, known
+    mended(case, command)
+    until(lambda: _found(case, SECRET))
+    case.up()
+    assert [quota(case, name) for name in TEAMS] == [wanted, wanted]
+
+
+def _found(case, path):
+    try:
+        return http(case).get(path)
+    except ApiException:
+        return None
 
 
 @pytest.mark.slow
-def test_an_api_that_never_answers_holds_up_its_own_team_alone(case: Case):
-    before = quota(case, "research")
-    set_quota(case, int(before) - 1)
-    with own_api_server.answering(case, "ml", own_api_server.hangs):
-        ran = case.fleet("up")
-    assert ran.code != 0, ran.said
-    assert "but for team ml" in ran.said
-    assert quota(case, "research") == before - 1, ran.said
-    assert case.fleet("up").code == 0
+@pytest.mark.parametrize("refresh", [(), ("--refresh",)], ids=["", "refreshed"])
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (own_api_server.hangs, "the API of its vCluster does not answer as Kubernetes does"),
+        (own_api_server.hangs_later, "the API of its vCluster does not answer as Kubernetes does"),
+        (own_api_server.fails, "the API of its vCluster does not answer as Kubernetes does"),
+        (own_api_server.is_old, "the API of its vCluster does not answer as Kubernetes does"),
+        (own_api_server.is_full, "the store of its vCluster is full"),
+        (own_api_server.reads_only, "the store of its vCluster is full"),
+    ],
+)
+def test_what_a_tenants_server_answers_holds_up_its_own_team(case, answer, says, refresh):
+    with answering(case, "ml", answer):
+        wanted = ask(case)
+        cause, command = held(case.start("up", *refresh).end(600))
+        assert quota(case, "research") == wanted
+        assert cause == says
+        if "rollout" in command:
+            mended(case, command)
+    until(lambda: _answers(case))
+    case.up()
+    assert [quota(case, name) for name in TEAMS] == [wanted, wanted]
+
+
+def _answers(case):
+    with closing(client_of(case.inside("ml"))) as api:
+        try:
+            return client.CoreV1Api(api).list_namespace(limit=1, _request_timeout=5)
+        except Exception:
+            return None
+
+
+@pytest.mark.slow
+def test_finalizers_hold_up_their_own_team(case):
+    """A tenant keeps a queue, and something in KAI's namespace; its team does without KAI now."""
+    tenant = http(case, "ml")
+    tenant.ask("PATCH", f"{QUEUES}/train", [STAYS])
+    stays = {"metadata": {"name": "stays", "finalizers": STAYS["value"]}}
+    tenant.post("/api/v1/namespaces/kai-scheduler/configmaps", stays)
+    wanted = ask(case)
+    before = case.file.read_text()
+
+    def without_kai(config):
+        config["kai-fleet:teams"]["ml"]["scheduler"] = {"mode": "default"}
+        del config["kai-fleet:teams"]["ml"]["queues"]
+
+    case.edit(without_kai)
+    for kept in ("queue/train", "configmaps/stays -n kai-scheduler"):
+        cause, command = held(case.start("up").end(400))
+        assert cause == f"finalizers keep {kept}"
+        assert quota(case, "research") == wanted
+        mended(case, command)
+    case.up()
+    case.file.write_text(before)
+    case.up()
+
+
+@pytest.mark.slow
+def test_every_command_goes_on_beside_a_team_that_refuses_everything(case):
+    refuse = next(it for it in ACTS if it.name == "a policy that refuses everything")
+    refuse.do(http(case, "ml"), case)
+    time.sleep(5)
+    wanted = ask(case, "version")
+    held(case.fleet("up"))
+    held(case.fleet("up", "--refresh"))
+    assert case.fleet("preview").code == 0
+    (other,) = [it for it in VERSIONS if it != wanted]
+    switched = case.fleet("team", "switch", "research", other, "--yes")
+    assert switched.code == 0, switched.said
+    assert version(case, "research") == other
+    # What is inside goes with the vCluster, whatever its API says.
+    removed = case.fleet("team", "remove", "ml", "--yes")
+    assert removed.code == 0, removed.said
+    assert not _found(case, "/api/v1/namespaces/team-ml")

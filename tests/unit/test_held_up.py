@@ -1,67 +1,74 @@
 """What a run says of the teams that held it up: whose cluster refused, what there, the repair."""
 
-import pytest
+from types import SimpleNamespace
 
-from kai_fleet_cli.recovery import held_up
+import pytest
+from pulumi import automation
+
+from kai_fleet_cli.engine import runs
+from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.recovery import held_up, reconcile, state
 from kai_fleet_cli.recovery.state import ExportedState
+from tests.unit.canned_api import kubeconfig, serving
 
 STACK = "urn:pulumi:prod::kai-fleet::"
-TEAM = "kai-fleet:index:Team"
-ML, NLP = f"{STACK}{TEAM}::ml", f"{STACK}{TEAM}::nlp"
-KAI = f"{STACK}{TEAM}$kai-fleet:index:KaiScheduler::ml-kai"
-RELEASE = (
-    f"{STACK}{TEAM}$kai-fleet:index:KaiScheduler$kubernetes:helm.sh/v3:Release::ml-kai-release"
+ROOT = f"{STACK}pulumi:pulumi:Stack::kai-fleet-prod"
+TEAM = f"{STACK}kai-fleet:index:Team"
+ML, NLP = f"{TEAM}::ml", f"{TEAM}::nlp"
+KAI = f"{TEAM}$kai-fleet:index:KaiScheduler::ml-kai"
+RELEASE = f"{TEAM}$kai-fleet:index:KaiScheduler$kubernetes:helm.sh/v3:Release::ml-kai-release"
+TREE = f"{TEAM}$kai-fleet:index:QueueTree::ml-queues"
+QUEUES = f"{TEAM}$kai-fleet:index:QueueTree$kai-fleet:index:Queues::ml-queues"
+SPACE = f"{STACK}kai-fleet:index:TeamNamespace$kubernetes:core/v1:Namespace::ml-namespace"
+PROVIDER = f"{TEAM}$kai-fleet:index:VirtualCluster$pulumi:providers:kubernetes::ml"
+VCLUSTER = f"{TEAM}$kai-fleet:index:VirtualCluster$kubernetes:helm.sh/v3:Release::ml-release"
+PARENTS = {RELEASE: KAI, KAI: ML, QUEUES: TREE, TREE: ML, ML: ROOT, NLP: ROOT}
+LOGIN = ".venv/bin/fleet team kubeconfig ml --stack prod --output ml.kubeconfig && "
+KUBECTL = "kubectl --kubeconfig ml.kubeconfig"
+DENIED = (
+    "queues.scheduling.run.ai \"train\" is forbidden: ValidatingAdmissionPolicy 'no-queues' with"
+    " binding 'all' denied request: no"
 )
-QUEUES = f"{STACK}{TEAM}$kai-fleet:index:QueueTree$kai-fleet:index:Queues::ml-queues"
-GPU = f"{STACK}kai-fleet:index:GpuStack::gpu"
-WHOLE = f"{STACK}pulumi:pulumi:Stack::kai-fleet-prod"
-PARENTS = {RELEASE: KAI, KAI: ML, QUEUES: ML, ML: WHOLE, NLP: WHOLE, GPU: WHOLE}
-NOTHING_DEPLOYED = ExportedState({"resources": []})
-IN_KUBECTL = "kubectl --kubeconfig ml.kubeconfig"
 
 
-def test_errors_are_told_by_team():
-    errors = {QUEUES: "refused", RELEASE: "refused, too", NLP: "no answer"}
-    assert held_up.by_team(errors, PARENTS) == {
-        "ml": {QUEUES: "refused", RELEASE: "refused, too"},
-        "nlp": {NLP: "no answer"},
-    }
-
-
-@pytest.mark.parametrize("said", ["update failed", "Resource monitor has terminated"])
-def test_what_is_said_of_the_whole_stack_is_no_error_of_its_own(said):
-    errors = {QUEUES: "refused", "": said, WHOLE: said}
-    assert held_up.by_team(errors, PARENTS) == {"ml": {QUEUES: "refused"}}
-
-
-def test_an_error_of_the_platform_is_no_teams():
-    assert held_up.by_team({QUEUES: "refused", GPU: "no such chart"}, PARENTS) == {}
+def told(message, urn=QUEUES, resources=()):
+    known = ExportedState({"resources": list(resources)})
+    lead, line = held_up.explain("done, but for", "prod", {"ml": {urn: message}}, known).split("\n")
+    assert lead == "done, but for team ml"
+    assert line.endswith(", then run the same command again")
+    return line.removesuffix(", then run the same command again")
 
 
 @pytest.mark.parametrize(
-    ("error", "cause", "command"),
+    ("message", "cause", "mend"),
     [
         (
-            "ValidatingAdmissionPolicy 'no-queues' with binding 'bound' denied request: no",
+            DENIED,
             "ValidatingAdmissionPolicy no-queues in its vCluster refuses it",
-            f"{IN_KUBECTL} delete ValidatingAdmissionPolicy/no-queues"
-            " ValidatingAdmissionPolicyBinding/bound",
+            f"{LOGIN}{KUBECTL} delete ValidatingAdmissionPolicy/no-queues"
+            " ValidatingAdmissionPolicyBinding/all",
         ),
         (
-            "KAI v0.16.8 is not ready after 300 s",
+            "KAI v0.16.8 is not ready after 300 s. Missing: deployment binder",
             "its KAI does not get ready",
-            f"{IN_KUBECTL} delete namespace kai-scheduler && .venv/bin/fleet up --refresh"
-            " --stack prod",
+            f"{LOGIN}{KUBECTL} delete namespace kai-scheduler &&"
+            " .venv/bin/fleet up --refresh --stack prod",
         ),
         (
-            'admission webhook "hook.example.com" denied the request',
-            "webhook hook.example.com of validatingwebhookconfigurations --all in its vCluster",
-            f"{IN_KUBECTL} delete validatingwebhookconfigurations --all",
+            'secrets "x" is forbidden: exceeded quota: nothing, requested: secrets=1',
+            "ResourceQuota nothing in its vCluster leaves no room",
+            f"{LOGIN}{KUBECTL} delete resourcequota -A --field-selector metadata.name=nothing",
         ),
         (
-            "Secret vc-ml of namespace team-ml is not there",
+            "Secret vc-ml of namespace team-ml is not there. Look with: x",
             "somebody deleted Secret vc-ml of namespace team-ml",
-            "rollout restart statefulset",
+            "kubectl -n team-ml rollout restart statefulset ml",
+        ),
+        (
+            "Secret vc-ml of namespace team-ml has users[0].user.exec in its key config",
+            "somebody else than its vCluster wrote Secret vc-ml of namespace team-ml",
+            "kubectl -n team-ml delete secret vc-ml &&"
+            " kubectl -n team-ml rollout restart statefulset ml",
         ),
         (
             "etcdserver: mvcc: database space exceeded",
@@ -69,22 +76,273 @@ def test_an_error_of_the_platform_is_no_teams():
             ".venv/bin/fleet team remove ml --stack prod",
         ),
         (
-            "the API does not answer: it cannot be connected to: Connection refused",
-            "the API of its vCluster does not answer as Kubernetes does",
-            "rollout restart statefulset",
+            "still there after 60 s: serve, train. Look with: kubectl get queues serve -o yaml",
+            "finalizers keep queue/serve queue/train",
+            "kubectl patch queue/serve queue/train --type merge -p"
+            ' \'{"metadata":{"finalizers":null}}\'',
         ),
         (
-            "something that nobody has seen yet",
-            "something that nobody has seen yet",
-            ".venv/bin/fleet team remove ml --stack prod",
+            "configured Kubernetes cluster is unreachable: Client.Timeout exceeded",
+            "the API of its vCluster does not answer as Kubernetes does",
+            "kubectl -n team-ml rollout restart statefulset ml",
         ),
     ],
 )
-def test_team_cause_and_command_are_named_once(error, cause, command):
-    text = held_up.explain(
-        "the update is done, but for", "prod", {"ml": {QUEUES: error}}, NOTHING_DEPLOYED
+def test_a_team_is_named_with_what_refused_and_the_command(message, cause, mend):
+    assert told(message) == f"team ml: {cause}. Mend it with: {mend}"
+
+
+def test_what_is_not_known_is_said_in_the_engines_words_with_a_way_out():
+    assert told("something new\nhappened") == (
+        "team ml: Queues ml-queues: something new happened. Put that right, or give the team up:"
+        " .venv/bin/fleet team remove ml --stack prod"
     )
-    assert text.startswith("the update is done, but for team ml\nteam ml: ")
-    assert cause in text
-    assert command in text
-    assert text.count("run the same command again") == 1
+
+
+@pytest.mark.parametrize("name", ["x; rm -rf .", "$(x)", "-x", "x y", "`x`"])
+def test_no_name_that_kubernetes_would_not_take_gets_into_a_command(name):
+    for words in (
+        f"ValidatingAdmissionPolicy '{name}' with binding 'b' denied",
+        f"ValidatingAdmissionPolicy 'b' with binding '{name}' denied",
+        f'admission webhook "{name}" denied the request',
+        f"still there after 60 s: {name}. Look with",
+    ):
+        assert "Mend it with" not in told(words), words
+
+
+def test_a_control_plane_without_a_volume_is_a_deployment():
+    values = {"controlPlane": {"backingStore": {"etcd": {"deploy": {"enabled": True}}}}}
+    release = {"urn": VCLUSTER, "type": "x", "inputs": {"values": values}}
+    assert "rollout restart deployment ml" in told("the API answers 500", resources=[release])
+
+
+def test_errors_belong_to_teams_or_to_nobody_in_particular():
+    """A part of team ml's KAI, not a part of a team that is called ml-kai."""
+    ends = {"": "update failed", ROOT: "Resource monitor has terminated, shutting down"}
+    assert held_up.by_team({RELEASE: "a", QUEUES: "b", **ends}, PARENTS) == {
+        "ml": {RELEASE: "a", QUEUES: "b"}
+    }
+    assert held_up.by_team(ends, PARENTS) == {}
+    host = f"{STACK}kai-fleet:index:Platform$kubernetes:core/v1:Namespace::host"
+    assert held_up.by_team({RELEASE: "a", host: "b"}, PARENTS) == {}
+
+
+def inside(url, *resources):
+    """A state whose team ml has a vCluster at that address."""
+    provider = {"urn": PROVIDER, "type": "pulumi:providers:kubernetes"}
+    return [provider | {"inputs": {"kubeconfig": kubeconfig(url)}}, *resources]
+
+
+@pytest.fixture
+def vcluster(monkeypatch):
+    """Its API server; the state's kubeconfig is used as it is."""
+    monkeypatch.setattr(state, "rebuild", lambda text: (text, None))
+    with serving() as (api, url):
+        yield api, url
+
+
+def hooks(kind, name, hook, service=None):
+    config = {"service": service} if service else {"url": "https://x"}
+    item = {"metadata": {"name": name}, "webhooks": [{"name": hook, "clientConfig": config}]}
+    return f"/apis/admissionregistration.k8s.io/v1/{kind}s", (200, {"items": [item]})
+
+
+@pytest.mark.parametrize("kind", ["validatingwebhookconfiguration", "mutatingwebhookconfiguration"])
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        ('admission webhook \\"a.b\\" denied the request: no', "refuses it"),
+        ('failed calling webhook "a.b": x509: certificate signed by unknown', "is not trusted"),
+        ('failed calling webhook "a.b": connection refused', "does not answer"),
+    ],
+)
+def test_a_webhook_is_found_by_its_name(vcluster, kind, words, cause):
+    api, url = vcluster
+    path, answer = hooks(kind, "theirs", "a.b")
+    api.answers[path] = answer
+    assert told(words, resources=inside(url)) == (
+        f"team ml: webhook a.b of {kind}/theirs in its vCluster {cause}. Mend it with:"
+        f" {LOGIN}{KUBECTL} delete {kind}/theirs"
+    )
+
+
+def test_a_webhook_of_kais_own_is_never_taken_away_where_nobody_answers(vcluster):
+    api, url = vcluster
+    service = {"namespace": "kai-scheduler", "name": "queue-controller"}
+    path, answer = hooks("validatingwebhookconfiguration", "kai-queues", "a.b", service)
+    api.answers[path] = answer
+    said = told('failed calling webhook "a.b": no endpoints', resources=inside(url))
+    assert f"{KUBECTL} delete namespace kai-scheduler && " in said
+
+
+@pytest.mark.parametrize("name", ["x; rm -rf .", "--all"])
+def test_a_tenants_server_gets_no_name_of_its_own_into_a_command(vcluster, name):
+    api, url = vcluster
+    path, answer = hooks("validatingwebhookconfiguration", name, "a.b")
+    api.answers[path] = answer
+    assert "Mend it with" not in told('admission webhook "a.b" denied', resources=inside(url))
+
+
+def test_a_namespace_that_does_not_go_is_told_with_what_keeps_it(vcluster):
+    api, url = vcluster
+    mine, kubernetes = ["tenant.example/stay"], ["kubernetes.io/pvc-protection"]
+    conditions = [{"message": "Some resources are remaining: configmaps. has 2 resource instances"}]
+    api.answers["/api/v1/namespaces/team-ml"] = (
+        200,
+        {"metadata": {"finalizers": mine}, "status": {"conditions": conditions}},
+    )
+    items = [
+        {"metadata": {"name": "a", "finalizers": mine}},
+        {"metadata": {"name": "b", "finalizers": kubernetes}},
+    ]
+    api.answers["/api/v1/namespaces/team-ml/configmaps"] = (200, {"items": items})
+    space = {
+        "urn": SPACE,
+        "type": "kubernetes:core/v1:Namespace",
+        "provider": f"{PROVIDER}::id",
+        "inputs": {"kind": "Namespace", "metadata": {"name": "team-ml"}},
+    }
+    said = told("timed out waiting for the condition", SPACE, inside(url, space))
+    assert said.endswith(
+        f"{KUBECTL} patch namespace/team-ml configmaps/a -n team-ml --type merge -p"
+        ' \'{"metadata":{"finalizers":null}}\''
+    )
+
+
+class Engine:
+    """A stack whose updates fail at what its tenants refuse, until they are left out."""
+
+    name = "prod"
+
+    def __init__(self, tmp_path, refusing):
+        self.workspace = SimpleNamespace(env_vars={}, work_dir=str(tmp_path))
+        self.refusing, self.left_out = refusing, []
+
+    def up(self, *, on_event, exclude, **_):
+        self.left_out.append([it for it in exclude or () if it.endswith("-queues")])
+        refused = [urn for urn in self.refusing if urn not in (exclude or ())]
+        for urn in refused:
+            on_event(automation.EngineEvent.from_json(diagnosed(urn, DENIED)))
+            on_event(automation.EngineEvent.from_json(failed(urn)))
+        if refused:
+            raise automation.errors.CommandError(automation.CommandResult("", "error: x", 255))
+        return SimpleNamespace(summary=SimpleNamespace(resource_changes={"update": 1}))
+
+
+def diagnosed(urn, message):
+    said = {"urn": urn, "message": message, "severity": "error", "color": "raw"}
+    return {"sequence": 1, "timestamp": 0, "diagnosticEvent": said}
+
+
+def failed(urn):
+    step = {"op": "update", "urn": urn, "type": "x", "provider": "", "new": {"inputs": {}}}
+    of = {"metadata": step, "status": 1, "steps": 1}
+    return {"sequence": 1, "timestamp": 0, "resOpFailedEvent": of}
+
+
+def stack_of(*teams):
+    """A state with the queues of these teams, a platform, and a thing of the project's own."""
+    found = [{"urn": ROOT, "type": "pulumi:pulumi:Stack"}]
+    host = {"type": "kai-fleet:index:Platform", "parent": ROOT}
+    found += [host | {"urn": f"{STACK}kai-fleet:index:Platform::host"}]
+    found += [{"urn": f"{STACK}a:b:C::own-queues", "type": "a:b:C", "parent": ROOT}]
+    for team in teams:
+        top = f"{TEAM}::{team}"
+        queues = {"urn": queues_of(team), "type": "kai-fleet:index:Queues", "parent": top}
+        found += [{"urn": top, "type": "kai-fleet:index:Team", "parent": ROOT}, queues]
+    return ExportedState({"resources": found})
+
+
+def queues_of(team):
+    return f"{TEAM}$kai-fleet:index:Queues::{team}-queues"
+
+
+@pytest.fixture
+def updated(tmp_path, monkeypatch):
+    """What an update says, and what of queues each of its runs left out."""
+
+    def run(*refusing, teams=None):
+        known = stack_of("ml", "nlp", "dev")
+        for name in ("exported", "read"):
+            monkeypatch.setattr(state, name, lambda _: known)
+        monkeypatch.setattr(reconcile, "before", lambda *_, **__: known)
+        engine = Engine(tmp_path, [queues_of(team) for team in refusing])
+        with pytest.raises(runs.EngineError) as why:
+            runs.up(engine, print, teams=teams)
+        return str(why.value), engine.left_out
+
+    return run
+
+
+def test_what_a_tenant_refuses_is_left_out_and_all_else_is_done(updated):
+    said, left_out = updated("ml")
+    own = f"{STACK}a:b:C::own-queues"  # of that the program knows nothing
+    assert left_out == [[], [own, queues_of("ml")]]
+    assert said.startswith("the update is done, but for team ml\nteam ml: ")
+
+
+def test_two_tenants_are_left_out_together(updated):
+    said, left_out = updated("ml", "nlp")
+    assert len(left_out) == 2
+    assert "but for team ml and team nlp\nteam ml: " in said
+    assert "\nteam nlp: " in said
+
+
+def test_a_command_about_the_team_itself_has_nothing_else_to_do(updated):
+    said, left_out = updated("ml", teams=["ml"])
+    assert len(left_out) == 1
+    assert said.startswith("the update failed for team ml\nteam ml: ")
+
+
+def test_what_an_earlier_run_left_of_one_team_stops_no_other(updated, monkeypatch):
+    def left(*_, **__):
+        raise UserError("an earlier run of this stack left: Release x. Repair it with: y")
+
+    monkeypatch.setattr(reconcile, "after", left)
+    said, left_out = updated("ml")
+    assert len(left_out) == 2
+    assert "team ml: an earlier run left Release x. Mend it with: .venv/bin/fleet up" in said
+
+
+def half_made(provider):
+    """A release whose last update failed: Helm's record says so, and nothing was cut off."""
+    status = {"status": {"status": "pending-upgrade"}}
+    release = {"urn": RELEASE, "type": "kubernetes:helm.sh/v3:Release", "outputs": status}
+    return ExportedState({"resources": [release | {"provider": f"{provider}::id"}]})
+
+
+def test_a_release_that_a_tenants_cluster_refused_is_tried_again_and_stops_nobody(monkeypatch):
+    known = half_made(PROVIDER)
+    monkeypatch.setattr(state, "exported", lambda _: known)
+    assert reconcile.before(SimpleNamespace(name="prod"), print, refresh=False) is known
+
+
+def test_one_on_the_host_is_looked_at_first(monkeypatch):
+    host = f"{STACK}kai-fleet:index:Platform$pulumi:providers:kubernetes::host"
+    monkeypatch.setattr(state, "exported", lambda _: half_made(host))
+    monkeypatch.setattr(reconcile.file_backend, "holder", lambda *_: None)
+    stack = SimpleNamespace(name="prod", workspace=SimpleNamespace(env_vars={}))
+    with pytest.raises(UserError, match="the last run ended in the middle of: Release ml-kai"):
+        reconcile.before(stack, print, refresh=False)
+
+
+def test_a_refresh_goes_on_without_a_vcluster_that_fails_it(monkeypatch):
+    queues = {"urn": QUEUES, "type": "x", "deletedWith": PROVIDER}
+    known = ExportedState({"resources": [queues, {"urn": ML, "type": "x"}]})
+    monkeypatch.setattr(state, "read", lambda _: known)
+    asked = []
+
+    def look(*, on_event, exclude, **_):
+        asked.append(exclude)
+        if exclude is None:
+            on_event(automation.EngineEvent.from_json(diagnosed(QUEUES, "the API answers 500")))
+            raise automation.errors.CommandError(automation.CommandResult("", "error: x", 255))
+        gone = {"op": "delete", "urn": ML, "type": "x", "provider": ""}
+        event = {"sequence": 1, "timestamp": 0, "resOutputsEvent": {"metadata": gone}}
+        on_event(automation.EngineEvent.from_json(event))
+
+    stack = SimpleNamespace(preview_refresh=look, workspace=SimpleNamespace(env_vars={}))
+    found = reconcile.drift(stack, print)
+    assert asked == [None, [QUEUES]]
+    assert found.silent == {"ml": "the API answers 500"}
+    assert found.resources == {"Team ml": "delete"}

@@ -89,7 +89,7 @@ def test_the_kubeconfig_is_a_secret_everywhere_and_no_step_has_a_copy(virtual):
         "clusterIdentifier": UNKNOWN,
         "enablePatchForce": "true",
         "enableSecretMutable": "true",
-        "kubeClientSettings": '{"timeout": 60}',
+        "kubeClientSettings": '{"timeout": 40}',
         "kubeconfig": SECRET,
     }
 

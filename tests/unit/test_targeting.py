@@ -128,6 +128,26 @@ def test_a_removal_names_everything_that_stays():
     assert found.targets.known == {it["urn"] for it in state}
 
 
+def test_an_update_without_a_team_leaves_it_as_it_is_and_says_what_it_said(monkeypatch):
+    beside = "urn:pulumi:lab::kai-fleet::a:b:C::beside"
+    state = [
+        {"type": it["urn"].split("::")[2].rpartition("$")[2], **it} for it in resources(SETTINGS)
+    ]
+    found = targeting.without({"ml": {}}, [*state, {"urn": beside, "type": "a:b:C"}])
+    left = {urn.rpartition("::")[2] for urn in found.others}
+    assert {"ml", "ml-namespace", "ml-release", "beside"} < left
+    assert not [name for name in left if name.startswith(("ml-two", "dev", "host"))]
+    assert not [urn for urn in found.others if "pulumi:providers" in urn and "ml" not in urn]
+    about = [targeting.was_about(found.message, name) for name in ("ml", "ml-two", "dev")]
+    assert about == [False, True, True]
+    deployed = DeployedState(urns=frozenset(urns(SETTINGS)), outputs=OUTPUTS)
+    outputs, names = said(monkeypatch, SETTINGS, deployed, replace(found.targets, known=None))
+    assert {"host", "ml-two", "dev-release"} < names
+    assert not {"ml", "ml-release"} & names
+    assert set(outputs["kubeconfigs"]) == set(outputs["teams"]) == {"ml", "ml-two", "dev"}
+    assert outputs["teams"]["ml"] == {"gpus": 1}
+
+
 def test_what_came_meanwhile_ends_a_run_that_would_remove_it():
     fleet = fleet_of(load(SETTINGS).settings)
     known = frozenset(urns(SETTINGS))

@@ -181,7 +181,7 @@ def up(
                 sys.unraisablehook = _collected
         if held:
             lead = "the update is done, but for"
-            raise EngineError(held_up.explain(lead, stack.name, held, state.read(stack)))
+            raise EngineError(_explained(lead, stack, held))
         return outcome
 
 
@@ -326,7 +326,7 @@ def _guarded(what: str, stack: automation.Stack, told: Narration | None) -> Iter
             teams = {} if told is None else _of_teams(stack, told, why)
             if teams:
                 lead = f"{what} failed for"
-                explained = held_up.explain(lead, stack.name, teams, state.read(stack))
+                explained = _explained(lead, stack, teams)
             else:
                 explained = failures.explain(what, stack.name, why, stack.workspace.env_vars)
             raise EngineError(explained, began=began) from None
@@ -350,3 +350,8 @@ def _of_teams(
         if urn in failed or "context canceled" not in message
     }
     return held_up.by_team(errors, {**above, **told.parents})
+
+
+def _explained(lead: str, stack: automation.Stack, teams: Mapping[str, Mapping[str, str]]) -> str:
+    host = stack.workspace.env_vars.get("KUBECONFIG")
+    return held_up.explain(lead, stack.name, teams, state.read(stack), host)

@@ -1,6 +1,7 @@
 """Reading from a cluster what a stack has there; nothing is written through it."""
 
 import datetime
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from kai_fleet_cli.recovery.state import REFUSED, ExportedState, Operation, prov
 _MANAGER: Final = "pulumi"  # the provider writes under managers whose names begin so
 _ABSENT: Final = 404
 _SECONDS: Final = 10.0
+# Of a namespace's conditions: what is left in it, such as `pods. has 1 resource instances`.
+_REMAINING: Final = re.compile(r"([a-z0-9]+)\.([a-z0-9.-]*) has \d+ resource")
 _ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
 
 
@@ -115,15 +118,32 @@ class LiveCluster:
 
     @_in_words()
     def webhook(self, hook: str) -> tuple[str, bool]:
-        """The kind and name of the object that has a webhook, and whether it is one of KAI's."""
+        """The kind and name of the object that has a webhook, and whether that is one of KAI's."""
         for kind in ("validatingwebhookconfiguration", "mutatingwebhookconfiguration"):
             for item in (self._get(f"{_ADMISSION}/{kind}s") or {}).get("items", []):
                 for it in item.get("webhooks") or []:
                     if it["name"] == hook:
                         service = it["clientConfig"].get("service") or {}
-                        of_kai = service.get("namespace") == KAI_NAMESPACE
-                        return f"{kind} {item['metadata']['name']}", of_kai
+                        own = service.get("namespace") == KAI_NAMESPACE
+                        return f"{kind}/{item['metadata']['name']}", own
         raise NoAnswerError(f"it has no webhook {hook}")
+
+    @_in_words()
+    def held_in(self, namespace: str) -> list[str]:
+        """What others' finalizers keep of a namespace that is to go: kind/name of each."""
+        space = self._get(f"/api/v1/namespaces/{namespace}") or {"metadata": {}}
+        found = [f"namespace/{namespace}"] if _is_held(space) else []
+        for condition in (space.get("status") or {}).get("conditions") or []:
+            for plural, group in _REMAINING.findall(str(condition.get("message"))):
+                served = self._get(f"/apis/{group}") if group else None
+                version = (
+                    f"apis/{served['preferredVersion']['groupVersion']}" if served else "api/v1"
+                )
+                path = f"/{version}/namespaces/{namespace}/{plural}"
+                items = (self._get(path) or {}).get("items", [])
+                names = [str(it["metadata"]["name"]) for it in items if _is_held(it)]
+                found += [f"{plural}{'.' if group else ''}{group}/{name}" for name in names]
+        return found
 
     def _secrets(self, namespace: str, release: str) -> list[Any]:
         wanted = helm_record.SELECTOR.format(release)
@@ -140,6 +160,12 @@ class LiveCluster:
             raise NoAnswerError(f"it answers {why}") from None
         except KubeError as why:
             raise NoAnswerError(f"it does not answer: {why}") from None
+
+
+def _is_held(item: Mapping[str, Any]) -> bool:
+    """Whether somebody else than Kubernetes keeps an object that is to go."""
+    finalizers = map(str, item["metadata"].get("finalizers") or [])
+    return any("kubernetes.io/" not in it and "/" in it for it in finalizers)
 
 
 def wrong_record(cluster: LiveCluster, operation: Operation) -> str:

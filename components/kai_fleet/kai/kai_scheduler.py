@@ -31,6 +31,7 @@ _CLUSTER_POLICIES: Final = "clusterpolicies.nvidia.com"
 _PRIORITIES: Final = dict(zip(KAI_PRIORITIES, (50, 75, 100, 125), strict=True))
 _PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses/"
 _OWN_RELEASE: Final = f"{KAI_NAMESPACE}/kai-scheduler"
+_GONE_AFTER: Final = "2m"
 _WITHOUT_CLASSES: Final[Mapping[str, Any]] = {"defaultPriorityClasses": {"enabled": False}}
 _HAND_OVER: Final = (
     "kubectl annotate priorityclass {0} --overwrite meta.helm.sh/release-name=kai-scheduler"
@@ -86,8 +87,12 @@ class KaiScheduler(pulumi.ComponentResource):
         own_namespace, existing = f"{name}-namespace", args.existing
         others = _priority_values(release, own.values, existing) if existing else {}
         if not (existing and existing.of_others(NAMESPACE, KAI_NAMESPACE, own_namespace)):
+            # Nothing in it takes long to go. Inside a vCluster its tenant may keep it from going.
+            soon = pulumi.CustomTimeouts(delete=_GONE_AFTER) if existing is None else None
             space = kubernetes.core.v1.Namespace(
-                own_namespace, metadata={"name": KAI_NAMESPACE}, opts=child_of(self, opts)
+                own_namespace,
+                metadata={"name": KAI_NAMESPACE},
+                opts=child_of(self, opts, custom_timeouts=soon),
             )
             before.append(space)
         crd = f"{name}-cluster-policy"

@@ -26,8 +26,8 @@ from kai_fleet.values import value_at
 from kai_fleet.vcluster.oidc import FILE, authority, group_roles
 from kai_fleet.vcluster.values import vcluster_values
 
-# Longer than an API server works on any: a tenant's own may never give one.
-_ANSWER_SECONDS: Final = 60
+# Of a tenant's API server, which may never give one. What it has to ask first may take 30.
+_ANSWER_SECONDS: Final = 40
 
 
 @dataclass
