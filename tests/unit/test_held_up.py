@@ -341,8 +341,8 @@ def test_a_refresh_goes_on_without_a_vcluster_that_fails_it(monkeypatch):
         event = {"sequence": 1, "timestamp": 0, "resOutputsEvent": {"metadata": gone}}
         on_event(automation.EngineEvent.from_json(event))
 
-    stack = SimpleNamespace(preview_refresh=look, workspace=SimpleNamespace(env_vars={}))
-    found = reconcile.drift(stack, print)
+    said = []
+    stack = SimpleNamespace(name="prod", refresh=look, workspace=SimpleNamespace(env_vars={}))
+    reconcile.refresh_state(stack, said.append)
     assert asked == [None, [QUEUES]]
-    assert found.silent == {"ml": "the API answers 500"}
-    assert found.resources == {"Team ml": "delete"}
+    assert said[-2:] == ["vCluster ml is not read: the API answers 500", "  Team ml: gone"]
