@@ -233,10 +233,12 @@ class Case:
     def typed(self, command: str) -> Ran:
         """Run a command of plain Pulumi, as the docs say for a sandbox."""
         begun = time.monotonic()
+        parts = ("", "kubectl", "components", "policies", "cli")
+        own = os.pathsep.join(str(self.checkout / part) for part in parts)
         done = subprocess.run(
             ["bash", "-c", f'eval "$(.venv/bin/fleet sandbox env)" && {command}'],
             cwd=self.checkout,
-            env=self.variables(),
+            env=self.variables() | {"PYTHONPATH": own},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
