@@ -103,9 +103,14 @@ def test_a_plan_after_one_that_failed_ends():
 
 
 def test_the_event_loop_before_a_plan_is_there_after_it():
-    before = asyncio.get_event_loop_policy().get_event_loop()
-    assert recorder.record("lab", LAB)
-    assert asyncio.get_event_loop_policy().get_event_loop() is before
+    before = asyncio.new_event_loop()  # another test may have left none
+    asyncio.set_event_loop(before)
+    try:
+        assert recorder.record("lab", LAB)
+        assert asyncio.get_event_loop_policy().get_event_loop() is before
+    finally:
+        before.close()
+        asyncio.set_event_loop(asyncio.new_event_loop())
 
 
 def test_tracebacklimit_ends_what_the_sdk_notes_of_each_resource(monkeypatch):
