@@ -17,7 +17,7 @@ OPTIONS: Final = [
 
 
 def announce(port: int) -> None:
-    """Tell the engine the port. End when it interrupts or is gone: if killed, it ends no plugins."""
+    """Tell the engine the port. End when it interrupts, and when it is gone."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # asyncio would print a traceback
 
     def watch(parent: int) -> NoReturn:

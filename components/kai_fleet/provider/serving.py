@@ -67,7 +67,7 @@ class Servicer(ProviderServicer):
         return await super().Delete(request, context)
 
 
-class _Sentences(grpc.aio.ServerInterceptor):
+class _Sentences(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
     """Answer an error with its sentence, and a partial one with what is there."""
 
     async def intercept_service(
@@ -110,8 +110,8 @@ def _trailer(error: PluginError) -> tuple[tuple[str, bytes], ...]:
         return ()
     partial = provider_pb2.ErrorResourceInitFailed(
         id=error.resource_id,
-        properties=PropertyValue.marshal_map(error.state),
-        inputs=PropertyValue.marshal_map(error.inputs),
+        properties=PropertyValue.marshal_map(dict(error.state)),
+        inputs=PropertyValue.marshal_map(dict(error.inputs)),
         reasons=[str(error)],
     )
     status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=str(error))
