@@ -7,7 +7,6 @@ from typing import Any, Final
 from kai_fleet import vcluster_values
 from kai_fleet.fleet.queue_arguments import host_queue_args, queue_args
 from kai_fleet.inputs import TolerationArgs, without_none
-from kai_fleet.options import hidden
 from kai_fleet.releases import DISABLED, mig, takes_external_pod_groups
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sharing import MODES, NV_FRACTIONS, mode_in
@@ -49,7 +48,7 @@ class Arguments:
             provider=gpu.provider,
             version=gpu.version,
             chart=gpu.chart,
-            values=hidden(gpu.values),
+            values=dict(gpu.values),
             tolerations=_tolerations(every.values()),
             registries=_registries(settings.registries),
             system_priorities=gpu.system_priorities,
@@ -140,16 +139,11 @@ class Arguments:
         return "host" if has.parent_queue else "none", has.parent_queue
 
     def _rights(self, name: str) -> Args:
-        """What decides about the rights of a team's vCluster."""
+        """What decides about the rights of a team's vCluster, without the address of a database."""
         args = self.vcluster(name)
-        if "data_source" in args["store"]:  # which is no matter of rights
+        if "data_source" in args["store"]:
             args["store"] = {}
-        values = merged(
-            vcluster_values.access_values(args["access"]),
-            vcluster_values.control_plane(args),
-            self.settings.vcluster_of(name).values,
-        )
-        return {"vcluster_version": args.get("version"), "vcluster_values": values}
+        return {"vcluster_version": args.get("version"), "vcluster_values": chart_values(args)}
 
     def _control_pool(self, name: str) -> dict[str, str]:
         """The labels of the nodes of a team's control plane: the platform's own, or the team's."""
@@ -235,7 +229,7 @@ class Arguments:
             labels=dict(place.labels),
             annotations=dict(place.annotations),
             licensed=own.licensed,
-            values=hidden(own.values),
+            values=dict(own.values),
         )
 
     def _pull_secrets(self, name: str, there: Sequence[str]) -> list[str]:
@@ -267,7 +261,7 @@ class Arguments:
             version=own.version,
             untested=own.untested,
             chart=own.chart,
-            values=hidden(own.values),
+            values=dict(own.values),
             gpu_sharing=mode != DISABLED,
             gpu_sharing_mode=None if mode == DISABLED else mode,
             isolation=isolation.level,
@@ -301,6 +295,15 @@ class Arguments:
             "gpu_sharing": settings.shares_gpus(team.scheduler),
             "gpu_resource": settings.gpu.resource,
         }
+
+
+def chart_values(args: Mapping[str, Any]) -> dict[str, Any]:
+    """What VirtualClusterArgs and their values say together, by the keys of the chart."""
+    return merged(
+        vcluster_values.access_values(args["access"]),
+        vcluster_values.control_plane(args),
+        args["values"],
+    )
 
 
 def _given(**values: Any) -> Args:
