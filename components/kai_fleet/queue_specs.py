@@ -54,7 +54,7 @@ class _Placed:
     children: "list[_Placed]"
 
 
-def walk(queues: Queues) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def walk(queues: Queues) -> Iterator[tuple[str, Any]]:
     """Every queue of a tree with its name, parents before their children."""
     for name, queue in queues.items():
         yield name, queue

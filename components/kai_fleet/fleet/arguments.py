@@ -105,7 +105,7 @@ class Arguments:
             devices=dict(isolation.devices),
             device_classes=dict(isolation.device_classes),
             node_pool=dict(has.node_pool),
-            control_pool=self._control_pool(name),
+            control_pool=self.control_pool(name),
             foreign_pools=[] if has.node_pool else self._foreign_pools(name),
             scheduler=scheduler,
             isolation=_isolation(isolation),
@@ -145,7 +145,7 @@ class Arguments:
             args["store"] = {}
         return {"vcluster_version": args.get("version"), "vcluster_values": chart_values(args)}
 
-    def _control_pool(self, name: str) -> dict[str, str]:
+    def control_pool(self, name: str) -> dict[str, str]:
         """The labels of the nodes of a team's control plane: the platform's own, or the team's."""
         has = self.settings.own_of(name)
         own = has.vcluster.node_pool if isinstance(has, TeamSettings) else {}
@@ -156,7 +156,7 @@ class Arguments:
         settings = self.settings
         others = [it for it in (*settings.teams, *settings.team_stacks) if it != name]
         pools = [settings.vcluster.node_pool, *(settings.own_of(it).node_pool for it in others)]
-        pools += [self._control_pool(it) for it in others]
+        pools += [self.control_pool(it) for it in others]
         return [dict(pool) for pool in sorted({tuple(sorted(it.items())) for it in pools if it})]
 
     def _foreign_queues(self, name: str) -> list[str]:
@@ -209,7 +209,7 @@ class Arguments:
             chart=own.chart,
             mode=team.scheduler.mode,
             node_pool=dict(team.node_pool),
-            control_pool=self._control_pool(name),
+            control_pool=self.control_pool(name),
             kubernetes_version=own.kubernetes_version,
             access=_access(own.access or Access()),
             replicas=own.replicas,

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from kai_fleet.inputs import without_none
 from kai_fleet.quantities import WORD
-from kai_fleet.queue_specs import UNLIMITED, specs_of, walk
+from kai_fleet.queue_specs import UNLIMITED, every_spec, walk
 from kai_fleet.settings.sections.queues import Queue, Share
 
 Args = dict[str, Any]
@@ -27,10 +27,11 @@ def host_queue_args(tree: Mapping[str, Queue], limits: Mapping[str, int]) -> Arg
     `limits` are the GPUs of the teams that a queue is for: it has no more of them.
     """
     queues = queue_args(tree)
-    specs = specs_of(queues)
-    for name, queue in walk(queues):
+    # Before anything is changed: a quota of all that is above a bounded queue stays.
+    specs = every_spec(queues)
+    for (name, queue), (_, spec) in zip(list(walk(queues)), specs, strict=True):
         share = queue.setdefault(_GPU, {})
-        share.setdefault("quota", specs[name]["resources"][_GPU]["quota"])
+        share.setdefault("quota", spec["resources"][_GPU]["quota"])
         if (most := limits.get(name)) is not None:
             if share["quota"] == UNLIMITED:
                 share["quota"] = most
