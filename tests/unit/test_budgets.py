@@ -38,7 +38,7 @@ AREAS = {
         1200, 1310, COMPONENTS, "kai", "vcluster", "program.py", "team.py"
     ),
     "monitoring": area(250, 401, COMPONENTS, "monitoring"),
-    "workloads": area(80, 455, COMPONENTS, "workloads"),
+    "workloads": area(80, 50, COMPONENTS, "workloads.py"),
     "rules, pack, adapters": area(2600, 5090, POLICIES, "."),
     "commands, engine, display, recovery": area(
         1600, 4520, COMMANDS, "commands", "engine", "display", "recovery"

@@ -17,6 +17,7 @@ from kai_fleet.guards.host_rules import HostRules
 from kai_fleet.guards.queue_rules import QueueRules, inside_vcluster
 
 if TYPE_CHECKING:  # a policy pack starts without the types of settings
+    from kai_fleet.settings.files.manifests import ManifestFiles
     from kai_fleet.settings.sections.access import Cluster as HostCluster
     from kai_fleet.settings.sections.access import Registries, SecretRegistries
     from kai_fleet.settings.sections.isolation import Isolation
@@ -26,7 +27,6 @@ if TYPE_CHECKING:  # a policy pack starts without the types of settings
     from kai_fleet.settings.sections.team_stack import PlatformFacts
     from kai_fleet.settings.sections.teams import Mode
     from kai_fleet.settings.sections.vcluster import Oidc
-    from kai_fleet.settings.sections.workloads import Workload
 
 HOST: Final = "host"
 
@@ -100,23 +100,6 @@ class DeclaredTeam(Team):
 
 
 @dataclass(frozen=True)
-class DeclaredWorkload:
-    """What runs in a team's vCluster: `queue` and `shard` are filled in, `path` is its key.
-
-    `runtime_class` is that of its pods. `own` are the keys as the file has them.
-    """
-
-    name: str
-    team: str
-    own: Workload
-    queue: str | None
-    shard: str | None
-    runtime_class: str | None
-    gpu_resource: str
-    path: str
-
-
-@dataclass(frozen=True)
 class Fleet:
     """One stack: its host, and the teams that it runs or grants a stack of their own.
 
@@ -131,7 +114,7 @@ class Fleet:
     host: DeclaredCluster
     teams: Mapping[str, DeclaredTeam] = field(default_factory=dict)
     grants: Mapping[str, DeclaredTeam] = field(default_factory=dict)
-    workloads: Mapping[str, DeclaredWorkload] = field(default_factory=dict)
+    workloads: Mapping[str, ManifestFiles] = field(default_factory=dict)
     facts: PlatformFacts | None = None
     platform: str = ""
     own_team: str = ""

@@ -15,7 +15,6 @@ from kai_fleet.fleet.model import (
     DeclaredCluster,
     DeclaredKai,
     DeclaredTeam,
-    DeclaredWorkload,
     Fleet,
 )
 from kai_fleet.releases import DEFAULT_VCLUSTER
@@ -67,7 +66,7 @@ class _Resolver:
             host=replace(host, installed=installed_charts(settings, hidden=self.hidden)),
             teams=teams,
             grants=grants,
-            workloads=self._workloads(host, teams),
+            workloads=self.settings.workloads,
             facts=team_stack.facts(settings, host.queues) if platform is None else None,
             platform=host.platform,
             own_team=next(iter(teams)) if platform is not None else "",
@@ -246,35 +245,6 @@ class _Resolver:
             affinity=place.affinity,
             labels=labels,
         )
-
-    def _workloads(
-        self, host: DeclaredCluster, teams: Mapping[str, DeclaredTeam]
-    ) -> dict[str, DeclaredWorkload]:
-        """Those whose team is there: the report on the settings says what is wrong with others."""
-        settings = self.settings
-        shards = {queue.name: queue.shard for queue in host.queues}
-        resolved = {}
-        for name, own in settings.workloads.items():
-            team = teams.get(own.team)
-            if team is None:
-                continue
-            queue = own.queue_of(settings.teams[own.team])
-            # In a team stack every queue of its team is below the granted one.
-            at = (team.parent_queue or queue) if team.mode == "host" else queue
-            of = shards if team.mode == "host" else {q.name: q.shard for q in team.inside.queues}
-            nvidia = own.gpu is not None and settings.gpu.provider != "none"
-            resolved[name] = DeclaredWorkload(
-                name,
-                own.team,
-                own,
-                queue,
-                shard=of.get(at or ""),
-                # `nvidia` where the GPU stack makes that class, and a GPU is asked for.
-                runtime_class=own.runtime_class or ("nvidia" if nvidia else None),
-                gpu_resource=(own.gpu and own.gpu.slice) or settings.gpu.resource,
-                path=key_path(("workloads", name)),
-            )
-        return resolved
 
     @cached_property
     def _names(self) -> Sequence[str]:
