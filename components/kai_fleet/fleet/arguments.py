@@ -29,8 +29,8 @@ _PLACES: Final = {"virtual": "inside", "host": "host", "default": "none"}
 
 @dataclass(frozen=True)
 class Arguments:
-    """`host` is `kubeconfig` or `context` of the host cluster. `existing` are, by component and
-    team, the values of `use_existing`: what others made there.
+    """`host` is `kubeconfig` or `context` of the host cluster. `existing` is what others
+    made there: `use_existing` of `gpu` and `kai`, and the `teams` with a namespace of others.
     """
 
     settings: Settings
@@ -115,7 +115,6 @@ class Arguments:
             foreign_queues=self._foreign_queues(name),
             host_kai=kai is not None,
             guard=settings.guard.mode,
-            outside_queues=settings.guard.outside_queues,
             gpu_sharing=kai is not None and settings.shares_gpus(kai),
             nv_fractions=by_host and kai is not None and settings.sharing_of(kai) == NV_FRACTIONS,
             # Nothing that a team's values say: images with such names pass where others do not.
@@ -125,7 +124,7 @@ class Arguments:
             registries=_registries(settings.registries),
             account=granted,
             monitoring=self._monitoring(),
-            use_existing=self.existing.get(name),
+            use_existing=name in self.existing.get("teams", ()),
             **({} if granted else self._rights(name)),
         )
 
