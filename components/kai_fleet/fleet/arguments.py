@@ -19,7 +19,7 @@ from kai_fleet.settings.sections.access import (
 )
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.platform import HostKai, Scheduling, Shard
-from kai_fleet.settings.sections.queues import walk
+from kai_fleet.settings.sections.queues import Queue, walk
 from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings
 from kai_fleet.settings.sections.vcluster import Store, Vcluster
 
@@ -84,6 +84,29 @@ class Arguments:
                 limits[queue] = limits.get(queue, 0) + settings.gpus_of(name)
         return limits
 
+    def monitoring(self) -> Args:
+        """Of the host's FleetMonitoring."""
+        settings, monitoring = self.settings, self.settings.monitoring
+        assert monitoring is not None
+        return {
+            **{key: it for key, it in monitoring if key != "certificates"},
+            "gpu_resource": settings.gpu.resource,
+            "host_kai": settings.kai is not None,
+            "parent_queues": _parents(settings.queues),
+        }
+
+    def accounts(self) -> Args:
+        """Of the TeamStackAccess: an account for each team with a stack of its own."""
+        return {
+            "teams": {
+                name: _given(
+                    parent_queue=grant.parent_queue if self.settings.kai else None,
+                    foreign_queues=self._foreign_queues(name),
+                )
+                for name, grant in self.settings.team_stacks.items()
+            }
+        }
+
     # A team's place on the host.
 
     def namespace(self, name: str) -> Args:
@@ -115,16 +138,15 @@ class Arguments:
             foreign_queues=self._foreign_queues(name),
             host_kai=kai is not None,
             guard=settings.guard.mode,
-            outside_queues=settings.guard.outside_queues,
             gpu_sharing=kai is not None and settings.shares_gpus(kai),
             nv_fractions=by_host and kai is not None and settings.sharing_of(kai) == NV_FRACTIONS,
             # Nothing that a team's values say: images with such names pass where others do not.
-            kai_images=[f"{image}/" for image in settings.sources.known.kai_images],
+            kai_images=[*settings.sources.known.kai_images],
             labels=dict(place.labels),
             annotations=dict(place.annotations),
             registries=_registries(settings.registries),
             account=granted,
-            monitoring=self._monitoring(),
+            monitoring=self._team_monitoring(name),
             use_existing=self.existing.get(name),
             **({} if granted else self._rights(name)),
         )
@@ -166,12 +188,17 @@ class Arguments:
         every = {*queues, *settings.teams, *settings.team_stacks}
         return sorted(it for it in every if it.startswith(f"{name}-"))
 
-    def _monitoring(self) -> Args | None:
-        monitoring = self.settings.monitoring
+    def _team_monitoring(self, name: str) -> Args | None:
+        monitoring, team = self.settings.monitoring, self.settings.teams.get(name)
         if monitoring is None:
             return None
         keys = ("namespace", "operator", "certificates", "interval", "labels")
-        return {key: getattr(monitoring, key) for key in keys}
+        inside = team is not None and team.scheduler.mode == "virtual"
+        return {
+            **{key: getattr(monitoring, key) for key in keys},
+            "scheduler": inside,
+            "parent_queues": _parents(team.queues) if team and inside else [],
+        }
 
     # A team.
 
@@ -308,6 +335,11 @@ def chart_values(args: Mapping[str, Any]) -> dict[str, Any]:
 
 def _given(**values: Any) -> Args:
     return without_none(values)
+
+
+def _parents(tree: Mapping[str, Queue]) -> list[str]:
+    """The queues with others below them."""
+    return [placed.name for placed in walk(tree) if placed.queue.children]
 
 
 def _tolerations(tolerations: Any) -> list[TolerationArgs]:
