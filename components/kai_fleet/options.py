@@ -83,7 +83,9 @@ def deleted_with(cluster: pulumi.Resource) -> pulumi.ResourceTransformation:
 
 
 def noted(
-    opts: pulumi.ResourceOptions | None, labels: Mapping[str, str], annotations: Mapping[str, str]
+    opts: pulumi.ResourceOptions | None,
+    labels: Mapping[str, pulumi.Input[str]],
+    annotations: Mapping[str, pulumi.Input[str]],
 ) -> pulumi.ResourceOptions | None:
     """The options of a component whose objects have them; what an object has itself stays.
 

@@ -27,9 +27,10 @@ from kai_fleet.guards.policies import (
     USED_LABEL,
     as_annotations,
 )
+from kai_fleet.host.monitoring_args import team_args
 from kai_fleet.host.team_stack_access import account_rights, declare_role, subject
 from kai_fleet.isolation import network_policies, team_quotas, vcluster_rights
-from kai_fleet.monitoring.components import TeamMonitoring, TeamMonitoringArgs
+from kai_fleet.monitoring import TeamMonitoring
 from kai_fleet.options import after, child_of, noted
 from kai_fleet.settings.sections.access import OF_STACK
 from kai_fleet.settings.sections.monitoring import Monitoring
@@ -127,8 +128,8 @@ class TeamNamespace(pulumi.ComponentResource):
             bounds.append(made)
         if args.monitoring is not None:
             child = pulumi.ResourceOptions(parent=self, depends_on=[namespace])
-            told = TeamMonitoringArgs(args.monitoring, team, self._inside)
-            TeamMonitoring(name, told, child)
+            of_team = team_args(team, args.monitoring)
+            TeamMonitoring(name, self._space, of_team, self._inside, child)
         # Nothing while it is there; when it goes, before everything else of it: what bounds the
         # namespace stays until nothing new can be made there.
         vacant = command.local.Command(

@@ -12,7 +12,7 @@ from kai_fleet.guards.policies import ENFORCED, kinds
 from kai_fleet.isolation import network_policies, team_quotas, vcluster_rights
 from kai_fleet.isolation.refused_pods import refused
 from kai_fleet.kube.objects import KubeObject
-from kai_fleet.monitoring.prometheus import LET_IN
+from kai_fleet.monitoring import ALLOW_PROMETHEUS
 from kai_fleet.quantities import parse_quantity
 from kai_fleet_cli.doctor.checks.guards import unlike
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
@@ -174,7 +174,7 @@ def _network(host: ClusterState, wanted: DeclaredTeam) -> Findings:
             cause = f"it is not as this version declares it: it may be that {_REACH}"
             yield host.broken(subject.format(name), cause)
     has_kai = wanted.rules is not None and wanted.rules.names_nodes  # inside
-    monitored = {LET_IN} if host.wanted.monitoring is not None and has_kai else set()
+    monitored = {ALLOW_PROMETHEUS} if host.wanted.monitoring is not None and has_kai else set()
     for name in monitored - there.keys():
         cause = "it is not there: Prometheus does not reach the team's KAI"
         yield host.broken(subject.format(name), cause)
