@@ -72,7 +72,8 @@ class Arguments:
 
     def host_queues(self) -> Args:
         """Of the host's QueueTree: a queue of teams has no more GPUs than they have (T13)."""
-        return {"queues": host_queue_args(self.settings.queues, self._queue_limits()), **self.host}
+        queues = host_queue_args(self.settings.queues, self._queue_limits())
+        return {"queues": queues, "cluster": self.settings.cluster.name, **self.host}
 
     def _queue_limits(self) -> dict[str, int]:
         settings, limits = self.settings, dict[str, int]()
@@ -213,7 +214,7 @@ class Arguments:
             if settings.guard.mode != "off":
                 args["guard"] = self._guard(team, args["queues"]["queues"])
         elif team.scheduler.mode == "host" and team.queues:
-            args["host_queues"] = {**self._granted_queues(name), **self.host}
+            args["host_queues"] = self._granted_queues(name)
         return args
 
     def notes(self, name: str) -> tuple[Mapping[str, str], Mapping[str, str]]:
@@ -311,7 +312,9 @@ class Arguments:
         """Of the queues that a team stack makes below the one that its team is granted."""
         facts = self.settings.platform_facts
         parent, shard = facts.granted_queue(name) if facts else (None, None)
-        return _given(queues=queue_args(self.settings.teams[name].queues, shard), parent=parent)
+        queues = queue_args(self.settings.teams[name].queues, shard)
+        cluster = self.settings.cluster.name
+        return _given(queues=queues, parent=parent, cluster=cluster, **self.host)
 
     def _guard(self, team: TeamSettings, queues: Mapping[str, Any]) -> Args:
         settings, guard = self.settings, self.settings.guard
