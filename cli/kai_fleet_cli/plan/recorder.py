@@ -19,12 +19,11 @@ from pulumi.runtime.stack import wait_for_rpcs
 from kai_fleet.deployed import READ_OUTPUTS, STACK
 from kai_fleet.host.platform import OUTPUT
 from kai_fleet.options import NONE, source_positions
-from kai_fleet.program import program as own_program
 from kai_fleet.provider import QUEUES
 from kai_fleet.provider.values import SECRET_MARK, SIGNATURE, unpacked
 from kai_fleet.settings.mistakes import NAMESPACE
+from kai_fleet_cli.engine.targeting import program as own_program
 from kai_fleet_cli.stack_file.reading import PROJECT, SECRET
-from kai_fleet_policies.validation import checked_settings
 
 UNKNOWN: Final = "[unknown until the update]"
 # What a program of ours reads of a resource and does not give it: of a Command, of a stack.
@@ -164,7 +163,7 @@ def record(
 
         def run() -> None:
             try:
-                program() if program else own_program(checked_settings)
+                (program or own_program)()
             finally:
                 loop.run_until_complete(wait_for_rpcs())
 
