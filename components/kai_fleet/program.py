@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 import pulumi
 
-from kai_fleet import deployed
+from kai_fleet import deployed, existing
 from kai_fleet.cluster.access import host_access
 from kai_fleet.deployed import Deployed
 from kai_fleet.fleet.arguments import Arguments
@@ -43,7 +43,7 @@ def program(check: Check) -> None:
     on_host = pulumi.ResourceOptions(
         providers=[host.provider, own], transformations=[*host.transformations]
     )
-    args = Arguments(settings, host.args)
+    args = Arguments(settings, host.args, existing.find(settings, host.connection, state, own))
     if settings.platform_facts is None:
         ready = declare_host(settings, args, on_host)
     else:  # a team stack: its namespace and everything around it are the platform's

@@ -1,5 +1,6 @@
 """A team's place on the host: its namespace, and everything that bounds what is made there."""
 
+from collections.abc import Mapping
 from typing import Any, Final, NotRequired, TypedDict
 
 import pulumi
@@ -308,23 +309,30 @@ class TeamNamespace(pulumi.ComponentResource):
         return [*reads, *writes]
 
 
-def namespace_metadata(team: str, args: TeamNamespaceArgs) -> dict[str, Any]:
-    """Name, labels, and as annotations what the host's policies let the team's pods do.
-
-    What `labels` and `annotations` of the arguments add changes neither: these come last.
-    """
-    labels, bounds = {**args.get("labels", {}), TEAM_LABEL: team}, dict[str, Any]()
-    if queue_guard.is_on_host(args):
-        bounds |= queue_guard.host_bounds(team, args)
+def namespace_labels(team: str, args: Mapping[str, Any]) -> dict[str, pulumi.Input[str]]:
+    """The labels of a team's namespace: its own, and over them those that decide."""
+    labels = {**args.get("labels", {}), TEAM_LABEL: team}
     if level(args) != "off":
         # `restricted` is held by the guard: the label knows no exceptions, and needs some.
         labels |= {ENFORCED: "baseline", f"{ENFORCED}-version": "latest"}
         labels[ISOLATION_LABEL] = level(args)
+    return labels
+
+
+def namespace_metadata(team: str, args: Mapping[str, Any]) -> dict[str, Any]:
+    """Name, labels, and as annotations what the host's policies let the team's pods do.
+
+    What `annotations` of the arguments add changes no bound: these come last.
+    """
+    bounds: dict[str, pulumi.Input[str]] = {}
+    if queue_guard.is_on_host(args):
+        bounds |= queue_guard.host_bounds(team, args)
+    if level(args) != "off":
         # What depends on this value comes after the policies; no policy reads it.
         bounds |= {"policies": args.get("guards", ""), **pod_bounds(team, args)}
     return {
         "name": args.get("name", f"team-{team}"),
-        "labels": labels,
+        "labels": namespace_labels(team, args),
         "annotations": {**args.get("annotations", {}), **annotations(bounds)},
     }
 

@@ -29,8 +29,8 @@ _PLACES: Final = {"virtual": "inside", "host": "host", "default": "none"}
 
 @dataclass(frozen=True)
 class Arguments:
-    """`host` is `kubeconfig` or `context` of the host cluster. `existing` are, by component and
-    team, the values of `use_existing`: what others made there.
+    """`host` is `kubeconfig` or `context` of the host cluster. `existing` is what others
+    made there: `use_existing` of `gpu` and `kai`, and the `teams` with a namespace of others.
     """
 
     settings: Settings
@@ -148,7 +148,7 @@ class Arguments:
             registries=_registries(settings.registries),
             account=granted,
             monitoring=self._team_monitoring(name),
-            use_existing=self.existing.get(name),
+            use_existing=name in self.existing.get("teams", ()),
             **({} if granted else self._rights(name)),
         )
 

@@ -39,7 +39,7 @@ def host_bounds(team: str, args: Args) -> dict[str, pulumi.Input[str]]:
         args.get("guard", "deny"),
         args.get("gpu_sharing", True),
         prefix=args.get("queue_prefix", ""),
-        foreign=args.get("foreign_queues", ()),
+        foreign=args.get("foreign_queues", ()) if args.get("queue_prefix") else (),
     )
 
 
