@@ -10,7 +10,7 @@ from kai_fleet.host_guards import HostGuards, HostGuardsArgs
 from kai_fleet.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.queue_tree import QueueTree, QueueTreeArgs
 from kai_fleet.releases import UnknownVersionError
-from kai_fleet.team_args import Team, TeamArgs
+from kai_fleet.team import Team, TeamArgs
 from kai_fleet.team_namespace import TeamNamespace, TeamNamespaceArgs
 from kai_fleet.virtual_cluster import VirtualCluster, VirtualClusterArgs
 from tests.unit.component_samples import (

@@ -152,7 +152,8 @@ def _pool(pool: summary.PoolRow) -> list[str]:
 def _of_host_or_workload(resource: Registered) -> str:
     """One of the platform's charts, or a workload, as a line; "" for every other resource."""
     kind = resource.type.rpartition(":")[2]
-    if resource.type == RELEASE and "kai-fleet:index:Platform$" in resource.urn:
+    on_host = resource.provider.endswith("::host") and "VirtualCluster$" not in resource.urn
+    if resource.type == RELEASE and on_host:
         chart = charts.chart_of(resource.inputs)
         return f"host: {chart.name} {chart.version}"
     if kind not in ("Pod", "Deployment"):

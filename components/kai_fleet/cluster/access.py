@@ -1,6 +1,6 @@
 """How the program and its probes reach a cluster, and which cluster it is."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -9,8 +9,11 @@ import pulumi_command as command
 import pulumi_kubernetes as kubernetes
 from pulumi.runtime import invoke_output
 
+from kai_fleet.cluster.connection import ClusterConnection, kubernetes_provider
 from kai_fleet.fleet.deployed_state import VIRTUAL_CLUSTER, DeployedState, named
+from kai_fleet.host.kind_cluster import KindCluster
 from kai_fleet.provider import CLUSTER_UID, PACKAGE
+from kai_fleet.settings.sections.access import Cluster
 
 _FAILS: Final = 'printf "%s\\n" "$PROBLEM" >&2; exit 1'
 
@@ -128,3 +131,35 @@ def cluster_identity(
         opts=pulumi.ResourceOptions(parent=parent, delete_before_replace=True),
     ).stdout
     return stdout
+
+
+@dataclass(frozen=True)
+class HostAccess:
+    """`args` are `kubeconfig` or `context` of components there, `transformations` those of all that
+    is declared there.
+    """
+
+    connection: ClusterConnection
+    provider: kubernetes.Provider
+    args: Mapping[str, Any]
+    transformations: Sequence[pulumi.ResourceTransformation] = ()
+
+
+def host_access(cluster: Cluster) -> HostAccess:
+    """The way to the host cluster; a kind cluster of the stack is declared for it."""
+    kubeconfig, transformations = cluster.kubeconfig, list[pulumi.ResourceTransformation]()
+    content: pulumi.Input[str] | None = kubeconfig and kubeconfig.get_secret_value()
+    if cluster.kind is not None:
+        kind = KindCluster(cluster.name, cluster.kind)
+        content, transformations = kind.kubeconfig, [kind.going_with_it]
+    if content is None:
+        connection = ClusterConnection(context=cluster.context)
+        args = {"context": cluster.context}
+    else:
+        connection = ClusterConnection(kubeconfig=pulumi.Output.secret(content))
+        args = {"kubeconfig": connection.kubeconfig}
+    # Its name is its identity: rotated credentials replace nothing (P3).
+    provider = kubernetes_provider(
+        "host", connection, pulumi.ResourceOptions(), cluster_identifier=cluster.name
+    )
+    return HostAccess(connection, provider, args, transformations)

@@ -19,7 +19,7 @@ from kai_fleet.settings.sections.access import (
 )
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.platform import HostKai, Scheduling, Shard
-from kai_fleet.settings.sections.queues import walk
+from kai_fleet.settings.sections.queues import Queue, walk
 from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings
 from kai_fleet.settings.sections.vcluster import Store, Vcluster
 
@@ -72,7 +72,8 @@ class Arguments:
 
     def host_queues(self) -> Args:
         """Of the host's QueueTree: a queue of teams has no more GPUs than they have (T13)."""
-        return {"queues": host_queue_args(self.settings.queues, self._queue_limits()), **self.host}
+        queues = host_queue_args(self.settings.queues, self._queue_limits())
+        return {"queues": queues, "cluster": self.settings.cluster.name, **self.host}
 
     def _queue_limits(self) -> dict[str, int]:
         settings, limits = self.settings, dict[str, int]()
@@ -83,6 +84,29 @@ class Arguments:
             if queue is not None:
                 limits[queue] = limits.get(queue, 0) + settings.gpus_of(name)
         return limits
+
+    def monitoring(self) -> Args:
+        """Of the host's FleetMonitoring."""
+        settings, monitoring = self.settings, self.settings.monitoring
+        assert monitoring is not None
+        return {
+            **{key: it for key, it in monitoring if key != "certificates"},
+            "gpu_resource": settings.gpu.resource,
+            "host_kai": settings.kai is not None,
+            "parent_queues": _parents(settings.queues),
+        }
+
+    def accounts(self) -> Args:
+        """Of the TeamStackAccess: an account for each team with a stack of its own."""
+        return {
+            "teams": {
+                name: _given(
+                    parent_queue=grant.parent_queue if self.settings.kai else None,
+                    foreign_queues=self._foreign_queues(name),
+                )
+                for name, grant in self.settings.team_stacks.items()
+            }
+        }
 
     # A team's place on the host.
 
@@ -118,12 +142,12 @@ class Arguments:
             gpu_sharing=kai is not None and settings.shares_gpus(kai),
             nv_fractions=by_host and kai is not None and settings.sharing_of(kai) == NV_FRACTIONS,
             # Nothing that a team's values say: images with such names pass where others do not.
-            kai_images=[f"{image}/" for image in settings.sources.known.kai_images],
+            kai_images=[*settings.sources.known.kai_images],
             labels=dict(place.labels),
             annotations=dict(place.annotations),
             registries=_registries(settings.registries),
             account=granted,
-            monitoring=self._monitoring(),
+            monitoring=self._team_monitoring(name),
             use_existing=name in self.existing.get("teams", ()),
             **({} if granted else self._rights(name)),
         )
@@ -165,12 +189,17 @@ class Arguments:
         every = {*queues, *settings.teams, *settings.team_stacks}
         return sorted(it for it in every if it.startswith(f"{name}-"))
 
-    def _monitoring(self) -> Args | None:
-        monitoring = self.settings.monitoring
+    def _team_monitoring(self, name: str) -> Args | None:
+        monitoring, team = self.settings.monitoring, self.settings.teams.get(name)
         if monitoring is None:
             return None
         keys = ("namespace", "operator", "certificates", "interval", "labels")
-        return {key: getattr(monitoring, key) for key in keys}
+        inside = team is not None and team.scheduler.mode == "virtual"
+        return {
+            **{key: getattr(monitoring, key) for key in keys},
+            "scheduler": inside,
+            "parent_queues": _parents(team.queues) if team and inside else [],
+        }
 
     # A team.
 
@@ -185,7 +214,7 @@ class Arguments:
             if settings.guard.mode != "off":
                 args["guard"] = self._guard(team, args["queues"]["queues"])
         elif team.scheduler.mode == "host" and team.queues:
-            args["host_queues"] = {**self._granted_queues(name), **self.host}
+            args["host_queues"] = self._granted_queues(name)
         return args
 
     def notes(self, name: str) -> tuple[Mapping[str, str], Mapping[str, str]]:
@@ -283,7 +312,9 @@ class Arguments:
         """Of the queues that a team stack makes below the one that its team is granted."""
         facts = self.settings.platform_facts
         parent, shard = facts.granted_queue(name) if facts else (None, None)
-        return _given(queues=queue_args(self.settings.teams[name].queues, shard), parent=parent)
+        queues = queue_args(self.settings.teams[name].queues, shard)
+        cluster = self.settings.cluster.name
+        return _given(queues=queues, parent=parent, cluster=cluster, **self.host)
 
     def _guard(self, team: TeamSettings, queues: Mapping[str, Any]) -> Args:
         settings, guard = self.settings, self.settings.guard
@@ -307,6 +338,11 @@ def chart_values(args: Mapping[str, Any]) -> dict[str, Any]:
 
 def _given(**values: Any) -> Args:
     return without_none(values)
+
+
+def _parents(tree: Mapping[str, Queue]) -> list[str]:
+    """The queues with others below them."""
+    return [placed.name for placed in walk(tree) if placed.queue.children]
 
 
 def _tolerations(tolerations: Any) -> list[TolerationArgs]:

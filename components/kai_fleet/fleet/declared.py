@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, Final
 
 from kai_fleet.deployed import VIRTUAL_CLUSTER, Deployed, named
+from kai_fleet.fleet import team_stack
 from kai_fleet.fleet.arguments import Arguments, chart_values
 from kai_fleet.fleet.chart_stores import store_of
 from kai_fleet.fleet.cluster import Chart, Cluster, Kai, Running, Team
@@ -44,6 +45,12 @@ def clusters_of(settings: Settings, state: Deployed | None = None) -> list[Clust
             by = host if team.mode == "host" else None
             placed_by_host.append(replace(inside, scheduled_by=by, team_queue=team.queue))
     return [host, *own, *placed_by_host]
+
+
+def platform_output(settings: Settings) -> dict[str, Any]:
+    """What a platform's stack tells its team stacks, as its output `platform`."""
+    queues = _queues(Arguments(settings).host_queues(), key_path(("queues",)))
+    return team_stack.facts(settings, queues).output()
 
 
 class _Declared:
