@@ -117,6 +117,7 @@ class Machine:
     def environment(self) -> dict[str, str]:
         import json
 
+        gpu_node = "worker" if self.kind.get("workers") else "control-plane"
         return {
             "PATH": str(self.bin),
             "HOME": os.environ.get("HOME", "/"),
@@ -124,7 +125,7 @@ class Machine:
             "KIND_NAME": self.name,
             "KIND_CONFIG": json.dumps(kind_config(self.name, self.kind), sort_keys=True),
             "KIND_GPUS": self.kind.get("gpus", "auto"),
-            "KIND_GPU_NODE": f"{self.name}-{'worker' if self.kind.get('workers') else 'control-plane'}",
+            "KIND_GPU_NODE": f"{self.name}-{gpu_node}",
             "KIND_DEVICE_DIRECTORY": str(self.devices),
         }
 
