@@ -112,6 +112,11 @@ def test_what_a_team_syncs_besides_it_may(key):
     assert {verb for group, kind, verb, _ in with_it if (group, kind) == of} == WRITE
 
 
+def test_values_without_a_version_are_known():
+    rules = granted(vcluster_rights.in_namespace("ml", {"vcluster_values": {}}))
+    assert not {"leases", "ingresses"} & {it[1] for it in rules}
+
+
 def test_several_control_planes_agree_by_a_lease():
     several = nested("controlPlane.statefulSet.highAvailability.replicas", 3)
     leases = [

@@ -7,7 +7,7 @@ from typing import Any, Final
 from kai_fleet import vcluster_values
 from kai_fleet.fleet.queue_arguments import host_queue_args, queue_args
 from kai_fleet.inputs import TolerationArgs, without_none
-from kai_fleet.releases import DISABLED, mig, takes_external_pod_groups
+from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, mig, takes_external_pod_groups
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sharing import MODES, NV_FRACTIONS, mode_in
 from kai_fleet.settings import Settings
@@ -166,7 +166,10 @@ class Arguments:
         args = self.vcluster(name)
         if "data_source" in args["store"]:
             args["store"] = {}
-        return {"vcluster_version": args.get("version"), "vcluster_values": chart_values(args)}
+        return {
+            "vcluster_version": args.get("version", DEFAULT_VCLUSTER),
+            "vcluster_values": chart_values(args),
+        }
 
     def control_pool(self, name: str) -> dict[str, str]:
         """The labels of the nodes of a team's control plane: the platform's own, or the team's."""

@@ -61,20 +61,20 @@ def on_host(args: Args) -> list[PolicyRuleArgsDict]:
 
 
 def in_namespace(team: str, args: Args) -> pulumi.Input[list[PolicyRuleArgsDict]]:
-    """The rules of its Role. Without a version, as of a team with a stack of its own, they are
-    those of every version, and of what it may sync without the platform's word.
+    """The rules of its Role. Without a version and values, as of a team with a stack of its own,
+    they are those of every version, and of what it may sync without the platform's word.
     """
-    version = args.get("vcluster_version")
-    return resolved(_rules, team, version, args.get("vcluster_values", {}))
+    return resolved(_rules, team, args.get("vcluster_version"), args.get("vcluster_values"))
 
 
-def _rules(team: str, version: str | None, values: Mapping[str, Any]) -> list[PolicyRuleArgsDict]:
-    if version is None:
-        minor, known = _NEWEST, False
-    else:
-        minor, known = version_key(version)[1], True
-    own = _own_workload(team, minor, values if known else None)
-    return [*_always(minor), *own, *_synced(minor, values, known)]
+def _rules(
+    team: str, version: str | None, values: Mapping[str, Any] | None
+) -> list[PolicyRuleArgsDict]:
+    if version is not None:
+        values = values or {}
+    minor = _NEWEST if version is None else version_key(version)[1]
+    own = _own_workload(team, minor, values)
+    return [*_always(minor), *own, *_synced(minor, values or {}, values is not None)]
 
 
 def _always(minor: int) -> Iterator[PolicyRuleArgsDict]:
