@@ -7,7 +7,7 @@ from kai_fleet import releases
 from kai_fleet.settings.files.project import update_command
 from kai_fleet.wording import counted
 from kai_fleet_cli.cluster_reader import PodsHeld
-from kai_fleet_cli.diff.consequences import kai_switch
+from kai_fleet_cli.diff.changes import kai_switch
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.stack_file.edit import GONE
