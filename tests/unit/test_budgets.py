@@ -31,7 +31,7 @@ AREAS = {
     "fleet": area(500, 2180, COMPONENTS, "fleet"),
     "host, cluster, kind": area(800, 1680, COMPONENTS, "host", "cluster"),
     "isolation, guards": area(950, 1670, COMPONENTS, "isolation", "guards"),
-    "provider": area(400, 980, COMPONENTS, "provider"),
+    "provider": area(400, 1040, COMPONENTS, "provider"),
     "releases": area(800, 1320, COMPONENTS, "releases"),
     "probes": area(450, 740, COMPONENTS, "probes"),
     "kai, vcluster, program, team": area(

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from kai_fleet.fleet.declared import HOST
 from kai_fleet.fleet.deployed_state import deployed_state_of
-from kai_fleet.fleet.model import HOST
 from kai_fleet.settings.secrets import Encrypted, encrypted, moved
 from kai_fleet_cli.diff.base import Base, planning
 from kai_fleet_cli.diff.changes import Change, difference

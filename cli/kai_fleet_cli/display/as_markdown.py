@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from kai_fleet import releases
-from kai_fleet.fleet.model import HOST
+from kai_fleet.fleet.declared import HOST
 from kai_fleet.kube.text import without_controls
 from kai_fleet.wording import counted
 from kai_fleet_cli.diff.changes import UNSET, Change, FieldChange

@@ -6,8 +6,9 @@ from typing import Any, Final, NamedTuple
 
 from kai_fleet import releases
 from kai_fleet.fleet.amounts import written
+from kai_fleet.fleet.cluster import Cluster, Team
+from kai_fleet.fleet.declared import HOST
 from kai_fleet.fleet.deployed_state import NAMESPACE, NAMESPACE_PATCH
-from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredTeam
 from kai_fleet.fleet.queues import RESOURCES, UNLIMITED, DeclaredQueue, QueueIndex, QueueShare
 from kai_fleet.guards.policies import ISOLATION_LABEL
 from kai_fleet.releases import mig
@@ -66,13 +67,13 @@ def picture(resources: Iterable[Registered]) -> Picture:
     """The picture that the resources of a plan make."""
     items = list(resources)
     clusters = from_resources.clusters(as_declared(items))
-    host = next((c for c in clusters if c.virtual_clusters), None) or next(
-        (c for c in clusters if c.name == HOST), DeclaredCluster(HOST)
+    host = next((c for c in clusters if c.teams), None) or next(
+        (c for c in clusters if c.name == HOST), Cluster(HOST)
     )
     inside = {cluster.name: cluster for cluster in clusters if cluster is not host}
     spaces = (it.inputs.get("metadata") for it in items if it.type in (NAMESPACE, NAMESPACE_PATCH))
     isolated = {str(get(it, "name")): ISOLATION_LABEL in (get(it, "labels") or ()) for it in spaces}
-    teams = sorted(host.virtual_clusters, key=lambda team: str(team.name))
+    teams = sorted(host.teams, key=lambda team: str(team.name))
     rows = [_row(it, inside.get(str(it.name)), isolated.get(it.namespace)) for it in teams]
     places = {HOST: host, **{row.team: inside[row.team] for row in rows if row.team in inside}}
     return Picture(
@@ -82,7 +83,7 @@ def picture(resources: Iterable[Registered]) -> Picture:
     )
 
 
-def _row(team: DeclaredTeam, inside: DeclaredCluster | None, isolated: bool | None) -> TeamRow:
+def _row(team: Team, inside: Cluster | None, isolated: bool | None) -> TeamRow:
     kai = _kai(inside) if inside else None
     version = "" if team.version in (None, UNKNOWN) else str(team.version).removeprefix("v")
     labels = {} if team.node_pool is UNKNOWN else team.node_pool or {}
@@ -108,12 +109,12 @@ def _row(team: DeclaredTeam, inside: DeclaredCluster | None, isolated: bool | No
     )
 
 
-def _gpus(team: DeclaredTeam) -> str:
+def _gpus(team: Team) -> str:
     slices = [f"{count} {name.rpartition('/')[2]}" for name, count in team.slices.items()]
     return ", ".join((f"{(team.gpus or 0) - mig.gpus_of(team.slices):g}", *slices))
 
 
-def _kai(cluster: DeclaredCluster) -> str | None:
+def _kai(cluster: Cluster) -> str | None:
     return next((str(release.version) for release in cluster.kai if release.version), None)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pulumi
 from pulumi.runtime import invoke, invoke_async
 
-from kai_fleet.fleet.installed import ChartStore, store_of
+from kai_fleet.fleet.chart_stores import ChartStore, store_of
 
 RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 COMMAND: Final = "command:local:Command"
