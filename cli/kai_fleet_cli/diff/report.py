@@ -8,6 +8,7 @@ from typing import Any, Final
 from kai_fleet.fleet.declared import HOST
 from kai_fleet.fleet.deployed_state import deployed_state_of
 from kai_fleet.settings.secrets import Encrypted, encrypted, moved
+from kai_fleet.wording import counted
 from kai_fleet_cli.diff.base import Base, planning
 from kai_fleet_cli.diff.changes import Change, difference
 from kai_fleet_cli.diff.summary import Item, Summary, of_changes
@@ -64,7 +65,7 @@ class DiffReport:
             return "refused"
         if self.note and not self.base.is_new:
             return "not compared"
-        secrets = [f"{len(self.secrets)} secrets differ"] if self.secrets else []
+        secrets = [counted(len(self.secrets), "secret", "differs")] if self.secrets else []
         parts = [str(self.summary)] if self.summary.parts else []
         return ", ".join(parts + secrets) or "nothing changes"
 
