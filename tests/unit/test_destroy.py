@@ -5,11 +5,11 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from kai_fleet_cli.recovery.live_cluster import LiveCluster
 
 from kai_fleet_cli import cluster_reader
 from kai_fleet_cli.commands import sandbox as sandbox_commands
 from kai_fleet_cli.display.terminal import Screen
-from kai_fleet_cli.recovery.live_cluster import LiveCluster
 from kai_fleet_cli.recovery.state import ExportedState
 from sandbox import lifecycle
 

@@ -3,12 +3,12 @@
 import datetime
 
 import pytest
+from kai_fleet_cli.recovery.interrupted import Judge
+from kai_fleet_cli.recovery.live_cluster import LiveCluster, LiveObject
 
 from kai_fleet.releases.helm_record import Forged
 from kai_fleet_cli.cluster_reader import NoAnswerError
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.recovery.interrupted import Judge
-from kai_fleet_cli.recovery.live_cluster import LiveCluster, LiveObject
 from kai_fleet_cli.recovery.state import RELEASE, ExportedState, Operation
 
 HOST = "urn:pulumi:s::kai-fleet::kai-fleet:index:Platform$pulumi:providers:kubernetes::host"

@@ -1,10 +1,9 @@
 """What a person is shown of a run: made from events as the engine writes them."""
 
 import pytest
-from pulumi.automation.events import EngineEvent
-
 from kai_fleet_cli.display.events import Narration
 from kai_fleet_cli.display.preview import PreviewLines
+from pulumi.automation.events import EngineEvent
 
 STACK = "urn:pulumi:lab::kai-fleet::pulumi:pulumi:Stack::kai-fleet-lab"
 TEAM = "urn:pulumi:lab::kai-fleet::kai-fleet:index:Team::ml"

@@ -10,8 +10,7 @@ from kai_fleet.wording import counted, listed
 from kai_fleet_cli.cluster_reader import ClusterReader, NoAnswerError
 from kai_fleet_cli.display.terminal import say
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.recovery import resume
-from kai_fleet_cli.recovery.live_cluster import LiveCluster
+from kai_fleet_cli.recovery import clusters, resume
 from kai_fleet_cli.recovery.state import OF_VCLUSTER, ExportedState, provider_of
 from kai_fleet_cli.teams import lookup
 
@@ -36,9 +35,11 @@ def check(stack: str, now: ExportedState, kubeconfig: str | None) -> None:
     for team, resource in _granted(now).items():
         namespace = str(resource["inputs"]["metadata"]["name"])
         try:
-            host = LiveCluster(now.providers()[provider_of(resource)], kubeconfig)
-            if held := host.vclusters(namespace):
-                running[team] = f"{team}: namespace {namespace} holds the vCluster {held[0]}"
+            with clusters.api_of(now.providers()[provider_of(resource)], kubeconfig) as host:
+                path = f"/apis/apps/v1/namespaces/{namespace}/statefulsets"
+                held = host.list(path, labelSelector="app=vcluster")
+            if held:
+                running[team] = f"{team}: namespace {namespace} holds the vCluster {team}"
         except (NoAnswerError, KeyError) as why:
             say(f"warning: whether team {team}'s own stack still runs is not known: {why}")
     if running:

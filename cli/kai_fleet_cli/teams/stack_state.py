@@ -15,9 +15,7 @@ from kai_fleet.fleet.deployed_state import KAI_SCHEDULER, RELEASE, STACK, TEAM
 from kai_fleet.kube.objects import MALFORMED
 from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet.values import pairs, value_at
-from kai_fleet_cli.engine.targeting import was_about
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.recovery import failures, file_backend
 from kai_fleet_cli.recovery.state import opened
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_cli.teams.lookup import TeamPlace
@@ -74,8 +72,6 @@ def ask(stack: str, variables: Mapping[str, str], *arguments: str) -> Any:
     engine = shutil.which("pulumi", path=environment.get("PATH"))
     if engine is None:
         raise UserError(f"the state of stack {stack} cannot be read: pulumi is not on PATH")
-    if cut := file_backend.cut_attributes(stack, variables):
-        raise UserError(failures.cut_off(stack, cut))
     done = subprocess.run(
         [engine, "stack", *arguments, "--stack", stack, "--non-interactive"],
         cwd=ROOT,
@@ -135,10 +131,8 @@ def earlier_version(place: TeamPlace, variables: Mapping[str, str], than: str | 
     None where there is no such update. Raises UserError where the history cannot be read.
     """
     for update in updates(place.stack, variables):
-        # Previews, removals and failures say nothing about what ran; and in an update of others
-        # the file may have had an edit of this team that was not carried out.
-        ran = update.get("kind") == "update" and update.get("result") == "succeeded"
-        if not ran or not was_about(str(update.get("message", "")), place.name):
+        # Previews, removals and failures say nothing about what ran.
+        if update.get("kind") != "update" or update.get("result") != "succeeded":
             continue
         written = config_value(update, place.keys[1].partition(":")[2])
         scheduler = pairs(value_at(written, ".".join((*place.keys[2:], "scheduler"))))

@@ -16,7 +16,7 @@ from kai_fleet.settings.files.project import update_command
 from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet.values import pairs, value_at
 from kai_fleet_cli.display import as_text
-from kai_fleet_cli.display.terminal import Flags, Screen, engine_line, say
+from kai_fleet_cli.display.terminal import Flags, Screen, say
 from kai_fleet_cli.engine import runs, summary
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.errors import UserError
@@ -169,7 +169,7 @@ def _run(change: TeamChange, variables: Mapping[str, str]) -> Mapping[str, Any]:
                 signals.check()
                 stack_end.check(name, now, variables.get("KUBECONFIG"))
                 at.append(name)
-                runs.destroy(leaving, engine_line, remove=True)
+                runs.destroy(leaving, remove=True)
             signals.check()
             # The CLI removed the files of the stacks that are gone.
             gone = [path_of(stack) for stack in change.destroys if not path_of(stack).exists()]
@@ -179,14 +179,8 @@ def _run(change: TeamChange, variables: Mapping[str, str]) -> Mapping[str, Any]:
                 opened = own[name][0] if name in own else runs.stack(name, variables)
                 signals.check()
                 at.append(name)
-                on_platform = name == change.platform.stack
-                outputs = runs.up(
-                    opened,
-                    engine_line,
-                    teams=change.teams if on_platform else None,
-                    grants=on_platform and change.grants,
-                    removes=on_platform and bool(change.removes),
-                ).outputs
+                removed = change.removes if name == change.platform.stack else ()
+                outputs = runs.up(opened, removed=removed).outputs
                 finished = True
             return outputs
         except NotWrittenError:
