@@ -56,7 +56,7 @@ def webhook(known: ExportedState, team: str, hook: str) -> tuple[str, bool]:
         raise KeyError(team)
     with api_of(next(iter(providers.values()))) as api:
         for kind in _HOOKS:
-            for item in api.list(f"{_ADMISSION}/{kind}s"):
+            for item in (api.find(f"{_ADMISSION}/{kind}s") or {}).get("items", []):
                 for each in item.get("webhooks") or []:
                     if each["name"] == hook:
                         service = each["clientConfig"].get("service") or {}
