@@ -360,3 +360,18 @@ def test_a_release_that_a_killed_run_left_is_taken_over(provider, reach):
         f" {reach} -n kai-scheduler delete secret -l owner=helm,name=kai &&"
         " .venv/bin/fleet up --refresh --stack prod"
     )
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        (DENIED, "ml-namespace: queues"),
+        ("etcdserver: mvcc: database space exceeded", "the cluster's etcd is full"),
+    ],
+)
+def test_what_refuses_on_the_host_is_not_looked_for_in_the_vcluster(message, words):
+    space = {"urn": SPACE, "type": "kubernetes:core/v1:Namespace", "provider": "x::host::id"}
+    known = ExportedState({"resources": [space]})
+    said = held_up.explain("done, but for", "prod", {"ml": {SPACE: message}}, known)
+    assert words in said
+    assert "in its vCluster" not in said

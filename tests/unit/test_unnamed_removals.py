@@ -19,7 +19,7 @@ from kai_fleet_cli.display.terminal import Screen
 from kai_fleet_cli.engine import runs, summary
 from kai_fleet_cli.engine.environment import Environment
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.recovery import resume, state
+from kai_fleet_cli.recovery import state
 from kai_fleet_cli.recovery.resume import Interrupted
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies import validation

@@ -29,18 +29,29 @@ _LEAD: Final = re.compile(r"(an unhandled error occurred: |Exception calling app
 
 @dataclass(frozen=True)
 class Failure:
-    """A row of the table: `run` is a command, `do` a sentence; `run_kai` is for a part of KAI."""
+    """A row of the table: `run` is a command, `do` a sentence; `run_kai` is for a part of KAI.
+
+    `inside`: the row is about what is in a vCluster.
+    """
 
     words: str
     cause: str
     run: str = ""
     do: str = ""
     run_kai: str = ""
+    inside: bool = False
 
     def match(self, text: str) -> dict[str, str] | None:
         """The named groups of the words, where these stand in the text."""
         found = re.search(self.words.replace("NAME", NAME), text, re.DOTALL)
         return {key: group or "" for key, group in found.groupdict().items()} if found else None
+
+    def sentence(self, fill: Mapping[str, str], run: str = "") -> str:
+        """Cause and repair; `run` is the command in place of the row's."""
+        cause = self.cause.format(**fill)
+        if command := (run or self.run).format(**fill):
+            return f"{cause}. Repair it with: {command}, then run the same command again"
+        return f"{cause}: {self.do.format(**fill)}" if self.do else cause
 
 
 @cache
@@ -61,30 +72,34 @@ def explain(
     `environment` is what the engine had besides this process's own.
     """
     text = str(why)
-    state = _state_file(stack, environment or {})
-    fill = {
-        "stack": stack,
-        "again": resume.destroy(stack) if "removal" in what else resume.up(stack),
-        "cancel": f"pulumi cancel --yes --stack {stack}",
-        "folder": shlex.quote(str(state.parents[2])) if state else "",
-        "restore": _restore(stack, state),
-    }
-    for row in table()["stack"]:
-        if (found := row.match(text)) is None:
-            continue
-        if "{pulumi}" in row.run:
-            fill["pulumi"] = _cli()
-        filled = fill | found
-        message = f"{what} failed: {row.cause.format(**filled)}"
-        if row.run:
-            command = row.run.format(**filled)
-            return f"{message}. Repair it with: {command}, then run the same command again"
-        return f"{message}: {row.do.format(**filled)}" if row.do else message
+    again = resume.destroy(stack) if "removal" in what else resume.up(stack)
+    if sentence := of_stack(text, stack, again, environment or {}):
+        return f"{what} failed: {sentence}"
     complaint = last_words(text)
     whole = not complaint.endswith(":")  # else a list follows, which the lines above have
     if complaint and whole and complaint not in ("update failed", "preview failed"):
         return f"{what} failed: {complaint}"
     return f"{what} failed; the lines above say where and why"
+
+
+def of_stack(text: str, stack: str, again: str, environment: Mapping[str, str]) -> str:
+    """Cause and repair by the first row that fits of those for a whole run; "" where none does."""
+    for row in table()["stack"]:
+        if (found := row.match(text)) is None:
+            continue
+        state = _state_file(stack, environment)
+        return row.sentence(
+            {
+                "stack": stack,
+                "again": again,
+                "cancel": f"pulumi cancel --yes --stack {stack}",
+                "folder": shlex.quote(str(state.parents[2])) if state else "",
+                "restore": _restore(stack, state),
+                "pulumi": _cli() if "{pulumi}" in row.run else "",
+                **found,
+            }
+        )
+    return ""
 
 
 def naming(text: str, stack: str, teams: tuple[str, ...] | list[str]) -> str:

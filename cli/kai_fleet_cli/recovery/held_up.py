@@ -88,8 +88,10 @@ def _cause(
         "give_up": f"{resume.FLEET} team remove {team} --stack {stack}",
         **_release(resource),
     }
+    on_host = str(resource.get("type")).startswith("kubernetes:") and not inside
     for row in failures.table()["team"]:
-        if (found := row.match(message.replace('\\"', '"'))) is None:
+        found = None if row.inside and on_host else row.match(message.replace('\\"', '"'))
+        if found is None:
             continue
         filled, command = fill | found, row.run
         with suppress(NoAnswerError, KeyError):
@@ -100,11 +102,9 @@ def _cause(
                 command = row.run_kai if of_kai and row.run_kai else command
             if "{held}" in command:
                 filled["held"] = _held(resource, filled["queues"], known, kubeconfig)
-            cause = row.cause.format(**filled)
-            if command:
-                filled_in = command.format(**filled)
-                return f"{cause}. Repair it with: {filled_in}, then run the same command again"
-            return f"{cause}: {row.do.format(**filled)}"
+            return row.sentence(filled, command)
+    if on_host and (sentence := failures.of_stack(message, stack, fill["again"], {})):
+        return sentence
     name = urn.rpartition("::")[2]
     return (
         f"{name}: {plain(message, _LONGEST)}. Put that right, or give the team up:"
