@@ -14,7 +14,8 @@ from kai_fleet_cli.engine.runs import Outcome
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery.state import ExportedState
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_cli.teams import update
+from kai_fleet_cli.teams import clusters, update
+from kai_fleet_policies.validation import REMOVE_VARIABLE
 
 LAB = """\
 # the lab
@@ -72,16 +73,14 @@ class Engine:
     fails_at: str = ""
 
     def stack(self, name, variables):
-        return FakeStack(name, self)
+        return FakeStack(name, self, dict(variables))
 
     def state_of(self, stack, what):
         return self.deployed.get(stack.name, ExportedState({}))
 
-    def up(self, stack, show, *, teams=None, grants=False, removes=False, refresh=False):
-        only = "" if teams is None else f", only {' '.join(teams)}"
-        only += " and grants" if grants else ""
-        only += ", one of which goes" if removes else ""
-        self.asked.append(f"up {stack.name}{only}")
+    def up(self, stack, *_, removed=(), **more):
+        going = removed or stack.workspace.env_vars.get(REMOVE_VARIABLE, "")
+        self.asked.append(f"up {stack.name}{f', without {going}' if going else ''}")
         if self.fails is not None and self.fails_at in ("", stack.name):
             raise self.fails
         return Outcome({"update": 1}, {"teams": {"new": {"queues": ["a"], "gpus": 1}}})
@@ -122,7 +121,7 @@ class Project:
         for name in ("stack", "state_of", "up", "destroy"):
             monkeypatch.setattr(runs, name, getattr(fake, name))
         ready = environment.Environment()
-        for module in (update, updates, environment):
+        for module in (update, updates, clusters, environment):
             monkeypatch.setattr(module, "for_stack", lambda stack, **_: ready)
         return cls(root, fake)
 

@@ -12,7 +12,6 @@ from kai_fleet.settings import load, read_config
 from kai_fleet_cli.engine.environment import sandbox_variables
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.reading import ROOT, StackFileError, parse
-from kai_fleet_cli.stack_file.write import Edit, restore
 from kai_fleet_policies import validation
 
 CLUSTER = {"name": "prod", "context": "prod"}
@@ -132,16 +131,6 @@ def test_what_is_only_named_is_no_secret_in_clear():
     values = {"env": [{"name": "PORT", "value": "80"}, {"name": "A_TOKEN", "valueFrom": {}}]}
     values |= {"existingSecret": "s", "imagePullSecrets": "s", "token": ""}
     assert validation.validate({"cluster": CLUSTER, "gpu": {"values": values}}).refused == []
-
-
-def test_files_are_put_back_unless_somebody_else_wrote_them(tmp_path):
-    mine, theirs = tmp_path / "mine.yaml", tmp_path / "theirs.yaml"
-    edits = [Edit(mine, "before", "after"), Edit(theirs, "before", "after")]
-    mine.write_text("after")
-    theirs.write_text("something else")
-    assert restore(edits) == ["theirs.yaml"]
-    assert mine.read_text() == "before"
-    assert theirs.read_text() == "something else"
 
 
 def test_kubeconfigs_are_ignored_by_git():

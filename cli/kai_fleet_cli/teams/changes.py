@@ -1,144 +1,145 @@
-"""What a team command does: edits of stack files, in words, and the stacks to run afterwards."""
+"""The edit that each team command makes, and what it says of it."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from kai_fleet import releases
+from kai_fleet.releases.transitions import kai_transition
 from kai_fleet.settings.files.project import update_command
-from kai_fleet.wording import counted
-from kai_fleet_cli.cluster_reader import PodsHeld
-from kai_fleet_cli.diff.consequences import kai_switch
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.recovery import resume
-from kai_fleet_cli.stack_file.edit import GONE
+from kai_fleet_cli.stack_file.edit import GONE, Keys, changed
 from kai_fleet_cli.stack_file.write import Edit
-from kai_fleet_cli.teams import lookup, queues
-from kai_fleet_cli.teams.lookup import PlatformFile, TeamPlace, config_keys
+from kai_fleet_cli.teams.lookup import TEAMS, DeclaredTeam, StackFile, config_keys
+
+_EXAMPLES: Final = {
+    "mode": "--mode virtual",
+    "version": f"--version {releases.advised(releases.KAI) or list(releases.KAI)[-1]}",
+    "pool": "--pool kai-fleet/pool={name}",
+    "gpus": "--gpus 4",
+    "queues": "--queue NAME, a leaf of kai-fleet:queues",
+}
+_NEEDED: Final = {"virtual": ("version", "pool", "gpus"), "host": ("gpus", "queues")}
 
 
 @dataclass(frozen=True)
-class TeamChange:
-    """The edits of a command, the sentences that tell of them, and the stacks to update. Of the
-    platform's stack only `teams` are updated.
+class TeamFlags:
+    """A new team. `queues` are leaf queues with their GPUs; in mode host it is the one it gets."""
 
-    `goes` is the team that is deleted with all that it has, and whose name is asked for; "" where
-    none is.
-    """
+    mode: str = ""
+    version: str = ""
+    pool: Mapping[str, str] = field(default_factory=dict)
+    gpus: int | None = None
+    queues: Mapping[str, str] = field(default_factory=dict)
 
-    platform: PlatformFile
-    edits: Sequence[Edit]
+
+@dataclass(frozen=True)
+class Change:
+    """One edit of a stack file. `removes` is the team that goes with it, "" where none does."""
+
+    file: StackFile
+    edit: Edit
     sentences: Sequence[str]
-    updates: Sequence[str]
-    teams: Sequence[str]
-    goes: str = ""
+    removes: str = ""
 
-    @property
-    def destroys(self) -> list[str]:
-        """The stacks that are emptied and removed first: an account that the platform grants needs
-        its rights to the end.
-        """
-        place = self.platform.teams.get(self.goes)
-        return [place.stack] if place and place.own else []
-
-    @property
-    def removes(self) -> list[str]:
-        """The teams of the platform's own stack that go."""
-        return [self.goes] if self.goes and not self.destroys else []
-
-    @property
-    def comes(self) -> list[str]:
-        """The teams of the platform's own stack that it has not had."""
-        return [] if self.grants else [it for it in self.teams if it not in self.platform.teams]
-
-    @property
-    def grants(self) -> bool:
-        """Whether it is about teams with stacks of their own."""
-        return any(stack != self.platform.stack for stack in (*self.updates, *self.destroys))
+    @classmethod
+    def of(
+        cls, file: StackFile, keys: Keys, value: Any, *sentences: str, removes: str = ""
+    ) -> "Change":
+        """The change that has another value at these keys."""
+        after = changed(file.text, keys, value, file.file.name)
+        return cls(file, Edit(file.file, file.text, after), sentences, removes)
 
 
-def switch(
-    platform: PlatformFile, name: str, version: str, running: Callable[[], str | None]
-) -> TeamChange:
-    """Another KAI version for a team. Raises UserError.
+def key_values(items: Sequence[str], flag: str, example: str) -> dict[str, str]:
+    """`KEY=VALUE` flags as a mapping. Raises UserError."""
+    values: dict[str, str] = {}
+    for item in items:
+        key, _, value = item.partition("=")
+        if not key or not value:
+            raise UserError(f"{flag} {item} is not understood; write {flag} {example}")
+        if key in values:
+            raise UserError(f"{flag} has {key} twice; write it once")
+        values[key] = value
+    return values
 
-    `running` reads the version that the team's stack has. Where the file has the new one already
-    and the stack another one, the update alone is left.
-    """
-    place = platform.team(name)
-    old = written_kai(place)
-    check_version(version, untested=place.scheduler.get("untested") is True)
-    if version != old:
-        return _switch(platform, place, old, version)
-    has = f"{place.path} has version {version} already, in {place.file.name}"
+
+def add(file: StackFile, name: str, flags: TeamFlags) -> Change:
+    """A new team of a platform. Raises UserError for one that is there, and for missing flags."""
+    if name in file.teams or name in file.grants:
+        raise UserError(
+            f"stack {file.stack} has a team {name} already, in {file.file.name}; write another"
+            f" name, or make what is written: {update_command(file.stack)}"
+        )
+    if file.is_team_stack:
+        raise UserError(f"stack {file.stack} is one team's own; write --stack with its platform's")
+    for flag in ("mode", *_NEEDED.get(flags.mode, ("gpus",))):
+        if getattr(flags, flag) in ("", None, {}):
+            example = _EXAMPLES[flag].format(name=name)
+            raise UserError(f"{example.split()[0]} is missing; write, for example, {example}")
+    team: dict[str, Any] = {"scheduler": {"mode": flags.mode}}
+    if flags.version:
+        check_version(flags.version)
+        team["scheduler"]["version"] = flags.version
+    if flags.pool:
+        team["nodePool"] = dict(flags.pool)
+    if flags.mode == "host":
+        team["queue"] = ", ".join(flags.queues)  # one; of more the rules say so
+    team["gpus"] = flags.gpus
+    if flags.mode == "virtual":
+        # One queue for all GPUs and the others below it: two levels schedule in every version.
+        leaves = flags.queues or {name: str(flags.gpus)}
+        top = next(top for top in ("default", name, f"{name}-all") if top not in leaves)
+        children = {leaf: {"gpu": _amount(text)} for leaf, text in leaves.items()}
+        team["queues"] = {top: {"gpu": flags.gpus, "children": children}}
+    sentence = f"{name}: a new team in mode {flags.mode}, with a vCluster of its own"
+    return Change.of(file, config_keys(TEAMS, name), team, sentence)
+
+
+def _amount(text: str) -> float | int | str:
+    """A number of GPUs; what is none stays text, and the rules say what is wrong with it."""
     try:
-        now = running()
-    except UserError as why:
-        again = f"to have it run: {update_command(place.stack)}"
-        raise UserError(f"{has}; whether it runs is not known: {why}; {again}") from None
-    if now == version:
-        # Of an update that was killed the state has the release, and not yet that KAI is ready.
-        raise UserError(
-            f"{has}, and stack {place.stack} runs it; if its update was cut off, go on with:"
-            f" .venv/bin/fleet up --refresh --stack {place.stack}"
-        )
-    update = kai_switch(now, version) if now else f"KAI {version}, not made yet"
-    return only_update(platform, place, has, update)
+        amount = float(text)
+    except ValueError:
+        return text
+    return int(amount) if amount.is_integer() else amount
 
 
-def roll_back(
-    platform: PlatformFile, place: TeamPlace, earlier: str | None, running: str | None
-) -> TeamChange:
-    """The `earlier` version for a team that is `running` another; None where that is not known.
-
-    Raises UserError where the history has no such version.
-    """
-    written = written_kai(place)
-    if earlier == written and running is not None:
-        has = f"{place.path} has version {written} already, in {place.file.name}"
-        return only_update(platform, place, has, kai_switch(running, written))
-    if earlier is None:
-        raise UserError(
-            f"stack {place.stack} has no update in which team {place.name} ran another version than"
-            f" {written}; to change it, run: fleet team switch {place.name} VERSION"
-            f" --stack {platform.stack}"
-        )
-    return _switch(platform, place, running or written, earlier)
+def switch(file: StackFile, team: DeclaredTeam, version: str) -> Change:
+    """Another KAI version for a team. Raises UserError."""
+    old = written_kai(file, team)
+    check_version(version, untested=team.scheduler.get("untested") is True)
+    keys = (*team.keys, "scheduler", "version")
+    if version == old:
+        has = f"{team.path} has version {version} already: what is left is the update"
+        return Change.of(file, keys, version, has)
+    return Change.of(file, keys, version, f"{team.name}: {_way(old, version)}")
 
 
-def only_update(
-    platform: PlatformFile, place: TeamPlace, has: str, update: str, *first: str
-) -> TeamChange:
-    """What is left of an edit that was written and not run: `has` says what is written. The stacks
-    in `first` are updated before the team's.
-    """
-    sentence = f"{place.name}: {has}; only the update is left: {update}"
-    updates = tuple(dict.fromkeys((*first, place.stack)))
-    return TeamChange(platform, (), [sentence], updates, (place.name,))
-
-
-def _switch(platform: PlatformFile, place: TeamPlace, old: str, new: str) -> TeamChange:
-    if old == new:
-        sentence = f"runs KAI {old}; only its file goes back, for its last edit was not applied"
-    else:
-        sentence = f"{kai_switch(old, new)}; its queues and running pods stay"
-    edit = place.edited({(*place.keys, "scheduler", "version"): new})
-    return TeamChange(
-        platform, [edit], [f"{place.name}: {sentence}"], (place.stack,), (place.name,)
+def _way(old: str, new: str) -> str:
+    """How a KAI gets from one version to another."""
+    known = releases.KAI
+    before, after = (
+        known[releases.closest_known(known, old)],
+        known[releases.closest_known(known, new)],
     )
+    way = kai_transition(before, after)
+    how = "replaced" if way.kind == "replace" else "upgraded in place"
+    return f"KAI {old} → {new}, {how} ({way.why.partition(': ')[2]}); queues and running pods stay"
 
 
-def written_kai(place: TeamPlace) -> str:
-    """The KAI version of a team that has its own; raises UserError for the others."""
-    if place.version is not None:
-        return place.version
-    if place.mode == "host":
+def written_kai(file: StackFile, team: DeclaredTeam) -> str:
+    """The KAI version of a team that has its own. Raises UserError for the others."""
+    if team.version is not None:
+        return team.version
+    if team.mode == "host":
         raise UserError(
-            f"team {place.name} is in mode host: its pods are scheduled by the host's KAI, for all"
-            f" such teams; edit kai-fleet:kai.version in Pulumi.{place.platform}.yaml"
+            f"team {team.name} is in mode host: its pods are scheduled by the host's KAI, for all"
+            " such teams; edit kai-fleet:kai.version in the platform's stack file"
         )
     raise UserError(
-        f"team {place.name} is in mode {place.mode}, which has no KAI of its own; write"
-        f" {place.path}.scheduler: {{mode: virtual, version: …}} in {place.file.name}"
+        f"team {team.name} is in mode {team.mode}, which has no KAI of its own; write"
+        f" {team.path}.scheduler: {{mode: virtual, version: …}} in {file.file.name}"
     )
 
 
@@ -150,52 +151,13 @@ def check_version(version: str, *, untested: bool = False) -> None:
         raise UserError(str(error)) from None
 
 
-def remove(platform: PlatformFile, place: TeamPlace, held: PodsHeld | None) -> TeamChange:
-    """Take a team away with all that it has. `held` are its pods; None where not known.
-
-    Raises UserError.
-    """
-    gone = place.keys
-    if place.own:
-        last = len(platform.grants) == 1  # the key goes with the last grant
-        gone = config_keys(lookup.GRANTS, *([] if last else [place.name]))
-    written = not place.own or place.name in platform.grants
-    edits = [platform.edited({gone: GONE})] if written else []
-    return TeamChange(
-        platform,
-        [*edits, place.removed()] if place.own else edits,
-        list(_losses(place, held)),
-        (platform.stack,),  # also where an earlier try has edited its file, and went no further
-        (place.name,),
-        goes=place.name,
-    )
-
-
-def to_remove(platform: PlatformFile, name: str) -> TeamPlace:
-    """The team of that name; raises UserError with the way on after a removal that was cut off.
-
-    Its own stack and its lines in the file go first, so the platform's part may be left.
-    """
-    try:
-        return platform.team(name)
-    except UserError as error:
-        go_on = resume.up(platform.stack, [name])
-        raise UserError(f"{error}. If its removal was cut off, go on with it: {go_on}") from None
-
-
-def _losses(place: TeamPlace, held: PodsHeld | None) -> Iterator[str]:
-    """Everything that is gone after a removal, in words."""
-    name = place.name
-    kai = f", its KAI {place.version}" if place.version else ""
-    yield f"{name} goes: namespace team-{name} with its volumes, the vCluster{kai}"
-    if names := queues.names(place.raw.get("queues")):
-        yield f"  {counted(len(names), 'queue')}: {', '.join(names)}"
-    if place.mode == "host" and place.raw.get("queue"):
-        yield f"  queue {place.raw['queue']} stays: it is the host's"
-    now = ""
-    if held is not None:
-        holding = f", holding {counted(held.gpus, 'GPU')}" if held.gpus else ""
-        now = f": {counted(held.pods, 'pod')} now{holding}"
-    yield f"  every pod in it{now}"
-    if place.own:
-        yield f"  stack {place.stack}, its history, its file and what the platform granted"
+def remove(file: StackFile, team: DeclaredTeam, pods: str) -> Change:
+    """A team goes with all that it has; `pods` says how many there are now. Raises UserError."""
+    if file.is_team_stack:
+        raise UserError(
+            f"stack {file.stack} is team {team.name}'s own, and goes as a whole:"
+            f" .venv/bin/fleet destroy --stack {file.stack}"
+        )
+    kai = f", its KAI {team.version} with every queue" if team.version else ""
+    lost = f"{team.name} goes: namespace team-{team.name} with its volumes, the vCluster{kai}"
+    return Change.of(file, team.keys, GONE, f"{lost}, and every pod in it{pods}", removes=team.name)
