@@ -14,7 +14,7 @@ from kai_fleet_cli.engine.runs import Outcome
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery.state import ExportedState
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_cli.teams import clusters, update
+from kai_fleet_cli.teams import nodes, stack_state, update
 from kai_fleet_policies.validation import REMOVE_VARIABLE
 
 LAB = """\
@@ -121,7 +121,7 @@ class Project:
         for name in ("stack", "state_of", "up", "destroy"):
             monkeypatch.setattr(runs, name, getattr(fake, name))
         ready = environment.Environment()
-        for module in (update, updates, clusters, environment):
+        for module in (update, updates, nodes, stack_state, environment):
             monkeypatch.setattr(module, "for_stack", lambda stack, **_: ready)
         return cls(root, fake)
 

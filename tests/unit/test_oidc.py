@@ -243,7 +243,7 @@ def test_what_is_wrong_for_all_teams_is_said_once_and_where_it_stands():
 
 def test_a_kubeconfig_for_people_has_a_login_and_no_certificate(project):
     lab = project
-    lab.outputs = {"kubeconfigs": {"ml": KEPT}}
+    lab.outputs = {"teams": {"ml": {}}, "kubeconfigs": {"ml": KEPT}}
     file = lab.root / "Pulumi.lab.yaml"
     oidc = {**ISSUER, "ca": AUTHORITY, "scopes": ["email", "groups"]}
     file.write_text(f"{lab.text()}  kai-fleet:vcluster: {json.dumps({'oidc': oidc})}\n")

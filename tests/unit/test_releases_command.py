@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 from kai_fleet.releases import KAI, VCLUSTER, support, vcluster_support
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.teams import clusters, stack_state
+from kai_fleet_cli.teams import stack_state
 
 
 @pytest.fixture(autouse=True)
@@ -14,12 +14,11 @@ def nobody_to_ask(monkeypatch):
     def nothing(stack):
         raise UserError("no engine here")
 
-    monkeypatch.setattr(clusters, "variables", nothing)
+    monkeypatch.setattr(stack_state, "read", nothing)
 
 
 def runs(monkeypatch, version):
     state = stack_state.StackState({"ml": version})
-    monkeypatch.setattr(clusters, "variables", lambda stack: {})
     monkeypatch.setattr(stack_state, "read", lambda *_: state)
 
 

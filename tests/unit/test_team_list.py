@@ -10,8 +10,6 @@ from rich.console import Console
 
 from kai_fleet.cluster.tenant_kubeconfig import of_secret
 from kai_fleet_cli import cluster_reader
-from kai_fleet_cli.display import terminal as screens
-from kai_fleet_cli.display.terminal import Screen
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.teams import listing, stack_state
 from tests.unit import vcluster_secrets
@@ -84,20 +82,6 @@ def test_vclusters_that_do_not_answer_are_named(lab, monkeypatch):
     assert (
         "what runs and the GPUs in use are not known where the vCluster did not answer: ml" in notes
     )
-
-
-@pytest.mark.parametrize(
-    ("pods", "now"),
-    [([pod(gpus="2")], ": 1 pod now, holding 2 GPUs\n"), ([{"spec": {"containers": "x"}}], "\n")],
-)
-def test_a_removal_tells_the_pods_that_it_ends_and_wants_the_name(lab, monkeypatch, pods, now):
-    answers(monkeypatch, pods)
-    screen = Screen(Console(width=200), asks=True)
-    monkeypatch.setattr(Screen, "standard", lambda: screen)
-    monkeypatch.setattr(screens.Prompt, "ask", lambda *_, **__: "no")
-    ran = lab.run("team", "remove", "ml", "--stack", "lab")
-    assert ran.refusal == "nothing is changed"
-    assert f"and every pod in it{now}" in ran.out
 
 
 def test_the_kubeconfig_goes_to_a_file_that_only_its_owner_reads(lab):

@@ -53,12 +53,12 @@ def _caveat(table: Mapping[str, known.KaiRelease | known.VclusterRelease], versi
 
 def _teams(stack: str) -> Iterator[str]:
     """What each team runs, or where the engine does not answer, what its file says."""
-    from kai_fleet_cli.teams import clusters, lookup, stack_state
+    from kai_fleet_cli.teams import lookup, stack_state
 
     file = lookup.stack_file(stack)
     running: Mapping[str, str | None] = {}
     try:
-        running = stack_state.read(stack, clusters.variables(stack)).versions
+        running = stack_state.read(stack).versions
     except UserError as why:
         say(f"- {why}")
     written = {"KAI of the host": value_at(file.raw, "kai.version")}

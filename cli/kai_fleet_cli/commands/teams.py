@@ -42,7 +42,7 @@ def add(
     """Add a team."""
     from kai_fleet.values import value_at
     from kai_fleet_cli.engine import summary
-    from kai_fleet_cli.teams import changes, clusters, lookup, update
+    from kai_fleet_cli.teams import changes, lookup, nodes, update
 
     file, screen = lookup.stack_file(stack), Screen.standard()
     labels = changes.key_values(pool or (), "--pool", f"kai-fleet/pool={name}")
@@ -50,9 +50,10 @@ def add(
         queues = dict.fromkeys(queue or (), "")
     else:
         queues = changes.key_values(queue or (), "--queue", f"{name}=4")
-    change = changes.add(file, name, changes.TeamFlags(mode, version, labels, gpus, queues))
+    flags = {"mode": mode, "version": version, "pool": labels, "gpus": gpus, "queue": queues}
+    change = changes.add(file, name, flags)
     if not no_up:  # what is only written waits for nothing
-        clusters.check_pool(file, labels)
+        nodes.check_pool(file, labels)
     outputs = update.carry_out(change, Flags(yes, no_up), screen)
     if outputs is not None:
         resource = value_at(file.raw, "gpu.resource") or "nvidia.com/gpu"
@@ -78,12 +79,12 @@ def switch(
 @options.with_exit_codes
 def rollback(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
     """Give a team the KAI version that it ran before, as the stack's history has it."""
-    from kai_fleet_cli.teams import changes, clusters, lookup, stack_state, update
+    from kai_fleet_cli.teams import changes, lookup, stack_state, update
 
     file, screen = lookup.stack_file(stack), Screen.standard()
     team = file.team(name)
     changes.written_kai(file, team)  # refuses teams without a KAI before anything is read
-    version = stack_state.earlier_version(stack, team, clusters.variables(stack))
+    version = stack_state.earlier_version(stack, team)
     if version is None:
         raise UserError(
             f"stack {stack} has no update in which team {name} ran another version than"
@@ -98,12 +99,10 @@ def rollback(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp
 @options.with_exit_codes
 def remove(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
     """Remove a team with everything in it; its name has to be typed, or --yes given."""
-    from kai_fleet_cli.teams import changes, clusters, lookup, update
+    from kai_fleet_cli.teams import changes, lookup, update
 
     file, screen = lookup.stack_file(stack), Screen.standard()
-    team = file.team(name)
-    pods = clusters.pods_now(stack, name) if screen.asks and not yes else ""
-    change = changes.remove(file, team, pods)
+    change = changes.remove(file, file.team(name))
     if update.carry_out(change, Flags(yes, no_up), screen) is not None:
         screen.line(f"Done: team {name} is gone.")
 
@@ -125,7 +124,7 @@ def kubeconfig(
     """
     from kai_fleet_cli.engine import summary
     from kai_fleet_cli.stack_file.platform import settings_of
-    from kai_fleet_cli.teams import clusters, kubeconfigs, lookup, stack_state
+    from kai_fleet_cli.teams import kubeconfigs, lookup, stack_state
 
     file = lookup.stack_file(stack)
     team = file.team(name)
@@ -133,14 +132,14 @@ def kubeconfig(
     if oidc and provider is None:
         raise UserError(
             f"team {name} has no identity provider; write vcluster: {{oidc: {{issuer: https://…,"
-            f" clientId: kubernetes}}}} at {team.path} in {file.file.name}, then run:"
+            f" clientId: kubernetes}}}} at {team.path} in {file.path.name}, then run:"
             f" {update_command(stack)}"
         )
-    content = stack_state.read(stack, clusters.variables(stack)).kubeconfig(name)
-    if not content:
-        raise UserError(
-            f"team {name} is in {file.file.name}, but was never made; run: {update_command(stack)}"
-        )
+    state = stack_state.read(stack)
+    if name not in state.kubeconfigs:
+        never = f"team {name} is in {file.path.name}, but was never made"
+        raise UserError(state.refused.get(name, f"{never}; run: {update_command(stack)}"))
+    content = state.kubeconfigs[name]
     if provider is not None:
         content = kubeconfigs.for_people(content, provider)
     options.write_private(content, output, f"kubectl --kubeconfig {output} get nodes")
@@ -176,11 +175,11 @@ def credentials(
 def teams(stack: Stack = "sandbox", as_json: options.AsJson = False) -> None:
     """The teams of a stack: versions wanted and running, support, queues, GPUs in use."""
     from kai_fleet_cli.stack_file.platform import settings_of
-    from kai_fleet_cli.teams import clusters, listing, stack_state
+    from kai_fleet_cli.teams import listing, stack_state
 
     settings, state, notes = settings_of(stack), stack_state.StackState(), []
     try:
-        state = stack_state.read(stack, clusters.variables(stack))
+        state = stack_state.read(stack)
     except UserError as why:
         notes.append(str(why))
     rows, more = listing.rows(settings, state)

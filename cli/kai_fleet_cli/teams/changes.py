@@ -1,36 +1,28 @@
 """The edit that each team command makes, and what it says of it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from kai_fleet import releases
 from kai_fleet.releases.transitions import kai_transition
-from kai_fleet.settings.files.project import update_command
+from kai_fleet.settings.files.project import FLEET, update_command
+from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file.edit import GONE, Keys, changed
 from kai_fleet_cli.stack_file.write import Edit
-from kai_fleet_cli.teams.lookup import TEAMS, DeclaredTeam, StackFile, config_keys
+from kai_fleet_cli.teams.lookup import DeclaredTeam, StackFile
 
-_EXAMPLES: Final = {
-    "mode": "--mode virtual",
-    "version": f"--version {releases.advised(releases.KAI) or list(releases.KAI)[-1]}",
-    "pool": "--pool kai-fleet/pool={name}",
-    "gpus": "--gpus 4",
-    "queues": "--queue NAME, a leaf of kai-fleet:queues",
+# The flags of a new team, by its mode, with a value to write.
+_NEEDED: Final = {
+    "": {"mode": "virtual"},
+    "virtual": {
+        "version": releases.advised(releases.KAI) or list(releases.KAI)[-1],
+        "pool": "kai-fleet/pool={name}",
+        "gpus": "4",
+    },
+    "host": {"gpus": "4", "queue": "LEAF, one of kai-fleet:queues"},
 }
-_NEEDED: Final = {"virtual": ("version", "pool", "gpus"), "host": ("gpus", "queues")}
-
-
-@dataclass(frozen=True)
-class TeamFlags:
-    """A new team. `queues` are leaf queues with their GPUs; in mode host it is the one it gets."""
-
-    mode: str = ""
-    version: str = ""
-    pool: Mapping[str, str] = field(default_factory=dict)
-    gpus: int | None = None
-    queues: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -39,16 +31,13 @@ class Change:
 
     file: StackFile
     edit: Edit
-    sentences: Sequence[str]
+    sentence: str
     removes: str = ""
 
-    @classmethod
-    def of(
-        cls, file: StackFile, keys: Keys, value: Any, *sentences: str, removes: str = ""
-    ) -> "Change":
-        """The change that has another value at these keys."""
-        after = changed(file.text, keys, value, file.file.name)
-        return cls(file, Edit(file.file, file.text, after), sentences, removes)
+
+def _change(file: StackFile, keys: Keys, value: Any, sentence: str, removes: str = "") -> Change:
+    after = changed(file.text, keys, value, file.path.name)
+    return Change(file, Edit(file.path, file.text, after), sentence, removes)
 
 
 def key_values(items: Sequence[str], flag: str, example: str) -> dict[str, str]:
@@ -64,100 +53,85 @@ def key_values(items: Sequence[str], flag: str, example: str) -> dict[str, str]:
     return values
 
 
-def add(file: StackFile, name: str, flags: TeamFlags) -> Change:
-    """A new team of a platform. Raises UserError for one that is there, and for missing flags."""
+def add(file: StackFile, name: str, flags: Mapping[str, Any]) -> Change:
+    """A new team of a platform. Raises UserError for one that is there, and for missing flags.
+
+    In mode virtual `queue` has leaf queues with their GPUs, in mode host the leaf that it gets.
+    """
     if name in file.teams or name in file.grants:
         raise UserError(
-            f"stack {file.stack} has a team {name} already, in {file.file.name}; write another"
+            f"stack {file.stack} has a team {name} already, in {file.path.name}; write another"
             f" name, or make what is written: {update_command(file.stack)}"
         )
     if file.is_team_stack:
         raise UserError(f"stack {file.stack} is one team's own; write --stack with its platform's")
-    for flag in ("mode", *_NEEDED.get(flags.mode, ("gpus",))):
-        if getattr(flags, flag) in ("", None, {}):
-            example = _EXAMPLES[flag].format(name=name)
-            raise UserError(f"{example.split()[0]} is missing; write, for example, {example}")
-    team: dict[str, Any] = {"scheduler": {"mode": flags.mode}}
-    if flags.version:
-        check_version(flags.version)
-        team["scheduler"]["version"] = flags.version
-    if flags.pool:
-        team["nodePool"] = dict(flags.pool)
-    if flags.mode == "host":
-        team["queue"] = ", ".join(flags.queues)  # one; of more the rules say so
-    team["gpus"] = flags.gpus
-    if flags.mode == "virtual":
+    mode, gpus = flags["mode"], flags["gpus"]
+    for flag, example in _NEEDED.get(mode, {"gpus": "4"}).items():
+        if flags[flag] in ("", None, {}):
+            write = f"--{flag} {example.format(name=name)}"
+            raise UserError(f"--{flag} is missing; write, for example, {write}")
+    scheduler = {"mode": mode, "version": flags["version"]}
+    team: dict[str, Any] = {"scheduler": {key: it for key, it in scheduler.items() if it}}
+    if flags["pool"]:
+        team["nodePool"] = flags["pool"]
+    if mode == "host":
+        team["queue"] = ", ".join(flags["queue"])  # of more than one the rules say so
+    team["gpus"] = gpus
+    if mode == "virtual":
         # One queue for all GPUs and the others below it: two levels schedule in every version.
-        leaves = flags.queues or {name: str(flags.gpus)}
+        leaves = flags["queue"] or {name: str(gpus)}
         top = next(top for top in ("default", name, f"{name}-all") if top not in leaves)
         children = {leaf: {"gpu": _amount(text)} for leaf, text in leaves.items()}
-        team["queues"] = {top: {"gpu": flags.gpus, "children": children}}
-    sentence = f"{name}: a new team in mode {flags.mode}, with a vCluster of its own"
-    return Change.of(file, config_keys(TEAMS, name), team, sentence)
+        team["queues"] = {top: {"gpu": gpus, "children": children}}
+    keys = ("config", f"{NAMESPACE}:teams", name)
+    return _change(file, keys, team, f"{name}: a new team in mode {mode}, with its own vCluster")
 
 
 def _amount(text: str) -> float | int | str:
     """A number of GPUs; what is none stays text, and the rules say what is wrong with it."""
     try:
         amount = float(text)
+        return int(amount) if amount.is_integer() else amount
     except ValueError:
         return text
-    return int(amount) if amount.is_integer() else amount
 
 
 def switch(file: StackFile, team: DeclaredTeam, version: str) -> Change:
-    """Another KAI version for a team. Raises UserError."""
+    """Another KAI version for a team. Raises UserError for one without a KAI of its own."""
     old = written_kai(file, team)
-    check_version(version, untested=team.scheduler.get("untested") is True)
-    keys = (*team.keys, "scheduler", "version")
-    if version == old:
-        has = f"{team.path} has version {version} already: what is left is the update"
-        return Change.of(file, keys, version, has)
-    return Change.of(file, keys, version, f"{team.name}: {_way(old, version)}")
-
-
-def _way(old: str, new: str) -> str:
-    """How a KAI gets from one version to another."""
-    known = releases.KAI
-    before, after = (
-        known[releases.closest_known(known, old)],
-        known[releases.closest_known(known, new)],
-    )
-    way = kai_transition(before, after)
-    how = "replaced" if way.kind == "replace" else "upgraded in place"
-    return f"KAI {old} → {new}, {how} ({way.why.partition(': ')[2]}); queues and running pods stay"
+    sentence = f"{team.path} has version {version} already: what is left is the update"
+    if version != old:
+        before, after = (
+            releases.KAI[releases.closest_known(releases.KAI, it)] for it in (old, version)
+        )
+        way = kai_transition(before, after)
+        how = "replaced" if way.kind == "replace" else "upgraded in place"
+        why = way.why.partition(": ")[2]
+        sentence = (
+            f"{team.name}: KAI {old} → {version}, {how} ({why}); queues and running pods stay"
+        )
+    return _change(file, (*team.keys, "scheduler", "version"), version, sentence)
 
 
 def written_kai(file: StackFile, team: DeclaredTeam) -> str:
     """The KAI version of a team that has its own. Raises UserError for the others."""
     if team.version is not None:
         return team.version
+    edit = f"{team.path}.scheduler: {{mode: virtual, version: …}} in {file.path.name}"
     if team.mode == "host":
-        raise UserError(
-            f"team {team.name} is in mode host: its pods are scheduled by the host's KAI, for all"
-            " such teams; edit kai-fleet:kai.version in the platform's stack file"
-        )
+        edit = "kai-fleet:kai.version in the platform's file, which is of all such teams"
     raise UserError(
-        f"team {team.name} is in mode {team.mode}, which has no KAI of its own; write"
-        f" {team.path}.scheduler: {{mode: virtual, version: …}} in {file.file.name}"
+        f"team {team.name} is in mode {team.mode}, without a KAI of its own; edit {edit}"
     )
 
 
-def check_version(version: str, *, untested: bool = False) -> None:
-    """Raise UserError, with the nearest supported versions, for one that is not in the table."""
-    try:
-        releases.kai(version, untested=untested)
-    except releases.UnknownVersionError as error:
-        raise UserError(str(error)) from None
-
-
-def remove(file: StackFile, team: DeclaredTeam, pods: str) -> Change:
-    """A team goes with all that it has; `pods` says how many there are now. Raises UserError."""
+def remove(file: StackFile, team: DeclaredTeam) -> Change:
+    """A team goes with all that it has. Raises UserError for a team stack."""
     if file.is_team_stack:
         raise UserError(
             f"stack {file.stack} is team {team.name}'s own, and goes as a whole:"
-            f" .venv/bin/fleet destroy --stack {file.stack}"
+            f" {FLEET} destroy --stack {file.stack}"
         )
     kai = f", its KAI {team.version} with every queue" if team.version else ""
     lost = f"{team.name} goes: namespace team-{team.name} with its volumes, the vCluster{kai}"
-    return Change.of(file, team.keys, GONE, f"{lost}, and every pod in it{pods}", removes=team.name)
+    return _change(file, team.keys, GONE, f"{lost}, and every pod in it", team.name)

@@ -33,8 +33,7 @@ def carry_out(change: Change, flags: Flags, screen: Screen) -> Mapping[str, Any]
     for line in edit.lines():
         colour = "green" if line.startswith("+") else "red"
         screen.out.print(f"  [{colour}]{escape(line)}[/]", highlight=False, soft_wrap=True)
-    for sentence in change.sentences:
-        screen.line(sentence)
+    screen.line(change.sentence)
     run = flags.yes and not flags.no_up
     if removes and not sure:
         screen.confirm_name(removes)
@@ -51,7 +50,7 @@ def carry_out(change: Change, flags: Flags, screen: Screen) -> Mapping[str, Any]
 
 def _judge(change: Change, screen: Screen) -> None:
     """Raise UserError, with everything that the rules have against it, for a wrong edit."""
-    file = change.file.file
+    file = change.file.path
     raw = reading.parse(change.edit.after, file.name)
     refused = validation.validate(raw, facts_of=facts_beside(file)).refused
     for problem in refused:

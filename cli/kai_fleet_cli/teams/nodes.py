@@ -1,4 +1,4 @@
-"""What commands look at before they change something: the engine, the host's nodes, pods."""
+"""Whether the nodes that a new team names are there."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,31 +6,11 @@ from pathlib import Path
 from kai_fleet.kube.objects import in_pool
 from kai_fleet.settings.files.project import update_command
 from kai_fleet.values import value_at
-from kai_fleet.wording import counted
 from kai_fleet_cli.cluster_reader import ClusterReader, NoAnswerError, labels, ready
 from kai_fleet_cli.display.terminal import say
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.teams import stack_state
 from kai_fleet_cli.teams.lookup import StackFile
-
-
-def variables(stack: str) -> Mapping[str, str]:
-    """The engine's variables for a stack; nothing is started. Raises UserError."""
-    return for_stack(stack, validated=False).variables
-
-
-def pods_now(stack: str, team: str) -> str:
-    """How many pods run in a team's vCluster, as `: 3 pods now`; "" where that is not known."""
-    try:
-        content = stack_state.read(stack, variables(stack)).kubeconfig(team)
-        held = ClusterReader(content=content).held() if content else None
-    except (UserError, NoAnswerError):
-        held = None
-    if held is None:
-        return ""
-    holding = f", holding {counted(held.gpus, 'GPU')}" if held.gpus else ""
-    return f": {counted(held.pods, 'pod')} now{holding}"
 
 
 def check_pool(file: StackFile, pool: Mapping[str, str]) -> None:
@@ -42,7 +22,7 @@ def check_pool(file: StackFile, pool: Mapping[str, str]) -> None:
     if not pool or not isinstance(context, str):
         return
     try:
-        own = variables(file.stack).get("KUBECONFIG")
+        own = for_stack(file.stack, validated=False).variables.get("KUBECONFIG")
         nodes = ClusterReader(context, Path(own) if own else None).nodes()
     except (UserError, NoAnswerError) as why:
         say(f"the cluster did not answer, so its nodes are not known: {why}")
