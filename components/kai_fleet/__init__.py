@@ -41,12 +41,6 @@ if TYPE_CHECKING:
     from kai_fleet.vcluster.virtual_cluster import (
         VirtualClusterArgs as VirtualClusterArgs,
     )
-    from kai_fleet.workloads.pods import GpuDeployment as GpuDeployment
-    from kai_fleet.workloads.pods import GpuDeploymentArgs as GpuDeploymentArgs
-    from kai_fleet.workloads.pods import GpuPod as GpuPod
-    from kai_fleet.workloads.pods import PodArgs as PodArgs
-    from kai_fleet.workloads.vllm_server import VllmServer as VllmServer
-    from kai_fleet.workloads.vllm_server import VllmServerArgs as VllmServerArgs
 
 _NAMES: Final = {
     "cluster.access": "ClusterAccess",
@@ -66,8 +60,6 @@ _NAMES: Final = {
     "settings.sections.queues": "Queue",
     "team": "Team TeamArgs",
     "vcluster.virtual_cluster": "VirtualCluster VirtualClusterArgs",
-    "workloads.pods": "GpuDeployment GpuDeploymentArgs GpuPod PodArgs",
-    "workloads.vllm_server": "VllmServer VllmServerArgs",
 }
 _WHERE: Final = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = [*_WHERE]

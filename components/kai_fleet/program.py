@@ -27,7 +27,7 @@ from kai_fleet.settings import Settings
 from kai_fleet.settings.tenant import FactsOf
 from kai_fleet.team import Team, teams_of
 from kai_fleet.values import value_at
-from kai_fleet.workloads.placement import place
+from kai_fleet.workloads import declare_manifests
 
 # The settings of the running program from what is deployed, from what a platform's stack tells its
 # team stacks, and from whether the run is about the whole stack.
@@ -90,17 +90,17 @@ def program(checked: Checked, targets: Targets | None = None) -> None:
     teams = teams_of(platform, run, providers=[own])
 
     # What runs in the teams' vClusters.
-    workloads = place(fleet, teams)
+    for name, team in teams.items():
+        declare_manifests(name, fleet.workloads.get(name, {}), team)
 
     # What the stack says of itself: to people, to `fleet`, and to its team stacks.
-    export(fleet, run, teams, workloads, deployed)
+    export(fleet, run, teams, deployed)
 
 
 def export(
     fleet: Fleet,
     run: DeclaredRun,
     teams: Mapping[str, Team],
-    workloads: Mapping[str, Any],
     deployed: DeployedState,
 ) -> None:
     """Say what a stack has: the teams of this run, and what was said of those it leaves alone.
@@ -122,8 +122,6 @@ def export(
     }
     pulumi.export("teams", {**run.summaries, **summaries})
     pulumi.export("kubeconfigs", {**run.kubeconfigs, **kubeconfigs})
-    if every := {**run.workloads, **workloads}:
-        pulumi.export("workloads", every)
 
 
 def _or(value: pulumi.Output[Any], last: Any) -> pulumi.Output[Any]:

@@ -84,8 +84,8 @@ class Team(pulumi.ComponentResource):
         """KAI of the team's own version and its queues, inside the vCluster."""
         team, access, inside = args.team, self.vcluster.inside, self.vcluster.within(self)
         before_kai = inside
-        if team.guard:  # no pod is placed that it has not seen
-            guard = QueueGuard(f"{name}-guard", QueueGuardArgs(team.guard), inside)
+        if team.inside_guard:  # no pod is placed that it has not seen
+            guard = QueueGuard(f"{name}-guard", QueueGuardArgs(team.inside_guard), inside)
             before_kai = after(inside, guard)
         isolation = team.isolation or Isolation()
         own_kai = KaiSchedulerArgs(own, access, isolation=isolation, deployed=args.deployed)

@@ -1,4 +1,4 @@
-"""The arguments of a team: its namespace, its vCluster, its scheduler and its queues together."""
+"""A team: its namespace, its vCluster, its scheduler and its queues together."""
 
 from typing import Any, NotRequired, TypedDict, cast
 
@@ -14,7 +14,7 @@ from kai_fleet.options import after
 from kai_fleet.queue_specs import leaves
 from kai_fleet.queue_tree import QueueTree, QueueTreeArgs
 from kai_fleet.team_namespace import TeamNamespaceArgs
-from kai_fleet.virtual_cluster import MODES, VirtualCluster, VirtualClusterArgs
+from kai_fleet.virtual_cluster import VirtualCluster, VirtualClusterArgs
 
 
 class QueueGuardArgs(TypedDict):
@@ -54,8 +54,8 @@ class TeamArgs(TypedDict):
 class Team(pulumi.ComponentResource):
     """A team's own Kubernetes on its share of the nodes, scheduled in its mode.
 
-    What runs in it depends on the component: until its queues are there, a pod would stay Pending
-    (K16).
+    In Python, declare what runs in it with the options of `vcluster.inside`, after `ready`: until
+    its queues are there, a pod would stay Pending.
     """
 
     namespace: pulumi.Output[str]
@@ -66,8 +66,6 @@ class Team(pulumi.ComponentResource):
     """A kubeconfig of its vCluster's administrator, a secret."""
     leaves: pulumi.Output[list[str]]
     """The queues that take its pods."""
-    summary: pulumi.Output[dict[str, Any]]
-    """Mode, version of KAI, namespace, server, GPUs and queues, for people."""
 
     def __init__(
         self, name: str, args: TeamArgs, opts: pulumi.ResourceOptions | None = None
@@ -84,14 +82,14 @@ class Team(pulumi.ComponentResource):
             first = pulumi.ResourceOptions(
                 parent=self, depends_on=namespace, deleted_with=opts.deleted_with
             )
-        queues = own_queues = leaves(args.get("queues", {}).get("queues", {}))
+        queues = leaves(args.get("queues", {}).get("queues", {}))
         if "host_queues" in args:
-            queues = leaves(args["host_queues"]["queues"])
             QueueTree(f"{name}-queues", args["host_queues"], first)
         self.vcluster = VirtualCluster(name, own, first)
+        self.ready: list[pulumi.Resource] = [self.vcluster]
         inside, scheduler = self.vcluster.inside(self), args.get("kai")
         if "guard" in args:  # no pod is placed that it has not seen
-            guard = _guard(name, args["guard"], own_queues, inside)
+            guard = _guard(name, args["guard"], queues, inside)
             inside_first = after(inside, *guard)
         else:
             inside_first = inside
@@ -102,19 +100,11 @@ class Team(pulumi.ComponentResource):
         if "queues" in args:
             way_in = {"kubeconfig": self.vcluster.kubeconfig, "cluster": self.vcluster.cluster}
             tree: Any = {**way_in, **args["queues"]}
-            QueueTree(f"{name}-queues", tree, inside)
+            self.ready.append(QueueTree(f"{name}-queues", tree, inside))
+        if "host_queues" in args:
+            queues = leaves(args["host_queues"]["queues"])
         self.namespace, self.server = self.vcluster.namespace, self.vcluster.server
         self.kubeconfig, self.leaves = self.vcluster.kubeconfig, pulumi.Output.from_input(queues)
-        self.summary = pulumi.Output.from_input(
-            {
-                "mode": own.get("mode", MODES[0]),
-                "scheduler": scheduler["version"] if scheduler else None,
-                "namespace": own.get("namespace", f"team-{name}"),
-                "server": self.server,
-                "gpus": place.get("gpus", 0) if place else args.get("queues", {}).get("gpus"),
-                "queues": queues,
-            }
-        )
         self.register_outputs({"namespace": self.namespace})
 
 

@@ -22,12 +22,13 @@ from tests.engine.sandbox_commands import until
 
 
 def project(directory: Path) -> Path:
-    """Everything of the checkout by links, and its stack files as copies."""
+    """Everything of the checkout by links, and as copies its stack files and what they name."""
     directory.mkdir()
+    shutil.copytree(ROOT / "examples", directory / "examples")
     for entry in ROOT.iterdir():
         if entry.name.startswith("Pulumi."):
             (directory / entry.name).write_text(entry.read_text())
-        elif entry.name not in (".git", ".sandbox"):
+        elif entry.name not in (".git", ".sandbox", "examples"):
             (directory / entry.name).symlink_to(entry)
     return directory
 

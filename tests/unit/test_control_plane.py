@@ -9,19 +9,14 @@ import pytest
 from rich.console import Console
 
 from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.fleet.chart_stores import RESOURCES, ChartStore, default_resources, store_of
 from kai_fleet.fleet.deployed_state import (
     RELEASE,
     VIRTUAL_CLUSTER,
     DeployedState,
     deployed_state_of,
 )
-from kai_fleet.fleet.installed import (
-    RESOURCES,
-    ChartStore,
-    control_plane_values,
-    default_resources,
-    store_of,
-)
+from kai_fleet.fleet.installed import control_plane_values
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.isolation import vcluster_rights
 from kai_fleet.releases import VCLUSTER, vcluster

@@ -6,7 +6,6 @@ from kai_fleet.fleet.resolve import fleet_of, platform_facts
 from kai_fleet.guards.evaluation import creation, refusals
 from kai_fleet.isolation.team_quotas import quotas
 from kai_fleet.settings import load
-from kai_fleet.workloads.placement import manifest
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.plan.picture import picture
 from kai_fleet_policies import validation
@@ -265,36 +264,3 @@ def test_queues_of_a_pool_promise_what_it_has():
 def test_versions_without_shards_have_no_pools():
     file = on_pools(scheduler={**VIRTUAL, "version": "v0.9.20"})
     assert ("kai-feature-known", "kai-fleet:teams.ml.pools") in refused(file)
-
-
-def with_workload(gpu, **more):
-    file = raw({SLICE: 2})
-    own = {"team": "ml", "kind": "deployment", "image": "ubuntu:24.04", "gpu": gpu, **more}
-    return file | {"workloads": {"notebook": own}}
-
-
-def test_a_workload_gets_slices():
-    loaded = load(with_workload({"devices": 1, "slice": SLICE}, replicas=2))
-    assert loaded.mistakes == ()
-    _, body = manifest(fleet_of(loaded.settings).workloads["notebook"])
-    (container,) = body["spec"]["template"]["spec"]["containers"]
-    assert container["resources"] == {"requests": {SLICE: "1"}, "limits": {SLICE: "1"}}
-
-
-@pytest.mark.parametrize(
-    ("gpu", "path", "says"),
-    [
-        (
-            {"devices": 3, "slice": SLICE},
-            "teams.ml.gpus",
-            f"has 2 {SLICE}, and its workloads need 3",
-        ),
-        ({"devices": 1}, "teams.ml.gpus", "has 0 whole GPUs, and its workloads need 1"),
-        ({"fraction": 0.5, "slice": SLICE}, "workloads.notebook.gpu.slice", "write devices: 1"),
-        ({"slice": SLICE}, "workloads.notebook.gpu", "write devices"),
-        ({"devices": 1, "slice": "1g.10gb"}, "workloads.notebook.gpu.slice", f"write {SLICE}"),
-    ],
-)
-def test_slices_of_a_workload_that_are_not_there_are_refused(gpu, path, says):
-    found = {m.path: m.message for m in load(with_workload(gpu)).mistakes}
-    assert says in found[f"kai-fleet:{path}"], found

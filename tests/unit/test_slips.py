@@ -76,7 +76,7 @@ def test_team_for_teams_is_one_mistake():
     ("raw", "place"),
     [
         ({"cluster": {"name": "p", "kubeconfig": "apiVersion: v1"}}, "cluster.kubeconfig"),
-        ({"workloads": {"q.1": {"huggingFaceToken": HF}}}, 'workloads["q.1"].huggingFaceToken'),
+        ({"registries": {"a.b": {"password": HF}}}, 'registries["a.b"].password'),
     ],
 )
 def test_a_secret_in_clear_is_refused_with_the_command_that_encrypts_it(raw, place):

@@ -25,7 +25,6 @@ ML = Targets(frozenset({"ml"}))
 OUTPUTS = {
     "teams": {name: {"gpus": 1} for name in ("ml", "ml-two", "dev", "gone")},
     "kubeconfigs": {name: f"{name}'s" for name in ("ml", "ml-two", "dev", "gone")},
-    "workloads": {"a": {"team": "gone"}, "b": {"team": "dev"}},
     "cluster": "an older name",
 }
 HOST = "host-team-stacks"
@@ -185,7 +184,6 @@ def test_the_outputs_still_tell_of_the_others_and_no_more_of_who_has_gone(monkey
     found, _ = said(monkeypatch, SETTINGS, deployed, gone)
     assert set(found["teams"]) == set(found["kubeconfigs"]) == {"ml", "ml-two", "dev"}
     assert found["teams"]["ml"] == {"gpus": 1}
-    assert found["workloads"] == {"b": {"team": "dev"}}
     assert found["cluster"] == "lab"
     assert set(found["platform"]["teams"]) == {"ml", "ml-two", "dev"}, "for the team stacks"
     assert all(isinstance(it, pulumi.Output) for it in found["kubeconfigs"].values())

@@ -10,8 +10,8 @@ from typing import Any, Final
 from rich.console import Console
 from rich.text import Text
 
+from kai_fleet.fleet.chart_stores import REPLICAS, RESOURCES, default_resources, store_of
 from kai_fleet.fleet.deployed_state import RELEASE
-from kai_fleet.fleet.installed import REPLICAS, RESOURCES, default_resources, store_of
 from kai_fleet.fleet.model import HOST
 from kai_fleet.kube.text import without_controls
 from kai_fleet.releases import DEFAULT_VCLUSTER

@@ -241,6 +241,6 @@ def _optional(blank: ClusterState) -> dict[str, str]:
     """What is read for a cause alone."""
     if blank.name != HOST:
         return {}
-    types = {team.access.type for team in blank.wanted.virtual_clusters if team.access is not None}
+    types = {team.access.type for team in blank.wanted.teams if team.access is not None}
     of_access = {kind: path for it in types for kind, path in _OF_ACCESS.get(it, {}).items()}
     return {**_OF_HOST, **of_access}

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kai_fleet.fleet.chart_stores import EMBEDDED, store_of
 from kai_fleet.fleet.deployed_state import NAMESPACE, NAMESPACE_PATCH
-from kai_fleet.fleet.installed import EMBEDDED, store_of
 from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredTeam
 from kai_fleet.fleet.queues import UNLIMITED, DeclaredQueue
 from kai_fleet.guards.policies import ISOLATION_LABEL
@@ -97,7 +97,7 @@ def picture(resources: Iterable[Registered]) -> Picture:
     """The picture that the resources of a plan make."""
     items = list(resources)
     clusters = from_resources.clusters(as_declared(items))
-    host = next((c for c in clusters if c.virtual_clusters), None) or next(
+    host = next((c for c in clusters if c.teams), None) or next(
         (c for c in clusters if c.name == HOST), DeclaredCluster(HOST)
     )
     inside = {cluster.name: cluster for cluster in clusters if cluster is not host}
@@ -109,7 +109,7 @@ def picture(resources: Iterable[Registered]) -> Picture:
     }
     teams = [
         _team(team, inside.get(str(team.name), DeclaredCluster("")), isolated.get(team.namespace))
-        for team in sorted(host.virtual_clusters, key=lambda team: str(team.name))
+        for team in sorted(host.teams, key=lambda team: str(team.name))
     ]
     return Picture(kai=_kai(host), queues=host.queues, teams={team.name: team for team in teams})
 

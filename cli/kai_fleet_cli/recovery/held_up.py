@@ -10,8 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kai_fleet.fleet.chart_stores import store_of
 from kai_fleet.fleet.deployed_state import RELEASE, STACK, TEAM, TEAM_NAMESPACE
-from kai_fleet.fleet.installed import store_of
 from kai_fleet.kube.text import plain
 from kai_fleet.wording import listed
 from kai_fleet_cli.cluster_reader import NoAnswerError

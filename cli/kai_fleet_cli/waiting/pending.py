@@ -3,7 +3,7 @@
 from typing import Final
 
 from kai_fleet.fleet.amounts import SLACK
-from kai_fleet.fleet.judged import JudgedTeam
+from kai_fleet.fleet.cluster import Team
 from kai_fleet.fleet.queues import UNLIMITED
 from kai_fleet.kube.objects import KubeObject
 from kai_fleet.kube.pods import PodUse, requests_of
@@ -199,7 +199,7 @@ def _together(cluster: ReadCluster, pod: KubeObject, use: PodUse) -> tuple[float
     return wants, f"its group of {least} pods asks for {counted(wants, 'GPU')} together"
 
 
-def _raise(cluster: ReadCluster, queue: str, to: float, team: JudgedTeam | None) -> str:
+def _raise(cluster: ReadCluster, queue: str, to: float, team: Team | None) -> str:
     """What raises a queue's limit: where it is declared, or a command for one made by hand."""
     wanted = cluster.wanted.tree.by_name.get(queue)
     if wanted is None and cluster.wanted.declared:

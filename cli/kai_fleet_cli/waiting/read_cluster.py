@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
-from kai_fleet.fleet.judged import JudgedCluster, JudgedTeam
+from kai_fleet.fleet.cluster import Cluster, Team
 from kai_fleet.kube.objects import KubeObject, seconds_since
 from kai_fleet.kube.pods import PodUse
 from kai_fleet.releases import KaiRelease
@@ -30,7 +30,7 @@ class ReadCluster:
     """
 
     name: str
-    wanted: JudgedCluster = field(default_factory=JudgedCluster)
+    wanted: Cluster = field(default_factory=Cluster)
     objects: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     unreadable: Mapping[str, str] = field(default_factory=dict)
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -222,4 +222,4 @@ class ClusterPods:
     pods: Sequence[KubeObject]
     scheduling: ReadCluster
     host: ReadCluster
-    team: JudgedTeam | None = None
+    team: Team | None = None

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from kai_fleet.fleet.judged import JudgedCluster, JudgedKai
+from kai_fleet.fleet.cluster import Cluster, Kai
 from kai_fleet.fleet.pod_templates import workloads
 from kai_fleet.fleet.pods import PodTemplate
 from kai_fleet.fleet.queues import DeclaredQueue
@@ -72,7 +72,7 @@ def _problems(of: ClusterPods) -> list[Problem]:
     return [*_judge(_ALWAYS, _cluster(of.cluster, pods)), *_judge(_WAITING, waiting)]
 
 
-def _judge(rules: Sequence[Rule[JudgedCluster]], cluster: JudgedCluster) -> list[Problem]:
+def _judge(rules: Sequence[Rule[Cluster]], cluster: Cluster) -> list[Problem]:
     return [
         problem
         for rule in rules
@@ -81,7 +81,7 @@ def _judge(rules: Sequence[Rule[JudgedCluster]], cluster: JudgedCluster) -> list
     ]
 
 
-def _cluster(state: ReadCluster, pods: Sequence[KubeObject]) -> JudgedCluster:
+def _cluster(state: ReadCluster, pods: Sequence[KubeObject]) -> Cluster:
     """What the rules look at, from live objects.
 
     A queue that the stack declares and nobody has is `queues`': who needs it is well written.
@@ -93,10 +93,10 @@ def _cluster(state: ReadCluster, pods: Sequence[KubeObject]) -> JudgedCluster:
         for it in state.wanted.queues
         if it.name not in there
     ]
-    return JudgedCluster(
+    return Cluster(
         name=state.name,
         path=state.wanted.key,
-        kai=(JudgedKai(release.version, sharing=sharing),) if release else (),
+        kai=(Kai(release.version, sharing=sharing),) if release else (),
         queues=(*there.values(), *absent),
         workloads=tuple(_workload(pod, state) for pod in pods),
     )

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pulumi
 from pulumi.runtime import invoke, invoke_async
 
-from kai_fleet.fleet.installed import ChartStore, store_of
+from kai_fleet.fleet.chart_stores import ChartStore, store_of
 
 RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 COMMAND: Final = "command:local:Command"
@@ -220,7 +220,6 @@ class DeclaredRun:
     grants: tuple[str, ...] = ()
     summaries: Mapping[str, Any] = field(default_factory=dict)
     kubeconfigs: Mapping[str, pulumi.Output[str]] = field(default_factory=dict, repr=False)
-    workloads: Mapping[str, Any] = field(default_factory=dict)
     whole: bool = False
 
 
@@ -262,5 +261,4 @@ def declared(
             for n, it in deployed.output("kubeconfigs").items()
             if not targets.has(n)
         },
-        {n: it for n, it in deployed.output("workloads").items() if not targets.has(it["team"])},
     )

@@ -83,7 +83,7 @@ def host(
         path=key_path(("cluster",)),
         kai=(DeclaredKai(kai.version, sharing=kai.mode, path=PLATFORM),) if kai else (),
         queues=(*_host_queues(platform), *team.host_queues),
-        virtual_clusters=(*_neighbours(platform), *own),
+        teams=(*_neighbours(platform), *own),
         grants=tuple(_grants(platform)),
         platform=settings.platform_stack,
         sources=settings.sources.known,

@@ -5,7 +5,8 @@ from typing import Any, Final
 
 import pulumi
 
-from kai_fleet.fleet.installed import DATA_SOURCE, access_values
+from kai_fleet.fleet.chart_stores import DATA_SOURCE
+from kai_fleet.fleet.installed import access_values
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.options import hidden
 from kai_fleet.releases import VclusterRelease

@@ -127,7 +127,7 @@ def _roles(host: ClusterState) -> Findings:
 
 def _undeclared(host: ClusterState) -> Findings:
     """Namespaces of teams that the platform's stack file does not have: nobody looks at these."""
-    wanted = {team.name for team in (*host.wanted.virtual_clusters, *host.wanted.grants)}
+    wanted = {team.name for team in (*host.wanted.teams, *host.wanted.grants)}
     for item in host.all("namespaces") if host.wanted.declared else ():
         name = item.labels.get(TEAM_LABEL)
         if name is not None and name not in wanted and "deletionTimestamp" not in item["metadata"]:
