@@ -111,12 +111,9 @@ def preview(
 
 @with_exit_codes
 def destroy(stack: NamedStack, refresh: Refresh = False, yes: Sure = False) -> None:
-    """Remove everything that a stack made from its cluster; its name has to be typed, or --yes.
-
-    Refused before anything goes: while team stacks run on it, or a resource is protected.
-    """
+    """Remove everything that a stack made from its cluster; its name has to be typed, or --yes."""
     from kai_fleet_cli.engine import runs
-    from kai_fleet_cli.teams import stack_end
+    from kai_fleet_cli.teams import lookup
 
     screen = Screen.standard()
     command = f"{resume.FLEET} destroy --stack {stack}{' --refresh' if refresh else ''}"
@@ -124,10 +121,11 @@ def destroy(stack: NamedStack, refresh: Refresh = False, yes: Sure = False) -> N
     screen.require_answer(command, loss, yes=yes)
     environment = for_stack(stack, validated=False)
     opened = runs.stack(stack, environment.variables)
-    now = runs.state_of(opened, "the removal")
-    stack_end.check(stack, now, environment.variables.get("KUBECONFIG"))
-    for line in stack_end.losses(stack, now, counts=not yes):  # who is sure need not wait
-        screen.line(line)
+    file = lookup.stack_file(stack)
+    for name in file.teams:
+        screen.line(f"  team {name} goes: its vCluster, every pod and every volume in it")
+    for name in file.grants:
+        screen.line(f"  team {name} loses its namespace: destroy its own stack first")
     if not yes:
         screen.confirm_name(stack)
     with resume.resumable_by(lambda: resume.destroy(stack)):
