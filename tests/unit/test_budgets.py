@@ -28,10 +28,10 @@ def area(wanted: int, ceiling: int, root: str, *paths: str) -> Area:
 
 AREAS = {
     "settings": area(2300, 4190, COMPONENTS, "settings"),
-    "fleet": area(500, 2180, COMPONENTS, "fleet"),
+    "fleet": area(500, 2880, COMPONENTS, "fleet"),
     "host, cluster, kind": area(800, 1680, COMPONENTS, "host", "cluster"),
     "isolation, guards": area(950, 1670, COMPONENTS, "isolation", "guards"),
-    "provider": area(400, 1040, COMPONENTS, "provider"),
+    "provider": area(400, 1050, COMPONENTS, "provider"),
     "releases": area(800, 1320, COMPONENTS, "releases"),
     "probes": area(450, 740, COMPONENTS, "probes"),
     "kai, vcluster, program, team": area(
@@ -39,7 +39,7 @@ AREAS = {
     ),
     "monitoring": area(250, 401, COMPONENTS, "monitoring"),
     "workloads": area(80, 50, COMPONENTS, "workloads.py"),
-    "rules, pack, adapters": area(2600, 5090, POLICIES, "."),
+    "rules, pack, adapters": area(2600, 5110, POLICIES, "."),
     "commands, engine, display, recovery": area(
         1600, 4520, COMMANDS, "commands", "engine", "display", "recovery"
     ),

@@ -18,7 +18,7 @@ EXISTING: Final = "kai-fleet:index:existing"
 
 
 def version() -> str:
-    """The version of the installed package, such as `0.3.0`."""
+    """The version of the installed package, such as `0.4.0`."""
     return metadata.version(PACKAGE)
 
 
