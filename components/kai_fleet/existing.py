@@ -5,7 +5,7 @@ used where it fits, and is not declared: so it is neither changed nor deleted.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import pulumi
@@ -280,15 +280,24 @@ def warn_of_taints(team: str, args: Mapping[str, Any], path: str, host: HostObje
     """Say which taint keeps a team's pods off all of its nodes, and what to write at `path`."""
     every = (host.at(NODES) or {}).get("nodes", ())
     nodes = [node["taints"] for node in every if in_pool(node["labels"], args["node_pool"])]
-    taint = closing_taint(args.get("tolerations", ()), nodes)
-    if taint is not None:
-        keys = ("key", "value", "effect")
-        written = ", ".join(f"{key}: {json.dumps(taint[key])}" for key in keys if taint.get(key))
-        pulumi.log.warn(
-            f"nodes of team {team}: each of its {len(nodes)} nodes has a taint ({taint['key']})"
-            " that the team does not tolerate: only pods that tolerate it themselves run there, its"
-            f" DNS not among them; write tolerations: [{{{written}}}] at {path}"
-        )
+    if closed := closed_pool(args.get("tolerations", ()), nodes, path):
+        pulumi.log.warn(f"nodes of team {team}: {closed[0]}; {closed[1]}")
+
+
+def closed_pool(
+    tolerations: Iterable[Any], nodes: Sequence[Iterable[Mapping[str, str]]], path: str
+) -> tuple[str, str] | None:
+    """What is wrong, and what to write at `path`, where no node of a team's pool takes its pods."""
+    taint = closing_taint(tolerations, nodes)
+    if taint is None:
+        return None
+    keys = ("key", "value", "effect")
+    written = ", ".join(f"{key}: {json.dumps(taint[key])}" for key in keys if taint.get(key))
+    return (
+        f"each of its {len(nodes)} nodes has a taint ({taint['key']}) that the team does not"
+        " tolerate: only pods that tolerate it themselves run there, its DNS not among them",
+        f"write tolerations: [{{{written}}}] at {path}",
+    )
 
 
 def closing_taint(
