@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import yaml
 
-from kai_fleet.host.team_stack_rights import ACCOUNTS
+from kai_fleet.guards.policies import ACCOUNTS
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import RefusedError, UnreachableError, UnusableKubeconfigError
 from kai_fleet.kube.kubeconfig import connection
