@@ -147,14 +147,16 @@ class HostAccess:
 
 def host_access(cluster: Cluster) -> HostAccess:
     """The way to the host cluster; a kind cluster of the stack is declared for it."""
-    kubeconfig, transformations = cluster.kubeconfig, list[pulumi.ResourceTransformation]()
-    content: pulumi.Input[str] | None = kubeconfig and kubeconfig.get_secret_value()
+    transformations = list[pulumi.ResourceTransformation]()
+    content: pulumi.Input[str] | None = None
+    if cluster.kubeconfig is not None:
+        content = cluster.kubeconfig.get_secret_value()
     if cluster.kind is not None:
         kind = KindCluster(cluster.name, cluster.kind)
         content, transformations = kind.kubeconfig, [kind.going_with_it]
     if content is None:
         connection = ClusterConnection(context=cluster.context)
-        args = {"context": cluster.context}
+        args: dict[str, Any] = {"context": cluster.context}
     else:
         connection = ClusterConnection(kubeconfig=pulumi.Output.secret(content))
         args = {"kubeconfig": connection.kubeconfig}
