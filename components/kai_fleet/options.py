@@ -86,11 +86,12 @@ def noted(
     opts: pulumi.ResourceOptions | None,
     labels: Mapping[str, pulumi.Input[str]],
     annotations: Mapping[str, pulumi.Input[str]],
-) -> pulumi.ResourceOptions | None:
+) -> pulumi.ResourceOptions:
     """The options of a component whose objects have them; what an object has itself stays.
 
     What a Helm chart makes has those of the chart's values.
     """
+    opts = opts or pulumi.ResourceOptions()
     if not labels and not annotations:
         return opts
 

@@ -10,8 +10,8 @@ from kai_fleet.cluster.access import host_access
 from kai_fleet.deployed import Deployed
 from kai_fleet.fleet.arguments import Arguments
 from kai_fleet.fleet.declared import platform_output
+from kai_fleet.fleet.team_stack import OUTPUT, read_platform
 from kai_fleet.gpu_stack import GpuStack
-from kai_fleet.host.platform import OUTPUT, read_platform
 from kai_fleet.host_guards import HostGuards
 from kai_fleet.kai_scheduler import KaiScheduler
 from kai_fleet.monitoring import FleetMonitoring

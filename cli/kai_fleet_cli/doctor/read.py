@@ -231,9 +231,10 @@ def _access(api: Api, host: Cluster, team: DesiredTeam) -> _Access:
     if service is None:
         return _Access(missing=f"its Service {team.name} is not there")
     # The declared type of access where there is one: the tenant can change its Service.
-    access = team.access or str(service.spec.get("type"))
+    own = team.access
+    access = own.type if own is not None else str(service.spec.get("type"))
     here = "127.0.0.1" if access == "NodePort" else None
-    address = address_of(service, access, team.endpoint or here)
+    address = address_of(service, access, (own and own.endpoint) or here)
     if address is None:
         return _Access(missing=f"its Service {team.name} has no address")
     try:

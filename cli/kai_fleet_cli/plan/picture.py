@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from kai_fleet import releases
+from kai_fleet.deployed import NAMESPACE, NAMESPACE_PATCH
 from kai_fleet.fleet.amounts import written
 from kai_fleet.fleet.cluster import Cluster, Team
 from kai_fleet.fleet.declared import HOST
-from kai_fleet.fleet.deployed_state import NAMESPACE, NAMESPACE_PATCH
 from kai_fleet.fleet.queues import RESOURCES, UNLIMITED, DeclaredQueue, QueueIndex, QueueShare
 from kai_fleet.guards.policies import ISOLATION_LABEL
 from kai_fleet.releases import mig

@@ -1,12 +1,12 @@
 """The arguments of each component, filled in from the settings of a stack."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kai_fleet import vcluster_values
 from kai_fleet.fleet.queue_arguments import host_queue_args, queue_args
-from kai_fleet.inputs import TolerationArgs, without_none
+from kai_fleet.inputs import without_none
 from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, mig, takes_external_pod_groups
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sharing import MODES, NV_FRACTIONS, mode_in
@@ -18,15 +18,16 @@ from kai_fleet.settings.sections.access import (
     Registries,
 )
 from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.kubernetes import Toleration
 from kai_fleet.settings.sections.platform import HostKai, Scheduling, Shard
 from kai_fleet.settings.sections.queues import Queue, walk
 from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings
 from kai_fleet.settings.sections.vcluster import Store, Vcluster
 
-Args = dict[str, Any]
 _PLACES: Final = {"virtual": "inside", "host": "host", "default": "none"}
 
 
+# What is returned is of the component's own type: the unit tests hold every key against it.
 @dataclass(frozen=True)
 class Arguments:
     """`host` is `kubeconfig` or `context` of the host cluster. `existing` is what others
@@ -39,7 +40,7 @@ class Arguments:
 
     # The host.
 
-    def gpu_stack(self) -> Args:
+    def gpu_stack(self) -> Any:
         """Of the host's GpuStack, whose daemons run on every team's nodes."""
         settings, gpu = self.settings, self.settings.gpu
         names = (*settings.teams, *settings.team_stacks)
@@ -56,7 +57,7 @@ class Arguments:
             use_existing=self.existing.get("gpu"),
         )
 
-    def host_kai(self) -> Args:
+    def host_kai(self) -> Any:
         """Of the host's KaiScheduler, for teams in mode host."""
         settings, kai = self.settings, self.settings.kai
         assert kai is not None
@@ -70,7 +71,7 @@ class Arguments:
             **self.host,
         }
 
-    def host_queues(self) -> Args:
+    def host_queues(self) -> Any:
         """Of the host's QueueTree: a queue of teams has no more GPUs than they have (T13)."""
         queues = host_queue_args(self.settings.queues, self._queue_limits())
         return {"queues": queues, "cluster": self.settings.cluster.name, **self.host}
@@ -85,7 +86,7 @@ class Arguments:
                 limits[queue] = limits.get(queue, 0) + settings.gpus_of(name)
         return limits
 
-    def monitoring(self) -> Args:
+    def monitoring(self) -> Any:
         """Of the host's FleetMonitoring."""
         settings, monitoring = self.settings, self.settings.monitoring
         assert monitoring is not None
@@ -96,7 +97,7 @@ class Arguments:
             "parent_queues": _parents(settings.queues),
         }
 
-    def accounts(self) -> Args:
+    def accounts(self) -> Any:
         """Of the TeamStackAccess: an account for each team with a stack of its own."""
         return {
             "teams": {
@@ -110,7 +111,7 @@ class Arguments:
 
     # A team's place on the host.
 
-    def namespace(self, name: str) -> Args:
+    def namespace(self, name: str) -> Any:
         """Of the TeamNamespace of a team that this stack runs, or grants a stack of its own."""
         settings, has, place = (
             self.settings,
@@ -161,7 +162,7 @@ class Arguments:
             return "inside", has.parent_queue
         return "host" if has.parent_queue else "none", has.parent_queue
 
-    def _rights(self, name: str) -> Args:
+    def _rights(self, name: str) -> Any:
         """What decides about the rights of a team's vCluster, without the address of a database."""
         args = self.vcluster(name)
         if "data_source" in args["store"]:
@@ -192,7 +193,7 @@ class Arguments:
         every = {*queues, *settings.teams, *settings.team_stacks}
         return sorted(it for it in every if it.startswith(f"{name}-"))
 
-    def _team_monitoring(self, name: str) -> Args | None:
+    def _team_monitoring(self, name: str) -> Any:
         monitoring, team = self.settings.monitoring, self.settings.teams.get(name)
         if monitoring is None:
             return None
@@ -206,10 +207,10 @@ class Arguments:
 
     # A team.
 
-    def team(self, name: str) -> Args:
+    def team(self, name: str) -> Any:
         """Of a Team. In a team stack its namespace is the platform's."""
         settings, team = self.settings, self.settings.teams[name]
-        args: Args = {"vcluster": {**self.vcluster(name), **self.host}}
+        args: dict[str, Any] = {"vcluster": {**self.vcluster(name), **self.host}}
         if settings.platform_facts is None:
             args["namespace"] = self.namespace(name)
         if team.scheduler.mode == "virtual":
@@ -225,7 +226,7 @@ class Arguments:
         place = self.settings.place_of(name)
         return place.labels, place.annotations
 
-    def vcluster(self, name: str) -> Args:
+    def vcluster(self, name: str) -> Any:
         """Of a team's VirtualCluster, but for the way to the host."""
         settings, team, place = (
             self.settings,
@@ -272,7 +273,7 @@ class Arguments:
             made.append(OF_TEAM)
         return [*dict.fromkeys([*there, *made])]
 
-    def kai(self, name: str) -> Args:
+    def kai(self, name: str) -> Any:
         """Of the KaiScheduler in a team's vCluster: its pods pull as their account on the host."""
         place = self.settings.place_of(name)
         own = self.settings.teams[name].scheduler
@@ -284,7 +285,7 @@ class Arguments:
         place: HostKai | HostPlace,
         labels: Mapping[str, str],
         isolation: Isolation,
-    ) -> Args:
+    ) -> Any:
         """Of a KAI whose pods are at a place."""
         written = mode_in(own.version or "", own.values)
         mode = written if written in MODES else self.settings.sharing_of(own)
@@ -302,7 +303,7 @@ class Arguments:
             **_scheduling(own),
         )
 
-    def queues(self, name: str) -> Args:
+    def queues(self, name: str) -> Any:
         """Of the QueueTree inside a team's vCluster, but for the way there."""
         team = self.settings.teams[name]
         return _given(
@@ -311,7 +312,7 @@ class Arguments:
             pools=team.gpus_by_pool or None,
         )
 
-    def _granted_queues(self, name: str) -> Args:
+    def _granted_queues(self, name: str) -> Any:
         """Of the queues that a team stack makes below the one that its team is granted."""
         facts = self.settings.platform_facts
         parent, shard = facts.granted_queue(name) if facts else (None, None)
@@ -319,7 +320,7 @@ class Arguments:
         cluster = self.settings.cluster.name
         return _given(queues=queues, parent=parent, cluster=cluster, **self.host)
 
-    def _guard(self, team: TeamSettings, queues: Mapping[str, Any]) -> Args:
+    def _guard(self, team: TeamSettings, queues: Mapping[str, Any]) -> Any:
         settings, guard = self.settings, self.settings.guard
         return {
             "mode": guard.mode,
@@ -339,7 +340,7 @@ def chart_values(args: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
-def _given(**values: Any) -> Args:
+def _given(**values: Any) -> Any:
     return without_none(values)
 
 
@@ -348,18 +349,18 @@ def _parents(tree: Mapping[str, Queue]) -> list[str]:
     return [placed.name for placed in walk(tree) if placed.queue.children]
 
 
-def _tolerations(tolerations: Any) -> list[TolerationArgs]:
+def _tolerations(tolerations: Iterable[Toleration]) -> Any:
     return [it.spec for it in tolerations]
 
 
-def _registries(registries: Registries) -> Args:
+def _registries(registries: Registries) -> Any:
     return {
         registry: {"username": own.username, "password": own.password.get_secret_value()}
         for registry, own in registries.items()
     }
 
 
-def _isolation(isolation: Isolation) -> Args:
+def _isolation(isolation: Isolation) -> Any:
     """The fields of IsolationArgs have the names of the settings."""
     own = ("level", "priority_classes", "runtime_classes", "annotations", "volumes")
     network = isolation.network
@@ -370,7 +371,7 @@ def _isolation(isolation: Isolation) -> Args:
     }
 
 
-def _access(access: Access) -> Args:
+def _access(access: Access) -> Any:
     return _given(
         type=access.type,
         host=access.host,
@@ -383,7 +384,7 @@ def _access(access: Access) -> Args:
     )
 
 
-def _store(store: Store) -> Args:
+def _store(store: Store) -> Any:
     secret = store.data_source
     return _given(
         type=store.type,
@@ -394,13 +395,13 @@ def _store(store: Store) -> Args:
     )
 
 
-def _oidc(vcluster: Vcluster) -> Args | None:
+def _oidc(vcluster: Vcluster) -> Any:
     if vcluster.oidc is None:
         return None
     return without_none({key: it for key, it in vcluster.oidc if key != "scopes"})
 
 
-def _scheduling(own: Scheduling) -> Args:
+def _scheduling(own: Scheduling) -> Any:
     return _given(
         shards={name: _shard(shard) for name, shard in own.shards.items()} or None,
         fairshare=None if own.fairshare is None else without_none(dict(own.fairshare)),
@@ -408,7 +409,7 @@ def _scheduling(own: Scheduling) -> Args:
     )
 
 
-def _shard(shard: Shard) -> Args:
+def _shard(shard: Shard) -> Any:
     placement, runtime = shard.placement, shard.min_runtime
     return _given(
         gpu_placement=placement and placement.gpu,
