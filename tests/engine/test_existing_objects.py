@@ -9,15 +9,15 @@ from typing import Any
 
 import pulumi
 import pytest
-from pulumi import automation
-
-from kai_fleet.cluster.access import ClusterAccess, own_provider
 from kai_fleet.cluster.existing_objects import by_plugin
 from kai_fleet.fleet.deployed_state import read_deployed_state
-from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
 from kai_fleet.host.gpu_stack import GpuStack, GpuStackArgs
 from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
+from pulumi import automation
+
+from kai_fleet.cluster.access import ClusterAccess, own_provider
+from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.platform import Gpu
 from kai_fleet_cli.stack_file.reading import PROJECT

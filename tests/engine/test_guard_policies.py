@@ -8,16 +8,16 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes as k8s
 import pytest
-from kubernetes import client
-from kubernetes.client.exceptions import ApiException
-
-from kai_fleet.guards import policies
 from kai_fleet.guards.components import (
     GuardPolicies,
     GuardPoliciesArgs,
     HostGuard,
     HostGuardArgs,
 )
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+
+from kai_fleet.guards import policies
 from kai_fleet.guards.host_rules import HostRules
 from kai_fleet.guards.policies import as_annotations
 from tests.engine.bare_engine import new_stack

@@ -5,9 +5,9 @@ from typing import Any
 
 import pulumi
 import pytest
+from kai_fleet.guards.components import QueueGuard, QueueGuardArgs
 from kubernetes import client
 
-from kai_fleet.guards.components import QueueGuard, QueueGuardArgs
 from kai_fleet.guards.queue_rules import QueueRules
 from tests.engine.bare_engine import new_stack
 from tests.engine.guarded_pods import (

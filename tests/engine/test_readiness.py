@@ -11,18 +11,18 @@ from typing import Any
 
 import pulumi
 import pytest
+from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
+from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
+from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
 from kubernetes import client
 from pulumi import automation
 
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
 from kai_fleet.guards.host_rules import HostRules
-from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
-from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.releases import KAI
 from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
 from kai_fleet_cli.stack_file.reading import PROJECT, ROOT
 from tests.engine.product import Product, api, cluster_roles, deployments, namespaces, project
 from tests.engine.sandbox_commands import run

@@ -7,13 +7,13 @@ import pytest
 import yaml
 
 from kai_fleet.fleet.pod_templates import workloads
-from kai_fleet.guards.evaluation import account, creation, refusals
 from kai_fleet.guards.queue_rules import QueueRules
 from kai_fleet.releases import KAI
 from kai_fleet.releases.keys import QUEUE_LABEL
 from kai_fleet_policies.adapters.from_resources import clusters
 from kai_fleet_policies.problem import Level
 from kai_fleet_policies.rules import check
+from tests.guard_evaluation import account, creation, refusals
 from tests.policies.kai_examples import OWN_TREE, TREES, examples
 from tests.policies.samples import manifest, refused_by, resource
 from tests.unit import markdown_pages

@@ -1,15 +1,15 @@
 """A team's GPUs by kind: from the file to quota, guards, queues, plan and diff."""
 
 import pytest
+from kai_fleet.isolation.team_quotas import quotas
 
 from kai_fleet.fleet.resolve import fleet_of, platform_facts
-from kai_fleet.guards.evaluation import creation, refusals
-from kai_fleet.isolation.team_quotas import quotas
 from kai_fleet.settings import load
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.plan.picture import picture
 from kai_fleet_policies import validation
 from tests.attacks.objects import pod
+from tests.guard_evaluation import creation, refusals
 
 SLICE = "nvidia.com/mig-1g.10gb"
 LARGE = "nvidia.com/mig-3g.40gb"

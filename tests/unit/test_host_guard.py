@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from kai_fleet.guards.evaluation import account, controller, creation, refusals
 from kai_fleet.guards.host_rules import HostRules
 from tests.attacks.attempts.templates import probing
 from tests.attacks.objects import control_plane, fraction, pod
+from tests.guard_evaluation import account, controller, creation, refusals
 
 OWN = {"node-role.kubernetes.io/ml": ""}
 
