@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from kai_fleet_cli.doctor.diagnosis import diagnose
 from kai_fleet_cli.doctor.examine import commands
 from kai_fleet_cli.waiting.finding import Finding, Health
+
+from kai_fleet_cli.doctor.diagnosis import diagnose
 from tests.engine.one_team import OneTeam
 
 _FLAG = re.compile(r"^--?(?:n|context|kube-context|kubeconfig|type|p|stack)$")

@@ -6,12 +6,12 @@ import time
 import pytest
 import urllib3
 import yaml
+from kai_fleet_cli.waiting.finding import Health
 from kubernetes import client
 
 from kai_fleet_cli.doctor.checks.kai import gpu_sharing, leftovers
 from kai_fleet_cli.doctor.diagnosis import diagnose
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_cli.waiting.finding import Health
 from tests.engine import broken_things as things
 from tests.engine.sandbox_commands import until
 
@@ -93,9 +93,10 @@ def test_it_needs_no_more_than_get_and_list(ml, host, one_team):
         "roleRef": {"kind": "ClusterRole", "name": name, "apiGroup": "rbac.authorization.k8s.io"},
         "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "default"}],
     }
+    from kai_fleet_cli.doctor.gather import gather
+
     from kai_fleet.kube.api import Api
     from kai_fleet.kube.errors import RefusedError
-    from kai_fleet_cli.doctor.gather import gather
     from kai_fleet_cli.doctor.sources import of_stack
 
     core.create_namespaced_service_account("default", {"metadata": {"name": name}})

@@ -7,12 +7,12 @@ import json
 
 import pytest
 import yaml
+from kai_fleet_cli.doctor.examine import commands
 from kubernetes import client
 
 from kai_fleet.quantities import parse_quantity
 from kai_fleet_cli.doctor.checks import isolation
 from kai_fleet_cli.doctor.checks.kai import gpu_sharing
-from kai_fleet_cli.doctor.examine import commands
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT
 from kai_fleet_cli.stack_file import reading
 from tests.engine import broken_things as things

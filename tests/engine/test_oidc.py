@@ -6,12 +6,12 @@ import time
 
 import pytest
 import yaml
+from kai_fleet.vcluster.oidc import runs_with
+from kai_fleet_cli.doctor.gather import is_unanswered
 from kubernetes import client
 
 from kai_fleet.kube.api import Api
 from kai_fleet.settings.sections.vcluster import Oidc
-from kai_fleet.vcluster.oidc import runs_with
-from kai_fleet_cli.doctor.gather import is_unanswered
 from kai_fleet_cli.teams import kubeconfigs
 from tests.engine import identity_provider
 from tests.engine.product import Product, api, project

@@ -10,9 +10,9 @@ import shlex
 
 import pytest
 import yaml
+from kai_fleet_cli.doctor.examine import commands
 from kubernetes import client
 
-from kai_fleet_cli.doctor.examine import commands
 from kai_fleet_cli.stack_file import reading
 from tests.attacks.http import Http
 from tests.engine.doctor_mends import OF_KUBECONFIGS, Mending, eventually

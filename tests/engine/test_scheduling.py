@@ -1,11 +1,11 @@
 """Fairness over time, shards and topologies on a live API, across edits and another version."""
 
 import pytest
+from kai_fleet_cli.waiting.finding import Health
 from kubernetes import client
 
 from kai_fleet_cli.doctor.diagnosis import diagnose
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_cli.waiting.finding import Health
 from tests.engine.product import Product, api, project, queues
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import yaml
+from kai_fleet_cli.waiting.finding import Health
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from pulumi import automation
@@ -17,7 +18,6 @@ from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_cli.teams import kubeconfigs
-from kai_fleet_cli.waiting.finding import Health
 from tests.engine import broken_things as things
 from tests.engine.product import (
     Product,

@@ -6,6 +6,13 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from kai_fleet.isolation import network_policies, team_quotas, vcluster_rights
+from kai_fleet.vcluster.oidc import group_roles
+from kai_fleet_cli.doctor.checks.groups import KINDS
+from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
+from kai_fleet_cli.doctor.examine import examine
+from kai_fleet_cli.waiting.finding import Finding, Health
+
 from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.guards.host_rules import node_bindings
@@ -17,16 +24,10 @@ from kai_fleet.guards.policies import (
     policy,
     shared_bindings,
 )
-from kai_fleet.isolation import network_policies, team_quotas, vcluster_rights
 from kai_fleet.releases import kai
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.vcluster.oidc import group_roles
-from kai_fleet_cli.doctor.checks.groups import KINDS
-from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
-from kai_fleet_cli.doctor.examine import examine
 from kai_fleet_cli.doctor.sources import host_of
-from kai_fleet_cli.waiting.finding import Finding, Health
 
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 LONG_AGO = "2026-11-01T11:00:00Z"

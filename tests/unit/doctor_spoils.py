@@ -1,6 +1,7 @@
 """Ways to spoil one thing of a healthy stack, for the doctor to name."""
 
 from kai_fleet.isolation import vcluster_rights
+
 from tests.unit.doctor_samples import (
     Lab,
     Spoil,

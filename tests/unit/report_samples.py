@@ -2,9 +2,10 @@
 
 from datetime import UTC, datetime, timedelta
 
-from kai_fleet_cli.report.model import Pool, Report, Team, Wait
 from kai_fleet_cli.usage import QueueUse
 from kai_fleet_cli.waiting.finding import Finding, Health
+
+from kai_fleet_cli.report.model import Pool, Report, Team, Wait
 
 TIME = datetime(2026, 11, 24, 7, 30, tzinfo=UTC)
 KAI, VCLUSTER = "KAI v0.16.8", "v0.36.1"

@@ -3,8 +3,8 @@
 import re
 
 import pytest
-
 from kai_fleet_cli.doctor.examine import COMMAND, commands
+
 from tests.engine.doctor_mends import LOOK, MEND, shape
 from tests.unit.doctor_cluster_cases import CLUSTERS, SHARDS
 from tests.unit.doctor_pod_cases import PODS

@@ -1,8 +1,8 @@
 """One finding for one cause, gone when the cause is, and the first advice one that can help."""
 
 import pytest
-
 from kai_fleet_cli.doctor.examine import commands
+
 from tests.unit.doctor_samples import Lab, event, meta, pod
 from tests.unit.doctor_spoils import both, by_hand, gone, in_host_mode, waiting
 

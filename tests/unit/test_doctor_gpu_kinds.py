@@ -1,8 +1,8 @@
 """What nodes have of each kind of GPU, against what a team is granted."""
 
 import pytest
-
 from kai_fleet_cli.waiting.finding import meaning
+
 from tests.unit.doctor_samples import Lab, pod
 
 SLICE = "nvidia.com/mig-1g.10gb"

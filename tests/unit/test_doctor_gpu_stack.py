@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 import yaml
-
 from kai_fleet_cli.doctor.examine import examine
 from kai_fleet_cli.waiting.finding import meaning
+
 from tests.unit.doctor_samples import Lab, event, meta, node, pod, reservation
 from tests.unit.doctor_spoils import in_host_mode
 

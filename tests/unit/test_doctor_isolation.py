@@ -1,12 +1,12 @@
 """What the doctor says where something that keeps a team from others is missing or changed."""
 
 import pytest
+from kai_fleet_cli.doctor.cluster_state import Snapshot, TeamState
+from kai_fleet_cli.waiting.finding import Health
 
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.settings import load
 from kai_fleet_cli.doctor.checks import isolation
-from kai_fleet_cli.doctor.cluster_state import Snapshot, TeamState
-from kai_fleet_cli.waiting.finding import Health
 from tests.unit.doctor_samples import Lab, meta
 
 ALL_GPUS = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}

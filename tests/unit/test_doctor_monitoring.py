@@ -1,8 +1,8 @@
 """What the doctor says of monitoring: nothing where it is off, else what keeps it from working."""
 
 import pytest
-
 from kai_fleet_cli.waiting.finding import Health
+
 from tests.unit.doctor_samples import Lab, meta
 
 

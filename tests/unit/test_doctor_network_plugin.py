@@ -1,8 +1,8 @@
 """Network policies that nobody enforces: said where it shows, in a warning."""
 
 import pytest
-
 from kai_fleet_cli.waiting.finding import Health
+
 from tests.unit.doctor_samples import Lab, meta
 
 

@@ -1,8 +1,8 @@
 """Network policies that do not fit the host: said before a vCluster hangs, or a node is reached."""
 
 import pytest
-
 from kai_fleet_cli.waiting.finding import Health
+
 from tests.unit.doctor_samples import Lab, meta
 
 

@@ -1,8 +1,8 @@
 """The texts that were seen on a real cluster, word by word, and what the doctor makes of them."""
 
 import pytest
-
 from kai_fleet_cli.waiting.finding import meaning
+
 from tests.unit.doctor_samples import Lab, event, meta, pod
 
 SEEN = {

@@ -11,11 +11,11 @@ from http.server import BaseHTTPRequestHandler
 
 import pytest
 import trustme
+from kai_fleet_cli.doctor.cluster_state import READS
 
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.kubeconfig import connection
 from kai_fleet_cli.doctor import gather
-from kai_fleet_cli.doctor.cluster_state import READS
 from kai_fleet_cli.report import build
 from kai_fleet_cli.report.page import page
 from kai_fleet_cli.stack_file import reading

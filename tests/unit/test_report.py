@@ -7,15 +7,15 @@ from datetime import timedelta
 
 import pytest
 import yaml
+from kai_fleet_cli.doctor.examine import examine
+from kai_fleet_cli.waiting.finding import ExitCode, Health
 from typer.testing import CliRunner
 
 from kai_fleet.kube.errors import UnreachableError
 from kai_fleet_cli.__main__ import app
-from kai_fleet_cli.doctor.examine import examine
 from kai_fleet_cli.report import build, page
 from kai_fleet_cli.report.text import age, gpus
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_cli.waiting.finding import ExitCode, Health
 from tests.unit.doctor_samples import NOW, Lab, node, pod
 from tests.unit.doctor_spoils import in_host_mode, waiting
 from tests.unit.report_samples import busy, empty, many

@@ -3,10 +3,11 @@
 import subprocess
 import sys
 
-from kai_fleet_cli.display.terminal import engine_line, say
 from kai_fleet_cli.doctor.examine import commands
-from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_cli.waiting.finding import Finding, Health
+
+from kai_fleet_cli.display.terminal import engine_line, say
+from kai_fleet_cli.stack_file.reading import ROOT
 
 PROGRAM = """
 import sys

@@ -3,11 +3,11 @@
 import io
 
 import pytest
+from kai_fleet_cli.waiting.finding import Finding, Health
 from rich.console import Console
 
 from kai_fleet_cli.display.terminal import told, units
 from kai_fleet_cli.doctor.diagnosis import Diagnosis, show
-from kai_fleet_cli.waiting.finding import Finding, Health
 
 REMOVE = ".venv/bin/fleet up --stack a-stack-of-a-long-name --remove-team a-team-of-forty-letters"
 KEY = "kai-fleet:teams.a-team-of-forty-letters-in-its-long-name.queues.department-of-vision"
