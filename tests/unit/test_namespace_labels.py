@@ -103,7 +103,7 @@ def test_labels_and_annotations_of_a_program_change_no_bound(level):
     args = {"isolation": {"level": level}, "node_pool": {"pool": "ml"}, "guards": "declared"}
     assert namespace_metadata("ml", {**args, "labels": odd}) == namespace_metadata("ml", args)
     granted = {**args, "annotations": {"guard.kai-fleet/attachments": "true"}}
-    with pytest.raises(pulumi.RunError, match="guard.kai-fleet/attachments is a bound"):
+    with pytest.raises(pulumi.RunError, match=r"guard\.kai-fleet/attachments is a bound"):
         declared(lambda: TeamNamespace("ml", granted))
 
 
