@@ -8,7 +8,7 @@ from rich.prompt import Confirm
 
 from kai_fleet.settings.files.project import FLEET, update_command
 from kai_fleet_cli.display import as_text
-from kai_fleet_cli.display.terminal import Flags, Screen, engine_line
+from kai_fleet_cli.display.terminal import Flags, Screen
 from kai_fleet_cli.engine import runs
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.errors import UserError
@@ -65,9 +65,7 @@ def _run(change: Change) -> runs.Outcome:
     removed = [change.removes] if change.removes else []
     try:
         environment = for_stack(stack, validated=False)  # the edit was judged already
-        by_name = {validation.REMOVE_VARIABLE: ",".join(removed)} if removed else {}
-        opened = runs.stack(stack, {**environment.variables, **by_name})
-        return runs.up(opened, engine_line)
+        return runs.up(runs.stack(stack, environment.variables), removed=removed)
     except UserError as why:
         if not getattr(why, "began", False) and change.edit.undo():
             raise UserError(f"{why}. Nothing was changed, and {name} is as it was") from None
