@@ -1,4 +1,4 @@
-"""Running the program without an engine, and recording what it registers."""
+"""Run the program without an engine, and record what it registers."""
 
 import asyncio
 import json
