@@ -80,7 +80,7 @@ def _unnamed(stack: automation.Stack, names: Sequence[str]) -> Sequence[str]:
     """The teams that an update of the file as it is would remove, and that `names` lacks."""
     from pulumi import automation
 
-    from kai_fleet.fleet.deployed_state import teams_of
+    from kai_fleet.deployed import teams_of
     from kai_fleet_cli.recovery import state
     from kai_fleet_cli.stack_file import reading
     from kai_fleet_cli.stack_file.platform import facts_beside
