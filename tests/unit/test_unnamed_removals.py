@@ -7,11 +7,11 @@ from types import SimpleNamespace
 
 import pulumi
 import pytest
+from kai_fleet.fleet.deployed_state import DeployedState
 from pulumi.runtime import config
 from rich.console import Console
 from typer.testing import CliRunner
 
-from kai_fleet.fleet.deployed_state import DeployedState
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.commands import updates
 from kai_fleet_cli.display import terminal as screens
