@@ -20,11 +20,11 @@ from kai_fleet.fleet.deployed_state import (
 )
 from kai_fleet.fleet.model import Fleet
 from kai_fleet.fleet.resolve import fleet_of
-from kai_fleet.host.platform import OUTPUT, Platform, PlatformArgs, existing_of, read_platform
+from kai_fleet.host.platform import Platform, PlatformArgs, existing_of
 from kai_fleet.isolation.team_places import refuse_misfits
 from kai_fleet.monitoring.components import monitoring_of
 from kai_fleet.settings import Settings
-from kai_fleet.settings.tenant import FactsOf
+from kai_fleet.settings.team_stack import OUTPUT, FactsOf, read_platform
 from kai_fleet.team import Team, teams_of
 from kai_fleet.values import value_at
 from kai_fleet.workloads import declare_manifests

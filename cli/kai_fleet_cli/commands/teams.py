@@ -166,7 +166,7 @@ def credentials(
 ) -> None:
     """Print or write a kubeconfig for a team's own stack: the rights that the platform grants."""
     from kai_fleet.settings import load
-    from kai_fleet.settings.tenant import is_team_stack
+    from kai_fleet.settings.team_stack import is_team_stack
     from kai_fleet_cli.teams import kubeconfigs
 
     raw = reading.read(reading.path_of(stack))

@@ -12,7 +12,7 @@ import yaml
 
 from kai_fleet.provider import QUEUES
 from kai_fleet.settings import Mistake, secrets
-from kai_fleet.settings.tenant import FactsOf, platform_of
+from kai_fleet.settings.team_stack import FactsOf, platform_of
 from kai_fleet.wording import counted
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.plan import recorder

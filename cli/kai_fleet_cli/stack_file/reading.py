@@ -6,13 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
-
 from kai_fleet.settings import Settings
 from kai_fleet.settings.files import stack_keys, yaml_file
 from kai_fleet.settings.files.project import ROOT as ROOT
 from kai_fleet.settings.mistakes import NAMESPACE
-from kai_fleet.settings.sections.team_stack import TeamStack
+from kai_fleet.settings.team_stack import TeamStack
 from kai_fleet.wording import MASK, on_one_line
 from kai_fleet_cli.errors import UserError
 
@@ -79,13 +77,8 @@ def parse(text: str, name: str) -> dict[str, Any]:
     """The same of a file's text; `name` is the file's, for messages. Raises StackFileError."""
     try:
         document = yaml_file.load(text)
-    except MarkedYAMLError as why:
-        raise StackFileError(f"{name} {yaml_file.mistake(text, why)}") from None
     except yaml_file.RefusedYamlError as why:
         raise StackFileError(f"{name} {why}") from None
-    except (YAMLError, ValueError, RecursionError) as why:
-        first = str(why).partition("\n")[0]
-        raise StackFileError(f"{name} is not YAML: {first}") from None
     config = document.get("config") if isinstance(document, dict) else document
     if not isinstance(document, dict) or not isinstance(config, dict | None):
         raise StackFileError(f"{name} {_no_mapping(text, document)}")

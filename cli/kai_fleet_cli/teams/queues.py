@@ -5,9 +5,11 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
+from kai_fleet.fleet.queue_arguments import queue_args
+from kai_fleet.queue_specs import every_spec
 from kai_fleet.settings.files.queue_files import QueueFileError, read_tree
 from kai_fleet.settings.sections.kubernetes import UNLIMITED
-from kai_fleet.settings.sections.queues import QueueTree, with_quotas
+from kai_fleet.settings.sections.queues import Queue, QueueTree
 from kai_fleet.values import pairs
 
 _TREE: Final = TypeAdapter(QueueTree)
@@ -44,9 +46,18 @@ def filled(
     """The tree with every quota, empty where it is no right one; `gpus` are the team's."""
     of_pools = {name: most or 0.0 for name, most in (pools or {}).items()}
     try:
-        return with_quotas(_TREE.validate_python(read_tree(tree)), gpus, of_pools)
+        whole = _TREE.validate_python(read_tree(tree))
     except (QueueFileError, ValidationError):
         return {}
+    specs = dict(every_spec(queue_args(whole), gpus, of_pools))
+
+    def with_quota(name: str, queue: Queue) -> Queue:
+        quota = specs[name]["resources"]["gpu"]["quota"]
+        children = {child: with_quota(child, own) for child, own in queue.children.items()}
+        gpu = queue.gpu.model_copy(update={"quota": quota})
+        return queue.model_copy(update={"gpu": gpu, "children": children})
+
+    return {name: with_quota(name, queue) for name, queue in whole.items()}
 
 
 def guaranteed(

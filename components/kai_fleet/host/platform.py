@@ -1,15 +1,12 @@
 """The platform: a host cluster with what all teams share, and how a team stack reads of it."""
 
-import re
 from dataclasses import dataclass, field
-from typing import Any, Final
 
 import pulumi
-from pulumi.runtime import invoke
 
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.cluster.existing_objects import NONE, ExistingObjects, by_plugin, of_own_cluster
-from kai_fleet.fleet.deployed_state import READ_OUTPUTS, DeployedState, full_name
+from kai_fleet.fleet.deployed_state import DeployedState, full_name
 from kai_fleet.fleet.model import Fleet
 from kai_fleet.guards.components import GuardPolicies, GuardPoliciesArgs
 from kai_fleet.host.gpu_stack import GpuStack, GpuStackArgs
@@ -21,13 +18,8 @@ from kai_fleet.kai.scheduling import (
     declare_scheduling,
     refuse_different_queues,
 )
-from kai_fleet.options import after, hide_values, noted
-from kai_fleet.settings.files.project import update_command
+from kai_fleet.options import after, noted
 from kai_fleet.settings.sections.access import Cluster
-from kai_fleet.settings.sections.team_stack import NoPlatformError, PlatformFacts
-
-OUTPUT: Final = "platform"  # of a platform's stack
-_UNKNOWN_STACK: Final = re.compile("unknown stack|no stack|not found|could not find", re.I)
 
 
 @dataclass
@@ -145,32 +137,3 @@ def _access(cluster: Cluster, kubeconfig: pulumi.Input[str] | None = None) -> Cl
     if kubeconfig is None and cluster.kubeconfig is not None:
         kubeconfig = cluster.kubeconfig.get_secret_value()
     return ClusterAccess(cluster.name, context=cluster.context, kubeconfig=kubeconfig)
-
-
-def read_platform(stack: str) -> PlatformFacts:
-    """What the platform stack of that name said at its last update. Raises NoPlatformError."""
-    bare = stack.rpartition("/")[2]
-    update = f"update it first: {update_command(bare)}"
-    if full_name(stack) == full_name(pulumi.get_stack()):
-        raise NoPlatformError(f"is {stack}, which is this stack itself; write the platform's stack")
-    try:
-        # Not by a StackReference: the rules must have the answer before anything is declared.
-        read: Any = invoke(READ_OUTPUTS, {"name": full_name(stack)}).value
-    except Exception as why:
-        if _UNKNOWN_STACK.search(str(why)):
-            raise NoPlatformError(f"is {stack}, and there is no such stack; {update}") from None
-        said = str(why).strip().rpartition("\n")[2][:200]
-        raise NoPlatformError(f"is {stack}, whose outputs cannot be read ({said})") from None
-    outputs = (read or {}).get("outputs") or {}
-    if OUTPUT not in outputs:
-        what = "exports no platform" if outputs else "has never been updated"
-        raise NoPlatformError(
-            f"is {stack}, which {what}: it is no platform stack of kai-fleet, or an older one;"
-            f" {update}"
-        )
-    if OUTPUT in (read.get("secretOutputNames") or ()):
-        hide_values()  # an invoke answers in clear
-    try:
-        return PlatformFacts.read(outputs[OUTPUT])
-    except NoPlatformError as why:
-        raise NoPlatformError(f"is {stack}, which {why}") from None
