@@ -9,10 +9,8 @@ from kai_fleet.settings import load
 from kai_fleet.settings.team_stack import Facts, load_team_stack
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.plan.picture import picture
-from kai_fleet_cli.teams import lookup
 from kai_fleet_policies import validation
 from tests.attacks.objects import pod
-from tests.unit.team_project import Project
 
 SLICE = "nvidia.com/mig-1g.10gb"
 LARGE = "nvidia.com/mig-3g.40gb"
@@ -179,17 +177,6 @@ def test_the_plan_names_each_kind():
     seen = picture(planned.resources).teams["ml"]
     assert seen.gpus == 16
     assert seen.gpus_in_words == "2, 14 mig-1g.10gb"
-
-
-@pytest.mark.parametrize(
-    ("gpus", "counts"),
-    [(f"gpus: {{{SLICE}: 4, {LARGE}: 1}}", 7), (f"pools: {{a: 3, b: {{{SLICE}: 2}}}}", 5)],
-)
-def test_the_list_of_teams_counts_as_kai_does(tmp_path, monkeypatch, gpus, counts):
-    project = Project.of(tmp_path, monkeypatch)
-    file = project.root / "Pulumi.lab.yaml"
-    file.write_text(file.read_text().replace("gpus: 4", gpus))
-    assert lookup.platform("lab").teams["ml"].gpus == counts
 
 
 POOLS = {"a100": 8, "l4": 16}

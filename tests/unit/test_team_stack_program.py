@@ -93,7 +93,7 @@ def test_a_change_of_the_platform_shows_in_the_plans_of_its_team_stacks(tmp_path
             file.write_text(yaml.safe_dump({"config": config}))
         return plan("lab-vision", team)
 
-    changed = difference(planned().resources, planned(guard={"mode": "audit"}).resources).changed
+    changed = difference(planned().resources, planned(guard={"mode": "audit"}).resources)
     names = ["vision-guard-binding", "vision-guard-outside-binding", "vision-guard-policy"]
     assert sorted(change.name for change in changed) == names
     without = planned(teamStacks={})

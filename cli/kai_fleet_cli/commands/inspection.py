@@ -54,7 +54,7 @@ def plan(
 
 @with_exit_codes
 def diff(
-    base: Annotated[str, typer.Option("--base", help="A branch, tag or commit.")],
+    base: Annotated[str, typer.Option("--base", help="A branch, tag or commit.")] = "HEAD",
     stack: StackFile = "sandbox",
     format: Annotated[ReportFormat, typer.Option("--format")] = "text",
 ) -> None:
