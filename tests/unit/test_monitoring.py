@@ -11,8 +11,7 @@ from kai_fleet.monitoring import dashboards, fleet_rules, pod_monitor, scrape_co
 from kai_fleet.releases import KAI
 from kai_fleet.releases.metric_names import APPS
 from kai_fleet.settings import load
-from kai_fleet.settings.sections.team_stack import PlatformFacts
-from kai_fleet.settings.tenant import load_tenant
+from kai_fleet.settings.team_stack import Facts, load_team_stack
 from kai_fleet_cli.plan.recorder import record
 from tests.unit.kai_metric_names import OF_OTHERS, kai_metrics
 
@@ -163,12 +162,12 @@ def test_a_team_stack_declares_nothing_of_it():
     told = {"monitoring": {}, "teamStacks": grant}
     platform = load({"cluster": CLUSTER, **told}).settings
     facts = platform_facts(platform).output()
-    team = {**ML, "name": "vision", "nodePool": {"pool": "vision"}, "gpus": 2}
+    team = {"scheduler": ML["scheduler"], "name": "vision"}
     raw = {
         "platform": {"stack": "lab"},
         "team": {**team, "queues": {"a": {"children": {"b": {"gpu": 2}}}}},
     }
-    tenant = load_tenant(raw, lambda stack: PlatformFacts.read(facts))
+    tenant = load_team_stack(raw, lambda stack: Facts.read(facts))
     assert tenant.mistakes == ()
     assert tenant.settings.monitoring is not None
     assert [it.name for it in record("own", raw, facts) if "onitoring" in it.urn] == []

@@ -11,7 +11,7 @@ import pydantic_core
 import yaml
 
 from kai_fleet.settings import Mistake, secrets
-from kai_fleet.settings.tenant import FactsOf, platform_of
+from kai_fleet.settings.team_stack import FactsOf, platform_of
 from kai_fleet.wording import counted
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.plan import recorder
