@@ -33,14 +33,7 @@ def is_on_host(args: Args) -> bool:
 
 def host_bounds(team: str, args: Args) -> dict[str, pulumi.Input[str]]:
     """The bounds of TeamNamespaceArgs that the policy reads in the namespace's annotations."""
-    return _bounds(
-        team,
-        args["queues"],
-        args.get("guard", "deny"),
-        args.get("gpu_sharing", True),
-        prefix=args.get("queue_prefix", ""),
-        foreign=args.get("foreign_queues", ()) if args.get("queue_prefix") else (),
-    )
+    return queue_bounds(team, args["queues"], args.get("guard", "deny"), args)
 
 
 def host_bindings(team: str, namespace: Any, args: Args) -> dict[str, Object]:
@@ -60,9 +53,7 @@ def inside(
         args: QueueGuardArgs.
     """
     mode, outside, suffix = args.get("mode", "deny"), args.get("outside", "deny"), f"-{team}"
-    bounds = _bounds(
-        team, queues, mode, args.get("gpu_sharing", True), pod_groups=args.get("pod_groups", False)
-    )
+    bounds = queue_bounds(team, queues, mode, args)
     policies = {"policy": _with_bounds("queues", suffix, bounds)}
     if outside != "allow":
         gpus = {"team": team, "gpuResource": args.get("gpu_resource", GPU_RESOURCE)}
@@ -78,28 +69,34 @@ def _with_bounds(kind: Any, suffix: str, bounds: Mapping[str, pulumi.Input[str]]
     return {**policy(kind, suffix), "spec": resolved(spec, dict(bounds))}
 
 
-def _bounds(
-    team: str,
-    queues: Iterable[pulumi.Input[str]],
-    mode: str,
-    gpu_sharing: pulumi.Input[bool],
-    *,
-    prefix: pulumi.Input[str] = "",
-    foreign: Iterable[pulumi.Input[str]] = (),
-    pod_groups: bool = False,
+def queue_bounds(
+    team: str, queues: Iterable[pulumi.Input[str]], mode: str, args: Args
 ) -> dict[str, pulumi.Input[str]]:
+    """What pods may ask of these queues, by the name of the bound.
+
+    Args:
+        team: name of the team.
+        queues: leaf queues that pods may name.
+        mode: `deny` or `audit`.
+        args: TeamNamespaceArgs or QueueGuardArgs.
+    """
     # Sorted: the engine hands a program its queues in another order than the file has them.
+    prefix = args.get("queue_prefix", "")
     bounds: dict[str, pulumi.Input[str]] = {
         "team": team,
-        "queues": resolved(lambda every: ",".join(sorted(every)), list(queues)),
+        "queues": _sorted(queues),
         "allowed": resolved(_allowed, list(queues), prefix),
         "queuePrefix": prefix,
-        "foreignQueues": resolved(lambda every: ",".join(sorted(every)), list(foreign)),
-        "podGroups": "true" if pod_groups else "",
-        "sharing": resolved(lambda on: "true" if on else "false", gpu_sharing),
+        "foreignQueues": _sorted(args.get("foreign_queues", ())) if prefix else "",
+        "podGroups": "true" if args.get("pod_groups") else "",
+        "sharing": resolved(lambda on: "true" if on else "false", args.get("gpu_sharing", True)),
         "become": "denied" if mode == "deny" else "warned about",
     }
     return {key: value for key, value in bounds.items() if value or has_output(value)}
+
+
+def _sorted(names: Iterable[pulumi.Input[str]]) -> pulumi.Input[str]:
+    return resolved(lambda every: ",".join(sorted(every)), list(names))
 
 
 def _allowed(queues: Iterable[str], prefix: str) -> str:

@@ -1,7 +1,7 @@
 """The guards' policies, evaluated on an object without an API server.
 
-By Google's own evaluator of CEL, on the very files that a cluster gets. An API server judges
-nothing that exists already; this says of a pod that runs whether it would be let in again.
+By Google's own evaluator of CEL, on the very files that a cluster gets: what `tests/attacks` sends
+to an API server, a unit test asks here.
 """
 
 import re
