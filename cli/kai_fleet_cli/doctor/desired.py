@@ -141,7 +141,8 @@ def _cluster(
 
 def _team(team: DeclaredTeam, *, monitored: bool) -> DesiredTeam:
     own = team.isolation.network if team.isolated and team.isolation is not None else None
-    bounds = policies.as_annotations(team.rules.parameters()) if team.rules is not None else None
+    rules = team.rules if team.isolated else None
+    bounds = policies.as_annotations(rules.parameters()) if rules is not None else None
     guards = _guards("guard", team.guards, _harm, Level.ADVISORY)
     roles = (
         Required(
