@@ -157,7 +157,7 @@ def _team(team: Team, settings: Settings) -> DesiredTeam:
         **own,
         granted=granted,
         labels=labels if isolated else {},
-        annotations=annotations if platform else None,
+        annotations=annotations if platform and isolated else None,
         network=isolated and network.enabled,
         api_ports=network.api_ports if isolated and network.enabled else (),
         required=tuple(_on_host(team, place, platform=platform)),
