@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 import yaml
-from kai_fleet.isolation.vcluster_rights import called
 from kubernetes import client
 
+from kai_fleet.guards.vcluster_rights import called
 from kai_fleet.releases import KAI
 from sandbox.control_plane.certificates import Authority
 from sandbox.vcluster import vcluster

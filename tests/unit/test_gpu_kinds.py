@@ -1,6 +1,7 @@
 """A team's GPUs by kind: from the file to quota, guards, queues, plan and diff."""
 
 import pytest
+from tests.policy_evaluation import creation, refusals
 
 from kai_fleet.fleet.arguments import Arguments
 from kai_fleet.fleet.resolve import platform_facts
@@ -12,7 +13,6 @@ from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.plan.picture import picture
 from kai_fleet_policies import validation
 from tests.attacks.objects import pod
-from tests.policy_evaluation import creation, refusals
 
 SLICE = "nvidia.com/mig-1g.10gb"
 LARGE = "nvidia.com/mig-3g.40gb"

@@ -19,7 +19,6 @@ from kai_fleet_policies.adapters.from_resources import clusters
 from kai_fleet_policies.validation import validate
 from tests.attacks.objects import pod
 from tests.policies.samples import resource
-from tests.policy_evaluation import account, creation, refusals
 from tests.unit.test_program import CLUSTER, HOST, ML
 
 CHART = "oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler"

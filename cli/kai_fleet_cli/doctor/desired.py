@@ -143,7 +143,7 @@ def _team(team: Team, settings: Settings) -> DesiredTeam:
     network = settings.isolation_of(name).network
     place, isolated = arguments.namespace(name), team.isolated
     labels = {policies.ENFORCED: "baseline", policies.ISOLATION_LABEL: str(team.level)}
-    annotations: Any = bounds.annotations(bounds.pod_bounds(name, place))
+    annotations: Any = policies.as_annotations(bounds.pod_bounds(name, place))
     inside = [] if granted else [*_inside(team, arguments)]
     path = team.path
     if not platform:
