@@ -2,14 +2,14 @@
 
 import pulumi
 import pytest
+from kai_fleet.fleet.deployed_state import KAI_SCHEDULER, DeployedState, named
+from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
+from kai_fleet.kai.values import kai_values
 
 from kai_fleet.cluster.access import ClusterAccess
-from kai_fleet.fleet.deployed_state import KAI_SCHEDULER, DeployedState, named
 from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.fleet.resolve import fleet_of, platform_facts
 from kai_fleet.guards.bounds import pod_bounds
-from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
-from kai_fleet.kai.values import kai_values
 from kai_fleet.releases import KAI, kai
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load
