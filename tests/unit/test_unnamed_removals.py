@@ -19,7 +19,7 @@ from kai_fleet_cli.display.terminal import Screen
 from kai_fleet_cli.engine import runs, summary
 from kai_fleet_cli.engine.environment import Environment
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.recovery import state
+from kai_fleet_cli.recovery import resume, state
 from kai_fleet_cli.recovery.resume import Interrupted
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies import validation
@@ -145,10 +145,8 @@ def test_after_a_run_that_was_cut_off_the_repair_needs_the_team_named(prod, monk
 
     def up(stack, *, refresh, removed):
         if not refresh:
-            again = ".venv/bin/fleet up --refresh --stack prod"
-            raise runs.EngineError(
-                f"the last run ended in the middle of: x. Repair it with: {again}"
-            )
+            again = resume.up("prod", removed)
+            raise runs.EngineError(f"it was cut off. Repair it with: {again}")
         prod.append(list(removed))
         return runs.Outcome({})
 
