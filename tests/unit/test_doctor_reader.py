@@ -5,13 +5,13 @@ import time
 from datetime import UTC, datetime
 
 import pytest
+from kai_fleet_cli.doctor.examine import commands, examine
+from kai_fleet_cli.doctor.gather import ClusterSources, gather
 from typer.testing import CliRunner
 
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import RefusedError, UnreachableError
 from kai_fleet_cli.__main__ import app
-from kai_fleet_cli.doctor.examine import commands, examine
-from kai_fleet_cli.doctor.gather import ClusterSources, gather
 from tests.unit import vcluster_secrets
 from tests.unit.canned_api import kubeconfig, serving
 

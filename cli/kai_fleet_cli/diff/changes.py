@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, Final, Literal
 
-from kai_fleet.fleet.deployed_state import KAI_SCHEDULER, RELEASE, TEAM, TEAM_NAMESPACE
+from kai_fleet.deployed import KAI_SCHEDULER, RELEASE, TEAM, TEAM_NAMESPACE
 from kai_fleet.fleet.queues import UNLIMITED
 from kai_fleet.provider import QUEUES
 from kai_fleet.releases import KAI, UnknownVersionError, kai, transitions
@@ -121,12 +121,6 @@ def team_of(urn: str, parents: Mapping[str, str]) -> str:
             return urn.rpartition("::")[2]
         urn = parents.get(urn, "")
     return ""
-
-
-def kai_switch(old: str, new: str) -> str:
-    """`KAI v0.14.7 → v0.16.8, upgraded in place`, or `replaced` with the reason behind it."""
-    reason = _why_kai_replaced(old, new)
-    return f"KAI {old} → {new}, {f'replaced ({reason})' if reason else 'upgraded in place'}"
 
 
 def _why_kai_replaced(old: str, new: str) -> str:
