@@ -5,23 +5,23 @@ import json
 
 import jsonschema
 import pytest
-
-from kai_fleet.cluster.access import ClusterAccess
-from kai_fleet.fleet.chart_stores import RESOURCES, ChartStore, default_resources, store_of
 from kai_fleet.fleet.deployed_state import (
     RELEASE,
     VIRTUAL_CLUSTER,
     DeployedState,
     deployed_state_of,
 )
+from kai_fleet.vcluster.values import vcluster_values
+from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
+
+from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.fleet.chart_stores import RESOURCES, ChartStore, default_resources, store_of
 from kai_fleet.fleet.installed import control_plane_values
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.isolation import vcluster_rights
 from kai_fleet.releases import VCLUSTER, vcluster
 from kai_fleet.releases.chart_values import nested, unknown_keys
 from kai_fleet.settings import load
-from kai_fleet.vcluster.values import vcluster_values
-from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
 from kai_fleet_cli.diff.changes import difference
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.plan.recorder import record

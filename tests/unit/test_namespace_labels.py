@@ -3,17 +3,17 @@
 import copy
 
 import pytest
+from kai_fleet.isolation.team_namespace import namespace_metadata
+from kai_fleet.kai.values import kai_values
+from kai_fleet.vcluster.values import vcluster_values
 
 from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.fleet.resolve import fleet_of, platform_facts
-from kai_fleet.isolation.team_namespace import namespace_metadata
-from kai_fleet.kai.values import kai_values
 from kai_fleet.releases import VCLUSTER, kai, vcluster
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.team_stack import PlatformFacts
 from kai_fleet.settings.tenant import load_tenant
-from kai_fleet.vcluster.values import vcluster_values
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.stack_file.reading import ROOT
 from tests.unit.doctor_samples import SETTINGS, VERSION, Lab

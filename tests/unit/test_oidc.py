@@ -7,6 +7,8 @@ import json
 import jsonschema
 import pytest
 import yaml
+from kai_fleet.vcluster.values import vcluster_values
+from kai_fleet_cli.doctor.gather import is_unanswered
 
 from kai_fleet.fleet.resolve import fleet_of, platform_facts
 from kai_fleet.kube.text import may_name_system
@@ -15,8 +17,6 @@ from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.team_stack import PlatformFacts
 from kai_fleet.settings.tenant import load_tenant
-from kai_fleet.vcluster.values import vcluster_values
-from kai_fleet_cli.doctor.gather import is_unanswered
 from kai_fleet_cli.plan.offline import plan_settings
 from sandbox.control_plane.command_lines import ControlPlane
 from sandbox.control_plane.etcd import Etcd

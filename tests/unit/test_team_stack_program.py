@@ -4,11 +4,11 @@ from contextvars import ContextVar
 
 import pytest
 import yaml
+from kai_fleet.host.team_stack_rights import in_namespace, on_host
 
 from kai_fleet import options
 from kai_fleet.fleet.resolve import platform_facts
 from kai_fleet.host import platform as platform_reading
-from kai_fleet.host.team_stack_rights import in_namespace, on_host
 from kai_fleet.provider import QUEUES
 from kai_fleet.settings import load
 from kai_fleet_cli.diff.changes import difference

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Final, Literal
 
-from kai_fleet.fleet.deployed_state import TEAM, TEAM_NAMESPACE
+from kai_fleet.deployed import TEAM, TEAM_NAMESPACE
 from kai_fleet.fleet.queues import UNLIMITED
 from kai_fleet.provider import QUEUES
 from kai_fleet_cli.plan.recorder import Registered

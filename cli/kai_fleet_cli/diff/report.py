@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from kai_fleet.deployed import of_resources
 from kai_fleet.fleet.declared import HOST
-from kai_fleet.fleet.deployed_state import deployed_state_of
 from kai_fleet.settings.secrets import Encrypted, encrypted, moved
 from kai_fleet.wording import counted
 from kai_fleet_cli.diff.base import Base, planning
@@ -139,7 +139,7 @@ def refusals(stack: str, file: Path, resources: Sequence[Registered]) -> list[It
 
     The rules judge a stack file where these resources of a plan run now.
     """
-    deployed = deployed_state_of((it.urn, it.type, it.inputs) for it in resources)
+    deployed = of_resources((it.urn, it.type, it.inputs) for it in resources)
     verdict = validation.validate(read(file), deployed, facts_beside(file))
     problems = verdict.refused
     if verdict.settings is not None:

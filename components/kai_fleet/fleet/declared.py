@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, Final
 
 from kai_fleet.deployed import VIRTUAL_CLUSTER, Deployed, named
+from kai_fleet.fleet import team_stack
 from kai_fleet.fleet.arguments import Arguments, chart_values
 from kai_fleet.fleet.chart_stores import store_of
 from kai_fleet.fleet.cluster import Chart, Cluster, Kai, Running, Team
@@ -32,7 +33,7 @@ def clusters_of(settings: Settings, state: Deployed | None = None) -> list[Clust
     Args:
         state: what the stack has, where that is known.
     """
-    declared = _Declared(settings, state or Deployed())
+    declared = Declared(settings, state)
     teams = {name: declared.team(name) for name in settings.teams}
     host = declared.host(tuple(teams.values()))
     own, placed_by_host = [], []
@@ -46,9 +47,17 @@ def clusters_of(settings: Settings, state: Deployed | None = None) -> list[Clust
     return [host, *own, *placed_by_host]
 
 
-class _Declared:
-    def __init__(self, settings: Settings, state: Deployed) -> None:
-        self.settings, self.state = settings, state
+def platform_output(settings: Settings) -> dict[str, Any]:
+    """What a platform's stack tells its team stacks, as its output `platform`."""
+    queues = _queues(Arguments(settings).host_queues(), key_path(("queues",)))
+    return team_stack.facts(settings, queues).output()
+
+
+class Declared:
+    """The clusters and teams of a stack, one by one."""
+
+    def __init__(self, settings: Settings, state: Deployed | None = None) -> None:
+        self.settings, self.state = settings, state or Deployed()
         self.arguments = Arguments(settings)
 
     def host(self, teams: tuple[Team, ...]) -> Cluster:
@@ -64,7 +73,7 @@ class _Declared:
         )
         if settings.platform_facts is not None:
             (team,) = teams
-            queues = self._granted_queues(team)
+            queues = self.granted_queues(team)
             return replace(host, queues=queues, platform=settings.platform_stack)
         return replace(
             host,
@@ -74,7 +83,7 @@ class _Declared:
             charts=tuple(_charts(settings)),
         )
 
-    def _granted_queues(self, team: Team) -> tuple[DeclaredQueue, ...]:
+    def granted_queues(self, team: Team) -> tuple[DeclaredQueue, ...]:
         """The queue that the team of a team stack is granted, and those that it makes below it."""
         if team.parent_queue is None:
             return ()
