@@ -8,7 +8,7 @@ from typing import Any, Final, NoReturn
 
 import pulumi
 
-from kai_fleet.fleet.deployed_state import DeployedState
+from kai_fleet.deployed import Deployed
 from kai_fleet.fleet.model import DeclaredCluster, Fleet
 from kai_fleet.fleet.pod_templates import workloads
 from kai_fleet.fleet.pods import PodTemplate
@@ -70,7 +70,7 @@ def no_platform(stack: str) -> NoReturn:
 
 def validate(
     raw: Mapping[str, Any],
-    deployed: DeployedState | None = None,
+    deployed: Deployed | None = None,
     facts_of: FactsOf = no_platform,
     *,
     written: Mapping[str, Any] | None = None,
@@ -188,7 +188,7 @@ def removal_problems(
     ]
 
 
-def checked_settings(deployed: DeployedState, facts_of: FactsOf, whole: bool = True) -> Settings:
+def checked_settings(deployed: Deployed, facts_of: FactsOf, whole: bool = True) -> Settings:
     """The running program's settings; advisories are shown as warnings.
 
     `whole`: the run is about the whole stack, so that it removes what is not declared.

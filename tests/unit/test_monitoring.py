@@ -6,13 +6,10 @@ import re
 import pytest
 import yaml
 
-from kai_fleet.fleet.resolve import platform_facts
-from kai_fleet.monitoring import prometheus
-from kai_fleet.monitoring.dashboards import dashboards
+from kai_fleet.monitoring import dashboards, fleet_rules, pod_monitor, scrape_config
 from kai_fleet.releases import KAI
 from kai_fleet.releases.metric_names import APPS
 from kai_fleet.settings import load
-from kai_fleet.settings.sections.monitoring import Monitoring
 from kai_fleet.settings.team_stack import Facts, load_team_stack
 from kai_fleet_cli.plan.recorder import record
 from tests.unit.kai_metric_names import OF_OTHERS, kai_metrics
@@ -37,7 +34,7 @@ OF_TEAMS = {"kai_fleet:scheduler_wanted", "kai_fleet:parent_queue", "kai_fleet:h
 
 
 def groups():
-    return prometheus.rules_of_fleet(Monitoring(), "lab")
+    return fleet_rules("lab", {})
 
 
 def every_rule():
@@ -163,7 +160,7 @@ def test_a_team_stack_declares_nothing_of_it():
     grant = {"vision": {"nodePool": {"pool": "vision"}, "gpus": 2}}
     told = {"monitoring": {}, "teamStacks": grant}
     platform = load({"cluster": CLUSTER, **told}).settings
-    facts = platform_facts(platform).output()
+    facts = Facts.of(platform).output()
     team = {"scheduler": ML["scheduler"], "name": "vision"}
     raw = {
         "platform": {"stack": "lab"},
@@ -211,7 +208,7 @@ def test_in_host_mode_the_queues_of_teams_are_told():
 
 def test_no_name_of_this_programs_own_is_taken_from_a_tenant():
     """A pod of a tenant can serve what it likes, under the labels of its own namespace."""
-    (keep,) = prometheus.scrape_config(Monitoring())["metric_relabel_configs"]
+    (keep,) = scrape_config({})["metric_relabel_configs"]
     assert keep["action"] == "keep"
     assert all(re.fullmatch(keep["regex"], name) for name in kai_metrics("v0.17.0"))
     assert not re.fullmatch(keep["regex"], "kai_fleet:team_gpus_held")
@@ -220,9 +217,9 @@ def test_no_name_of_this_programs_own_is_taken_from_a_tenant():
 
 def test_both_ways_to_scrape_say_the_same():
     """PodMonitor and scrape_configs differ in how they write a key, and in nothing else."""
-    monitor = prometheus.pod_monitor(Monitoring(interval="1m"))
+    monitor = pod_monitor({"interval": "1m"})
     (endpoint,) = monitor["podMetricsEndpoints"]
-    plain = prometheus.scrape_config(Monitoring(interval="1m"))
+    plain = scrape_config({"interval": "1m"})
     assert plain["scrape_interval"] == endpoint["interval"] == "1m"
     assert (plain["follow_redirects"], endpoint["followRedirects"]) == (False, False)
     assert (plain["honor_timestamps"], endpoint["honorTimestamps"]) == (False, False)

@@ -3,16 +3,16 @@
 import copy
 
 import pytest
-
-from kai_fleet.fleet.model import DeclaredKai
-from kai_fleet.fleet.resolve import fleet_of, platform_facts
 from kai_fleet.isolation.team_namespace import namespace_metadata
 from kai_fleet.kai.values import kai_values
+from kai_fleet.vcluster.values import vcluster_values
+
+from kai_fleet.fleet.model import DeclaredKai
+from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.releases import VCLUSTER, kai, vcluster
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load
 from kai_fleet.settings.team_stack import Facts, load_team_stack
-from kai_fleet.vcluster.values import vcluster_values
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.stack_file.reading import ROOT
 from tests.unit.doctor_samples import SETTINGS, VERSION, Lab
@@ -137,7 +137,7 @@ def test_without_them_the_release_is_as_before():
 def test_a_team_with_a_stack_of_its_own_has_those_of_its_platform():
     grant = {"nodePool": {"kai-fleet/pool": "nlp"}, "labels": {"cost-centre": "18"}}
     platform = settings(teamStacks={"nlp": grant}, labels={"example.com/site": "hq"})
-    facts = Facts.read(platform_facts(platform).output())
+    facts = Facts.read(Facts.of(platform).output())
     team = {"name": "nlp", "scheduler": {"mode": "default"}}
     loaded = load_team_stack({"platform": {"stack": "prod"}, "team": team}, lambda _: facts)
     assert loaded.mistakes == ()

@@ -13,9 +13,9 @@ import grpc
 import pulumi
 import pytest
 import yaml
+from kai_fleet.fleet.deployed_state import DeployedState
 from pulumi.runtime import config, proto
 
-from kai_fleet.fleet.deployed_state import DeployedState
 from kai_fleet.settings.secrets import PLACES
 from kai_fleet_cli.diff.report import compare
 from kai_fleet_cli.display import as_text

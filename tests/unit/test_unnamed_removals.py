@@ -7,11 +7,11 @@ from types import SimpleNamespace
 
 import pulumi
 import pytest
+from kai_fleet.fleet.deployed_state import DeployedState
 from pulumi.runtime import config
 from rich.console import Console
 from typer.testing import CliRunner
 
-from kai_fleet.fleet.deployed_state import DeployedState
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.commands import updates
 from kai_fleet_cli.display import terminal as screens
@@ -92,7 +92,7 @@ def prod(tmp_path, monkeypatch):
         named.append(list(removed))
         if removed != ["research"]:
             raise runs.EngineError("the program refused")
-        return SimpleNamespace()
+        return runs.Outcome({})
 
     monkeypatch.delenv(REMOVE_VARIABLE, raising=False)
     monkeypatch.setattr(updates, "for_stack", lambda *_, **__: Environment())
@@ -154,6 +154,7 @@ def test_after_a_run_that_was_cut_off_the_repair_needs_the_team_named(prod, monk
                 f"the last run ended in the middle of: x. Repair it with: {again}"
             )
         prod.append(list(removed))
+        return runs.Outcome({})
 
     monkeypatch.setattr(runs, "up", up)
     said = str(run().exception)

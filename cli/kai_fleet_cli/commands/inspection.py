@@ -108,13 +108,12 @@ def doctor(
 
     Exit 0: healthy. 1: broken. 2: cannot look. 3: may read nothing of a cluster.
     """
-    from kai_fleet_cli.doctor.diagnosis import diagnose, show
-    from kai_fleet_cli.waiting.finding import ExitCode
+    from kai_fleet_cli.doctor.diagnosis import ExitCode, diagnose, show
 
     chosen = stack or (None if context or kubeconfig else "sandbox")
     try:
-        with clusters_read() as heard:
-            diagnosis = diagnose(chosen, team, context, kubeconfig, heard)
+        with clusters_read() as progress:
+            diagnosis = diagnose(chosen, team, context, kubeconfig, progress)
     except UserError as error:
         say(f"error: {error}")
         raise typer.Exit(ExitCode.BLIND) from None
@@ -145,12 +144,12 @@ def report(
     from pydantic.alias_generators import to_camel
 
     from kai_fleet.kube.errors import UnreachableError
+    from kai_fleet_cli.doctor.diagnosis import ExitCode
     from kai_fleet_cli.report import build, page, text
-    from kai_fleet_cli.waiting.finding import ExitCode
 
     try:
-        with clusters_read() as heard:
-            found = build.now(stack, heard)
+        with clusters_read() as progress:
+            found = build.now(stack, progress)
     except UnreachableError as error:
         say(f"error: {error}")
         raise typer.Exit(ExitCode.BLIND) from None

@@ -37,6 +37,8 @@ def up(
 
     A team that the file does not declare any more goes only when it is named.
     """
+    from kai_fleet_cli.diff.summary import of_steps
+    from kai_fleet_cli.display import as_text
     from kai_fleet_cli.engine import runs, summary
     from kai_fleet_cli.recovery import failures
 
@@ -56,6 +58,7 @@ def up(
                     f" what is to stay; for what is to go add:{resume.naming(left)}"
                 )
             raise UserError(text) from None
+    as_text.show_summary(of_steps(outcome.steps), out)
     summary.show(stack, outcome, environment.standins, out)
 
 
@@ -77,7 +80,7 @@ def _unnamed(stack: automation.Stack, names: Sequence[str]) -> Sequence[str]:
     """The teams that an update of the file as it is would remove, and that `names` lacks."""
     from pulumi import automation
 
-    from kai_fleet.fleet.deployed_state import teams_of
+    from kai_fleet.deployed import teams_of
     from kai_fleet_cli.recovery import state
     from kai_fleet_cli.stack_file import reading
     from kai_fleet_cli.stack_file.platform import facts_beside
@@ -100,10 +103,14 @@ def preview(
 ) -> None:
     """Show what `up` would change, resource by resource, with every rule's verdict."""
     from kai_fleet.settings.files.project import preview_command
+    from kai_fleet_cli.diff.summary import of_steps
+    from kai_fleet_cli.display import as_text
     from kai_fleet_cli.engine import runs
 
     opened = runs.stack(stack, for_stack(stack).variables)
-    if runs.preview(opened, details=details).unchanged:
+    outcome = runs.preview(opened, details=details)
+    as_text.show_summary(of_steps(outcome.steps), out)
+    if outcome.unchanged:
         out.print("Nothing would change.")
     elif not details:
         out.print(f"Every property: {preview_command(stack, details=True)}", highlight=False)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, Final, Literal
 
-from kai_fleet.fleet.deployed_state import KAI_SCHEDULER, RELEASE, TEAM, TEAM_NAMESPACE
+from kai_fleet.deployed import KAI_SCHEDULER, RELEASE, TEAM, TEAM_NAMESPACE
 from kai_fleet.fleet.queues import UNLIMITED
 from kai_fleet.provider import QUEUES
 from kai_fleet.releases import KAI, UnknownVersionError, kai, transitions

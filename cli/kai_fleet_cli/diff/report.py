@@ -5,9 +5,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from kai_fleet.deployed import of_resources
 from kai_fleet.fleet.declared import HOST
-from kai_fleet.fleet.deployed_state import deployed_state_of
 from kai_fleet.settings.secrets import Encrypted, encrypted, moved
+from kai_fleet.wording import counted
 from kai_fleet_cli.diff.base import Base, planning
 from kai_fleet_cli.diff.changes import Change, difference
 from kai_fleet_cli.diff.summary import Item, Summary, of_changes
@@ -64,7 +65,7 @@ class DiffReport:
             return "refused"
         if self.note and not self.base.is_new:
             return "not compared"
-        secrets = [f"{len(self.secrets)} secrets differ"] if self.secrets else []
+        secrets = [counted(len(self.secrets), "secret", "differs")] if self.secrets else []
         parts = [str(self.summary)] if self.summary.parts else []
         return ", ".join(parts + secrets) or "nothing changes"
 
@@ -138,7 +139,7 @@ def refusals(stack: str, file: Path, resources: Sequence[Registered]) -> list[It
 
     The rules judge a stack file where these resources of a plan run now.
     """
-    deployed = deployed_state_of((it.urn, it.type, it.inputs) for it in resources)
+    deployed = of_resources((it.urn, it.type, it.inputs) for it in resources)
     verdict = validation.validate(read(file), deployed, facts_beside(file))
     problems = verdict.refused
     if verdict.settings is not None:

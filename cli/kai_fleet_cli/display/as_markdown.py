@@ -30,7 +30,7 @@ def plan_page(plan: Plan) -> str:
     parts = [f"## Stack {_text(plan.stack)}", f"{verdict}: {plan.counts}"]
     parts += ["### Problems", _problems(plan.problems) or "None: every rule holds."]
     if plan.resources:
-        seen = picture(plan.resources)
+        seen = picture(plan.resources, (it.path for it in plan.problems))
         parts += ["### Teams", _table(TEAM_COLUMNS, _rows(seen)) if seen.teams else "None."]
         if seen.kai is not None:
             support = releases.support(seen.kai).words

@@ -41,7 +41,7 @@ def show_plan(
     if details:
         _tree(plan, console)
     elif plan.resources:
-        seen = picture(plan.resources)
+        seen = picture(plan.resources, (it.path for it in plan.problems))
         _teams(seen, console)
         if seen.trees:
             _line(console, ("\n  queues that pods name, with the GPUs guaranteed to each", "dim"))

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pulumi import automation
 
-from kai_fleet.fleet.deployed_state import STACK
+from kai_fleet.deployed import PROVIDERS, STACK
 from kai_fleet.provider.values import SECRET_MARK
 
 # What happens to a resource without a change of anything: it may be read, or no longer read.
@@ -17,14 +17,14 @@ UNTOUCHED: Final = ("same", "read", "discard")
 class Report:
     """Errors by URN, the resources whose step failed, and what each resource is a part of.
 
-    `began`: the run began to change something. `outputs` are the stack's that hold no secret.
+    `steps` are the changes that it began. `outputs` are the stack's that hold no secret.
     """
 
     errors: dict[str, str] = field(default_factory=dict)
     failed: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     parents: dict[str, str] = field(default_factory=dict)
     outputs: dict[str, Any] = field(default_factory=dict, repr=False)
-    began: bool = False
+    steps: list[Any] = field(default_factory=list, repr=False)
 
     def hear(self, event: automation.EngineEvent) -> None:
         """Note one event."""
@@ -53,7 +53,10 @@ class Report:
         of = step.new or step.old
         if of is not None and of.parent:
             self.parents[step.urn] = of.parent
-        self.began |= str(getattr(step.op, "value", step.op)) not in UNTOUCHED
+        # No program declares a provider at the top: the engine makes that for itself.
+        own = of is not None and (of.parent or not step.type.startswith(PROVIDERS))
+        if own and str(getattr(step.op, "value", step.op)) not in UNTOUCHED:
+            self.steps.append(step)
 
     def _end(self, step: Any) -> None:
         if step.type == STACK and step.new is not None:

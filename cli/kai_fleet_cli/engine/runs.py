@@ -43,10 +43,11 @@ class EngineError(UserError):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run did: `changes` counts resources by what happened to them."""
+    """What a run did: `changes` counts resources by what happened to them, `steps` has each."""
 
     changes: Mapping[str, int]
     outputs: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    steps: Sequence[Any] = field(default=(), repr=False)
 
     @property
     def unchanged(self) -> bool:
@@ -78,12 +79,6 @@ def stack(name: str, environment: Mapping[str, str], directory: Path = ROOT) -> 
             if "already exists" not in str(why):
                 raise
             return automation.Stack.select(name, workspace)  # another command made it meanwhile
-
-
-def state_of(stack: automation.Stack, what: str) -> state.ExportedState:
-    """The stack's state, secrets in clear, before `what` begins. Raises EngineError."""
-    with _before_it_begins(what, stack.name, stack.workspace.env_vars):
-        return state.read(stack)
 
 
 def up(stack: automation.Stack, *, refresh: bool = False, removed: Sequence[str] = ()) -> Outcome:
@@ -129,7 +124,7 @@ def up(stack: automation.Stack, *, refresh: bool = False, removed: Sequence[str]
             known = state.read(stack, failed)
             lead = f"{what} is done, but for"
             raise EngineError(held_up.explain(lead, stack.name, held, known, _host(stack)))
-        return Outcome(_counted(done.summary.resource_changes), report.outputs)
+        return Outcome(_counted(done.summary.resource_changes), report.outputs, report.steps)
 
 
 def preview(stack: automation.Stack, *, details: bool = False) -> Outcome:
@@ -151,7 +146,7 @@ def preview(stack: automation.Stack, *, details: bool = False) -> Outcome:
             signals.check()
             teams = _failed_teams(stack, why, report)
             raise _failed("the preview", stack, why, report, teams) from None
-        return Outcome(_counted(result.change_summary))
+        return Outcome(_counted(result.change_summary), steps=report.steps)
 
 
 def destroy(stack: automation.Stack, *, remove: bool = False, refresh: bool = False) -> Outcome:
@@ -228,7 +223,7 @@ def _failed(
         message = held_up.explain(f"{what} failed for", stack.name, teams, known, _host(stack))
     else:
         message = failures.explain(what, stack.name, why, stack.workspace.env_vars)
-    return EngineError(message, began=report.began)
+    return EngineError(message, began=bool(report.steps))
 
 
 def _host(stack: automation.Stack) -> str | None:

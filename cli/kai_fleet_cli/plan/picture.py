@@ -1,25 +1,27 @@
 """A plan as a reviewer looks at it: a row for each team, and the queue trees, as Mermaid too."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from kai_fleet import releases
+from kai_fleet.deployed import NAMESPACE, NAMESPACE_PATCH
 from kai_fleet.fleet.amounts import written
 from kai_fleet.fleet.cluster import Cluster, Team
 from kai_fleet.fleet.declared import HOST
-from kai_fleet.fleet.deployed_state import NAMESPACE, NAMESPACE_PATCH
 from kai_fleet.fleet.queues import RESOURCES, UNLIMITED, DeclaredQueue, QueueIndex, QueueShare
 from kai_fleet.guards.policies import ISOLATION_LABEL
 from kai_fleet.releases import mig
 from kai_fleet.values import UNKNOWN, get
-from kai_fleet.wording import listed
+from kai_fleet.wording import counted, listed
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies.adapters import from_resources
 
 _NONE: Final = "-"
+_TEAM_PATH: Final = "kai-fleet:teams."
 _MOST_QUEUES: Final = 16
 # Mermaid reads these inside quoted labels; it takes entities written with # and without &.
 _ENTITIES: Final = {"#": "#35;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "`": "#96;", "&": "#amp;"}
@@ -63,8 +65,8 @@ class Picture:
     trees: Mapping[str, Queues]
 
 
-def picture(resources: Iterable[Registered]) -> Picture:
-    """The picture that the resources of a plan make."""
+def picture(resources: Iterable[Registered], paths: Iterable[str] = ()) -> Picture:
+    """The picture that the resources of a plan make; `paths` are those of its findings."""
     items = list(resources)
     clusters = from_resources.clusters(as_declared(items))
     host = next((c for c in clusters if c.teams), None) or next(
@@ -74,7 +76,11 @@ def picture(resources: Iterable[Registered]) -> Picture:
     spaces = (it.inputs.get("metadata") for it in items if it.type in (NAMESPACE, NAMESPACE_PATCH))
     isolated = {str(get(it, "name")): ISOLATION_LABEL in (get(it, "labels") or ()) for it in spaces}
     teams = sorted(host.teams, key=lambda team: str(team.name))
-    rows = [_row(it, inside.get(str(it.name)), isolated.get(it.namespace)) for it in teams]
+    found = Counter(path.split(".")[1] for path in paths if path.startswith(_TEAM_PATH))
+    rows = [
+        _row(it, inside.get(str(it.name)), isolated.get(it.namespace), found[str(it.name)])
+        for it in teams
+    ]
     places = {HOST: host, **{row.team: inside[row.team] for row in rows if row.team in inside}}
     return Picture(
         tuple(sorted(rows, key=lambda row: not row.look_at)),
@@ -83,7 +89,7 @@ def picture(resources: Iterable[Registered]) -> Picture:
     )
 
 
-def _row(team: Team, inside: Cluster | None, isolated: bool | None) -> TeamRow:
+def _row(team: Team, inside: Cluster | None, isolated: bool | None, found: int) -> TeamRow:
     kai = _kai(inside) if inside else None
     version = "" if team.version in (None, UNKNOWN) else str(team.version).removeprefix("v")
     labels = {} if team.node_pool is UNKNOWN else team.node_pool or {}
@@ -93,7 +99,11 @@ def _row(team: Team, inside: Cluster | None, isolated: bool | None) -> TeamRow:
     # In a team stack its namespace, and with it the bound, is the platform's.
     bounded = isinstance(team.gpus, int | float)
     gpus = _gpus(team) if bounded else "platform's" if isolated is None else "no bound"
-    concerns = {"not isolated": isolated is False, "no bound on GPUs": gpus == "no bound"}
+    concerns = {
+        counted(found, "finding"): found,
+        "not isolated": isolated is False,
+        "no bound on GPUs": gpus == "no bound",
+    }
     return TeamRow(
         team=str(team.name),
         mode=_NONE if team.mode in (None, UNKNOWN) else str(team.mode),

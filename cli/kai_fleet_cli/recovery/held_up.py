@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
+from kai_fleet.deployed import RELEASE, STACK, TEAM, TEAM_NAMESPACE
 from kai_fleet.fleet.chart_stores import store_of
-from kai_fleet.fleet.deployed_state import RELEASE, STACK, TEAM, TEAM_NAMESPACE
 from kai_fleet.kube.text import plain
 from kai_fleet.wording import listed
 from kai_fleet_cli.cluster_reader import NoAnswerError

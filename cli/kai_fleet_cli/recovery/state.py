@@ -8,7 +8,7 @@ from typing import Any, Final
 from pulumi import automation
 
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, rebuild
-from kai_fleet.fleet.deployed_state import NAMESPACE_PATCH, PROVIDERS, RELEASE
+from kai_fleet.deployed import NAMESPACE_PATCH, PROVIDERS, RELEASE
 from kai_fleet.provider.values import SECRET_MARK, SIGNATURE
 
 OF_VCLUSTER: Final = ":VirtualCluster$"  # in the URN of a vCluster's parts

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from kai_fleet_cli.usage import QueueUse
-from kai_fleet_cli.waiting.finding import ExitCode, Finding
+from kai_fleet.finding import Finding
+from kai_fleet_cli.doctor.diagnosis import ExitCode
+from kai_fleet_cli.doctor.usage import QueueUse
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def clusters_of(settings: Settings, state: Deployed | None = None) -> list[Clust
     Args:
         state: what the stack has, where that is known.
     """
-    declared = _Declared(settings, state or Deployed())
+    declared = Declared(settings, state)
     teams = {name: declared.team(name) for name in settings.teams}
     host = declared.host(tuple(teams.values()))
     own, placed_by_host = [], []
@@ -47,9 +47,11 @@ def clusters_of(settings: Settings, state: Deployed | None = None) -> list[Clust
     return [host, *own, *placed_by_host]
 
 
-class _Declared:
-    def __init__(self, settings: Settings, state: Deployed) -> None:
-        self.settings, self.state = settings, state
+class Declared:
+    """The clusters and teams of a stack, one by one."""
+
+    def __init__(self, settings: Settings, state: Deployed | None = None) -> None:
+        self.settings, self.state = settings, state or Deployed()
         self.arguments = Arguments(settings)
 
     def host(self, teams: tuple[Team, ...]) -> Cluster:
@@ -65,7 +67,7 @@ class _Declared:
         )
         if settings.platform_facts is not None:
             (team,) = teams
-            queues = self._granted_queues(team)
+            queues = self.granted_queues(team)
             return replace(host, queues=queues, platform=settings.platform_stack)
         return replace(
             host,
@@ -75,7 +77,7 @@ class _Declared:
             charts=tuple(_charts(settings)),
         )
 
-    def _granted_queues(self, team: Team) -> tuple[DeclaredQueue, ...]:
+    def granted_queues(self, team: Team) -> tuple[DeclaredQueue, ...]:
         """The queue that the team of a team stack is granted, and those that it makes below it."""
         facts, path = self.settings.platform_facts, f"{team.path}.queues"
         args = self.arguments.team(team.name).get("host_queues", {"queues": {}})

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
+from kai_fleet.deployed import VIRTUAL_CLUSTER, Deployed, named
 from kai_fleet.fleet import from_settings, team_stack
 from kai_fleet.fleet.chart_stores import store_of
 from kai_fleet.fleet.cluster import Chart, Running
-from kai_fleet.fleet.deployed_state import VIRTUAL_CLUSTER, DeployedState, named
 from kai_fleet.fleet.from_settings import declared_queues, installed_charts
 from kai_fleet.fleet.installed import access_values, control_plane_values
 from kai_fleet.fleet.model import (
@@ -30,13 +30,13 @@ from kai_fleet.settings.team_stack import Facts
 
 
 def fleet_of(
-    settings: Settings, deployed: DeployedState | None = None, *, hidden: bool = False
+    settings: Settings, deployed: Deployed | None = None, *, hidden: bool = False
 ) -> Fleet:
     """The fleet of a platform's stack, or of a team's own stack on its platform.
 
     `deployed` is what the stack runs now, where that is known; `hidden`: some value is a secret.
     """
-    return _Resolver(settings, deployed or DeployedState(), hidden).fleet()
+    return _Resolver(settings, deployed or Deployed(), hidden).fleet()
 
 
 def platform_facts(settings: Settings) -> Facts:
@@ -47,7 +47,7 @@ def platform_facts(settings: Settings) -> Facts:
 @dataclass(frozen=True)
 class _Resolver:
     settings: Settings
-    deployed: DeployedState
+    deployed: Deployed
     hidden: bool
 
     def fleet(self) -> Fleet:
