@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kai_fleet.fleet.resolve import fleet_of, platform_facts
+from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.releases import KAI, VCLUSTER, sources
 from kai_fleet.releases.sources import MIRROR
 from kai_fleet.settings import load
@@ -329,7 +329,7 @@ def test_a_node_image_of_kind_is_kinds_own_or_a_sources():
 def test_a_team_stack_has_its_platforms_sources_and_writes_none():
     granted = {"nlp": {"nodePool": {"pool": "nlp"}, "gpus": 2}}
     platform = load({"cluster": CLUSTER, "teamStacks": granted, "sources": MIRRORED}).settings
-    facts = Facts.read(json.loads(json.dumps(platform_facts(platform).output())))
+    facts = Facts.read(json.loads(json.dumps(Facts.of(platform).output())))
     assert facts.sources.images == ["mirror.corp"]
     team = {"name": "nlp"}
     team["scheduler"] = {**TEAM["scheduler"], "chart": "oci://mirror.corp/charts/kai-scheduler"}

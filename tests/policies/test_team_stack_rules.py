@@ -4,8 +4,8 @@ import copy
 
 import pytest
 
-from kai_fleet.fleet.resolve import platform_facts
 from kai_fleet.settings import load
+from kai_fleet.settings.team_stack import Facts
 from kai_fleet_policies import validation
 from kai_fleet_policies.problem import Level
 
@@ -56,7 +56,7 @@ def told(raw):
 def team_told(team, platform=PLATFORM):
     settings = load(platform).settings
     raw = {"platform": {"stack": "lab"}, "team": team}
-    problems = validation.validate(raw, None, lambda _: platform_facts(settings)).refused
+    problems = validation.validate(raw, None, lambda _: Facts.of(settings)).refused
     return {(p.rule, p.path): p.message for p in problems}
 
 
@@ -142,7 +142,7 @@ def test_names_of_queues_get_longer_downwards_or_the_host_refuses_new_ones():
         tree = {"nlp-research": free | {"children": {name: free}}}
         raw = {"platform": {"stack": "lab"}, "team": changed(NLP, queues=tree)}
         settings = load(HOST).settings
-        told = validation.validate(raw, None, lambda _: platform_facts(settings))
+        told = validation.validate(raw, None, lambda _: Facts.of(settings))
         assert told.refused == []
         return [p for p in told.problems if p.rule == "team-parent-queue"]
 

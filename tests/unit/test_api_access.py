@@ -8,11 +8,11 @@ import pytest
 from kai_fleet.vcluster.values import vcluster_values
 
 from kai_fleet.cluster.service_address import address_of
-from kai_fleet.fleet.resolve import fleet_of, platform_facts
+from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.releases import VCLUSTER, vcluster
 from kai_fleet.releases.chart_values import nested, unknown_keys
 from kai_fleet.settings import load
-from kai_fleet.settings.team_stack import load_team_stack
+from kai_fleet.settings.team_stack import Facts, load_team_stack
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_policies.rules.vclusters import vcluster_access
 from kai_fleet_policies.validation import validate
@@ -315,7 +315,7 @@ def test_a_teams_own_stack_makes_no_route():
         "cluster": {"name": "lab", "context": "lab"},
         "teamStacks": {"ml": {"nodePool": {"kai-fleet/pool": "ml"}, "gpus": 4}},
     }
-    facts = platform_facts(load(platform).settings)
+    facts = Facts.of(load(platform).settings)
     (found,) = load_team_stack(raw, lambda _: facts).mistakes
     assert found.path == "kai-fleet:team.vcluster.access.type"
     assert "may make no TLSRoute; write Ingress or LoadBalancer" in found.message

@@ -4,7 +4,6 @@ import pytest
 from tests.policy_evaluation import creation, refusals
 
 from kai_fleet.fleet.arguments import Arguments
-from kai_fleet.fleet.resolve import platform_facts
 from kai_fleet.guards.bounds import pod_bounds
 from kai_fleet.guards.quotas import quotas
 from kai_fleet.queue_specs import labels_of, specs_of

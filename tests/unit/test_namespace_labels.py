@@ -8,7 +8,7 @@ from kai_fleet.kai.values import kai_values
 from kai_fleet.vcluster.values import vcluster_values
 
 from kai_fleet.fleet.model import DeclaredKai
-from kai_fleet.fleet.resolve import fleet_of, platform_facts
+from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.releases import VCLUSTER, kai, vcluster
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load
@@ -124,7 +124,7 @@ def test_without_them_the_release_is_as_before():
 def test_a_team_with_a_stack_of_its_own_has_those_of_its_platform():
     grant = {"nodePool": {"kai-fleet/pool": "nlp"}, "labels": {"cost-centre": "18"}}
     platform = settings(teamStacks={"nlp": grant}, labels={"example.com/site": "hq"})
-    facts = Facts.read(platform_facts(platform).output())
+    facts = Facts.read(Facts.of(platform).output())
     team = {"name": "nlp", "scheduler": {"mode": "default"}}
     loaded = load_team_stack({"platform": {"stack": "prod"}, "team": team}, lambda _: facts)
     assert loaded.mistakes == ()

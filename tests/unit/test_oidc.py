@@ -8,7 +8,7 @@ import pytest
 import yaml
 from kai_fleet.vcluster.values import vcluster_values
 
-from kai_fleet.fleet.resolve import fleet_of, platform_facts
+from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.kube.text import may_name_system
 from kai_fleet.releases import VCLUSTER, vcluster
 from kai_fleet.releases.chart_values import unknown_keys
@@ -176,7 +176,7 @@ def test_one_provider_serves_all_teams_and_groups_add_up():
 def test_a_team_stack_has_its_platforms_provider_and_its_own_groups():
     grant = {"nodePool": {"kai-fleet/pool": "nlp"}}
     platform = load(stack(oidc=ISSUER, groups={"audit": "view"}) | {"teamStacks": {"nlp": grant}})
-    output = json.loads(json.dumps(platform_facts(platform.settings).output()))
+    output = json.loads(json.dumps(Facts.of(platform.settings).output()))
     team = {"name": "nlp", "scheduler": {"mode": "default"}}
     team["vcluster"] = {"groups": {"nlp": "edit"}}
     facts = Facts.read(output)

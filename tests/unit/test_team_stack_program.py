@@ -8,9 +8,9 @@ import yaml
 from kai_fleet.host.team_stack_rights import in_namespace, on_host
 
 from kai_fleet import options
-from kai_fleet.fleet.resolve import platform_facts
 from kai_fleet.provider import QUEUES
 from kai_fleet.settings import load
+from kai_fleet.settings.team_stack import Facts
 from kai_fleet_cli.diff.changes import difference
 from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.plan.picture import as_declared
@@ -45,7 +45,7 @@ def own_file(name, team, **more):
 
 def team_stack(name, team, platform, **more):
     raw = own_file(name, team, **more)
-    return record(f"lab-{name}", raw, platform_facts(load(platform).settings).output())
+    return record(f"lab-{name}", raw, Facts.of(load(platform).settings).output())
 
 
 def by_name(resources):

@@ -10,7 +10,7 @@ from kai_fleet.kai.values import kai_values
 from kai_fleet.vcluster.values import vcluster_values
 
 from kai_fleet.fleet.model import DeclaredKai
-from kai_fleet.fleet.resolve import fleet_of, platform_facts
+from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.releases import KAI, VCLUSTER, kai, vcluster
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load
@@ -88,7 +88,7 @@ def test_without_any_nothing_changes():
 def test_a_team_stack_has_those_of_its_grant_and_writes_none():
     grant = {"nodePool": {"kai-fleet/pool": "nlp"}, "tolerations": [OWN]}
     platform = load(stack(teamStacks={"nlp": grant})).settings
-    facts = Facts.read(json.loads(json.dumps(platform_facts(platform).output())))
+    facts = Facts.read(json.loads(json.dumps(Facts.of(platform).output())))
     team = {"name": "nlp", "scheduler": {"mode": "default"}}
     raw = {"platform": {"stack": "prod"}, "team": team}
     tenant = load_team_stack(raw, lambda _: facts)
