@@ -8,15 +8,14 @@ from kai_fleet.kai.values import kai_values
 from kai_fleet.vcluster.values import vcluster_values
 
 from kai_fleet.fleet.model import DeclaredKai
-from kai_fleet.fleet.resolve import fleet_of, platform_facts
+from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.releases import VCLUSTER, kai, vcluster
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load
-from kai_fleet.settings.sections.team_stack import PlatformFacts
-from kai_fleet.settings.tenant import load_tenant
+from kai_fleet.settings.team_stack import Facts, load_team_stack
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.stack_file.reading import ROOT
-from tests.unit.doctor_samples import SETTINGS, VERSION, Lab
+from tests.unit.doctor_samples import SETTINGS, VERSION
 
 PROJECT = "field.cattle.io/projectId"
 
@@ -99,19 +98,6 @@ def test_a_label_is_text_in_its_form():
     assert "write a label value" in mistake.message
 
 
-def test_the_doctor_misses_a_label_that_somebody_took_away():
-    lab = Lab(settings=stack({"labels": {PROJECT: "p-abc"}, "annotations": {"note": "x"}}))
-    metadata = lab.named("namespaces", "team-ml", "host")["metadata"]
-    metadata["labels"][PROJECT] = "p-other"
-    metadata["annotations"]["note"] = "x"
-    (finding,) = lab.ill()
-    assert finding.subject == "namespace team-ml"
-    assert f"its label {PROJECT} is p-other, and p-abc is declared" in finding.cause
-    assert finding.fix == "`make up STACK=lab`"
-    metadata["labels"][PROJECT] = "p-abc"
-    assert lab.ill() == []
-
-
 @pytest.mark.parametrize("version", sorted(VCLUSTER))
 def test_the_control_plane_has_them_by_keys_of_its_chart(version):
     own = {"labels": {"cost-centre": "17"}, "annotations": {"note": "x"}}
@@ -138,9 +124,9 @@ def test_without_them_the_release_is_as_before():
 def test_a_team_with_a_stack_of_its_own_has_those_of_its_platform():
     grant = {"nodePool": {"kai-fleet/pool": "nlp"}, "labels": {"cost-centre": "18"}}
     platform = settings(teamStacks={"nlp": grant}, labels={"example.com/site": "hq"})
-    facts = PlatformFacts.read(platform_facts(platform).output())
-    team = {"name": "nlp", "scheduler": {"mode": "default"}, "nodePool": grant["nodePool"]}
-    loaded = load_tenant({"platform": {"stack": "prod"}, "team": team}, lambda _: facts)
+    facts = Facts.read(Facts.of(platform).output())
+    team = {"name": "nlp", "scheduler": {"mode": "default"}}
+    loaded = load_team_stack({"platform": {"stack": "prod"}, "team": team}, lambda _: facts)
     assert loaded.mistakes == ()
     labels = fleet_of(loaded.settings).teams["nlp"].labels
     assert labels == {"cost-centre": "18", "example.com/site": "hq"}

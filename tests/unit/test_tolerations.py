@@ -10,12 +10,11 @@ from kai_fleet.kai.values import kai_values
 from kai_fleet.vcluster.values import vcluster_values
 
 from kai_fleet.fleet.model import DeclaredKai
-from kai_fleet.fleet.resolve import fleet_of, platform_facts
+from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.releases import KAI, VCLUSTER, kai, vcluster
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load
-from kai_fleet.settings.sections.team_stack import PlatformFacts
-from kai_fleet.settings.tenant import load_tenant
+from kai_fleet.settings.team_stack import Facts, load_team_stack
 from kai_fleet_cli.plan.offline import plan_settings
 from tests.unit.doctor_samples import SETTINGS, Lab
 
@@ -89,18 +88,18 @@ def test_without_any_nothing_changes():
 def test_a_team_stack_has_those_of_its_grant_and_writes_none():
     grant = {"nodePool": {"kai-fleet/pool": "nlp"}, "tolerations": [OWN]}
     platform = load(stack(teamStacks={"nlp": grant})).settings
-    facts = PlatformFacts.read(json.loads(json.dumps(platform_facts(platform).output())))
-    team = {"name": "nlp", "scheduler": {"mode": "default"}, "nodePool": grant["nodePool"]}
+    facts = Facts.read(json.loads(json.dumps(Facts.of(platform).output())))
+    team = {"name": "nlp", "scheduler": {"mode": "default"}}
     raw = {"platform": {"stack": "prod"}, "team": team}
-    tenant = load_tenant(raw, lambda _: facts)
+    tenant = load_team_stack(raw, lambda _: facts)
     assert tenant.mistakes == ()
     assert [it.text for it in fleet_of(tenant.settings).teams["nlp"].tolerations] == [
         "dedicated=ml:NoSchedule"
     ]
-    (mistake,) = load_tenant(
+    (mistake,) = load_team_stack(
         {**raw, "team": {**team, "tolerations": [GPU]}}, lambda _: facts
     ).mistakes
-    assert "have it written there, in kai-fleet:teamStacks.nlp.tolerations" in mistake.message
+    assert "drop tolerations, and have it written in kai-fleet:teamStacks.nlp" in mistake.message
 
 
 @pytest.mark.parametrize(
@@ -128,7 +127,7 @@ def test_mappings_among_the_charts_strings_are_refused():
 
 def tainted(lab, *taints):
     lab.named("nodes", "ml-0", "host")["spec"]["taints"] = list(taints)
-    return [f for f in lab.ill() if f.subject.startswith("taints")]
+    return [f for f in lab.ill() if "has a taint" in f.cause]
 
 
 TAINT = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
