@@ -8,19 +8,18 @@ import asyncio
 import os
 import secrets
 import subprocess
+import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import grpc
-from google.protobuf.empty_pb2 import Empty
-from google.protobuf.struct_pb2 import Struct
-from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2
+from pulumi.provider.experimental import provider
+from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc
 from pulumi.runtime.rpc import UNKNOWN
 
 from kai_fleet.provider import PluginError
-from kai_fleet.provider.process import Servicer, answering, engine_address, serve_provider
-from kai_fleet.provider.values import plain
+from kai_fleet.provider.serving import Values, engine_address, plain, property_values, serve
 
 VERSION: Final = "1.2.1"
 _OUTPUTS: Final = ("stdout", "stderr")
@@ -29,80 +28,76 @@ _SHOWN: Final = {None: _OUTPUTS, "stdoutAndStderr": _OUTPUTS, "none": ()}
 _INPUTS: Final = ("create", "update", "delete", "environment", "logging", "triggers")
 
 
-class CommandPlugin(Servicer):
-    """Commands on this machine, run as their resource is created, updated and deleted."""
+class CommandPlugin(provider.Provider):
+    """Run commands on this machine as their resource is created, updated and deleted."""
 
     def __init__(self, engine: str) -> None:
-        super().__init__(VERSION)
         self._engine = engine_pb2_grpc.EngineStub(grpc.insecure_channel(engine))
+        self.cancelled = threading.Event()
 
-    @answering
-    def Check(self, request: Any) -> Any:  # noqa: N802
-        """The inputs as they are, if all of them are served."""
-        given = {key for key, it in plain(request.news).items() if it is not None}
+    async def configure(self, request: provider.ConfigureRequest) -> provider.ConfigureResponse:
+        """Take no output values: the SDK cannot read one that is unknown."""
+        return provider.ConfigureResponse(accept_secrets=True, supports_preview=True)
+
+    async def check(self, request: provider.CheckRequest) -> provider.CheckResponse:
+        """Take the inputs as they are, if all of them are served."""
+        given = {key for key, value in _plain(request.new_inputs).items() if value is not None}
         if more := sorted(given - set(_INPUTS)):
             raise PluginError(
                 f"The input {more[0]} of a command is not served by kai-fleet's stand-in for"
                 " Pulumi's command provider: install the plugin, `pulumi plugin install resource"
                 f" command {VERSION}`."
             )
-        return provider_pb2.CheckResponse(inputs=request.news)
+        return provider.CheckResponse(request.new_inputs, [])
 
-    @answering
-    def Diff(self, request: Any) -> Any:  # noqa: N802
-        """Which inputs are others; another trigger makes a new command."""
-        old, new = plain(request.olds), plain(request.news)
-        ignored = set(request.ignoreChanges)
+    async def diff(self, request: provider.DiffRequest) -> provider.DiffResponse:
+        """Name the inputs that differ; another trigger makes a new command."""
+        old, new = _plain(request.old_state), _plain(request.new_inputs)
+        ignored = set(request.ignore_changes)
         changed = [key for key in _INPUTS if old.get(key) != new.get(key) and key not in ignored]
-        answer = provider_pb2.DiffResponse
-        return answer(
-            changes=answer.DIFF_SOME if changed else answer.DIFF_NONE,
-            diffs=changed,
-            replaces=[key for key in changed if key == "triggers"],
-        )
+        replaces = [key for key in changed if key == "triggers"]
+        return provider.DiffResponse(bool(changed), replaces, diffs=changed)
 
-    @answering
-    def Create(self, request: Any) -> Any:  # noqa: N802
+    async def create(self, request: provider.CreateRequest) -> provider.CreateResponse:
         """Run the command `create`."""
         name = request.urn.split("::", 3)[3]
-        state = self._ran(request, "create", request.properties, {})
-        return provider_pb2.CreateResponse(id=f"{name}{secrets.token_hex(4)}", properties=state)
+        state = await self._ran(request.urn, "create", request.properties, {}, request.preview)
+        return provider.CreateResponse(f"{name}{secrets.token_hex(4)}", state)
 
-    @answering
-    def Read(self, request: Any) -> Any:  # noqa: N802
-        """As it was: what a command did is not known here."""
-        return provider_pb2.ReadResponse(
-            id=request.id, properties=request.properties, inputs=request.inputs
-        )
+    async def read(self, request: provider.ReadRequest) -> provider.ReadResponse:
+        """Answer what was there: what a command did is not known here."""
+        return provider.ReadResponse(request.resource_id, request.properties, request.inputs)
 
-    @answering
-    def Update(self, request: Any) -> Any:  # noqa: N802
+    async def update(self, request: provider.UpdateRequest) -> provider.UpdateResponse:
         """Run the command `update`, or `create` where there is none."""
-        given, last = request.news, plain(request.olds)
-        verb = "update" if plain(given).get("update") else "create"
-        state = self._ran(request, verb, given, last)
-        return provider_pb2.UpdateResponse(properties=state)
+        verb = "update" if _plain(request.news).get("update") else "create"
+        last = _plain(request.olds)
+        state = await self._ran(request.urn, verb, request.news, last, request.preview)
+        return provider.UpdateResponse(state)
 
-    @answering
-    def Delete(self, request: Any) -> Any:  # noqa: N802
+    async def delete(self, request: provider.DeleteRequest) -> None:
         """Run the command `delete`."""
         given = request.properties
-        self._ran(request, "delete", given, plain(given))
-        return Empty()
+        await self._ran(request.urn, "delete", given, _plain(given), preview=False)
 
-    def _ran(self, request: Any, verb: str, inputs: Struct, last: dict[str, Any]) -> Any:
+    async def cancel(self) -> None:
+        """Kill what runs."""
+        self.cancelled.set()
+
+    async def _ran(
+        self, urn: str, verb: str, inputs: Values, last: dict[str, Any], preview: bool
+    ) -> Values:
         """The state after the verb's command; without one, nothing runs and the outputs stay.
 
         Outputs are never secret, whatever was printed.
         """
         outputs = {stream: str(last.get(stream) or "") for stream in _OUTPUTS}
-        given = plain(inputs)
-        if getattr(request, "preview", False):
+        given = _plain(inputs)
+        if preview:
             outputs = dict.fromkeys(_OUTPUTS, UNKNOWN)
         elif command := given.get(verb):
-            outputs = self._run(request.urn, str(command), given, outputs)
-        inputs.update(outputs)
-        return inputs
+            outputs = await asyncio.to_thread(self._run, urn, str(command), given, outputs)
+        return {**inputs, **property_values(outputs)}
 
     def _run(
         self, urn: str, command: str, given: dict[str, Any], last: dict[str, str]
@@ -111,11 +106,11 @@ class CommandPlugin(Servicer):
         named = {f"PULUMI_COMMAND_{stream.upper()}": text for stream, text in last.items()}
         environment |= {name: text for name, text in named.items() if text}
         shown = _SHOWN.get(logging := given.get("logging"), (logging,))
-        heard: list[tuple[str, str]] = []  # stream and line, as they came
+        printed: list[tuple[str, str]] = []  # stream and line, as they came
 
         def collect(stream: str, lines: Iterable[str]) -> None:
             for line in lines:
-                heard.append((stream, line))
+                printed.append((stream, line))
                 if stream in shown:
                     self._log(line.rstrip("\n"), urn)
 
@@ -135,10 +130,10 @@ class CommandPlugin(Servicer):
                     process.kill()
         if (code := process.returncode) != 0:
             ended = f"exit status {code}" if code > 0 else f"signal: {-code}"
-            said = "".join(line for _, line in heard)
-            raise PluginError(f'{ended}: running "{command}":\n{said}')
+            printed_text = "".join(line for _, line in printed)
+            raise PluginError(f'{ended}: running "{command}":\n{printed_text}')
         return {
-            stream: "".join(line for of, line in heard if of == stream).removesuffix("\n")
+            stream: "".join(line for of, line in printed if of == stream).removesuffix("\n")
             for stream in _OUTPUTS
         }
 
@@ -151,9 +146,13 @@ class CommandPlugin(Servicer):
             return
 
 
+def _plain(properties: Values) -> dict[str, Any]:
+    return {key: plain(value) for key, value in properties.items()}
+
+
 def main() -> None:
     """Serve until the engine ends."""
-    asyncio.run(serve_provider(CommandPlugin(engine_address())))
+    serve(CommandPlugin(engine_address()), VERSION)
 
 
 if __name__ == "__main__":

@@ -10,22 +10,31 @@ import pulumi
 from pulumi.runtime import invoke
 from pulumi.runtime.settings import get_monitor
 
-from kai_fleet.fleet.installed import ChartStore, store_of
+from kai_fleet.fleet.chart_stores import ChartStore, store_of
 
 RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 COMMAND: Final = "command:local:Command"
+NAMESPACE: Final = "kubernetes:core/v1:Namespace"
+# Of a namespace that was there before the stack: what the stack writes onto it.
+NAMESPACE_PATCH: Final = "kubernetes:core/v1:NamespacePatch"
+POLICY: Final = "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy"
+STACK: Final = "pulumi:pulumi:Stack"
+PROVIDERS: Final = "pulumi:providers:"  # what the types of providers begin with
 TEAM: Final = "kai-fleet:index:Team"
+TEAM_NAMESPACE: Final = "kai-fleet:index:TeamNamespace"
 KAI_SCHEDULER: Final = "kai-fleet:index:KaiScheduler"
 VIRTUAL_CLUSTER: Final = "kai-fleet:index:VirtualCluster"
-# The engine's own function for a stack's resources; a stack's outputs are those of the last update
-# that ended well.
+# The engine's own functions: for a stack's outputs, which a StackReference calls too; and for its
+# resources, as the last update left them, also one that failed half-way.
+READ_OUTPUTS: Final = "pulumi:pulumi:readStackOutputs"
 _READ_STATE: Final = "pulumi:pulumi:readStackResourceOutputs"
 
 
 @dataclass(frozen=True)
 class Deployed:
     """Chart versions and stores by release, `triggers` and what was `printed` by command, each by
-    `named`, and the URNs of all resources. Where the state is not `readable`, there may be more.
+    `named`, the URNs of all resources, and the stack's outputs, secrets in clear. Where the state
+    is not `readable`, there may be more.
     """
 
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -34,11 +43,17 @@ class Deployed:
     printed: Mapping[str, str] = field(default_factory=dict, repr=False)
     urns: frozenset[str] = frozenset()
     readable: bool = True
+    outputs: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def teams(self) -> frozenset[str]:
         """The teams that are deployed, whether or not they are declared still."""
-        return frozenset(urn.rpartition("::")[2] for urn in self.urns if f"::{TEAM}::" in urn)
+        return teams_of(self.urns)
+
+    def output(self, name: str, team: str) -> Any:
+        """What an output of the stack, one by team, had of a team; None where it had nothing."""
+        by_team = self.outputs.get(name)
+        return by_team.get(team) if isinstance(by_team, Mapping) else None
 
     def has(self, kind: str, name: str) -> bool:
         """Whether there is a resource of that type and name, wherever it stands."""
@@ -56,6 +71,18 @@ class Deployed:
         before = self.waited(component, name)
         gone = before is not None and named(component, f"{name}-release") not in self.versions
         return (before or 0) + gone
+
+
+def full_name(stack: str) -> str:
+    """`organization/project/stack`; a bare name is a stack of this project."""
+    if "/" in stack:
+        return stack
+    return "/".join((pulumi.get_organization(), pulumi.get_project(), stack))
+
+
+def teams_of(urns: Iterable[str]) -> frozenset[str]:
+    """The teams among a stack's resources."""
+    return frozenset(urn.rpartition("::")[2] for urn in urns if f"::{TEAM}::" in urn)
 
 
 def named(component: str, name: str) -> str:
@@ -83,12 +110,12 @@ def read() -> Deployed:
 
 
 def _read() -> Deployed:
-    stack = "/".join((pulumi.get_organization(), pulumi.get_project(), pulumi.get_stack()))
+    stack = {"stackName": full_name(pulumi.get_stack())}
     try:
         try:
-            answer: Any = invoke(_READ_STATE, {"stackName": stack}).value
+            answer: Any = invoke(_READ_STATE, stack).value
         except Exception:  # once more: without the state, what others own looks free
-            answer = invoke(_READ_STATE, {"stackName": stack}).value
+            answer = invoke(_READ_STATE, stack).value
     except Exception as error:
         # Without it every change of a version replaces its release, which is always right.
         pulumi.log.debug(f"the stack's state cannot be read: {error}")
@@ -112,4 +139,5 @@ def of_resources(resources: Iterable[tuple[str, str, Mapping[str, Any]]]) -> Dep
         {name: outputs.get("triggers") or [] for name, outputs in of[COMMAND].items()},
         {name: str(outputs.get("stdout") or "") for name, outputs in of[COMMAND].items()},
         frozenset(urns),
+        outputs=next(iter(of[STACK].values()), {}),
     )

@@ -22,6 +22,7 @@ from kai_fleet.releases.sharing import MODES, NOT_ENFORCED
 from kai_fleet.releases.transitions import kai_transition
 from kai_fleet.values import value_at
 
+_GONE_AFTER: Final = "2m"
 EXISTING: Final = ("namespace", "clusterPolicyCrd", "priorityClasses")
 _PLAIN: Final = (
     "version",
@@ -245,15 +246,19 @@ class KaiScheduler(pulumi.ComponentResource):
     ) -> list[pulumi.Resource]:
         """What has to be there before the release."""
         there, before = args.get("use_existing", ()), list[pulumi.Resource]()
+        inside = "probe_environment" in args
         if "namespace" not in there:
+            # Nothing in it takes long to go. Inside a vCluster its tenant may keep it from going.
+            soon = pulumi.CustomTimeouts(delete=_GONE_AFTER) if inside else None
+            opts = pulumi.ResourceOptions.merge(first, pulumi.ResourceOptions(custom_timeouts=soon))
             space = kubernetes.core.v1.Namespace(
-                f"{name}-namespace", metadata={"name": KAI_NAMESPACE}, opts=first
+                f"{name}-namespace", metadata={"name": KAI_NAMESPACE}, opts=opts
             )
             before.append(space)
         wanted = release.needs_cluster_policy_crd and args.get("cluster_policy_crd", True)
         if wanted and "clusterPolicyCrd" not in there:
             opts = child
-            if "probe_environment" not in args:
+            if not inside:
                 # On a host it stays as it is: with it would go the ClusterPolicy of a GPU operator,
                 # which may have come since and made the CRD its own.
                 kept = pulumi.ResourceOptions(retain_on_delete=True, ignore_changes=["spec"])

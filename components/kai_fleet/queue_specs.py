@@ -54,7 +54,7 @@ class _Placed:
     children: "list[_Placed]"
 
 
-def walk(queues: Queues) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def walk(queues: Queues) -> Iterator[tuple[str, Any]]:
     """Every queue of a tree with its name, parents before their children."""
     for name, queue in queues.items():
         yield name, queue
@@ -96,22 +96,31 @@ def specs_of(
     Raises:
         ValueError: an amount is none, or a name is there twice.
     """
+    every = every_spec(queues, gpus, pools, parent)
+    names = [name for name, _ in every]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"queue {twice[0]} is there twice; names are unique in a cluster")
+    return dict(every)
+
+
+def every_spec(
+    queues: Queues,
+    gpus: float | None = None,
+    pools: Mapping[str, float] | None = None,
+    parent: str | None = None,
+) -> list[tuple[str, dict[str, Any]]]:
+    """The same in the order of `walk`, of names that are there twice as well."""
     top = [_placed(name, queue, parent, None, frozenset()) for name, queue in queues.items()]
     for shard, most in (pools or {}).items():
         _fill_up([queue for queue in top if queue.shard == shard], most)
     if gpus is not None and not pools:
         _fill_up(top, gpus)
-    specs: dict[str, dict[str, Any]] = {}
     for queue in top:
         own = gpus if not pools or queue.shard not in pools else pools[queue.shard]
         gpu = queue.shares[_GPU]
         if own is not None and gpu.limit is None:
             queue.shares[_GPU] = replace(gpu, limit=max(float(own), gpu.quota or 0.0))
-        specs |= _specs(queue)
-    names = [name for name, _ in walk(queues)]
-    if twice := [name for name in specs if names.count(name) > 1]:
-        raise ValueError(f"queue {twice[0]} is there twice; names are unique in a cluster")
-    return specs
+    return [each for queue in top for each in _specs(queue)]
 
 
 def _placed(
@@ -154,7 +163,7 @@ def _fill_up(top: list[_Placed], gpus: float) -> None:
         queue.shares[_GPU] = share.filled(max(rest, share.quota or 0.0, 0.0))
 
 
-def _specs(queue: _Placed) -> dict[str, dict[str, Any]]:
+def _specs(queue: _Placed) -> Iterator[tuple[str, dict[str, Any]]]:
     resources = {
         key: {
             "quota": _number(share.quota or 0.0),
@@ -173,9 +182,9 @@ def _specs(queue: _Placed) -> dict[str, dict[str, Any]]:
         "reclaimMinRuntime": queue.args.get("reclaim_min_runtime"),
     }
     spec = {"resources": resources, **{key: it for key, it in optional.items() if it is not None}}
-    return {queue.name: spec} | {
-        name: it for child in queue.children for name, it in _specs(child).items()
-    }
+    yield queue.name, spec
+    for child in queue.children:
+        yield from _specs(child)
 
 
 def _share(args: Mapping[str, Any], read: Callable[[Any], float]) -> _Share:

@@ -12,7 +12,7 @@ from kai_fleet import deployed
 from kai_fleet.cluster.connection import ClusterConnection
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
 from kai_fleet.deployed import VIRTUAL_CLUSTER
-from kai_fleet.fleet.installed import store_of
+from kai_fleet.fleet.chart_stores import store_of
 from kai_fleet.provider import SECRET
 from kai_fleet.values import value_at
 

@@ -154,7 +154,7 @@ def _parent(gateway: str) -> dict[str, str]:
 
 
 def control_plane(args: Mapping[str, Any]) -> dict[str, Any]:
-    """Replicas, store, volume and resources; the address of a database is a secret (P6)."""
+    """Replicas, store, volume and resources."""
     replicas, parts = args.get("replicas", 1), args.get("resources", {})
     resources = {kind: _amounts(amounts) for kind, amounts in parts.items() if amounts}
     return merged(
@@ -171,8 +171,8 @@ def _amounts(amounts: Mapping[str, Any]) -> dict[str, Any]:
 def _store(store: Mapping[str, Any], volume: Mapping[str, Any]) -> dict[str, Any]:
     kind = store.get("type", "embedded")
     if kind == "external":
-        url = pulumi.Output.secret(store["data_source"])
-        return nested(f"{_STORES}.database.external", {"enabled": True, "dataSource": url})
+        external = {"enabled": True, "dataSource": store["data_source"]}
+        return nested(f"{_STORES}.database.external", external)
     if kind == "etcd":
         members = without_none({"replicas": store.get("replicas")})
         stateful = {

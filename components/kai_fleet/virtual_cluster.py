@@ -246,7 +246,7 @@ class VirtualCluster(pulumi.ComponentResource):
         # Without what the component waits for.
         later = pulumi.ResourceOptions(deleted_with=opts.deleted_with if opts else None)
         first, child = child_of(self, opts, **on_host), child_of(self, later, **on_host)
-        values = vcluster_values(name, args, namespace, release)
+        values = vcluster_values(name, _with_secrets(args), namespace, release)
         before = self._before(name, args, namespace, host, first)
         timeout = args.get("ready_timeout", 600)
         helm = kubernetes.helm.v3.Release(
@@ -385,6 +385,14 @@ def _check(component: str, args: VirtualClusterArgs) -> None:
         one_of(component, f"groups.{group}", role, ROLES)
     if oidc or groups:
         required(component, "oidc", oidc, ("issuer", "client_id"))
+
+
+def _with_secrets(args: VirtualClusterArgs) -> dict[str, Any]:
+    """The arguments, the address of a database encrypted in every state (P6)."""
+    store = args.get("store", {})
+    if "data_source" not in store:
+        return {**args}
+    return {**args, "store": {**store, "data_source": pulumi.Output.secret(store["data_source"])}}
 
 
 def _endpoint(access: AccessArgs) -> pulumi.Input[str]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Protocol, Self, TypeAlias, TypeVar
 
-from kai_fleet.fleet.judged import JudgedCluster, JudgedTeam
+from kai_fleet.fleet.cluster import Cluster, Team
 from kai_fleet.fleet.pods import PodTemplate
 from kai_fleet.fleet.queues import DeclaredQueue
 from kai_fleet.values import UNKNOWN, at
@@ -157,7 +157,7 @@ def called(name: str | None) -> str:
     return name or "(no name)"
 
 
-def of_workload(workload: PodTemplate, cluster: JudgedCluster) -> ProblemPlace:
+def of_workload(workload: PodTemplate, cluster: Cluster) -> ProblemPlace:
     """For example `Deployment api in namespace team-a of ml`."""
     name = called(workload.name) + (f" ({workload.part})" if workload.part else "")
     namespace = called(workload.namespace) if workload.namespace else "default"
@@ -165,11 +165,11 @@ def of_workload(workload: PodTemplate, cluster: JudgedCluster) -> ProblemPlace:
     return ProblemPlace(subject, workload.path)
 
 
-def of_queue(queue: DeclaredQueue, cluster: JudgedCluster, *keys: str) -> ProblemPlace:
+def of_queue(queue: DeclaredQueue, cluster: Cluster, *keys: str) -> ProblemPlace:
     """For example `queue train in ml`; `keys` are below where it stands."""
     return ProblemPlace(f"queue {called(queue.name)} in {cluster.name}", at(queue.path, *keys))
 
 
-def of_team(team: JudgedTeam, *keys: str) -> ProblemPlace:
+def of_team(team: Team, *keys: str) -> ProblemPlace:
     """For example `team ml`; `keys` are below where it stands."""
     return ProblemPlace(f"team {called(team.name)}", at(team.path, *keys))

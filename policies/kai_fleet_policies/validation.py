@@ -8,7 +8,7 @@ from typing import Any, Final, NoReturn
 
 import pulumi
 
-from kai_fleet.fleet.deployed_state import DeployedState
+from kai_fleet.deployed import Deployed
 from kai_fleet.fleet.model import DeclaredCluster, Fleet
 from kai_fleet.fleet.pod_templates import workloads
 from kai_fleet.fleet.pods import PodTemplate
@@ -29,7 +29,6 @@ from kai_fleet.settings.mistakes import within
 from kai_fleet.settings.sections.team_stack import NoPlatformError
 from kai_fleet.settings.tenant import FactsOf, is_team_stack, load_tenant
 from kai_fleet.wording import counted
-from kai_fleet.workloads.placement import manifest
 from kai_fleet_policies import partly_read, rules
 from kai_fleet_policies.problem import Level, Problem, mandatory, told_once
 from kai_fleet_policies.rules import Rule
@@ -67,7 +66,7 @@ def no_platform(stack: str) -> NoReturn:
 
 def validate(
     raw: Mapping[str, Any],
-    deployed: DeployedState | None = None,
+    deployed: Deployed | None = None,
     facts_of: FactsOf = no_platform,
     *,
     written: Mapping[str, Any] | None = None,
@@ -127,15 +126,12 @@ def judged_clusters(fleet: Fleet) -> list[DeclaredCluster]:
 
 
 def _pod_templates(fleet: Fleet, team: str) -> Iterator[PodTemplate]:
-    for name, workload in fleet.workloads.items():
-        if workload.team != team:
-            continue
-        try:
-            kind, content = manifest(workload)
-        except ValueError:
-            continue  # the report on the settings says what is wrong with it
-        # Under its own kind: `Deployment api` is what a reader finds in the cluster.
-        yield from workloads(kind, content, name, workload.path)
+    files = fleet.workloads.get(team)
+    for number, documents in enumerate(files.values() if files else ()):
+        path = f"{key_path(('workloads', team))}[{number}]"
+        for manifest in documents:
+            kind, name = manifest["kind"], manifest["metadata"]["name"]
+            yield from workloads(kind, manifest, name, path)
 
 
 def of_own_file(fleet: Fleet, problems: list[Problem]) -> list[Problem]:
@@ -192,7 +188,7 @@ def removal_problems(
     ]
 
 
-def checked_settings(deployed: DeployedState, facts_of: FactsOf, whole: bool = True) -> Settings:
+def checked_settings(deployed: Deployed, facts_of: FactsOf, whole: bool = True) -> Settings:
     """The running program's settings; advisories are shown as warnings.
 
     `whole`: the run is about the whole stack, so that it removes what is not declared.

@@ -15,19 +15,21 @@ from kubernetes.client.exceptions import ApiException
 from pulumi import automation
 from ruamel.yaml import YAML
 
-from kai_fleet_cli.engine import runs, targeting
+from kai_fleet_cli.engine import runs
+from kai_fleet_cli.engine.program import program
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_policies import validation
 from tests.engine.sandbox_commands import until
 
 
 def project(directory: Path) -> Path:
-    """Everything of the checkout by links, and its stack files as copies."""
+    """Everything of the checkout by links, and as copies its stack files and what they name."""
     directory.mkdir()
+    shutil.copytree(ROOT / "examples", directory / "examples")
     for entry in ROOT.iterdir():
         if entry.name.startswith("Pulumi."):
             (directory / entry.name).write_text(entry.read_text())
-        elif entry.name not in (".git", ".sandbox"):
+        elif entry.name not in (".git", ".sandbox", "examples"):
             (directory / entry.name).symlink_to(entry)
     return directory
 
@@ -80,7 +82,7 @@ class Product:
         validation.ROOT = directory
         stack = runs.stack(name, sandbox.env(), directory)
         stack.workspace = automation.LocalWorkspace(  # ours leaves kubeconfigs masked
-            work_dir=str(directory), env_vars=sandbox.env(), program=targeting.program
+            work_dir=str(directory), env_vars=sandbox.env(), program=program
         )
         return cls(stack, directory / f"Pulumi.{name}.yaml")
 

@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 from kubernetes import client
 
+from kai_fleet.settings import load
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.reading import ROOT
 from tests.engine.product import Product, api, project
@@ -27,12 +28,17 @@ class Deployed:
         self.host = api(sandbox.kubeconfig.read_text())
         self.inside = {t: api(text) for t, text in self.first.outputs["kubeconfigs"].items()}
 
+    def manifests(self, team, *kinds):
+        """The objects of a team's files, by name."""
+        files = load(self.settings).settings.workloads[team].values()
+        return {it["metadata"]["name"]: it for f in files for it in f if it["kind"] in kinds}
+
     def pods(self, team):
         """The team's own pods by workload."""
         found = client.CoreV1Api(self.inside[team]).list_pod_for_all_namespaces(
             label_selector="app"
         )
-        names = {n for n, w in self.settings["workloads"].items() if w["team"] == team}
+        names = self.manifests(team, "Pod", "Deployment")
         pods: dict = {}
         for pod in found.items:
             if pod.metadata.labels["app"] in names:
@@ -52,11 +58,8 @@ def example(request, sandbox, place, tmp_path_factory):
 
 def test_every_pod_runs_and_there_are_as_many_as_asked_for(example):
     for team in example.settings["teams"]:
-        wanted = {
-            name: workload.get("replicas", 1)
-            for name, workload in example.settings["workloads"].items()
-            if workload["team"] == team
-        }
+        objects = example.manifests(team, "Pod", "Deployment")
+        wanted = {name: it["spec"].get("replicas", 1) for name, it in objects.items()}
         pods = example.pods(team)
         assert {name: len(found) for name, found in pods.items()} == wanted
         phases = Counter(pod.status.phase for found in pods.values() for pod in found)
@@ -70,8 +73,7 @@ def test_no_gpu_is_given_to_more_than_a_whole(example):
             fraction = (pod.metadata.annotations or {}).get("gpu-fraction")
             if fraction is not None:
                 taken[pod.metadata.labels[GROUP]] += float(fraction)
-    shares = [w for w in example.settings["workloads"].values() if "fraction" in w.get("gpu", {})]
-    assert bool(taken) == bool(shares)
+    assert bool(taken) == ("gpu-fraction" in str(load(example.settings).settings.workloads))
     assert all(part <= 1.0001 for part in taken.values())
     # Both servers of guide 004 are on one GPU, the six pods of guide 001 on two.
     assert len(taken) == -(-sum(taken.values()) // 1)
@@ -96,15 +98,12 @@ def test_kai_has_a_pod_group_for_each_of_its_pods(example):
         assert wanted.items() <= queues.items()
 
 
-def test_a_served_model_has_an_endpoint(example):
-    for name, workload in example.settings["workloads"].items():
-        if workload["kind"] == "vllm":
-            core = client.CoreV1Api(example.inside[workload["team"]])
-            service = core.read_namespaced_service(name, workload["namespace"])
+def test_a_served_model_has_a_service(example):
+    for team in example.settings["workloads"]:
+        for name, it in example.manifests(team, "Service").items():
+            core = client.CoreV1Api(example.inside[team])
+            service = core.read_namespaced_service(name, it["metadata"]["namespace"])
             assert service.spec.ports[0].port == 80
-            assert example.first.outputs["workloads"][name]["url"] == (
-                f"http://{name}.{workload['namespace']}/v1"
-            )
 
 
 def test_a_second_update_changes_nothing(example):

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from kubernetes import client
 
-from kai_fleet.monitoring.dashboards import dashboards
+from kai_fleet.monitoring import dashboards
 from kai_fleet_cli.doctor.diagnosis import diagnose
 from kai_fleet_cli.stack_file import reading
 from tests.engine import kai_metrics, prometheus

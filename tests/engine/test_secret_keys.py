@@ -63,8 +63,7 @@ def preview(product, sandbox):
 
 
 def to_a_pod(config, _, ciphertext):
-    pod = {"team": "ml", "kind": "pod", "image": "ubuntu:24.04", "env": {"READ": ciphertext}}
-    config["kai-fleet:workloads"] = {"reader": pod}
+    config["kai-fleet:workloads"] = {"ml": [ciphertext]}
 
 
 def to_the_host(config, _, ciphertext):
@@ -77,7 +76,7 @@ def to_all_stacks(_, project_file, ciphertext):
 
 
 ATTACKS = [
-    (to_a_pod, "kai-fleet:workloads.reader.env.READ: key READ: is encrypted, at a key for"),
+    (to_a_pod, "kai-fleet:workloads.ml.0: key 0: is encrypted, at a key for"),
     (to_the_host, "kai-fleet:registries.evil.example.com.password: key password: is the same ciph"),
     (to_all_stacks, "kai-fleet:labels.value.read: key read: is encrypted in Pulumi.yaml"),
 ]

@@ -53,7 +53,7 @@ def valid(draw: st.DrawFn) -> DeclaredCluster:
         team(f"t{i}", draw(st.sampled_from(["host", "default"])), {})
         for i in range(draw(st.integers(0, 3)))
     )
-    return cluster(*pods, version=version, queues=queues, virtual_clusters=teams)
+    return cluster(*pods, version=version, queues=queues, teams=teams)
 
 
 def _pod(number: int, queue: object, share: str) -> PodTemplate:

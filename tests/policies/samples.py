@@ -61,7 +61,7 @@ def team(name: Any, mode: Any = "virtual", pool: Any = None, **more: Any) -> Dec
 
 
 def host(*teams: DeclaredTeam, **changes: Any) -> DeclaredCluster:
-    return replace(DeclaredCluster("host", virtual_clusters=teams), **changes)
+    return replace(DeclaredCluster("host", teams=teams), **changes)
 
 
 def found(rule: str, *clusters: DeclaredCluster) -> list[Problem]:

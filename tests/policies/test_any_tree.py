@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai, DevicePlugin
+from kai_fleet.fleet.cluster import DevicePlugin
+from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai
 from kai_fleet.fleet.pods import PodContainer
 from kai_fleet.fleet.queues import DeclaredQueue, QueueShare
 from kai_fleet.releases.keys import QUEUE_LABEL
@@ -136,14 +137,14 @@ MISTAKES = {
     "V1": (
         "team-node-pools",
         lambda c: replace(
-            c, kai=(), virtual_clusters=(team("x", pool={"p": "1"}), team("y", pool={"p": "1"}))
+            c, kai=(), teams=(team("x", pool={"p": "1"}), team("y", pool={"p": "1"}))
         ),
     ),
     "V9": (
         "team-unique",
-        lambda c: replace(c, virtual_clusters=(team("x", "host"), team("x", "host"))),
+        lambda c: replace(c, teams=(team("x", "host"), team("x", "host"))),
     ),
-    "V14": ("team-one-mode", lambda c: replace(c, virtual_clusters=(team("x"),))),
+    "V14": ("team-one-mode", lambda c: replace(c, teams=(team("x"),))),
     "K1": ("kai-version-known", lambda c: replace(c, kai=(DeclaredKai("v0.20.1"),))),
 }
 
@@ -158,7 +159,7 @@ ADVICE = {
             containers=(PodContainer("main", arguments=("vllm serve a",)),),
         ),
     ),
-    "V15": ("team-gang", lambda c: replace(c, virtual_clusters=(team("x", "host"),))),
+    "V15": ("team-gang", lambda c: replace(c, teams=(team("x", "host"),))),
 }
 
 

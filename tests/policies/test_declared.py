@@ -171,7 +171,7 @@ def test_each_provider_is_a_cluster_and_vclusters_are_found_by_name():
         "host",
     )
     host, ml = clusters([vcluster("ml", **OWN, **pool("ml")), quota, kai("ml")])
-    (team,) = host.virtual_clusters
+    (team,) = host.teams
     assert (host.name, ml.name) == ("host", "ml")
     assert (team.mode, team.gpus, dict(team.node_pool)) == ("virtual", 4, {"pool": "ml"})
     assert team.kai == ml.kai
@@ -188,7 +188,7 @@ def test_a_vcluster_whose_pods_have_no_owner_is_scheduled_by_the_host():
             resource("kubernetes:core/v1:Pod", "p", {"spec": POD}, "a"),
         ]
     )
-    assert host.virtual_clusters[0].mode == "host"
+    assert host.teams[0].mode == "host"
     assert team.scheduling is host
 
 
@@ -288,7 +288,7 @@ def test_a_gpu_quota_of_an_unknown_namespace_is_nobodys_yet():
         "host",
     )
     (host,) = clusters([vcluster("a"), quota])
-    assert host.virtual_clusters[0].gpus is UNKNOWN
+    assert host.teams[0].gpus is UNKNOWN
 
 
 @pytest.mark.parametrize(("actions", "guarded"), [(["Deny"], True), (["Audit", "Warn"], False)])

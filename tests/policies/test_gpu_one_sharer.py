@@ -1,6 +1,7 @@
 import pytest
 
-from kai_fleet.fleet.model import DeclaredKai, DevicePlugin
+from kai_fleet.fleet.cluster import DevicePlugin
+from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai
 from kai_fleet.values import UNKNOWN
 from kai_fleet_policies.adapters.charts import device_sharing
 from tests.policies.samples import cluster, found, host, open_question, refusal, team
@@ -35,7 +36,7 @@ def test_two_sharers_are_refused():
 
 
 def test_a_kai_inside_a_vcluster_counts():
-    teams = (team("ml", kai=(DeclaredKai("v0.9.3"),)), team("b"))
+    teams = (team("ml", inside=DeclaredCluster(kai=(DeclaredKai("v0.9.3"),))), team("b"))
     assert "team ml" in refusal(RULE, host(*teams, device_plugins=plugin("MPS"))).message
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from kai_fleet import releases
-from kai_fleet.fleet.model import KaiFeature
+from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.values import UNKNOWN
 from kai_fleet_policies import validation
@@ -15,27 +15,29 @@ RULE = "kai-feature-known"
 FIRST = {"shards": "v0.10.5", "fairshare": "v0.10.5", "topologies": "v0.12.23"}
 
 
+def using(version, kind):
+    used = {"shards": ("a",), "fairshare": True, "topologies": {"racks": ("rack",)}}
+    return cluster(kai=(DeclaredKai(version, path="kai-fleet:kai", **{kind: used[kind]}),))
+
+
 @pytest.mark.parametrize("kind", FIRST)
 @pytest.mark.parametrize("version", list(releases.KAI))
 def test_each_version_has_it_from_its_line_on(kind, version):
-    used = cluster(version=version, features=(KaiFeature(kind, f"kai-fleet:kai.{kind}"),))
+    used = using(version, kind)
     has = releases.version_key(version) >= releases.version_key(FIRST[kind])
     assert [p.path for p in found(RULE, used)] == ([] if has else [f"kai-fleet:kai.{kind}"])
 
 
 def test_the_message_names_the_line_it_comes_with_and_a_version_to_write():
-    used = cluster(
-        version="v0.9.3", features=(KaiFeature("topologies", "kai-fleet:kai.topologies"),)
-    )
-    problem = refusal(RULE, used)
+    problem = refusal(RULE, using("v0.9.3", "topologies"))
     assert problem.subject == "topologies of host"
     assert "needs KAI v0.12 or newer, and the version is v0.9.3" in problem.message
     assert "write version: v0.16.9" in problem.message
 
 
 def test_a_version_that_is_not_known_yet_is_told():
-    used = cluster(version=UNKNOWN, features=(KaiFeature("shards"),))
-    assert "the KAI version is known" in open_question(RULE, used).message
+    question = open_question(RULE, using(UNKNOWN, "shards"))
+    assert "the KAI version is known" in question.message
 
 
 def stack(**scheduler):
@@ -60,7 +62,8 @@ def test_a_stack_file_is_refused_at_the_key(key, value):
 def test_what_is_left_out_is_no_feature():
     settings = validate(stack()).settings
     assert settings is not None
-    assert [c.features for c in validation.judged_clusters(fleet_of(settings))] == [(), ()]
+    clusters = validation.judged_clusters(fleet_of(settings))
+    assert not any(kai.shards or kai.fairshare or kai.topologies for c in clusters for kai in c.kai)
 
 
 def test_objects_of_any_program_are_features_too():
@@ -79,4 +82,4 @@ def test_objects_of_any_program_are_features_too():
         {"metadata": {"name": "racks"}, "spec": {"levels": []}},
     )
     problem = refusal(RULE, *from_resources.clusters([release, topology]))
-    assert problem.path == topology.urn
+    assert problem.path == release.urn

@@ -77,7 +77,7 @@ def test_when_every_line_has_ended_it_says_so():
 def test_a_vcluster_line_past_its_end_of_life_is_warned_about_once_for_a_key():
     key = "kai-fleet:vcluster.version"
     teams = [DeclaredTeam(name, version="v0.34.7", where=lambda *_: key) for name in ("ml", "nlp")]
-    host = replace(cluster(), virtual_clusters=(*teams, DeclaredTeam("dev", version="v0.36.1")))
+    host = replace(cluster(), teams=(*teams, DeclaredTeam("dev", version="v0.36.1")))
     assert list(vcluster_version_supported.check(host, date(2026, 10, 29))) == []
     (problem,) = told_once(vcluster_version_supported.check(host, date(2026, 10, 30)))
     assert (problem.path, problem.level) == (key, Level.ADVISORY)
@@ -93,7 +93,7 @@ def test_a_kubernetes_that_no_list_names_is_warned_about(kubernetes, newer):
     team = DeclaredTeam(
         "ml", version="v0.36.1", kubernetes_version=kubernetes, path="kai-fleet:teams.ml"
     )
-    host = replace(cluster(), virtual_clusters=(team,))
+    host = replace(cluster(), teams=(team,))
     said = found("vcluster-kubernetes-known", host)
     assert [it.path for it in said] == ["kai-fleet:teams.ml.vcluster.kubernetesVersion"] * newer
     assert all("up to v1.36 (KAI up to v1.36); write v1.36.0" in it.message for it in said)

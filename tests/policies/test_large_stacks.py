@@ -15,11 +15,7 @@ from tests.policies.samples import FREE, cluster, refused_by, team, workload
 def _large(teams: int, queues: int, pods: int) -> list[DeclaredCluster]:
     share = {r: QueueShare(1, 4) for r in ("cpu", "memory", "gpu")}
     above = {r: QueueShare(1000, 1000) for r in ("cpu", "memory", "gpu")}
-    result = [
-        DeclaredCluster(
-            "host", virtual_clusters=tuple(team(f"t{i}", gpus=1000) for i in range(teams))
-        )
-    ]
+    result = [DeclaredCluster("host", teams=tuple(team(f"t{i}", gpus=1000) for i in range(teams)))]
     for i in range(teams):
         tree = [DeclaredQueue("top", None, above)]
         tree += [DeclaredQueue(f"q{j}", "top", share) for j in range(queues // teams - 1)]

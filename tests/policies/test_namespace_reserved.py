@@ -1,6 +1,7 @@
 import pytest
 
-from kai_fleet.fleet.model import DeclaredKai, NamespacedObject
+from kai_fleet.fleet.cluster import ManagedObject
+from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.values import UNKNOWN
 from tests.policies.samples import cluster, found, open_question, refusal, workload
 
@@ -30,11 +31,11 @@ def test_kais_scaling_pods_are_kais_own_in_their_namespace_alone():
 
 
 def test_kais_namespace_is_for_kai_alone():
-    pull_secret = NamespacedObject("Secret", "pull", "kai-scheduler")
-    elsewhere = NamespacedObject("Release", "plugin", "kube-system", "nvidia-device-plugin")
-    assert found(RULE, cluster(namespaced=(pull_secret, elsewhere))) == []
-    other = NamespacedObject("Release", "grafana", "kai-scheduler", "grafana", path="urn:x")
-    problem = refusal(RULE, cluster(namespaced=(other,)))
+    pull_secret = ManagedObject("Secret", "pull", "kai-scheduler")
+    elsewhere = ManagedObject("Release", "plugin", "kube-system", "nvidia-device-plugin")
+    assert found(RULE, cluster(objects=(pull_secret, elsewhere))) == []
+    other = ManagedObject("Release", "grafana", "kai-scheduler", "grafana", path="urn:x")
+    problem = refusal(RULE, cluster(objects=(other,)))
     assert (problem.subject, problem.path) == ("Release grafana in host", "urn:x")
     assert "removing KAI deletes every Deployment; write another namespace" in problem.message
 
@@ -53,5 +54,5 @@ def test_unknown_namespaces_are_told():
         "namespace"
         in open_question(RULE, cluster(kai=(DeclaredKai("v0.9.3", namespace=UNKNOWN),))).message
     )
-    release = NamespacedObject("Release", "x", UNKNOWN)
-    assert "namespace" in open_question(RULE, cluster(namespaced=(release,))).message
+    release = ManagedObject("Release", "x", UNKNOWN)
+    assert "namespace" in open_question(RULE, cluster(objects=(release,))).message

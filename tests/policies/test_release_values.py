@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from kai_fleet.fleet.cluster import Running
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai, DeclaredTeam
 from kai_fleet.values import UNKNOWN
 from kai_fleet_policies.problem import Level
@@ -24,9 +25,7 @@ def team(mode="virtual", version="v0.36.1", **changes):
         mode=mode,
         path="kai-fleet:teams.ml",
     )
-    return DeclaredCluster(
-        "host", path="kai-fleet:cluster", virtual_clusters=(replace(one, **changes),)
-    )
+    return DeclaredCluster("host", path="kai-fleet:cluster", teams=(replace(one, **changes),))
 
 
 def only(rule, cluster):
@@ -149,9 +148,9 @@ def test_a_vclusters_version_is_refused_where_it_is_written(of_all, own, path):
 
 
 def test_a_vcluster_goes_one_line_at_a_time():
-    assert found("vcluster-upgrade", team(version_before="v0.35.3")) == []
+    assert found("vcluster-upgrade", team(runs=Running("v0.35.3"))) == []
     assert found("vcluster-upgrade", team()) == [], "the first install has no before"
-    problem = only("vcluster-upgrade", team(version_before="v0.34.7"))
+    problem = only("vcluster-upgrade", team(runs=Running("v0.34.7")))
     assert "write v0.35.3 first" in problem.message
     assert problem.path == "kai-fleet:teams.ml.vcluster.version"
 

@@ -319,11 +319,6 @@ def test_a_source_that_is_none_is_refused_with_what_to_write(wrong, says):
     assert "u:p" not in str(problems)
 
 
-def test_images_of_workloads_are_their_users_own():
-    own = {"mine": {"team": "ml", "kind": "pod", "image": "evil.example/x", "queue": "train"}}
-    assert told({"cluster": CLUSTER, "teams": {"ml": TEAM}, "workloads": own}) == {}
-
-
 def test_a_node_image_of_kind_is_kinds_own_or_a_sources():
     raw = {"cluster": {"name": "lab", "kind": {"image": f"kindest/node:v1.34.0@{DIGEST}"}}}
     assert told(raw) == {}

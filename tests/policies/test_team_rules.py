@@ -59,11 +59,11 @@ ONE = "team-one-mode"
 
 def test_one_mode_and_default_teams_pass():
     assert found(ONE, host(team("a"), team("b"), team("c", "default"))) == []
-    assert found(ONE, cluster(virtual_clusters=(team("a", "host"), team("c", "default")))) == []
+    assert found(ONE, cluster(teams=(team("a", "host"), team("c", "default")))) == []
 
 
 def test_a_kai_inside_beside_one_on_the_host_is_refused():
-    problem = refusal(ONE, cluster(virtual_clusters=(team("ml"), team("dev", "default"))))
+    problem = refusal(ONE, cluster(teams=(team("ml"), team("dev", "default"))))
     assert (problem.subject, problem.path) == ("team ml", "kai-fleet:teams.ml.scheduler.mode")
     assert "beside KAI v0.9.3 on the host" in problem.message
     assert "write mode host (or default) here, or take KAI off the host" in problem.message
@@ -71,7 +71,7 @@ def test_a_kai_inside_beside_one_on_the_host_is_refused():
 
 
 def test_an_unknown_mode_is_told_where_it_matters():
-    assert "mode" in open_question(ONE, cluster(virtual_clusters=(team("ml", UNKNOWN),))).message
+    assert "mode" in open_question(ONE, cluster(teams=(team("ml", UNKNOWN),))).message
     assert found(ONE, host(team("ml", UNKNOWN))) == []
 
 
@@ -102,5 +102,5 @@ def test_host_mode_costs_gangs():
 
 
 def test_a_kai_release_is_named_even_without_a_version():
-    bare = cluster(kai=(DeclaredKai(None),), virtual_clusters=(team("ml"),))
+    bare = cluster(kai=(DeclaredKai(None),), teams=(team("ml"),))
     assert "KAI (no version) on the host" in refusal(ONE, bare).message

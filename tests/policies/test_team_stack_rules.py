@@ -3,8 +3,8 @@
 import copy
 
 import pytest
-
 from kai_fleet.fleet.deployed_state import VIRTUAL_CLUSTER, DeployedState, named
+
 from kai_fleet.fleet.resolve import platform_facts
 from kai_fleet.settings import load
 from kai_fleet_policies import validation

@@ -27,7 +27,7 @@ def nested(key, value):
 
 def told(key, value, **changes):
     team = DeclaredTeam("ml", path="kai-fleet:teams.ml", values=nested(key, value), **changes)
-    cluster = DeclaredCluster("host", virtual_clusters=(team,))
+    cluster = DeclaredCluster("host", teams=(team,))
     return {p.path.partition("values.")[2]: p.message for p in found("vcluster-flags", cluster)}
 
 
@@ -179,7 +179,7 @@ def test_a_proxys_variables_pass():
 def test_flags_not_known_yet_are_an_open_question():
     for value in (UNKNOWN, ["--v=2", UNKNOWN]):
         team = DeclaredTeam("ml", values=nested(API, value))
-        assert open_question("vcluster-flags", DeclaredCluster("host", virtual_clusters=(team,)))
+        assert open_question("vcluster-flags", DeclaredCluster("host", teams=(team,)))
 
 
 def test_a_team_stack_and_a_platform_are_refused_at_their_own_keys():

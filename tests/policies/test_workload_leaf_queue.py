@@ -67,7 +67,7 @@ def test_host_mode_pods_are_judged_by_the_hosts_queues_and_their_own_teams():
 
 
 def test_a_host_mode_teams_own_queue_must_be_a_leaf():
-    above = cluster(virtual_clusters=(team("ml", "host", queue="default"),))
+    above = cluster(teams=(team("ml", "host", queue="default"),))
     problem = refusal(RULE, above)
     assert (problem.subject, problem.path) == ("team ml", "kai-fleet:teams.ml.queue")
     assert "which has children" in problem.message

@@ -5,6 +5,7 @@ import json
 
 import jsonschema
 import pytest
+from kai_fleet.vcluster.values import vcluster_values
 
 from kai_fleet.cluster.service_address import address_of
 from kai_fleet.fleet.resolve import fleet_of, platform_facts
@@ -12,7 +13,6 @@ from kai_fleet.releases import VCLUSTER, vcluster
 from kai_fleet.releases.chart_values import nested, unknown_keys
 from kai_fleet.settings import load
 from kai_fleet.settings.tenant import load_tenant
-from kai_fleet.vcluster.values import vcluster_values
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_policies.rules.vclusters import vcluster_access
 from kai_fleet_policies.validation import validate

@@ -28,24 +28,24 @@ def area(wanted: int, ceiling: int, root: str, *paths: str) -> Area:
 
 AREAS = {
     "settings": area(2300, 4190, COMPONENTS, "settings"),
-    "fleet": area(500, 2180, COMPONENTS, "fleet"),
+    "fleet": area(500, 2880, COMPONENTS, "fleet"),
     "host, cluster, kind": area(800, 1680, COMPONENTS, "host", "cluster"),
     "isolation, guards": area(950, 1670, COMPONENTS, "isolation", "guards"),
-    "provider": area(400, 980, COMPONENTS, "provider"),
+    "provider": area(400, 1050, COMPONENTS, "provider"),
     "releases": area(800, 1320, COMPONENTS, "releases"),
     "probes": area(450, 740, COMPONENTS, "probes"),
     "kai, vcluster, program, team": area(
         1200, 1310, COMPONENTS, "kai", "vcluster", "program.py", "team.py"
     ),
     "monitoring": area(250, 401, COMPONENTS, "monitoring"),
-    "workloads": area(80, 455, COMPONENTS, "workloads"),
-    "rules, pack, adapters": area(2600, 5090, POLICIES, "."),
+    "workloads": area(80, 50, COMPONENTS, "workloads.py"),
+    "rules, pack, adapters": area(2600, 5110, POLICIES, "."),
     "commands, engine, display, recovery": area(
         1600, 4520, COMMANDS, "commands", "engine", "display", "recovery"
     ),
     "plan, diff": area(1000, 1840, COMMANDS, "plan", "diff"),
     "teams, stack_file": area(600, 2920, COMMANDS, "teams", "stack_file"),
-    "doctor": area(1600, 2510, COMMANDS, "doctor"),
+    "doctor": area(1600, 2515, COMMANDS, "doctor"),
     "report": area(700, 410, COMMANDS, "report"),
     "kubectl fleet": area(1600, 1600, "kubectl", "."),
     "sandbox": area(3400, 3490, "sandbox", "."),

@@ -65,10 +65,10 @@ def test_everything_on_it_goes_with_it_and_what_is_in_a_vcluster_with_that(monke
 
     monkeypatch.setattr(recorder._Recorder, "RegisterResource", note)
     monkeypatch.setattr(recorder, "_noted", lambda options: options)  # all of them
-    pod = {"team": "ml", "kind": "pod", "image": "ubuntu"}
-    record("lab", raw({"ml": team(port=30000)}, workloads={"w": pod}))
+    files = {"ml": ["examples/workloads/cpu.yaml"]}
+    record("lab", raw({"ml": team(port=30000)}, workloads=files))
     assert seen.pop(("lab-kind", "Command")) == ""
-    assert seen["w-pod", "Pod"].endswith("$pulumi:providers:kubernetes::ml")
+    assert seen["ml/default/cpu-pod", "Pod"].endswith("$pulumi:providers:kubernetes::ml")
     for name in (("ml-namespace", "Namespace"), ("ml-release", "Release"), ("ml-ready", "Command")):
         assert seen[name].endswith("::lab-kind"), name
 

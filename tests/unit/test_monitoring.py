@@ -7,12 +7,10 @@ import pytest
 import yaml
 
 from kai_fleet.fleet.resolve import platform_facts
-from kai_fleet.monitoring import prometheus
-from kai_fleet.monitoring.dashboards import dashboards
+from kai_fleet.monitoring import dashboards, fleet_rules, pod_monitor, scrape_config
 from kai_fleet.releases import KAI
 from kai_fleet.releases.metric_names import APPS
 from kai_fleet.settings import load
-from kai_fleet.settings.sections.monitoring import Monitoring
 from kai_fleet.settings.sections.team_stack import PlatformFacts
 from kai_fleet.settings.tenant import load_tenant
 from kai_fleet_cli.plan.recorder import record
@@ -38,7 +36,7 @@ OF_TEAMS = {"kai_fleet:scheduler_wanted", "kai_fleet:parent_queue", "kai_fleet:h
 
 
 def groups():
-    return prometheus.rules_of_fleet(Monitoring(), "lab")
+    return fleet_rules("lab", {})
 
 
 def every_rule():
@@ -212,7 +210,7 @@ def test_in_host_mode_the_queues_of_teams_are_told():
 
 def test_no_name_of_this_programs_own_is_taken_from_a_tenant():
     """A pod of a tenant can serve what it likes, under the labels of its own namespace."""
-    (keep,) = prometheus.scrape_config(Monitoring())["metric_relabel_configs"]
+    (keep,) = scrape_config({})["metric_relabel_configs"]
     assert keep["action"] == "keep"
     assert all(re.fullmatch(keep["regex"], name) for name in kai_metrics("v0.17.0"))
     assert not re.fullmatch(keep["regex"], "kai_fleet:team_gpus_held")
@@ -221,9 +219,9 @@ def test_no_name_of_this_programs_own_is_taken_from_a_tenant():
 
 def test_both_ways_to_scrape_say_the_same():
     """PodMonitor and scrape_configs differ in how they write a key, and in nothing else."""
-    monitor = prometheus.pod_monitor(Monitoring(interval="1m"))
+    monitor = pod_monitor({"interval": "1m"})
     (endpoint,) = monitor["podMetricsEndpoints"]
-    plain = prometheus.scrape_config(Monitoring(interval="1m"))
+    plain = scrape_config({"interval": "1m"})
     assert plain["scrape_interval"] == endpoint["interval"] == "1m"
     assert (plain["follow_redirects"], endpoint["followRedirects"]) == (False, False)
     assert (plain["honor_timestamps"], endpoint["honorTimestamps"]) == (False, False)

@@ -3,18 +3,19 @@
 import copy
 
 import pytest
+from kai_fleet.isolation.team_namespace import namespace_metadata
+from kai_fleet.kai.values import kai_values
+from kai_fleet.vcluster.values import vcluster_values
 
 from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.fleet.resolve import fleet_of, platform_facts
-from kai_fleet.isolation.team_namespace import namespace_metadata
-from kai_fleet.kai.values import kai_values
 from kai_fleet.releases import VCLUSTER, kai, vcluster
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.team_stack import PlatformFacts
 from kai_fleet.settings.tenant import load_tenant
-from kai_fleet.vcluster.values import vcluster_values
 from kai_fleet_cli.plan.offline import plan_settings
+from kai_fleet_cli.stack_file.reading import ROOT
 from tests.unit.doctor_samples import SETTINGS, VERSION
 
 PROJECT = "field.cattle.io/projectId"
@@ -141,24 +142,29 @@ def objects(raw):
     }
 
 
-def test_everything_that_is_made_for_a_team_has_them():
+def test_everything_that_is_made_for_a_team_has_them(tmp_path, monkeypatch):
+    monkeypatch.setattr("kai_fleet.settings.files.manifests.ROOT", tmp_path)
+    pod = (ROOT / "examples" / "workloads" / "cpu.yaml").read_text()
+    (tmp_path / "cpu.yaml").write_text(pod.replace("queue: test", "queue: train"))
     own = {"labels": {"cost-centre": "17"}, "annotations": {"note": "x"}}
-    workload = {"team": "ml", "kind": "pod", "image": "a", "queue": "train"}
-    made = objects(stack(own, labels={"site": "hq"}, workloads={"w": workload}))
-    of_team = {name: it for name, it in made.items() if name.startswith(("w-", "ml-"))}
+    files = {"ml": ["cpu.yaml"]}
+    made = objects(stack(own, labels={"site": "hq"}, workloads=files))
+    of_team = {name: it for name, it in made.items() if name.startswith(("ml/", "ml-"))}
     assert {
         "ml-namespace",
         "ml-pods",
         "ml-network-pods",
         "ml-kai-namespace",
-        "w-pod",
+        "ml/default/cpu-pod",
     } <= of_team.keys()
     for name, (_, metadata) in of_team.items():
         assert metadata["labels"]["cost-centre"] == "17", name
         assert metadata["labels"]["site"] == "hq", name
-        assert name == "w-pod" or metadata["annotations"]["note"] == "x", name
-    assert "note" not in of_team["w-pod"][1]["annotations"], "the host's guard would refuse the pod"
-    assert of_team["w-pod"][1]["labels"]["kai.scheduler/queue"] == "train"
+        assert name == "ml/default/cpu-pod" or metadata["annotations"]["note"] == "x", name
+    assert "note" not in of_team["ml/default/cpu-pod"][1].get("annotations", {}), (
+        "the host's guard would refuse the pod"
+    )
+    assert of_team["ml/default/cpu-pod"][1]["labels"]["kai.scheduler/queue"] == "train"
 
 
 def test_what_the_platform_makes_has_those_of_all():

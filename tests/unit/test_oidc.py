@@ -6,6 +6,7 @@ import json
 import jsonschema
 import pytest
 import yaml
+from kai_fleet.vcluster.values import vcluster_values
 
 from kai_fleet.fleet.resolve import fleet_of, platform_facts
 from kai_fleet.kube.text import may_name_system
@@ -14,17 +15,14 @@ from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.team_stack import PlatformFacts
 from kai_fleet.settings.tenant import load_tenant
-from kai_fleet.vcluster.values import vcluster_values
 from kai_fleet_cli.plan.offline import plan_settings
-from kai_fleet_cli.teams import connect, stack_state
 from sandbox.control_plane.command_lines import ControlPlane
 from sandbox.control_plane.etcd import Etcd
 from sandbox.control_plane.ports import FIRST, Ports
 from sandbox.vcluster.declared import parse
 from tests.unit import vcluster_secrets
 from tests.unit.doctor_samples import SETTINGS
-from tests.unit.team_project import Project
-from tests.unit.test_team_list import KEPT, RELEASE, STATE, URN
+from tests.unit.test_team_list import KEPT
 
 ISSUER = {"issuer": "https://id.example.com/realms/ml", "clientId": "kubernetes"}
 GROUPS = {"ml-team-vision": "edit", "leads": "admin", "auditors": "view"}
@@ -241,24 +239,9 @@ def test_what_is_wrong_for_all_teams_is_said_once_and_where_it_stands():
     assert [it.path for it in load(raw).mistakes] == ["kai-fleet:vcluster.groups"]
 
 
-@pytest.fixture
-def lab(tmp_path, monkeypatch):
-    project = Project.of(tmp_path, monkeypatch)
-    monkeypatch.setattr(connect, "variables", lambda platform: {})
-    release = {
-        "type": RELEASE,
-        "urn": f"{URN}Team$kai-fleet:index:VirtualCluster${RELEASE}::ml-release",
-        "inputs": {"values": values(declared({"oidc": {**ISSUER, "ca": AUTHORITY}}))},
-    }
-    outputs = {"type": STATE[0]["type"], "urn": STATE[0]["urn"]}
-    outputs["outputs"] = {"kubeconfigs": {"ml": KEPT}}
-    monkeypatch.setattr(
-        stack_state, "read", lambda stack, variables: stack_state.of_resources([outputs, release])
-    )
-    return project
-
-
-def test_a_kubeconfig_for_people_has_a_login_and_no_certificate(lab):
+def test_a_kubeconfig_for_people_has_a_login_and_no_certificate(project):
+    lab = project
+    lab.outputs = {"teams": {"ml": {}}, "kubeconfigs": {"ml": KEPT}}
     file = lab.root / "Pulumi.lab.yaml"
     oidc = {**ISSUER, "ca": AUTHORITY, "scopes": ["email", "groups"]}
     file.write_text(f"{lab.text()}  kai-fleet:vcluster: {json.dumps({'oidc': oidc})}\n")
@@ -284,27 +267,6 @@ def test_a_kubeconfig_for_people_has_a_login_and_no_certificate(lab):
     )
     assert "kubectl krew install oidc-login" in login["installHint"]
     assert administrators["users"][0]["user"]["client-key-data"] not in out.read_text()
-
-
-def test_what_the_vcluster_does_not_take_yet_is_not_given_out(lab):
-    other = {**ISSUER, "clientId": "another"}
-    file = lab.root / "Pulumi.lab.yaml"
-    file.write_text(f"{lab.text()}  kai-fleet:vcluster: {json.dumps({'oidc': other})}\n")
-    ran = lab.run("team", "kubeconfig", "ml", "-s", "lab", "--oidc")
-    assert ran.out == ""
-    assert ran.refusal == (
-        "the vCluster of team ml does not take tokens of https://id.example.com/realms/ml as"
-        " Pulumi.lab.yaml says yet; run: make up STACK=lab"
-    )
-
-
-def test_a_team_without_a_provider_is_told_what_to_write(lab):
-    ran = lab.run("team", "kubeconfig", "ml", "-s", "lab", "--oidc")
-    assert ran.code == 1
-    assert "write vcluster: {oidc: {issuer: https://" in ran.refusal
-    assert "at kai-fleet:teams.ml in Pulumi.lab.yaml" in ran.refusal
-    assert ran.refusal.endswith("then run: make up STACK=lab")
-    assert ran.out == ""
 
 
 def test_the_sandbox_starts_the_api_server_with_them_as_vcluster_does(tmp_path):

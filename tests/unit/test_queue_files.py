@@ -8,7 +8,6 @@ from typer.testing import CliRunner
 from kai_fleet.settings import load
 from kai_fleet.settings.files import queue_files
 from kai_fleet_cli.__main__ import app
-from kai_fleet_cli.teams import queues as team_queues
 from tests.unit.team_project import Project
 
 TREE = {"top": {"gpu": {"quota": 4}, "children": {"train": {"gpu": {"quota": 4}}}}}
@@ -77,7 +76,7 @@ def test_a_file_that_holds_no_tree_is_one_sentence(folder, named, content, says)
     assert "kai-fleet:queues" in loaded.dropped  # so that no rule is asked about it
 
 
-def test_the_plan_is_the_same_and_a_team_command_knows_the_queues(folder, tmp_path, monkeypatch):
+def test_the_plan_is_the_same_and_the_list_knows_the_queues(folder, tmp_path, monkeypatch):
     project = Project.of(tmp_path, monkeypatch)
     inline = CliRunner().invoke(app, ["plan", "-s", "lab", "--format", "json"])
     text = project.text()
@@ -89,10 +88,9 @@ def test_the_plan_is_the_same_and_a_team_command_knows_the_queues(folder, tmp_pa
     filed = CliRunner().invoke(app, ["plan", "-s", "lab", "--format", "json"])
     assert inline.exit_code == 0, inline.output
     assert json.loads(filed.stdout) == json.loads(inline.stdout)
-    removal = project.run("team", "remove", "ml", "-s", "lab", "--no-up")
-    assert "3 queues: default, serve, train" in removal.out
-
-
-def test_a_file_that_is_not_there_names_no_queues(folder):
-    assert team_queues.names("queues/lab.yaml") == ["top", "train"]
-    assert not team_queues.names("queues/none.yaml")
+    (row,) = (
+        it
+        for it in json.loads(project.run("teams", "--json", "-s", "lab").out)["teams"]
+        if it["team"] == "ml"
+    )
+    assert (row["queues"], row["gpus"]["guaranteed"]) == (["serve", "train"], 4.0)

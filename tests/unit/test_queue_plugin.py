@@ -224,7 +224,7 @@ def test_a_removal_reaches_the_cluster_by_the_inputs_children_first(plugin):
 
 def test_a_failure_of_the_plugin_itself_is_told_as_such(plugin):
     error = plugin.fails(plugin.create, {"tree": "ml-queues", "queues": {}})
-    assert said(error) == "the plugin kai-fleet failed at Create: KeyError('cluster')"
+    assert said(error) == "the plugin failed at Create: KeyError('cluster')"
 
 
 def test_the_engine_ends_it_at_once_and_without_a_word():

@@ -13,9 +13,9 @@ import grpc
 import pulumi
 import pytest
 import yaml
+from kai_fleet.fleet.deployed_state import DeployedState
 from pulumi.runtime import config, proto
 
-from kai_fleet.fleet.deployed_state import DeployedState
 from kai_fleet.settings.secrets import PLACES
 from kai_fleet_cli.diff.report import compare
 from kai_fleet_cli.display import as_text
@@ -47,7 +47,6 @@ def team(pool, **more):
 
 
 def stack():
-    model = {"team": "ml", "kind": "vllm", "model": "org/model", "gpu": {"devices": 1}}
     return {
         "kai-fleet:cluster": {"name": "lab", "kubeconfig": secure()},
         "kai-fleet:registries": {"all.example.com": {"username": "u", "password": secure()}},
@@ -55,7 +54,6 @@ def stack():
             "ml": team("ml", password=secure()),
             "nlp": team("nlp", password=secure()),
         },
-        "kai-fleet:workloads": {"qwen": model | {"huggingFaceToken": secure()}},
         "other:token": secure(),
     }
 
@@ -64,11 +62,9 @@ def password(own, name="ml"):
     return own["kai-fleet:teams"][name]["registries"][f"{name}.example.com"]
 
 
-def to_env(own):
-    pod = {"team": "nlp", "kind": "pod", "image": "ubuntu:24.04", "env": {}}
-    own["kai-fleet:workloads"]["mine"] = pod
-    pod["env"]["READ"] = password(own)["password"]
-    return "kai-fleet:workloads.mine.env.READ", "at a key for no secret"
+def to_a_label(own):
+    own["kai-fleet:labels"] = {"read": password(own)["password"]}
+    return "kai-fleet:labels.read", "at a key for no secret"
 
 
 def to_chart_values(own):
@@ -130,7 +126,7 @@ def to_another_program(own):
 
 
 ATTACKS = (
-    *(to_env, to_chart_values, moved_to_a_username, to_a_list, a_whole_section),
+    *(to_a_label, to_chart_values, moved_to_a_username, to_a_list, a_whole_section),
     *(to_another_team, to_another_purpose, spelled_otherwise, to_another_program),
 )
 
@@ -267,7 +263,7 @@ def test_a_file_that_the_engine_alone_reads_has_no_secrets(folder):
     folder.file.write_text(folder.file.read_text() + "  other:number: 010\n")
     lines = folder.program(own)
     assert {line.split(": ")[0].strip() for line in lines} == {
-        f"kai-fleet:{key}" for key in ("cluster", "registries", "teams", "workloads")
+        f"kai-fleet:{key}" for key in ("cluster", "registries", "teams")
     }
 
 
@@ -290,7 +286,6 @@ def test_the_keys_for_secrets_are_those_of_the_models():
         "teams.*.registries.*.password",
         "teams.*.vcluster.store.dataSource",
         "vcluster.store.dataSource",
-        "workloads.*.huggingFaceToken",
     }
 
 
@@ -341,18 +336,13 @@ def with_the_registrys_name(own):
     return "kai-fleet:registries.evil.example.com.password"
 
 
-def with_its_workload(own):
-    own["kai-fleet:workloads"]["qwen"]["team"] = "nlp"
-    return "kai-fleet:workloads.qwen.huggingFaceToken"
-
-
-@pytest.mark.parametrize("move", [to_another_account, with_the_registrys_name, with_its_workload])
+@pytest.mark.parametrize("move", [to_another_account, with_the_registrys_name])
 def test_a_diff_refuses_a_ciphertext_that_moved(folder, base, move):
     """Only there it is seen: the file as it is has each once."""
     own = copy.deepcopy(base)
     path = move(own)
     found = compared(folder, own)
-    (problem,) = found.problems
+    (problem,) = found.now.problems
     assert (problem.path, found.exit_code, found.verdict) == (path, 1, "refused")
     assert "is a ciphertext that stood at kai-fleet:" in problem.message
     assert found.secrets[path] == "moved"
@@ -367,6 +357,6 @@ def test_a_diff_refuses_a_ciphertext_that_moved_to_another_stack(folder, base):
     own["kai-fleet:teams"]["ml"].pop("registries")
     folder.write(own)
     folder.write({**stack(), "other:token": taken}, "Pulumi.prod.yaml")
-    (problem,) = compare("prod", "HEAD", folder.path).problems
+    (problem,) = compare("prod", "HEAD", folder.path).now.problems
     assert problem.path == "other:token"
     assert f"ml.example.com.password in {folder.file.name}" in problem.message

@@ -4,11 +4,11 @@ from contextvars import ContextVar
 
 import pytest
 import yaml
+from kai_fleet.host.team_stack_rights import in_namespace, on_host
 
 from kai_fleet import options
 from kai_fleet.fleet.resolve import platform_facts
 from kai_fleet.host import platform as platform_reading
-from kai_fleet.host.team_stack_rights import in_namespace, on_host
 from kai_fleet.provider import QUEUES
 from kai_fleet.settings import load
 from kai_fleet_cli.diff.changes import difference
@@ -88,7 +88,7 @@ def test_a_change_of_the_platform_shows_in_the_plans_of_its_team_stacks(tmp_path
             file.write_text(yaml.safe_dump({"config": config}))
         return plan("lab-vision", team)
 
-    changed = difference(planned().resources, planned(guard={"mode": "audit"}).resources).changed
+    changed = difference(planned().resources, planned(guard={"mode": "audit"}).resources)
     names = ["vision-guard-binding", "vision-guard-outside-binding", "vision-guard-policy"]
     assert sorted(change.name for change in changed) == names
     without = planned(teamStacks={})

@@ -120,8 +120,9 @@ def test_a_platform_file_that_does_not_do_is_one_sentence(tmp_path, stack, text,
 
 def test_a_team_stack_whose_platform_was_never_updated_or_is_none(monkeypatch):
     """What the engine answers, as read_platform tells it; the engine tests see it happen."""
-    from kai_fleet.host import platform as platform_reading
     from kai_fleet.host.platform import read_platform
+
+    from kai_fleet.host import platform as platform_reading
 
     answers = {
         "unknown stack 'x'": "there is no such stack; update it first: make up STACK=prod",

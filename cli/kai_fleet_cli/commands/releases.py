@@ -12,6 +12,7 @@ from kai_fleet.releases.transitions import kai_transition
 from kai_fleet.values import value_at
 from kai_fleet_cli.commands.options import AsJson, print_json
 from kai_fleet_cli.display.terminal import say
+from kai_fleet_cli.errors import UserError
 
 TABLES: Final[Mapping[str, Mapping[str, Any]]] = {"KAI": known.KAI, "vCluster": known.VCLUSTER}
 
@@ -52,20 +53,20 @@ def _caveat(table: Mapping[str, known.KaiRelease | known.VclusterRelease], versi
 
 def _teams(stack: str) -> Iterator[str]:
     """What each team runs, or where the engine does not answer, what its file says."""
-    from kai_fleet_cli.teams import connect, lookup
+    from kai_fleet_cli.teams import lookup, stack_state
 
-    platform = lookup.platform(stack)
-    connected = connect.to_platform(platform)
-    states, silent = connected.states(platform)
-    for note in (*silent, *filter(None, [connected.note])):
-        say(f"- {note}")
-    running = {name: it for state in states.values() for name, it in state.versions.items()}
-    written = {"KAI of the host": value_at(platform.raw, "kai.version")}
-    written |= {name: place.version for name, place in sorted(platform.teams.items())}
+    file = lookup.stack_file(stack)
+    running: Mapping[str, str | None] = {}
+    try:
+        running = stack_state.read(stack).versions
+    except UserError as why:
+        say(f"- {why}")
+    written = {"KAI of the host": value_at(file.raw, "kai.version")}
+    written |= {name: team.version for name, team in sorted(file.teams.items())}
     for name, wanted in written.items():
         version = running.get(name) or wanted
         if isinstance(version, str) and version in known.KAI:
-            yield _way(name, "runs" if name in running else "is to run", version)
+            yield _way(name, "runs" if running.get(name) else "is to run", version)
 
 
 def _way(name: str, verb: str, version: str) -> str:

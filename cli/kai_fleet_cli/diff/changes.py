@@ -1,33 +1,33 @@
-"""What changes between two plans: created, changed field by field, replaced, deleted."""
+"""What differs between two lists of resources: created, changed, replaced and deleted ones."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from difflib import SequenceMatcher
-from itertools import takewhile, zip_longest
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Any, Final, Literal
 
-from kai_fleet.fleet.deployed_state import (
-    COMMAND,
-    NAMESPACE,
-    NAMESPACE_PATCH,
-    POLICY,
-    RELEASE,
-    TEAM,
-    TEAM_NAMESPACE,
-)
+from kai_fleet.deployed import KAI_SCHEDULER, RELEASE, TEAM, TEAM_NAMESPACE
 from kai_fleet.fleet.queues import UNLIMITED
-from kai_fleet_cli.diff import consequences
-from kai_fleet_cli.plan.offline import with_queues
+from kai_fleet.provider import QUEUES
+from kai_fleet.releases import KAI, UnknownVersionError, kai, transitions
 from kai_fleet_cli.plan.recorder import Registered
+from kai_fleet_policies.adapters import declared_trees
 
-_OF_GUARDS: Final = (POLICY, NAMESPACE, NAMESPACE_PATCH)
+Kind = Literal["created", "changed", "replaced", "deleted"]
+PROVIDER: Final = declared_trees.PROVIDER
 UNSET: Final = "unset"
+OTHER_CLUSTER: Final = "its cluster is another one"
 _BEFORE_A_CHANGE: Final = 40
-_WORD: Final = re.compile(r"[\w.-]+")
-_BETWEEN: Final = ("or", "more")  # in a list of queues
+# Fields that no resource of a type can change in place; the type's beginning is enough.
+_FIXED: Final = (
+    (RELEASE, {"name", "namespace"}),
+    (PROVIDER, {"clusterIdentifier"}),
+    ("command:", {"triggers"}),
+    ("kubernetes:node.k8s.io/", {"handler"}),
+    ("kubernetes:core/v1:Pod", {"spec.schedulerName", "spec.containers", "spec.runtimeClassName"}),
+    ("kubernetes:", {"metadata.name", "metadata.namespace"}),
+)
 
 
 @dataclass(frozen=True)
@@ -58,155 +58,116 @@ class FieldChange:
 
 
 @dataclass(frozen=True)
-class ResourceChange:
-    """One resource that is created, changed, replaced or deleted; `team` is "" on the host.
+class Change:
+    """What happens to one resource; `team` is "" on the host."""
 
-    `inputs` are those of the resource as it will be, or as it was where it is deleted.
-    """
-
+    kind: Kind
     urn: str
     type: str
     name: str
     team: str
     fields: tuple[FieldChange, ...] = ()
     reason: str = ""
-    inputs: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def label(self) -> str:
         """For example `Release ml-kai-release`."""
         return f"{self.type.rpartition(':')[2]} {self.name}"
 
+    @property
+    def component(self) -> str:
+        """The type of the component that it is a part of; "" for none."""
+        return next((it for it in reversed(_types(self.urn)[:-1]) if "kai-fleet:" in it), "")
+
     def record(self) -> dict[str, Any]:
-        """For the JSON format; a resource that is created or deleted has no fields."""
-        record: dict[str, Any] = {
-            key: getattr(self, key) for key in ("urn", "type", "name", "team")
-        }
-        if self.reason:
-            record["reason"] = self.reason
-        if self.fields or self.reason:
-            record["fields"] = [dict(vars(item)) for item in self.fields]
-        return record
+        """For the JSON format."""
+        return {**vars(self), "fields": [dict(vars(item)) for item in self.fields]}
 
 
-@dataclass(frozen=True)
-class Difference:
-    """The difference of two plans' resources, each part sorted by team and URN."""
+def difference(
+    base: Sequence[Registered], now: Sequence[Registered], parents: Mapping[str, str] | None = None
+) -> list[Change]:
+    """From the resources of one plan to those of another, by team and URN.
 
-    created: tuple[ResourceChange, ...] = ()
-    changed: tuple[ResourceChange, ...] = ()
-    replaced: tuple[ResourceChange, ...] = ()
-    deleted: tuple[ResourceChange, ...] = ()
-
-    @property
-    def parts(self) -> dict[str, tuple[ResourceChange, ...]]:
-        """The four parts by name, in the order in which they are shown."""
-        return dict(vars(self))
-
-    @property
-    def edited(self) -> tuple[ResourceChange, ...]:
-        """What is in both plans, and differs."""
-        return self.changed + self.replaced
-
-    @property
-    def teams(self) -> set[str]:
-        """Those of which something differs; "" for the host."""
-        return {change.team for part in self.parts.values() for change in part}
-
-    @property
-    def same(self) -> bool:
-        """Whether nothing differs."""
-        return not any(self.parts.values())
-
-    def of(self, team: str) -> Difference:
-        """The changes of a team."""
-        return self.only(lambda change: change.team == team)
-
-    def only(self, wanted: Callable[[ResourceChange], bool]) -> Difference:
-        """The changes that are wanted, each in its part."""
-        return Difference(*(tuple(filter(wanted, part)) for part in self.parts.values()))
-
-
-def difference(base: Sequence[Registered], now: Sequence[Registered]) -> Difference:
-    """From the resources of one plan to those of another."""
+    `parents` are those of resources that are in neither, by URN.
+    """
     before, after = ({it.urn: it for it in with_queues(part)} for part in (base, now))
-    kept = before.keys() & after.keys()
-    edited: dict[str, ResourceChange] = {}
-    for urn in kept:
-        old, new = before[urn], after[urn]
-        if fields := tuple(_fields(old.inputs, new.inputs)):
-            above = after.get(new.parent)
-            reason = consequences.why_replaced(old, new, above, {item.path for item in fields})
-            edited[urn] = replace(_change(after, urn), fields=fields, reason=reason)
-
-    def replaced(type_: str) -> Iterator[Registered]:
-        return (after[it.urn] for it in edited.values() if it.reason and it.type == type_)
-
-    def follow(wanted: Callable[[Registered], object], reason: str) -> None:
-        """Add what is replaced because something else is."""
-        for urn in kept:
-            change = edited.get(urn) or _change(after, urn)
-            if not change.reason and wanted(after[urn]):
-                edited[urn] = replace(change, reason=reason)
-
-    others = {provider.urn for provider in replaced(consequences.PROVIDER)}
-    follow(lambda it: it.provider in others, consequences.AFTER_ITS_PROVIDER)
-    above_releases = {release.parent for release in replaced(RELEASE)}
-    follow(
-        lambda it: it.type == COMMAND and it.inputs.get("triggers") and it.parent in above_releases,
-        consequences.AFTER_ITS_RELEASE,
-    )
-    return Difference(
-        _sorted(_change(after, urn) for urn in after.keys() - before.keys()),
-        _sorted(change for change in edited.values() if not change.reason),
-        _sorted(change for change in edited.values() if change.reason),
-        _sorted(_deleted(before, after)),
-    )
+    every = (*before.values(), *after.values())
+    parents = {**(parents or {}), **{it.urn: it.parent for it in every}}
+    changes: dict[str, Change] = {}
+    for urn in before.keys() | after.keys():
+        old, new = before.get(urn), after.get(urn)
+        either = new or old
+        assert either is not None
+        change = Change("changed", urn, either.type, either.name, team_of(urn, parents))
+        if old is None or new is None:
+            changes[urn] = replace(change, kind="created" if old is None else "deleted")
+        elif fields := tuple(_fields(old.inputs, new.inputs)):
+            reason = _why_replaced(old, new, {it.path.partition("[")[0] for it in fields})
+            kind: Kind = "replaced" if reason else "changed"
+            changes[urn] = replace(change, kind=kind, fields=fields, reason=reason)
+    providers = {it.urn for it in changes.values() if (it.type, it.kind) == (PROVIDER, "replaced")}
+    for urn, item in after.items():
+        if item.provider in providers and urn in before:
+            change = Change("replaced", urn, item.type, item.name, team_of(urn, parents))
+            changes[urn] = replace(change, reason=OTHER_CLUSTER)
+    return sorted(changes.values(), key=lambda change: (change.team, change.urn))
 
 
-def without_echoes(whole: Difference, queues: Collection[str]) -> Difference:
-    """The difference without what only repeats the names of queues, for a guard to judge by."""
-
-    def words(value: Any) -> list[str]:
-        found = [] if value is None else _WORD.findall(str(value))
-        return [word for word in found if word not in queues and word not in _BETWEEN]
-
-    def is_echo(change: ResourceChange) -> bool:
-        return change.type in _OF_GUARDS and all(
-            words(item.old) == words(item.new)
-            and (change.type == POLICY or item.path.startswith("metadata.annotations."))
-            for item in change.fields
-        )
-
-    return replace(whole, changed=tuple(it for it in whole.changed if not is_echo(it)))
+def team_of(urn: str, parents: Mapping[str, str]) -> str:
+    """The team that a resource is a part of; "" for the host's."""
+    while urn:
+        if _types(urn)[-1] in (TEAM, TEAM_NAMESPACE):
+            return urn.rpartition("::")[2]
+        urn = parents.get(urn, "")
+    return ""
 
 
-def _change(plan: Mapping[str, Registered], urn: str) -> ResourceChange:
-    item = plan[urn]
-    above: Registered | None = item
-    while above is not None and above.type not in (TEAM, TEAM_NAMESPACE):
-        above = plan.get(above.parent)
-    team = above.name if above is not None else ""
-    return ResourceChange(urn, item.type, item.name, team, inputs=item.inputs)
+def _why_kai_replaced(old: str, new: str) -> str:
+    if old not in KAI:
+        return f"{old} is not in the table"
+    try:
+        way = transitions.kai_transition(KAI[old], kai(new, untested=True))
+    except UnknownVersionError:
+        return f"{new} is not in the table"
+    why = way.why.removeprefix(f"{old} → {new}").lstrip(": ").rpartition(" (K")
+    return (why[0] or why[2]) if way.kind == "replace" else ""
 
 
-def _deleted(
-    before: Mapping[str, Registered], after: Mapping[str, Registered]
-) -> Iterator[ResourceChange]:
-    """What goes, but for what an update keeps, since others may use it by now."""
-    for urn in before.keys() - after.keys():
-        change = _change(before, urn)
-        if not change.team and change.type in consequences.KEPT_ON_HOST:
-            if before[urn].parent not in after:
-                yield replace(change, reason=consequences.LEFT_BEHIND)
-        elif change.type == consequences.CRD and before[urn].parent in after:
-            yield replace(change, reason=consequences.OF_OLD_KAI)
-        else:
-            yield change
+def _why_replaced(before: Registered, after: Registered, changed: set[str]) -> str:
+    """The reason for which a changed resource is replaced; "" where it is updated in place."""
+    if after.type != RELEASE or KAI_SCHEDULER not in _types(after.urn):
+        types = (fixed & changed for type_, fixed in _FIXED if after.type.startswith(type_))
+        names = next(filter(None, types), ())
+        return f"{', '.join(sorted(names))} cannot change in place" if names else ""
+    old, new = (str(it.inputs.get("version", "")) for it in (before, after))
+    if old != new:
+        return _why_kai_replaced(old, new)
+    values = any(path.startswith("values.") for path in changed)
+    harmful = values and new in KAI and KAI[new].recreates_config
+    return f"new values recreate kai-config of {new}, which stops its scheduler" if harmful else ""
 
 
-def _sorted(changes: Iterable[ResourceChange]) -> tuple[ResourceChange, ...]:
-    return tuple(sorted(changes, key=lambda change: (change.team, change.urn)))
+def _types(urn: str) -> list[str]:
+    return urn.split("::")[2].split("$") if urn.count("::") > 2 else [""]
+
+
+def with_queues(resources: Sequence[Registered]) -> Iterator[Registered]:
+    """The resources, with each queue of a tree in the place of the tree."""
+    of_cluster = declared_trees.providers((it.type, it.urn, it.inputs) for it in resources)
+    for item in resources:
+        if item.type != QUEUES:
+            yield item
+            continue
+        for queue in declared_trees.members(item.inputs, of_cluster):
+            yield Registered(
+                urn=f"{item.urn}#{queue.name}",
+                type=declared_trees.QUEUE,
+                name=queue.name,
+                parent=item.parent,
+                provider=queue.provider,
+                inputs=dict(queue.props),
+            )
 
 
 def _fields(old: Any, new: Any, path: str = "") -> Iterator[FieldChange]:
@@ -219,17 +180,5 @@ def _fields(old: Any, new: Any, path: str = "") -> Iterator[FieldChange]:
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for index, (one, other) in enumerate(zip(old, new, strict=True)):
             yield from _fields(one, other, f"{path}[{index}]")
-    elif isinstance(old, str) and isinstance(new, str) and "\n" in old and "\n" in new:
-        yield from _lines(old.splitlines(), new.splitlines(), path)
     elif old != new or type(old) is not type(new):
         yield FieldChange(path, old, new)
-
-
-def _lines(old: list[str], new: list[str], path: str) -> Iterator[FieldChange]:
-    """The lines of a text that differ, each by its number in the new one."""
-    for kind, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if kind == "equal":
-            continue
-        for offset, (one, other) in enumerate(zip_longest(old[i:j], new[k:m])):
-            was, now = (None if it is None else it.strip() for it in (one, other))
-            yield FieldChange(f"{path} line {k + offset + 1}", was, now)

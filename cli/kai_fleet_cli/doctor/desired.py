@@ -1,19 +1,22 @@
-"""What a stack declares, as the checks need it: the only place that reads the fleet's model."""
+"""What a stack declares, as checks need it: the only place that reads settings and arguments."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Final, NamedTuple
 
+from kai_fleet.existing import closed_pool
 from kai_fleet.finding import Level
-from kai_fleet.fleet import taints
-from kai_fleet.fleet.judged import JudgedCluster, JudgedTeam
-from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam, Fleet
-from kai_fleet.guards import policies
-from kai_fleet.guards.host_rules import node_bindings
-from kai_fleet.isolation import network_policies, team_quotas, vcluster_rights
-from kai_fleet.monitoring.prometheus import LET_IN
-from kai_fleet.releases import DISABLED
-from kai_fleet.vcluster.oidc import group_roles
+from kai_fleet.fleet.arguments import Arguments
+from kai_fleet.fleet.cluster import Cluster, Team
+from kai_fleet.fleet.declared import Declared
+from kai_fleet.guards import bounds, policies, queue_guard, vcluster_rights
+from kai_fleet.guards.network_policies import network_policies
+from kai_fleet.guards.quotas import quotas
+from kai_fleet.monitoring import ALLOW_PROMETHEUS
+from kai_fleet.queue_specs import leaves
+from kai_fleet.settings import Settings
+from kai_fleet.values import value_at
+from kai_fleet.vcluster_oidc import group_roles
 
 # Bounds that only the guard of queues reads: on the host, where its KAI is.
 _OF_QUEUES: Final = frozenset({"allowed", "podGroups", "sharing", "become", "gpuResource"})
@@ -43,87 +46,79 @@ class Required(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DesiredCluster(JudgedCluster):
-    """One API server. `teams` are known there, `grants` the parent queues of team stacks."""
+class DesiredCluster(Cluster):
+    """One API server, with the objects that have to be there."""
 
     required: tuple[Required, ...] = ()
-    shards: Sequence[str] = ()
-    topologies: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    teams: frozenset[str] = frozenset()
-    grants: Mapping[str, str | None] = field(default_factory=dict)
-
-    @property
-    def gpu_sharing(self) -> bool:
-        """Whether its KAI lets pods share GPUs."""
-        return self.sharing != DISABLED
 
 
 @dataclass(frozen=True)
-class DesiredTeam(JudgedTeam):
+class DesiredTeam(Team):
     """A team on its host, and the inside of its vCluster.
 
     Args:
         granted: It has a stack of its own; this one has its namespace and its bounds alone.
-        kinds: Its quota, by the names of the resources.
         labels: Labels of its namespace that isolate it.
-        bounds: Annotations of its namespace that the policies read; None where another stack has
+        annotations: Those of its namespace that the policies read; None where another stack has
             them.
         network: Whether network policies isolate it.
         closed: Cause and fix where it tolerates the taints of none of its nodes.
     """
 
-    namespace: str = ""
     granted: bool = False
-    control_pool: Mapping[str, str] = field(default_factory=dict)
-    kinds: Mapping[str, int] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
-    bounds: Mapping[str, str] | None = None
+    annotations: Mapping[str, str] | None = None
     network: bool = False
     api_ports: Sequence[int] = ()
     required: tuple[Required, ...] = ()
     inside: DesiredCluster = field(default_factory=DesiredCluster)
-    version: str | None = None
-    version_key: str = ""
-    workload: str = "statefulset"
-    access: str | None = None
-    endpoint: str | None = None
-    led_by_name: bool = False
     closed: Callable[[Sequence[Iterable[Any]]], tuple[str, str] | None] = lambda nodes: None
 
+    @property
+    def version_key(self) -> str:
+        """Where the version of its vCluster is written."""
+        return self.written_at("vcluster", "version")
 
-def host_of(fleet: Fleet) -> DesiredCluster:
+    @property
+    def workload(self) -> str:
+        """What kubectl calls its control plane."""
+        return self.store.workload
+
+
+def host_of(settings: Settings) -> DesiredCluster:
     """The host. Of a team stack's only the team's own queues are declared."""
-    if fleet.platform:
-        team = fleet.teams[fleet.own_team]
-        queues = team.host_queues if team.parent_queue else ()
-        own = DeclaredCluster(queues=queues, queues_key=f"{team.path}.queues")
-        return _cluster(own, gpu_resource=fleet.host.gpu_resource)
-    every = fleet.every_team
+    declared = Declared(settings)
+    if settings.platform_facts is not None:
+        (team,) = (declared.team(name) for name in settings.teams)
+        own = declared.granted_queues(team)[1:]
+        key, resource = f"{team.path}.queues", settings.gpu.resource
+        return _cluster(Cluster(queues=own, queues_key=key, gpu_resource=resource))
     required: list[Required] = []
-    if any(team.isolated and team.rules is not None for team in every.values()):
-        beside_kai = fleet.host.release is not None
-        names = [policies.policy_name(kind) for kind in policies.kinds(beside_kai=beside_kai)]
+    names = (*settings.teams, *settings.team_stacks)
+    if any(settings.isolation_of(name).on for name in names):
+        beside_kai = settings.kai is not None
+        kinds = [policies.policy_name(kind) for kind in policies.kinds(beside_kai=beside_kai)]
         bindings = policies.shared_bindings(beside_kai=beside_kai).values()
         harm = "nothing judges what is created in the teams' namespaces"
-        required += [Required("isolation", policies.POLICY, name, harm) for name in names]
+        required += [Required("isolation", policies.POLICY, name, harm) for name in kinds]
         required += _guards("isolation", bindings, lambda name: harm)
-    monitoring = fleet.host.monitoring
+    monitoring = settings.monitoring
     if monitoring is not None and monitoring.operator:
         harm, where = "Prometheus reads no team's KAI", monitoring.namespace
         required.append(Required("monitoring", "PodMonitor", "kai-fleet", harm, where))
-    grants = {team.name: team.parent_queue for team in fleet.grants.values()}
-    return _cluster(fleet.host, required, teams=frozenset(every), grants=grants)
+    return _cluster(declared.host(tuple(map(declared.team, settings.teams))), required)
 
 
-def teams_of(fleet: Fleet) -> dict[str, DesiredTeam]:
+def teams_of(settings: Settings) -> dict[str, DesiredTeam]:
     """Every team of the stack, those with a stack of their own as far as they are its."""
-    monitored = fleet.host.monitoring is not None
-    return {name: _team(team, monitored=monitored) for name, team in fleet.every_team.items()}
+    declared = Declared(settings)
+    return {
+        **{name: _team(declared.team(name), settings) for name in settings.teams},
+        **{name: _team(declared.grant(name), settings) for name in settings.team_stacks},
+    }
 
 
-def _cluster(
-    own: DeclaredCluster, required: Iterable[Required] = (), **more: Any
-) -> DesiredCluster:
+def _cluster(own: Cluster, required: Iterable[Required] = ()) -> DesiredCluster:
     names = {"queue": own.queue_specs, "SchedulingShard": own.shards, "Topology": own.topologies}
     checks = {"queue": "queues", "SchedulingShard": "shards", "Topology": "shards"}
     required = [
@@ -134,44 +129,60 @@ def _cluster(
             for name in of_kind
         ),
     ]
-    same = ("name", "path", "kai", "queues", "pools", "gpu_resource", "key", "queues_key")
-    fields = {key: getattr(own, key) for key in (*same, "declared", "shards", "topologies")}
-    return DesiredCluster(**fields | {"required": tuple(required)} | more)
+    return DesiredCluster(**_fields(own), required=tuple(required))
 
 
-def _team(team: DeclaredTeam, *, monitored: bool) -> DesiredTeam:
-    own = team.isolation.network if team.isolated and team.isolation is not None else None
-    rules = team.rules if team.isolated else None
-    bounds = policies.as_annotations(rules.parameters()) if rules is not None else None
-    guards = _guards("guard", team.guards, _harm, Level.ADVISORY)
-    roles = (
-        Required(
-            "groups", it["kind"], it["metadata"]["name"], "groups may do less than declared"
-        )._replace(namespace=it["metadata"].get("namespace"), level=Level.ADVISORY)
-        for it in group_roles(team)
-    )
-    same = (
-        *("name", "path", "mode", "queue", "node_pool", "gpus", "slices", "pools", "declared"),
-        *("namespace", "granted", "control_pool", "kinds", "version"),
-    )
-    access = team.access
+def _fields(own: Cluster | Team) -> dict[str, Any]:
+    return {each.name: getattr(own, each.name) for each in fields(own)}
+
+
+def _team(team: Team, settings: Settings) -> DesiredTeam:
+    arguments, name = Arguments(settings), team.name
+    granted, platform = name in settings.team_stacks, settings.platform_facts is None
+    network = settings.isolation_of(name).network
+    place, isolated = arguments.namespace(name), team.isolated
+    labels = {policies.ENFORCED: "baseline", policies.ISOLATION_LABEL: str(team.level)}
+    annotations: Any = bounds.annotations(bounds.pod_bounds(name, place))
+    inside = [] if granted else [*_inside(team, arguments)]
+    path = team.path
+    if not platform:
+        path = f"kai-fleet:teamStacks.{name} of the platform"
+    own = _fields(team) | {"inside": _cluster(team.inside, inside)}
+    enforced = value_at(team.values, "sync.toHost.pods.enforceTolerations")
+    more: dict[str, Any] = {}
+    if not (granted or enforced):
+        more["closed"] = lambda nodes: closed_pool(place["tolerations"], nodes, path)
     return DesiredTeam(
-        **{key: getattr(team, key) for key in same},
-        labels={policies.ENFORCED: "baseline", policies.ISOLATION_LABEL: str(team.level)}
-        if team.isolated
-        else {},
-        bounds=bounds and {k: v for k, v in bounds.items() if not is_of_queues(k)},
-        network=own is not None and own.enabled,
-        api_ports=own.api_ports if own is not None and own.enabled else (),
-        required=tuple(_on_host(team, monitored=monitored)),
-        inside=_cluster(team.inside, [*guards, *roles]),
-        version_key=team.written_at("vcluster", "version"),
-        workload=team.store.workload,
-        access=access.type if access is not None else None,
-        endpoint=access.endpoint if access is not None else None,
-        led_by_name=access is not None and access.led_by_name,
-        closed=lambda nodes: taints.closed_pool(team, nodes),
+        **own,
+        granted=granted,
+        labels=labels if isolated else {},
+        annotations=annotations if platform and isolated else None,
+        network=isolated and network.enabled,
+        api_ports=network.api_ports if isolated and network.enabled else (),
+        required=tuple(_on_host(team, place, platform=platform)),
+        **more,
     )
+
+
+def _inside(team: Team, arguments: Arguments) -> Iterator[Required]:
+    """What guards its queues inside its vCluster, and what its groups may do there."""
+    args = arguments.team(team.name)
+    if "guard" in args:
+        of_team, bindings = queue_guard.inside(
+            team.name, leaves(args["queues"]["queues"]), args["guard"]
+        )
+        yield from _guards("guard", (*of_team.values(), *bindings.values()), _harm, Level.ADVISORY)
+    for role in group_roles(args["vcluster"].get("oidc", {}), args["vcluster"]["groups"]):
+        metadata = role["metadata"]
+        harm = "groups may do less than declared"
+        yield Required(
+            "groups",
+            role["kind"],
+            metadata["name"],
+            harm,
+            metadata.get("namespace"),
+            Level.ADVISORY,
+        )
 
 
 def is_of_queues(annotation: str) -> bool:
@@ -179,21 +190,20 @@ def is_of_queues(annotation: str) -> bool:
     return annotation.removeprefix(policies.BOUNDS) in _OF_QUEUES
 
 
-def _on_host(team: DeclaredTeam, *, monitored: bool) -> Iterator[Required]:
-    """What bounds a team on the host."""
-    quotas = team_quotas.quotas(team) if team.isolated else ("gpus",)
-    for name in quotas:
+def _on_host(team: Team, args: Mapping[str, Any], *, platform: bool) -> Iterator[Required]:
+    """What bounds a team with these TeamNamespaceArgs on the host."""
+    for name in quotas(args):
         yield Required("isolation", "ResourceQuota", name, _QUOTAS[name], team.namespace)
-    if not team.isolated or team.isolation is None:
+    if not team.isolated:
         return
-    if team.isolation.network.enabled:
-        for name in network_policies.of_team(team):
-            yield Required("isolation", "NetworkPolicy", name, _REACH, team.namespace)
-        if monitored and team.rules is not None and team.rules.names_nodes:
+    for name in network_policies(team.name, args):
+        yield Required("isolation", "NetworkPolicy", name, _REACH, team.namespace)
+    if platform:  # a team stack does not know what its platform's declares
+        inside = args["scheduler"] == "inside"
+        if inside and "monitoring" in args and args["isolation"]["network"]["enabled"]:
             harm = "Prometheus does not reach the team's KAI"
-            yield Required("isolation", "NetworkPolicy", LET_IN, harm, team.namespace)
-    if team.rules is not None:  # a team stack does not know what its platform's declares
-        bindings = node_bindings(team.rules, team.namespace).values()
+            yield Required("isolation", "NetworkPolicy", ALLOW_PROMETHEUS, harm, team.namespace)
+        bindings = bounds.node_bindings(team.name, team.namespace, args).values()
         on_nodes = "its pods may be on nodes of other teams"
         yield from _guards("isolation", bindings, lambda name: on_nodes)
     role = vcluster_rights.called(team.name)

@@ -13,7 +13,7 @@ from typing import Final
 
 from kai_fleet.cluster.service_address import address_of
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, pieces, rebuild
-from kai_fleet.fleet.model import HOST
+from kai_fleet.fleet.declared import HOST
 from kai_fleet.guards.policies import QUEUES, TEAM_LABEL
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import RefusedError, UnreachableError
@@ -231,9 +231,10 @@ def _access(api: Api, host: Cluster, team: DesiredTeam) -> _Access:
     if service is None:
         return _Access(missing=f"its Service {team.name} is not there")
     # The declared type of access where there is one: the tenant can change its Service.
-    access = team.access or str(service.spec.get("type"))
+    own = team.access
+    access = own.type if own is not None else str(service.spec.get("type"))
     here = "127.0.0.1" if access == "NodePort" else None
-    address = address_of(service, access, team.endpoint or here)
+    address = address_of(service, access, (own and own.endpoint) or here)
     if address is None:
         return _Access(missing=f"its Service {team.name} has no address")
     try:

@@ -8,8 +8,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from kai_fleet.cluster.tenant_kubeconfig import mending_commands, name_writer
-from kai_fleet.fleet.model import HOST
-from kai_fleet.guards.host_rules import CONTROL_PLANES
+from kai_fleet.fleet.declared import HOST
 from kai_fleet.kube.objects import KubeObject, seconds_since
 from kai_fleet.kube.pods import PodUse
 from kai_fleet.releases import KaiRelease
@@ -18,6 +17,7 @@ from kai_fleet_cli.doctor.desired import DesiredCluster, DesiredTeam
 from kai_fleet_cli.doctor.usage import ClusterUsage, count, running_version
 
 OF_ITS_STACK: Final = "an update of its stack"
+CONTROL_PLANES: Final = ("vcluster", "vcluster-etcd")  # the label app of a control plane
 
 
 @dataclass(frozen=True)

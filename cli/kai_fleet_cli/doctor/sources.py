@@ -5,7 +5,6 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.kube.api import OF_OPERATORS, Api
 from kai_fleet.kube.errors import UnreachableError
 from kai_fleet.settings import Settings
@@ -39,8 +38,7 @@ def of_context(context: str | None, kubeconfig: Path | None, team: str | None) -
 def of_stack(stack: str, team: str | None, context: str | None) -> Sources:
     """The clusters of a stack. Raises UserError for a stack, or a team of it, that is not there."""
     settings = settings_of(stack)
-    fleet = fleet_of(settings)
-    teams = desired.teams_of(fleet)
+    teams = desired.teams_of(settings)
     if team is not None and team not in teams:
         known = ", ".join(teams) or "none"
         raise UserError(f"stack {stack} has no team {team}; its teams: {known}")
@@ -57,17 +55,18 @@ def of_stack(stack: str, team: str | None, context: str | None) -> Sources:
 
     update = "`.venv/bin/fleet up --refresh --stack {}`"
     # The host of a team's own stack is as the platform's stack declares it.
-    host_stack = fleet.platform.rpartition("/")[2] if fleet.platform else stack
+    platform = settings.platform_stack
+    host_stack = platform.rpartition("/")[2] if platform else stack
     flag = f"--context {shlex.quote(where)}" if where else "--kubeconfig <the host's>"
     return Sources(
         host=open_host,
-        desired=desired.host_of(fleet),
+        desired=desired.host_of(settings),
         teams=teams if team is None else {team: teams[team]},
         kubeconfigs=lambda: _kubeconfigs(stack, variables),
         update=update.format(host_stack),
         team_update=update.format(stack),
         host_kubectl=f"kubectl {flag}",
-        namespace=f"team-{fleet.own_team}" if fleet.platform else None,
+        namespace=f"team-{next(iter(settings.teams))}" if platform else None,
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kai_fleet.fleet.amounts import rounded
-from kai_fleet.fleet.judged import JudgedKai
+from kai_fleet.fleet.cluster import Kai
 from kai_fleet.fleet.queues import UNLIMITED, DeclaredQueue, QueueIndex, QueueShare, shares
 from kai_fleet.kube.objects import KubeObject
 from kai_fleet.kube.pods import PodUse, gpu_memory, pods_of
@@ -63,7 +63,7 @@ class ClusterUsage:
 
 def count(objects: Mapping[str, Sequence[KubeObject]]) -> ClusterUsage:
     """Count the pods of a cluster. A kind that is absent counts as none."""
-    release = JudgedKai(running_version(objects.get("deployments", ())), untested=True).release
+    release = Kai(running_version(objects.get("deployments", ())), untested=True).release
     in_megabytes = (release or _NEWEST).gpu_memory_in_megabytes
     nodes, items, queues = (objects.get(kind, ()) for kind in ("nodes", "pods", "queues"))
     memories = {node.name: gpu_memory(node.labels, in_megabytes) for node in nodes}

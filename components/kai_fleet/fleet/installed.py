@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from kai_fleet.fleet.chart_stores import (
+    CLAIM,
+    DATA_SOURCE,
+    ETCD,
+    REPLICAS,
+    RESOURCES,
+    SWITCHES,
+)
 from kai_fleet.releases.chart_values import merged, nested
-from kai_fleet.values import value_at
 
 if TYPE_CHECKING:
     from kai_fleet.settings.sections.access import Access
@@ -57,77 +64,6 @@ def _has(values: object, steps: list[str]) -> bool:
             return False
         values = values[step]
     return True
-
-
-CLAIM: Final = "controlPlane.statefulSet.persistence.volumeClaim"
-ETCD: Final = "controlPlane.backingStore.etcd.deploy"
-EMBEDDED: Final = "embedded"
-# In the order in which vCluster itself looks (BackingStoreType in its config/config.go).
-SWITCHES: Final = {
-    "embeddedEtcd": "controlPlane.backingStore.etcd.embedded.enabled",
-    "externalEtcd": "controlPlane.backingStore.etcd.external.enabled",
-    "etcd": f"{ETCD}.enabled",
-    EMBEDDED: "controlPlane.backingStore.database.embedded.enabled",
-    "external": "controlPlane.backingStore.database.external.enabled",
-}
-# What keeps its state on a volume of the control plane, which is a StatefulSet then.
-_ON_ITS_VOLUME: Final = (EMBEDDED, "embeddedEtcd")
-
-
-@dataclass(frozen=True)
-class ChartStore:
-    """The store of one release: its type as a stack file has it, or `externalEtcd`; how many etcds;
-    and what its values say of the claim of its volume, by the keys of the chart.
-    """
-
-    type: str = EMBEDDED
-    members: int = 1
-    claim: Mapping[str, Any] = field(default_factory=dict, hash=False)
-
-    @property
-    def words(self) -> str:
-        """For example `etcd of 3`."""
-        return f"{self.type} of {self.members}" if self.members > 1 else self.type
-
-    @property
-    def workload(self) -> str:
-        """What kubectl calls the control plane: without a volume the chart makes a Deployment."""
-        return "statefulset" if self.type in _ON_ITS_VOLUME else "deployment"
-
-
-def store_of(values: Any) -> ChartStore:
-    """The store that values of vCluster's chart choose."""
-    switched = (kind for kind, key in SWITCHES.items() if value_at(values, key) in (True, "true"))
-    kind = next(switched, EMBEDDED)
-    members = (
-        value_at(values, f"{ETCD}.statefulSet.highAvailability.replicas") if kind == "etcd" else 1
-    )
-    place = {"etcd": f"{ETCD}.statefulSet.persistence.volumeClaim"}.get(kind, CLAIM)
-    claim = value_at(values, place) if kind in (*_ON_ITS_VOLUME, "etcd") else {}
-    said = claim if isinstance(claim, Mapping) else {}
-    return ChartStore(
-        kind,
-        int(members) if isinstance(members, int | float) else 1,  # outputs have no integers
-        {key: said[key] for key in ("storageClass", "size") if key in said},
-    )
-
-
-REPLICAS: Final = "controlPlane.statefulSet.highAvailability.replicas"
-RESOURCES: Final = "controlPlane.statefulSet.resources"
-DATA_SOURCE: Final = "controlPlane.backingStore.database.external.dataSource"
-
-_REQUESTS: Final = {"cpu": "200m", "memory": "256Mi", "ephemeral-storage": "1Gi"}
-_LIMITS: Final = {"memory": "4Gi", "ephemeral-storage": "10Gi"}
-_LIMITS_BEFORE_V0_30: Final = {"memory": "2Gi", "ephemeral-storage": "8Gi"}
-# Of each etcd that the chart deploys, in every version.
-ETCD_REQUESTS: Final = {"cpu": "20m", "memory": "150Mi"}
-
-
-def default_resources(version: str) -> dict[str, dict[str, str]]:
-    """The requests and limits that the chart of this version gives a control plane."""
-    numbers = version.removeprefix("v").split(".")
-    old = numbers[0] == "0" and len(numbers) > 1 and numbers[1].isdigit() and int(numbers[1]) < 30
-    return {"requests": dict(_REQUESTS), "limits": dict(_LIMITS_BEFORE_V0_30 if old else _LIMITS)}
 
 
 def control_plane_values(vcluster: Vcluster) -> dict[str, Any]:

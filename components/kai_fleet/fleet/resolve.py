@@ -4,50 +4,51 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
+from kai_fleet.deployed import VIRTUAL_CLUSTER, Deployed, named
 from kai_fleet.fleet import from_settings, team_stack
-from kai_fleet.fleet.deployed_state import VIRTUAL_CLUSTER, DeployedState, named
+from kai_fleet.fleet.chart_stores import store_of
+from kai_fleet.fleet.cluster import Chart, Running
 from kai_fleet.fleet.from_settings import declared_queues, installed_charts
-from kai_fleet.fleet.installed import control_plane_values, store_of
+from kai_fleet.fleet.installed import access_values, control_plane_values
 from kai_fleet.fleet.model import (
     HOST,
     DeclaredCluster,
     DeclaredKai,
     DeclaredTeam,
-    DeclaredWorkload,
     Fleet,
-    KaiFeature,
 )
 from kai_fleet.releases import DEFAULT_VCLUSTER
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sharing import mode_in
 from kai_fleet.settings import Settings, key_path
 from kai_fleet.settings.sections.access import OF_STACK, Access, by_secret
-from kai_fleet.settings.sections.platform import HostKai, Scheduling
+from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.platform import HostKai
 from kai_fleet.settings.sections.queues import walk
 from kai_fleet.settings.sections.team_stack import Grant, PlatformFacts
 from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings
 
 
 def fleet_of(
-    settings: Settings, deployed: DeployedState | None = None, *, hidden: bool = False
+    settings: Settings, deployed: Deployed | None = None, *, hidden: bool = False
 ) -> Fleet:
     """The fleet of a platform's stack, or of a team's own stack on its platform.
 
     `deployed` is what the stack runs now, where that is known; `hidden`: some value is a secret.
     """
-    return _Resolver(settings, deployed or DeployedState(), hidden).fleet()
+    return _Resolver(settings, deployed or Deployed(), hidden).fleet()
 
 
 def platform_facts(settings: Settings) -> PlatformFacts:
     """What a platform's stack tells its team stacks."""
-    host = _Resolver(settings, DeployedState(), False).host((), ())
+    host = _Resolver(settings, Deployed(), False).host((), ())
     return team_stack.facts(settings, host.queues)
 
 
 @dataclass(frozen=True)
 class _Resolver:
     settings: Settings
-    deployed: DeployedState
+    deployed: Deployed
     hidden: bool
 
     def fleet(self) -> Fleet:
@@ -65,7 +66,7 @@ class _Resolver:
             host=replace(host, installed=installed_charts(settings, hidden=self.hidden)),
             teams=teams,
             grants=grants,
-            workloads=self._workloads(host, teams),
+            workloads=self.settings.workloads,
             facts=team_stack.facts(settings, host.queues) if platform is None else None,
             platform=host.platform,
             own_team=next(iter(teams)) if platform is not None else "",
@@ -90,13 +91,13 @@ class _Resolver:
             queues=declared_queues(
                 settings.queues, key_path(("queues",)), limits=from_settings.queue_limits(settings)
             ),
-            virtual_clusters=teams,
+            teams=teams,
             grants=grants,
-            features=_features(own, path) if own is not None else (),
             sources=settings.sources.known,
             declared=True,
             gpu_resource=settings.gpu.resource,
             monitoring=settings.monitoring,
+            charts=_charts(settings),
         )
 
     def _on_host(
@@ -115,6 +116,8 @@ class _Resolver:
             gpus=settings.gpus_of(name),
             slices=settings.slices_of(name),
             isolation=place.isolation,
+            level=place.isolation.level,
+            bounds=_bounds(place.isolation) if place.isolation.on else {},
             labels=place.labels,
             annotations=place.annotations,
             tolerations=place.tolerations,
@@ -134,7 +137,10 @@ class _Resolver:
         platform, mode = settings.platform_facts, team.scheduler.mode
         control_plane, inside = control_plane_values(vcluster), self._inside(name)
         release = named(VIRTUAL_CLUSTER, f"{name}-release")
-        now = self.deployed.versions.get(release)
+        now = self.deployed.versions.get(release)  # the chart's version has no v
+        store = self.deployed.stores.get(release)
+        access = vcluster.access or Access()
+        guard = from_settings.inside_guard(settings, name)
         parent, shard = platform.granted_queue(name) if platform else (None, None)
         return replace(
             self._on_host(name, path, team, team.queue),
@@ -146,13 +152,13 @@ class _Resolver:
             if mode == "host" and team.queues
             else (),
             affinity=settings.place_of(name).affinity,
-            guard=from_settings.inside_guard(settings, name),
+            guard=guard is not None,
+            inside_guard=guard,
             version=vcluster.version or DEFAULT_VCLUSTER,
-            version_before=f"v{now}" if now else None,  # the chart's version has no v
             kubernetes_version=vcluster.kubernetes_version,
             chart=vcluster.chart,
             values=vcluster.values,
-            access=vcluster.access or Access(),
+            access=access,
             licensed=vcluster.licensed,
             untested=vcluster.untested,
             image_pull_secrets=self._pull_secrets(name, vcluster.image_pull_secrets),
@@ -161,8 +167,8 @@ class _Resolver:
             groups=vcluster.groups,
             control_plane=control_plane,
             store=store_of(merged(control_plane, vcluster.values)),
-            store_before=self.deployed.stores.get(release),
-            kai=inside.kai,
+            chart_values=merged(access_values(access), control_plane, vcluster.values),
+            runs=Running(f"v{now}" if now else None, store) if now or store else None,
             inside=inside,
             own_stack=platform is not None,
         )
@@ -199,7 +205,6 @@ class _Resolver:
             queues=declared_queues(
                 team.queues, empty.queues_key, gpu_limit=gpus, pools=team.gpus_by_pool
             ),
-            features=_features(own, empty.key, f"{path}.pools" if team.pools else ""),
         )
 
     def _granted(self, name: str) -> DeclaredTeam:
@@ -233,39 +238,13 @@ class _Resolver:
             untested=own.untested,
             chart=own.chart,
             scheduling=own,
+            shards=tuple(own.shards),
+            topologies=own.topologies,
+            fairshare=bool(own.fairshare),
             tolerations=place.tolerations,
             affinity=place.affinity,
             labels=labels,
         )
-
-    def _workloads(
-        self, host: DeclaredCluster, teams: Mapping[str, DeclaredTeam]
-    ) -> dict[str, DeclaredWorkload]:
-        """Those whose team is there: the report on the settings says what is wrong with others."""
-        settings = self.settings
-        shards = {queue.name: queue.shard for queue in host.queues}
-        resolved = {}
-        for name, own in settings.workloads.items():
-            team = teams.get(own.team)
-            if team is None:
-                continue
-            queue = own.queue_of(settings.teams[own.team])
-            # In a team stack every queue of its team is below the granted one.
-            at = (team.parent_queue or queue) if team.mode == "host" else queue
-            of = shards if team.mode == "host" else {q.name: q.shard for q in team.inside.queues}
-            nvidia = own.gpu is not None and settings.gpu.provider != "none"
-            resolved[name] = DeclaredWorkload(
-                name,
-                own.team,
-                own,
-                queue,
-                shard=of.get(at or ""),
-                # `nvidia` where the GPU stack makes that class, and a GPU is asked for.
-                runtime_class=own.runtime_class or ("nvidia" if nvidia else None),
-                gpu_resource=(own.gpu and own.gpu.slice) or settings.gpu.resource,
-                path=key_path(("workloads", name)),
-            )
-        return resolved
 
     @cached_property
     def _names(self) -> Sequence[str]:
@@ -278,11 +257,22 @@ class _Resolver:
         return [name for name in self._names if name.startswith(f"{team}-")]
 
 
-def _features(own: Scheduling, path: str, pools_path: str = "") -> tuple[KaiFeature, ...]:
-    """What is configured of a KAI that not every version has; a team's pools are its shards."""
-    every = (
-        (KaiFeature("shards", pools_path or f"{path}.shards"), own.shards),
-        (KaiFeature("fairshare", f"{path}.fairshare"), own.fairshare),
-        (KaiFeature("topologies", f"{path}.topologies"), own.topologies),
-    )
-    return tuple(feature for feature, value in every if value)
+def _bounds(isolation: Isolation) -> dict[str, str]:
+    """The quota of a namespace by the names of the resources."""
+    bounds = isolation.bounds
+    amounts = {
+        "cpu": bounds.cpu,
+        "memory": bounds.memory,
+        "ephemeral-storage": bounds.ephemeral_storage,
+    }
+    return {name: str(amount) for name, amount in amounts.items() if amount is not None}
+
+
+def _charts(settings: Settings) -> tuple[Chart, ...]:
+    """The charts and images of the host besides KAI and vCluster."""
+    gpu, kind = settings.gpu, settings.cluster.kind
+    charts = [Chart("the GPU stack", key_path(("gpu",)), gpu.chart, gpu.values)]
+    if kind is not None and kind.image is not None:
+        subject, path = f"cluster {settings.cluster.name}", key_path(("cluster", "kind"))
+        charts.append(Chart(subject, path, values={"image": kind.image}))
+    return tuple(charts)

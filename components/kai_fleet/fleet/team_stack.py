@@ -1,11 +1,17 @@
 """The host of a team's own stack: what its platform tells of it, and how the platform says so."""
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+import pulumi
+from pulumi.runtime import invoke
+
+from kai_fleet.deployed import READ_OUTPUTS, full_name
 from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredKai, DeclaredTeam
 from kai_fleet.fleet.queues import DeclaredQueue, shares
 from kai_fleet.settings import Settings, key_path
+from kai_fleet.settings.files.project import update_command
 from kai_fleet.settings.sections.gpu_share import counted, slices
 from kai_fleet.settings.sections.team_stack import (
     Grant,
@@ -13,6 +19,7 @@ from kai_fleet.settings.sections.team_stack import (
     HostQueue,
     HostScheduler,
     Neighbour,
+    NoPlatformError,
     PlatformFacts,
 )
 from kai_fleet.settings.sections.teams import HostPlace
@@ -20,6 +27,8 @@ from kai_fleet.settings.sections.teams import HostPlace
 # What is the platform's carries a path outside the team's file: the platform's own preview
 # reports it.
 PLATFORM: Final = "platform stack:"
+OUTPUT: Final = "platform"  # of a platform's stack
+_UNKNOWN_STACK: Final = re.compile("unknown stack|no stack|not found|could not find", re.I)
 
 
 def facts(settings: Settings, queues: Iterable[DeclaredQueue]) -> PlatformFacts:
@@ -83,7 +92,7 @@ def host(
         path=key_path(("cluster",)),
         kai=(DeclaredKai(kai.version, sharing=kai.mode, path=PLATFORM),) if kai else (),
         queues=(*_host_queues(platform), *team.host_queues),
-        virtual_clusters=(*_neighbours(platform), *own),
+        teams=(*_neighbours(platform), *own),
         grants=tuple(_grants(platform)),
         platform=settings.platform_stack,
         sources=settings.sources.known,
@@ -130,3 +139,30 @@ def _host_queues(platform: PlatformFacts) -> Iterator[DeclaredQueue]:
     for name, queue in platform.queues.items():
         of = shares(queue.resources)
         yield DeclaredQueue(name, queue.parent, of, path=queue_path(name), shard=queue.shard)
+
+
+def read_platform(stack: str) -> PlatformFacts:
+    """What the platform stack of that name said at its last update. Raises NoPlatformError."""
+    bare = stack.rpartition("/")[2]
+    update = f"update it first: {update_command(bare)}"
+    if full_name(stack) == full_name(pulumi.get_stack()):
+        raise NoPlatformError(f"is {stack}, which is this stack itself; write the platform's stack")
+    try:
+        # Not by a StackReference: the rules must have the answer before anything is declared.
+        read: Any = invoke(READ_OUTPUTS, {"name": full_name(stack)}).value
+    except Exception as why:
+        if _UNKNOWN_STACK.search(str(why)):
+            raise NoPlatformError(f"is {stack}, and there is no such stack; {update}") from None
+        said = str(why).strip().rpartition("\n")[2][:200]
+        raise NoPlatformError(f"is {stack}, whose outputs cannot be read ({said})") from None
+    outputs = (read or {}).get("outputs") or {}
+    if OUTPUT not in outputs:
+        what = "exports no platform" if outputs else "has never been updated"
+        raise NoPlatformError(
+            f"is {stack}, which {what}: it is no platform stack of kai-fleet, or an older one;"
+            f" {update}"
+        )
+    try:
+        return PlatformFacts.read(outputs[OUTPUT])
+    except NoPlatformError as why:
+        raise NoPlatformError(f"is {stack}, which {why}") from None

@@ -37,6 +37,16 @@ USED_LABEL: Final = "kai-fleet/namespace"
 ENFORCED: Final = "pod-security.kubernetes.io/enforce"
 BOUNDS: Final = "guard.kai-fleet/"  # begins the annotations of a namespace that policies read
 NAME_LABEL: Final = "kubernetes.io/metadata.name"
+# As a quota selects pods of Kubernetes' own classes: each makes room for itself on any node.
+SYSTEM_SCOPE: Final[Any] = {
+    "match_expressions": [
+        {
+            "operator": "In",
+            "scope_name": "PriorityClass",
+            "values": ["system-node-critical", "system-cluster-critical"],
+        }
+    ]
+}
 # What a binding does with an object that the policy refuses.
 DENY: Final = ("Deny",)
 WARN: Final = ("Warn",)

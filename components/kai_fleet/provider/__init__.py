@@ -18,7 +18,7 @@ EXISTING: Final = "kai-fleet:index:existing"
 
 
 def version() -> str:
-    """The version of the installed package, such as `0.3.0`."""
+    """The version of the installed package, such as `0.4.0`."""
     return metadata.version(PACKAGE)
 
 
@@ -29,11 +29,11 @@ class PluginError(Exception):
 class PartialError(PluginError):
     """The resource is there, but not as wanted: the engine keeps `state`, and tries again.
 
-    `inputs` is the Struct that the engine keeps as the inputs.
+    Both are properties of the SDK's provider.
     """
 
     def __init__(
-        self, message: str, resource_id: str, state: Mapping[str, Any], inputs: Any
+        self, message: str, resource_id: str, state: Mapping[str, Any], inputs: Mapping[str, Any]
     ) -> None:
         super().__init__(message)
         self.resource_id = resource_id

@@ -12,7 +12,6 @@ from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import KubeError, UnreachableError, complaint
 from kai_fleet.kube.kubeconfig import Connection
 from kai_fleet.kube.text import plain
-from kai_fleet.provider.values import secret
 
 _SECRET_SECONDS: Final = 30.0
 _UID_SECONDS: Final = 10.0
@@ -26,7 +25,7 @@ _UID: Final = re.compile(r"[0-9a-zA-Z-]{1,64}")
 
 
 def read_secret(way: Connection, namespace: str, name: str) -> dict[str, Any]:
-    """The `data` of a Secret, in base64 and secret; or the `problem` with it."""
+    """The `data` of a Secret, in base64; or the `problem` with it."""
     path = f"/api/v1/namespaces/{namespace}/secrets/{name}"
     try:
         content = Api(way, _SECRET_SECONDS, most=_MOST).find(path)
@@ -34,7 +33,7 @@ def read_secret(way: Connection, namespace: str, name: str) -> dict[str, Any]:
         return {"problem": f"cannot be read: {complaint(error)}"}
     if content is None:
         return {"problem": "is not there"}
-    return {"data": secret(content.get("data") or {})}
+    return {"data": content.get("data") or {}}
 
 
 def read_cluster_uid(way: Connection) -> dict[str, Any]:

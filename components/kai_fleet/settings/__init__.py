@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from kai_fleet.releases import DISABLED
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sharing import SharingMode
-from kai_fleet.settings.cross_checks import between_keys, workloads_mistakes
+from kai_fleet.settings.cross_checks import between_keys, workload_mistakes
 from kai_fleet.settings.files import stack_keys
 from kai_fleet.settings.files.queue_files import or_file, with_trees
 from kai_fleet.settings.mistakes import NAMESPACE, Mistake, key_path, validated, within
@@ -30,7 +30,6 @@ from kai_fleet.settings.sections.platform import (
     NVIDIA,
     Gpu,
     HostKai,
-    Name,
     Sources,
     TeamName,
 )
@@ -38,7 +37,7 @@ from kai_fleet.settings.sections.queues import QueueTree, with_quotas
 from kai_fleet.settings.sections.team_stack import Grant, PlatformFacts, Removed, TeamStack
 from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings
 from kai_fleet.settings.sections.vcluster import Vcluster
-from kai_fleet.settings.sections.workloads import Workload
+from kai_fleet.settings.sections.workloads import Manifests
 
 __all__ = ["Loaded", "Mistake", "Settings", "key_path", "load", "read_config", "validated"]
 
@@ -97,8 +96,9 @@ class Settings(Strict):
         default_factory=dict, description="Teams with a stack of their own, and what each may have."
     )
     removed: Removed = Field(default_factory=list)
-    workloads: dict[Name, Workload] = Field(
-        default_factory=dict, description="What runs in the teams' vClusters, by name."
+    workloads: dict[TeamName, Manifests] = Field(
+        default_factory=dict,
+        description="YAML files of each team: Kubernetes objects for the inside of its vCluster.",
     )
 
     @model_validator(mode="after")
@@ -222,7 +222,7 @@ def load(raw: Mapping[str, Any]) -> Loaded:
     dropped += [mistake.path for mistake in unread]
     found += unread
     if judged is not None:
-        every = between_keys(judged, dropped), workloads_mistakes(judged, dropped)
+        every = between_keys(judged, dropped), workload_mistakes(judged, dropped)
         found += [m for m in dict.fromkeys(chain(*every)) if not within(m.path, dropped)]
     settings = None if key_path(("cluster",)) in dropped else judged
     if judged is not None and judged.kai is None and within(key_path(("kai",)), dropped):

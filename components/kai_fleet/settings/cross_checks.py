@@ -20,7 +20,6 @@ from kai_fleet.settings.sections.platform import (
 from kai_fleet.settings.sections.queues import QueueTree, shard_mistakes
 from kai_fleet.settings.sections.teams import Scheduler, mode_mistakes
 from kai_fleet.settings.sections.vcluster import oidc_mistakes, store_mistakes
-from kai_fleet.settings.sections.workloads import too_many_gpus, workload_mistakes
 from kai_fleet.wording import MASK
 
 if TYPE_CHECKING:
@@ -249,20 +248,10 @@ def _of_kind(settings: Settings) -> Iterator[Mistake]:
             yield Mistake(place, sentence)
 
 
-def workloads_mistakes(settings: Settings, dropped: list[str]) -> Iterator[Mistake]:
-    """Every workload against its team, unless something of the team was left out."""
-    for name, workload in settings.workloads.items():
-        path, team = key_path(("workloads", name)), settings.teams.get(workload.team)
-        if any(f"{it}.".startswith(f"{_TEAMS}.{workload.team}.") for it in dropped):
-            team = None
-        elif team is None and not within(_TEAMS, dropped):
+def workload_mistakes(settings: Settings, dropped: Sequence[str]) -> Iterator[Mistake]:
+    """Manifests of a team that is not there."""
+    for name in settings.workloads:
+        if name not in settings.teams and not within(f"{_TEAMS}.{name}", dropped):
             known = ", ".join(settings.teams) or "none yet"
-            sentence = f"is {workload.team!r}, and there is no such team; the teams: {known}"
-            yield Mistake(f"{path}.team", sentence)
-        kai = settings.kai_of(workload.team) if team is not None else None
-        yield from located(path, workload_mistakes(workload, team, kai))
-    for name, team in settings.teams.items():
-        own = {key: w for key, w in settings.workloads.items() if w.team == name}
-        too_many = too_many_gpus(team, own, settings.slices_of(name)) if own else None
-        if too_many:
-            yield Mistake(key_path(("teams", name, "gpus")), too_many)
+            sentence = f"is for no team of this stack; the teams: {known}"
+            yield Mistake(key_path(("workloads", name)), sentence)

@@ -20,7 +20,6 @@ from kai_fleet.settings.sections.team_stack import TeamStack
 from kai_fleet.wording import MASK, listed, on_one_line
 
 PLACES: Final = frozenset((*secret_places(Settings), *secret_places(TeamStack)))
-_WORKLOADS: Final = f"{NAMESPACE}:workloads"
 _NO_KEY: Final = (
     "is encrypted, at a key for no secret, as"
     f" {listed(sorted({str(place[-1]) for place in PLACES}), 'and')} are: what is decrypted would"
@@ -67,8 +66,6 @@ def encrypted(file: Path) -> list[Encrypted]:
             yield Encrypted(file.name, place, team, _content(text))
         elif isinstance(value, Mapping | list):
             for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
-                if place == (_WORKLOADS,) and isinstance(item, Mapping):
-                    team = str(item.get("team"))
                 yield from below(item, (*place, key), team)
 
     return list(below(config, (), ""))

@@ -10,7 +10,7 @@ from kai_fleet.settings.cross_checks import (
     of_scheduling,
     removed_mistakes,
     vcluster_mistakes,
-    workloads_mistakes,
+    workload_mistakes,
 )
 from kai_fleet.settings.files.queue_files import with_trees
 from kai_fleet.settings.mistakes import located, within
@@ -118,7 +118,7 @@ def _between(file: TeamStack, tenant: Tenant, dropped: list[str]) -> Iterator[Mi
     yield from vcluster_mistakes(tenant)
     yield from entry_mistakes(tenant, team.name)
     yield from gpu_kind_mistakes(tenant, team.name)
-    yield from workloads_mistakes(tenant, dropped)
+    yield from workload_mistakes(tenant, dropped)
     yield from _credentials(file.cluster, facts)
     if "node_pool" in team.vcluster.model_fields_set:
         yield Mistake(

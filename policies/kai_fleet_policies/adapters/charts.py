@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kai_fleet.cluster.plain_yaml import GrownYamlError, OddYamlError, typed_documents
+from kai_fleet.fleet.chart_stores import store_of
 from kai_fleet.fleet.installed import ChartName, InstalledChart
 from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
 from kai_fleet.releases import has_sharing_modes
@@ -137,6 +138,8 @@ def virtual_cluster(
         mode=mode,
         path=path,
         values=mapping(values),
+        chart_values=mapping(values),
+        store=store_of(values),
         untested=of_component,
         # Without a licence the component writes the open source image.
         licensed=of_component and image is None,

@@ -5,10 +5,11 @@ A cluster is a `kubernetes` provider; the inside of a vCluster is the provider w
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal
+from typing import Final
 
 from kai_fleet import releases
 from kai_fleet.fleet import model
+from kai_fleet.fleet.cluster import DevicePlugin, ManagedObject
 from kai_fleet.fleet.installed import InstalledChart
 from kai_fleet.fleet.pod_templates import workloads
 from kai_fleet.fleet.pods import PodTemplate
@@ -24,10 +25,8 @@ _RELEASES = ("kubernetes:helm.sh/v3:Release", "kubernetes:helm.sh/v4:Chart")
 _UNLIMITED: Mapping[Resource, QueueShare] = {
     r: QueueShare(quota=-1.0, limit=-1.0) for r in RESOURCES
 }
-_FEATURES: Final[dict[str, Literal["shards", "topologies"]]] = {
-    "kubernetes:kai.scheduler/v1:SchedulingShard": "shards",
-    "kubernetes:kai.scheduler/v1alpha1:Topology": "topologies",
-}
+_SHARD: Final = "kubernetes:kai.scheduler/v1:SchedulingShard"
+_TOPOLOGY: Final = "kubernetes:kai.scheduler/v1alpha1:Topology"
 _CLUSTER_SCOPED = frozenset({"Namespace", "CustomResourceDefinition", "RuntimeClass"})
 
 
@@ -54,14 +53,15 @@ class _Found:
     kai: list[model.DeclaredKai] = field(default_factory=list)
     queues: list[DeclaredQueue] = field(default_factory=list)
     workloads: list[PodTemplate] = field(default_factory=list)
-    namespaced: list[model.NamespacedObject] = field(default_factory=list)
-    virtual_clusters: list[model.DeclaredTeam] = field(default_factory=list)
-    device_plugins: list[model.DevicePlugin] = field(default_factory=list)
+    objects: list[ManagedObject] = field(default_factory=list)
+    teams: list[model.DeclaredTeam] = field(default_factory=list)
+    device_plugins: list[DevicePlugin] = field(default_factory=list)
     gpu_quotas: dict[str, float] = field(default_factory=dict)
     slice_quotas: dict[str, dict[str, float]] = field(default_factory=dict)
     default_queues: list[DeclaredQueue] = field(default_factory=list)
     guarded: bool = False
-    features: list[model.KaiFeature] = field(default_factory=list)
+    shards: list[str] = field(default_factory=list)
+    topologies: dict[str, Sequence[str]] = field(default_factory=dict)
     installed: list[InstalledChart] = field(default_factory=list)
 
 
@@ -79,7 +79,7 @@ def clusters(resources: Iterable[Declared]) -> list[model.DeclaredCluster]:
     inside: set[str] = set()
     result: list[model.DeclaredCluster] = []
     for part in found.values():
-        teams = [_team(team, part, by_name) for team in part.virtual_clusters]
+        teams = [_team(team, part, by_name) for team in part.teams]
         if not teams:
             continue
         host = _cluster(part, tuple(teams))
@@ -98,7 +98,7 @@ def clusters(resources: Iterable[Declared]) -> list[model.DeclaredCluster]:
                     team_queue=team.queue,
                 )
             )
-    rest = [p for p in found.values() if not p.virtual_clusters and p.name not in inside]
+    rest = [p for p in found.values() if not p.teams and p.name not in inside]
     return result + [_cluster(part, ()) for part in rest]
 
 
@@ -131,23 +131,27 @@ def _cluster(part: _Found, teams: tuple[model.DeclaredTeam, ...]) -> model.Decla
     default = [queue for name, queue in others.items() if name not in declared]
     return model.DeclaredCluster(
         name=part.name,
-        kai=tuple(part.kai),
+        kai=_kai(part),
         queues=(*part.queues, *default),
         workloads=tuple(part.workloads),
-        namespaced=tuple(part.namespaced),
-        virtual_clusters=teams,
+        objects=tuple(part.objects),
+        teams=teams,
         device_plugins=tuple(part.device_plugins),
         guarded=part.guarded,
-        features=tuple(part.features),
         installed=tuple(part.installed),
     )
+
+
+def _kai(part: _Found) -> tuple[model.DeclaredKai, ...]:
+    shards = tuple(part.shards)
+    return tuple(replace(kai, shards=shards, topologies=part.topologies) for kai in part.kai)
 
 
 def _team(
     team: model.DeclaredTeam, host: _Found, by_name: Mapping[str, _Found]
 ) -> model.DeclaredTeam:
     inner = by_name.get(str(team.name))
-    kai = tuple(inner.kai) if inner is not None and inner is not host else ()
+    kai = _kai(inner) if inner is not None and inner is not host else ()
     quotas = host.gpu_quotas
     gpus = quotas.get(team.namespace) if team.namespace else None
     if gpus is None and quotas and UNKNOWN in (team.namespace, *quotas):
@@ -160,7 +164,7 @@ def _team(
     # A KAI inside schedules there, whatever the values say.
     return replace(
         team,
-        kai=kai,
+        inside=model.DeclaredCluster(kai=kai),
         gpus=gpus,
         slices={name: int(count) for name, count in slices.items()},
         mode="virtual" if kai else team.mode,
@@ -195,8 +199,11 @@ def _read(found: _Found, resource: Declared) -> None:
     if pods := _pods(kind, resource):
         found.workloads += pods
         return
-    if resource.type in _FEATURES:
-        found.features.append(model.KaiFeature(_FEATURES[resource.type], resource.urn))
+    if resource.type == _SHARD:
+        found.shards.append(name)
+        return
+    if resource.type == _TOPOLOGY:
+        found.topologies[name] = ()
         return
     namespace = text(get(metadata, "namespace"))
     if kind == "ResourceQuota" and namespace is not None:
@@ -215,14 +222,14 @@ def _read(found: _Found, resource: Declared) -> None:
         texts = ((k, v) for k, v in pairs(props.get("data")).items() if isinstance(v, str))
         sharing = charts.sharing_in({key: value for key, value in texts if "sharing" in value})
         if sharing and sharing is not UNKNOWN:
-            found.device_plugins.append(model.DevicePlugin(sharing, resource.urn))
+            found.device_plugins.append(DevicePlugin(sharing, resource.urn))
     elif kind == "ValidatingAdmissionPolicyBinding" and str(name).startswith(QUEUE_GUARDS):
         spec = props.get("spec")
         selector = get(get(spec, "matchResources"), "namespaceSelector")
         everywhere = selector is None  # on a host it is for one namespace
         found.guarded |= everywhere and "Deny" in items(get(spec, "validationActions"))
     if namespace is not None and kind not in _CLUSTER_SCOPED:
-        found.namespaced.append(model.NamespacedObject(kind, name, namespace, path=resource.urn))
+        found.objects.append(ManagedObject(kind, name, namespace, path=resource.urn))
 
 
 def _pods(kind: str, resource: Declared) -> list[PodTemplate]:
@@ -250,17 +257,17 @@ def _read_release(found: _Found, resource: Declared) -> None:
     if chart is not UNKNOWN and (installed := charts.installed(chart, props, name, urn)):
         found.installed.append(installed)
     if chart is UNKNOWN:
-        found.namespaced.append(model.NamespacedObject("Release", name, namespace, path=urn))
+        found.objects.append(ManagedObject("Release", name, namespace, path=urn))
     elif chart.name == charts.KAI:
         found.kai.append(charts.kai_release(chart, props, urn))
         found.default_queues += _default_queues(chart, props, urn)
     elif chart.name == charts.VCLUSTER:
-        found.virtual_clusters.append(charts.virtual_cluster(chart, props, name, urn))
+        found.teams.append(charts.virtual_cluster(chart, props, name, urn))
     else:
-        found.namespaced.append(model.NamespacedObject("Release", name, namespace, chart.name, urn))
+        found.objects.append(ManagedObject("Release", name, namespace, chart.name, urn))
         if chart.name in charts.DEVICE_PLUGINS:
             sharing = charts.device_sharing(chart.name, props.get("values"))
-            found.device_plugins.append(model.DevicePlugin(sharing, urn))
+            found.device_plugins.append(DevicePlugin(sharing, urn))
 
 
 def _default_queues(

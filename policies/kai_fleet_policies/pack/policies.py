@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from google.protobuf import json_format
 from pulumi.runtime import proto
 
+from kai_fleet.fleet.cluster import Cluster
 from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.fleet.queues import DeclaredQueue
 from kai_fleet.releases.keys import RESERVED
@@ -24,6 +25,7 @@ CHARTS_KEY: Final = "charts"
 IMAGES_KEY: Final = "images"
 
 _NAMES: Final[dict[str, Any]] = {"type": "array", "items": {"type": "string"}}
+C = TypeVar("C", bound=Cluster)
 
 
 def _names(description: str) -> dict[str, Any]:
@@ -77,14 +79,14 @@ def configured(cluster: DeclaredCluster, properties: Mapping[str, Any]) -> Decla
     return replace(
         _with_queues(cluster, properties.get(EXISTING_QUEUES) or ()),
         workloads=tuple(w for w in cluster.workloads if judged(w.namespace)),
-        namespaced=tuple(n for n in cluster.namespaced if judged(n.namespace)),
+        objects=tuple(n for n in cluster.objects if judged(n.namespace)),
         reserved=cluster.reserved.union(properties.get(RESERVED_KEY) or ()),
         queues_of=properties.get(QUEUES_KEY) or cluster.queues_of,
         sources=KnownSources(charts, images) if charts or images else cluster.sources,
     )
 
 
-def _with_queues(cluster: DeclaredCluster, existing: Iterable[str]) -> DeclaredCluster:
+def _with_queues(cluster: C, existing: Iterable[str]) -> C:
     """The cluster with queues that another program makes, and so the one that schedules it."""
     host = cluster.scheduled_by
     more = sorted(set(existing) - cluster.tree.by_name.keys())

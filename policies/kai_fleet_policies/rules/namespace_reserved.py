@@ -36,7 +36,7 @@ def check(cluster: DeclaredCluster) -> Problems:
     """
     placed = [
         *((it.namespace, it.path) for it in cluster.workloads),
-        *((it.namespace, it.path) for it in cluster.namespaced),
+        *((it.namespace, it.path) for it in cluster.objects),
     ]
     by_chart = [at for ns, at in placed if ns == KAI_NAMESPACE and _by_chart(at)]
     if by_chart:
@@ -57,7 +57,7 @@ def check(cluster: DeclaredCluster) -> Problems:
                 f"runs in {workload.namespace}, which is reserved for the platform;"
                 " write a namespace of the team's own, for example team-a"
             )
-    for thing in cluster.namespaced:
+    for thing in cluster.objects:
         if _by_chart(thing.path):
             continue
         place = ProblemPlace(f"{thing.kind} {called(thing.name)} in {cluster.name}", thing.path)

@@ -51,7 +51,7 @@ def team(team: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
         if (has := space.labels.get(label)) != value:
             values = {"label": label, "has": has or "not there", "declared": value}
             yield fault("label-changed", host, space.name, **values)
-    if (bounds := desired.bounds) is not None:
+    if (bounds := desired.annotations) is not None:
         has_bounds = {key for key in space.annotations if key.startswith(BOUNDS)}
         changed = sorted(
             key

@@ -47,9 +47,10 @@ def host(host: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
         own, _, space = name.partition("-v-")
         if own.startswith("vc-") and space and space not in spaces:
             yield fault("cluster-role-left", host, name)
+    known = {None, *(team.name for team in (*host.desired.teams, *host.desired.grants))}
     for item in host.all("namespaces") if host.desired.declared else ():
         team = item.labels.get(TEAM_LABEL)
-        if team not in (None, *host.desired.teams) and "deletionTimestamp" not in item["metadata"]:
+        if team not in known and "deletionTimestamp" not in item["metadata"]:
             labels = f"label namespace {{names}} {' '.join(f'{key}-' for key in _LABELS)}"
             command = labels if USED_LABEL in item.labels else "delete namespace {names}"
             yield fault("namespace-undeclared", host, item.name, team=team, command=command)

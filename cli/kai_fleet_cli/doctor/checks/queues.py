@@ -23,11 +23,14 @@ def queues(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
     for queue in index.queues:
         if queue.name not in levels:
             yield fault("queue-dropped", cluster, queue.name, parent=queue.parent)
-    for team, parent in desired.grants.items():  # a team stack makes its own below it
+    for grant in desired.grants:  # a team stack makes its own below it
         below = {
-            it.name for it in index.queues if parent in {up.name for up in index.ancestors(it)}
+            queue.name
+            for queue in index.queues
+            if grant.parent_queue in {above.name for above in index.ancestors(queue)}
         }
-        known |= {name for name in below if name == team or name.startswith(f"{team}-")}
+        own = f"{grant.name}-"
+        known |= {name for name in below if name == grant.name or name.startswith(own)}
     # KAI does not delete a queue that has children.
     for name in sorted(index.by_name, key=lambda name: (-levels.get(name, 0), name)):
         if desired.declared and name not in known:

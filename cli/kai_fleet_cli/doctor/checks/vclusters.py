@@ -71,10 +71,10 @@ def _vcluster(team: TeamState, host: Cluster) -> Iterator[Fault]:
 
 def _hint(team: TeamState) -> str:
     access = team.desired.access
-    if access == "ClusterIP":
+    if access is not None and access.type == "ClusterIP":
         return "; access type ClusterIP is reached from inside the host only"
-    if team.desired.led_by_name:
-        where = f"{team.desired.endpoint} has to resolve to the {access}'s controller"
+    if access is not None and access.led_by_name:
+        where = f"{access.endpoint} has to resolve to the {access.type}'s controller"
         return f"; {where}, which has to pass TLS through"
     return ""
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from kai_fleet.fleet.judged import JudgedCluster, JudgedKai
+from kai_fleet.fleet import cluster as fleet
 from kai_fleet.fleet.pod_templates import workloads
 from kai_fleet.fleet.pods import PodTemplate
 from kai_fleet.fleet.queues import DeclaredQueue
@@ -58,14 +58,14 @@ def _stays(pod: KubeObject) -> bool:
     return not pod["metadata"].get("deletionTimestamp")
 
 
-def _problems(rules: Sequence[Any], cluster: JudgedCluster) -> Iterator[Problem]:
+def _problems(rules: Sequence[Any], cluster: fleet.Cluster) -> Iterator[Problem]:
     for rule in rules:
         for problem in problems_of(rule, cluster):
             if problem.level is Level.MANDATORY and "/" in problem.path:
                 yield problem
 
 
-def _judged(cluster: Cluster, pods: Sequence[KubeObject]) -> JudgedCluster:
+def _judged(cluster: Cluster, pods: Sequence[KubeObject]) -> fleet.Cluster:
     """What the rules judge, from live objects.
 
     A queue that is declared and not there is another check's: who names it is well written.
@@ -74,9 +74,9 @@ def _judged(cluster: Cluster, pods: Sequence[KubeObject]) -> JudgedCluster:
     there = {item.name: queue_of(item) for item in cluster.all("queues")}
     declared = cluster.desired.queues
     absent = [DeclaredQueue(it.name, it.parent) for it in declared if it.name not in there]
-    return JudgedCluster(
+    return fleet.Cluster(
         name=cluster.name,
-        kai=(JudgedKai(release.version, sharing=cluster.desired.sharing),) if release else (),
+        kai=(fleet.Kai(release.version, sharing=cluster.desired.sharing),) if release else (),
         queues=(*there.values(), *absent),
         workloads=tuple(_workload(pod, cluster) for pod in pods),
     )

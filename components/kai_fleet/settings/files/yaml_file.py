@@ -48,6 +48,15 @@ def load(text: str) -> Any:
         return YAML(typ="safe", pure=True).load(text)
 
 
+def load_all(text: str) -> list[Any]:
+    """What each document of the text says, with the limits of `load` for all of them together."""
+    _check(text)
+    try:
+        return list(YAML(typ="safe").load_all(text))
+    except (YAMLError, ValueError):
+        return list(YAML(typ="safe", pure=True).load_all(text))
+
+
 def mapping(file: Path) -> dict[Any, Any]:
     """The mapping that a file is; empty for one that is not there, is none, or cannot be read."""
     try:

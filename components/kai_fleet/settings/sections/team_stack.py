@@ -18,7 +18,7 @@ from kai_fleet.settings.sections.platform import Name, Sources, TeamName
 from kai_fleet.settings.sections.queues import QueueName
 from kai_fleet.settings.sections.teams import HostPlace, Mode, OwnNodes, TeamSettings
 from kai_fleet.settings.sections.vcluster import Vcluster
-from kai_fleet.settings.sections.workloads import Workload
+from kai_fleet.settings.sections.workloads import Manifests
 
 Removed = Annotated[
     list[Name],
@@ -67,8 +67,8 @@ class TeamStack(Strict):
         default=None, description="Credentials of its own; else the platform's context is used."
     )
     removed: Removed = Field(default_factory=list)
-    workloads: dict[Name, Workload] = Field(
-        default_factory=dict, description="What runs in the team's vCluster, by name."
+    workloads: dict[TeamName, Manifests] = Field(
+        default_factory=dict, description="YAML files below the team's name: its manifests."
     )
 
 

@@ -21,7 +21,7 @@ def check(cluster: DeclaredCluster) -> Problems:
     unclear: list[str] = []
     for owner, kai in (
         ("the host", cluster.kai),
-        *((f"team {called(team.name)}", team.kai) for team in cluster.virtual_clusters),
+        *((f"team {called(team.name)}", team.kai) for team in cluster.teams),
     ):
         if any(release.sharing not in (DISABLED, UNKNOWN) for release in kai):
             sharers.append(owner)

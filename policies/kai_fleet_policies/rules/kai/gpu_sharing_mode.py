@@ -31,7 +31,7 @@ def check(cluster: DeclaredCluster) -> Problems:
     """Each KAI's mode, and a host's teams against the modes that their pods are shared by."""
     for kai in cluster.kai:
         yield from _of_kai(cluster, kai)
-    for team in cluster.virtual_clusters:
+    for team in cluster.teams:
         schedulers = cluster.kai if team.mode == "host" else team.kai
         if team.isolated and any(kai.sharing == HAMI_CORE for kai in schedulers):
             # The isolator mounts its library from the node into each pod.

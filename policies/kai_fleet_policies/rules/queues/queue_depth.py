@@ -1,7 +1,7 @@
 """No more and no fewer levels of queues than the KAI version can schedule from."""
 
 from kai_fleet import releases
-from kai_fleet.fleet.judged import JudgedCluster
+from kai_fleet.fleet.cluster import Cluster
 from kai_fleet.values import UNKNOWN
 from kai_fleet_policies.problem import Level, ProblemPlace, Problems, Severity, of_queue
 
@@ -13,7 +13,7 @@ WHY = (
 REMEDY = "For such versions build exactly two levels, or use v0.14 or newer."
 
 
-def check(cluster: JudgedCluster) -> Problems:
+def check(cluster: Cluster) -> Problems:
     """The level of every leaf against the oldest KAI of the cluster."""
     tree = cluster.tree
     known = [releases.KAI[str(r.version)] for r in cluster.kai if str(r.version) in releases.KAI]

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kai_fleet.fleet.judged import JudgedCluster
+from kai_fleet.fleet.cluster import Cluster
 from kai_fleet.values import UNKNOWN
 from kai_fleet.wording import listed, nearest_first
 from kai_fleet_policies.problem import Level, Problems, Severity, of_queue
@@ -18,7 +18,7 @@ CHART_PARENT: Final = "default-parent-queue"  # which KAI's chart makes from v0.
 REMEDY = "Give every queue a name of its own and an existing parent, or none for a top-level queue."
 
 
-def check(cluster: JudgedCluster) -> Problems:
+def check(cluster: Cluster) -> Problems:
     """Names, parents and cycles of the queues of one cluster."""
     tree = cluster.tree
     seen: set[str] = set()
@@ -64,7 +64,7 @@ def check(cluster: JudgedCluster) -> Problems:
         )
 
 
-def _instead(parent: str, others: list[str], cluster: JudgedCluster) -> str:
+def _instead(parent: str, others: list[str], cluster: Cluster) -> str:
     choice = listed(nearest_first(parent, others))
     if cluster.declared or cluster.kai:  # then all its queues are at hand
         declare = f"declare {parent} with no parent of its own"
@@ -76,7 +76,7 @@ def _instead(parent: str, others: list[str], cluster: JudgedCluster) -> str:
     return f"write {choice}, or {declare}" if choice else declare
 
 
-def _made_elsewhere(parent: str, cluster: JudgedCluster) -> bool:
+def _made_elsewhere(parent: str, cluster: Cluster) -> bool:
     """Whether what makes the parent may stand in another program.
 
     KAI's chart makes one parent, unless it is told not to. Others are elsewhere if no queue here is

@@ -12,10 +12,10 @@ def claims(cluster: DeclaredCluster) -> list[DeclaredTeam]:
 
     A grant leaves the mode open: it counts as the one that needs nodes of its own.
     """
-    own = [team for team in cluster.virtual_clusters if team.own_stack]
+    own = [team for team in cluster.teams if team.own_stack]
     moved = {team.name for team in own}
     granted = [grant for grant in cluster.grants if grant.name not in moved]
-    return [*(t for t in cluster.virtual_clusters if not t.own_stack), *granted, *own]
+    return [*(t for t in cluster.teams if not t.own_stack), *granted, *own]
 
 
 def labels(pool: Mapping[str, str]) -> str:

@@ -14,7 +14,7 @@ REMEDY = "Use mode virtual for teams that train on several pods at once."
 
 def check(cluster: DeclaredCluster) -> Problems:
     """Each team in host mode."""
-    for team in cluster.virtual_clusters:
+    for team in cluster.teams:
         if team.mode == "host":
             yield of_team(team, "scheduler", "mode").advisory(
                 "is in host mode, where KAI schedules the pods of a job one by one, not as a gang;"

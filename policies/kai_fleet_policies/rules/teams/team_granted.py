@@ -18,7 +18,7 @@ def check(cluster: DeclaredCluster) -> Problems:
     """The team of a team stack against its grant; and a grant for a team that runs here."""
     grants = {grant.name: grant for grant in cluster.grants}
     others = f" (it grants {', '.join(sorted(grants))})" if grants else ""
-    for team in cluster.virtual_clusters:
+    for team in cluster.teams:
         if not team.own_stack or not isinstance(team.name, str):
             continue
         grant = grants.get(team.name)

@@ -19,7 +19,7 @@ REMEDY = (
 
 def check(cluster: DeclaredCluster) -> Problems:
     """Teams, and grants of team stacks, whose isolation is off."""
-    for team in cluster.virtual_clusters:
+    for team in cluster.teams:
         if team.level == "off":
             place = ProblemPlace(f"team {called(team.name)}", team.written_at("isolation", "level"))
             yield place.advisory(

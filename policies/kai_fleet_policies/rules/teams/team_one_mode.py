@@ -19,15 +19,15 @@ def check(cluster: DeclaredCluster) -> Problems:
 
     What a team stack runs is not known here: a grant without a queue of the host gets a warning.
     """
-    host_teams = [called(t.name) for t in cluster.virtual_clusters if t.mode == "host"]
+    host_teams = [called(t.name) for t in cluster.teams if t.mode == "host"]
     on_host = [
         f"KAI {called(release.version) if release.version else '(no version)'} on the host"
         for release in cluster.kai
     ]
     if host_teams:
         on_host.append(f"the host mode of {listed(host_teams)}")
-    virtual = [t for t in cluster.virtual_clusters if t.mode == "virtual"]
-    for team in cluster.virtual_clusters:
+    virtual = [t for t in cluster.teams if t.mode == "virtual"]
+    for team in cluster.teams:
         place = of_team(team, "scheduler", "mode")
         if team.mode == "virtual" and on_host:
             yield place.mandatory(

@@ -23,7 +23,7 @@ def check(cluster: DeclaredCluster) -> Problems:
         return
     taken = {
         team.queue: f"team {called(team.name)}"
-        for team in cluster.virtual_clusters
+        for team in cluster.teams
         if isinstance(team.queue, str)
     }
     for grant in cluster.grants:
@@ -52,7 +52,7 @@ def _wrong(queue: str, taken: dict[str, str], cluster: DeclaredCluster) -> str |
 
 
 def _names(cluster: DeclaredCluster) -> Problems:
-    own = next((t for t in cluster.virtual_clusters if t.own_stack), None)
+    own = next((t for t in cluster.teams if t.own_stack), None)
     if own is None or own.mode != "host" or not isinstance(own.name, str):
         return
     names = [*(grant.name for grant in cluster.grants), own.name]

@@ -17,7 +17,7 @@ def check(cluster: DeclaredCluster) -> Problems:
     """Each queue of the host that is a team's; teams that share one have its limit together."""
     gpus: dict[object, float] = {}
     for queue, amount in (
-        *((t.queue, t.gpus) for t in cluster.virtual_clusters if t.mode == "host"),
+        *((t.queue, t.gpus) for t in cluster.teams if t.mode == "host"),
         *((g.parent_queue, g.gpus) for g in cluster.grants if not cluster.platform),
     ):
         if queue is not None and isinstance(amount, float | int):

@@ -49,7 +49,7 @@ _DNS: Final = re.compile(
 def check(cluster: DeclaredCluster) -> Problems:
     """The host names of all vClusters on one host, and the annotations of each."""
     first: dict[str, str] = {}
-    for team in cluster.virtual_clusters:
+    for team in cluster.teams:
         values = team.chart_values
         if values is UNKNOWN:
             continue  # vcluster-values says so

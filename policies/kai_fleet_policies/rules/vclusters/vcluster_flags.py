@@ -61,7 +61,7 @@ _HARMLESS: Final = re.compile(r"(?i:(https?|no|all)_proxy)|GOGC|GOMAXPROCS|GOMEM
 
 def check(cluster: DeclaredCluster) -> Problems:
     """The values of each vCluster, whether it is kept from others or not."""
-    for team in cluster.virtual_clusters:
+    for team in cluster.teams:
         yield from judged(team, _judge)
 
 

@@ -56,7 +56,7 @@ _MEANT: Final = "drop it, or write isolation: {level: off} for the team if that 
 
 def check(cluster: DeclaredCluster) -> Problems:
     """The values of each vCluster that is to be isolated."""
-    for team in cluster.virtual_clusters:
+    for team in cluster.teams:
         if team.level not in (None, "off"):
             yield from judged(team, _judge)
 

@@ -25,8 +25,8 @@ _VALUES: Final = ("controlPlane.distro.k8s.image.tag", "controlPlane.distro.k8s.
 
 def check(cluster: DeclaredCluster) -> Problems:
     """The version inside each vCluster that has a guard, where it is written."""
-    for team in cluster.virtual_clusters:
-        if team.guard is None:
+    for team in cluster.teams:
+        if not team.guard:
             continue
         default = releases.VCLUSTER[releases.DEFAULT_VCLUSTER]
         known = releases.VCLUSTER.get(team.version or "", default)

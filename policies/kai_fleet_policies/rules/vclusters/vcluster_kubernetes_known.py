@@ -13,7 +13,7 @@ REMEDY = "Write the Kubernetes that the message names, or a newer vCluster."
 
 def check(cluster: DeclaredCluster) -> Problems:
     """The minor version inside each vCluster against the newest that its version lists."""
-    for team in cluster.virtual_clusters:
+    for team in cluster.teams:
         own, version = team.kubernetes_version, str(team.version or DEFAULT_VCLUSTER)
         if not isinstance(own, str) or version not in VCLUSTER:
             continue

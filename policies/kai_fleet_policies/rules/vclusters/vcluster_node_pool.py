@@ -22,7 +22,7 @@ def check(cluster: DeclaredCluster) -> Problems:
     """The nodes of each control plane against the node pools of the other teams."""
     pools = [(team.name, team.node_pool) for team in claims(cluster)]
     known = [(name, pool) for name, pool in pools if pool and pool is not UNKNOWN]
-    for team in cluster.virtual_clusters:
+    for team in cluster.teams:
         place = team.control_pool
         if place == team.node_pool:
             continue

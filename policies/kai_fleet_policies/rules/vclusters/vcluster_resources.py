@@ -3,7 +3,7 @@
 from decimal import Decimal
 from typing import Any, Final
 
-from kai_fleet.fleet import installed
+from kai_fleet.fleet import chart_stores
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.releases import DEFAULT_VCLUSTER
 from kai_fleet.releases.chart_values import merged
@@ -25,14 +25,14 @@ _NAMES: Final = {"cpu": "cpu", "memory": "memory", "ephemeral-storage": "ephemer
 
 def check(cluster: DeclaredCluster) -> Problems:
     """What each control plane asks for."""
-    for team in cluster.virtual_clusters:
+    for team in cluster.teams:
         values, version = team.chart_values, team.version or DEFAULT_VCLUSTER
         if values is UNKNOWN or version is UNKNOWN or not isinstance(version, str):
             continue  # other rules say so
-        own = mapping(value_at(values, installed.RESOURCES))
+        own = mapping(value_at(values, chart_stores.RESOURCES))
         if own is UNKNOWN:
             continue
-        resources = merged(installed.default_resources(version), own)
+        resources = merged(chart_stores.default_resources(version), own)
         requests, limits = (mapping(resources.get(it)) for it in ("requests", "limits"))
         if requests is UNKNOWN or limits is UNKNOWN:
             continue
@@ -53,20 +53,17 @@ def _within_bounds(
     team: DeclaredTeam, values: Any, name: str, asked: Decimal, place: ProblemPlace
 ) -> Problems:
     """All pods of a control plane against the team's quota, which counts them."""
-    isolation = team.isolation
-    if isolation is None or not isolation.on:
-        return
-    bound = amount(getattr(isolation.bounds, name.replace("-", "_")))
+    bound = amount(team.bounds.get(name))
     if bound is None:
         return
-    replicas = number(value_at(values, installed.REPLICAS)) or 1
+    replicas = number(value_at(values, chart_stores.REPLICAS)) or 1
     if replicas is UNKNOWN:
         return
-    store = installed.store_of(values)
+    store = chart_stores.store_of(values)
     whole = asked * int(replicas)
     if store.type == "etcd":
-        own = pairs(value_at(values, f"{installed.ETCD}.statefulSet.resources.requests"))
-        chart = {**installed.ETCD_REQUESTS, **own}
+        own = pairs(value_at(values, f"{chart_stores.ETCD}.statefulSet.resources.requests"))
+        chart = {**chart_stores.ETCD_REQUESTS, **own}
         whole += (amount(chart.get(name)) or 0) * store.members
     if whole > bound:
         yield place.mandatory(

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kai_fleet.fleet.installed import EMBEDDED, REPLICAS, SWITCHES, ChartStore, store_of
+from kai_fleet.fleet.chart_stores import EMBEDDED, REPLICAS, SWITCHES, ChartStore, store_of
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.values import UNKNOWN, number, value_at
 from kai_fleet_policies.problem import Level, Problems, Severity
@@ -23,7 +23,7 @@ _LICENCES: Final = {"embeddedEtcd": "the free tier has it", "external": "the tie
 
 def check(cluster: DeclaredCluster) -> Problems:
     """The store of each vCluster, also against the one that runs now, where that is known."""
-    for team in cluster.virtual_clusters:
+    for team in cluster.teams:
         values = team.chart_values
         if values is UNKNOWN:
             continue  # vcluster-values says so
@@ -33,8 +33,8 @@ def check(cluster: DeclaredCluster) -> Problems:
         store = store_of(values)
         yield from _replicas(team, store, number(value_at(values, REPLICAS)))
         yield from _licence(team)
-        if team.store_before is not None:
-            yield from _change(team, team.store_before, store)
+        if team.runs is not None and team.runs.store is not None:
+            yield from _change(team, team.runs.store, store)
 
 
 def _replicas(team: DeclaredTeam, store: ChartStore, replicas: object) -> Problems:
@@ -42,7 +42,7 @@ def _replicas(team: DeclaredTeam, store: ChartStore, replicas: object) -> Proble
         return
     place, count = of_vcluster(team, "replicas"), f"is {replicas:g}"
     if store.type == EMBEDDED:
-        runs = team.store_before is not None
+        runs = team.runs is not None
         way = f"write 1. {_ANOTHER}" if runs else "write store: {type: etcd, replicas: 3}, or 1"
         yield place.mandatory(
             f"{count}, and its store is SQLite, a file that one process has: none would start;"

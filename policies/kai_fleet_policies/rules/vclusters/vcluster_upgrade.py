@@ -16,9 +16,10 @@ REMEDY = "Take the steps that the message names, one update each."
 
 def check(cluster: DeclaredCluster) -> Problems:
     """Each vCluster's version against the one that runs now, where that is known."""
-    for team in cluster.virtual_clusters:
-        if team.version_before is None or not isinstance(team.version, str):
+    for team in cluster.teams:
+        before = team.runs.version if team.runs is not None else None
+        if before is None or not isinstance(team.version, str):
             continue
-        refusal = vcluster_refusal(team.version_before, team.version)
+        refusal = vcluster_refusal(before, team.version)
         if refusal is not None:
             yield of_vcluster(team, "version").mandatory(refusal)

@@ -48,7 +48,7 @@ _IMAGE = "controlPlane.statefulSet.image.repository"
 
 def check(cluster: DeclaredCluster) -> Problems:
     """The values of each vCluster on this host."""
-    for team in cluster.virtual_clusters:
+    for team in cluster.teams:
         yield from judged(team, _judge)
 
 

@@ -14,7 +14,7 @@ REMEDY = "Write one of the versions that the message names."
 
 def check(cluster: DeclaredCluster) -> Problems:
     """The version of each vCluster on this host; one that names none gets the newest known."""
-    for team in cluster.virtual_clusters:
+    for team in cluster.teams:
         place = of_vcluster(team, "version")
         if team.version is UNKNOWN:
             yield place.undecided("its version is known")

@@ -15,7 +15,7 @@ REMEDY = "Go up one line at a time, to one that gets fixes."
 
 def check(cluster: DeclaredCluster, today: date | None = None) -> Problems:
     """The end of life of each known version against `today`."""
-    for team in cluster.virtual_clusters:
+    for team in cluster.teams:
         version = str(team.version or DEFAULT_VCLUSTER)
         if version in VCLUSTER and not (support := vcluster_support(version, today)).maintained:
             message = f"is {version}: {support.words}; {advice(VCLUSTER, version, today)}"

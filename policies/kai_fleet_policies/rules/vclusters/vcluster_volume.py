@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kai_fleet.fleet.installed import CLAIM
+from kai_fleet.fleet.chart_stores import CLAIM
 from kai_fleet.fleet.model import DeclaredCluster, DeclaredTeam
 from kai_fleet.values import value_at
 from kai_fleet_policies.problem import Level, ProblemPlace, Problems, Severity
@@ -23,11 +23,12 @@ _DEFAULTS: Final = {"size": "5Gi", "storageClass": ""}
 
 def check(cluster: DeclaredCluster) -> Problems:
     """The volume of each vCluster against the one that it was made with, where that is known."""
-    for team in cluster.virtual_clusters:
-        if team.store_before is None or team.store_before.type != team.store.type:
+    for team in cluster.teams:
+        runs = team.runs.store if team.runs is not None else None
+        if runs is None or runs.type != team.store.type:
             continue  # vcluster-store says so
         for key, default in _DEFAULTS.items():
-            before = team.store_before.claim.get(key) or default
+            before = runs.claim.get(key) or default
             after = team.store.claim.get(key) or default
             if not same_claim(key, before, after):
                 yield _place(team, key).mandatory(_sentence(team, key, before, after))

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from kai_fleet import releases
-from kai_fleet.fleet.judged import JudgedCluster
+from kai_fleet.fleet.cluster import Cluster
 from kai_fleet.fleet.pods import PodTemplate
 from kai_fleet.releases.keys import (
     CONTAINER,
@@ -38,7 +38,7 @@ _PERCENT = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?%")
 _BYTES = {"m": 10**6, "mi": 2**20, "g": 10**9, "gi": 2**30, "t": 10**12, "ti": 2**40}
 
 
-def check(cluster: JudgedCluster) -> Problems:
+def check(cluster: Cluster) -> Problems:
     """Each workload that asks KAI for a part of a GPU."""
     for workload in cluster.workloads:
         annotations = workload.annotations
@@ -128,7 +128,7 @@ def _whole_gpus(workload: PodTemplate, place: ProblemPlace) -> Problems:
 
 
 def _container(
-    cluster: JudgedCluster,
+    cluster: Cluster,
     workload: PodTemplate,
     annotations: Mapping[str, object],
     place: ProblemPlace,

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from kai_fleet.fleet.judged import JudgedCluster
+from kai_fleet.fleet.cluster import Cluster
 from kai_fleet.releases import DISABLED
 from kai_fleet.releases.keys import DEVICES, FRACTION, MEMORY, SCHEDULER
 from kai_fleet.releases.sharing import FRACTIONS_KEY, NV_FRACTIONS
@@ -19,7 +19,7 @@ _SHARES = (FRACTION, MEMORY, DEVICES)
 _OWN_KEY: Final = re.compile(FRACTIONS_KEY)
 
 
-def check(cluster: JudgedCluster) -> Problems:
+def check(cluster: Cluster) -> Problems:
     """Workloads with a GPU share against the KAI that schedules them."""
     host = cluster.scheduling
     modes = {release.sharing for release in host.kai}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from kai_fleet.fleet.judged import JudgedCluster
+from kai_fleet.fleet.cluster import Cluster
 from kai_fleet.fleet.pods import PodTemplate
 from kai_fleet.releases.keys import QUEUE_LABEL, right_key
 from kai_fleet.values import UNKNOWN
@@ -18,7 +18,7 @@ WHY = (
 REMEDY = "Write the key that the message names, and put numbers and booleans between quotes."
 
 
-def check(cluster: JudgedCluster) -> Problems:
+def check(cluster: Cluster) -> Problems:
     """The labels and annotations of each workload, and the labels of the object itself."""
     for workload in cluster.workloads:
         # The commercial product that KAI came from has a scheduler and keys of its own.

@@ -1,6 +1,6 @@
 """A pod for KAI names a queue that takes pods: declared, without children, and its own team's."""
 
-from kai_fleet.fleet.judged import JudgedCluster
+from kai_fleet.fleet.cluster import Cluster
 from kai_fleet.fleet.pods import PodTemplate
 from kai_fleet.releases import takes_external_pod_groups
 from kai_fleet.releases.keys import FRACTION, MEMORY, QUEUE_LABEL, SCHEDULER
@@ -24,7 +24,7 @@ WHY = (
 REMEDY = f"Write the label {QUEUE_LABEL} with the name of one of the team's leaf queues."
 
 
-def check(cluster: JudgedCluster) -> Problems:
+def check(cluster: Cluster) -> Problems:
     """The workloads of a cluster, and the queue of each team in host mode."""
     queues: list[str] = []
     for workload in cluster.workloads:
@@ -60,7 +60,7 @@ def check(cluster: JudgedCluster) -> Problems:
             f"the queues of {cluster.scheduling.name} are declared here:"
             f" {len(queues)} workload(s) name queues such as {queues[0]}"
         )
-    for team in cluster.virtual_clusters:
+    for team in cluster.teams:
         if team.mode != "host" or team.queue is None:
             continue
         place = of_team(team, "queue")
@@ -70,7 +70,7 @@ def check(cluster: JudgedCluster) -> Problems:
             yield from _judge(team.queue, cluster, place)
 
 
-def _takes_pod_groups(cluster: JudgedCluster) -> bool:
+def _takes_pod_groups(cluster: Cluster) -> bool:
     """Whether a PodGroup that KAI did not make gives its pods their queue: from v0.15.
 
     Not in host mode: the PodGroup would be one of the host's, where teams make none.
@@ -83,9 +83,7 @@ def _takes_pod_groups(cluster: JudgedCluster) -> bool:
     )
 
 
-def _on_pods(
-    queue: str, cluster: JudgedCluster, workload: PodTemplate, place: ProblemPlace
-) -> Problems:
+def _on_pods(queue: str, cluster: Cluster, workload: PodTemplate, place: ProblemPlace) -> Problems:
     """KAI reads the label of a pod's owner too, where it can see one."""
     if workload.labels is UNKNOWN:
         return
@@ -114,9 +112,7 @@ def _on_pods(
     )
 
 
-def _allowed(
-    queue: str, cluster: JudgedCluster, workload: PodTemplate, place: ProblemPlace
-) -> Problems:
+def _allowed(queue: str, cluster: Cluster, workload: PodTemplate, place: ProblemPlace) -> Problems:
     """The queues that the pack's configuration leaves to a namespace (W10)."""
     if not cluster.queues_of:
         return
@@ -133,7 +129,7 @@ def _allowed(
         )
 
 
-def _left_to_operator(workload: PodTemplate, cluster: JudgedCluster) -> str | None:
+def _left_to_operator(workload: PodTemplate, cluster: Cluster) -> str | None:
     """What is wrong where an operator writes the scheduler, KAI is meant, and no queue is named."""
     writer = workload.writer
     if writer is None or not writer.scheduler or workload.scheduler is not None:
@@ -161,7 +157,7 @@ def _where(workload: PodTemplate) -> str:
     return f" in {writer.queue_key} of the {workload.kind}"
 
 
-def _judge(queue: str, cluster: JudgedCluster, place: ProblemPlace, where: str = "") -> Problems:
+def _judge(queue: str, cluster: Cluster, place: ProblemPlace, where: str = "") -> Problems:
     host, tree, own = cluster.scheduling.name, cluster.scheduling.tree, cluster.team_queue
     if own is not None and own is not UNKNOWN and queue != own:
         write = f"{own}{where}" if where else f"{QUEUE_LABEL}: {own}"
@@ -187,7 +183,7 @@ def _judge(queue: str, cluster: JudgedCluster, place: ProblemPlace, where: str =
         yield place.undecided(until)
 
 
-def _choice(cluster: JudgedCluster) -> str:
+def _choice(cluster: Cluster) -> str:
     own = cluster.team_queue
     leaves = [own] if isinstance(own, str) else cluster.scheduling.tree.leaves
     return listed(leaves) or "the name of a leaf queue"

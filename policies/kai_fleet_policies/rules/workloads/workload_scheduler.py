@@ -1,6 +1,6 @@
 """The queue label and `schedulerName: kai-scheduler` come together."""
 
-from kai_fleet.fleet.judged import JudgedCluster
+from kai_fleet.fleet.cluster import Cluster
 from kai_fleet.releases.keys import FRACTION, MEMORY, QUEUE_LABEL, SCHEDULER
 from kai_fleet.values import UNKNOWN, pairs
 from kai_fleet.wording import listed
@@ -15,7 +15,7 @@ WHY = (
 REMEDY = f"Write both: schedulerName: {SCHEDULER} in the pod's spec, the label {QUEUE_LABEL} on it."
 
 
-def check(cluster: JudgedCluster) -> Problems:
+def check(cluster: Cluster) -> Problems:
     """Each workload: label, GPU annotations and scheduler fit together."""
     for workload in cluster.workloads:
         place = of_workload(workload, cluster)

@@ -1,0 +1,278 @@
+"""A cluster as it is to be: what rules, plans and the doctor read of it.
+
+It is read from a stack file, where paths are keys, or from the resources of any program, where
+paths are URNs. From resources any value may be UNKNOWN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from kai_fleet import releases
+from kai_fleet.fleet.chart_stores import ChartStore
+from kai_fleet.fleet.pods import PodTemplate
+from kai_fleet.fleet.queues import DeclaredQueue, QueueIndex
+from kai_fleet.releases import DISABLED, mig
+from kai_fleet.releases.keys import GPU_RESOURCES, KAI_NAMESPACE, RESERVED
+from kai_fleet.releases.sharing import NOT_ENFORCED, SharingMode
+from kai_fleet.releases.sources import KnownSources
+from kai_fleet.values import at
+
+if TYPE_CHECKING:  # a policy pack starts without the types of settings
+    from kai_fleet.settings.sections.access import Access
+
+
+@dataclass(frozen=True)
+class Kai:
+    """A KAI scheduler.
+
+    Args:
+        version: None where it is left open.
+        sharing: How it lets pods share GPUs.
+        values: Chart values that were written by hand.
+        untested: Whether a version newer than the table is accepted.
+        namespace: Of its release.
+        path: Key of its section, or URN of its release.
+        chart: Location of another chart than the table's; None for the table's.
+        shards: Names of its SchedulingShards; those of a team are its pools.
+        topologies: Levels of each Topology by name.
+        fairshare: Whether fairness over time is configured.
+        registries: Registries whose credentials its release gets.
+    """
+
+    version: str | None
+    sharing: SharingMode = NOT_ENFORCED
+    values: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    untested: bool = False
+    namespace: str | None = KAI_NAMESPACE
+    path: str = ""
+    chart: str | None = None
+    shards: Sequence[str] = ()
+    topologies: Mapping[str, Sequence[str]] = field(default_factory=dict, hash=False)
+    fairshare: bool = False
+    registries: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
+
+    @property
+    def release(self) -> releases.KaiRelease | None:
+        """Its row of the release table; None for a version that the table does not have."""
+        try:
+            return releases.kai(self.version or "", untested=self.untested)
+        except releases.UnknownVersionError:
+            return None  # kai-version-known reports it
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart or an image of the host's own parts, besides KAI and vCluster: the GPU stack, kind.
+
+    `chart` is another location than the table's, None for the table's. `path` is above `chart` and
+    `values`.
+    """
+
+    subject: str
+    path: str
+    chart: str | None = None
+    values: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True)
+class DevicePlugin:
+    """How the GPUs' device plugin shares them: by time-slicing, by MPS or ("") not at all."""
+
+    sharing: Literal["", "time-slicing", "MPS"]
+    path: str = ""
+
+
+@dataclass(frozen=True)
+class ManagedObject:
+    """Any other object in a namespace; `chart` is set for Helm releases."""
+
+    kind: str
+    name: str
+    namespace: str
+    chart: str = ""
+    path: str = ""
+
+
+@dataclass(frozen=True)
+class Running:
+    """A vCluster as the last update left it; `store` is None where that is not known."""
+
+    version: str | None = None
+    store: ChartStore | None = None
+
+
+@dataclass(frozen=True)
+class Team:
+    """A team on its host: its namespace, its bounds and its vCluster.
+
+    Args:
+        path: Key of its section, or URN of its vCluster's release.
+        mode: Where its KAI is: `virtual`, `host` or `default` (none). A grant has the mode that
+            needs most of the host.
+        queue: Its leaf queue in mode host.
+        node_pool, control_pool: Labels of its nodes, and of those of its control plane.
+        gpus: Most GPUs that its pods may hold as KAI counts them; None without a bound.
+        slices: MIG slices among them, by the names of their resources.
+        pools: GPUs of each of several pools, by shard.
+        declared: Whether a stack file says all that.
+        version: Of its vCluster; None where the newest known one is taken.
+        values: Values of vCluster's chart that were written by hand.
+        chart_values: These with what its own keys say; `values` where there are no keys.
+        chart: Location of another chart than the table's; None for the table's.
+        store: Where its control plane keeps its state.
+        level: Of isolation; None where that is not known, as of a foreign program.
+        bounds: Quantities of its namespace's quota by resource: `cpu`, `memory`,
+            `ephemeral-storage`.
+        guard: Whether a guard of queues is inside its vCluster.
+        parent_queue: Queue of the platform that a team with a stack of its own has.
+        runs: What runs now; None where nothing does, or that is not known.
+        inside: The cluster in its vCluster, with its KAI and its queues.
+        where: Where a key is written: the team's own, or that of all teams in its place.
+    """
+
+    name: str
+    path: str = ""
+    mode: str = "default"
+    queue: str | None = None
+    node_pool: Mapping[str, str] = field(default_factory=dict)
+    gpus: float | None = None
+    slices: Mapping[str, int] = field(default_factory=dict, hash=False)
+    pools: Mapping[str, int | Mapping[str, int]] = field(default_factory=dict, hash=False)
+    declared: bool = False
+    namespace: str = ""
+    control_pool: Mapping[str, str] = field(default_factory=dict, hash=False)
+    version: str | None = None
+    kubernetes_version: str | None = None
+    chart: str | None = None
+    values: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    chart_values: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
+    access: Access | None = None
+    store: ChartStore = field(default_factory=ChartStore, hash=False)
+    licensed: bool = False
+    untested: bool = False
+    level: str | None = None
+    bounds: Mapping[str, str] = field(default_factory=dict, hash=False)
+    guard: bool = False
+    parent_queue: str | None = None
+    runs: Running | None = None
+    inside: Cluster = field(default_factory=lambda: Cluster(), hash=False)
+    where: Callable[..., str] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def gpus_path(self) -> str:
+        """Where its GPUs are written."""
+        return at(self.path, "pools" if self.pools else "gpus")
+
+    def written_at(self, *keys: str) -> str:
+        """Where a key of its own is written, or that of all teams in its place."""
+        steps = ".".join(keys).split(".")
+        return self.where(*steps) if self.where else at(self.path, *steps)
+
+    @property
+    def kinds(self) -> dict[str, int]:
+        """Its quota of GPUs by the names of the resources."""
+        whole = (self.gpus or 0) - mig.gpus_of(self.slices)
+        return {self.inside.gpu_resource: max(0, int(whole)), **self.slices}
+
+    @property
+    def kai(self) -> tuple[Kai, ...]:
+        """The KAI inside its vCluster."""
+        return self.inside.kai
+
+    @property
+    def isolated(self) -> bool:
+        """Whether anything stands on the host besides the quota of GPUs."""
+        return self.level not in (None, "off")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """One API server, the host's or a vCluster's, with what is declared in it.
+
+    Args:
+        path: Key of its section; `key` is that of its KAI, `queues_key` that of its queues.
+        objects: Other objects in namespaces.
+        teams: Teams that have a vCluster here. In a team's own stack the host has that team alone,
+            and the queue that it is granted, without a bound.
+        grants: Places of teams with stacks of their own.
+        platform: Stack that has the host, in a team's own stack; else "".
+        charts: Charts of the host besides KAI and vCluster.
+        sources: Where charts and images may come from.
+        scheduled_by: Cluster whose KAI places the pods, where that is another one.
+        team_queue: Then the only queue that pods may name.
+        queues_of: Queues that pods of a namespace may name, for the namespaces that it lists.
+        guarded: Whether a guard denies pods in every namespace.
+        declared: Whether all of it is declared in one place; else only what is wrong in itself can
+            be reported.
+        gpus: Bound of all pods in it: the quota of the team whose vCluster this is.
+        pools: GPUs of each of several pools of that team, by shard.
+        reserved: Namespaces of the platform.
+    """
+
+    name: str = ""
+    path: str = ""
+    kai: tuple[Kai, ...] = ()
+    queues: tuple[DeclaredQueue, ...] = ()
+    workloads: tuple[PodTemplate, ...] = ()
+    objects: tuple[ManagedObject, ...] = ()
+    teams: tuple[Team, ...] = ()
+    grants: tuple[Team, ...] = ()
+    platform: str = ""
+    device_plugins: tuple[DevicePlugin, ...] = ()
+    charts: tuple[Chart, ...] = ()
+    sources: KnownSources = field(default_factory=KnownSources)
+    scheduled_by: Cluster | None = None
+    team_queue: str | None = None
+    queues_of: Mapping[str, Sequence[str]] = field(default_factory=dict, hash=False)
+    guarded: bool = False
+    declared: bool = False
+    gpu_resource: str = GPU_RESOURCES[0]
+    gpus: float | None = None
+    pools: Mapping[str, int] = field(default_factory=dict)
+    reserved: frozenset[str] = RESERVED
+    key: str = "kai-fleet:kai"
+    queues_key: str = "kai-fleet:queues"
+
+    @property
+    def scheduling(self) -> Cluster:
+        """The cluster whose queues and KAI count for the pods here."""
+        return self.scheduled_by or self
+
+    @property
+    def release(self) -> releases.KaiRelease | None:
+        """Its KAI's row of the release table; None where no known KAI is declared."""
+        return self.kai[0].release if self.kai else None
+
+    @property
+    def sharing(self) -> SharingMode:
+        """How its KAI lets pods share GPUs."""
+        return self.kai[0].sharing if self.kai else NOT_ENFORCED
+
+    @property
+    def gpu_sharing(self) -> bool:
+        """Whether its KAI lets pods share GPUs."""
+        return self.sharing != DISABLED
+
+    @property
+    def shards(self) -> Sequence[str]:
+        """The shards of its KAI."""
+        return self.kai[0].shards if self.kai else ()
+
+    @property
+    def topologies(self) -> Mapping[str, Sequence[str]]:
+        """The levels of its KAI's topologies by name."""
+        return self.kai[0].topologies if self.kai else {}
+
+    @cached_property
+    def tree(self) -> QueueIndex:
+        """Its queues, indexed by name and parent."""
+        return QueueIndex(self.queues)
+
+    @cached_property
+    def queue_specs(self) -> Mapping[str, Mapping[str, Any]]:
+        """The `spec` of each Queue object by name."""
+        return {queue.name: queue.spec for queue in self.queues}

@@ -1,0 +1,236 @@
+"""The clusters that the settings of a stack declare, as rules read them: paths are keys."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+from kai_fleet.deployed import VIRTUAL_CLUSTER, Deployed, named
+from kai_fleet.fleet import team_stack
+from kai_fleet.fleet.arguments import Arguments, chart_values
+from kai_fleet.fleet.chart_stores import store_of
+from kai_fleet.fleet.cluster import Chart, Cluster, Kai, Running, Team
+from kai_fleet.fleet.pod_templates import workloads
+from kai_fleet.fleet.pods import PodTemplate
+from kai_fleet.fleet.queues import DeclaredQueue, shares
+from kai_fleet.queue_specs import every_spec, labels_of
+from kai_fleet.releases import DEFAULT_VCLUSTER
+from kai_fleet.releases.sharing import mode_in
+from kai_fleet.settings import Settings, key_path
+from kai_fleet.settings.sections.access import Access
+from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.platform import HostKai
+from kai_fleet.settings.sections.teams import Scheduler
+
+HOST: Final = "host"
+_BOUNDS: Final = ("cpu", "memory", "ephemeral_storage")
+
+
+def clusters_of(settings: Settings, state: Deployed | None = None) -> list[Cluster]:
+    """The host first, then the vClusters with a KAI of their own, then those with pods that the
+    host's places.
+
+    Args:
+        state: what the stack has, where that is known.
+    """
+    declared = Declared(settings, state)
+    teams = {name: declared.team(name) for name in settings.teams}
+    host = declared.host(tuple(teams.values()))
+    own, placed_by_host = [], []
+    for name, team in teams.items():
+        inside = replace(team.inside, workloads=tuple(_pods(settings, name)))
+        if inside.kai:
+            own.append(inside)
+        elif inside.workloads:
+            by = host if team.mode == "host" else None
+            placed_by_host.append(replace(inside, scheduled_by=by, team_queue=team.queue))
+    return [host, *own, *placed_by_host]
+
+
+def platform_output(settings: Settings) -> dict[str, Any]:
+    """What a platform's stack tells its team stacks, as its output `platform`."""
+    queues = _queues(Arguments(settings).host_queues(), key_path(("queues",)))
+    return team_stack.facts(settings, queues).output()
+
+
+class Declared:
+    """The clusters and teams of a stack, one by one."""
+
+    def __init__(self, settings: Settings, state: Deployed | None = None) -> None:
+        self.settings, self.state = settings, state or Deployed()
+        self.arguments = Arguments(settings)
+
+    def host(self, teams: tuple[Team, ...]) -> Cluster:
+        """The host cluster; of a team stack as far as the team may know it."""
+        settings, kai = self.settings, self.settings.kai
+        host = Cluster(
+            HOST,
+            path=key_path(("cluster",)),
+            teams=teams,
+            sources=settings.sources.known,
+            gpu_resource=settings.gpu.resource,
+            kai=(self._kai(kai, key_path(("kai",))),) if kai is not None else (),
+        )
+        if settings.platform_facts is not None:
+            (team,) = teams
+            queues = self.granted_queues(team)
+            return replace(host, queues=queues, platform=settings.platform_stack)
+        return replace(
+            host,
+            declared=True,
+            queues=_queues(self.arguments.host_queues(), key_path(("queues",))),
+            grants=tuple(self.grant(name) for name in settings.team_stacks),
+            charts=tuple(_charts(settings)),
+        )
+
+    def granted_queues(self, team: Team) -> tuple[DeclaredQueue, ...]:
+        """The queue that the team of a team stack is granted, and those that it makes below it."""
+        if team.parent_queue is None:
+            return ()
+        path = f"{team.path}.queues"
+        args = self.arguments.team(team.name).get("host_queues", {"queues": {}})
+        return (DeclaredQueue(team.parent_queue, path=path), *_queues(args, path))
+
+    def grant(self, name: str) -> Team:
+        """The place of a team with a stack of its own, which chooses the mode."""
+        settings = self.settings
+        return replace(
+            self._on_host(name),
+            mode="virtual" if settings.kai is None else "host",
+            parent_queue=settings.team_stacks[name].parent_queue,
+            inside=Cluster(gpu_resource=settings.gpu.resource),
+        )
+
+    def team(self, name: str) -> Team:
+        """A team that this stack runs."""
+        settings, own = self.settings, self.settings.teams[name]
+        vcluster, args = settings.vcluster_of(name), self.arguments.vcluster(name)
+        values, facts = chart_values(args), settings.platform_facts
+        release = named(VIRTUAL_CLUSTER, f"{name}-release")
+        version, store = self.state.versions.get(release), self.state.stores.get(release)
+        return replace(
+            self._on_host(name),
+            mode=own.scheduler.mode,
+            queue=own.queue,
+            pools=own.pools,
+            parent_queue=facts.granted_queue(name)[0] if facts else None,
+            version=vcluster.version or DEFAULT_VCLUSTER,
+            kubernetes_version=vcluster.kubernetes_version,
+            chart=vcluster.chart,
+            values=vcluster.values,
+            chart_values=values,
+            access=vcluster.access or Access(),
+            store=store_of(values),
+            licensed=vcluster.licensed,
+            untested=vcluster.untested,
+            guard=own.scheduler.mode == "virtual" and settings.guard.mode != "off",
+            # The chart's version has no v.
+            runs=Running(f"v{version}" if version else None, store) if version or store else None,
+            inside=self._inside(name),
+        )
+
+    def _on_host(self, name: str) -> Team:
+        """A team's namespace and its bounds, whichever stack runs it."""
+        settings, own = self.settings, self.settings.own_of(name)
+        isolation = settings.isolation_of(name)
+        return Team(
+            name,
+            path=settings.team_path(name),
+            where=partial(settings.written_at, name),
+            declared=True,
+            namespace=f"team-{name}",
+            node_pool=dict(own.node_pool),
+            control_pool=self.arguments.control_pool(name),
+            gpus=settings.gpus_of(name),
+            slices=settings.slices_of(name),
+            level=isolation.level,
+            bounds=_bounds(isolation),
+        )
+
+    def _inside(self, name: str) -> Cluster:
+        settings, path = self.settings, self.settings.team_path(name)
+        team = settings.teams[name]
+        inside = Cluster(
+            name,
+            path=path,
+            gpus=settings.gpus_of(name),
+            pools=team.gpus_by_pool,
+            declared=True,
+            gpu_resource=settings.gpu.resource,
+            key=f"{path}.scheduler",
+            queues_key=f"{path}.queues",
+        )
+        if team.scheduler.mode != "virtual":
+            return inside
+        return replace(
+            inside,
+            kai=(self._kai(team.scheduler, inside.key),),
+            queues=_queues(self.arguments.queues(name), inside.queues_key),
+        )
+
+    def _kai(self, own: HostKai | Scheduler, path: str) -> Kai:
+        return Kai(
+            own.version,
+            sharing=mode_in(own.version or "", own.values) or self.settings.sharing_of(own),
+            values=own.values,
+            untested=own.untested,
+            path=path,
+            chart=own.chart,
+            shards=tuple(own.shards),
+            topologies=own.topologies,
+            fairshare=own.fairshare is not None,
+        )
+
+
+def _queues(args: Mapping[str, Any], path: str) -> tuple[DeclaredQueue, ...]:
+    """The queues of QueueTreeArgs that are written at a path, parents before their children."""
+    queues, given = args["queues"], (args.get(key) for key in ("gpus", "pools", "parent"))
+    labels, places = labels_of(queues), _places(queues, path)
+    return tuple(
+        DeclaredQueue(
+            name,
+            spec.get("parentQueue"),
+            shares(spec["resources"]),
+            preempt_min_runtime=spec.get("preemptMinRuntime"),
+            reclaim_min_runtime=spec.get("reclaimMinRuntime"),
+            path=place,
+            shard=shard,
+            spec=spec,
+            labels=labels.get(name, {}),
+        )
+        for (name, spec), (place, shard) in zip(every_spec(queues, *given), places, strict=True)
+    )
+
+
+def _places(
+    queues: Mapping[str, Any], path: str, shard: str | None = None
+) -> Iterator[tuple[str, str | None]]:
+    """The key of each queue, and the shard that serves it."""
+    for name, queue in queues.items():
+        here, served = f"{path}.{name}", shard or queue.get("shard")
+        yield here, served
+        yield from _places(queue.get("children") or {}, f"{here}.children", served)
+
+
+def _bounds(isolation: Isolation) -> dict[str, str]:
+    """The quota of a namespace by the names of the resources."""
+    if not isolation.on:
+        return {}
+    amounts = {key.replace("_", "-"): getattr(isolation.bounds, key) for key in _BOUNDS}
+    return {name: str(amount) for name, amount in amounts.items() if amount is not None}
+
+
+def _charts(settings: Settings) -> Iterator[Chart]:
+    """The charts and images of the host besides KAI and vCluster."""
+    gpu, kind = settings.gpu, settings.cluster.kind
+    yield Chart("the GPU stack", key_path(("gpu",)), gpu.chart, gpu.values)
+    if kind is not None and kind.image is not None:
+        subject, path = f"cluster {settings.cluster.name}", key_path(("cluster", "kind"))
+        yield Chart(subject, path, values={"image": kind.image})
+
+
+def _pods(settings: Settings, team: str) -> Iterator[PodTemplate]:
+    for number, documents in enumerate(settings.workloads.get(team, {}).values()):
+        path = f"{key_path(('workloads', team))}[{number}]"
+        for manifest in documents:
+            yield from workloads(manifest["kind"], manifest, manifest["metadata"]["name"], path)

@@ -1,0 +1,134 @@
+"""Serve a provider on the SDK's server: with one sentence for an error, and states in part.
+
+The SDK's server puts stack traces into messages, knows no resource that was made in part, and gives
+a deletion no inputs. These three are repaired here, and nothing else is.
+"""
+
+import asyncio
+import sys
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+import grpc
+import grpc.aio
+from pulumi.provider.experimental.property_value import PropertyValue
+from pulumi.provider.experimental.provider import Provider
+from pulumi.provider.experimental.server import ProviderServicer
+from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc, status_pb2
+
+from kai_fleet.provider import PartialError, PluginError
+from kai_fleet.provider.process import OPTIONS, announce
+
+Values = dict[str, PropertyValue]
+_WORKERS: Final = 64  # the engine runs many operations at once, and one that waits holds its thread
+
+
+def plain(value: PropertyValue) -> Any:
+    """Convert to plain Python: whole numbers become int, an unknown value stays its mark."""
+    inner = value.value
+    if isinstance(inner, Mapping):
+        return {key: plain(item) for key, item in inner.items()}
+    if isinstance(inner, tuple):
+        return [plain(item) for item in inner]
+    return int(inner) if isinstance(inner, float) and inner.is_integer() else inner
+
+
+def property_value(content: Any, *, secret: bool = False) -> PropertyValue:
+    """Convert plain Python: the SDK takes no int, and nothing nested that is plain."""
+    if isinstance(content, Mapping):
+        content = {str(key): property_value(item) for key, item in content.items()}
+    elif isinstance(content, list | tuple):
+        content = [property_value(item) for item in content]
+    elif isinstance(content, int) and not isinstance(content, bool):
+        content = float(content)
+    return PropertyValue(content, is_secret=secret)
+
+
+def property_values(content: Mapping[str, Any]) -> Values:
+    """Convert the properties of a resource."""
+    return {key: property_value(item) for key, item in content.items()}
+
+
+def engine_address() -> str:
+    """Return where the engine that started this plugin listens."""
+    return next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
+
+
+class Servicer(ProviderServicer):
+    """The SDK's servicer, whose deletions know the inputs: they say how to reach the cluster."""
+
+    async def Delete(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Add the inputs that the state lacks."""
+        for key, value in request.old_inputs.fields.items():
+            if key not in request.properties.fields:
+                request.properties.fields[key].CopyFrom(value)
+        return await super().Delete(request, context)
+
+
+class _Sentences(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
+    """Answer an error with its sentence, and a partial one with what is there."""
+
+    async def intercept_service(
+        self, continuation: Callable[..., Awaitable[Any]], details: Any
+    ) -> Any:
+        """Wrap a method's handler."""
+        handler = await continuation(details)
+        if handler is None:
+            return None
+
+        async def answer(request: Any, context: grpc.aio.ServicerContext) -> Any:
+            try:
+                return await handler.unary_unary(request, context)
+            except NotImplementedError:
+                raise  # the engine hears UNIMPLEMENTED, and asks in another way
+            except Exception as error:
+                failure = _failure(error, details.method.rpartition("/")[2])
+                await context.abort(grpc.StatusCode.UNKNOWN, str(failure), _trailer(failure))
+
+        return grpc.unary_unary_rpc_method_handler(
+            answer, handler.request_deserializer, handler.response_serializer
+        )
+
+
+def _failure(error: BaseException, method: str) -> PluginError:
+    """Find our error: the SDK raises another one while it handles ours."""
+    here: BaseException | None = error
+    while here is not None:
+        if isinstance(here, PluginError):
+            return here
+        here = here.__cause__ or here.__context__
+    cause = error.__context__ or error
+    traceback.print_exception(cause)  # the engine keeps it for its verbose log
+    return PluginError(f"the plugin failed at {method}: {cause!r}")
+
+
+def _trailer(error: PluginError) -> tuple[tuple[str, bytes], ...]:
+    """Return what the engine reads of a partial failure: it keeps the state, and tries again."""
+    if not isinstance(error, PartialError):
+        return ()
+    partial = provider_pb2.ErrorResourceInitFailed(
+        id=error.resource_id,
+        properties=PropertyValue.marshal_map(dict(error.state)),
+        inputs=PropertyValue.marshal_map(dict(error.inputs)),
+        reasons=[str(error)],
+    )
+    status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=str(error))
+    status.details.add().Pack(partial)
+    return (("grpc-status-details-bin", status.SerializeToString()),)
+
+
+def serve(provider: Provider, version: str, servicer: type[ProviderServicer] = Servicer) -> None:
+    """Answer the engine at a free port of the loopback, until it ends or interrupts."""
+    asyncio.run(_serve(servicer(sys.argv[1:], version, provider, engine_address())))
+
+
+async def _serve(servicer: ProviderServicer) -> None:
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_WORKERS))
+    server = grpc.aio.server(interceptors=[_Sentences()], options=OPTIONS)
+    provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    announce(port)
+    await server.wait_for_termination()
