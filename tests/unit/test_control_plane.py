@@ -302,7 +302,7 @@ def test_the_doctor_finds_a_control_plane_without_a_volume():
     (item,) = lab.host["statefulsets"]
     lab.host["statefulsets"] = []
     (found,) = [it for it in lab.ill() if it.check == "vcluster"]
-    assert "Deployment ml is not there" in found.cause
+    assert "its deployment is not there" in found.cause
     item["spec"]["replicas"] = item["status"]["readyReplicas"] = 3
     lab.host["deployments"] = [item]
     assert lab.ill() == []

@@ -19,7 +19,7 @@ from kai_fleet_cli.display.terminal import Screen
 from kai_fleet_cli.engine import runs, summary
 from kai_fleet_cli.engine.environment import Environment
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.recovery import state
+from kai_fleet_cli.recovery import resume, state
 from kai_fleet_cli.recovery.resume import Interrupted
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies import validation
@@ -35,13 +35,13 @@ def deployed(*teams):
     return Deployed(urns=frozenset([*map(URN.format, teams), BELOW]))
 
 
-def settings(monkeypatch, past, whole=True, **raw):
+def settings(monkeypatch, past, **raw):
     """What the program does first, with this configuration."""
     raw = {"cluster": CLUSTER, "teams": {"ml": TEAM}, **raw}
     handed = {f"kai-fleet:{key}": json.dumps(value) for key, value in raw.items()}
     monkeypatch.setenv("PULUMI_CONFIG", json.dumps(handed))
     monkeypatch.setattr(config, "CONFIG", ContextVar("config", default=None))
-    return validation.checked_settings(past, lambda _: None, whole=whole)
+    return validation.checked_settings(past, lambda _: None)
 
 
 @pytest.mark.parametrize("teams", [{"ml": TEAM}, {}], ids=["one cut", "all cut"])
@@ -62,10 +62,6 @@ def test_a_named_team_may_go(monkeypatch):
     assert settings(monkeypatch, past, removed=["research", "dev", "long-gone"])
     monkeypatch.setenv(REMOVE_VARIABLE, "research,dev")
     assert settings(monkeypatch, past)
-
-
-def test_a_command_about_some_teams_removes_no_other(monkeypatch):
-    assert settings(monkeypatch, deployed("ml", "research"), whole=False)
 
 
 def test_a_first_run_and_an_offline_plan_know_of_no_team(monkeypatch):
@@ -149,10 +145,8 @@ def test_after_a_run_that_was_cut_off_the_repair_needs_the_team_named(prod, monk
 
     def up(stack, *, refresh, removed):
         if not refresh:
-            again = ".venv/bin/fleet up --refresh --stack prod"
-            raise runs.EngineError(
-                f"the last run ended in the middle of: x. Repair it with: {again}"
-            )
+            again = resume.up("prod", removed)
+            raise runs.EngineError(f"it was cut off. Repair it with: {again}")
         prod.append(list(removed))
         return runs.Outcome({})
 

@@ -11,7 +11,7 @@ from kai_fleet.fleet.declared import clusters_of
 from kai_fleet.releases import VCLUSTER
 from kai_fleet.releases.chart_values import nested, unknown_keys
 from kai_fleet_policies.rules.vclusters import vcluster_volume
-from tests.unit.doctor_samples import SETTINGS, Lab
+from tests.unit.doctor_samples import SETTINGS
 from tests.unit.stack_arguments import settings_of, team_of, team_values
 
 CLAIM = "controlPlane.statefulSet.persistence.volumeClaim"
@@ -104,19 +104,6 @@ def test_another_class_needs_another_vcluster():
     (problem,) = refused({}, {"size": "20Gi"})
     assert "kubectl" not in problem.message, "no volume shrinks"
     assert "write 20Gi" in problem.message
-
-
-def test_the_doctor_sees_a_volume_that_is_not_as_declared():
-    lab = Lab(settings=stack({"size": "20Gi", "storageClass": "fast"}))
-    spec = {"storageClassName": "fast", "resources": {"requests": {"storage": "5Gi"}}}
-    template = {"metadata": {"name": "data"}, "spec": spec}
-    lab.named("statefulsets", "ml", "host")["spec"]["volumeClaimTemplates"] = [template]
-    (finding,) = lab.ill()
-    assert finding.subject == "volume of vCluster ml"
-    assert "its size is 5Gi, and 20Gi is declared" in finding.cause
-    assert finding.fix == "write 5Gi at kai-fleet:teams.ml.vcluster.size"
-    spec["resources"]["requests"]["storage"] = "20480Mi"
-    assert lab.ill() == []
 
 
 @pytest.mark.parametrize("version", ["v0.27.3", "v0.30.5", "v0.34.7", "v0.36.1"])

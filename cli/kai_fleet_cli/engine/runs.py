@@ -4,12 +4,10 @@ Pulumi's own output is shown as it comes. Engine, state and locks are Pulumi's.
 """
 
 import os
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import CoroutineType
 from typing import Any, Final
 
 from pulumi import automation
@@ -72,13 +70,17 @@ def stack(name: str, environment: Mapping[str, str], directory: Path = ROOT) -> 
     """
     with _set(environment):  # the API looks for the CLI on this process's PATH
         workspace = Workspace(work_dir=str(directory), env_vars=dict(environment), program=program)
-    with _before_it_begins(f"opening stack {name}", name, environment):
+    try:
         try:
             return automation.Stack.create_or_select(name, workspace)
         except automation.errors.CommandError as why:
             if "already exists" not in str(why):
                 raise
             return automation.Stack.select(name, workspace)  # another command made it meanwhile
+    except automation.errors.CommandError as why:
+        what = f"opening stack {name}"
+        explained = failures.explain(what, name, why, environment, resume.up(name))
+        raise EngineError(explained, began=False) from None
 
 
 def up(stack: automation.Stack, *, refresh: bool = False, removed: Sequence[str] = ()) -> Outcome:
@@ -90,40 +92,35 @@ def up(stack: automation.Stack, *, refresh: bool = False, removed: Sequence[str]
     engine's own way, --continue-on-error, may wait for ever: where something is to be deleted
     before it is replaced, and that fails (`DeleteStep.Fail`, v3.274).
     """
-    what = "the update"
+    held, failed = dict[str, dict[str, str]](), dict[str, Mapping[str, Any]]()
     if removed:
         named = {REMOVE_VARIABLE: ",".join(removed)}
         stack.workspace.env_vars = {**stack.workspace.env_vars, **named}
-    with graceful_shutdown() as signals:
-        _prepare(what, stack, signals, refresh=refresh)
-        held: dict[str, dict[str, str]] = {}
+    with _running("the update", stack, resume.up(stack.name, removed)) as run:
+        run.prepare(refresh=refresh)
         while True:
-            report = Report()
+            run.report = Report()
             try:
                 with _set(stack.workspace.env_vars):
                     done = stack.up(
-                        on_event=report.hear,
-                        policy_packs=[POLICY_PACK],
-                        policy_pack_configs=_pack_config(stack),
                         exclude=held_up.without(held) or None,
                         exclude_dependents=True if held else None,
                         suppress_outputs=True,  # the table that follows says it better
                         show_secrets=False,
-                        **_shown(signals),
+                        **run.options(),
+                        **_rules(stack),
                     )
                 break
             except automation.errors.CommandError as why:
-                signals.check()
-                more = _failed_teams(stack, why, report)
+                run.signals.check()
+                more = run.failed_teams(why)
                 if more.keys() <= held.keys():
-                    raise _failed(what, stack, why, report, more) from None
+                    raise
                 held |= more
-                failed = dict(report.failed)
-                sys.unraisablehook = _collected
+                failed |= run.report.failed
         if held:
-            known = state.read(stack, failed)
-            lead = f"{what} is done, but for"
-            raise EngineError(held_up.explain(lead, stack.name, held, known, _host(stack)))
+            raise EngineError(run.of_teams("is done, but for", held, failed))
+        report = run.report
         return Outcome(_counted(done.summary.resource_changes), report.outputs, report.steps)
 
 
@@ -132,126 +129,102 @@ def preview(stack: automation.Stack, *, details: bool = False) -> Outcome:
 
     `details`: every property, old and new.
     """
-    report = Report()
-    with graceful_shutdown() as signals, _set(stack.workspace.env_vars):
-        try:
-            result = stack.preview(
-                on_event=report.hear,
-                policy_packs=[POLICY_PACK],
-                policy_pack_configs=_pack_config(stack),
-                diff=details,
-                **_shown(signals),
-            )
-        except automation.errors.CommandError as why:
-            signals.check()
-            teams = _failed_teams(stack, why, report)
-            raise _failed("the preview", stack, why, report, teams) from None
-        return Outcome(_counted(result.change_summary), steps=report.steps)
+    with (
+        _running("the preview", stack, resume.up(stack.name)) as run,
+        _set(stack.workspace.env_vars),
+    ):
+        done = stack.preview(diff=details, **run.options(), **_rules(stack))
+        return Outcome(_counted(done.change_summary), steps=run.report.steps)
 
 
-def destroy(stack: automation.Stack, *, remove: bool = False, refresh: bool = False) -> Outcome:
+def destroy(stack: automation.Stack, *, refresh: bool = False) -> Outcome:
     """Remove everything that the stack made. Raises EngineError, Interrupted.
 
-    `remove`: then the stack itself as well, with its history and its file. `refresh`: first have
-    the state say what is there.
+    `refresh`: first have the state say what is there.
     """
-    report, what = Report(), "the removal"
-    with graceful_shutdown() as signals:
-        _prepare(what, stack, signals, refresh=refresh)
-        try:
-            done = stack.destroy(
-                on_event=report.hear,
-                remove=remove,
-                show_secrets=False,
-                continue_on_error=True,
-                **_shown(signals),
-            )
-        except automation.errors.CommandError as why:
-            signals.check()
-            teams = _failed_teams(stack, why, report)
-            raise _failed(what, stack, why, report, teams) from None
+    with _running("the removal", stack, resume.destroy(stack.name)) as run:
+        run.prepare(refresh=refresh)
+        done = stack.destroy(show_secrets=False, continue_on_error=True, **run.options())
         return Outcome(_counted(done.summary.resource_changes))
 
 
-def _prepare(what: str, stack: automation.Stack, signals: Signals, *, refresh: bool) -> None:
-    """Refresh the state; else refuse to go on after a run that was cut off. Raises EngineError."""
-    variables = stack.workspace.env_vars
-    with _before_it_begins(what, stack.name, variables, signals):
+@dataclass
+class _Run:
+    """An operation of a stack: what it is called in messages, and the command that goes on."""
+
+    what: str
+    stack: automation.Stack
+    again: str
+    signals: Signals
+    report: Report = field(default_factory=Report)
+
+    def prepare(self, *, refresh: bool) -> None:
+        """Refresh the state; else refuse to go on after a run that was cut off."""
         if refresh:
-            refreshing.refresh(stack, engine_line, signals, _shown(signals))
-        elif pending := state.exported(stack).pending():
-            again = resume.destroy if what == "the removal" else resume.up
-            raise EngineError(
-                f"the last run ended in the middle of: {listed(pending, 'and')}. Repair it with:"
-                f" {again(stack.name)}",
-                began=False,
-            )
-    signals.check()
+            refreshing.refresh(self.stack, self.signals, self.options)
+        elif pending := state.exported(self.stack).pending():
+            left = f"the last run ended in the middle of: {listed(pending, 'and')}"
+            raise EngineError(f"{left}. Repair it with: {self.again}", began=False)
+        self.signals.check()
 
+    def options(self, report: Report | None = None) -> dict[str, Any]:
+        """Show the output, in colours where there is a terminal, and note the events."""
 
-def _shown(signals: Signals) -> dict[str, Any]:
-    """The options of a run whose output is shown, in colours where there is a terminal."""
+        def show(line: str) -> None:
+            self.signals.hear(line)
+            engine_line(line)
 
-    def show(line: str) -> None:
-        signals.hear(line)
-        engine_line(line)
+        return {
+            "on_event": (report or self.report).hear,
+            "on_output": show,
+            "color": "always" if Console().is_terminal else "never",
+            "suppress_progress": True,
+        }
 
-    color = "always" if Console().is_terminal else "never"
-    return {"on_output": show, "color": color, "suppress_progress": True}
+    def failed_teams(self, why: automation.errors.CommandError) -> dict[str, dict[str, str]]:
+        """The errors of each team by URN, where nothing else failed; else none."""
+        if not self.report.errors or "code: -" in str(why):  # the engine was killed
+            return {}
+        parents = {**state.exported(self.stack).parents(), **self.report.parents}
+        return held_up.by_team(self.report.own_errors(), parents)
 
+    def of_teams(
+        self,
+        verb: str,
+        teams: Mapping[str, Mapping[str, str]],
+        failed: Mapping[str, Mapping[str, Any]],
+    ) -> str:
+        """What the clusters of these teams did, and what repairs it."""
+        known = state.read(self.stack, failed)
+        return held_up.explain(f"{self.what} {verb}", self.stack.name, teams, known, self.again)
 
-def _failed_teams(
-    stack: automation.Stack, why: automation.errors.CommandError, report: Report
-) -> dict[str, dict[str, str]]:
-    """The errors of each team by URN, where nothing else failed; else none."""
-    if not report.errors or "code: -" in str(why):  # the engine was killed
-        return {}
-    parents = {**state.exported(stack).parents(), **report.parents}
-    return held_up.by_team(report.own_errors(), parents)
-
-
-def _failed(
-    what: str,
-    stack: automation.Stack,
-    why: automation.errors.CommandError,
-    report: Report,
-    teams: Mapping[str, Mapping[str, str]],
-) -> EngineError:
-    """The error of a run: what failed, why, and what repairs it."""
-    if teams:
-        known = state.read(stack, report.failed)
-        message = held_up.explain(f"{what} failed for", stack.name, teams, known, _host(stack))
-    else:
-        message = failures.explain(what, stack.name, why, stack.workspace.env_vars)
-    return EngineError(message, began=bool(report.steps))
-
-
-def _host(stack: automation.Stack) -> str | None:
-    """The kubeconfig file for a provider that names none."""
-    return stack.workspace.env_vars.get("KUBECONFIG")
-
-
-def _counted(changes: Mapping[Any, int] | None) -> dict[str, int]:
-    return {str(getattr(what, "value", what)): n for what, n in (changes or {}).items()}
-
-
-def _pack_config(stack: automation.Stack) -> list[str] | None:
-    """A stack's own settings of the rules: `rules.<stack>.json` beside its file, if any."""
-    file = Path(stack.workspace.work_dir) / f"rules.{stack.name}.json"
-    return [str(file)] if file.is_file() else None
+    def error(self, why: automation.errors.CommandError) -> EngineError:
+        """What failed, why, and what repairs it."""
+        if teams := self.failed_teams(why):
+            message = self.of_teams("failed for", teams, self.report.failed)
+        else:
+            variables = self.stack.workspace.env_vars
+            message = failures.explain(self.what, self.stack.name, why, variables, self.again)
+        return EngineError(message, began=bool(self.report.steps))
 
 
 @contextmanager
-def _before_it_begins(
-    what: str, stack: str, environment: Mapping[str, str], signals: Signals | None = None
-) -> Iterator[None]:
-    """Explain a failure of the CLI that has changed nothing. Raises EngineError."""
-    try:
-        yield
-    except automation.errors.CommandError as why:
-        if signals is not None:
+def _running(what: str, stack: automation.Stack, again: str) -> Iterator[_Run]:
+    """Raise EngineError for a failure of the CLI, and Interrupted where a signal ended it."""
+    with graceful_shutdown() as signals:
+        run = _Run(what, stack, again, signals)
+        try:
+            yield run
+        except automation.errors.CommandError as why:
             signals.check()
-        raise EngineError(failures.explain(what, stack, why, environment), began=False) from None
+            raise run.error(why) from None
+
+
+def _rules(stack: automation.Stack) -> dict[str, Any]:
+    """The policy pack, with a stack's own settings of it: `rules.<stack>.json` beside its file."""
+    file = Path(stack.workspace.work_dir) / f"rules.{stack.name}.json"
+    config = [str(file)] if file.is_file() else None
+    return {"policy_packs": [POLICY_PACK], "policy_pack_configs": config}
 
 
 @contextmanager
@@ -259,19 +232,14 @@ def _set(variables: Mapping[str, str]) -> Iterator[None]:
     """Have the variables in this process, while a stack's program runs in it: Pulumi's generated
     SDK takes KUBECONFIG from nowhere else.
     """
-    before = {name: os.environ[name] for name in variables if name in os.environ}
+    before = dict(os.environ)
     os.environ.update(variables)
     try:
         yield
     finally:
-        for name in variables.keys() - before.keys():
-            del os.environ[name]
+        os.environ.clear()
         os.environ.update(before)
 
 
-def _collected(remains: "sys.UnraisableHookArgs") -> None:
-    """Python's own words on what it collects; none on the coroutines of a program that the engine
-    left in the middle: their event loop is closed.
-    """
-    if not isinstance(remains.object, CoroutineType):
-        sys.__unraisablehook__(remains)
+def _counted(changes: Mapping[Any, int] | None) -> dict[str, int]:
+    return {str(getattr(what, "value", what)): n for what, n in (changes or {}).items()}
