@@ -1,7 +1,7 @@
 """A team's GPUs by kind: from the file to quota, guards, queues, plan and diff."""
 
 import pytest
-from tests.policy_evaluation import creation, refusals
+from tests.guard_evaluation import creation, refusals
 
 from kai_fleet.fleet.arguments import Arguments
 from kai_fleet.guards.bounds import pod_bounds

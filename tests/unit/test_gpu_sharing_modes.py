@@ -5,7 +5,7 @@ import pytest
 from kai_fleet.fleet.deployed_state import KAI_SCHEDULER, DeployedState, named
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.kai.values import kai_values
-from tests.policy_evaluation import account, creation, refusals
+from tests.guard_evaluation import account, creation, refusals
 
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.fleet.model import DeclaredKai
