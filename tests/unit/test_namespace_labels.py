@@ -3,19 +3,18 @@
 import copy
 
 import pytest
-from kai_fleet.isolation.team_namespace import namespace_metadata
-from kai_fleet.kai.values import kai_values
-from kai_fleet.vcluster.values import vcluster_values
 
-from kai_fleet.fleet.model import DeclaredKai
-from kai_fleet.fleet.resolve import fleet_of
-from kai_fleet.releases import VCLUSTER, kai, vcluster
+from kai_fleet.fleet.arguments import Arguments
+from kai_fleet.kai_values import kai_values
+from kai_fleet.releases import VCLUSTER, kai
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load
 from kai_fleet.settings.team_stack import Facts, load_team_stack
+from kai_fleet.team_namespace import namespace_metadata
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.stack_file.reading import ROOT
 from tests.unit.doctor_samples import SETTINGS, VERSION
+from tests.unit.stack_arguments import team_values
 
 PROJECT = "field.cattle.io/projectId"
 
@@ -32,13 +31,16 @@ def settings(team=None, **more):
     return loaded.settings
 
 
+def metadata(settings, team="ml"):
+    return namespace_metadata(team, Arguments(settings).namespace(team))
+
+
 def test_the_namespace_has_those_of_the_stack_and_over_them_the_teams():
     own = {"labels": {PROJECT: "p-abc"}, "annotations": {PROJECT: "c-1:p-abc"}}
     common = {"example.com/cost-centre": "17", PROJECT: "p-all"}
     of_stack = stack(own, labels=common, annotations={"example.com/owner": "ML: the team"})
     (space,) = (it for it in plan_settings(of_stack).resources if it.name == "ml-namespace")
-    metadata = space.inputs["metadata"]
-    labels, notes = metadata["labels"], metadata["annotations"]
+    labels, notes = (space.inputs["metadata"][key] for key in ("labels", "annotations"))
     assert labels[PROJECT] == "p-abc"
     assert labels["example.com/cost-centre"] == "17"
     assert labels["kai-fleet/team"] == "ml"
@@ -51,7 +53,7 @@ def test_the_namespace_has_those_of_the_stack_and_over_them_the_teams():
 def test_the_namespace_of_a_team_with_a_stack_of_its_own_has_them_too():
     grant = {"nodePool": {"kai-fleet/pool": "nlp"}, "labels": {"cost-centre": "18"}}
     of_stack = settings(teamStacks={"nlp": grant}, labels={"example.com/site": "hq"})
-    labels = namespace_metadata(fleet_of(of_stack).grants["nlp"])["labels"]
+    labels = metadata(of_stack, "nlp")["labels"]
     assert labels["cost-centre"] == "18"
     assert labels["example.com/site"] == "hq"
 
@@ -89,7 +91,7 @@ def test_no_key_that_decides_what_a_team_may_do(kind, key):
         assert mistake.path.startswith(place)
         assert kind in mistake.path
         assert "write a key of your own domain" in mistake.message
-    assert namespace_metadata(fleet_of(of_team.settings).teams["ml"])[kind].get(key) != "x"
+    assert metadata(of_team.settings)[kind].get(key) != "x"
 
 
 def test_a_label_is_text_in_its_form():
@@ -101,8 +103,7 @@ def test_a_label_is_text_in_its_form():
 @pytest.mark.parametrize("version", sorted(VCLUSTER))
 def test_the_control_plane_has_them_by_keys_of_its_chart(version):
     own = {"labels": {"cost-centre": "17"}, "annotations": {"note": "x"}}
-    team = fleet_of(settings(own)).teams["ml"]
-    values = vcluster_values(vcluster(version), team, "team-ml")
+    values = team_values(stack(own), version)
     control = values["controlPlane"]
     assert control["statefulSet"]["labels"] == {"cost-centre": "17"}
     assert control["statefulSet"]["annotations"] == {"note": "x"}
@@ -117,7 +118,7 @@ def test_the_control_plane_has_them_by_keys_of_its_chart(version):
 
 
 def test_without_them_the_release_is_as_before():
-    values = vcluster_values(vcluster("v0.36.1"), fleet_of(settings()).teams["ml"], "team-ml")
+    values = team_values(stack())
     assert not {"labels", "annotations", "pods"} & values["controlPlane"]["statefulSet"].keys()
 
 
@@ -128,7 +129,7 @@ def test_a_team_with_a_stack_of_its_own_has_those_of_its_platform():
     team = {"name": "nlp", "scheduler": {"mode": "default"}}
     loaded = load_team_stack({"platform": {"stack": "prod"}, "team": team}, lambda _: facts)
     assert loaded.mistakes == ()
-    labels = fleet_of(loaded.settings).teams["nlp"].labels
+    labels = Arguments(loaded.settings).vcluster("nlp")["labels"]
     assert labels == {"cost-centre": "18", "example.com/site": "hq"}
 
 
@@ -193,6 +194,6 @@ def test_without_them_every_object_is_as_before():
 
 @pytest.mark.parametrize(("version", "labelled"), [("v0.14.7", False), ("v0.16.8", True)])
 def test_the_namespace_of_shared_gpus_has_them_where_the_chart_has_a_value(version, labelled):
-    values = kai_values(kai(version), DeclaredKai(version, labels={"cost-centre": "17"}))
+    values = kai_values(kai(version), {"labels": {"cost-centre": "17"}})
     reservation = values["global"].get("resourceReservation", {})
     assert reservation.get("namespaceLabels") == ({"cost-centre": "17"} if labelled else None)
