@@ -130,7 +130,7 @@ def test_a_team_stack_learns_the_mode_of_the_hosts_kai():
     assert settings is not None
     facts = Facts.of(settings)
     assert facts.kai is not None
-    assert facts.kai.mode == "HamiCore"
+    assert facts.kai.sharing_mode == "HamiCore"
 
 
 @pytest.mark.parametrize(
