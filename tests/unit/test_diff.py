@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kai_fleet_cli.diff.changes import FieldChange, difference, kai_switch
+from kai_fleet_cli.diff.changes import FieldChange, difference
 from kai_fleet_cli.diff.summary import CONSEQUENCES, of_changes, of_steps
 from kai_fleet_cli.display import as_markdown, as_text
 from kai_fleet_cli.plan.recorder import Registered
@@ -111,19 +111,6 @@ def test_every_row_of_the_table_is_for_a_kind_of_change():
     for row in CONSEQUENCES:
         assert set(row.kinds.split()) <= {"created", "changed", "replaced", "deleted"}, row
         assert row.part in ("lost", "restarted", ""), row
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "says"),
-    [
-        ("v0.9.3", "v0.7.11", "replaced (helm cannot downgrade this chart)"),
-        ("v0.7.11", "v0.9.3", "replaced (the new chart has kai-operator"),
-        ("v0.14.7", "v0.16.8", "upgraded in place"),
-        ("v0.1.0", "v0.16.8", "replaced (v0.1.0 is not in the table)"),
-    ],
-)
-def test_each_kai_switch_is_what_the_program_does(old, new, says):
-    assert kai_switch(old, new).startswith(f"KAI {old} → {new}, {says}")
 
 
 def test_a_refused_work_tree_is_not_taken_for_an_empty_one():

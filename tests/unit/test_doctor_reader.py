@@ -5,13 +5,13 @@ import time
 from datetime import UTC, datetime
 
 import pytest
+from kai_fleet_cli.doctor.examine import commands, examine
+from kai_fleet_cli.doctor.gather import ClusterSources, gather
 from typer.testing import CliRunner
 
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import RefusedError, UnreachableError
 from kai_fleet_cli.__main__ import app
-from kai_fleet_cli.doctor.examine import commands, examine
-from kai_fleet_cli.doctor.gather import ClusterSources, gather
 from tests.unit import vcluster_secrets
 from tests.unit.canned_api import kubeconfig, serving
 
@@ -306,7 +306,7 @@ def test_it_does_not_go_on_anonymously_without_its_credential_plugin(server, tmp
     done = CliRunner().invoke(app, ["doctor", "--json", "--kubeconfig", str(file)])
     assert done.exit_code == 2
     text = " ".join(f"{done.output} {done.exception}".split())
-    assert "plugin no-such-plugin of user me in the kubeconfig is not installed" in text
+    assert "plugin no-such-plugin of user me gives nothing: [Errno 2] No such file" in text
     assert "install kubelogin from its page" in text
     assert api.asked == []
     assert json.loads(done.stdout)["healthy"] is False

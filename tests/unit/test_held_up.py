@@ -291,28 +291,33 @@ def test_what_is_of_no_team_ends_the_update(updated):
     assert said.startswith("the update failed")
 
 
-def test_a_refresh_goes_on_without_a_vcluster_that_fails_it(tmp_path, monkeypatch):
+def options(report):
+    return {"on_output": print, "on_event": report.hear}
+
+
+def test_a_refresh_goes_on_without_a_vcluster_that_fails_it(tmp_path, monkeypatch, capsys):
     """What the team has on the host is refreshed all the same."""
     inside = {"urn": queues_of("ml"), "type": "x", "deletedWith": PROVIDER}
     known = ExportedState({"resources": [inside, {"urn": ML, "type": "x"}]})
     monkeypatch.setattr(refreshing, "exported", lambda _: known)
-    engine, said = Engine(tmp_path, [queues_of("ml")], "the API answers 500"), []
-    refreshing.refresh(engine, said.append, Signals(), {"on_output": print})
+    engine = Engine(tmp_path, [queues_of("ml")], "the API answers 500")
+    refreshing.refresh(engine, Signals(), options)
     assert engine.left_out == [[], [queues_of("ml")]]
-    assert said == ["vCluster ml does not answer, and is not refreshed"]
+    said = capsys.readouterr().err
+    assert said == "vCluster ml does not answer, and is not refreshed\n"
 
 
 def test_a_refresh_that_fails_on_the_host_fails(tmp_path, monkeypatch):
     known = ExportedState({"resources": [{"urn": SPACE, "type": "x"}]})
     monkeypatch.setattr(refreshing, "exported", lambda _: known)
     with pytest.raises(automation.errors.CommandError):
-        refreshing.refresh(Engine(tmp_path, [SPACE]), print, Signals(), {"on_output": print})
+        refreshing.refresh(Engine(tmp_path, [SPACE]), Signals(), options)
 
 
 @pytest.mark.parametrize(
     ("there", "words"), [(True, "it is in the state now"), (False, "it will be now")]
 )
-def test_what_a_killed_run_made_is_imported(tmp_path, monkeypatch, there, words):
+def test_what_a_killed_run_made_is_imported(tmp_path, monkeypatch, capsys, there, words):
     made = {"urn": SPACE, "type": "kubernetes:core/v1:ConfigMap", "parent": ML}
     made |= {"provider": f"{PROVIDER}::id"}
     made["inputs"] = {"metadata": {"name": "limits", "namespace": "team-ml"}}
@@ -320,8 +325,7 @@ def test_what_a_killed_run_made_is_imported(tmp_path, monkeypatch, there, words)
     pending = [{"type": "creating", "resource": each} for each in (made, release)]
     known = ExportedState({"resources": [], "pending_operations": pending})
     monkeypatch.setattr(refreshing, "exported", lambda _: known)
-    engine, said = Engine(tmp_path, []), []
-    imported = []
+    engine, imported = Engine(tmp_path, []), []
 
     def take(*, resources, **_):
         imported.extend(each["id"] for each in resources)
@@ -329,9 +333,9 @@ def test_what_a_killed_run_made_is_imported(tmp_path, monkeypatch, there, words)
             raise automation.errors.CommandError(automation.CommandResult("", "error: x", 255))
 
     engine.import_resources = take
-    refreshing.refresh(engine, said.append, Signals(), {"on_output": print})
+    refreshing.refresh(engine, Signals(), options)
     assert imported == ["team-ml/limits"]
-    assert words in said[0]
+    assert words in capsys.readouterr().err
 
 
 def test_after_a_run_that_was_cut_off_nothing_begins_without_a_refresh(tmp_path, monkeypatch):

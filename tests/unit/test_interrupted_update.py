@@ -68,6 +68,7 @@ def _begun(folder, *arguments, prepare=lambda: None):
     pulumi = folder / "pulumi"
     pulumi.write_text(PULUMI.format(python=sys.executable))
     pulumi.chmod(0o755)
+    (folder / "Pulumi.lab.yaml").write_text("config:\n  kai-fleet:teams: {}\n")
 
     def begin():
         signal.signal(signal.SIGINT, signal.SIG_DFL)

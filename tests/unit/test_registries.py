@@ -6,11 +6,11 @@ import json
 from dataclasses import replace
 
 import pytest
+from kai_fleet.kai.values import kai_values
 
 from kai_fleet.cluster.registry_secrets import TYPE, docker_config
 from kai_fleet.fleet.model import DeclaredKai
 from kai_fleet.fleet.resolve import fleet_of
-from kai_fleet.kai.values import kai_values
 from kai_fleet.releases import KAI, kai
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM

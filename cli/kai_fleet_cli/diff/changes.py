@@ -123,12 +123,6 @@ def team_of(urn: str, parents: Mapping[str, str]) -> str:
     return ""
 
 
-def kai_switch(old: str, new: str) -> str:
-    """`KAI v0.14.7 → v0.16.8, upgraded in place`, or `replaced` with the reason behind it."""
-    reason = _why_kai_replaced(old, new)
-    return f"KAI {old} → {new}, {f'replaced ({reason})' if reason else 'upgraded in place'}"
-
-
 def _why_kai_replaced(old: str, new: str) -> str:
     if old not in KAI:
         return f"{old} is not in the table"

@@ -5,14 +5,15 @@ from typing import Any
 
 from pulumi import automation
 
+from kai_fleet_cli.display.terminal import say
 from kai_fleet_cli.engine.report import Report
 from kai_fleet_cli.recovery.resume import Signals
 from kai_fleet_cli.recovery.state import OF_VCLUSTER, exported, object_id, provider_of
 
-Say = Callable[[str], None]
+Options = Callable[[Report], dict[str, Any]]  # of a run whose events go into the report
 
 
-def refresh(stack: automation.Stack, say: Say, signals: Signals, shown: Mapping[str, Any]) -> None:
+def refresh(stack: automation.Stack, signals: Signals, options: Options) -> None:
     """Refresh a stack as far as its clusters answer. Raises CommandError, Interrupted.
 
     Pulumi would refresh nothing where one vCluster does not answer: what is inside it is left as
@@ -21,7 +22,7 @@ def refresh(stack: automation.Stack, say: Say, signals: Signals, shown: Mapping[
     """
     known = exported(stack)
     for resource in known.pending_objects():
-        _import(stack, resource, say, shown)
+        _import(stack, resource, options(Report())["on_output"])
         signals.check()
     silent: set[str] = set()
     while True:
@@ -29,11 +30,10 @@ def refresh(stack: automation.Stack, say: Say, signals: Signals, shown: Mapping[
         unread = [str(it["urn"]) for it in known.resources if not silent.isdisjoint(_clusters(it))]
         try:
             stack.refresh(
-                on_event=report.hear,
                 exclude=unread or None,
                 clear_pending_creates=True,
                 suppress_outputs=True,
-                **shown,
+                **options(report),
             )
             return
         except automation.errors.CommandError:
@@ -52,7 +52,7 @@ def _clusters(resource: Mapping[str, Any]) -> set[str]:
 
 
 def _import(
-    stack: automation.Stack, resource: Mapping[str, Any], say: Say, shown: Mapping[str, Any]
+    stack: automation.Stack, resource: Mapping[str, Any], show: Callable[[str], None]
 ) -> None:
     """Take an object into the state, if it is there."""
     name = str(resource["urn"]).rpartition("::")[2]
@@ -69,7 +69,7 @@ def _import(
             name_table={"parent": str(resource["parent"]), "provider": provider_of(resource)},
             protect=False,
             generate_code=False,
-            on_output=shown["on_output"],
+            on_output=show,
         )
         say(f"{name}: an interrupted run made it; it is in the state now")
     except automation.errors.ConcurrentUpdateError:

@@ -4,12 +4,10 @@ Pulumi's own output is shown as it comes. Engine, state and locks are Pulumi's.
 """
 
 import os
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import CoroutineType
 from typing import Any, Final
 
 from pulumi import automation
@@ -72,13 +70,16 @@ def stack(name: str, environment: Mapping[str, str], directory: Path = ROOT) -> 
     """
     with _set(environment):  # the API looks for the CLI on this process's PATH
         workspace = Workspace(work_dir=str(directory), env_vars=dict(environment), program=program)
-    with _before_it_begins(f"opening stack {name}", name, environment):
+    try:
         try:
             return automation.Stack.create_or_select(name, workspace)
         except automation.errors.CommandError as why:
             if "already exists" not in str(why):
                 raise
             return automation.Stack.select(name, workspace)  # another command made it meanwhile
+    except automation.errors.CommandError as why:
+        explained = failures.explain(f"opening stack {name}", name, why, environment)
+        raise EngineError(explained, began=False) from None
 
 
 def up(stack: automation.Stack, *, refresh: bool = False, removed: Sequence[str] = ()) -> Outcome:
@@ -90,40 +91,34 @@ def up(stack: automation.Stack, *, refresh: bool = False, removed: Sequence[str]
     engine's own way, --continue-on-error, may wait for ever: where something is to be deleted
     before it is replaced, and that fails (`DeleteStep.Fail`, v3.274).
     """
-    what = "the update"
+    what, held, failed = "the update", dict[str, dict[str, str]](), dict[str, Any]()
     if removed:
         named = {REMOVE_VARIABLE: ",".join(removed)}
         stack.workspace.env_vars = {**stack.workspace.env_vars, **named}
     with graceful_shutdown() as signals:
         _prepare(what, stack, signals, refresh=refresh)
-        held: dict[str, dict[str, str]] = {}
         while True:
             report = Report()
             try:
                 with _set(stack.workspace.env_vars):
                     done = stack.up(
-                        on_event=report.hear,
-                        policy_packs=[POLICY_PACK],
-                        policy_pack_configs=_pack_config(stack),
                         exclude=held_up.without(held) or None,
                         exclude_dependents=True if held else None,
                         suppress_outputs=True,  # the table that follows says it better
                         show_secrets=False,
-                        **_shown(signals),
+                        **_options(signals, report),
+                        **_rules(stack),
                     )
                 break
             except automation.errors.CommandError as why:
                 signals.check()
                 more = _failed_teams(stack, why, report)
                 if more.keys() <= held.keys():
-                    raise _failed(what, stack, why, report, more) from None
+                    raise _error(what, stack, why, report) from None
                 held |= more
-                failed = dict(report.failed)
-                sys.unraisablehook = _collected
+                failed |= report.failed
         if held:
-            known = state.read(stack, failed)
-            lead = f"{what} is done, but for"
-            raise EngineError(held_up.explain(lead, stack.name, held, known, _host(stack)))
+            raise EngineError(_of_teams(f"{what} is done, but for", stack, held, failed))
         return Outcome(_counted(done.summary.resource_changes), report.outputs, report.steps)
 
 
@@ -134,19 +129,9 @@ def preview(stack: automation.Stack, *, details: bool = False) -> Outcome:
     """
     report = Report()
     with graceful_shutdown() as signals, _set(stack.workspace.env_vars):
-        try:
-            result = stack.preview(
-                on_event=report.hear,
-                policy_packs=[POLICY_PACK],
-                policy_pack_configs=_pack_config(stack),
-                diff=details,
-                **_shown(signals),
-            )
-        except automation.errors.CommandError as why:
-            signals.check()
-            teams = _failed_teams(stack, why, report)
-            raise _failed("the preview", stack, why, report, teams) from None
-        return Outcome(_counted(result.change_summary), steps=report.steps)
+        with _explained("the preview", stack, signals, report):
+            done = stack.preview(diff=details, **_options(signals, report), **_rules(stack))
+        return Outcome(_counted(done.change_summary), steps=report.steps)
 
 
 def destroy(stack: automation.Stack, *, remove: bool = False, refresh: bool = False) -> Outcome:
@@ -158,27 +143,21 @@ def destroy(stack: automation.Stack, *, remove: bool = False, refresh: bool = Fa
     report, what = Report(), "the removal"
     with graceful_shutdown() as signals:
         _prepare(what, stack, signals, refresh=refresh)
-        try:
+        with _explained(what, stack, signals, report):
             done = stack.destroy(
-                on_event=report.hear,
                 remove=remove,
                 show_secrets=False,
                 continue_on_error=True,
-                **_shown(signals),
+                **_options(signals, report),
             )
-        except automation.errors.CommandError as why:
-            signals.check()
-            teams = _failed_teams(stack, why, report)
-            raise _failed(what, stack, why, report, teams) from None
         return Outcome(_counted(done.summary.resource_changes))
 
 
 def _prepare(what: str, stack: automation.Stack, signals: Signals, *, refresh: bool) -> None:
     """Refresh the state; else refuse to go on after a run that was cut off. Raises EngineError."""
-    variables = stack.workspace.env_vars
-    with _before_it_begins(what, stack.name, variables, signals):
+    with _explained(what, stack, signals, Report()):
         if refresh:
-            refreshing.refresh(stack, engine_line, signals, _shown(signals))
+            refreshing.refresh(stack, signals, lambda report: _options(signals, report))
         elif pending := state.exported(stack).pending():
             again = resume.destroy if what == "the removal" else resume.up
             raise EngineError(
@@ -189,15 +168,22 @@ def _prepare(what: str, stack: automation.Stack, signals: Signals, *, refresh: b
     signals.check()
 
 
-def _shown(signals: Signals) -> dict[str, Any]:
-    """The options of a run whose output is shown, in colours where there is a terminal."""
+def _options(signals: Signals, report: Report) -> dict[str, Any]:
+    """The options of every run: its output is shown, in colours where there is a terminal."""
 
     def show(line: str) -> None:
         signals.hear(line)
         engine_line(line)
 
     color = "always" if Console().is_terminal else "never"
-    return {"on_output": show, "color": color, "suppress_progress": True}
+    return {"on_event": report.hear, "on_output": show, "color": color, "suppress_progress": True}
+
+
+def _rules(stack: automation.Stack) -> dict[str, Any]:
+    """The policy pack, with a stack's own settings of it: `rules.<stack>.json` beside its file."""
+    file = Path(stack.workspace.work_dir) / f"rules.{stack.name}.json"
+    config = [str(file)] if file.is_file() else None
+    return {"policy_packs": [POLICY_PACK], "policy_pack_configs": config}
 
 
 def _failed_teams(
@@ -210,48 +196,37 @@ def _failed_teams(
     return held_up.by_team(report.own_errors(), parents)
 
 
-def _failed(
-    what: str,
-    stack: automation.Stack,
-    why: automation.errors.CommandError,
-    report: Report,
-    teams: Mapping[str, Mapping[str, str]],
+def _error(
+    what: str, stack: automation.Stack, why: automation.errors.CommandError, report: Report
 ) -> EngineError:
     """The error of a run: what failed, why, and what repairs it."""
-    if teams:
-        known = state.read(stack, report.failed)
-        message = held_up.explain(f"{what} failed for", stack.name, teams, known, _host(stack))
+    if teams := _failed_teams(stack, why, report):
+        message = _of_teams(f"{what} failed for", stack, teams, report.failed)
     else:
         message = failures.explain(what, stack.name, why, stack.workspace.env_vars)
     return EngineError(message, began=bool(report.steps))
 
 
-def _host(stack: automation.Stack) -> str | None:
-    """The kubeconfig file for a provider that names none."""
-    return stack.workspace.env_vars.get("KUBECONFIG")
-
-
-def _counted(changes: Mapping[Any, int] | None) -> dict[str, int]:
-    return {str(getattr(what, "value", what)): n for what, n in (changes or {}).items()}
-
-
-def _pack_config(stack: automation.Stack) -> list[str] | None:
-    """A stack's own settings of the rules: `rules.<stack>.json` beside its file, if any."""
-    file = Path(stack.workspace.work_dir) / f"rules.{stack.name}.json"
-    return [str(file)] if file.is_file() else None
+def _of_teams(
+    lead: str,
+    stack: automation.Stack,
+    teams: Mapping[str, Mapping[str, str]],
+    failed: Mapping[str, Mapping[str, Any]],
+) -> str:
+    host = stack.workspace.env_vars.get("KUBECONFIG")  # for a provider that names none
+    return held_up.explain(lead, stack.name, teams, state.read(stack, failed), host)
 
 
 @contextmanager
-def _before_it_begins(
-    what: str, stack: str, environment: Mapping[str, str], signals: Signals | None = None
+def _explained(
+    what: str, stack: automation.Stack, signals: Signals, report: Report
 ) -> Iterator[None]:
-    """Explain a failure of the CLI that has changed nothing. Raises EngineError."""
+    """Raise EngineError for a failure of the CLI, or Interrupted where a signal ended it."""
     try:
         yield
     except automation.errors.CommandError as why:
-        if signals is not None:
-            signals.check()
-        raise EngineError(failures.explain(what, stack, why, environment), began=False) from None
+        signals.check()
+        raise _error(what, stack, why, report) from None
 
 
 @contextmanager
@@ -259,19 +234,14 @@ def _set(variables: Mapping[str, str]) -> Iterator[None]:
     """Have the variables in this process, while a stack's program runs in it: Pulumi's generated
     SDK takes KUBECONFIG from nowhere else.
     """
-    before = {name: os.environ[name] for name in variables if name in os.environ}
+    before = dict(os.environ)
     os.environ.update(variables)
     try:
         yield
     finally:
-        for name in variables.keys() - before.keys():
-            del os.environ[name]
+        os.environ.clear()
         os.environ.update(before)
 
 
-def _collected(remains: "sys.UnraisableHookArgs") -> None:
-    """Python's own words on what it collects; none on the coroutines of a program that the engine
-    left in the middle: their event loop is closed.
-    """
-    if not isinstance(remains.object, CoroutineType):
-        sys.__unraisablehook__(remains)
+def _counted(changes: Mapping[Any, int] | None) -> dict[str, int]:
+    return {str(getattr(what, "value", what)): n for what, n in (changes or {}).items()}

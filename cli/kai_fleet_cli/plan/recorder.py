@@ -1,4 +1,4 @@
-"""Running the program without an engine, and recording what it registers."""
+"""Run the program without an engine, and record what it registers."""
 
 import asyncio
 import json
@@ -17,6 +17,7 @@ from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.stack import wait_for_rpcs
 
 from kai_fleet.deployed import READ_OUTPUTS, STACK
+from kai_fleet.fleet.team_stack import OUTPUT
 from kai_fleet.options import NONE, source_positions
 from kai_fleet.provider import QUEUES
 from kai_fleet.provider.values import SECRET_MARK, SIGNATURE, unpacked
