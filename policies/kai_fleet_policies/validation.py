@@ -188,10 +188,8 @@ def removal_problems(
     ]
 
 
-def checked_settings(deployed: Deployed, facts_of: FactsOf, whole: bool = True) -> Settings:
+def checked_settings(deployed: Deployed, facts_of: FactsOf) -> Settings:
     """The running program's settings; advisories are shown as warnings.
-
-    `whole`: the run is about the whole stack, so that it removes what is not declared.
 
     Raises pulumi.RunError with the whole report where a rule refuses them, or the removal of a
     team that is deployed.
@@ -205,7 +203,7 @@ def checked_settings(deployed: Deployed, facts_of: FactsOf, whole: bool = True) 
         if problem.level is Level.ADVISORY:
             pulumi.log.warn(str(problem))
     refused = verdict.refused
-    if whole and verdict.settings is not None:
+    if verdict.settings is not None:
         refused += removal_problems(verdict, deployed.teams, pulumi.get_stack())
     if refused or verdict.settings is None:
         raise pulumi.RunError(report(refused))

@@ -5,22 +5,21 @@ import pytest
 from kai_fleet.fleet.deployed_state import KAI_SCHEDULER, DeployedState, named
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.kai.values import kai_values
+from tests.policy_evaluation import account, creation, refusals
 
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.fleet.model import DeclaredKai
-from kai_fleet.fleet.resolve import fleet_of
+from kai_fleet.fleet.resolve import fleet_of, platform_facts
 from kai_fleet.guards.bounds import pod_bounds
 from kai_fleet.releases import KAI, kai
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load
-from kai_fleet.settings.team_stack import Facts
 from kai_fleet.values import UNKNOWN
 from kai_fleet_cli.plan.recorder import record
 from kai_fleet_policies.adapters.from_resources import clusters
 from kai_fleet_policies.validation import validate
 from tests.attacks.objects import pod
 from tests.policies.samples import resource
-from tests.policy_evaluation import account, creation, refusals
 from tests.unit.test_program import CLUSTER, HOST, ML
 
 CHART = "oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler"
@@ -122,9 +121,9 @@ def test_what_is_no_mode_is_told_with_those_that_are(written, path, says):
 def test_a_team_stack_learns_the_mode_of_the_hosts_kai():
     settings = load({"cluster": CLUSTER, **on_host("HamiCore")}).settings
     assert settings is not None
-    facts = Facts.of(settings)
+    facts = platform_facts(settings)
     assert facts.kai is not None
-    assert facts.kai.sharing_mode == "HamiCore"
+    assert facts.kai.mode == "HamiCore"
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from kai_fleet.settings import load
 from kai_fleet.settings.team_stack import Facts, load_team_stack
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.stack_file.reading import ROOT
-from tests.unit.doctor_samples import SETTINGS, VERSION, Lab
+from tests.unit.doctor_samples import SETTINGS, VERSION
 
 PROJECT = "field.cattle.io/projectId"
 
@@ -96,19 +96,6 @@ def test_a_label_is_text_in_its_form():
     (mistake,) = load(stack({"labels": {"owner": "who knows?"}})).mistakes
     assert mistake.path == "kai-fleet:teams.ml.labels.owner"
     assert "write a label value" in mistake.message
-
-
-def test_the_doctor_misses_a_label_that_somebody_took_away():
-    lab = Lab(settings=stack({"labels": {PROJECT: "p-abc"}, "annotations": {"note": "x"}}))
-    metadata = lab.named("namespaces", "team-ml", "host")["metadata"]
-    metadata["labels"][PROJECT] = "p-other"
-    metadata["annotations"]["note"] = "x"
-    (finding,) = lab.ill()
-    assert finding.subject == "namespace team-ml"
-    assert f"its label {PROJECT} is p-other, and p-abc is declared" in finding.cause
-    assert finding.fix == "`make up STACK=lab`"
-    metadata["labels"][PROJECT] = "p-abc"
-    assert lab.ill() == []
 
 
 @pytest.mark.parametrize("version", sorted(VCLUSTER))

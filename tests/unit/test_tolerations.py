@@ -127,7 +127,7 @@ def test_mappings_among_the_charts_strings_are_refused():
 
 def tainted(lab, *taints):
     lab.named("nodes", "ml-0", "host")["spec"]["taints"] = list(taints)
-    return [f for f in lab.ill() if f.subject.startswith("taints")]
+    return [f for f in lab.ill() if "has a taint" in f.cause]
 
 
 TAINT = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
