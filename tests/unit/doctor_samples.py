@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from kai_fleet.finding import Finding, Level
-from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.releases import kai
 from kai_fleet.settings import load
 from kai_fleet.wording import plural
@@ -184,8 +183,7 @@ class Lab:
     def look(self) -> Snapshot:
         settings = load(self.settings).settings
         assert settings is not None
-        fleet = fleet_of(settings)
-        host, teams = desired.host_of(fleet), desired.teams_of(fleet)
+        host, teams = desired.host_of(settings), desired.teams_of(settings)
         update = "`make up STACK=lab`"
         own = _with(self.ml, self._there(teams["ml"].inside.required))
         inside = Cluster("ml", teams["ml"].inside, own, {}, NOW, update, "kubectl --kubeconfig ml")
@@ -218,7 +216,7 @@ def bounds(raw: dict[str, Any]) -> dict[str, str]:
     """The annotations of the namespace of team ml, of these settings."""
     settings = load(raw).settings
     assert settings is not None
-    found = desired.teams_of(fleet_of(settings))["ml"].bounds
+    found = desired.teams_of(settings)["ml"].annotations
     assert found is not None
     return dict(found)
 
@@ -254,7 +252,7 @@ def _host() -> dict[str, list[Any]]:
 def _inside() -> dict[str, list[Any]]:
     settings = load(SETTINGS).settings
     assert settings is not None
-    wanted = fleet_of(settings).teams["ml"].inside
+    wanted = desired.teams_of(settings)["ml"].inside
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
     pods = [sharing("infer-a"), sharing("infer-b", "0.25"), reservation()]
     return {
