@@ -9,11 +9,12 @@ from tests.guard_evaluation import account, creation, refusals
 
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.fleet.model import DeclaredKai
-from kai_fleet.fleet.resolve import fleet_of, platform_facts
+from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.guards.bounds import pod_bounds
 from kai_fleet.releases import KAI, kai
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load
+from kai_fleet.settings.team_stack import Facts
 from kai_fleet.values import UNKNOWN
 from kai_fleet_cli.plan.recorder import record
 from kai_fleet_policies.adapters.from_resources import clusters
@@ -121,9 +122,9 @@ def test_what_is_no_mode_is_told_with_those_that_are(written, path, says):
 def test_a_team_stack_learns_the_mode_of_the_hosts_kai():
     settings = load({"cluster": CLUSTER, **on_host("HamiCore")}).settings
     assert settings is not None
-    facts = platform_facts(settings)
+    facts = Facts.of(settings)
     assert facts.kai is not None
-    assert facts.kai.mode == "HamiCore"
+    assert facts.kai.sharing_mode == "HamiCore"
 
 
 @pytest.mark.parametrize(
