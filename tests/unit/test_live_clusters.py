@@ -51,7 +51,7 @@ def test_the_words_of_a_silence(server):
             kubeconfig("http://127.0.0.1:1"),
             r"^it cannot be connected to: \[Errno \d+\] Connection refused$",
         ),
-        ("{}", "^the kubeconfig cannot be used: it has no contexts"),
+        ("{}", "^the kubeconfig cannot be used: it has no current-context"),
     ):
         with pytest.raises(cluster_reader.NoAnswerError, match=words):
             cluster_reader.ClusterReader(content=content).nodes()

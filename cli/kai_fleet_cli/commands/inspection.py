@@ -24,9 +24,7 @@ def plan(
     config: Annotated[
         Path | None, typer.Option("--config", help="A stack file from anywhere.")
     ] = None,
-    format: Annotated[
-        Literal["text", "json", "yaml", "markdown"], typer.Option("--format")
-    ] = "text",
+    format: Annotated[ReportFormat, typer.Option("--format")] = "text",
     details: Annotated[
         bool, typer.Option("--details", help="As text: each resource in place of the summary.")
     ] = False,
@@ -43,8 +41,6 @@ def plan(
     match format:
         case "json":
             sys.stdout.write(result.json() + "\n")
-        case "yaml":
-            sys.stdout.write(result.yaml())
         case "markdown":
             sys.stdout.write(as_markdown.plan_page(result))
         case "text":

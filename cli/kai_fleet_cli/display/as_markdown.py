@@ -4,16 +4,16 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from kai_fleet import releases
 from kai_fleet.fleet.declared import HOST
 from kai_fleet.kube.text import without_controls
 from kai_fleet.wording import counted
 from kai_fleet_cli.diff.changes import UNSET, Change, FieldChange
 from kai_fleet_cli.diff.report import SECRETS, DiffReport
 from kai_fleet_cli.diff.summary import HEADINGS, Summary
+from kai_fleet_cli.display.queue_trees import queue_flowchart
 from kai_fleet_cli.display.terminal import units
 from kai_fleet_cli.plan.offline import Plan
-from kai_fleet_cli.plan.picture import TEAM_COLUMNS, Picture, picture, queue_flowchart
+from kai_fleet_cli.plan.picture import TEAM_COLUMNS, Picture, picture
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_policies.problem import Level, Problem
 
@@ -32,9 +32,6 @@ def plan_page(plan: Plan) -> str:
     if plan.resources:
         seen = picture(plan.resources, (it.path for it in plan.problems))
         parts += ["### Teams", _table(TEAM_COLUMNS, _rows(seen)) if seen.teams else "None."]
-        if seen.kai is not None:
-            support = releases.support(seen.kai).words
-            parts.append(f"The host runs KAI {_code(seen.kai)} ({support}).")
         parts += ["### Queues"] if seen.trees else []
         for name, tree in seen.trees.items():
             parts += [f"**{_text(name)}**", _drawn(queue_flowchart(tree))]

@@ -13,9 +13,10 @@ from kai_fleet.kube.text import without_controls
 from kai_fleet_cli.diff.changes import with_queues
 from kai_fleet_cli.diff.report import SECRETS, DiffReport
 from kai_fleet_cli.diff.summary import HEADINGS, Summary
+from kai_fleet_cli.display.queue_trees import queue_line
 from kai_fleet_cli.display.terminal import columns, told
 from kai_fleet_cli.plan.offline import Plan
-from kai_fleet_cli.plan.picture import TEAM_COLUMNS, Picture, picture, queue_line
+from kai_fleet_cli.plan.picture import TEAM_COLUMNS, Picture, picture
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_policies.adapters import charts
 from kai_fleet_policies.problem import Level, Problem
@@ -97,10 +98,9 @@ def _line(console: Console, *parts: str | tuple[str, str]) -> None:
 def _teams(seen: Picture, console: Console) -> None:
     """A line per team; those with something to look at are marked."""
     marked = {at for at, row in enumerate(seen.teams) if row.look_at}
-    support = TEAM_COLUMNS.index("support")  # for what has room
-    headings, *rows = ([*row[:support], *row[support + 1 :]] for row in (TEAM_COLUMNS, *seen.teams))
-    if rows:
-        columns([*headings[:-1], headings[-1] if marked else ""], rows, console, marked)
+    if seen.teams:
+        *headings, last = TEAM_COLUMNS
+        columns([*headings, last if marked else ""], seen.teams, console, marked)
 
 
 def _tree(plan: Plan, console: Console) -> None:

@@ -59,7 +59,7 @@ def for_stack(stack: str, *, validated: bool = True) -> Environment:
     """
     # Half a second of imports, which commands that only need UserError are spared.
     from kai_fleet.settings.secrets import copies
-    from kai_fleet.settings.tenant import platform_of
+    from kai_fleet.settings.team_stack import platform_of
     from kai_fleet_cli.stack_file.platform import facts_beside
     from kai_fleet_policies import validation
 
@@ -78,7 +78,7 @@ def for_stack(stack: str, *, validated: bool = True) -> Environment:
     if settings is None or (validated and refused):
         raise UserError(validation.report(refused))
     facts = settings.platform_facts
-    if (facts or settings).cluster.context == SANDBOX_CONTEXT:
+    if (facts.context if facts else settings.cluster.context) == SANDBOX_CONTEXT:
         return _in_sandbox(stack, platform, starts=validated)
     if facts is not None or settings.cluster.kind is None:
         return _own_cluster()

@@ -1,6 +1,5 @@
 """The offline plan: what a stack declares, and what the rules say; no engine, no cluster."""
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,10 +7,9 @@ from typing import Any
 
 import pulumi
 import pydantic_core
-import yaml
 
 from kai_fleet.settings import Mistake, secrets
-from kai_fleet.settings.tenant import FactsOf, platform_of
+from kai_fleet.settings.team_stack import FactsOf, platform_of
 from kai_fleet.wording import counted
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.plan import recorder
@@ -63,11 +61,6 @@ class Plan:
     def json(self) -> str:
         """The record as text, by pydantic's writer: Python's own is slow where it indents."""
         return pydantic_core.to_json(self.record(), indent=2).decode()
-
-    def yaml(self) -> str:
-        """The record as YAML: the same data in the same order, without anchors or line breaks."""
-        fresh = json.loads(self.json())  # what is shared between resources would become an anchor
-        return yaml.safe_dump(fresh, sort_keys=False, allow_unicode=True, width=10**6)
 
 
 def plan(stack: str, file: Path | None = None) -> Plan:
