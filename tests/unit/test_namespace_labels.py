@@ -13,7 +13,6 @@ from kai_fleet.vcluster_values import vcluster_values
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.stack_file.reading import ROOT
 from tests.unit.component_samples import declared
-from tests.unit.doctor_samples import SETTINGS, VERSION
 
 PROJECT = "field.cattle.io/projectId"
 OWN = {"labels": {"cost-centre": "17"}, "annotations": {"note": "x"}}
