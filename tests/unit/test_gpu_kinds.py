@@ -182,7 +182,6 @@ def test_a_team_stack_has_of_each_kind_what_it_is_granted():
     assert found.settings.gpus_of("vision") == 9
 
 
-
 def test_the_plan_names_each_kind():
     planned = plan_settings(raw({"nvidia.com/gpu": 2, SLICE: 14}))
     (row,) = picture(planned.resources).teams
