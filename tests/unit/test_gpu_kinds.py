@@ -1,7 +1,6 @@
 """A team's GPUs by kind: from the file to quota, guards, queues, plan and diff."""
 
 import pytest
-from tests.policy_evaluation import creation, refusals
 
 from kai_fleet.fleet.arguments import Arguments
 from kai_fleet.guards.bounds import pod_bounds
@@ -13,6 +12,7 @@ from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.plan.picture import picture
 from kai_fleet_policies import validation
 from tests.attacks.objects import pod
+from tests.policy_evaluation import creation, refusals
 
 SLICE = "nvidia.com/mig-1g.10gb"
 LARGE = "nvidia.com/mig-3g.40gb"
