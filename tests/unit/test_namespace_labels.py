@@ -2,20 +2,19 @@
 
 import pulumi
 import pytest
+from kai_fleet.settings.sections.team_stack import PlatformFacts
+from kai_fleet.settings.tenant import load_tenant
 
 from kai_fleet.fleet.arguments import Arguments
 from kai_fleet.fleet.declared import platform_output
 from kai_fleet.kai_values import kai_values
 from kai_fleet.releases import VCLUSTER, kai, vcluster
 from kai_fleet.settings import load
-from kai_fleet.settings.sections.team_stack import PlatformFacts
-from kai_fleet.settings.tenant import load_tenant
 from kai_fleet.team_namespace import TeamNamespace, namespace_metadata
 from kai_fleet.vcluster_values import vcluster_values
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.stack_file.reading import ROOT
 from tests.unit.component_samples import declared
-from tests.unit.doctor_samples import SETTINGS, VERSION
 
 PROJECT = "field.cattle.io/projectId"
 OWN = {"labels": {"cost-centre": "17"}, "annotations": {"note": "x"}}

@@ -4,6 +4,8 @@ import json
 
 import jsonschema
 import pytest
+from kai_fleet.settings.sections.team_stack import PlatformFacts
+from kai_fleet.settings.tenant import load_tenant
 
 from kai_fleet.fleet.arguments import Arguments
 from kai_fleet.fleet.declared import platform_output
@@ -11,8 +13,6 @@ from kai_fleet.guards.bounds import pod_bounds
 from kai_fleet.kai_values import kai_values
 from kai_fleet.releases import KAI, VCLUSTER, kai, vcluster
 from kai_fleet.settings import load
-from kai_fleet.settings.sections.team_stack import PlatformFacts
-from kai_fleet.settings.tenant import load_tenant
 from kai_fleet.vcluster_values import vcluster_values
 from kai_fleet_cli.plan.offline import plan_settings
 
