@@ -10,17 +10,16 @@ from kai_fleet_cli.doctor.causes import Fault, explain, fault
 from kai_fleet_cli.doctor.snapshot import (
     Cluster,
     Snapshot,
-    Team,
+    TeamState,
     control_plane,
     control_plane_pods,
     vcluster_version,
 )
 
 _SOON: Final = timedelta(days=30)
-_DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"
 
 
-def vcluster(team: Team, snapshot: Snapshot) -> Iterator[Fault]:
+def vcluster(team: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
     """One team; of one with a stack of its own the namespace alone."""
     host, space = snapshot.host, team.desired.namespace
     found = host.named("namespaces", space)
@@ -32,7 +31,7 @@ def vcluster(team: Team, snapshot: Snapshot) -> Iterator[Fault]:
         yield from _vcluster(team, host)
 
 
-def _vcluster(team: Team, host: Cluster) -> Iterator[Fault]:
+def _vcluster(team: TeamState, host: Cluster) -> Iterator[Fault]:
     desired, name, space = team.desired, team.desired.name, team.desired.namespace
     own = {"space": space, "workload": desired.workload, "update": team.update}
     kubectl = f"{host.kubectl} -n {space}"
@@ -53,7 +52,7 @@ def _vcluster(team: Team, host: Cluster) -> Iterator[Fault]:
     logs = f"{name}-0" if desired.workload == "statefulset" else f"deployment/{name}"
     if item is not None and item.status.get("readyReplicas", 0) < replicas:
         look = f"look with: `{kubectl} logs {logs}` and `{kubectl} describe pod {name}-0`"
-        yield _without_volume(team, host) or _not_ready(team, host, look)
+        yield _not_ready(team, host, look)
     elif team.inside is None and not team.foreign:
         look = f"look with: `{kubectl} get pods,services,secrets` and `{kubectl} logs {logs}`"
         yield fault(
@@ -69,7 +68,7 @@ def _vcluster(team: Team, host: Cluster) -> Iterator[Fault]:
         yield fault(row, host, name, day=f"{ends:%Y-%m-%d %H:%M}", fix=_renew(team, host, runs))
 
 
-def _hint(team: Team) -> str:
+def _hint(team: TeamState) -> str:
     access = team.desired.access
     if access is not None and access.type == "ClusterIP":
         return "; access type ClusterIP is reached from inside the host only"
@@ -79,36 +78,20 @@ def _hint(team: Team) -> str:
     return ""
 
 
-def _without_volume(team: Team, host: Cluster) -> Fault | None:
-    """A volume that waits for a StorageClass, where the host shows those."""
-    name, classes = team.desired.name, host.all("storageclasses")
-    there = ", ".join(item.name for item in classes) or "none"
-    default = any(item.annotations.get(_DEFAULT) == "true" for item in classes)
-    for claim in host.within("persistentvolumeclaims", team.desired.namespace):
-        own = claim.name.startswith((f"data-{name}-", f"data-{name}-etcd-"))
-        wants = claim.spec.get("storageClassName")
-        if not own or claim.phase != "Pending" or "storageclasses" not in host.objects:
-            continue
-        values = {"claim": claim.name, "storage_class": wants, "there": there}
-        if wants and host.named("storageclasses", wants) is None:
-            return fault("storage-class-absent", host, name, **values)
-        if wants is None and not default:
-            return fault("storage-class-no-default", host, name, **values)
-    return None
-
-
-def _not_ready(team: Team, host: Cluster, look: str) -> Fault:
-    """What its pods, their containers or events give as the reason, and the fix if known."""
-    name, item = team.desired.name, control_plane(host, team.desired)
-    pods = [*control_plane_pods(host, team.desired), *([item] if item is not None else [])]
-    texts = [text for pod in pods for text in host.messages_of(pod)]
+def _not_ready(team: TeamState, host: Cluster, look: str) -> Fault:
+    """What its volumes, its pods or their events give as the reason, and the fix if known."""
+    name, space = team.desired.name, team.desired.namespace
+    claims = host.within("persistentvolumeclaims", space)
+    own = [*control_plane_pods(host, team.desired), *(it for it in claims if name in it.name)]
+    item = control_plane(host, team.desired)
+    texts = [text for it in (*own, *filter(None, [item])) for text in host.messages_of(it)]
     known = explain(host, "vCluster", name, texts)
     cause = known.cause if known else f"is not ready: {next(iter(texts), 'nothing gives a reason')}"
     fix = known.fix if known else look
     return fault("vcluster-not-ready", host, name, cause=cause[:400], fix=fix)
 
 
-def _renew(team: Team, host: Cluster, runs: str | None) -> str:
+def _renew(team: TeamState, host: Cluster, runs: str | None) -> str:
     """From v0.31 on a vCluster renews its certificates when it starts."""
     desired = team.desired
     if (known := VCLUSTER.get(runs or "")) is not None and not known.renews:
