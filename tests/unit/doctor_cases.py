@@ -400,7 +400,7 @@ PODS: dict[str, Case] = {
     "slices that the team is not granted": (
         waiting(limits={"nvidia.com/mig-1g.10gb": "1"}),
         "pending | pod default/w | "
-        "asks for 1 nvidia.com/mig-1g.10gb, and team ml may hold at most 0 | have nvidia.com/mig",
+        "asks for 1 nvidia.com/mig-1g.10gb, and its team may hold at most 0 | have nvidia.com/mig",
     ),
     "a RuntimeClass of a pod": (
         waiting(spec={"runtimeClassName": "gvisor"}),

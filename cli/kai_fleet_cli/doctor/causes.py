@@ -125,7 +125,7 @@ def filled(fix: str, names: Sequence[str]) -> str:
 
 def _places(cluster: Cluster, **values: Any) -> _Places:
     desired, own = cluster.desired, ("kubectl", "helm", "update", "apply")
-    keys = {"key": desired.key, "queues": desired.queues_key, "cluster": cluster.name}
+    keys = {"key": desired.key, "queues": desired.queues_key}
     return _Places({name: getattr(cluster, name) for name in own} | keys | values)
 
 

@@ -79,31 +79,19 @@ def no_progress(done: int, of: int) -> None:
 
 @dataclass(frozen=True)
 class Sources:
-    """Where the clusters are, and how their stack is named.
+    """Where the clusters are, and how their stack is named."""
 
-    Args:
-        host: Opens the host cluster.
-        desired: What is declared there.
-        teams: Those to read; None for those that the host has.
-        only: The one of these to read.
-        kubeconfigs: Reads the teams' kubeconfigs from the stack's state. That is slow, and only
-            done where the host does not give them.
-        update: What makes the host's stack as declared; `team_update`: the teams' stack.
-        namespace: Read where this user may not list a kind in all.
-        context: Name of a cluster without a stack file.
-        progress: Called with how many of all clusters have answered.
-    """
-
-    host: Callable[[], Api]
+    host: Callable[[], Api]  # opens it
     desired: DesiredCluster = field(default_factory=DesiredCluster)
-    teams: Mapping[str, DesiredTeam] | None = None
-    only: str | None = None
+    teams: Mapping[str, DesiredTeam] | None = None  # None for those that the host has
+    only: str | None = None  # the one of these to read
+    # From the stack's state, which is slow: only read where the host does not give them.
     kubeconfigs: Callable[[], Mapping[str, str]] = dict
     update: str = OF_ITS_STACK
     team_update: str = ""
     host_kubectl: str = "kubectl"
-    namespace: str | None = None
-    context: str = ""
+    namespace: str | None = None  # read where this user may not list a kind in all
+    context: str = ""  # name of a cluster without a stack file
     progress: Progress = no_progress
 
 
