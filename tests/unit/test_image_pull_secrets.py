@@ -7,13 +7,12 @@ import jsonschema
 import pytest
 import yaml
 
-from kai_fleet.fleet.resolve import fleet_of
-from kai_fleet.releases import VCLUSTER, vcluster
+from kai_fleet.releases import VCLUSTER
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load
-from kai_fleet.vcluster.values import vcluster_values
 from kai_fleet_cli.plan.offline import plan_settings
 from tests.unit.doctor_samples import SETTINGS, Lab, event, pod
+from tests.unit.stack_arguments import arguments, team_values
 
 NAMED = [{"name": "regcred"}]
 
@@ -24,17 +23,13 @@ def stack(own=None, **of_all):
     return raw | ({"vcluster": of_all} if of_all else {})
 
 
-def declared(own=None, **of_all):
-    loaded = load(stack(own, **of_all))
-    assert loaded.mistakes == ()
-    return fleet_of(loaded.settings).teams["ml"]
+def named(own=None, **of_all):
+    return arguments(stack(own, **of_all)).vcluster("ml")["image_pull_secrets"]
 
 
 @pytest.mark.parametrize("version", sorted(VCLUSTER))
 def test_the_accounts_of_the_control_plane_and_of_synced_pods_have_them(version):
-    values = vcluster_values(
-        vcluster(version), declared({"imagePullSecrets": ["regcred"]}), "team-ml"
-    )
+    values = team_values(stack({"imagePullSecrets": ["regcred"]}), version)
     accounts = values["controlPlane"]["advanced"]
     assert accounts["serviceAccount"] == {"imagePullSecrets": NAMED}
     assert accounts["workloadServiceAccount"] == {"imagePullSecrets": NAMED}
@@ -42,9 +37,9 @@ def test_the_accounts_of_the_control_plane_and_of_synced_pods_have_them(version)
 
 
 def test_a_teams_own_stand_in_place_of_those_of_all():
-    assert declared(imagePullSecrets=["mirror"]).image_pull_secrets == ["mirror"]
-    assert declared({"imagePullSecrets": []}, imagePullSecrets=["a"]).image_pull_secrets == []
-    values = vcluster_values(vcluster("v0.36.1"), declared(), "team-ml")
+    assert named(imagePullSecrets=["mirror"]) == ["mirror"]
+    assert named({"imagePullSecrets": []}, imagePullSecrets=["a"]) == []
+    values = team_values(stack())
     assert "serviceAccount" not in values["controlPlane"].get("advanced", {})
 
 
@@ -90,8 +85,7 @@ def test_no_time_of_an_event_stops_the_doctor(seen):
 @pytest.mark.parametrize("version", ["v0.27.3", "v0.30.5", "v0.34.7", "v0.36.1"])
 def test_the_charts_own_schema_takes_them(version, facts):
     schema = json.loads((facts / f"vcluster/values.schema-{version}.json").read_text())
-    team = declared({"imagePullSecrets": ["regcred"]})
-    jsonschema.validate(vcluster_values(vcluster(version), team, "team-ml"), schema)
+    jsonschema.validate(team_values(stack({"imagePullSecrets": ["regcred"]}), version), schema)
 
 
 def test_the_values_of_the_field_are_no_rights_on_the_host(facts):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -24,12 +24,8 @@ HEADINGS: Final[Mapping[Part, str]] = {
 }
 _FEW_FIELDS: Final = 3
 # The states that a step of the engine has, by its operation.
-_SIDES: Final = {
-    "create": ("new",),
-    "update": ("old", "new"),
-    "replace": ("old", "new"),
-    "delete": ("old",),
-}
+_BOTH: Final = ("old", "new")
+_SIDES: Final = {"create": ("new",), "update": _BOTH, "replace": _BOTH, "delete": ("old",)}
 
 
 class Consequence(NamedTuple):
@@ -43,12 +39,10 @@ class Consequence(NamedTuple):
     fields: tuple[str, ...] = ()
 
 
-def _consequences() -> tuple[Consequence, ...]:
-    rows = yaml_file.load(Path(__file__).with_name("consequences.yaml").read_text())
-    return tuple(Consequence(*row[:5], *(tuple(fields) for fields in row[5:])) for row in rows)
-
-
-CONSEQUENCES: Final = _consequences()
+CONSEQUENCES: Final = tuple(
+    Consequence(*row[:5], *map(tuple, row[5:]))
+    for row in yaml_file.load(Path(__file__).with_name("consequences.yaml").read_text())
+)
 
 
 @dataclass(frozen=True)
@@ -80,8 +74,7 @@ class Summary:
 
     def __str__(self) -> str:
         """`1 refused, 2 lost`; for a verdict."""
-        parts = (f"{len(items)} {part}" for part, items in self.parts.items())
-        return ", ".join(parts) or "nothing changes"
+        return ", ".join(f"{len(items)} {part}" for part, items in self.parts.items())
 
 
 def summary(
@@ -105,8 +98,7 @@ def of_steps(steps: Iterable[Any]) -> Summary:
             name, provider = step.urn.rpartition("::")[2], (of.provider or "").rpartition("::")[0]
             item = Registered(step.urn, step.type, name, of.parent or "", provider, dict(of.inputs))
             sides[side].append(item)
-    changes = difference(sides["old"], sides["new"], parents)
-    return of_changes(replace(it, kind="replaced") if it.urn in replaced else it for it in changes)
+    return of_changes(difference(sides["old"], sides["new"], parents, replaced))
 
 
 def of_changes(changes: Iterable[Change], refused: Iterable[Item] = ()) -> Summary:
@@ -131,12 +123,13 @@ def of_changes(changes: Iterable[Change], refused: Iterable[Item] = ()) -> Summa
 
 
 def _fits(row: Consequence, change: Change) -> bool:
-    """Whether a row is about a change: a step of the engine may come without its fields."""
+    """Whether a row is about a change."""
     if change.kind not in row.kinds.split() or not change.type.endswith(row.type):
         return False
     paths = [it.path for it in change.fields]
     paths += [f"-{it.path}" for it in change.fields if it.new is None]
-    of_fields = not row.fields or any(path.startswith(row.fields) for path in paths)
+    whole = not row.fields or change.kind == "replaced"
+    of_fields = whole or any(path.startswith(row.fields) for path in paths)
     return of_fields and change.component.endswith(row.component)
 
 
@@ -147,13 +140,10 @@ def _item(change: Change, consequence: str) -> Item:
     elif change.type == POLICY:
         words = [consequence or "changes what it refuses"]
     else:
-        fields = sorted(change.fields, key=lambda it: it.path != "version")[:_FEW_FIELDS]
-        words += [f"{_short(it.path)} {' → '.join(it.shown(60))}" for it in fields]
-        more = len(change.fields) - len(fields)
-        words += [counted(more, "more field")] if more else []
-        words += [change.reason]
+        fields = sorted(change.fields, key=lambda it: it.path != "version")
+        for it in fields[:_FEW_FIELDS]:
+            path = it.path.removeprefix("spec.").removeprefix("resources.")
+            words.append(f"{path} {' → '.join(it.shown(60))}")
+        if len(fields) > _FEW_FIELDS:
+            words.append(counted(len(fields) - _FEW_FIELDS, "more field"))
     return Item(change.team or HOST, change.label, ", ".join(filter(None, words)))
-
-
-def _short(path: str) -> str:
-    return path.removeprefix("spec.").removeprefix("resources.")
