@@ -306,7 +306,7 @@ def test_it_does_not_go_on_anonymously_without_its_credential_plugin(server, tmp
     done = CliRunner().invoke(app, ["doctor", "--json", "--kubeconfig", str(file)])
     assert done.exit_code == 2
     text = " ".join(f"{done.output} {done.exception}".split())
-    assert "plugin no-such-plugin of user me in the kubeconfig is not installed" in text
+    assert "plugin no-such-plugin of user me gives nothing: [Errno 2] No such file" in text
     assert "install kubelogin from its page" in text
     assert api.asked == []
     assert json.loads(done.stdout)["healthy"] is False
