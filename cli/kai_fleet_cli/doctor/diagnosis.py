@@ -89,8 +89,8 @@ def diagnose(
     try:
         snapshot = read_clusters(replace(sources, progress=progress))
     except UnreachableError as error:
-        cause, fix = f"its API is not reached: {error}", f"`{sources.host_kubectl} version`"
-        fix = f"look with: {fix}"
+        cause = f"its API is not reached: {error}"
+        fix = f"look with: `{sources.host_kubectl} version`"
         unreached = Finding(Level.MANDATORY, HOST, "host cluster", "", cause, fix, "host")
         return Diagnosis(stack, (unreached,), blind=True)
     if team is not None and team not in snapshot.teams:
