@@ -39,7 +39,7 @@ class HostGuards(pulumi.ComponentResource):
         super().__init__(HOST_GUARDS, name, None, opts)
         child, given = child_of(self, opts), args.get("host_kai", False)
         host_kai = plain(f"HostGuards {name}", "host_kai", given)
-        of_host = {str(kind): policy(kind) for kind in kinds(beside_kai=host_kai)}
+        of_host = {kind: policy(kind) for kind in kinds(beside_kai=host_kai)}
         shared = shared_bindings(beside_kai=host_kai)
         policies = declare_policies(name, of_host, child)
         bindings = {f"{kind}-binding": body for kind, body in shared.items()}

@@ -9,8 +9,6 @@ from kai_fleet import deployed, existing
 from kai_fleet.cluster.access import host_access
 from kai_fleet.deployed import Deployed
 from kai_fleet.fleet.arguments import Arguments
-from kai_fleet.fleet.declared import platform_output
-from kai_fleet.fleet.team_stack import OUTPUT, read_platform
 from kai_fleet.gpu_stack import GpuStack
 from kai_fleet.host_guards import HostGuards
 from kai_fleet.kai_scheduler import KaiScheduler
@@ -19,7 +17,7 @@ from kai_fleet.options import NEAREST, after, noted, source_positions
 from kai_fleet.provider import PACKAGE
 from kai_fleet.queue_tree import QueueTree
 from kai_fleet.settings import Settings
-from kai_fleet.settings.tenant import FactsOf
+from kai_fleet.settings.team_stack import OUTPUT, Facts, FactsOf, read_platform
 from kai_fleet.team import Team
 from kai_fleet.team_namespace import TeamNamespace
 from kai_fleet.team_stack_access import TeamStackAccess
@@ -60,7 +58,7 @@ def program(check: Check) -> None:
 
     # What the stack tells people, `fleet` and its team stacks.
     if settings.platform_facts is None:
-        pulumi.export(OUTPUT, platform_output(settings))
+        pulumi.export(OUTPUT, Facts.of(settings).output())
     pulumi.export("cluster", settings.cluster.name)
     export_teams(settings, teams, state)
 

@@ -10,15 +10,23 @@ from pulumi_kubernetes.rbac import v1 as rbac
 
 from kai_fleet.cluster.registry_secrets import OF_STACK, registry_secret
 from kai_fleet.guards import queue_guard, vcluster_rights
-from kai_fleet.guards.bounds import annotations, level, node_bindings, pod_bounds
+from kai_fleet.guards.bounds import level, node_bindings, pod_bounds
 from kai_fleet.guards.declare import declare_bindings, declare_role, role_ref, service_account
 from kai_fleet.guards.network_policies import network_policies
-from kai_fleet.guards.policies import ENFORCED, ISOLATION_LABEL, TEAM_LABEL, USED_LABEL
+from kai_fleet.guards.policies import (
+    ACCOUNTS,
+    BOUNDS,
+    ENFORCED,
+    ISOLATION_LABEL,
+    TEAM_LABEL,
+    USED_LABEL,
+    as_annotations,
+)
 from kai_fleet.guards.quotas import quotas
 from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, one_of, plain
 from kai_fleet.monitoring import TeamMonitoring
 from kai_fleet.options import child_of, noted
-from kai_fleet.team_stack_access import ACCOUNTS, IN_NAMESPACE
+from kai_fleet.team_stack_access import IN_NAMESPACE
 
 TEAM_NAMESPACE: Final = "kai-fleet:index:TeamNamespace"
 PLACES: Final = ("inside", "host", "none")
@@ -73,9 +81,7 @@ class BoundsArgs(TypedDict):
     node_ports: NotRequired[pulumi.Input[float]]
     """Number of node ports of all Services. Default: 50."""
     objects: NotRequired[pulumi.Input[float]]
-    """Number of objects of each other kind in etcd, and of pods with those that ended. Default:
-    5000.
-    """
+    """Number of objects of each other kind, and of pods that run or ended. Default: 5000."""
     grace_seconds: NotRequired[pulumi.Input[float]]
     """Most seconds that a pod may take to end: `terminationGracePeriodSeconds`. Default: 3600."""
 
@@ -84,15 +90,12 @@ class IsolationArgs(TypedDict):
     """How the team is kept from others, and what its pods may ask of the host."""
 
     level: NotRequired[str]
-    """Pod Security of its pods: `baseline` or `restricted`; `off`: the GPU quota is all that there
-    is. Default: `baseline`.
+    """Pod Security of its pods: `baseline`, `restricted`; `off`: quotas alone. Default: `baseline`.
     """
     priority_classes: NotRequired[list[pulumi.Input[str]]]
     """Priority classes of the host, besides KAI's, that pods may name. Default: none."""
     runtime_classes: NotRequired[list[pulumi.Input[str]]]
-    """Runtime classes of the host that show no GPU: any pod may name them. Default: those of runc,
-    crun, youki, gVisor and Kata, as their guides name them.
-    """
+    """Runtime classes without GPUs, which any pod may name. Default: runc, crun, gVisor, Kata."""
     annotations: NotRequired[list[pulumi.Input[str]]]
     """Domains of annotations for runtimes and plugins that pods may have. Default: none."""
     volumes: NotRequired[list[pulumi.Input[str]]]
@@ -117,8 +120,7 @@ class MonitoringArgs(TypedDict):
     labels: NotRequired[dict[str, pulumi.Input[str]]]
     """Labels by which Prometheus selects monitors. Default: none."""
     scheduler: NotRequired[bool]
-    """A KAI is to run inside the vCluster: an alert fires where it does not answer. Default: false.
-    """
+    """Alert where no KAI inside the vCluster answers. Default: false."""
     parent_queues: NotRequired[list[pulumi.Input[str]]]
     """Queues of that KAI with others below them, which alerts leave out. Default: none."""
 
@@ -135,9 +137,7 @@ class TeamNamespaceArgs(TypedDict):
     gpu_resource: NotRequired[str]
     """Name by which nodes advertise GPUs. Default: `nvidia.com/gpu`."""
     slices: NotRequired[dict[str, pulumi.Input[float]]]
-    """Number of GPU slices by the name that nodes advertise: `nvidia.com/mig-1g.10gb`. Default:
-    none.
-    """
+    """Number of GPU slices by their names: `nvidia.com/mig-1g.10gb`. Default: none."""
     devices: NotRequired[dict[str, pulumi.Input[float]]]
     """Number of other devices by the name that nodes advertise: `rdma/hca`. Default: none."""
     device_classes: NotRequired[dict[str, pulumi.Input[float]]]
@@ -149,9 +149,7 @@ class TeamNamespaceArgs(TypedDict):
     foreign_pools: NotRequired[list[dict[str, pulumi.Input[str]]]]
     """Labels of nodes that are others', for a team without nodes of its own. Default: none."""
     scheduler: NotRequired[str]
-    """Where the KAI is that places its pods: `inside` its vCluster, on the `host`, `none`. Default:
-    `inside`.
-    """
+    """The KAI that places its pods: `inside` its vCluster, `host`, `none`. Default: `inside`."""
     isolation: NotRequired[IsolationArgs]
     """How it is kept from others. Default: that of each field."""
     tolerations: NotRequired[list[TolerationArgs]]
@@ -171,9 +169,7 @@ class TeamNamespaceArgs(TypedDict):
     nv_fractions: NotRequired[pulumi.Input[bool]]
     """The host's KAI is in mode NvFractions: pods may ask for GPU memory so. Default: false."""
     kai_images: NotRequired[list[pulumi.Input[str]]]
-    """What names of KAI's images begin with, which `restricted` lets run. Default: the release
-    table's.
-    """
+    """Registries of KAI's images, which `restricted` lets run. Default: the release table's."""
     labels: NotRequired[dict[str, pulumi.Input[str]]]
     """Labels of the namespace and of what is declared in it. Default: none."""
     annotations: NotRequired[dict[str, pulumi.Input[str]]]
@@ -333,7 +329,7 @@ def namespace_metadata(team: str, args: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "name": args.get("name", f"team-{team}"),
         "labels": namespace_labels(team, args),
-        "annotations": {**args.get("annotations", {}), **annotations(bounds)},
+        "annotations": {**args.get("annotations", {}), **as_annotations(bounds)},
     }
 
 
@@ -345,6 +341,10 @@ def _check(component: str, args: TeamNamespaceArgs) -> None:
     one_of(component, "guard", args.get("guard", GUARD_MODES[0]), GUARD_MODES)
     one_of(component, "isolation.level", level(args), LEVELS)
     plain(component, "isolation.network", args.get("isolation", {}).get("network", {}))
+    if bounds := [key for key in args.get("annotations", {}) if key.startswith(BOUNDS)]:
+        raise pulumi.RunError(
+            f"{component}: annotations.{bounds[0]} is a bound, which other arguments write; drop it"
+        )
     if "guards" not in args and level(args) != "off":
         raise pulumi.RunError(
             f"{component}: guards is missing, without which its pods would be kept from nothing;"

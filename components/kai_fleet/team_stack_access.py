@@ -20,11 +20,10 @@ from kai_fleet.guards.declare import (
     rule,
     service_account,
 )
-from kai_fleet.guards.policies import Object, binding, policy
+from kai_fleet.guards.policies import ACCOUNTS, Object, binding, policy
 from kai_fleet.guards.vcluster_rights import READ
 from kai_fleet.options import after, child_of
 
-ACCOUNTS: Final = "kai-fleet-team-stacks"  # the namespace of the accounts
 IN_NAMESPACE: Final = "kai-fleet-team-stack"  # the ClusterRole inside the team's namespace
 _CHANGE: Final = ("patch", "update", "delete")
 _ALL: Final = ("create", *_CHANGE, *READ)

@@ -26,10 +26,14 @@ from kai_fleet.settings import (
 )
 from kai_fleet.settings.files.project import ROOT
 from kai_fleet.settings.mistakes import within
-from kai_fleet.settings.sections.team_stack import NoPlatformError
-from kai_fleet.settings.tenant import FactsOf, is_team_stack, load_tenant
+from kai_fleet.settings.team_stack import (
+    FactsOf,
+    NoPlatformError,
+    is_team_stack,
+    load_team_stack,
+)
 from kai_fleet.wording import counted
-from kai_fleet_policies import partly_read, rules
+from kai_fleet_policies import rules
 from kai_fleet_policies.problem import Level, Problem, mandatory, told_once
 from kai_fleet_policies.rules import Rule
 
@@ -75,7 +79,7 @@ def validate(
 ) -> SettingsVerdict:
     """Types and rules in one report, so that one edit can put everything right.
 
-    Where a key is wrong the rules still judge the rest (`partly_read`).
+    Where a key is wrong, no rule is asked.
     `facts_of` gives the platform of a team stack. `written` is what `raw` is with its secrets
     masked, where it has them decrypted: nothing, where no file has them. `more` are mistakes of the
     reading. `only` are the rules to apply.
@@ -83,12 +87,9 @@ def validate(
     loaded = _loaded(raw, facts_of)
     written, hidden = (raw, False) if written is None else (written, not written)
     problems = as_problems([*more, *secrets.mistakes(written), *loaded.mistakes])
-
-    def judge(settings: Settings) -> list[Problem]:
-        fleet = fleet_of(settings, deployed, hidden=hidden)
-        return of_own_file(fleet, rules.check(judged_clusters(fleet), only))
-
-    problems += partly_read.judged(raw, loaded, judge)
+    if loaded.settings is not None and not loaded.mistakes:
+        fleet = fleet_of(loaded.settings, deployed, hidden=hidden)
+        problems += of_own_file(fleet, rules.check(judged_clusters(fleet), only))
     return SettingsVerdict(loaded.settings, tuple(told_once(problems)), loaded.dropped)
 
 
@@ -99,7 +100,7 @@ def validate_types(raw: Mapping[str, Any], facts_of: FactsOf = no_platform) -> S
 
 
 def _loaded(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
-    return load_tenant(raw, facts_of) if is_team_stack(raw) else load(raw)
+    return load_team_stack(raw, facts_of) if is_team_stack(raw) else load(raw)
 
 
 def as_problems(mistakes: Iterable[Mistake]) -> list[Problem]:
@@ -161,8 +162,7 @@ def unnamed_removals(verdict: SettingsVerdict, deployed: Iterable[str]) -> list[
     if settings is None or within(key_path(("removed",)), verdict.dropped):
         return []
     named = {name.strip() for name in os.environ.get(REMOVE_VARIABLE, "").split(",")}
-    kept = settings.teams.keys() | settings.team_stacks.keys()  # a grant has a rule of its own
-    gone = sorted(set(deployed) - kept - named - set(settings.removed))
+    gone = sorted(set(deployed) - settings.teams.keys() - named - set(settings.removed))
     return [
         name
         for name in gone
@@ -188,10 +188,8 @@ def removal_problems(
     ]
 
 
-def checked_settings(deployed: Deployed, facts_of: FactsOf, whole: bool = True) -> Settings:
+def checked_settings(deployed: Deployed, facts_of: FactsOf) -> Settings:
     """The running program's settings; advisories are shown as warnings.
-
-    `whole`: the run is about the whole stack, so that it removes what is not declared.
 
     Raises pulumi.RunError with the whole report where a rule refuses them, or the removal of a
     team that is deployed.
@@ -205,7 +203,7 @@ def checked_settings(deployed: Deployed, facts_of: FactsOf, whole: bool = True) 
         if problem.level is Level.ADVISORY:
             pulumi.log.warn(str(problem))
     refused = verdict.refused
-    if whole and verdict.settings is not None:
+    if verdict.settings is not None:
         refused += removal_problems(verdict, deployed.teams, pulumi.get_stack())
     if refused or verdict.settings is None:
         raise pulumi.RunError(report(refused))

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from kai_fleet.fleet.resolve import fleet_of, platform_facts
+from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.releases import KAI, VCLUSTER, sources
 from kai_fleet.releases.sources import MIRROR
 from kai_fleet.settings import load
-from kai_fleet.settings.sections.team_stack import PlatformFacts
+from kai_fleet.settings.team_stack import Facts
 from kai_fleet.values import UNKNOWN
 from kai_fleet_policies import validation
 from kai_fleet_policies.adapters.from_resources import Declared, clusters
@@ -329,9 +329,9 @@ def test_a_node_image_of_kind_is_kinds_own_or_a_sources():
 def test_a_team_stack_has_its_platforms_sources_and_writes_none():
     granted = {"nlp": {"nodePool": {"pool": "nlp"}, "gpus": 2}}
     platform = load({"cluster": CLUSTER, "teamStacks": granted, "sources": MIRRORED}).settings
-    facts = PlatformFacts.read(json.loads(json.dumps(platform_facts(platform).output())))
+    facts = Facts.read(json.loads(json.dumps(Facts.of(platform).output())))
     assert facts.sources.images == ["mirror.corp"]
-    team = {**TEAM, "name": "nlp", "nodePool": {"pool": "nlp"}}
+    team = {"name": "nlp"}
     team["scheduler"] = {**TEAM["scheduler"], "chart": "oci://mirror.corp/charts/kai-scheduler"}
     raw = {"platform": {"stack": "prod"}, "team": team}
     assert told(raw, facts_of=lambda _: facts) == {}

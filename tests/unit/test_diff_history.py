@@ -61,8 +61,7 @@ def lines(found, part):
 @pytest.mark.parametrize(
     ("old", "new", "part", "says"),
     [
-        ("v0.7.11", "v0.9.3", "restarted", "replaces KAI; queues and running pods stay"),
-        ("v0.7.11", "v0.9.3", "restarted", "the new chart has kai-operator"),
+        ("v0.7.11", "v0.9.3", "restarted", "research-kai-release restarts KAI; queues and running"),
         ("v0.36.1", "v0.37.0", "restarted", "research: Release research-release restarts its API"),
         ("pool: ml}", "pool: big}", "restarted", "ml: Release ml-release restarts its API, values"),
         ("v0.16.8}", "v0.16.8, gpuSharing: false}", "restarted", "restarts KAI"),

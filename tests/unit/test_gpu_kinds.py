@@ -1,18 +1,18 @@
 """A team's GPUs by kind: from the file to quota, guards, queues, plan and diff."""
 
 import pytest
+from tests.policy_evaluation import creation, refusals
 
 from kai_fleet.fleet.arguments import Arguments
-from kai_fleet.fleet.resolve import platform_facts
 from kai_fleet.guards.bounds import pod_bounds
 from kai_fleet.guards.quotas import quotas
 from kai_fleet.queue_specs import labels_of, specs_of
 from kai_fleet.settings import load
+from kai_fleet.settings.team_stack import Facts
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.plan.picture import picture
 from kai_fleet_policies import validation
 from tests.attacks.objects import pod
-from tests.policy_evaluation import creation, refusals
 
 SLICE = "nvidia.com/mig-1g.10gb"
 LARGE = "nvidia.com/mig-3g.40gb"
@@ -193,8 +193,8 @@ def test_a_team_stack_has_of_each_kind_what_it_is_granted(grant, says):
     }
     file = {"platform": {"stack": "lab"}, "team": own}
     # As it comes through the outputs of the platform's stack.
-    facts = platform_facts(platform)
-    facts = type(facts).read(facts.output())
+    facts = Facts.of(platform)
+    facts = Facts.read(facts.output())
     found = [p.message for p in validation.validate(file, None, lambda _: facts).refused]
     assert [said for said in found if says is None or says not in said] == []
     assert bool(found) == (says is not None)

@@ -5,6 +5,7 @@ import pytest
 from kai_fleet.fleet.deployed_state import KAI_SCHEDULER, DeployedState, named
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.kai.values import kai_values
+from tests.policy_evaluation import account, creation, refusals
 
 from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.fleet.model import DeclaredKai
@@ -19,7 +20,6 @@ from kai_fleet_policies.adapters.from_resources import clusters
 from kai_fleet_policies.validation import validate
 from tests.attacks.objects import pod
 from tests.policies.samples import resource
-from tests.policy_evaluation import account, creation, refusals
 from tests.unit.test_program import CLUSTER, HOST, ML
 
 CHART = "oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler"

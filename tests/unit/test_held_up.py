@@ -31,9 +31,15 @@ DENIED = (
 )
 
 
-def told(message, urn=QUEUES, resources=()):
+def explained(message, urn, *resources):
     known = ExportedState({"resources": list(resources)})
-    lead, line = held_up.explain("done, but for", "prod", {"ml": {urn: message}}, known).split("\n")
+    again = ".venv/bin/fleet up --refresh --stack prod"
+    return held_up.explain("done, but for", "prod", {"ml": {urn: message}}, known, again)
+
+
+def told(message, urn=QUEUES, resources=()):
+    said = explained(message, urn, *resources)
+    lead, line = said.split("\n")
     assert lead == "done, but for team ml"
     assert line.endswith(", then run the same command again")
     return line.removesuffix(", then run the same command again")
@@ -129,8 +135,8 @@ def test_errors_belong_to_teams_or_to_nobody_in_particular():
 
 def inside(url, *resources):
     """A state whose team ml has a vCluster at that address."""
-    provider = {"urn": PROVIDER, "type": "pulumi:providers:kubernetes"}
-    return [provider | {"inputs": {"kubeconfig": kubeconfig(url)}}, *resources]
+    outputs = {"kubeconfigs": {"ml": kubeconfig(url)}}
+    return [{"urn": ROOT, "type": "pulumi:pulumi:Stack", "outputs": outputs}, *resources]
 
 
 @pytest.fixture
@@ -375,7 +381,6 @@ def test_a_release_that_a_killed_run_left_is_taken_over(provider, reach):
 )
 def test_what_refuses_on_the_host_is_not_looked_for_in_the_vcluster(message, words):
     space = {"urn": SPACE, "type": "kubernetes:core/v1:Namespace", "provider": "x::host::id"}
-    known = ExportedState({"resources": [space]})
-    said = held_up.explain("done, but for", "prod", {"ml": {SPACE: message}}, known)
+    said = explained(message, SPACE, space)
     assert words in said
     assert "in its vCluster" not in said

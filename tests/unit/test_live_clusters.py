@@ -57,34 +57,20 @@ def test_the_words_of_a_silence(server):
             cluster_reader.ClusterReader(content=content).nodes()
 
 
-def test_a_vclusters_provider_in_a_state_is_used_for_its_certificates_only():
-    """Its kubeconfig may be what a tenant wrote, kept by an earlier version; the host's is ours."""
+def test_a_vclusters_kubeconfig_in_a_state_is_used_for_its_certificates_only():
+    """It may be what a tenant wrote, where the stack is the team's own."""
     document = vcluster_secrets.config(server="https://10.0.0.1:443")
-    kinds = {
-        "of-vcluster": "Team$kai-fleet:index:VirtualCluster$pulumi:providers:kubernetes",
-        "of-host": "pulumi:providers:kubernetes",
-    }
 
-    def providers(user):
+    def read(user):
         document["users"][0]["user"] |= user
-        resources = [
-            {
-                "urn": f"urn:pulumi:lab::kai-fleet::kai-fleet:index:{kind}::{name}",
-                "type": "pulumi:providers:kubernetes",
-                "inputs": {"kubeconfig": json.dumps(document)},
-            }
-            for name, kind in kinds.items()
-        ]
-        found = ExportedState({"resources": resources}).providers()
-        return {urn.rpartition("::")[2]: inputs for urn, inputs in found.items()}
+        outputs = {"kubeconfigs": {"ml": json.dumps(document)}}
+        state = {"urn": "x", "type": "pulumi:pulumi:Stack", "outputs": outputs}
+        return ExportedState({"resources": [state]}).kubeconfig("ml")
 
-    assert yaml.safe_load(providers({})["of-vcluster"]["kubeconfig"])["users"] == document["users"]
-    planted = providers({"exec": vcluster_secrets.USER["exec"]})
-    assert json.loads(planted["of-host"]["kubeconfig"]) == document
-    assert "kubeconfig" not in planted["of-vcluster"]
+    assert yaml.safe_load(read({}))["users"] == document["users"]
     says = r"its kubeconfig in the state has users\[0\].user.exec in its key config"
     with pytest.raises(cluster_reader.NoAnswerError, match=says):
-        clusters.held_in(planted["of-vcluster"], None, "team-ml")
+        read({"exec": vcluster_secrets.USER["exec"]})
 
 
 @pytest.mark.parametrize("odd", [{"metadata": "x"}, {"metadata": {}, "status": "x"}])
@@ -92,7 +78,7 @@ def test_what_is_no_object_is_a_silence(server, odd):
     api, url = server
     api.answers["/api/v1/namespaces/kai-scheduler"] = (200, {"kind": "x", **odd})
     with pytest.raises(cluster_reader.NoAnswerError, match=r"^it answers what no Kubernetes does"):
-        clusters.held_in({"kubeconfig": kubeconfig(url)}, None, "kai-scheduler")
+        clusters.held_in(kubeconfig(url), "kai-scheduler")
 
 
 @pytest.mark.parametrize("answer", [{"items": 3}, {"items": [], "metadata": "x"}])

@@ -26,7 +26,7 @@ def loading(module, error):
     return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("module", ["typer", "kai_fleet_cli.commands", "ruamel.yaml"])
+@pytest.mark.parametrize("module", ["typer", "kai_fleet_cli.commands", "yaml"])
 def test_it_is_one_word(module):
     ran = loading(module, "KeyboardInterrupt")
     assert (ran.returncode, ran.stderr) == (-signal.SIGINT, "interrupted\n")

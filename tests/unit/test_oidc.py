@@ -1,6 +1,5 @@
 """People enter a vCluster by accounts of an identity provider: flags, roles, a kubeconfig."""
 
-import base64
 import copy
 import json
 
@@ -8,22 +7,20 @@ import jsonschema
 import pytest
 import yaml
 from kai_fleet.vcluster.values import vcluster_values
-from kai_fleet_cli.doctor.gather import is_unanswered
 
-from kai_fleet.fleet.resolve import fleet_of, platform_facts
+from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.kube.text import may_name_system
 from kai_fleet.releases import VCLUSTER, vcluster
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load
-from kai_fleet.settings.sections.team_stack import PlatformFacts
-from kai_fleet.settings.tenant import load_tenant
+from kai_fleet.settings.team_stack import Facts, load_team_stack
 from kai_fleet_cli.plan.offline import plan_settings
 from sandbox.control_plane.command_lines import ControlPlane
 from sandbox.control_plane.etcd import Etcd
 from sandbox.control_plane.ports import FIRST, Ports
 from sandbox.vcluster.declared import parse
 from tests.unit import vcluster_secrets
-from tests.unit.doctor_samples import SETTINGS, Lab
+from tests.unit.doctor_samples import SETTINGS
 from tests.unit.test_team_list import KEPT
 
 ISSUER = {"issuer": "https://id.example.com/realms/ml", "clientId": "kubernetes"}
@@ -179,11 +176,11 @@ def test_one_provider_serves_all_teams_and_groups_add_up():
 def test_a_team_stack_has_its_platforms_provider_and_its_own_groups():
     grant = {"nodePool": {"kai-fleet/pool": "nlp"}}
     platform = load(stack(oidc=ISSUER, groups={"audit": "view"}) | {"teamStacks": {"nlp": grant}})
-    output = json.loads(json.dumps(platform_facts(platform.settings).output()))
-    team = {"name": "nlp", "scheduler": {"mode": "default"}, **grant}
+    output = json.loads(json.dumps(Facts.of(platform.settings).output()))
+    team = {"name": "nlp", "scheduler": {"mode": "default"}}
     team["vcluster"] = {"groups": {"nlp": "edit"}}
-    facts = PlatformFacts.read(output)
-    loaded = load_tenant({"platform": {"stack": "prod"}, "team": team}, lambda _: facts)
+    facts = Facts.read(output)
+    loaded = load_team_stack({"platform": {"stack": "prod"}, "team": team}, lambda _: facts)
     assert loaded.mistakes == ()
     found = fleet_of(loaded.settings).teams["nlp"]
     assert found.oidc.client_id == "kubernetes"
@@ -281,44 +278,3 @@ def test_the_sandbox_starts_the_api_server_with_them_as_vcluster_does(tmp_path):
     command = plane.api_server({"kube-apiserver": tmp_path}).command
     assert command[-len(extra) :] == extra
     assert [it for it in command if it.startswith("--watch-cache=")] == ["--watch-cache=true"]
-
-
-def test_the_doctor_misses_a_role_that_who_administers_took_or_changed():
-    lab = Lab(settings=stack(ENTERED))
-    assert lab.ill() == []
-    state = lab.look().teams["ml"].inside.objects
-    lab.ml["rolebindings"] = copy.deepcopy(state["rolebindings"])[1:]
-    lab.ml["clusterrolebindings"] = copy.deepcopy(state["clusterrolebindings"])
-    lab.ml["clusterrolebindings"][0]["subjects"] = []
-    gone, changed = sorted(lab.ill(), key=lambda it: it.subject, reverse=True)
-    assert gone.subject == "RoleBinding kai-fleet-edit in namespace default"
-    assert gone.cause.startswith("it is not there")
-    assert changed.subject == "ClusterRoleBinding kai-fleet-view"
-    assert changed.cause.startswith("it has other subjects than declared")
-    assert changed.fix == "`make up STACK=lab`"
-
-
-def test_the_doctor_names_a_provider_that_does_not_answer_the_api_server():
-    (finding,) = Lab(settings=stack(ENTERED), provider_unreached=True).ill()
-    assert finding.subject == "identity provider of team ml"
-    assert "no answer from https://id.example.com/realms/ml" in finding.cause
-    assert finding.fix.startswith("`kubectl -n team-ml logs ml-0 | grep oidc` says why")
-
-
-def test_the_doctor_knows_by_a_token_that_nobody_signed():
-    class Answering:
-        def __init__(self, error):
-            self.error, self.asked = error, []
-
-        def post(self, path, body):
-            self.asked.append((path, body["spec"]["token"]))
-            return {"status": {"authenticated": False, "error": self.error}}
-
-    waiting = Answering("[invalid bearer token, oidc: authenticator not initialized]")
-    assert is_unanswered(waiting, ISSUER["issuer"])
-    ((path, token),) = waiting.asked
-    assert path == "/apis/authentication.k8s.io/v1/tokenreviews"
-    body = token.split(".")[1]
-    body = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))
-    assert json.loads(body) == {"iss": ISSUER["issuer"]}
-    assert not is_unanswered(Answering("invalid bearer token"), ISSUER["issuer"])

@@ -41,7 +41,10 @@ def test_a_file_is_read_in_place_of_the_tree(folder, with_queues):
 def test_a_mistake_in_the_file_is_named_as_if_it_stood_in_the_stack_file(folder):
     (folder / "queues" / "lab.yaml").write_text("top: {gpu: {qouta: 4}}")
     (mistake,) = load(HOST | {"queues": "queues/lab.yaml"}).mistakes
-    assert str(mistake) == "kai-fleet:queues.top.gpu.qouta is an unknown key; write quota"
+    assert (mistake.path, mistake.message) == (
+        "kai-fleet:queues.top.gpu.qouta",
+        "is an unknown key; write quota",
+    )
 
 
 WRITE = "write the tree itself, or the path of a YAML file below this project's folder"
@@ -56,12 +59,12 @@ WRITE = "write the tree itself, or the path of a YAML file below this project's 
         ("all", None, f"is 'all'; {WRITE}"),
         ("a\0.yaml", None, f"is 'a\\x00.yaml'; {WRITE}"),
         ("circle.yaml", None, f"is 'circle.yaml'; {WRITE}"),
-        ("a.yaml", "top: {gpu: 1", "names a.yaml, line 1 column 6: has a { or ["),
-        ("a.yaml", "top: 1\ntop: 2", "names a.yaml, line 2 column 1: has the key top again"),
+        ("a.yaml", "top: {gpu: 1", "names a.yaml, line 2 column 1: is no YAML"),
+        ("a.yaml", "top: 1\ntop: 2", "names a.yaml, line 2 column 1: has the key 'top' again"),
         ("a.yaml", "- top", "names a.yaml, which holds no queue tree; write NAME: {gpu: …} in it"),
         ("a.yaml", "top: &a {children: *a}", "names a.yaml, line 1 column 20: contains itself"),
-        ("a.yaml", "top: 2026-01-01", "names a.yaml, line 1 column 6: has the date"),
-        ("a.yaml", "{a: 1, 2: b}", "names a.yaml, which has a key or a value that is"),
+        ("a.yaml", "top: 2026-01-01", "names a.yaml, line 1 column 6: has '2026-01-01'"),
+        ("a.yaml", "{a: 1, 2: b}", "names a.yaml, line 1 column 8: has the key '2'"),
         ("a.yaml", b"\xff\xfe\x00", "names a.yaml, which cannot be read:"),
     ],
 )

@@ -5,9 +5,10 @@ from datetime import date
 
 import jsonschema
 import pytest
+from kai_fleet.kai.values import kai_values
+from kai_fleet.vcluster.values import vcluster_values
 
 from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
-from kai_fleet.kai.values import kai_values
 from kai_fleet.releases import (
     KAI,
     VCLUSTER,
@@ -23,7 +24,6 @@ from kai_fleet.releases import (
 from kai_fleet.releases.chart_values import nested, unknown_keys
 from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.vcluster.values import vcluster_values
 from kai_fleet_cli.commands import releases as releases_command
 from kai_fleet_policies.validation import validate
 

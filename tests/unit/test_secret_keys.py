@@ -13,9 +13,9 @@ import grpc
 import pulumi
 import pytest
 import yaml
-from kai_fleet.fleet.deployed_state import DeployedState
 from pulumi.runtime import config, proto
 
+from kai_fleet.deployed import Deployed
 from kai_fleet.settings.secrets import PLACES
 from kai_fleet_cli.diff.report import compare
 from kai_fleet_cli.display import as_text
@@ -168,7 +168,7 @@ def folder(tmp_path, monkeypatch):
             monkeypatch.setattr(config, "CONFIG", ContextVar("config", default=None))
             monkeypatch.setattr(validation, "ROOT", tmp_path)
             try:
-                validation.checked_settings(DeployedState(), validation.no_platform)
+                validation.checked_settings(Deployed(), validation.no_platform)
             except pulumi.RunError as why:
                 return str(why).splitlines()[1:]
             return []

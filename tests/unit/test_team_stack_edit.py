@@ -124,7 +124,7 @@ def test_a_file_that_changed_meanwhile_is_neither_overwritten_nor_put_back(tmp_p
     file.write_text("before")
     edit = Edit(file, "before", "after")
     file.write_text("a colleague's")
-    with pytest.raises(UserError, match="was changed by something else meanwhile; nothing is writ"):
+    with pytest.raises(UserError, match="was changed by something else; run the"):
         edit.write()
     assert not edit.undo()
     assert file.read_text() == "a colleague's"

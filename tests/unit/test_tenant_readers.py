@@ -124,7 +124,7 @@ def test_nobody_else_reads_the_secret_of_a_vcluster():
     }
     # The last one deletes it, and functions.py hands it to access.py for virtual_cluster.py.
     assert named == {
-        "kai_fleet_cli/doctor/gather.py",
+        "kai_fleet_cli/doctor/read.py",
         "kai_fleet/probes/vcluster.py",
         "kai_fleet/probes/wait.py",
         "kai_fleet/provider/functions.py",

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 
 import pulumi
 import pytest
-from kai_fleet.fleet.deployed_state import DeployedState
 from pulumi.runtime import config
 from rich.console import Console
 from typer.testing import CliRunner
 
+from kai_fleet.deployed import Deployed
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.commands import updates
 from kai_fleet_cli.display import terminal as screens
@@ -19,7 +19,7 @@ from kai_fleet_cli.display.terminal import Screen
 from kai_fleet_cli.engine import runs, summary
 from kai_fleet_cli.engine.environment import Environment
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.recovery import state
+from kai_fleet_cli.recovery import resume, state
 from kai_fleet_cli.recovery.resume import Interrupted
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies import validation
@@ -32,16 +32,16 @@ BELOW = "urn:pulumi:prod::kai-fleet::kai-fleet:index:Team$kubernetes:core/v1:Nam
 
 
 def deployed(*teams):
-    return DeployedState(urns=frozenset([*map(URN.format, teams), BELOW]))
+    return Deployed(urns=frozenset([*map(URN.format, teams), BELOW]))
 
 
-def settings(monkeypatch, past, whole=True, **raw):
+def settings(monkeypatch, past, **raw):
     """What the program does first, with this configuration."""
     raw = {"cluster": CLUSTER, "teams": {"ml": TEAM}, **raw}
     handed = {f"kai-fleet:{key}": json.dumps(value) for key, value in raw.items()}
     monkeypatch.setenv("PULUMI_CONFIG", json.dumps(handed))
     monkeypatch.setattr(config, "CONFIG", ContextVar("config", default=None))
-    return validation.checked_settings(past, lambda _: None, whole=whole)
+    return validation.checked_settings(past, lambda _: None)
 
 
 @pytest.mark.parametrize("teams", [{"ml": TEAM}, {}], ids=["one cut", "all cut"])
@@ -64,12 +64,8 @@ def test_a_named_team_may_go(monkeypatch):
     assert settings(monkeypatch, past)
 
 
-def test_a_command_about_some_teams_removes_no_other(monkeypatch):
-    assert settings(monkeypatch, deployed("ml", "research"), whole=False)
-
-
 def test_a_first_run_and_an_offline_plan_know_of_no_team(monkeypatch):
-    assert settings(monkeypatch, DeployedState())
+    assert settings(monkeypatch, Deployed())
 
 
 def test_a_team_cannot_be_kept_and_removed():
@@ -149,10 +145,8 @@ def test_after_a_run_that_was_cut_off_the_repair_needs_the_team_named(prod, monk
 
     def up(stack, *, refresh, removed):
         if not refresh:
-            again = ".venv/bin/fleet up --refresh --stack prod"
-            raise runs.EngineError(
-                f"the last run ended in the middle of: x. Repair it with: {again}"
-            )
+            again = resume.up("prod", removed)
+            raise runs.EngineError(f"it was cut off. Repair it with: {again}")
         prod.append(list(removed))
         return runs.Outcome({})
 

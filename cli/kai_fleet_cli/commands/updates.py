@@ -40,7 +40,6 @@ def up(
     from kai_fleet_cli.diff.summary import of_steps
     from kai_fleet_cli.display import as_text
     from kai_fleet_cli.engine import runs, summary
-    from kai_fleet_cli.recovery import failures
 
     names = remove_team or []
     with resume.resumable_by(lambda: resume.up(stack, names)):
@@ -50,14 +49,13 @@ def up(
             names += _confirmed_removals(opened, names)
             outcome = runs.up(opened, refresh=refresh, removed=names)
         except runs.EngineError as why:
-            text = failures.naming(str(why), stack, names)
-            # The rules would refuse that repair because of these teams.
-            if resume.up(stack) in text and (left := _unnamed(opened, names)):
-                text += (
-                    f". Deployed and not in Pulumi.{stack}.yaml: {', '.join(left)}. Put back there"
-                    f" what is to stay; for what is to go add:{resume.naming(left)}"
-                )
-            raise UserError(text) from None
+            # The rules would refuse that repair because of the teams that are not named.
+            if resume.up(stack, names) in str(why) and (left := _unnamed(opened, names)):
+                raise UserError(
+                    f"{why}. Deployed and not in Pulumi.{stack}.yaml: {', '.join(left)}. Put back"
+                    f" there what is to stay; for what is to go add:{resume.naming(left)}"
+                ) from None
+            raise
     as_text.show_summary(of_steps(outcome.steps), out)
     summary.show(stack, outcome, environment.standins, out)
 

@@ -106,28 +106,21 @@ def _planned(base: Base, process: subprocess.Popen[str]) -> Base:
 
 
 def _commit(root: Path, ref: str) -> str:
-    try:
-        # --end-of-options: a name that starts with a dash is a name too
-        name = f"{ref}^{{commit}}"
-        return _git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", name).strip()
-    except UserError:
-        _git(root, "rev-parse", "--git-dir")  # says so where this is no repository at all
-        raise UserError(
-            f"--base {ref}: this is no branch, tag or commit of the repository here; write one"
-            " that `git log` knows, or fetch it first: git fetch origin <branch>"
-        ) from None
+    # --end-of-options: a name that starts with a dash is a name too
+    verify = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+    if commit := _git(root, *verify, check=False).strip():
+        return commit
+    _git(root, "rev-parse", "--git-dir")  # raises where this is no repository at all
+    raise UserError(
+        f"--base {ref}: this is no branch, tag or commit of the repository here; write one"
+        " that `git log` knows, or fetch it first: git fetch origin <branch>"
+    )
 
 
 def _git(root: Path, *arguments: str, check: bool = True) -> str:
     try:
         done = subprocess.run(
-            ["git", *arguments],
-            cwd=root,
-            env=_environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
+            ["git", *arguments], cwd=root, env=_environment(), capture_output=True, text=True
         )
     except FileNotFoundError:
         raise UserError("a diff needs git, which is not on PATH; install it") from None

@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Final, Literal
 
-from kai_fleet.deployed import KAI_SCHEDULER, RELEASE, TEAM, TEAM_NAMESPACE
+from kai_fleet.deployed import TEAM, TEAM_NAMESPACE
 from kai_fleet.fleet.queues import UNLIMITED
 from kai_fleet.provider import QUEUES
-from kai_fleet.releases import KAI, UnknownVersionError, kai, transitions
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_policies.adapters import declared_trees
 
 Kind = Literal["created", "changed", "replaced", "deleted"]
-PROVIDER: Final = declared_trees.PROVIDER
 UNSET: Final = "unset"
-OTHER_CLUSTER: Final = "its cluster is another one"
 _BEFORE_A_CHANGE: Final = 40
-# Fields that no resource of a type can change in place; the type's beginning is enough.
-_FIXED: Final = (
-    (RELEASE, {"name", "namespace"}),
-    (PROVIDER, {"clusterIdentifier"}),
-    ("command:", {"triggers"}),
-    ("kubernetes:node.k8s.io/", {"handler"}),
-    ("kubernetes:core/v1:Pod", {"spec.schedulerName", "spec.containers", "spec.runtimeClassName"}),
-    ("kubernetes:", {"metadata.name", "metadata.namespace"}),
-)
 
 
 @dataclass(frozen=True)
@@ -43,11 +31,8 @@ class FieldChange:
         texts = [self._text(self.old), self._text(self.new)]
         same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False)))
         begin = max(0, same - _BEFORE_A_CHANGE) if max(map(len, texts)) > most else 0
-        old, new = (
-            f"{'…' if begin else ''}{text[begin : begin + most]}"
-            f"{'…' if len(text) > begin + most else ''}"
-            for text in texts
-        )
+        lead, end = "…" if begin else "", begin + most
+        old, new = (f"{lead}{it[begin:end]}{'…' if len(it) > end else ''}" for it in texts)
         return old, new
 
     def _text(self, value: Any) -> str:
@@ -59,7 +44,7 @@ class FieldChange:
 
 @dataclass(frozen=True)
 class Change:
-    """What happens to one resource; `team` is "" on the host."""
+    """What happens to one resource; `team` is "" on the host. Only the engine says `replaced`."""
 
     kind: Kind
     urn: str
@@ -67,7 +52,6 @@ class Change:
     name: str
     team: str
     fields: tuple[FieldChange, ...] = ()
-    reason: str = ""
 
     @property
     def label(self) -> str:
@@ -85,33 +69,28 @@ class Change:
 
 
 def difference(
-    base: Sequence[Registered], now: Sequence[Registered], parents: Mapping[str, str] | None = None
+    base: Sequence[Registered],
+    now: Sequence[Registered],
+    above: Mapping[str, str] | None = None,
+    replaced: Collection[str] = (),
 ) -> list[Change]:
     """From the resources of one plan to those of another, by team and URN.
 
-    `parents` are those of resources that are in neither, by URN.
+    `above` are the parents of what is in neither. `replaced` are URNs that the engine replaces.
     """
     before, after = ({it.urn: it for it in with_queues(part)} for part in (base, now))
     every = (*before.values(), *after.values())
-    parents = {**(parents or {}), **{it.urn: it.parent for it in every}}
-    changes: dict[str, Change] = {}
+    parents = {**(above or {}), **{it.urn: it.parent for it in every}}
+    changes = []
     for urn in before.keys() | after.keys():
         old, new = before.get(urn), after.get(urn)
-        either = new or old
-        assert either is not None
-        change = Change("changed", urn, either.type, either.name, team_of(urn, parents))
-        if old is None or new is None:
-            changes[urn] = replace(change, kind="created" if old is None else "deleted")
-        elif fields := tuple(_fields(old.inputs, new.inputs)):
-            reason = _why_replaced(old, new, {it.path.partition("[")[0] for it in fields})
-            kind: Kind = "replaced" if reason else "changed"
-            changes[urn] = replace(change, kind=kind, fields=fields, reason=reason)
-    providers = {it.urn for it in changes.values() if (it.type, it.kind) == (PROVIDER, "replaced")}
-    for urn, item in after.items():
-        if item.provider in providers and urn in before:
-            change = Change("replaced", urn, item.type, item.name, team_of(urn, parents))
-            changes[urn] = replace(change, reason=OTHER_CLUSTER)
-    return sorted(changes.values(), key=lambda change: (change.team, change.urn))
+        fields = tuple(_fields(old.inputs, new.inputs)) if old and new else ()
+        if (item := new or old) and (fields or urn in replaced or not (old and new)):
+            kind: Kind = "changed" if fields else "created" if new else "deleted"
+            kind = "replaced" if urn in replaced else kind
+            team = team_of(urn, parents)
+            changes.append(Change(kind, urn, item.type, item.name, team, fields))
+    return sorted(changes, key=lambda change: (change.team, change.urn))
 
 
 def team_of(urn: str, parents: Mapping[str, str]) -> str:
@@ -121,31 +100,6 @@ def team_of(urn: str, parents: Mapping[str, str]) -> str:
             return urn.rpartition("::")[2]
         urn = parents.get(urn, "")
     return ""
-
-
-def _why_kai_replaced(old: str, new: str) -> str:
-    if old not in KAI:
-        return f"{old} is not in the table"
-    try:
-        way = transitions.kai_transition(KAI[old], kai(new, untested=True))
-    except UnknownVersionError:
-        return f"{new} is not in the table"
-    why = way.why.removeprefix(f"{old} → {new}").lstrip(": ").rpartition(" (K")
-    return (why[0] or why[2]) if way.kind == "replace" else ""
-
-
-def _why_replaced(before: Registered, after: Registered, changed: set[str]) -> str:
-    """The reason for which a changed resource is replaced; "" where it is updated in place."""
-    if after.type != RELEASE or KAI_SCHEDULER not in _types(after.urn):
-        types = (fixed & changed for type_, fixed in _FIXED if after.type.startswith(type_))
-        names = next(filter(None, types), ())
-        return f"{', '.join(sorted(names))} cannot change in place" if names else ""
-    old, new = (str(it.inputs.get("version", "")) for it in (before, after))
-    if old != new:
-        return _why_kai_replaced(old, new)
-    values = any(path.startswith("values.") for path in changed)
-    harmful = values and new in KAI and KAI[new].recreates_config
-    return f"new values recreate kai-config of {new}, which stops its scheduler" if harmful else ""
 
 
 def _types(urn: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -80,8 +80,7 @@ class Summary:
 
     def __str__(self) -> str:
         """`1 refused, 2 lost`; for a verdict."""
-        parts = (f"{len(items)} {part}" for part, items in self.parts.items())
-        return ", ".join(parts) or "nothing changes"
+        return ", ".join(f"{len(items)} {part}" for part, items in self.parts.items())
 
 
 def summary(
@@ -105,8 +104,7 @@ def of_steps(steps: Iterable[Any]) -> Summary:
             name, provider = step.urn.rpartition("::")[2], (of.provider or "").rpartition("::")[0]
             item = Registered(step.urn, step.type, name, of.parent or "", provider, dict(of.inputs))
             sides[side].append(item)
-    changes = difference(sides["old"], sides["new"], parents)
-    return of_changes(replace(it, kind="replaced") if it.urn in replaced else it for it in changes)
+    return of_changes(difference(sides["old"], sides["new"], parents, replaced))
 
 
 def of_changes(changes: Iterable[Change], refused: Iterable[Item] = ()) -> Summary:
@@ -131,12 +129,13 @@ def of_changes(changes: Iterable[Change], refused: Iterable[Item] = ()) -> Summa
 
 
 def _fits(row: Consequence, change: Change) -> bool:
-    """Whether a row is about a change: a step of the engine may come without its fields."""
+    """Whether a row is about a change."""
     if change.kind not in row.kinds.split() or not change.type.endswith(row.type):
         return False
     paths = [it.path for it in change.fields]
     paths += [f"-{it.path}" for it in change.fields if it.new is None]
-    of_fields = not row.fields or any(path.startswith(row.fields) for path in paths)
+    whole = not row.fields or change.kind == "replaced"
+    of_fields = whole or any(path.startswith(row.fields) for path in paths)
     return of_fields and change.component.endswith(row.component)
 
 
@@ -151,7 +150,6 @@ def _item(change: Change, consequence: str) -> Item:
         words += [f"{_short(it.path)} {' → '.join(it.shown(60))}" for it in fields]
         more = len(change.fields) - len(fields)
         words += [counted(more, "more field")] if more else []
-        words += [change.reason]
     return Item(change.team or HOST, change.label, ", ".join(filter(None, words)))
 
 

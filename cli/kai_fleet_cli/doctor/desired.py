@@ -8,7 +8,7 @@ from kai_fleet.existing import closed_pool
 from kai_fleet.finding import Level
 from kai_fleet.fleet.arguments import Arguments
 from kai_fleet.fleet.cluster import Cluster, Team
-from kai_fleet.fleet.declared import Declared
+from kai_fleet.fleet.declared import Declared, queues_at
 from kai_fleet.guards import bounds, policies, queue_guard, vcluster_rights
 from kai_fleet.guards.network_policies import network_policies
 from kai_fleet.guards.quotas import quotas
@@ -89,9 +89,10 @@ def host_of(settings: Settings) -> DesiredCluster:
     """The host. Of a team stack's only the team's own queues are declared."""
     declared = Declared(settings)
     if settings.platform_facts is not None:
-        (team,) = (declared.team(name) for name in settings.teams)
-        own = declared.granted_queues(team)[1:]
-        key, resource = f"{team.path}.queues", settings.gpu.resource
+        (team,) = settings.teams
+        key, args = f"{settings.team_path(team)}.queues", Arguments(settings).team(team)
+        own = queues_at(args["host_queues"], key) if "host_queues" in args else ()
+        resource = settings.gpu.resource
         return _cluster(Cluster(queues=own, queues_key=key, gpu_resource=resource))
     required: list[Required] = []
     names = (*settings.teams, *settings.team_stacks)
@@ -142,7 +143,7 @@ def _team(team: Team, settings: Settings) -> DesiredTeam:
     network = settings.isolation_of(name).network
     place, isolated = arguments.namespace(name), team.isolated
     labels = {policies.ENFORCED: "baseline", policies.ISOLATION_LABEL: str(team.level)}
-    annotations: Any = bounds.annotations(bounds.pod_bounds(name, place))
+    annotations: Any = policies.as_annotations(bounds.pod_bounds(name, place))
     inside = [] if granted else [*_inside(team, arguments)]
     path = team.path
     if not platform:
@@ -156,7 +157,7 @@ def _team(team: Team, settings: Settings) -> DesiredTeam:
         **own,
         granted=granted,
         labels=labels if isolated else {},
-        annotations=annotations if platform else None,
+        annotations=annotations if platform and isolated else None,
         network=isolated and network.enabled,
         api_ports=network.api_ports if isolated and network.enabled else (),
         required=tuple(_on_host(team, place, platform=platform)),

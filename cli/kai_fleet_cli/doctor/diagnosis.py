@@ -114,8 +114,9 @@ def show(diagnosis: Diagnosis, console: Console) -> None:
         console.print()
     console.print(_summary(diagnosis), markup=False, highlight=False, soft_wrap=True)
     if diagnosis.stack and not diagnosis.blind:
-        refresh = f"`pulumi refresh --preview-only --stack {diagnosis.stack}`"
-        told(console, refresh, "other differences from what is declared:", indent=4)
+        refresh = f"pulumi refresh --preview-only --stack {diagnosis.stack}"
+        line = f"other differences from what is declared: `{refresh}`"
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _summary(diagnosis: Diagnosis) -> str:

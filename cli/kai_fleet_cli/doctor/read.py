@@ -20,7 +20,7 @@ from kai_fleet.kube.errors import RefusedError, UnreachableError
 from kai_fleet.kube.objects import MALFORMED, malformed, well_named
 from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet_cli.doctor.desired import DesiredCluster, DesiredTeam
-from kai_fleet_cli.doctor.snapshot import OF_ITS_STACK, Cluster, Snapshot, Team
+from kai_fleet_cli.doctor.snapshot import OF_ITS_STACK, Cluster, Snapshot, TeamState
 
 SECONDS: Final = 10.0  # for all requests to one API server
 _CLUSTERS_AT_ONCE: Final = 8
@@ -245,9 +245,9 @@ def _access(api: Api, host: Cluster, team: DesiredTeam) -> _Access:
     return _Access(content, ends=credentials.ends)
 
 
-def _team(team: DesiredTeam, access: _Access, update: str) -> Team:
+def _team(team: DesiredTeam, access: _Access, update: str) -> TeamState:
     """A team with the inside of its vCluster, or why that is not read."""
-    state = Team(team, None, access.missing, access.ends, update, access.foreign)
+    state = TeamState(team, None, access.missing, access.ends, update, access.foreign)
     if not access.kubeconfig:
         return state
     kubectl = f"kubectl --kubeconfig {team.name}.kubeconfig"

@@ -169,7 +169,7 @@ class Cluster:
 
 
 @dataclass(frozen=True)
-class Team:
+class TeamState:
     """A team's vCluster from outside, and its inside where its API answered.
 
     Args:
@@ -198,7 +198,7 @@ class Snapshot:
     """All that one run read."""
 
     host: Cluster
-    teams: Mapping[str, Team] = field(default_factory=dict)
+    teams: Mapping[str, TeamState] = field(default_factory=dict)
 
     @property
     def foreign(self) -> list[str]:

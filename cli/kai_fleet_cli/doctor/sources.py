@@ -45,7 +45,7 @@ def of_stack(stack: str, team: str | None, context: str | None) -> Sources:
     where = context or settings.cluster.context
     # A team with a kubeconfig of its own has its stack's state where its platform's is.
     facts = settings.platform_facts
-    file, variables = _sandbox(where or (facts.cluster.context if facts else None))
+    file, variables = _sandbox(where or (facts.context if facts else None))
 
     def open_host() -> Api:
         if where:

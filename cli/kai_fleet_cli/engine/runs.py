@@ -78,7 +78,8 @@ def stack(name: str, environment: Mapping[str, str], directory: Path = ROOT) -> 
                 raise
             return automation.Stack.select(name, workspace)  # another command made it meanwhile
     except automation.errors.CommandError as why:
-        explained = failures.explain(f"opening stack {name}", name, why, environment)
+        what = f"opening stack {name}"
+        explained = failures.explain(what, name, why, environment, resume.up(name))
         raise EngineError(explained, began=False) from None
 
 
@@ -91,14 +92,14 @@ def up(stack: automation.Stack, *, refresh: bool = False, removed: Sequence[str]
     engine's own way, --continue-on-error, may wait for ever: where something is to be deleted
     before it is replaced, and that fails (`DeleteStep.Fail`, v3.274).
     """
-    what, held, failed = "the update", dict[str, dict[str, str]](), dict[str, Any]()
+    held, failed = dict[str, dict[str, str]](), dict[str, Mapping[str, Any]]()
     if removed:
         named = {REMOVE_VARIABLE: ",".join(removed)}
         stack.workspace.env_vars = {**stack.workspace.env_vars, **named}
-    with graceful_shutdown() as signals:
-        _prepare(what, stack, signals, refresh=refresh)
+    with _running("the update", stack, resume.up(stack.name, removed)) as run:
+        run.prepare(refresh=refresh)
         while True:
-            report = Report()
+            run.report = Report()
             try:
                 with _set(stack.workspace.env_vars):
                     done = stack.up(
@@ -106,19 +107,20 @@ def up(stack: automation.Stack, *, refresh: bool = False, removed: Sequence[str]
                         exclude_dependents=True if held else None,
                         suppress_outputs=True,  # the table that follows says it better
                         show_secrets=False,
-                        **_options(signals, report),
+                        **run.options(),
                         **_rules(stack),
                     )
                 break
             except automation.errors.CommandError as why:
-                signals.check()
-                more = _failed_teams(stack, why, report)
+                run.signals.check()
+                more = run.failed_teams(why)
                 if more.keys() <= held.keys():
-                    raise _error(what, stack, why, report) from None
+                    raise
                 held |= more
-                failed |= report.failed
+                failed |= run.report.failed
         if held:
-            raise EngineError(_of_teams(f"{what} is done, but for", stack, held, failed))
+            raise EngineError(run.of_teams("is done, but for", held, failed))
+        report = run.report
         return Outcome(_counted(done.summary.resource_changes), report.outputs, report.steps)
 
 
@@ -127,56 +129,95 @@ def preview(stack: automation.Stack, *, details: bool = False) -> Outcome:
 
     `details`: every property, old and new.
     """
-    report = Report()
-    with graceful_shutdown() as signals, _set(stack.workspace.env_vars):
-        with _explained("the preview", stack, signals, report):
-            done = stack.preview(diff=details, **_options(signals, report), **_rules(stack))
-        return Outcome(_counted(done.change_summary), steps=report.steps)
+    with (
+        _running("the preview", stack, resume.up(stack.name)) as run,
+        _set(stack.workspace.env_vars),
+    ):
+        done = stack.preview(diff=details, **run.options(), **_rules(stack))
+        return Outcome(_counted(done.change_summary), steps=run.report.steps)
 
 
-def destroy(stack: automation.Stack, *, remove: bool = False, refresh: bool = False) -> Outcome:
+def destroy(stack: automation.Stack, *, refresh: bool = False) -> Outcome:
     """Remove everything that the stack made. Raises EngineError, Interrupted.
 
-    `remove`: then the stack itself as well, with its history and its file. `refresh`: first have
-    the state say what is there.
+    `refresh`: first have the state say what is there.
     """
-    report, what = Report(), "the removal"
-    with graceful_shutdown() as signals:
-        _prepare(what, stack, signals, refresh=refresh)
-        with _explained(what, stack, signals, report):
-            done = stack.destroy(
-                remove=remove,
-                show_secrets=False,
-                continue_on_error=True,
-                **_options(signals, report),
-            )
+    with _running("the removal", stack, resume.destroy(stack.name)) as run:
+        run.prepare(refresh=refresh)
+        done = stack.destroy(show_secrets=False, continue_on_error=True, **run.options())
         return Outcome(_counted(done.summary.resource_changes))
 
 
-def _prepare(what: str, stack: automation.Stack, signals: Signals, *, refresh: bool) -> None:
-    """Refresh the state; else refuse to go on after a run that was cut off. Raises EngineError."""
-    with _explained(what, stack, signals, Report()):
+@dataclass
+class _Run:
+    """An operation of a stack: what it is called in messages, and the command that goes on."""
+
+    what: str
+    stack: automation.Stack
+    again: str
+    signals: Signals
+    report: Report = field(default_factory=Report)
+
+    def prepare(self, *, refresh: bool) -> None:
+        """Refresh the state; else refuse to go on after a run that was cut off."""
         if refresh:
-            refreshing.refresh(stack, signals, lambda report: _options(signals, report))
-        elif pending := state.exported(stack).pending():
-            again = resume.destroy if what == "the removal" else resume.up
-            raise EngineError(
-                f"the last run ended in the middle of: {listed(pending, 'and')}. Repair it with:"
-                f" {again(stack.name)}",
-                began=False,
-            )
-    signals.check()
+            refreshing.refresh(self.stack, self.signals, self.options)
+        elif pending := state.exported(self.stack).pending():
+            left = f"the last run ended in the middle of: {listed(pending, 'and')}"
+            raise EngineError(f"{left}. Repair it with: {self.again}", began=False)
+        self.signals.check()
+
+    def options(self, report: Report | None = None) -> dict[str, Any]:
+        """Show the output, in colours where there is a terminal, and note the events."""
+
+        def show(line: str) -> None:
+            self.signals.hear(line)
+            engine_line(line)
+
+        return {
+            "on_event": (report or self.report).hear,
+            "on_output": show,
+            "color": "always" if Console().is_terminal else "never",
+            "suppress_progress": True,
+        }
+
+    def failed_teams(self, why: automation.errors.CommandError) -> dict[str, dict[str, str]]:
+        """The errors of each team by URN, where nothing else failed; else none."""
+        if not self.report.errors or "code: -" in str(why):  # the engine was killed
+            return {}
+        parents = {**state.exported(self.stack).parents(), **self.report.parents}
+        return held_up.by_team(self.report.own_errors(), parents)
+
+    def of_teams(
+        self,
+        verb: str,
+        teams: Mapping[str, Mapping[str, str]],
+        failed: Mapping[str, Mapping[str, Any]],
+    ) -> str:
+        """What the clusters of these teams did, and what repairs it."""
+        known = state.read(self.stack, failed)
+        return held_up.explain(f"{self.what} {verb}", self.stack.name, teams, known, self.again)
+
+    def error(self, why: automation.errors.CommandError) -> EngineError:
+        """What failed, why, and what repairs it."""
+        if teams := self.failed_teams(why):
+            message = self.of_teams("failed for", teams, self.report.failed)
+        else:
+            variables = self.stack.workspace.env_vars
+            message = failures.explain(self.what, self.stack.name, why, variables, self.again)
+        return EngineError(message, began=bool(self.report.steps))
 
 
-def _options(signals: Signals, report: Report) -> dict[str, Any]:
-    """The options of every run: its output is shown, in colours where there is a terminal."""
-
-    def show(line: str) -> None:
-        signals.hear(line)
-        engine_line(line)
-
-    color = "always" if Console().is_terminal else "never"
-    return {"on_event": report.hear, "on_output": show, "color": color, "suppress_progress": True}
+@contextmanager
+def _running(what: str, stack: automation.Stack, again: str) -> Iterator[_Run]:
+    """Raise EngineError for a failure of the CLI, and Interrupted where a signal ended it."""
+    with graceful_shutdown() as signals:
+        run = _Run(what, stack, again, signals)
+        try:
+            yield run
+        except automation.errors.CommandError as why:
+            signals.check()
+            raise run.error(why) from None
 
 
 def _rules(stack: automation.Stack) -> dict[str, Any]:
@@ -184,49 +225,6 @@ def _rules(stack: automation.Stack) -> dict[str, Any]:
     file = Path(stack.workspace.work_dir) / f"rules.{stack.name}.json"
     config = [str(file)] if file.is_file() else None
     return {"policy_packs": [POLICY_PACK], "policy_pack_configs": config}
-
-
-def _failed_teams(
-    stack: automation.Stack, why: automation.errors.CommandError, report: Report
-) -> dict[str, dict[str, str]]:
-    """The errors of each team by URN, where nothing else failed; else none."""
-    if not report.errors or "code: -" in str(why):  # the engine was killed
-        return {}
-    parents = {**state.exported(stack).parents(), **report.parents}
-    return held_up.by_team(report.own_errors(), parents)
-
-
-def _error(
-    what: str, stack: automation.Stack, why: automation.errors.CommandError, report: Report
-) -> EngineError:
-    """The error of a run: what failed, why, and what repairs it."""
-    if teams := _failed_teams(stack, why, report):
-        message = _of_teams(f"{what} failed for", stack, teams, report.failed)
-    else:
-        message = failures.explain(what, stack.name, why, stack.workspace.env_vars)
-    return EngineError(message, began=bool(report.steps))
-
-
-def _of_teams(
-    lead: str,
-    stack: automation.Stack,
-    teams: Mapping[str, Mapping[str, str]],
-    failed: Mapping[str, Mapping[str, Any]],
-) -> str:
-    host = stack.workspace.env_vars.get("KUBECONFIG")  # for a provider that names none
-    return held_up.explain(lead, stack.name, teams, state.read(stack, failed), host)
-
-
-@contextmanager
-def _explained(
-    what: str, stack: automation.Stack, signals: Signals, report: Report
-) -> Iterator[None]:
-    """Raise EngineError for a failure of the CLI, or Interrupted where a signal ended it."""
-    try:
-        yield
-    except automation.errors.CommandError as why:
-        signals.check()
-        raise _error(what, stack, why, report) from None
 
 
 @contextmanager

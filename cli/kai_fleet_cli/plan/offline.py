@@ -9,7 +9,7 @@ import pulumi
 import pydantic_core
 
 from kai_fleet.settings import Mistake, secrets
-from kai_fleet.settings.tenant import FactsOf, platform_of
+from kai_fleet.settings.team_stack import FactsOf, platform_of
 from kai_fleet.wording import counted
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.plan import recorder

@@ -15,7 +15,6 @@ import yaml
 
 from kai_fleet.kube.text import without_controls
 from kai_fleet.settings.files.project import CHECKOUT
-from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.stack_file.reading import PROJECT, ROOT
 
 if TYPE_CHECKING:
@@ -65,15 +64,16 @@ def explain(
     what: str,
     stack: str,
     why: automation.errors.CommandError,
-    environment: Mapping[str, str] | None = None,
+    environment: Mapping[str, str],
+    again: str,
 ) -> str:
     """Say in a sentence what happened to `what` (the update…), and what to do.
 
-    `environment` is what the engine had besides this process's own.
+    `environment` is what the engine had besides this process's own, `again` the command that
+    refreshes and updates.
     """
     text = str(why)
-    again = resume.destroy(stack) if "removal" in what else resume.up(stack)
-    if sentence := of_stack(text, stack, again, environment or {}):
+    if sentence := of_stack(text, stack, again, environment):
         return f"{what} failed: {sentence}"
     complaint = last_words(text)
     whole = not complaint.endswith(":")  # else a list follows, which the lines above have
@@ -100,12 +100,6 @@ def of_stack(text: str, stack: str, again: str, environment: Mapping[str, str]) 
             }
         )
     return ""
-
-
-def naming(text: str, stack: str, teams: tuple[str, ...] | list[str]) -> str:
-    """A message whose `fleet up --refresh` of that stack also names the teams that may go."""
-    command = re.escape(resume.up(stack))
-    return re.sub(rf"{command}(?![\w-])(?! --remove-team)", resume.up(stack, teams), text)
 
 
 def last_words(text: str) -> str:

@@ -54,41 +54,39 @@ def explain(
     stack: str,
     teams: Mapping[str, Mapping[str, str]],
     known: ExportedState,
-    kubeconfig: str | None = None,
+    again: str,
 ) -> str:
     """A line for each team: what failed of it, why, and what repairs it.
 
-    `known` is the stack's state with its secrets, `kubeconfig` the path to the host for a provider
-    that names none.
+    `known` is the stack's state with its secrets, `again` the command that refreshes and updates.
     """
     names = listed([f"team {team}" for team in sorted(teams)], "and")
     lines = [
-        f"team {team}: {_cause(stack, team, urn, message, known, kubeconfig)}"
+        f"team {team}: {_cause(stack, team, urn, message, known, again)}"
         for team, errors in sorted(teams.items())
         for urn, message in errors.items()
     ]
     return "\n".join([f"{lead} {names}", *dict.fromkeys(lines)])
 
 
-def _cause(
-    stack: str, team: str, urn: str, message: str, known: ExportedState, kubeconfig: str | None
-) -> str:
-    resource = known.resource(urn) or {"urn": urn}
-    file = f"{team}.kubeconfig"
-    login = f"{resume.FLEET} team kubeconfig {team} --stack {stack} --output {file}"
+def _cause(stack: str, team: str, urn: str, message: str, known: ExportedState, again: str) -> str:
+    resource = known.resource(urn)
     inside = OF_VCLUSTER in f"{provider_of(resource)} {resource.get('deletedWith')}"
+    on_host = str(resource.get("type")).startswith("kubernetes:") and not inside
+    login = f"{resume.FLEET} team kubeconfig {team} --stack {stack} --output {team}.kubeconfig"
+    kubectl = f"kubectl --kubeconfig {team}.kubeconfig"
+    inputs = resource.get("inputs") or {}
     fill = {
         "team": team,
-        "stack": stack,
         "workload": _workload(team, known),
-        "again": resume.up(stack),
+        "again": again,
         "login": login,
-        "kubectl": f"kubectl --kubeconfig {file}",
-        "reach": f"{login} && kubectl --kubeconfig {file}" if inside else "kubectl",
+        "kubectl": kubectl,
+        "reach": f"{login} && {kubectl}" if inside else "kubectl",
         "give_up": f"{resume.FLEET} team remove {team} --stack {stack}",
-        **_release(resource),
+        "release": str(inputs.get("name")),
+        "namespace": str(inputs.get("namespace")),
     }
-    on_host = str(resource.get("type")).startswith("kubernetes:") and not inside
     for row in failures.table()["team"]:
         found = None if row.inside and on_host else row.match(message.replace('\\"', '"'))
         if found is None:
@@ -96,44 +94,34 @@ def _cause(
         filled, command = fill | found, row.run
         with suppress(NoAnswerError, KeyError):
             if "hook" in filled:
-                filled["config"], of_kai = clusters.webhook(known, team, filled["hook"])
+                filled["config"], of_kai = clusters.webhook(known.kubeconfig(team), filled["hook"])
                 if not _OBJECT.fullmatch(filled["config"]):
                     continue
                 command = row.run_kai if of_kai and row.run_kai else command
             if "{held}" in command:
-                filled["held"] = _held(resource, filled["queues"], known, kubeconfig)
+                filled["held"] = _held(team, inputs, inside, filled["queues"], known)
             return row.sentence(filled, command)
-    if on_host and (sentence := failures.of_stack(message, stack, fill["again"], {})):
+    if on_host and (sentence := failures.of_stack(message, stack, again, {})):
         return sentence
-    name = urn.rpartition("::")[2]
     return (
-        f"{name}: {plain(message, _LONGEST)}. Put that right, or give the team up:"
-        f" {fill['give_up']}, then run the same command again"
+        f"{urn.rpartition('::')[2]}: {plain(message, _LONGEST)}. Put that right, or give the team"
+        f" up: {fill['give_up']}, then run the same command again"
     )
 
 
-def _release(resource: Mapping[str, Any]) -> dict[str, str]:
-    """Name and namespace of a Helm release; nothing for another resource."""
-    inputs = resource.get("inputs") or {}
-    if resource.get("type") != RELEASE:
-        return {}
-    return {"release": str(inputs.get("name")), "namespace": str(inputs.get("namespace"))}
-
-
 def _held(
-    resource: Mapping[str, Any], queues: str, known: ExportedState, kubeconfig: str | None
+    team: str, inputs: Mapping[str, Any], inside: bool, queues: str, known: ExportedState
 ) -> str:
     """What finalizers keep, as kubectl names it. Raises NoAnswerError, KeyError."""
     where = ""
     if queues:
         held = [f"queue/{name}" for name in queues.split(", ")]
     else:
-        kind, metadata = resource["inputs"]["kind"], resource["inputs"]["metadata"]
-        held = [f"{kind.lower()}/{metadata['name']}"]
-        if kind == "Namespace":
-            where = f" -n {metadata['name']}"
-            provider = known.providers()[provider_of(resource)]
-            held = clusters.held_in(provider, kubeconfig, metadata["name"])
+        kind, name = inputs["kind"], inputs["metadata"]["name"]
+        held = [f"{kind.lower()}/{name}"]
+        if kind == "Namespace" and inside:
+            where = f" -n {name}"
+            held = clusters.held_in(known.kubeconfig(team), name)
     if not held or not all(map(_OBJECT.fullmatch, held)):
         raise KeyError("held")
     return f"{' '.join(held)}{where}"

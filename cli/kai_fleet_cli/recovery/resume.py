@@ -11,16 +11,14 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, Final
+from typing import Final
 
 import psutil
 import typer
 
 from kai_fleet.settings.files.project import FLEET as FLEET
 from kai_fleet_cli.display.terminal import Screen, say
-from kai_fleet_cli.stack_file import reading
 
-_KEYS: Final = ("teams", "teamStacks", "removed")  # of teams that a file speaks of
 _WAIT_SECONDS: Final = 1.0
 RECEIVED: Final = " received; cancelling"  # how the engine acknowledges a signal
 
@@ -111,11 +109,9 @@ def _engines() -> list[psutil.Process]:
     return engines
 
 
-def up(stack: str, going: Iterable[str] = ()) -> str:
-    """`fleet up --refresh` of a stack. `going` are teams of it that may go."""
-    kept = _declared(stack)
-    named = naming(team for team in going if team not in kept)
-    return f"{FLEET} up --refresh --stack {stack}{named}"
+def up(stack: str, removed: Iterable[str] = ()) -> str:
+    """`fleet up --refresh` of a stack; `removed` are teams that may go."""
+    return f"{FLEET} up --refresh --stack {stack}{naming(removed)}"
 
 
 def naming(teams: Iterable[str]) -> str:
@@ -127,13 +123,3 @@ def destroy(stack: str) -> str:
     """`fleet destroy --refresh` of a stack."""
     yes = "" if Screen.standard().asks else " --yes"
     return f"{FLEET} destroy --refresh{yes} --stack {stack}"
-
-
-def _declared(stack: str) -> set[str]:
-    """The teams for which the file as it is now needs no flag."""
-    try:
-        raw: Any = reading.read(reading.path_of(stack))
-    except reading.StackFileError:
-        return set()
-    written = [raw.get(key) for key in _KEYS]
-    return {str(team) for names in written if isinstance(names, dict | list) for team in names}

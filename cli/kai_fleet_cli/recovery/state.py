@@ -8,11 +8,12 @@ from typing import Any, Final
 from pulumi import automation
 
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, rebuild
-from kai_fleet.deployed import NAMESPACE_PATCH, PROVIDERS, RELEASE
+from kai_fleet.deployed import NAMESPACE_PATCH, RELEASE, STACK
 from kai_fleet.provider.values import SECRET_MARK, SIGNATURE
+from kai_fleet.values import get
+from kai_fleet_cli.cluster_reader import NoAnswerError
 
 OF_VCLUSTER: Final = ":VirtualCluster$"  # in the URN of a vCluster's parts
-REFUSED: Final = "kubeconfigRefused"
 _OBJECT: Final = "kubernetes:"  # what the types of a cluster's objects begin with
 
 
@@ -65,24 +66,15 @@ class ExportedState:
             and operation["resource"]["urn"] not in self.urns()
         ]
 
-    def providers(self) -> dict[str, dict[str, Any]]:
-        """The inputs of the stack's providers by URN.
-
-        Of a vCluster's, the kubeconfig is built anew: a team stack's state is the team's to write.
-        One that is refused has the reason at `REFUSED`, and no way to a cluster.
+    def kubeconfig(self, team: str) -> str:
+        """A vCluster's kubeconfig as the last update exported it, built anew: the state of a team
+        stack is the team's to write. Raises NoAnswerError where there is none to use.
         """
-        providers = {
-            str(resource["urn"]): opened(resource.get("inputs") or {})
-            for resource in self.resources
-            if str(resource["type"]).startswith(PROVIDERS)
-        }
-        for urn, inputs in providers.items():
-            if OF_VCLUSTER in urn:
-                try:
-                    inputs["kubeconfig"] = rebuild(str(inputs.get("kubeconfig") or ""))[0]
-                except TenantKubeconfigError as why:
-                    providers[urn] = {REFUSED: f"its kubeconfig in the state {why}"}
-        return providers
+        outputs = [opened(it.get("outputs")) for it in self.resources if it["type"] == STACK]
+        try:
+            return rebuild(str(get(next(iter(outputs), {}), "kubeconfigs", team) or ""))[0]
+        except TenantKubeconfigError as why:
+            raise NoAnswerError(f"its kubeconfig in the state {why}") from None
 
 
 def exported(stack: automation.Stack) -> ExportedState:

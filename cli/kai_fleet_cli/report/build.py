@@ -21,8 +21,7 @@ from kai_fleet_cli.doctor.checks import examine, pods
 from kai_fleet_cli.doctor.desired import DesiredTeam
 from kai_fleet_cli.doctor.diagnosis import ExitCode
 from kai_fleet_cli.doctor.read import Progress, read_clusters
-from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, vcluster_version
-from kai_fleet_cli.doctor.snapshot import Team as TeamState
+from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState, vcluster_version
 from kai_fleet_cli.doctor.sources import of_stack
 from kai_fleet_cli.report.model import Pool, Report, Team, Wait
 
@@ -41,9 +40,8 @@ def now(stack: str, progress: Progress) -> Report:
         why = f"the host cluster is not reached: {error}"
         raise UnreachableError(f"{why}; look with: {sources.host_kubectl} version") from None
     # A team's own stack has its namespace of the host, and its pool of nodes.
-    return fill(
-        stack, snapshot, examine(snapshot, without="pending"), whole=sources.namespace is None
-    )
+    findings = examine(snapshot, without="pending")
+    return fill(stack, snapshot, findings, whole=sources.namespace is None)
 
 
 def fill(
@@ -51,11 +49,8 @@ def fill(
 ) -> Report:
     """Fill a report. `whole`: it is about all of a host, not about one team's own stack."""
     host, clusters, teams = snapshot.host, snapshot.clusters, snapshot.teams
-    unreached = [
-        f"team {name}: {team.unreached}"
-        for name, team in teams.items()
-        if team.unreached and not team.foreign
-    ]
+    away = {name: it.unreached for name, it in teams.items() if it.unreached and not it.foreign}
+    unreached = [f"team {name}: {reason}" for name, reason in away.items()]
     refused = [f"team {each.name}: {why}" for each in clusters[1:] if (why := each.refused())]
     hidden = host.refused("nodes", "pods")
     exit_code = ExitCode.BLIND if unreached or snapshot.foreign else ExitCode.HEALTHY

@@ -24,27 +24,16 @@ def changed(text: str, keys: Keys, value: Any, name: str) -> str:
 
     Raises UserError where nothing but that place cannot be changed, because of anchors.
     """
+    wanted = _plain(text)
+    _put(wanted, keys, value)
     yaml = YAML()
     yaml.preserve_quotes, yaml.width = True, 10**6
     yaml.brace_single_entry_mapping_in_flow_sequence = True
     yaml.indent(mapping=2, sequence=4, offset=2)
-
-    def dumped() -> list[str]:
-        out = io.StringIO()
-        yaml.dump(document, out)
-        return out.getvalue().splitlines(keepends=True)
-
-    wanted = _plain(text)
-    _put(wanted, keys, value)
-    try:
-        document = yaml.load(text)
-        before = dumped()
-        _put(document, keys, value)
-        after = dumped()
-    except YAMLError as why:
-        raise UserError(
-            f"{name} cannot be edited: {why}; edit {'.'.join(keys[1:])} there"
-        ) from None
+    document = yaml.load(text)
+    before = _lines(yaml, document)
+    _put(document, keys, value)
+    after = _lines(yaml, document)
     for candidate in (_merged(text, before, after), "".join(after)):
         if _plain(candidate) == wanted:
             return candidate
@@ -52,6 +41,12 @@ def changed(text: str, keys: Keys, value: Any, name: str) -> str:
         f"{'.'.join(keys[1:])} in {name} shares values with other keys by YAML anchors, so this"
         " command does not edit it: edit the file, then run the update"
     )
+
+
+def _lines(yaml: YAML, document: Any) -> list[str]:
+    out = io.StringIO()
+    yaml.dump(document, out)
+    return out.getvalue().splitlines(keepends=True)
 
 
 def _plain(text: str) -> Any:
@@ -64,18 +59,17 @@ def _plain(text: str) -> Any:
 
 def _put(document: Any, keys: Keys, value: Any) -> None:
     """Set or remove one value. Mappings above it that are missing are added."""
-    here = document
+    here, last = document, keys[-1]
     for key in keys[:-1]:
         if not here.get(key):
-            here[key] = CommentedMap() if isinstance(here, CommentedMap) else {}
+            here[key] = type(document)()
         here = here[key]
-    old = here.get(keys[-1])
     if value is GONE:
-        del here[keys[-1]]
-    elif isinstance(here, CommentedMap):
-        here[keys[-1]] = type(old)(value) if isinstance(old, ScalarString) else _node(value)
+        del here[last]
+    elif isinstance(here.get(last), ScalarString):  # with the quotes of the old one
+        here[last] = type(here[last])(value)
     else:
-        here[keys[-1]] = value
+        here[last] = _node(value) if isinstance(here, CommentedMap) else value
 
 
 def _node(value: Any) -> Any:

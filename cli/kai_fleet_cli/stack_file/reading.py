@@ -2,16 +2,13 @@
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
-
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from kai_fleet.settings import Settings
 from kai_fleet.settings.files import stack_keys, yaml_file
 from kai_fleet.settings.files.project import ROOT as ROOT
-from kai_fleet.settings.sections.team_stack import TeamStack
+from kai_fleet.settings.team_stack import TeamStack
 from kai_fleet.wording import MASK, on_one_line
 from kai_fleet_cli.errors import UserError
 
@@ -77,12 +74,8 @@ def parse(text: str, name: str) -> dict[str, Any]:
     """The same of a file's text; `name` is the file's, for messages. Raises StackFileError."""
     try:
         document = yaml_file.load(text)
-    except MarkedYAMLError as why:
-        raise StackFileError(f"{name} {yaml_file.mistake(text, why)}") from None
     except yaml_file.RefusedYamlError as why:
         raise StackFileError(f"{name} {why}") from None
-    except (YAMLError, ValueError, RecursionError) as why:
-        raise StackFileError(f"{name} is not YAML: {str(why).partition(chr(10))[0]}") from None
     config = document.get("config") if isinstance(document, dict) else document
     if not isinstance(document, dict) or not isinstance(config, dict | None):
         raise StackFileError(f"{name} is not a stack file; {_WRITE}")
@@ -92,10 +85,6 @@ def parse(text: str, name: str) -> dict[str, Any]:
     if wrong := stack_keys.misspelt(text_keys, _KNOWN):
         raise StackFileError(f"{name}: " + "; ".join(f"{it.path} {it.message}" for it in wrong))
     own = stack_keys.own(text_keys)
-    for path, key in _keys(own):  # the engine would pass it on as another key than it is here
-        if not isinstance(key, str):
-            where = f"{PROJECT}:{path}" if path else "config"
-            raise StackFileError(f"{name}: {where} has the key {key!r}; put it in quotes")
     return {key: _without_secrets(value) for key, value in own.items()}
 
 
@@ -119,16 +108,6 @@ def beside(file: Path) -> dict[str, str]:
         for key, value in plain.items()
         if value != SECRET
     }
-
-
-def _keys(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """The keys of every mapping in a value, each with the mapping's place."""
-    named = value.items() if isinstance(value, dict) else enumerate(value)
-    for key, item in named:
-        if isinstance(value, dict):
-            yield path, key
-        if isinstance(item, dict | list):
-            yield from _keys(item, f"{path}.{key}" if path else str(key))
 
 
 def _without_secrets(value: Any) -> Any:

@@ -2,10 +2,7 @@
 
 import difflib
 import os
-import signal
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -26,35 +23,25 @@ class Edit:
     def lines(self) -> list[str]:
         """The lines that change, each behind `-` or `+`."""
         old, new = self.before.splitlines(), self.after.splitlines()
-        diff = difflib.unified_diff(old, new, n=0, lineterm="")
-        return [line for line in diff if not line.startswith(("---", "+++", "@@"))]
+        diff = [*difflib.unified_diff(old, new, n=0, lineterm="")][2:]
+        return [line for line in diff if not line.startswith("@@")]
 
     def write(self) -> None:
         """Write the file. Raises UserError where it is not as it was read, or is read-only."""
-        if read_text(self.path) != self.before:
-            raise UserError(
-                f"{self.path.name} was changed by something else meanwhile; nothing is written,"
-                " run the command again"
-            )
+        name = self.path.name
+        if self.path.read_bytes().decode() != self.before:
+            raise UserError(f"{name} was changed by something else; run the command again")
         try:
             put(self.path, self.after)
         except OSError as why:
-            raise UserError(f"{self.path.name} cannot be written: {why.strerror}") from None
+            raise UserError(f"{name} cannot be written: {why.strerror}") from None
 
     def undo(self) -> bool:
         """Have the file as it was, unless something else has written it meanwhile: False then."""
-        if read_text(self.path) != self.after:
-            return False
-        put(self.path, self.before)
-        return True
-
-
-def read_text(path: Path) -> str:
-    """A file's text with its line ends as they are; "" where there is none."""
-    try:
-        return path.read_bytes().decode("utf-8")
-    except (FileNotFoundError, UnicodeDecodeError):
-        return ""
+        unchanged = self.path.read_bytes().decode() == self.after
+        if unchanged:
+            put(self.path, self.before)
+        return unchanged
 
 
 def put(path: Path, text: str, mode: int | None = None) -> None:
@@ -66,20 +53,10 @@ def put(path: Path, text: str, mode: int | None = None) -> None:
     try:
         with os.fdopen(handle, "wb") as out:
             os.fchmod(out.fileno(), mode)
-            out.write(text.encode("utf-8"))
+            out.write(text.encode())
             out.flush()
             os.fsync(out.fileno())
         Path(name).replace(target)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-
-
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """Put Ctrl-C and SIGTERM off until what is inside is done."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

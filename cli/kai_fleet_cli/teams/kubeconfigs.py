@@ -6,12 +6,12 @@ from typing import Any, Final
 
 import yaml
 
+from kai_fleet.guards.policies import ACCOUNTS
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import RefusedError, UnreachableError, UnusableKubeconfigError
 from kai_fleet.kube.kubeconfig import connection
 from kai_fleet.settings.files.project import update_command
 from kai_fleet.settings.sections.vcluster import Oidc
-from kai_fleet.team_stack_access import ACCOUNTS
 from kai_fleet_cli.errors import UserError
 
 DAY_SECONDS: Final = 24 * 3600

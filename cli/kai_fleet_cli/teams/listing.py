@@ -30,27 +30,18 @@ def rows(settings: Settings, state: StackState) -> tuple[list[Row], list[str]]:
     with ThreadPoolExecutor(8) as pool:
         asked = {name: pool.submit(_used, state, name) for name in sorted(settings.teams)}
     used = {name: answer.result() for name, answer in asked.items()}
-    found = [_row(settings, name, state, used[name]) for name in used]
     notes = list(state.refused.values())
-    notes += [
-        f"team {name} has a stack of its own, and is listed there"
-        for name in sorted(settings.team_stacks)
-    ]
+    if own := ", ".join(sorted(settings.team_stacks)):
+        notes.append(f"teams with a stack of their own are listed there: {own}")
     if silent := [name for name in used if used[name] is None and name in state.kubeconfigs]:
-        notes.append(
-            "what runs and the GPUs in use are not known where the vCluster did not answer:"
-            f" {', '.join(silent)}"
-        )
-    kept = settings.teams.keys() | settings.team_stacks.keys()
-    for name in sorted(state.versions.keys() - kept):
-        if name in settings.removed:
-            notes.append(f"team {name} is in no file any more; the next update removes it")
-        else:
-            notes.append(
-                f"team {name} runs and is in no file any more: updates are refused until it is put"
-                f" back, or named: {FLEET} up --remove-team {name}"
-            )
-    return found, notes
+        notes.append(f"not known where the vCluster did not answer: {', '.join(silent)}")
+    kept = {*settings.teams, *settings.team_stacks, *settings.removed}
+    notes += [
+        f"team {name} runs and is in no file any more: updates are refused until it is put back, or"
+        f" named: {FLEET} up --remove-team {name}"
+        for name in sorted(state.versions.keys() - kept)
+    ]
+    return [_row(settings, name, state, used[name]) for name in used], notes
 
 
 def _used(state: StackState, team: str) -> float | None:
@@ -64,27 +55,21 @@ def _used(state: StackState, team: str) -> float | None:
 
 def _row(settings: Settings, name: str, state: StackState, used: float | None) -> Row:
     """One team. What its vCluster runs is told where that answers: one that is gone runs nothing"""
-    team, most = settings.teams[name], settings.gpus_of(name)
-    version = team.scheduler.version
+    team, version = settings.teams[name], settings.teams[name].scheduler.version
     end = KAI[version].support_end if version and version in KAI else None
     promised = [queue.gpu.quota for queue in team.queues.values()]
     if team.queue:
         host = walk(settings.queues)
         promised = [placed.queue.gpu.quota for placed in host if placed.name == team.queue]
+    running = None if used is None else state.versions.get(name)
+    guaranteed = UNLIMITED if UNLIMITED in promised else sum(promised, 0.0)
     return {
         "team": name,
         "mode": team.scheduler.mode,
-        "version": {
-            "wanted": version,
-            "running": None if used is None else state.versions.get(name),
-        },
+        "version": {"wanted": version, "running": running},
         "supportEnd": end.isoformat() if end else None,
         "queues": [team.queue] if team.queue else leaves(team.queues),
-        "gpus": {
-            "most": most,
-            "guaranteed": UNLIMITED if UNLIMITED in promised else sum(promised, 0.0),
-            "used": used,
-        },
+        "gpus": {"most": settings.gpus_of(name), "guaranteed": guaranteed, "used": used},
     }
 
 
@@ -99,11 +84,10 @@ def show(stack: str, found: Sequence[Row], notes: Sequence[str], console: Consol
         amounts = ", ".join(_amount(gpus[key]) for key in ("used", "guaranteed", "most"))
         cells = (row["team"], row["mode"], *(text or "-" for text in texts), amounts)
         table.add_row(*map(escape, cells))
-    if found:
-        console.print(table)
+    if not found:
+        notes = [f"stack {stack} has no team yet; add one: {FLEET} team add NAME --stack {stack}"]
     else:
-        add = f"fleet team add NAME --stack {stack}"
-        console.print(f"Stack {stack} has no team yet; add one: {add}", markup=False)
+        console.print(table)
     for note in notes:
         console.print(f"- {note}", markup=False, highlight=False, soft_wrap=True)
 

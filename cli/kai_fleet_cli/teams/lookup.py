@@ -11,7 +11,6 @@ from kai_fleet.values import get, pairs
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.edit import Keys
-from kai_fleet_cli.stack_file.write import read_text
 
 
 @dataclass(frozen=True)
@@ -78,4 +77,4 @@ def stack_file(stack: str) -> StackFile:
         mode, version = (get(team, "scheduler", it) for it in ("mode", "version"))
         text = version if isinstance(version, str) and mode == "virtual" else None
         teams[str(name)] = DeclaredTeam(str(name), key, str(mode), text)
-    return StackFile(stack, read_text(path), raw, teams, bool(own))
+    return StackFile(stack, path.read_bytes().decode(), raw, teams, bool(own))

@@ -6,13 +6,12 @@ from functools import partial
 from typing import Any, Final
 
 from kai_fleet.deployed import VIRTUAL_CLUSTER, Deployed, named
-from kai_fleet.fleet import team_stack
 from kai_fleet.fleet.arguments import Arguments, chart_values
 from kai_fleet.fleet.chart_stores import store_of
 from kai_fleet.fleet.cluster import Chart, Cluster, Kai, Running, Team
 from kai_fleet.fleet.pod_templates import workloads
 from kai_fleet.fleet.pods import PodTemplate
-from kai_fleet.fleet.queues import DeclaredQueue, shares
+from kai_fleet.fleet.queues import UNLIMITED, DeclaredQueue, QueueShare, Resource, shares
 from kai_fleet.queue_specs import every_spec, labels_of
 from kai_fleet.releases import DEFAULT_VCLUSTER
 from kai_fleet.releases.sharing import mode_in
@@ -21,6 +20,7 @@ from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.platform import HostKai
 from kai_fleet.settings.sections.teams import Scheduler
+from kai_fleet.settings.team_stack import Facts
 
 HOST: Final = "host"
 _BOUNDS: Final = ("cpu", "memory", "ephemeral_storage")
@@ -45,12 +45,6 @@ def clusters_of(settings: Settings, state: Deployed | None = None) -> list[Clust
             by = host if team.mode == "host" else None
             placed_by_host.append(replace(inside, scheduled_by=by, team_queue=team.queue))
     return [host, *own, *placed_by_host]
-
-
-def platform_output(settings: Settings) -> dict[str, Any]:
-    """What a platform's stack tells its team stacks, as its output `platform`."""
-    queues = _queues(Arguments(settings).host_queues(), key_path(("queues",)))
-    return team_stack.facts(settings, queues).output()
 
 
 class Declared:
@@ -78,18 +72,17 @@ class Declared:
         return replace(
             host,
             declared=True,
-            queues=_queues(self.arguments.host_queues(), key_path(("queues",))),
+            queues=queues_at(self.arguments.host_queues(), key_path(("queues",))),
             grants=tuple(self.grant(name) for name in settings.team_stacks),
             charts=tuple(_charts(settings)),
         )
 
     def granted_queues(self, team: Team) -> tuple[DeclaredQueue, ...]:
         """The queue that the team of a team stack is granted, and those that it makes below it."""
-        if team.parent_queue is None:
-            return ()
-        path = f"{team.path}.queues"
+        facts, path = self.settings.platform_facts, f"{team.path}.queues"
         args = self.arguments.team(team.name).get("host_queues", {"queues": {}})
-        return (DeclaredQueue(team.parent_queue, path=path), *_queues(args, path))
+        granted = granted_queues(facts, team.name, path) if facts else []
+        return (*granted, *queues_at(args, path)) if granted else ()
 
     def grant(self, name: str) -> Team:
         """The place of a team with a stack of its own, which chooses the mode."""
@@ -165,7 +158,7 @@ class Declared:
         return replace(
             inside,
             kai=(self._kai(team.scheduler, inside.key),),
-            queues=_queues(self.arguments.queues(name), inside.queues_key),
+            queues=queues_at(self.arguments.queues(name), inside.queues_key),
         )
 
     def _kai(self, own: HostKai | Scheduler, path: str) -> Kai:
@@ -182,7 +175,21 @@ class Declared:
         )
 
 
-def _queues(args: Mapping[str, Any], path: str) -> tuple[DeclaredQueue, ...]:
+def granted_queues(facts: Facts, team: str, path: str) -> list[DeclaredQueue]:
+    """The queue that a team stack is granted, with its GPUs, and those above it."""
+    grant, free = facts.teams.get(team), QueueShare(UNLIMITED)
+    queues: list[DeclaredQueue] = []
+    if grant is None or grant.parent_queue is None:
+        return queues
+    for name in (*grant.above, grant.parent_queue):
+        gpu = free if name in grant.above else QueueShare(grant.counted, grant.counted)
+        own: dict[Resource, QueueShare] = {"cpu": free, "memory": free, "gpu": gpu}
+        parent = queues[-1].name if queues else None
+        queues.append(DeclaredQueue(name, parent, own, path=path, shard=grant.shard))
+    return queues
+
+
+def queues_at(args: Mapping[str, Any], path: str) -> tuple[DeclaredQueue, ...]:
     """The queues of QueueTreeArgs that are written at a path, parents before their children."""
     queues, given = args["queues"], (args.get(key) for key in ("gpus", "pools", "parent"))
     labels, places = labels_of(queues), _places(queues, path)

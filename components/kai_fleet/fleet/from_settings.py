@@ -4,15 +4,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from kai_fleet.fleet.declared import queues_at
 from kai_fleet.fleet.installed import InstalledChart
-from kai_fleet.fleet.queues import DeclaredQueue, shares
+from kai_fleet.fleet.queue_arguments import host_queue_args, queue_args
+from kai_fleet.fleet.queues import DeclaredQueue
 from kai_fleet.guards.host_rules import KAI_PRIORITIES, HostRules, KaiPlace
 from kai_fleet.guards.queue_rules import QueueRules
 from kai_fleet.releases import takes_external_pod_groups
-from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.releases.sharing import NV_FRACTIONS
 from kai_fleet.settings import Settings, key_path
-from kai_fleet.settings.sections.queues import Queue, leaves, walk
+from kai_fleet.settings.sections.queues import Queue, leaves
 from kai_fleet.settings.sections.teams import Mode, TeamSettings
 
 
@@ -45,14 +46,14 @@ def _of_team(settings: Settings, name: str, own_stack: bool) -> Iterator[Install
     """Those of one team, whose vCluster has the stack's defaults."""
     team, path, whole = settings.teams[name], settings.team_path(name), settings.vcluster_of(name)
     own, scheduler = f"{path}.vcluster", team.scheduler
-    stands = [(f"{own}.values", team.vcluster.values)]
+    stands = [(f"{own}.values", settings.written_of(name, "vcluster.values") or {})]
     if not own_stack:
         stands.append((f"{key_path(('vcluster',))}.values", settings.vcluster.values))
     yield InstalledChart(
         "vcluster",
         f"vCluster {name}",
         own,
-        whole.chart if own_stack else team.vcluster.chart,
+        whole.chart if own_stack else settings.written_of(name, "vcluster.chart"),
         whole.values,
         stands=tuple(stands),
     )
@@ -84,25 +85,9 @@ def declared_queues(
     it. `limits` bounds queues by name to the GPUs of the teams that they are for (T13). `path` is
     the key of the tree.
     """
-    declared = []
-    for placed in walk(tree, path, parent, shard):
-        queue, at_top = placed.queue, placed.parent == parent
-        most = (pools or {}).get(placed.shard or DEFAULT_SHARD, gpu_limit) if at_top else None
-        spec = queue.spec(placed.parent, most, (limits or {}).get(placed.name))
-        declared.append(
-            DeclaredQueue(
-                placed.name,
-                placed.parent,
-                shares(spec["resources"]),
-                preempt_min_runtime=queue.preempt_min_runtime,
-                reclaim_min_runtime=queue.reclaim_min_runtime,
-                path=placed.path,
-                shard=placed.shard,
-                spec=spec,
-                labels=placed.labels,
-            )
-        )
-    return tuple(declared)
+    queues = queue_args(tree, shard) if limits is None else host_queue_args(tree, limits)
+    args = {"queues": queues, "gpus": gpu_limit, "pools": pools or None, "parent": parent}
+    return queues_at(args, path)
 
 
 _PLACES: Final[Mapping[Mode, KaiPlace]] = {"virtual": "inside", "host": "host", "default": "none"}

@@ -24,9 +24,9 @@ if TYPE_CHECKING:  # a policy pack starts without the types of settings
     from kai_fleet.settings.sections.kubernetes import Affinity, Toleration
     from kai_fleet.settings.sections.monitoring import Monitoring
     from kai_fleet.settings.sections.platform import Gpu, Scheduling
-    from kai_fleet.settings.sections.team_stack import PlatformFacts
     from kai_fleet.settings.sections.teams import Mode
     from kai_fleet.settings.sections.vcluster import Oidc
+    from kai_fleet.settings.team_stack import Facts
 
 HOST: Final = "host"
 
@@ -115,7 +115,7 @@ class Fleet:
     teams: Mapping[str, DeclaredTeam] = field(default_factory=dict)
     grants: Mapping[str, DeclaredTeam] = field(default_factory=dict)
     workloads: Mapping[str, ManifestFiles] = field(default_factory=dict)
-    facts: PlatformFacts | None = None
+    facts: Facts | None = None
     platform: str = ""
     own_team: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)

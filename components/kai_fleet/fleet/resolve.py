@@ -25,8 +25,8 @@ from kai_fleet.settings.sections.access import OF_STACK, Access, by_secret
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.platform import HostKai
 from kai_fleet.settings.sections.queues import walk
-from kai_fleet.settings.sections.team_stack import Grant, PlatformFacts
-from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings
+from kai_fleet.settings.sections.teams import Grant, HostPlace, Scheduler, TeamSettings
+from kai_fleet.settings.team_stack import Facts
 
 
 def fleet_of(
@@ -39,10 +39,9 @@ def fleet_of(
     return _Resolver(settings, deployed or Deployed(), hidden).fleet()
 
 
-def platform_facts(settings: Settings) -> PlatformFacts:
+def platform_facts(settings: Settings) -> Facts:
     """What a platform's stack tells its team stacks."""
-    host = _Resolver(settings, Deployed(), False).host((), ())
-    return team_stack.facts(settings, host.queues)
+    return Facts.of(settings)
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ class _Resolver:
             teams=teams,
             grants=grants,
             workloads=self.settings.workloads,
-            facts=team_stack.facts(settings, host.queues) if platform is None else None,
+            facts=Facts.of(settings) if platform is None else None,
             platform=host.platform,
             own_team=next(iter(teams)) if platform is not None else "",
             labels=settings.labels,

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pulumi
 
-from kai_fleet.guards.policies import BOUNDS, Object, binding, policy_name
+from kai_fleet.guards.policies import Object, binding, policy_name
 from kai_fleet.inputs import has_output, joined, resolved, toleration_text
 from kai_fleet.releases.sources import KAI_IMAGES
 
@@ -101,11 +101,6 @@ def pod_bounds(team: str, args: Args) -> dict[str, pulumi.Input[str]]:
         "kaiImages": resolved(_places, args.get("kai_images", KAI_IMAGES)) if restricted else "",
     }
     return {key: value for key, value in bounds.items() if value or has_output(value)}
-
-
-def annotations(bounds: Inputs) -> dict[str, pulumi.Input[str]]:
-    """Bounds as annotations of the team's namespace."""
-    return {f"{BOUNDS}{key}": value for key, value in bounds.items()}
 
 
 def node_bindings(team: str, namespace: Any, args: Args) -> dict[str, Object]:

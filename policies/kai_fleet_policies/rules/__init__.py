@@ -32,7 +32,6 @@ RULES: Final[tuple[Rule, ...]] = tuple(
         ".teams.team_node_pools",
         ".teams.team_one_mode",
         ".teams.team_unique",
-        ".teams.team_granted",
         ".teams.team_parent_queue",
         ".teams.team_queue_limit",
         ".teams.team_isolation",

@@ -21,7 +21,7 @@ from kai_fleet_cli.doctor.checks import (
     queues,
     vclusters,
 )
-from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, Team
+from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 
 # What a check looks at, with the cluster that its findings are about.
 Subjects: TypeAlias = Callable[[Snapshot], Iterable[tuple[Cluster, Any]]]
@@ -42,12 +42,12 @@ def with_kai(snapshot: Snapshot) -> list[tuple[Cluster, Cluster]]:
     return [(cluster, cluster) for cluster in snapshot.clusters if cluster.kai is not None]
 
 
-def teams(snapshot: Snapshot) -> list[tuple[Cluster, Team]]:
+def teams(snapshot: Snapshot) -> list[tuple[Cluster, TeamState]]:
     """Every team, on the host."""
     return [(snapshot.host, team) for team in snapshot.teams.values()]
 
 
-def vcluster(snapshot: Snapshot) -> list[tuple[Cluster, Team]]:
+def vcluster(snapshot: Snapshot) -> list[tuple[Cluster, TeamState]]:
     """Every team whose vCluster answered, inside."""
     return [(team.inside, team) for team in snapshot.teams.values() if team.inside is not None]
 
@@ -122,7 +122,7 @@ def _examine(snapshot: Snapshot, without: str) -> Iterator[Finding]:
                 yield Finding(Level.OK, cluster_name, "check", check.name, "", check=check.name)
 
 
-def _usable(snapshot: Snapshot, team: Team) -> Team:
+def _usable(snapshot: Snapshot, team: TeamState) -> TeamState:
     """The team, without the inside of its vCluster where that cannot be examined."""
     try:
         list(_examine(replace(snapshot, teams={team.desired.name: team}), ""))

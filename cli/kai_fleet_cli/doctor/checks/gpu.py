@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kai_fleet.finding import Level
+from kai_fleet.guards.policies import ENFORCED
 from kai_fleet.kube.objects import KubeObject
 from kai_fleet.kube.pods import GROUP, RESERVATIONS, groups_of
 from kai_fleet.releases import DISABLED
@@ -41,11 +42,17 @@ def daemon_sets(host: Cluster, _: Snapshot) -> Iterator[Fault]:
             ready=ready,
             wanted=wanted,
             cause=known.cause if known else "nothing known gives a reason",
-            fix=known.fix
-            if known
-            else f"look with: `{host.kubectl} -n {item.namespace} get pods,events`",
+            fix=_fix(known, host, item.namespace),
             level=Level.MANDATORY if known else Level.ADVISORY,
         )
+
+
+def _fix(known: Fault | None, host: Cluster, namespace: str) -> str:
+    if known is None:
+        return f"look with: `{host.kubectl} -n {namespace} get pods,events`"
+    if known.check == "pod-security":
+        return f"label namespace {namespace} with {ENFORCED}: privileged; {host.update} does"
+    return known.fix
 
 
 def _is_of(pod: KubeObject, item: KubeObject) -> bool:

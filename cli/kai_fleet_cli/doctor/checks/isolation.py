@@ -10,7 +10,7 @@ from kai_fleet.quantities import parse_quantity
 from kai_fleet_cli.doctor.causes import Fault, fault
 from kai_fleet_cli.doctor.checks.required import absent
 from kai_fleet_cli.doctor.desired import is_of_queues
-from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, Team, control_plane_pods
+from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState, control_plane_pods
 
 NEARLY: Final = 0.8  # of a bound
 TOKEN_ANNOTATION: Final = "vcluster.loft.sh/token-"
@@ -34,13 +34,13 @@ def monitoring(host: Cluster, _: Snapshot) -> Iterator[Fault]:
     yield from absent(host, host.desired.required, "monitoring")
 
 
-def guard(team: Team, _: Snapshot) -> Iterator[Fault]:
+def guard(team: TeamState, _: Snapshot) -> Iterator[Fault]:
     """The guard, and the roles of groups, inside a vCluster: its tenant may delete them."""
     if team.inside is not None:
         yield from absent(team.inside, team.desired.inside.required, "guard", "groups")
 
 
-def team(team: Team, snapshot: Snapshot) -> Iterator[Fault]:
+def team(team: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
     """One team on the host."""
     host, desired = snapshot.host, team.desired
     space = host.named("namespaces", desired.namespace)

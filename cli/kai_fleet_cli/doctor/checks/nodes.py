@@ -7,7 +7,7 @@ from kai_fleet.kube.pods import MEMORY_LABEL
 from kai_fleet.releases.mig import PREFIX
 from kai_fleet.settings.sections.platform import NVIDIA
 from kai_fleet_cli.doctor.causes import Fault, fault
-from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, Team
+from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 
 
 def nodes(host: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
@@ -23,7 +23,7 @@ def nodes(host: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
         yield fault("no-gpus", host, host.name, count=len(every), resource=resource)
 
 
-def pool(team: Team, snapshot: Snapshot) -> Iterator[Fault]:
+def pool(team: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
     """The nodes of a team's pool: there, without taints that it does not tolerate, with GPUs."""
     desired, host = team.desired, snapshot.host
     if not desired.declared or not desired.node_pool:
@@ -46,7 +46,7 @@ def pool(team: Team, snapshot: Snapshot) -> Iterator[Fault]:
             yield fault(row, host, labels, there=f"{there:g}", granted=granted, **values)
 
 
-def inside(team: Team, snapshot: Snapshot) -> Iterator[Fault]:
+def inside(team: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
     """The nodes that a vCluster with a scheduler of its own sees are those of its pool."""
     desired, host, cluster = team.desired, snapshot.host, team.inside
     if cluster is None or desired.mode != "virtual" or not desired.declared:

@@ -15,5 +15,5 @@ def absent(cluster: Cluster, required: Iterable[Required], *checks: str) -> Iter
         found = cluster.named(kinds, row.name, row.namespace)
         if row.check in checks and found is None and kinds not in cluster.unreadable:
             name = f"{row.namespace}/{row.name}" if row.namespace else row.name
-            own = {"kind": row.kind, "level": row.level, "harm": row.harm}
+            own = {"kind": row.kind, "level": row.level, "harm": row.harm, "check": row.check}
             yield fault("absent", cluster, name, **own)

@@ -10,7 +10,7 @@ from kai_fleet_cli.doctor.causes import Fault, explain, fault
 from kai_fleet_cli.doctor.snapshot import (
     Cluster,
     Snapshot,
-    Team,
+    TeamState,
     control_plane,
     control_plane_pods,
     vcluster_version,
@@ -20,7 +20,7 @@ _SOON: Final = timedelta(days=30)
 _DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"
 
 
-def vcluster(team: Team, snapshot: Snapshot) -> Iterator[Fault]:
+def vcluster(team: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
     """One team; of one with a stack of its own the namespace alone."""
     host, space = snapshot.host, team.desired.namespace
     found = host.named("namespaces", space)
@@ -32,7 +32,7 @@ def vcluster(team: Team, snapshot: Snapshot) -> Iterator[Fault]:
         yield from _vcluster(team, host)
 
 
-def _vcluster(team: Team, host: Cluster) -> Iterator[Fault]:
+def _vcluster(team: TeamState, host: Cluster) -> Iterator[Fault]:
     desired, name, space = team.desired, team.desired.name, team.desired.namespace
     own = {"space": space, "workload": desired.workload, "update": team.update}
     kubectl = f"{host.kubectl} -n {space}"
@@ -69,7 +69,7 @@ def _vcluster(team: Team, host: Cluster) -> Iterator[Fault]:
         yield fault(row, host, name, day=f"{ends:%Y-%m-%d %H:%M}", fix=_renew(team, host, runs))
 
 
-def _hint(team: Team) -> str:
+def _hint(team: TeamState) -> str:
     access = team.desired.access
     if access is not None and access.type == "ClusterIP":
         return "; access type ClusterIP is reached from inside the host only"
@@ -79,7 +79,7 @@ def _hint(team: Team) -> str:
     return ""
 
 
-def _without_volume(team: Team, host: Cluster) -> Fault | None:
+def _without_volume(team: TeamState, host: Cluster) -> Fault | None:
     """A volume that waits for a StorageClass, where the host shows those."""
     name, classes = team.desired.name, host.all("storageclasses")
     there = ", ".join(item.name for item in classes) or "none"
@@ -97,7 +97,7 @@ def _without_volume(team: Team, host: Cluster) -> Fault | None:
     return None
 
 
-def _not_ready(team: Team, host: Cluster, look: str) -> Fault:
+def _not_ready(team: TeamState, host: Cluster, look: str) -> Fault:
     """What its pods, their containers or events give as the reason, and the fix if known."""
     name, item = team.desired.name, control_plane(host, team.desired)
     pods = [*control_plane_pods(host, team.desired), *([item] if item is not None else [])]
@@ -108,7 +108,7 @@ def _not_ready(team: Team, host: Cluster, look: str) -> Fault:
     return fault("vcluster-not-ready", host, name, cause=cause[:400], fix=fix)
 
 
-def _renew(team: Team, host: Cluster, runs: str | None) -> str:
+def _renew(team: TeamState, host: Cluster, runs: str | None) -> str:
     """From v0.31 on a vCluster renews its certificates when it starts."""
     desired = team.desired
     if (known := VCLUSTER.get(runs or "")) is not None and not known.renews:

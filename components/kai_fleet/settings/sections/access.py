@@ -257,6 +257,18 @@ class Cluster(Strict):
     )
 
 
+def cluster_mistakes(cluster: Cluster) -> Iterator[tuple[str, str]]:
+    """What is missing of the way to a cluster, or there twice: (key, message)."""
+    ways = (cluster.context, cluster.kubeconfig, cluster.kind)
+    if sum(way is not None for way in ways) != 1:
+        yield (
+            "context",
+            "is needed, or kubeconfig, or kind, and only one of them: the program never takes"
+            " whatever cluster happens to be current; write context: with a name from"
+            " `kubectl config get-contexts`, or kind: {} for a new one on this machine",
+        )
+
+
 def access_in_kind(access: Access | None) -> Access:
     """How a vCluster is reached there: at a node port on this machine, unless said otherwise."""
     written: dict[str, Any] = {"type": "NodePort", **(access.written if access else {})}

@@ -157,6 +157,12 @@ def _is_not_the_host(name: str) -> str:
     return name
 
 
+StackName = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^([-A-Za-z0-9_.]+/[-A-Za-z0-9_.]+/)?[-A-Za-z0-9_.]+$", max_length=300
+    ),
+]
 TeamName = Annotated[Name, AfterValidator(_is_not_the_host)]
 Chart = Annotated[str, StringConstraints(min_length=1, max_length=2048)]
 OtherChart = Annotated[

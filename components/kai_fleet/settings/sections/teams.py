@@ -22,6 +22,7 @@ from kai_fleet.settings.sections.models import Strict
 from kai_fleet.settings.sections.platform import (
     EXAMPLE_VERSION,
     KaiVersion,
+    Name,
     OtherChart,
     Scheduling,
     Shard,
@@ -29,10 +30,14 @@ from kai_fleet.settings.sections.platform import (
     Untested,
     Values,
 )
-from kai_fleet.settings.sections.queues import QueueName, QueueTree, with_quotas
+from kai_fleet.settings.sections.queues import QueueName, QueueTree
 from kai_fleet.settings.sections.vcluster import Vcluster
 
 Mode = Literal["virtual", "host", "default"]
+Removed = Annotated[
+    list[Name],
+    Field(description="Teams that may go: one that is deployed goes only when it is named here."),
+]
 OwnNodes = Annotated[
     dict[LabelKey, LabelValue], Field(description="Labels of the nodes that are the team's own.")
 ]
@@ -79,21 +84,24 @@ class HostPlace(Strict):
     )
 
 
-class TeamSettings(HostPlace):
-    """One team."""
+class Grant(HostPlace):
+    """What the platform stack lets one team stack have; its name is the key above."""
 
-    scheduler: Scheduler
     node_pool: OwnNodes = Field(default_factory=dict)
     gpus: Gpus = Field(
         default=0,
         description="The most whole GPUs its pods may hold. In a stack file also by kind:"
         " {nvidia.com/gpu: 8, nvidia.com/mig-1g.10gb: 14}.",
     )
-    pools: dict[ShardName, Gpus] = Field(
-        default_factory=dict,
-        description="virtual mode, in place of gpus: how many on each kind of its nodes, by the"
-        " value of their label kai.scheduler/node-pool. Each is a shard of the team's KAI.",
+    parent_queue: QueueName | None = Field(
+        default=None, description="host mode: the leaf of kai-fleet:queues that is the team's."
     )
+
+
+class Runs(Strict):
+    """What a team runs; in a stack of its own it says no more than this."""
+
+    scheduler: Scheduler
     queue: QueueName | None = Field(default=None, description="host mode: its leaf queue.")
     queues: QueueTree = Field(
         default_factory=dict,
@@ -107,21 +115,33 @@ class TeamSettings(HostPlace):
     )
     vcluster: Vcluster = Field(default_factory=Vcluster)
 
+
+class TeamSettings(HostPlace, Runs):
+    """One team."""
+
+    node_pool: OwnNodes = Field(default_factory=dict)
+    gpus: Gpus = Field(
+        default=0,
+        description="The most whole GPUs its pods may hold. In a stack file also by kind:"
+        " {nvidia.com/gpu: 8, nvidia.com/mig-1g.10gb: 14}.",
+    )
+    pools: dict[ShardName, Gpus] = Field(
+        default_factory=dict,
+        description="virtual mode, in place of gpus: how many on each kind of its nodes, by the"
+        " value of their label kai.scheduler/node-pool. Each is a shard of the team's KAI.",
+    )
+
     @model_validator(mode="after")
     def _filled_in(self) -> Self:
-        """Its pools are shards, its GPUs the pools' together, and each queue has its quotas."""
-        filled: dict[str, Any] = {}
-        gpus, inside = self.gpus, self.scheduler.mode == "virtual"
-        if self.pools and inside:
-            named = {name: Shard() for name in self.pools if name != DEFAULT_SHARD}
-            shards = {**named, **self.scheduler.shards}
-            filled["scheduler"] = self.scheduler.model_copy(update={"shards": shards})
-            if "gpus" not in self.model_fields_set:
-                gpus = filled["gpus"] = together(self.pools.values())
-        if self.queues:
-            most = counted(gpus, self.isolation.devices) if inside else None
-            filled["queues"] = with_quotas(self.queues, most, self.gpus_by_pool)
-        return self.model_copy(update=filled) if filled else self
+        """Its pools are shards, and its GPUs the pools' together."""
+        if not self.pools or self.scheduler.mode != "virtual":
+            return self
+        named = {name: Shard() for name in self.pools if name != DEFAULT_SHARD}
+        shards = {**named, **self.scheduler.shards}
+        filled: dict[str, Any] = {"scheduler": self.scheduler.model_copy(update={"shards": shards})}
+        if "gpus" not in self.model_fields_set:
+            filled["gpus"] = together(self.pools.values())
+        return self.model_copy(update=filled)
 
     @property
     def gpus_by_pool(self) -> dict[str, int]:

@@ -1,8 +1,9 @@
-"""The texts that were seen on a real cluster, word by word, and what the doctor makes of them."""
+"""Messages that were seen on real clusters, word by word, and what the doctor makes of them."""
 
 import pytest
 
-from kai_fleet_cli.waiting.finding import meaning
+from kai_fleet_cli.doctor.causes import explain
+from kai_fleet_cli.doctor.snapshot import Cluster
 from tests.unit.doctor_samples import Lab, event, meta, pod
 
 SEEN = {
@@ -68,28 +69,47 @@ SEEN = {
         "no-such-node",
         "no node has the labels",
     ),
+    "Unable to schedule pod: 1 non MIG jobs cant run on a node with MigStrategy='mixed'.": (
+        "mig-mixed",
+        "KAI places only pods with slices",
+    ),
+    "2 only whole gpu jobs can run on a node with MigStrategy='single'.": ("mig-single", "there"),
+    "3 MIG job cannot be scheduled on non-MIG node.": ("mig-none", "no node has any"),
+    "1 node(s) didn't have enough resources: GPUs. \n1 non MIG jobs cant run on a node with"
+    " MigStrategy='mixed'.": ("no-room", "no node has room"),
+    'Failed to create pod sandbox: no runtime for "nvidia" is configured': (
+        "no-runtime",
+        "no handler nvidia",
+    ),
+    "Error creating: insufficient quota to match these scopes: [{PriorityClass In [a]}]": (
+        "scope-quota",
+        "only in namespaces with a ResourceQuota",
+    ),
 }
 
 
+def meaning(text):
+    return explain(Cluster("ml"), "pod", "default/w", [text])
+
+
 @pytest.mark.parametrize("text", SEEN)
-def test_a_text_that_was_seen_has_its_meaning(text):
+def test_a_message_that_was_seen_has_its_meaning(text):
     name, cause = SEEN[text]
     found = meaning(text)
-    assert found is not None
-    assert (found.name, cause in found.cause) == (name, True), found
+    assert (found.check, cause in found.cause) == (name, True), found
     assert found.fix
 
 
 @pytest.mark.timeout(20)
-def test_a_long_text_of_a_tenant_takes_no_longer():
+def test_a_long_message_of_a_tenant_takes_no_longer():
     assert meaning("failed calling webhook " * 40_000) is not None
 
 
-def test_another_text_has_none():
+def test_another_message_has_none():
     assert meaning("Successfully assigned default/a to ml-0") is None
 
 
-def test_an_event_of_a_waiting_pod_is_told_with_the_places_of_its_stack():
+def test_the_fix_has_the_places_of_the_stack():
     lab = Lab()
     waits = pod("w")
     lab.ml["pods"].append(waits)
@@ -97,53 +117,68 @@ def test_an_event_of_a_waiting_pod_is_told_with_the_places_of_its_stack():
     text = "OverLimit: train quota has reached the allowable limit of GPUs. Limit is 1 GPUs"
     lab.ml["events"] = [event(waits, "Unable to schedule pod"), event(waits, text)]
     (found,) = lab.ill()
-    assert (found.check, found.cluster) == ("pending", "ml")
+    assert (found.check, found.path) == ("pending", "ml")
     assert text in found.cause
     assert "raise its limit at kai-fleet:teams.ml.queues" in found.fix
 
 
-def test_a_controller_whose_pods_are_denied_is_told():
+def test_a_controller_whose_pods_are_denied_is_reported():
     lab = Lab()
-    replicas = {"metadata": meta("api-1", "default")}
     text = (
         "pods is forbidden: ValidatingAdmissionPolicy 'kai-fleet-queues-ml' with binding"
         " 'kai-fleet-queues-ml' denied request: pod names queue x; write train"
     )
+    replicas = {"metadata": meta("api-1", "default")}
     lab.ml["events"] = [event(replicas, text, "FailedCreate", "ReplicaSet")]
     (found,) = lab.ill()
-    assert found.check == "guard-denied"
-    assert found.subject == "ReplicaSet api-1 in namespace default"
+    assert (found.check, found.subject) == ("guard-denied", "ReplicaSet default/api-1")
     assert "pod names queue x; write train" in found.cause
 
 
-def test_what_was_refused_long_ago_is_not_told():
+@pytest.mark.parametrize(
+    ("kind", "maker", "count"),
+    [
+        ("ReplicaSet", {"spec": {"replicas": 2}, "status": {"replicas": 1}}, 1),
+        ("ReplicaSet", {"spec": {"replicas": 2}, "status": {"replicas": 2}}, 0),
+        ("ReplicaSet", {"spec": {"replicas": 0}, "status": {}}, 0),
+        ("ReplicaSet", None, 0),
+        ("Job", {"spec": {}, "status": {}}, 1),
+        ("Job", {"spec": {}, "status": {"active": 1}}, 0),
+        ("Job", {"spec": {}, "status": {"succeeded": 1}}, 0),
+    ],
+)
+def test_what_was_refused_is_gone_when_the_cause_is(kind, maker, count):
     lab = Lab()
-    old = event({"metadata": meta("api-1", "default")}, "exceeded quota", "FailedCreate", "Job")
-    lab.ml["events"] = [old | {"lastTimestamp": "2026-11-01T11:00:00Z"}]
-    assert lab.ill() == []
+    about = {"metadata": meta("api-1", "default")}
+    lab.ml[f"{kind.lower()}s"] = [] if maker is None else [about | maker]
+    text = "pods is forbidden: exceeded quota: gpus, requested: requests.nvidia.com/gpu=1"
+    lab.ml["events"] = [event(about, text, "FailedCreate", kind) for _ in range(10)]
+    assert len(lab.ill()) == count
 
 
-def sent_back(name, created):
+@pytest.mark.parametrize(("created", "count"), [("11:58", 1), ("11:00", 0)])
+def test_pods_that_a_node_refused_lately_are_one_finding(created, count):
+    lab = Lab()
     status = {
         "phase": "Failed",
         "reason": "UnexpectedAdmissionError",
         "message": "Allocate failed due to requested number of devices unavailable",
     }
-    return pod(name, node="ml-0", created=created, status=status)
+    made = {"created": f"2026-11-01T{created}:00Z", "status": status}
+    lab.ml["pods"] += [pod(f"w-{n}", node="ml-0", **made) for n in range(20)]
+    found = lab.ill()
+    assert [it.check for it in found] == ["gpu-twice"] * count
+    assert all("default/w-9, … (10 more)" in it.name for it in found)
 
 
-def test_pods_that_a_node_sent_back_are_told_once():
+def test_pods_that_pod_security_refuses_to_the_gpu_stack_need_a_label():
     lab = Lab()
-    lab.ml["pods"] += [sent_back(f"w-{n}", "2026-11-01T11:58:00Z") for n in range(20)]
+    about = meta("toolkit", "gpu-operator")
+    status = {"desiredNumberScheduled": 7, "numberReady": 0}
+    item = {"metadata": about, "spec": {}, "status": status}
+    lab.host["daemonsets"].append(item)
+    text = 'pods "x" is forbidden: violates PodSecurity "baseline:latest": hostPath volumes'
+    lab.host["events"] = [event(item, text, "FailedCreate", "DaemonSet")]
     (found,) = lab.ill()
-    assert (found.check, found.subject) == (
-        "gpu-twice",
-        "20 pods in namespace default: w-0, w-1, w-2, w-3, w-4 and 15 more",
-    )
-    assert found.record()["count"] == len(found.record()["subjects"]) == 20
-
-
-def test_a_pod_that_was_sent_back_long_ago_says_nothing_about_now():
-    lab = Lab()
-    lab.ml["pods"].append(sent_back("w", "2026-11-01T11:00:00Z"))
-    assert lab.ill() == []
+    assert found.cause.startswith("0 of 7 pods are Ready: Pod Security baseline:latest")
+    assert "label namespace gpu-operator with pod-security.kubernetes.io/enforce" in found.fix

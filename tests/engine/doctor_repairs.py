@@ -7,15 +7,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from kai_fleet.finding import Finding, Level
 from kai_fleet_cli.doctor.diagnosis import diagnose
-from kai_fleet_cli.doctor.examine import commands
-from kai_fleet_cli.waiting.finding import Finding, Health
 from tests.engine.one_team import OneTeam
 
 _FLAG = re.compile(r"^--?(?:n|context|kube-context|kubeconfig|type|p|stack)$")
 
-# These have mended what their finding names, in a test that ran the line as it was printed.
-MEND = {
+# These repaired what their finding names, in a test that ran the line as it was printed.
+REPAIR = {
     "fleet up --refresh",
     "kubectl delete queue",
     "kubectl delete schedulingshard",
@@ -48,7 +47,13 @@ LOOK = {
     "kubectl describe node",
     "kubectl logs",
     "kubectl version",
+    "pulumi refresh",
 }
+
+
+def commands(fix: str) -> list[str]:
+    """The commands of a fix: what stands in backticks."""
+    return fix.split("`")[1::2]
 
 
 def shape(command: str) -> str:
@@ -65,6 +70,8 @@ def _one(words: list[str]) -> str:
             skip = True
         elif not word.startswith("--") or word == "--refresh":
             rest.append(word)
+    if program == "pulumi":
+        return f"pulumi {rest[0]}"
     if program == "fleet":
         return f"fleet {' '.join(rest)}"
     verb = rest[0]
@@ -74,8 +81,8 @@ def _one(words: list[str]) -> str:
     return f"{program} {' '.join(rest[:kept])}"
 
 
-class Mending:
-    """Finds what is said, does what it says to the letter, and sees that it is gone."""
+class Repair:
+    """Find what is reported, run its fix as printed, and see that it is gone."""
 
     def __init__(self, one_team: OneTeam) -> None:
         self.one_team = one_team
@@ -104,11 +111,11 @@ class Mending:
         )
 
     def found(self, check: str, words: str) -> list[Finding]:
-        """The findings of a check that say these words."""
+        """The findings of a check with these words."""
         return [
             finding
             for finding in diagnose("sandbox").findings
-            if finding.health is not Health.OK
+            if finding.level is not Level.OK
             and finding.check == check
             and words in f"{finding.subject} {finding.cause}"
         ]
@@ -133,7 +140,7 @@ def eventually(true: Callable[[], Any], seconds: float = 20) -> Any:
     ends = time.monotonic() + seconds
     while not (found := true()):
         assert time.monotonic() < ends, "\n".join(
-            str(f.record()) for f in diagnose("sandbox").findings if f.health is not Health.OK
+            str(f.record()) for f in diagnose("sandbox").findings if f.level is not Level.OK
         )
         time.sleep(0.5)
     return found
