@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 import yaml
-from tests.policy_evaluation import account, creation, refusals
 
 from kai_fleet.fleet.pod_templates import workloads
 from kai_fleet.guards.queue_guard import queue_bounds
@@ -14,6 +13,7 @@ from kai_fleet.releases.keys import QUEUE_LABEL
 from kai_fleet_policies.adapters.from_resources import clusters
 from kai_fleet_policies.problem import Level
 from kai_fleet_policies.rules import check
+from tests.guard_evaluation import account, creation, refusals
 from tests.policies.kai_examples import OWN_TREE, TREES, examples
 from tests.policies.samples import manifest, refused_by, resource
 from tests.unit import markdown_pages

@@ -252,7 +252,7 @@ def _host() -> dict[str, list[Any]]:
 def _inside() -> dict[str, list[Any]]:
     settings = load(SETTINGS).settings
     assert settings is not None
-    wanted = desired.teams_of(settings)["ml"].inside
+    specs = desired.teams_of(settings)["ml"].inside.queue_specs
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
     pods = [sharing("infer-a"), sharing("infer-b", "0.25"), reservation()]
     return {
@@ -284,7 +284,7 @@ def _inside() -> dict[str, list[Any]]:
         ],
         "schedulingshards": [{"metadata": meta("default"), "spec": {}, "status": ready}],
         "queues": [
-            {"metadata": meta(name), "spec": copy.deepcopy(dict(wanted.queue_specs[name]))}
+            {"metadata": meta(name), "spec": copy.deepcopy(dict(specs[name]))}
             for name in ("default", "train", "serve")
         ],
         "releases": [release_secret()],

@@ -5,11 +5,10 @@ import json
 
 import jsonschema
 import pytest
-from kai_fleet.vcluster.values import vcluster_values
 
 from kai_fleet.cluster.service_address import address_of
-from kai_fleet.fleet.resolve import fleet_of
-from kai_fleet.releases import VCLUSTER, vcluster
+from kai_fleet.fleet.declared import clusters_of
+from kai_fleet.releases import VCLUSTER
 from kai_fleet.releases.chart_values import nested, unknown_keys
 from kai_fleet.settings import load
 from kai_fleet.settings.team_stack import Facts, load_team_stack
@@ -17,6 +16,7 @@ from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_policies.rules.vclusters import vcluster_access
 from kai_fleet_policies.validation import validate
 from tests.unit.doctor_samples import SETTINGS, Lab
+from tests.unit.stack_arguments import settings_of, team_of, team_values
 
 INGRESS = {"type": "Ingress", "host": "ml.vc.example.com", "class": "nginx"}
 GATEWAY = {"type": "Gateway", "host": "ml.vc.example.com", "gateway": "gateways/tls"}
@@ -34,14 +34,12 @@ def stack(access=None, of_all=None, **teams):
     return raw | ({"vcluster": {"access": of_all}} if of_all else {})
 
 
-def fleet(access=None, of_all=None, **teams):
-    loaded = load(stack(access, of_all, **teams))
-    assert loaded.mistakes == ()
-    return fleet_of(loaded.settings)
+def access_of(access, of_all=None):
+    return team_of(stack(access, of_all)).access
 
 
 def values(access, version="v0.36.1"):
-    return vcluster_values(vcluster(version), fleet(access).teams["ml"], "team-ml")["controlPlane"]
+    return team_values(stack(access), version)["controlPlane"]
 
 
 def mistakes(access=None, of_all=None, **teams):
@@ -49,8 +47,8 @@ def mistakes(access=None, of_all=None, **teams):
 
 
 def refused(access=None, of_all=None, **teams):
-    found = vcluster_access.check(fleet(access, of_all, **teams).host)
-    return {it.path: it.message for it in found}
+    host, *_ = clusters_of(settings_of(stack(access, of_all, **teams)))
+    return {it.path: it.message for it in vcluster_access.check(host)}
 
 
 def with_values(at, value, **more):
@@ -101,7 +99,7 @@ def test_the_kubeconfig_has_the_server_that_leads_there(access, server):
         "spec": {"ports": [{"port": 443, "nodePort": 30443}]},
         "status": {"loadBalancer": {"ingress": [{"ip": "10.1.2.3"}]}},
     }
-    own = fleet(access).teams["ml"].access
+    own = access_of(access)
     assert address_of(service, own.type, own.endpoint or None) == server
     ready = next(it for it in plan_settings(stack(access)).resources if it.name == "ml-ready")
     assert ready.inputs["environment"]["VCLUSTER_HOST"] == own.endpoint
@@ -132,7 +130,7 @@ def test_the_charts_own_schema_takes_them(version, facts):
     balancer = {"annotations": {"a.example/b": "c"}, "loadBalancerClass": "x"}
     ways = [INGRESS, balancer, *([GATEWAY] if version >= "v0.34" else [])]
     for way in ways:
-        made = vcluster_values(vcluster(version), fleet(way).teams["ml"], "team-ml")
+        made = team_values(stack(way), version)
         jsonschema.validators.validator_for(schema)(schema).validate(made)
 
 
@@ -185,9 +183,9 @@ def test_the_file_from_the_field_is_refused_and_told_what_to_write():
 def test_a_team_says_what_differs_from_the_stacks_access():
     of_all = {"type": "Ingress", "class": "nginx", "annotations": {"a.example/b": "c"}}
     own = {"host": "ml.vc.example.com"}
-    access = fleet(own, of_all).teams["ml"].access
+    access = access_of(own, of_all)
     assert (access.type, access.class_, access.host) == ("Ingress", "nginx", "ml.vc.example.com")
-    other = fleet({"type": "LoadBalancer"}, of_all).teams["ml"].access
+    other = access_of({"type": "LoadBalancer"}, of_all)
     assert other.class_ is None
     assert other.annotations == {}
 

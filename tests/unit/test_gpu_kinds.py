@@ -1,18 +1,17 @@
 """A team's GPUs by kind: from the file to quota, guards, queues, plan and diff."""
 
 import pytest
-from tests.policy_evaluation import creation, refusals
 
 from kai_fleet.fleet.arguments import Arguments
 from kai_fleet.guards.bounds import pod_bounds
 from kai_fleet.guards.quotas import quotas
 from kai_fleet.queue_specs import labels_of, specs_of
 from kai_fleet.settings import load
-from kai_fleet.settings.team_stack import Facts
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.plan.picture import picture
 from kai_fleet_policies import validation
 from tests.attacks.objects import pod
+from tests.policy_evaluation import creation, refusals
 
 SLICE = "nvidia.com/mig-1g.10gb"
 LARGE = "nvidia.com/mig-3g.40gb"
@@ -167,37 +166,6 @@ def test_two_teams_with_slices_on_the_same_nodes_are_refused():
     file = raw({SLICE: 2})
     file["teams"]["dev"] = {"scheduler": {"mode": "default"}, "gpus": {SLICE: 2}}
     assert {rule for rule, _ in refused(file)} == {"team-node-pools"}
-
-
-@pytest.mark.parametrize(
-    ("grant", "says"),
-    [
-        ({SLICE: 14}, None),
-        ({"nvidia.com/gpu": 14}, f"has 14 {SLICE}, but stack lab grants 0"),
-        ({SLICE: 7}, f"has 14 {SLICE}, but stack lab grants 7; write 7 or less"),
-    ],
-)
-def test_a_team_stack_has_of_each_kind_what_it_is_granted(grant, says):
-    platform = load(
-        {
-            "cluster": {"name": "lab", "context": "lab"},
-            "teamStacks": {"vision": {"nodePool": {"pool": "vision"}, "gpus": grant}},
-        }
-    ).settings
-    own = {
-        "name": "vision",
-        "scheduler": VIRTUAL,
-        "nodePool": {"pool": "vision"},
-        "gpus": {SLICE: 14},
-        "queues": {"all": {}},
-    }
-    file = {"platform": {"stack": "lab"}, "team": own}
-    # As it comes through the outputs of the platform's stack.
-    facts = Facts.of(platform)
-    facts = Facts.read(facts.output())
-    found = [p.message for p in validation.validate(file, None, lambda _: facts).refused]
-    assert [said for said in found if says is None or says not in said] == []
-    assert bool(found) == (says is not None)
 
 
 def test_the_plan_names_each_kind():

@@ -6,11 +6,11 @@ import json
 import jsonschema
 import pytest
 import yaml
-from kai_fleet.vcluster.values import vcluster_values
 
-from kai_fleet.fleet.resolve import fleet_of
+from kai_fleet.fleet.arguments import Arguments
+from kai_fleet.guards.queue_guard import inside
 from kai_fleet.kube.text import may_name_system
-from kai_fleet.releases import VCLUSTER, vcluster
+from kai_fleet.releases import VCLUSTER
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load
 from kai_fleet.settings.team_stack import Facts, load_team_stack
@@ -21,6 +21,7 @@ from sandbox.control_plane.ports import FIRST, Ports
 from sandbox.vcluster.declared import parse
 from tests.unit import vcluster_secrets
 from tests.unit.doctor_samples import SETTINGS
+from tests.unit.stack_arguments import arguments, team_values
 from tests.unit.test_team_list import KEPT
 
 ISSUER = {"issuer": "https://id.example.com/realms/ml", "clientId": "kubernetes"}
@@ -44,13 +45,11 @@ def stack(own=None, **of_all):
 
 
 def declared(own=None, **of_all):
-    loaded = load(stack(own, **of_all))
-    assert loaded.mistakes == ()
-    return fleet_of(loaded.settings).teams["ml"]
+    return arguments(stack(own, **of_all)).vcluster("ml")
 
 
-def values(team, version="v0.36.1"):
-    return vcluster_values(vcluster(version), team, "team-ml")
+def values(own=None, version="v0.36.1"):
+    return team_values(stack(own), version)
 
 
 def flags(of):
@@ -59,7 +58,7 @@ def flags(of):
 
 @pytest.mark.parametrize("version", sorted(VCLUSTER))
 def test_every_versions_api_server_gets_the_flags_with_their_defaults(version):
-    made = values(declared({"oidc": ISSUER}), version)
+    made = values({"oidc": ISSUER}, version)
     assert flags(made) == FLAGS
     assert unknown_keys("vcluster", version, made) == []
 
@@ -67,13 +66,13 @@ def test_every_versions_api_server_gets_the_flags_with_their_defaults(version):
 @pytest.mark.parametrize("version", ["v0.27.3", "v0.30.5", "v0.34.7", "v0.36.1"])
 def test_the_charts_own_schema_takes_them(version, facts):
     schema = json.loads((facts / f"vcluster/values.schema-{version}.json").read_text())
-    team = declared({"oidc": {**ISSUER, "ca": AUTHORITY}, "groups": GROUPS})
-    jsonschema.validate(values(team, version), schema)
+    own = {"oidc": {**ISSUER, "ca": AUTHORITY}, "groups": GROUPS}
+    jsonschema.validate(values(own, version), schema)
 
 
 def test_what_the_file_says_is_in_the_flags():
     more = {"usernameClaim": "email", "groupsClaim": "roles", "usernamePrefix": "u:"}
-    made = flags(values(declared({"oidc": {**ISSUER, **more, "groupsPrefix": "g:"}})))
+    made = flags(values({"oidc": {**ISSUER, **more, "groupsPrefix": "g:"}}))
     assert made[2:] == [
         "--oidc-username-claim=email",
         "--oidc-username-prefix=u:",
@@ -91,7 +90,7 @@ def test_flags_and_volumes_of_the_users_values_stay():
             "statefulSet": {"persistence": {"addVolumes": [volume], "addVolumeMounts": [mount]}},
         }
     }
-    made = values(declared({"oidc": {**ISSUER, "ca": AUTHORITY}, "values": own}))
+    made = values({"oidc": {**ISSUER, "ca": AUTHORITY}, "values": own})
     assert flags(made) == [
         *FLAGS,
         "--oidc-ca-file=/etc/kai-fleet/oidc/ca.crt",
@@ -103,7 +102,7 @@ def test_flags_and_volumes_of_the_users_values_stay():
 
 
 def test_without_a_provider_nothing_changes():
-    made = values(declared())["controlPlane"]
+    made = values()["controlPlane"]
     assert "apiServer" not in made["distro"]["k8s"]
     assert "persistence" not in made["statefulSet"]
 
@@ -167,10 +166,10 @@ def test_groups_enter_in_every_mode(mode):
 
 def test_one_provider_serves_all_teams_and_groups_add_up():
     team = declared({"groups": {"vision": "edit"}}, oidc=ISSUER, groups={"audit": "view"})
-    assert team.oidc.issuer == ISSUER["issuer"]
-    assert team.groups == {"audit": "view", "vision": "edit"}
+    assert team["oidc"]["issuer"] == ISSUER["issuer"]
+    assert team["groups"] == {"audit": "view", "vision": "edit"}
     own = declared({"oidc": {**ISSUER, "clientId": "ml"}}, oidc=ISSUER)
-    assert own.oidc.client_id == "ml"
+    assert own["oidc"]["client_id"] == "ml"
 
 
 def test_a_team_stack_has_its_platforms_provider_and_its_own_groups():
@@ -182,15 +181,15 @@ def test_a_team_stack_has_its_platforms_provider_and_its_own_groups():
     facts = Facts.read(output)
     loaded = load_team_stack({"platform": {"stack": "prod"}, "team": team}, lambda _: facts)
     assert loaded.mistakes == ()
-    found = fleet_of(loaded.settings).teams["nlp"]
-    assert found.oidc.client_id == "kubernetes"
-    assert found.groups == {"audit": "view", "nlp": "edit"}
+    found = Arguments(loaded.settings).vcluster("nlp")
+    assert found["oidc"]["client_id"] == "kubernetes"
+    assert found["groups"] == {"audit": "view", "nlp": "edit"}
 
 
 def test_the_guard_inside_asks_nobody_for_a_name():
     """So that no name of a provider gets around it."""
-    guards = declared(ENTERED).guards
-    assert guards
+    args = arguments(stack(ENTERED)).team("ml")
+    guards = inside("ml", ["train"], args["guard"])
     assert "userInfo" not in json.dumps(guards)
 
 
@@ -269,7 +268,7 @@ def test_a_kubeconfig_for_people_has_a_login_and_no_certificate(project):
 
 
 def test_the_sandbox_starts_the_api_server_with_them_as_vcluster_does(tmp_path):
-    config = parse(values(declared({"oidc": {**ISSUER, "ca": AUTHORITY}})))
+    config = parse(values({"oidc": {**ISSUER, "ca": AUTHORITY}}))
     assert list(config.config_maps) == ["/etc/kai-fleet/oidc"]
     extra = (*config.api_server_args, "--watch-cache=true")
     plane = ControlPlane(

@@ -5,11 +5,10 @@ import copy
 import json
 
 import pytest
-from kai_fleet.kai.values import kai_values
 
 from kai_fleet.cluster.registry_secrets import TYPE, docker_config
-from kai_fleet.fleet.model import DeclaredKai
-from kai_fleet.fleet.resolve import fleet_of
+from kai_fleet.fleet.arguments import Arguments
+from kai_fleet.kai_values import kai_values
 from kai_fleet.releases import KAI, kai
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM
@@ -85,8 +84,7 @@ def test_the_device_plugin_pulls_with_it():
 
 def test_what_a_charts_values_say_stands():
     own = {"global": {"imagePullSecrets": [{"name": "there"}]}}
-    written = DeclaredKai("v0.16.8", values=own, registries={MIRROR: {}})
-    values = kai_values(kai("v0.16.8"), written)
+    values = kai_values(kai("v0.16.8"), {"values": own, "registries": {MIRROR: {}}})
     assert pulled(values["global"]) == ["there"]
 
 
@@ -185,7 +183,6 @@ def test_a_team_stack_pulls_with_its_platforms_and_makes_its_own():
     raw = {"platform": {"stack": "prod"}, "team": team}
     tenant = load_team_stack(raw, lambda stack: of_platform)
     assert tenant.mistakes == ()
-    own = fleet_of(tenant.settings).teams["ml"]
-    assert own.image_pull_secrets == [OF_STACK, OF_TEAM]
-    assert [*own.registries] == [OF_TEAM]
-    assert fleet_of(load(platform()).settings).grants["ml"].image_pull_secrets == [OF_STACK]
+    own = Arguments(tenant.settings).vcluster("ml")
+    assert own["image_pull_secrets"] == [OF_STACK, OF_TEAM]
+    assert [*own["registries"]] == [OWN]

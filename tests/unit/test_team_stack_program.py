@@ -5,12 +5,12 @@ from contextvars import ContextVar
 import pulumi
 import pytest
 import yaml
-from kai_fleet.host.team_stack_rights import in_namespace, on_host
 
 from kai_fleet import options
 from kai_fleet.provider import QUEUES
 from kai_fleet.settings import load
 from kai_fleet.settings.team_stack import Facts
+from kai_fleet.team_stack_access import in_namespace, on_host
 from kai_fleet_cli.diff.changes import difference
 from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.plan.picture import as_declared
@@ -63,7 +63,8 @@ def test_a_teams_resources_have_the_same_names_and_inputs_in_either_stack(own):
         return {
             item.urn.split("::", 1)[1]: (item.inputs, item.provider.split("::", 1)[-1])
             for item in resources
-            if "kai-fleet:index:Team$" in item.urn or "kai-fleet:index:Team::" in item.urn
+            if ("kai-fleet:index:Team$" in item.urn or "kai-fleet:index:Team::" in item.urn)
+            and "TeamNamespace" not in item.urn  # which is the platform's
         }
 
     there = of_team(record("lab", {**LAB, "teams": {"vision": VISION}}))
@@ -78,8 +79,12 @@ def test_the_dependency_on_the_platform_is_declared(own):
 
 
 def test_a_team_stack_declares_nothing_of_the_platforms(own):
-    kinds = {item.type for item in own if "Platform" in item.urn}
-    assert kinds == {"kai-fleet:index:Platform", "pulumi:providers:kubernetes"}
+    kinds = {item.type for item in own if "kai-fleet:index:Team" not in item.urn}
+    assert kinds == {
+        "pulumi:providers:kai-fleet",
+        "pulumi:providers:kubernetes",
+        "pulumi:pulumi:StackReference",
+    }
 
 
 def test_a_change_of_the_platform_shows_in_the_plans_of_its_team_stacks(tmp_path):

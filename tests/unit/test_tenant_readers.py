@@ -33,8 +33,7 @@ ELSEWHERE = {
     "kai_fleet_cli/reference/audit.py": "what osv.dev knows against packages",
     "kai_fleet_cli/teams/kubeconfigs.py": "a token of an account of the platform's",
     "kai_fleet/cluster/kind/this_machine.py": "the operator's docker",
-    "kai_fleet/host/platform.py": "the state of the platform's stack",
-    "kai_fleet/fleet/deployed_state.py": "the stack's own state",
+    "kai_fleet/settings/team_stack.py": "the state of the platform's stack",
     "kai_fleet/deployed.py": "the stack's own state",
 }
 
@@ -122,7 +121,7 @@ def test_nobody_else_reads_the_secret_of_a_vcluster():
         for name in readers()
         if re.search(r"secrets/vc-|secrets/\{name\}", path(name).read_text())
     }
-    # The last one deletes it, and functions.py hands it to access.py for virtual_cluster.py.
+    # functions.py hands it to vcluster_kubeconfig.py.
     assert named == {
         "kai_fleet_cli/doctor/read.py",
         "kai_fleet/probes/vcluster.py",
@@ -130,7 +129,6 @@ def test_nobody_else_reads_the_secret_of_a_vcluster():
         "kai_fleet/provider/functions.py",
     }
     for name in named - {"kai_fleet/probes/vcluster.py", "kai_fleet/provider/functions.py"} | {
-        "kai_fleet/vcluster/virtual_cluster.py",
         "kai_fleet/vcluster_kubeconfig.py",
     }:
         names = imported(ast.parse(path(name).read_text()))

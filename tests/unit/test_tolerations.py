@@ -4,15 +4,13 @@ import json
 
 import jsonschema
 import pytest
-from kai_fleet.settings.sections.team_stack import PlatformFacts
-from kai_fleet.settings.tenant import load_tenant
 
 from kai_fleet.fleet.arguments import Arguments
-from kai_fleet.fleet.declared import platform_output
 from kai_fleet.guards.bounds import pod_bounds
 from kai_fleet.kai_values import kai_values
 from kai_fleet.releases import KAI, VCLUSTER, kai, vcluster
 from kai_fleet.settings import load
+from kai_fleet.settings.team_stack import Facts, load_team_stack
 from kai_fleet.vcluster_values import vcluster_values
 from kai_fleet_cli.plan.offline import plan_settings
 
@@ -111,15 +109,15 @@ def test_without_any_nothing_changes():
 def test_a_team_stack_has_those_of_its_grant_and_writes_none():
     grant = {"nodePool": {"kai-fleet/pool": "nlp"}, "tolerations": [OWN]}
     platform = load(stack(teamStacks={"nlp": grant})).settings
-    facts = PlatformFacts.read(json.loads(json.dumps(platform_output(platform))))
-    team = {"name": "nlp", "scheduler": {"mode": "default"}, "nodePool": grant["nodePool"]}
+    facts = Facts.read(json.loads(json.dumps(Facts.of(platform).output())))
+    team = {"name": "nlp", "scheduler": {"mode": "default"}}
     raw = {"platform": {"stack": "prod"}, "team": team}
-    tenant = load_tenant(raw, lambda _: facts)
+    tenant = load_team_stack(raw, lambda _: facts)
     assert tenant.mistakes == ()
     assert Arguments(tenant.settings).vcluster("nlp")["tolerations"] == [SPECS[0]]
     own = {**raw, "team": {**team, "tolerations": [GPU]}}
-    (mistake,) = load_tenant(own, lambda _: facts).mistakes
-    assert "have it written there, in kai-fleet:teamStacks.nlp.tolerations" in mistake.message
+    (mistake,) = load_team_stack(own, lambda _: facts).mistakes
+    assert "have it written in kai-fleet:teamStacks.nlp of" in mistake.message
 
 
 @pytest.mark.parametrize(

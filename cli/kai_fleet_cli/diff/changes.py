@@ -114,14 +114,9 @@ def with_queues(resources: Sequence[Registered]) -> Iterator[Registered]:
             yield item
             continue
         for queue in declared_trees.members(item.inputs, of_cluster):
-            yield Registered(
-                urn=f"{item.urn}#{queue.name}",
-                type=declared_trees.QUEUE,
-                name=queue.name,
-                parent=item.parent,
-                provider=queue.provider,
-                inputs=dict(queue.props),
-            )
+            urn, inputs = f"{item.urn}#{queue.name}", dict(queue.props)
+            of_queue = (urn, declared_trees.QUEUE, queue.name, item.parent, queue.provider)
+            yield Registered(*of_queue, inputs)
 
 
 def _fields(old: Any, new: Any, path: str = "") -> Iterator[FieldChange]:

@@ -114,9 +114,8 @@ def report(base: Base, now: offline.Plan | None, file: Path) -> DiffReport:
     whole = of_changes(changes, refused)
     keys = sorted(dict((base.beside or {}).items() ^ beside(file).items()))
     more = tuple(Item(HOST, f"{file.name} {key}", _BESIDE) for key in keys)
-    return replace(
-        found, note=note, changes=changes, summary=replace(whole, changed=more + whole.changed)
-    )
+    whole = replace(whole, changed=more + whole.changed)
+    return replace(found, note=note, changes=changes, summary=whole)
 
 
 def _secrets(before: Iterable[Encrypted], now: Iterable[Encrypted], file: str) -> dict[str, str]:

@@ -36,6 +36,7 @@ class Fault:
     level: Level = Level.MANDATORY
     key: str = ""  # of the cause, where its text differs from thing to thing
     check: str = ""
+    row: str = ""  # of the table of messages
 
 
 class _Places(dict[str, Any]):
@@ -55,7 +56,7 @@ def fault(row: str, cluster: Cluster, name: str, **values: Any) -> Fault:
 
 
 def explain(cluster: Cluster, kind: str, name: str, texts: Iterable[str]) -> Fault | None:
-    """What the first known of the messages means for a thing; its check is the row's name."""
+    """What the first known of the messages means for a thing."""
     for message in texts:
         for row in _table("messages"):
             match = re.search(row["pattern"], message[:_READ], flags=re.DOTALL)
@@ -65,7 +66,7 @@ def explain(cluster: Cluster, kind: str, name: str, texts: Iterable[str]) -> Fau
                 key = row["name"] if "{text}" in row["cause"] else ""
                 cause = " ".join(row["cause"].format_map(places).split())
                 fix = row["fix"].format_map(places)
-                return Fault(kind, name, cause, fix, key=key, check=row["name"])
+                return Fault(kind, name, cause, fix, key=key, row=row["name"])
     return None
 
 

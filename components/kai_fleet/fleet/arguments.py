@@ -7,6 +7,7 @@ from typing import Any, Final
 from kai_fleet import vcluster_values
 from kai_fleet.fleet.queue_arguments import host_queue_args, queue_args
 from kai_fleet.inputs import without_none
+from kai_fleet.options import hidden
 from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, mig, takes_external_pod_groups
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sharing import MODES, NV_FRACTIONS, mode_in
@@ -49,7 +50,7 @@ class Arguments:
             provider=gpu.provider,
             version=gpu.version,
             chart=gpu.chart,
-            values=dict(gpu.values),
+            values=hidden(gpu.values),
             tolerations=_tolerations(every.values()),
             registries=_registries(settings.registries),
             system_priorities=gpu.system_priorities,
@@ -261,7 +262,7 @@ class Arguments:
             labels=dict(place.labels),
             annotations=dict(place.annotations),
             licensed=own.licensed,
-            values=dict(own.values),
+            values=hidden(own.values),
         )
 
     def _pull_secrets(self, name: str, there: Sequence[str]) -> list[str]:
@@ -293,7 +294,7 @@ class Arguments:
             version=own.version,
             untested=own.untested,
             chart=own.chart,
-            values=dict(own.values),
+            values=hidden(own.values),
             gpu_sharing=mode != DISABLED,
             gpu_sharing_mode=None if mode == DISABLED else mode,
             isolation=isolation.level,

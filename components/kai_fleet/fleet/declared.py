@@ -98,7 +98,8 @@ class Declared:
         """A team that this stack runs."""
         settings, own = self.settings, self.settings.teams[name]
         vcluster, args = settings.vcluster_of(name), self.arguments.vcluster(name)
-        values, facts = chart_values(args), settings.platform_facts
+        values = chart_values({**args, "values": vcluster.values})
+        facts = settings.platform_facts
         release = named(VIRTUAL_CLUSTER, f"{name}-release")
         version, store = self.state.versions.get(release), self.state.stores.get(release)
         return replace(

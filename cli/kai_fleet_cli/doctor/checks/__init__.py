@@ -88,6 +88,7 @@ CHECKS: Final = (
     Check("queues", with_kai, ("queues",), queues.queues),
     Check("shards", with_kai, ("nodes",), queues.shards),
     Check("pending", clusters, (), pods.waiting),
+    Check("workload-known-keys", clusters, (), pods.wrong_keys),
     Check("refused", clusters, (), pods.refused),
     Check("pod-groups", with_kai, ("podgroups",), pods.without_group),
     Check("gpu-sharing", with_kai, (), gpu.sharing),
