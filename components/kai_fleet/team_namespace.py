@@ -15,6 +15,7 @@ from kai_fleet.guards.declare import declare_bindings, declare_role, role_ref, s
 from kai_fleet.guards.network_policies import network_policies
 from kai_fleet.guards.policies import (
     ACCOUNTS,
+    BOUNDS,
     ENFORCED,
     ISOLATION_LABEL,
     TEAM_LABEL,
@@ -340,6 +341,10 @@ def _check(component: str, args: TeamNamespaceArgs) -> None:
     one_of(component, "guard", args.get("guard", GUARD_MODES[0]), GUARD_MODES)
     one_of(component, "isolation.level", level(args), LEVELS)
     plain(component, "isolation.network", args.get("isolation", {}).get("network", {}))
+    if bounds := [key for key in args.get("annotations", {}) if key.startswith(BOUNDS)]:
+        raise pulumi.RunError(
+            f"{component}: annotations.{bounds[0]} is a bound, which other arguments write; drop it"
+        )
     if "guards" not in args and level(args) != "off":
         raise pulumi.RunError(
             f"{component}: guards is missing, without which its pods would be kept from nothing;"

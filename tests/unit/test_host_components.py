@@ -9,6 +9,7 @@ from kai_fleet.gpu_providers import GPU_PROVIDERS, GpuProvider
 from kai_fleet.gpu_stack import GpuStack
 from kai_fleet.host_guards import HostGuards
 from kai_fleet.team_namespace import TeamNamespace
+from kai_fleet.values import value_at
 from tests.unit.component_samples import REGISTRIES, TOLERATIONS, declared, known, run_by
 
 
@@ -57,11 +58,35 @@ def test_a_new_provider_is_one_entry(monkeypatch):
     }
 
 
+@pytest.mark.parametrize("provider", ["operator", "device-plugin"])
+def test_daemons_tolerate_the_teams_taints_and_those_of_their_chart(provider):
+    assert values(provider=provider) == {}
+    found = values(provider=provider, tolerations=TOLERATIONS)
+    for key in GPU_PROVIDERS[provider].tolerations:
+        tolerations = value_at(found, key)
+        assert {
+            "key": "nvidia.com/gpu",
+            "operator": "Exists",
+            "effect": "NoSchedule",
+        } in tolerations
+        assert tolerations[-1] == TOLERATIONS[0]
+
+
 def test_own_values_of_a_gpu_stack_come_last():
     own = {"tolerations": [{"operator": "Exists"}], "nvidiaDriverRoot": "/run/nvidia"}
     found = values(provider="device-plugin", in_kind=True, tolerations=TOLERATIONS, values=own)
     assert found["tolerations"] == own["tolerations"]
     assert (found["nvidiaDriverRoot"], found["runtimeClassName"]) == ("/run/nvidia", "nvidia")
+
+
+def test_one_key_admits_the_operators_pods_on_gke():
+    assert "ResourceQuota gpu-system-priorities" not in gpu_stack(provider="operator")
+    made = gpu_stack(provider="operator", system_priorities=True)
+    quota = made["ResourceQuota gpu-system-priorities"].inputs
+    assert quota["metadata"]["namespace"] == "gpu-operator"
+    (scope,) = quota["spec"]["scopeSelector"]["matchExpressions"]
+    assert scope["scopeName"] == "PriorityClass"
+    assert scope["values"] == ["system-node-critical", "system-cluster-critical"]
 
 
 def test_what_others_made_for_gpus_is_not_declared():

@@ -66,15 +66,13 @@ class DiffReport:
         if self.note and not self.base.is_new:
             return "not compared"
         secrets = [counted(len(self.secrets), "secret", "differs")] if self.secrets else []
-        parts = [str(self.summary)] if self.summary.parts else []
-        return ", ".join(parts + secrets) or "nothing changes"
+        return ", ".join(filter(None, [str(self.summary), *secrets])) or "nothing changes"
 
     def record(self) -> dict[str, Any]:
         """The diff's JSON."""
-        base = {"ref": self.base.ref, "commit": self.base.commit, "error": self.base.error}
         return {
             "stack": self.stack,
-            "base": base,
+            "base": {"ref": self.base.ref, "commit": self.base.commit, "error": self.base.error},
             "same": self.exit_code == 0,
             "note": self.note,
             **self.summary.record(),

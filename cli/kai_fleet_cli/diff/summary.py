@@ -80,8 +80,7 @@ class Summary:
 
     def __str__(self) -> str:
         """`1 refused, 2 lost`; for a verdict."""
-        parts = (f"{len(items)} {part}" for part, items in self.parts.items())
-        return ", ".join(parts) or "nothing changes"
+        return ", ".join(f"{len(items)} {part}" for part, items in self.parts.items())
 
 
 def summary(

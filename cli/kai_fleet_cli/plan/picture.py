@@ -24,11 +24,7 @@ Queues = Sequence[DeclaredQueue]
 
 
 class TeamRow(NamedTuple):
-    """A team in words; `look_at` is empty where there is nothing to look at.
-
-    `gpus` is its bound by kind (`8, 14 mig-1g.10gb`), `guaranteed` what its own queues are promised
-    of it, `nodes` the labels of its pool.
-    """
+    """A team in words, by TEAM_COLUMNS. `gpus` is its bound by kind: `8, 14 mig-1g.10gb`."""
 
     team: str
     mode: str
@@ -40,10 +36,16 @@ class TeamRow(NamedTuple):
     look_at: str
 
 
-TEAM_COLUMNS: Final = (
-    *("team", "mode", "scheduler", "vCluster", "GPUs", "guaranteed", "nodes"),
-    "look at",
-)
+TEAM_COLUMNS: Final = [
+    "team",
+    "mode",
+    "scheduler",
+    "vCluster",
+    "GPUs",
+    "guaranteed",
+    "nodes",
+    "findings",
+]
 
 
 @dataclass(frozen=True)
