@@ -19,7 +19,7 @@ from kai_fleet.guards.queue_rules import QueueRules, inside_vcluster
 if TYPE_CHECKING:  # a policy pack starts without the types of settings
     from kai_fleet.settings.files.manifests import ManifestFiles
     from kai_fleet.settings.sections.access import Cluster as HostCluster
-    from kai_fleet.settings.sections.access import Registries, SecretRegistries
+    from kai_fleet.settings.sections.access import Registries
     from kai_fleet.settings.sections.isolation import Isolation
     from kai_fleet.settings.sections.kubernetes import Affinity, Toleration
     from kai_fleet.settings.sections.monitoring import Monitoring
@@ -83,7 +83,7 @@ class DeclaredTeam(Team):
     tolerations: Sequence[Toleration] = field(default=(), hash=False)
     affinity: Affinity | None = field(default=None, hash=False)
     image_pull_secrets: Sequence[str] = field(default=(), hash=False)
-    registries: SecretRegistries = field(default_factory=dict, hash=False)
+    registries: Mapping[str, Registries] = field(default_factory=dict, hash=False)
     oidc: Oidc | None = field(default=None, hash=False)
     groups: Mapping[str, str] = field(default_factory=dict, hash=False)
     control_plane: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)

@@ -21,7 +21,7 @@ from kai_fleet.releases import DEFAULT_VCLUSTER
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sharing import mode_in
 from kai_fleet.settings import Settings, key_path
-from kai_fleet.settings.sections.access import OF_STACK, Access, by_secret
+from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM, Access, Registries
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.platform import HostKai
 from kai_fleet.settings.sections.queues import walk
@@ -275,3 +275,9 @@ def _charts(settings: Settings) -> tuple[Chart, ...]:
         subject, path = f"cluster {settings.cluster.name}", key_path(("cluster", "kind"))
         charts.append(Chart(subject, path, values={"image": kind.image}))
     return tuple(charts)
+
+
+def by_secret(of_stack: Registries, of_team: Registries | None = None) -> Mapping[str, Registries]:
+    """The Secrets to be made, by name. A Secret without credentials is left out."""
+    every = {OF_STACK: of_stack, OF_TEAM: of_team or {}}
+    return {name: registries for name, registries in every.items() if registries}

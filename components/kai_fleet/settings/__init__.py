@@ -5,7 +5,7 @@ the settings without the wrong parts.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,7 +14,7 @@ from pydantic import Field, PrivateAttr, model_validator
 from kai_fleet.releases import DISABLED
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sharing import SharingMode
-from kai_fleet.settings.cross_checks import between_keys, workload_mistakes
+from kai_fleet.settings.cross_checks import between_keys
 from kai_fleet.settings.files import stack_keys
 from kai_fleet.settings.files.queue_files import or_file, with_trees
 from kai_fleet.settings.mistakes import NAMESPACE, Mistake, key_path, validated, within
@@ -39,57 +39,41 @@ __all__ = ["Loaded", "Mistake", "Settings", "key_path", "load", "read_config", "
 class Settings(Strict):
     """One stack: a host cluster, what runs on it for everybody, and its teams."""
 
-    cluster: Cluster = Field(description="The host cluster: its name, and how to reach or make it.")
-    gpu: Gpu = Field(default_factory=Gpu, description="The host's GPU stack.")
-    kai: HostKai | None = Field(default=None, description="Absent when no team is in host mode.")
-    queues: QueueTree = Field(
-        default_factory=dict, description="The host's queue tree.", json_schema_extra=or_file
-    )
-    vcluster: Vcluster = Field(
-        default_factory=Vcluster, description="What every team's vCluster has unless it says so."
-    )
-    guard: Guard = Field(default_factory=Guard, description="Wrong pods at admission: deny them?")
-    isolation: Isolation = Field(
-        default_factory=Isolation, description="What keeps teams from each other, on the host."
-    )
-    labels: dict[NotedKey, LabelValue] = Field(
-        default_factory=dict,
-        description="Labels of all that the stack makes, the platform's and the teams': a cost"
-        " centre.",
-    )
-    annotations: dict[NotedKey, str] = Field(
-        default_factory=dict, description="Annotations of all that the stack makes, but of pods."
-    )
-    tolerations: list[Toleration] = Field(
-        default_factory=list,
-        description="Taints of nodes that every team's pods tolerate, its control plane's too.",
-    )
-    affinity: Affinity | None = Field(
-        default=None, description="Where every team's control plane, DNS and KAI are."
-    )
-    sources: Sources = Field(
-        default_factory=Sources, description="Where charts and images may come from."
-    )
-    registries: Registries = Field(
-        default_factory=dict,
-        description="Credentials by which images are pulled, by registry: those of the GPU stack,"
-        " of KAI and of every team.",
-    )
-    monitoring: Monitoring | None = Field(
-        default=None,
-        description="Monitors, alerts and dashboards for your Prometheus; absent, there are none.",
-    )
-    teams: dict[TeamName, TeamSettings] = Field(
-        default_factory=dict, description="Each team below its name; `host` is none."
-    )
-    team_stacks: dict[TeamName, Grant] = Field(
-        default_factory=dict, description="Teams with a stack of their own, and what each may have."
-    )
+    cluster: Cluster
+    """The host cluster: its name, and how to reach or make it."""
+    gpu: Gpu = Field(default_factory=Gpu)
+    """The host's GPU stack."""
+    kai: HostKai | None = None
+    """Absent when no team is in host mode."""
+    queues: QueueTree = Field(default_factory=dict, json_schema_extra=or_file)
+    """The host's queue tree."""
+    vcluster: Vcluster = Field(default_factory=Vcluster)
+    """What every team's vCluster has unless it says so."""
+    guard: Guard = Field(default_factory=Guard)
+    """Wrong pods at admission: deny them?"""
+    isolation: Isolation = Field(default_factory=Isolation)
+    """What keeps teams from each other, on the host."""
+    labels: dict[NotedKey, LabelValue] = Field(default_factory=dict)
+    """Labels of all that the stack makes, the platform's and the teams': a cost centre."""
+    annotations: dict[NotedKey, str] = Field(default_factory=dict)
+    """Annotations of all that the stack makes, but of pods."""
+    tolerations: list[Toleration] = Field(default_factory=list)
+    """Taints of nodes that every team's pods tolerate, its control plane's too."""
+    affinity: Affinity | None = None
+    """Where every team's control plane, DNS and KAI are."""
+    sources: Sources = Field(default_factory=Sources)
+    """Where charts and images may come from."""
+    registries: Registries = Field(default_factory=dict)
+    """Credentials to pull images, by registry: of the GPU stack, of KAI and of every team."""
+    monitoring: Monitoring | None = None
+    """Monitors, alerts and dashboards for your Prometheus; absent, there are none."""
+    teams: dict[TeamName, TeamSettings] = Field(default_factory=dict)
+    """Each team below its name; `host` is none."""
+    team_stacks: dict[TeamName, Grant] = Field(default_factory=dict)
+    """Teams with a stack of their own, and what each may have."""
     removed: Removed = Field(default_factory=list)
-    workloads: dict[TeamName, Manifests] = Field(
-        default_factory=dict,
-        description="YAML files of each team: Kubernetes objects for the inside of its vCluster.",
-    )
+    workloads: dict[TeamName, Manifests] = Field(default_factory=dict)
+    """YAML files of each team: Kubernetes objects for the inside of its vCluster."""
 
     # The file, for the paths of findings; the platform, in a team's own stack.
     _file: Mapping[str, Any] = PrivateAttr(default_factory=dict)
@@ -198,13 +182,6 @@ class Settings(Strict):
         """All GPUs that a team may hold as KAI counts them: a slice of profile 3g is three."""
         return counted(self.own_of(team).gpus, self.isolation_of(team).devices)
 
-    def kai_of(self, team: str) -> str | None:
-        """The version of the KAI that schedules a team's pods; None where none does."""
-        scheduler = self.teams[team].scheduler
-        if scheduler.mode == "host":
-            return self.kai.version if self.kai else None
-        return scheduler.version
-
     def sharing_of(self, kai: HostKai | Scheduler) -> SharingMode:
         """How a KAI lets pods share GPUs.
 
@@ -240,18 +217,28 @@ class Loaded:
     mistakes: tuple[Mistake, ...] = ()
     dropped: tuple[str, ...] = ()
 
+    @classmethod
+    def of(
+        cls,
+        settings: Settings,
+        found: Iterable[Mistake],
+        dropped: Sequence[str],
+        more: Iterable[Mistake] = (),
+    ) -> Self:
+        """With what only shows between keys, but not for what was left out."""
+        between = dict.fromkeys((*more, *between_keys(settings, dropped)))
+        kept = (mistake for mistake in between if not within(mistake.path, dropped))
+        return cls(settings, (*found, *kept), tuple(dropped))
+
 
 def load(raw: Mapping[str, Any]) -> Loaded:
     """Settings from the `kai-fleet:` part of a stack file: `{"cluster": {…}, "teams": {…}}`."""
     whole, unread = with_trees(raw)
     settings, found, dropped = validated(Settings, whole)
-    dropped += [mistake.path for mistake in unread]
-    found += unread
-    if settings is not None:
-        settings = settings.of_file(whole)
-        every = (*between_keys(settings, dropped), *workload_mistakes(settings, dropped))
-        found += [it for it in dict.fromkeys(every) if not within(it.path, dropped)]
-    return Loaded(settings, tuple(found), tuple(dropped))
+    found, dropped = found + unread, dropped + [mistake.path for mistake in unread]
+    if settings is None:
+        return Loaded(None, tuple(found), tuple(dropped))
+    return Loaded.of(settings.of_file(whole), found, dropped)
 
 
 def read_config() -> tuple[dict[str, Any], frozenset[str], list[Mistake]]:

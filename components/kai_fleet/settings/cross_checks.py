@@ -51,6 +51,11 @@ def between_keys(settings: Settings, dropped: Sequence[str]) -> Iterator[Finding
         chain.from_iterable(_vcluster(settings, name) for name in settings.teams)
     )
     yield from _databases(settings)
+    for name in settings.workloads:
+        if name not in settings.teams and not within(f"{_TEAMS}.{name}", dropped):
+            known = ", ".join(settings.teams) or "none yet"
+            message = f"is for no team of this stack; the teams: {known}"
+            yield wrong_key(key_path(("workloads", name)), message)
     if facts is None:
         yield from _of_platform(settings, dropped)
 
@@ -220,12 +225,3 @@ def _scheduling(
     if not within(f"{path}.shards", dropped):  # a queue may name one that could not be read
         wrong = shard_mistakes(queues, kai.shards if kai else {}, parent)
         yield from located(f"{team_path}.queues" if team_path else _QUEUES, wrong)
-
-
-def workload_mistakes(settings: Settings, dropped: Sequence[str]) -> Iterator[Finding]:
-    """Manifests of a team that is not there."""
-    for name in settings.workloads:
-        if name not in settings.teams and not within(f"{_TEAMS}.{name}", dropped):
-            known = ", ".join(settings.teams) or "none yet"
-            sentence = f"is for no team of this stack; the teams: {known}"
-            yield wrong_key(key_path(("workloads", name)), sentence)

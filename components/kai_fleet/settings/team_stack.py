@@ -10,10 +10,9 @@ from pydantic.alias_generators import to_camel
 from kai_fleet.finding import Finding
 from kai_fleet.releases.sharing import SharingMode
 from kai_fleet.settings import Loaded, Settings
-from kai_fleet.settings.cross_checks import between_keys, workload_mistakes
 from kai_fleet.settings.files.project import update_command
 from kai_fleet.settings.files.queue_files import with_trees
-from kai_fleet.settings.mistakes import key_path, validated, within, wrong_key
+from kai_fleet.settings.mistakes import key_path, validated, wrong_key
 from kai_fleet.settings.sections.access import Cluster, Credentials
 from kai_fleet.settings.sections.gpu_share import counted
 from kai_fleet.settings.sections.isolation import Guard, Isolation, Level
@@ -25,6 +24,7 @@ from kai_fleet.settings.sections.queues import walk
 from kai_fleet.settings.sections.teams import Grant, Removed, Runs, TeamSettings
 from kai_fleet.settings.sections.vcluster import Vcluster
 from kai_fleet.settings.sections.workloads import Manifests
+from kai_fleet.values import value_at
 
 OUTPUT: Final = "platform"  # of a platform's stack
 READ_OUTPUTS: Final = "pulumi:pulumi:readStackOutputs"
@@ -35,29 +35,29 @@ _UNKNOWN_STACK: Final = re.compile("unknown stack|no stack|not found|could not f
 class PlatformReference(Strict):
     """Which stack holds the host cluster that a team stack is on."""
 
-    stack: StackName = Field(
-        description="write the platform's stack: prod, or organization/project/prod"
-    )
+    stack: StackName
+    """write the platform's stack: prod, or organization/project/prod"""
 
 
 class OwnTeam(Runs):
     """The team of a team stack. Its nodes, GPUs and isolation are what the platform grants."""
 
-    name: TeamName = Field(description="write the team's name, as the platform grants it")
+    name: TeamName
+    """write the team's name, as the platform grants it"""
 
 
 class TeamStack(Strict):
     """A stack with one team on a platform that another stack holds."""
 
-    platform: PlatformReference = Field(description="write {stack: prod}, the platform's stack")
-    team: OwnTeam = Field(description="write the team's name, scheduler, queues")
-    cluster: Credentials | None = Field(
-        default=None, description="Credentials of its own; else the platform's context is used."
-    )
+    platform: PlatformReference
+    """write {stack: prod}, the platform's stack"""
+    team: OwnTeam
+    """write the team's name, scheduler, queues"""
+    cluster: Credentials | None = None
+    """Credentials of its own; else the platform's context is used."""
     removed: Removed = Field(default_factory=list)
-    workloads: dict[TeamName, Manifests] = Field(
-        default_factory=dict, description="YAML files below the team's name: its manifests."
-    )
+    workloads: dict[TeamName, Manifests] = Field(default_factory=dict)
+    """YAML files below the team's name: its manifests."""
 
 
 class NoPlatformError(Exception):
@@ -80,8 +80,8 @@ class HostScheduler(Fact):
 
 
 class Granted(Fact):
-    """What one team stack has: its place on the host, its GPUs by kind, its queue there with the
-    names of those above it, from the top, and the shard that serves it.
+    """What one team stack has: its place on the host, its GPUs, and its queue there with the shard
+    that serves it and the names of the queues above it, from the top.
     """
 
     node_pool: dict[str, str] = Field(default_factory=dict)
@@ -103,6 +103,10 @@ class Granted(Fact):
         return counted(self.gpus, self.devices)
 
 
+# Of a grant and of a team alike.
+_PLACE: Final = ("node_pool", "gpus", "labels", "annotations", "tolerations", "affinity")
+
+
 class Facts(Fact):
     """One platform, as its team stacks see it. `registries` are those that it makes Secrets of."""
 
@@ -121,21 +125,32 @@ class Facts(Fact):
     @classmethod
     def of(cls, settings: Settings) -> Self:
         """What a platform's stack tells its team stacks."""
-        kai = settings.kai
+        kai, places = settings.kai, {queue.name: queue for queue in walk(settings.queues)}
+        mode = settings.sharing_of(kai) if kai else None
+        teams = {}
+        for name, grant in settings.team_stacks.items():
+            above, here = list[str](), places.get(grant.parent_queue or "")
+            shard = here.shard if here else None
+            while here is not None and here.parent is not None:
+                above.insert(0, here.parent)
+                here = places.get(here.parent)
+            teams[name] = Granted(
+                **{key: getattr(grant, key) for key in (*_PLACE, "parent_queue")},
+                control_pool=settings.vcluster.node_pool,
+                above=above,
+                shard=shard,
+                devices=grant.isolation.devices,
+                level=grant.isolation.level,
+            )
         return cls(
             cluster=settings.cluster.name,
             context=settings.cluster.context,
             gpu_resource=settings.gpu.resource,
             gpu_provider=settings.gpu.provider,
-            kai=HostScheduler(version=kai.version, sharing_mode=settings.sharing_of(kai))
-            if kai
-            else None,
-            vcluster=settings.vcluster,
-            guard=settings.guard,
-            sources=settings.sources,
+            kai=HostScheduler(version=kai.version, sharing_mode=mode) if kai and mode else None,
             registries=[*settings.registries],
-            monitoring=settings.monitoring,
-            teams={name: _granted(settings, it) for name, it in settings.team_stacks.items()},
+            teams=teams,
+            **{key: getattr(settings, key) for key in _SHARED},
         )
 
     @classmethod
@@ -156,36 +171,12 @@ class Facts(Fact):
         return self.model_dump(by_alias=True, exclude_unset=True, exclude_none=True)
 
     def granted_queue(self, team: str) -> tuple[str | None, str | None]:
-        """The queue of the host's tree that is a team's, and the shard that serves it.
-
-        None where it is granted none; a shard of None is KAI's default one.
-        """
+        """The queue of the host's tree that is a team's, and the shard that serves it, if any."""
         grant = self.teams.get(team, Granted())
         return grant.parent_queue, grant.shard
 
 
-def _granted(settings: Settings, grant: Grant) -> Granted:
-    above, shard = list[str](), None
-    placed = {queue.name: queue for queue in walk(settings.queues)}
-    if here := placed.get(grant.parent_queue or ""):
-        shard = here.shard
-        while here.parent is not None:
-            here = placed[here.parent]
-            above.insert(0, here.name)
-    return Granted(
-        node_pool=grant.node_pool,
-        control_pool=settings.vcluster.node_pool,
-        gpus=grant.gpus,
-        devices=grant.isolation.devices,
-        parent_queue=grant.parent_queue,
-        above=above,
-        shard=shard,
-        level=grant.isolation.level,
-        labels=grant.labels,
-        annotations=grant.annotations,
-        tolerations=grant.tolerations,
-        affinity=grant.affinity,
-    )
+_SHARED: Final = ("vcluster", "guard", "sources", "monitoring")  # sections that hold for both
 
 
 def _whole_numbers(value: Any) -> Any:
@@ -199,9 +190,8 @@ def _whole_numbers(value: Any) -> Any:
 
 # From a stack's name to what it exports as `platform`. Raises NoPlatformError.
 FactsOf = Callable[[str], Facts]
-
-
 _OWN: Final = {TeamStack.key_of(name) for name in TeamStack.model_fields}
+_GRANTED: Final = {Grant.key_of(name) for name in Grant.model_fields} | {"pools"}
 
 
 def is_team_stack(raw: Mapping[str, Any]) -> bool:
@@ -211,8 +201,7 @@ def is_team_stack(raw: Mapping[str, Any]) -> bool:
 
 def platform_of(raw: Mapping[str, Any]) -> str | None:
     """The name of the platform's stack, where a stack file says one."""
-    reference = raw.get("platform")
-    stack = reference.get("stack") if isinstance(reference, Mapping) else None
+    stack = value_at(raw, "platform.stack")
     return stack if isinstance(stack, str) else None
 
 
@@ -222,23 +211,16 @@ def load_team_stack(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
     dropped = [mistake.path for mistake in found]
     found += _granted_keys(whole)
     file, wrong, left_out = validated(TeamStack, whole)
-    found += wrong
-    dropped += left_out
-    settings = None
-    if file is not None:
-        try:
-            facts = facts_of(file.platform.stack)
-        except NoPlatformError as why:
-            found.append(wrong_key(key_path(("platform", "stack")), str(why)))
-        else:
-            settings = as_settings(file, facts).of_file(whole, (file.platform.stack, facts))
-            every = (
-                *_between(file, facts),
-                *between_keys(settings, dropped),
-                *workload_mistakes(settings, dropped),
-            )
-            found += [it for it in dict.fromkeys(every) if not within(it.path, dropped)]
-    return Loaded(settings, tuple(found), tuple(dropped))
+    found, dropped = found + wrong, dropped + left_out
+    if file is None:
+        return Loaded(None, tuple(found), tuple(dropped))
+    try:
+        facts = facts_of(file.platform.stack)
+    except NoPlatformError as why:
+        found.append(wrong_key(key_path(("platform", "stack")), str(why)))
+        return Loaded(None, tuple(found), tuple(dropped))
+    settings = as_settings(file, facts).of_file(whole, (file.platform.stack, facts))
+    return Loaded.of(settings, found, dropped, _between(file, facts))
 
 
 def as_settings(file: TeamStack, facts: Facts) -> Settings:
@@ -246,32 +228,21 @@ def as_settings(file: TeamStack, facts: Facts) -> Settings:
     own, kai, name = file.cluster or Credentials(context=facts.context), facts.kai, file.team.name
     grant = facts.teams.get(name, Granted())
     runs = {key: value for key, value in file.team.written.items() if key != "name"}
-    place = {
-        "node_pool": grant.node_pool,
-        "gpus": grant.gpus,
-        "isolation": Isolation(level=grant.level, devices=grant.devices),
-        "labels": grant.labels,
-        "annotations": grant.annotations,
-        "tolerations": grant.tolerations,
-        "affinity": grant.affinity,
-    }
+    place = {key: getattr(grant, key) for key in _PLACE}
+    isolation = Isolation(level=grant.level, devices=grant.devices)
+    team = TeamSettings.model_validate(runs).model_copy(update={**place, "isolation": isolation})
     return Settings.model_validate(
         {
+            **{key: getattr(facts, key) for key in _SHARED},
             "cluster": Cluster(name=facts.cluster, context=own.context, kubeconfig=own.kubeconfig),
             "gpu": {"resource": facts.gpu_resource, "provider": facts.gpu_provider},
             "kai": kai and {"version": kai.version, "gpuSharing": {"mode": kai.sharing_mode}},
             "vcluster": facts.vcluster.model_copy(update={"node_pool": grant.control_pool}),
-            "guard": facts.guard,
-            "monitoring": facts.monitoring,
-            "sources": facts.sources,
-            "teams": {name: TeamSettings.model_validate(runs).model_copy(update=place)},
+            "teams": {name: team},
             "removed": file.removed,
             "workloads": file.workloads,
         }
     )
-
-
-_GRANTED: Final = {Grant.key_of(name) for name in Grant.model_fields} | {"pools"}
 
 
 def _granted_keys(raw: dict[str, Any]) -> Iterator[Finding]:
@@ -281,20 +252,15 @@ def _granted_keys(raw: dict[str, Any]) -> Iterator[Finding]:
     for key in map(Settings.key_of, Settings.model_fields):
         if key not in _OWN and key in raw:
             del raw[key]
-            yield wrong_key(
-                key_path((key,)),
-                f"belongs to the platform; write it in {file}: a team stack has the keys"
-                f" {', '.join(sorted(_OWN))}",
-            )
+            fix = f"write it in {file}: a team stack has the keys {', '.join(sorted(_OWN))}"
+            yield wrong_key(key_path((key,)), f"belongs to the platform; {fix}")
     team = raw.get("team")
     if isinstance(team, Mapping) and (keys := [key for key in team if key in _GRANTED]):
         raw["team"] = {key: value for key, value in team.items() if key not in _GRANTED}
         there = key_path(("teamStacks", str(team.get("name", "NAME"))))
-        yield wrong_key(
-            f"{_TEAM}.{keys[0]}",
-            f"is granted by the platform's stack, as are all of {', '.join(sorted(_GRANTED))}; drop"
-            f" {', '.join(keys)}, and have it written in {there} of {file}",
-        )
+        cause = f"is granted by the platform's stack, as are all of {', '.join(sorted(_GRANTED))}"
+        fix = f"drop {', '.join(keys)}, and have it written in {there} of {file}"
+        yield wrong_key(f"{_TEAM}.{keys[0]}", f"{cause}; {fix}")
 
 
 def _between(file: TeamStack, facts: Facts) -> Iterator[Finding]:
@@ -303,33 +269,22 @@ def _between(file: TeamStack, facts: Facts) -> Iterator[Finding]:
     where, scheduler = f"stack {file.platform.stack}", f"{_TEAM}.scheduler.mode"
     grant = facts.teams.get(team.name)
     if grant is None:
-        others = ", ".join(sorted(facts.teams)) or "no team"
-        yield wrong_key(
-            f"{_TEAM}.name",
-            f"is not granted by {where}, which grants {others}; have {team.name} written there, in"
-            f" {key_path(('teamStacks', team.name))}, and update that stack first",
-        )
+        cause = f"is not granted by {where}, which grants {', '.join(facts.teams) or 'no team'}"
+        there = key_path(("teamStacks", team.name))
+        fix = f"have {team.name} written there, in {there}, and update that stack first"
+        yield wrong_key(f"{_TEAM}.name", f"{cause}; {fix}")
     elif team.scheduler.mode == "host" and facts.kai is None:
-        yield wrong_key(
-            scheduler, f"is host, and {where} runs no KAI on the host; write virtual or default"
-        )
+        cause = f"is host, and {where} runs no KAI on the host"
+        yield wrong_key(scheduler, f"{cause}; write virtual or default")
     elif team.scheduler.mode == "host" and grant.parent_queue is None:
-        yield wrong_key(
-            scheduler,
-            f"is host, and {where} grants the team no queue; have parentQueue: added to its grant,"
-            " or write default",
-        )
+        cause = f"is host, and {where} grants the team no queue"
+        yield wrong_key(scheduler, f"{cause}; have parentQueue: added to its grant")
     elif team.queue is not None and team.queue != grant.parent_queue:
-        yield wrong_key(
-            f"{_TEAM}.queue",
-            f"is {team.queue}, and {where} grants {grant.parent_queue}; write that, or queues:"
-            " {…} below it",
-        )
+        cause = f"is {team.queue}, and {where} grants {grant.parent_queue}"
+        yield wrong_key(f"{_TEAM}.queue", f"{cause}; write that, or queues: {{…}} below it")
     if team.vcluster.node_pool:
-        yield wrong_key(
-            f"{_TEAM}.vcluster.nodePool",
-            "is the platform's; have it written there, in kai-fleet:vcluster.nodePool",
-        )
+        fix = "have it written there, in kai-fleet:vcluster.nodePool"
+        yield wrong_key(f"{_TEAM}.vcluster.nodePool", f"is the platform's; {fix}")
     if own is None and facts.context is None:
         yield wrong_key(
             key_path(("cluster",)),

@@ -17,6 +17,7 @@ class Strict(BaseModel):
         strict=True,
         alias_generator=to_camel,
         populate_by_name=True,
+        use_attribute_docstrings=True,
         hide_input_in_errors=True,  # a mistake in a kubeconfig must not print it
         allow_inf_nan=False,
     )

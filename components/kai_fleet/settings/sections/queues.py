@@ -8,7 +8,7 @@ from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BeforeValidator, Field, StringConstraints
 
-from kai_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL
+from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.settings.sections.kubernetes import UNLIMITED, Cpu, Gpu, Memory, short_or_whole
 from kai_fleet.settings.sections.models import Strict
 from kai_fleet.settings.sections.platform import ShardName
@@ -39,9 +39,8 @@ class Share(Strict, Generic[Q]):
     )
     # KAI reads an unset limit as 0, and then nothing ever runs (Q2).
     limit: Q = Field(default=UNLIMITED, description="The most it may hold; unlimited unless set.")  # type: ignore[assignment]
-    weight: float = Field(
-        default=1.0, ge=0, le=1e6, description="Over-quota weight: its part of what is left over."
-    )
+    weight: float = Field(default=1.0, ge=0, le=1e6)
+    """Over-quota weight: its part of what is left over."""
 
 
 def _as_share(value: Any) -> Any:
@@ -66,10 +65,10 @@ def _share(quantity: Any, description: str) -> Any:
 class Queue(Strict):
     """One queue and the queues below it. Only a queue without children takes pods."""
 
-    display_name: str | None = Field(default=None, description="Shown in scheduler messages.")
-    priority: int | None = Field(
-        default=None, ge=0, le=2**31 - 1, description="Higher gets over-quota first; KAI's is 100."
-    )
+    display_name: str | None = None
+    """Shown in scheduler messages."""
+    priority: int | None = Field(default=None, ge=0, le=2**31 - 1)
+    """Higher gets over-quota first; KAI's is 100."""
     cpu: CpuShare = _share(Cpu, "Unlimited unless set.")
     memory: MemoryShare = _share(Memory, "Unlimited unless set.")
     gpu: GpuShare = _share(
@@ -77,13 +76,12 @@ class Queue(Strict):
         "Without children: none guaranteed unless set; with children the sum of theirs; a team's"
         " one top-level queue has all its GPUs.",
     )
-    preempt_min_runtime: str | None = Field(
-        default=None, description="Go duration such as 4h or 90m; days and weeks do not parse."
-    )
-    reclaim_min_runtime: str | None = Field(default=None, description="Go duration such as 4h.")
-    shard: ShardName | None = Field(
-        default=None, description="Top-level queues: the shard that serves it and what is below."
-    )
+    preempt_min_runtime: str | None = None
+    """Go duration such as 4h or 90m; days and weeks do not parse."""
+    reclaim_min_runtime: str | None = None
+    """Go duration such as 4h."""
+    shard: ShardName | None = None
+    """Top-level queues: the shard that serves it and what is below."""
     children: dict[QueueName, Queue] = Field(default_factory=dict)
 
 
@@ -100,39 +98,20 @@ class PlacedQueue:
     queue: Queue
     shard: str | None = None
 
-    @property
-    def labels(self) -> dict[str, str]:
-        """The Queue object's labels."""
-        return shard_labels(self.shard)
-
-    @property
-    def is_leaf(self) -> bool:
-        """Whether pods may be sent to it."""
-        return not self.queue.children
-
-
-def shard_labels(shard: str | None) -> dict[str, str]:
-    """The label by which a shard sees a queue or a pod; the default one sees what has none."""
-    return {} if shard in (None, DEFAULT_SHARD) else {NODE_POOL: str(shard)}
-
 
 def walk(
-    tree: Mapping[str, Queue],
-    path: str = "",
-    parent: str | None = None,
-    shard: str | None = None,
+    tree: Mapping[str, Queue], path: str = "", parent: str | None = None, shard: str | None = None
 ) -> Iterator[PlacedQueue]:
     """Every queue of a tree, parents before their children."""
     for name, queue in tree.items():
-        here = f"{path}.{name}"
-        served = queue.shard if parent is None else shard
+        here, served = f"{path}.{name}", queue.shard if parent is None else shard
         yield PlacedQueue(name, parent, here, queue, served)
         yield from walk(queue.children, f"{here}.children", name, served)
 
 
 def leaves(tree: Mapping[str, Queue]) -> list[str]:
     """The names of the queues that take pods, in the tree's order."""
-    return [placed.name for placed in walk(tree) if placed.is_leaf]
+    return [placed.name for placed in walk(tree) if not placed.queue.children]
 
 
 def shard_mistakes(
