@@ -274,18 +274,6 @@ def test_sharing_that_is_off(ml):
         says("gpu-sharing", "somebody switched it off", "get manifest kai-scheduler")
 
 
-def test_a_kai_on_the_host_beside_it(host):
-    core, apps = client.CoreV1Api(host), client.AppsV1Api(host)
-    core.create_namespace({"metadata": {"name": "kai-scheduler"}})
-    try:
-        apps.create_namespaced_deployment("kai-scheduler", things.deployment("binder"))
-        says("one-mode", "deletes the fraction pods of ml")
-    finally:
-        core.delete_namespace("kai-scheduler")
-        # Kubernetes itself comes to its pods 5 s later.
-        core.delete_collection_namespaced_pod("kai-scheduler", grace_period_seconds=0)
-
-
 def test_what_a_removed_team_left(host):
     rbac = client.RbacAuthorizationV1Api(host)
     rbac.create_cluster_role({"metadata": {"name": "vc-old-v-team-old"}, "rules": []})
@@ -321,22 +309,12 @@ def test_a_namespace_that_does_not_go(ml, monkeypatch):
             "write the annotation gpu-fraction",
         ),
         (
-            things.kai_pod("p", "train", annotations={"gpu-fraction": "1.5"}),
-            "workload-gpu-request",
-            "gpu-fraction",
-        ),
-        (
-            things.kai_pod("p", "train", annotations={"gpu-fraction": "0.5"}, gpus="1"),
-            "workload-gpu-request",
-            "asks for a share of a GPU and, in container c, for whole GPUs",
-        ),
-        (
             things.kai_pod("p", "serve", gpus="5"),
             "pending",
             "queue serve may hold at most 4: it never runs",
         ),
     ],
-    ids=["absent", "parent", "no queue", "look-alike", "too much", "both", "over the limit"],
+    ids=["absent", "parent", "no queue", "look-alike", "over the limit"],
 )
 def test_a_pod_that_waits(ml, pod, check, words):
     with things.pods(ml, pod):

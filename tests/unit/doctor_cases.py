@@ -70,15 +70,12 @@ def daemon_set(name, ready=0):
     return {"metadata": meta(name, "gpu-operator"), "spec": {}, "status": status}
 
 
-def claimed(storage_class):
-    claim = {
-        "metadata": meta("data-ml-0", "team-ml"),
-        "spec": {"storageClassName": storage_class} if storage_class else {},
-        "status": {"phase": "Pending"},
-    }
-    classes = more("storageclasses", space("slow"))
+def volume(text):
+    """A volume of the control plane that waits, with the event that says why."""
+    claim = {"metadata": meta("data-ml-0", "team-ml"), "spec": {}, "status": {"phase": "Pending"}}
+    events = more("events", event(claim, text, "ProvisioningFailed", "PersistentVolumeClaim"))
     not_ready = host("statefulsets", "ml", "status", value={})
-    return both(not_ready, classes, more("persistentvolumeclaims", claim))
+    return both(not_ready, more("persistentvolumeclaims", claim), events)
 
 
 # By name: what is done; then the check, the subject, and words of its cause and of its fix.
@@ -178,14 +175,12 @@ CLUSTERS: dict[str, Case] = {
         "vcluster | vCluster ml | a virtual scheduler needs the host's nodes | make up STACK=lab",
     ),
     "no StorageClass": (
-        claimed("fast"),
-        "vcluster | vCluster ml | "
-        "data-ml-0 waits for StorageClass fast, which is not there (there: slow) | "
-        "make StorageClass",
+        volume('storageclass.storage.k8s.io "fast" not found'),
+        "vcluster | vCluster ml | StorageClass that is not there | make that StorageClass",
     ),
     "no default StorageClass": (
-        claimed(None),
-        "vcluster | vCluster ml | the host has no default one | is-default-class",
+        volume("no persistent volumes available for this claim and no storage class is set"),
+        "vcluster | vCluster ml | no storage class is set | is-default-class",
     ),
     "another version of vCluster": (
         host(*CHART, value="vcluster-0.35.3"),
@@ -249,10 +244,6 @@ CLUSTERS: dict[str, Case] = {
         ),
         "leftovers | namespace theirs | is of team old | "
         "`kubectl label namespace theirs kai-fleet/team- kai-fleet/namespace- kai-fleet/isolation-",
-    ),
-    "two modes on one host": (
-        more("deployments", deployment("binder")),
-        "one-mode | KAI of the host | deletes the fraction pods of ml | drop kai-fleet:kai",
     ),
     "a KAI that nobody declared": (
         more("deployments", deployment("kai-operator")),
@@ -346,13 +337,12 @@ CLUSTERS: dict[str, Case] = {
 PODS: dict[str, Case] = {
     "an absent queue": (
         waiting(queue="nosuch"),
-        "workload-leaf-queue | pod default/w | names queue nosuch, which is not declared in ml | "
-        "write ",
+        "workload-leaf-queue | pod default/w | names queue nosuch, which is not | serve or train",
     ),
     "a parent queue": (
         waiting(queue="default"),
         "workload-leaf-queue | pod default/w | which has children and so takes no pods | "
-        "write serve or train",
+        "serve or train",
     ),
     "no queue": (
         waiting(queue=None),
@@ -369,7 +359,7 @@ PODS: dict[str, Case] = {
     ),
     "a queue and no scheduler": (
         waiting(spec={"schedulerName": "default-scheduler"}),
-        "workload-scheduler | pod default/w | no schedulerName, so KAI never sees it | "
+        "workload-scheduler | pod default/w | and another scheduler: KAI never sees it | "
         "write schedulerName: kai-scheduler",
     ),
     "a full queue": (
@@ -414,7 +404,7 @@ PODS: dict[str, Case] = {
     ),
     "a RuntimeClass of a pod": (
         waiting(spec={"runtimeClassName": "gvisor"}),
-        "pending | pod default/w | its RuntimeClass gvisor is not there | drop runtimeClassName",
+        "pending | pod default/w | RuntimeClass gvisor is not there | drop runtimeClassName",
     ),
     "nobody schedules": (
         both(edit("deployments", "kai-scheduler-default", "spec", "replicas", value=0), waiting()),

@@ -19,7 +19,7 @@ from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.plan.recorder import record
 from kai_fleet_policies.problem import Level
 from kai_fleet_policies.validation import validate
-from tests.unit.doctor_samples import SETTINGS, Lab, meta
+from tests.unit.doctor_samples import SETTINGS, Lab
 from tests.unit.stack_arguments import arguments, team_of, team_values
 
 SCHEMAS_AT_HAND = ("v0.27.3", "v0.30.5", "v0.34.7", "v0.36.1")
@@ -309,19 +309,6 @@ def test_the_doctor_finds_a_control_plane_without_a_volume():
     item["spec"]["replicas"] = 0
     (found,) = lab.ill()
     assert "scale deployment ml --replicas=1" in found.fix
-
-
-def test_the_doctor_sees_that_an_etcd_waits_for_its_class():
-    lab = Lab(settings=stack(HA))
-    (item,) = lab.host["statefulsets"]
-    lab.host["statefulsets"] = []
-    item["spec"]["replicas"], item["status"]["readyReplicas"] = 3, 0
-    lab.host["deployments"] = [item]
-    lab.host["storageclasses"] = [{"metadata": meta("slow")}]
-    claim = {"metadata": meta("data-ml-etcd-0", "team-ml"), "spec": {"storageClassName": "fast"}}
-    lab.host["persistentvolumeclaims"] = [claim | {"status": {"phase": "Pending"}}]
-    (found,) = lab.ill()
-    assert "waits for StorageClass fast, which is not there (there: slow)" in found.cause
 
 
 def test_advice_is_no_refusal():

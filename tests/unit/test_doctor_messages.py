@@ -96,7 +96,7 @@ def meaning(text):
 def test_a_message_that_was_seen_has_its_meaning(text):
     name, cause = SEEN[text]
     found = meaning(text)
-    assert (found.check, cause in found.cause) == (name, True), found
+    assert (found.row, cause in found.cause) == (name, True), found
     assert found.fix
 
 
@@ -181,4 +181,4 @@ def test_pods_that_pod_security_refuses_to_the_gpu_stack_need_a_label():
     lab.host["events"] = [event(item, text, "FailedCreate", "DaemonSet")]
     (found,) = lab.ill()
     assert found.cause.startswith("0 of 7 pods are Ready: Pod Security baseline:latest")
-    assert "label namespace gpu-operator with pod-security.kubernetes.io/enforce" in found.fix
+    assert "needs the label pod-security.kubernetes.io/enforce: privileged" in found.fix

@@ -15,7 +15,8 @@ import yaml
 
 from kai_fleet.finding import Finding, Level
 from kai_fleet.kube.text import plain
-from kai_fleet.wording import listed
+from kai_fleet.wording import listed, plural
+from kai_fleet_cli.doctor.desired import Required
 from kai_fleet_cli.doctor.snapshot import Cluster
 
 _SHOWN: Final = 10  # names in a finding
@@ -36,6 +37,7 @@ class Fault:
     level: Level = Level.MANDATORY
     key: str = ""  # of the cause, where its text differs from thing to thing
     check: str = ""
+    row: str = ""  # of the table of messages
 
 
 class _Places(dict[str, Any]):
@@ -54,8 +56,24 @@ def fault(row: str, cluster: Cluster, name: str, **values: Any) -> Fault:
     return Fault(name=name, level=Level(texts.pop("level")), **texts)
 
 
+def absent(cluster: Cluster, required: Iterable[Required], check: str) -> Iterator[Fault]:
+    """The objects that the stack requires for a check and that are not there."""
+    for row in required:
+        kinds = plural(2, row.kind).lower()
+        found = cluster.named(kinds, row.name, row.namespace)
+        if row.check == check and found is None and kinds not in cluster.unreadable:
+            name = f"{row.namespace}/{row.name}" if row.namespace else row.name
+            yield fault("absent", cluster, name, kind=row.kind, level=row.level, harm=row.harm)
+
+
+def unreadable(cluster: Cluster) -> Iterator[Fault]:
+    """Kinds that this user may not read."""
+    for reason in list(cluster.unreadable.values())[:1]:
+        yield fault("read-access", cluster, ", ".join(sorted(cluster.unreadable)), reason=reason)
+
+
 def explain(cluster: Cluster, kind: str, name: str, texts: Iterable[str]) -> Fault | None:
-    """What the first known of the messages means for a thing; its check is the row's name."""
+    """What the first known of the messages means for a thing."""
     for message in texts:
         for row in _table("messages"):
             match = re.search(row["pattern"], message[:_READ], flags=re.DOTALL)
@@ -65,7 +83,7 @@ def explain(cluster: Cluster, kind: str, name: str, texts: Iterable[str]) -> Fau
                 key = row["name"] if "{text}" in row["cause"] else ""
                 cause = " ".join(row["cause"].format_map(places).split())
                 fix = row["fix"].format_map(places)
-                return Fault(kind, name, cause, fix, key=key, check=row["name"])
+                return Fault(kind, name, cause, fix, key=key, row=row["name"])
     return None
 
 

@@ -68,7 +68,6 @@ _WHERE_REQUIRED: Final[Mapping[str, tuple[str, str]]] = {
 # For the cause of what else is found: who may not read these misses a cause only.
 _OF_HOST: Final[Mapping[str, str]] = {
     "persistentvolumeclaims": "/api/v1/{}persistentvolumeclaims",
-    "storageclasses": "/apis/storage.k8s.io/v1/storageclasses",
 }
 
 Progress = Callable[[int, int], None]  # how many clusters have answered, of how many

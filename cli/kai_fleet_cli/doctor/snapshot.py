@@ -9,12 +9,13 @@ from typing import Any, Final
 
 from kai_fleet.cluster.tenant_kubeconfig import mending_commands, name_writer
 from kai_fleet.fleet.declared import HOST
+from kai_fleet.fleet.queues import QueueIndex
 from kai_fleet.kube.objects import KubeObject, seconds_since
 from kai_fleet.kube.pods import PodUse
 from kai_fleet.releases import KaiRelease
 from kai_fleet.releases.keys import KAI_NAMESPACE, POD_GROUP, RESERVED, SCHEDULER
 from kai_fleet_cli.doctor.desired import DesiredCluster, DesiredTeam
-from kai_fleet_cli.doctor.usage import ClusterUsage, count, running_version
+from kai_fleet_cli.doctor.usage import ClusterUsage, count, queue_of, running_version
 
 OF_ITS_STACK: Final = "an update of its stack"
 CONTROL_PLANES: Final = ("vcluster", "vcluster-etcd")  # the label app of a control plane
@@ -96,6 +97,11 @@ class Cluster:
     def usage(self) -> ClusterUsage:
         """Who holds what here, and who waits."""
         return count(self._by_kind)
+
+    @cached_property
+    def tree(self) -> QueueIndex:
+        """The queues that are there, and those that are declared."""
+        return QueueIndex((*map(queue_of, self.all("queues")), *self.desired.queues))
 
     def use_of(self, pod: KubeObject) -> PodUse | None:
         """What a pod holds or waits for; None for one that has ended, or is Kubernetes' own."""

@@ -13,7 +13,6 @@ from kai_fleet.kube.pods import PodUse, gpu_memory, pods_of
 from kai_fleet.releases import KAI, KaiRelease
 from kai_fleet.releases.keys import KAI_NAMESPACE
 
-_NEWEST: Final = list(KAI.values())[-1]
 _WITH_VERSION: Final = ("kai-operator", "scheduler", "kai-scheduler-default", "binder")
 _MOST: Final = 1e30  # GPUs; a larger amount of a tenant's would make sums infinite
 # Annotation of a reservation pod: the UUID of the GPU that it found, which KAI reads.
@@ -22,10 +21,7 @@ GPU_INDEX: Final = "run.ai/reserve_for_gpu_index"
 
 @dataclass(frozen=True, slots=True)
 class QueueUse:
-    """GPUs of a queue; `in_use` and `waiting` include its children. -1 is unlimited.
-
-    `level` is 1 at the top of the tree.
-    """
+    """GPUs of a queue with its children's; -1 is unlimited. `level` is 1 at the top."""
 
     name: str
     parent: str | None
@@ -45,11 +41,7 @@ class QueueUse:
 
 @dataclass(frozen=True)
 class ClusterUsage:
-    """One cluster at one moment.
-
-    `queues` has parents before their children, and is empty where they may not be listed.
-    `release` is the KAI that runs there, None where that is not known.
-    """
+    """One cluster at one moment: its queues, parents first, and the KAI that runs there."""
 
     pods: tuple[PodUse, ...] = ()
     queues: Mapping[str, QueueUse] = field(default_factory=dict)
@@ -64,7 +56,7 @@ class ClusterUsage:
 def count(objects: Mapping[str, Sequence[KubeObject]]) -> ClusterUsage:
     """Count the pods of a cluster. A kind that is absent counts as none."""
     release = Kai(running_version(objects.get("deployments", ())), untested=True).release
-    in_megabytes = (release or _NEWEST).gpu_memory_in_megabytes
+    in_megabytes = (release or list(KAI.values())[-1]).gpu_memory_in_megabytes
     nodes, items, queues = (objects.get(kind, ()) for kind in ("nodes", "pods", "queues"))
     memories = {node.name: gpu_memory(node.labels, in_megabytes) for node in nodes}
     pods = pods_of(items, objects.get("podgroups", ()), memories)
@@ -91,50 +83,28 @@ def upwards(queues: Mapping[str, QueueUse], name: str | None) -> Iterator[QueueU
 
 
 def _tree(index: QueueIndex, pods: Iterable[PodUse]) -> dict[str, QueueUse]:
-    """Every queue by name, parents before their children.
-
-    Queues below a parent that is absent, or in a ring, are left out: KAI drops them too.
-    """
+    """Every queue by name, each before its children, but for those that KAI drops."""
     held, waiting = defaultdict[str, float](float), defaultdict[str, float](float)
     for pod in pods:
         if pod.scheduled_by_kai and pod.queue is not None and not (pod.waits and pod.ending):
             (waiting if pod.waits else held)[pod.queue] += pod.amounts.gpu
-    tops = sorted(queue.name for queue in index.by_name.values() if queue.parent is None)
-    levels: dict[str, int] = {}
-    pending = [(name, 1) for name in reversed(tops)]
-    while pending:
-        name, level = pending.pop()
-        levels[name] = level
-        # An API server of a tenant may list two queues of one name.
-        own = {
-            item.name for item in index.children.get(name, ()) if index.by_name[item.name] is item
-        }
-        pending += [(child, level + 1) for child in sorted(own, reverse=True)]
-    for name in reversed(levels):
+    levels = index.levels()
+    for name in sorted(levels, key=levels.__getitem__, reverse=True):
         if (parent := index.by_name[name].parent) is not None:
             held[parent] += held[name]
             waiting[parent] += waiting[name]
-    return {
-        name: _use(index.by_name[name], level, index.is_leaf(name), held[name], waiting[name])
-        for name, level in levels.items()
-    }
-
-
-def _use(queue: DeclaredQueue, level: int, leaf: bool, held: float, waiting: float) -> QueueUse:
-    """An amount that is not written is 0, a limit too: then nothing may run."""
-    share = queue.shares.get("gpu", QueueShare(limit=None))
-    return QueueUse(
-        name=queue.name,
-        parent=queue.parent,
-        level=level,
-        leaf=leaf,
-        quota=_amount(share.quota),
-        limit=_amount(share.limit),
-        in_use=rounded(held),
-        waiting=rounded(waiting),
-        display_name=queue.spec.get("displayName") or "",
-    )
-
-
-def _amount(value: float | None) -> float:
-    return max(-_MOST, min(value or 0.0, _MOST))
+    pending, uses = sorted((name for name, at in levels.items() if at == 1), reverse=True), {}
+    while pending:
+        name = pending.pop()
+        queue = index.by_name[name]
+        # An amount that is not written is 0, a limit too: then nothing may run.
+        share = queue.shares.get("gpu", QueueShare(limit=None))
+        quota, limit = (max(-_MOST, min(it or 0.0, _MOST)) for it in (share.quota, share.limit))
+        amounts = (quota, limit, rounded(held[name]), rounded(waiting[name]))
+        shown = queue.spec.get("displayName") or ""
+        leaf = index.is_leaf(name)
+        uses[name] = QueueUse(name, queue.parent, levels[name], leaf, *amounts, shown)
+        # An API server of a tenant may list two queues of one name.
+        below = (it for it in index.children.get(name, ()) if index.by_name[it.name] is it)
+        pending += sorted((it.name for it in below), reverse=True)
+    return uses

@@ -17,7 +17,8 @@ from kai_fleet.kube.pods import PodUse, numbers, requests_of, whole_gpus
 from kai_fleet.releases import support
 from kai_fleet.releases.keys import GPU_PRODUCT
 from kai_fleet_cli.doctor.causes import Fault, filled, text
-from kai_fleet_cli.doctor.checks import examine, pods
+from kai_fleet_cli.doctor.checks import examine
+from kai_fleet_cli.doctor.checks.why import why
 from kai_fleet_cli.doctor.desired import DesiredTeam
 from kai_fleet_cli.doctor.diagnosis import ExitCode
 from kai_fleet_cli.doctor.read import Progress, read_clusters
@@ -152,17 +153,15 @@ def _waits(snapshot: Snapshot) -> Iterator[Wait]:
     owners = {team.desired.namespace: name for name, team in snapshot.teams.items()}
     groups: dict[tuple[str, str], list[tuple[PodUse, Fault | None]]] = defaultdict(list)
     for cluster in snapshot.clusters:
-        copied, on_host = snapshot.copied(cluster), cluster is snapshot.host
-        first: dict[tuple[str, str], Fault] = {}
-        for item, why in pods.reasons(cluster, snapshot):
-            first.setdefault((item.namespace, item.name), why)
-        for pod in cluster.usage.waiting:
-            if pod.namespace not in copied:
+        on_host, items = cluster is snapshot.host, snapshot.pods(cluster)
+        for item, pod in ((item, cluster.use_of(item)) for item in items):
+            if pod is not None and pod.waits and not pod.ending:
                 owner = owners.get(pod.namespace, HOST) if on_host else cluster.name
-                fault = first.get((pod.namespace, pod.name))
+                fault = why(item, cluster, snapshot)
                 groups[owner, fault.key or fault.cause if fault else ""].append((pod, fault))
     for (owner, _), waiting in groups.items():
         uses, reason = [pod for pod, _ in waiting], waiting[0][1]
+        names = [f"{pod.namespace}/{pod.name}" for pod in uses]
         yield Wait(
             team=owner,
             queues=sorted({pod.queue for pod in uses if pod.queue}),
@@ -170,7 +169,5 @@ def _waits(snapshot: Snapshot) -> Iterator[Wait]:
             gpus=sum(pod.amounts.gpu for pod in uses),
             since=moment(min((pod.created for pod in uses if pod.created), default="")),
             cause=text(reason.cause) if reason else "",
-            fix=filled(reason.fix, [f"{pod.namespace}/{pod.name}" for pod in uses])
-            if reason
-            else "",
+            fix=filled(reason.fix, names) if reason else "",
         )

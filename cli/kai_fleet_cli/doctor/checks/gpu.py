@@ -4,12 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
-from kai_fleet.finding import Level
-from kai_fleet.guards.policies import ENFORCED
-from kai_fleet.kube.objects import KubeObject
 from kai_fleet.kube.pods import GROUP, RESERVATIONS, groups_of
 from kai_fleet.releases import DISABLED
-from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.settings.sections.platform import NVIDIA
 from kai_fleet.values import value_at
 from kai_fleet_cli.doctor.causes import Fault, explain, fault
@@ -20,7 +16,6 @@ from kai_fleet_cli.doctor.usage import GPU_INDEX
 GPU_STACK: Final = frozenset({"gpu-operator", "nvidia-device-plugin"})
 PATIENCE: Final = 60.0  # seconds; KAI waits 40 for a reservation pod
 _CLASS: Final = "nvidia"
-_FLAG: Final = "--gpu-sharing-enabled="
 
 
 def daemon_sets(host: Cluster, _: Snapshot) -> Iterator[Fault]:
@@ -31,33 +26,15 @@ def daemon_sets(host: Cluster, _: Snapshot) -> Iterator[Fault]:
         of_gpus = item.namespace in GPU_STACK or item.is_device_plugin
         if not of_gpus or ready >= wanted or host.age(item) <= PATIENCE:
             continue
-        own = [pod for pod in host.within("pods", item.namespace) if _is_of(pod, item)]
-        texts = [text for each in (item, *own) for text in host.messages_of(each)]
-        name = f"{item.namespace}/{item.name}"
-        known = explain(host, "DaemonSet", name, texts)
-        yield fault(
-            "daemon-set-not-ready",
-            host,
-            name,
-            ready=ready,
-            wanted=wanted,
-            cause=known.cause if known else "nothing known gives a reason",
-            fix=_fix(known, host, item.namespace),
-            level=Level.MANDATORY if known else Level.ADVISORY,
-        )
-
-
-def _fix(known: Fault | None, host: Cluster, namespace: str) -> str:
-    if known is None:
-        return f"look with: `{host.kubectl} -n {namespace} get pods,events`"
-    if known.check == "pod-security":
-        return f"label namespace {namespace} with {ENFORCED}: privileged; {host.update} does"
-    return known.fix
-
-
-def _is_of(pod: KubeObject, item: KubeObject) -> bool:
-    owners = pod["metadata"].get("ownerReferences") or []
-    return not pod.is_true("Ready") and any(it.get("name") == item.name for it in owners)
+        pods = [
+            pod for pod in host.within("pods", item.namespace) if pod.name.startswith(item.name)
+        ]
+        name, texts = f"{item.namespace}/{item.name}", host.messages_of(item)
+        texts += [text for pod in pods for text in host.messages_of(pod)]
+        look = f"look with: `{host.kubectl} -n {item.namespace} get pods,events`"
+        known = explain(host, "", name, texts) or Fault("", name, "nothing known is why", look)
+        values = {"ready": ready, "wanted": wanted, "cause": known.cause, "fix": known.fix}
+        yield fault("daemon-set-not-ready", host, name, **values)
 
 
 def runtime_class(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
@@ -113,13 +90,7 @@ def _is_on(cluster: Cluster) -> bool | None:
         return str(mode) != DISABLED  # from v0.18; it wins over the older switch
     if (setting := value_at(spec, "admission.gpuSharing")) is not None:
         return bool(setting)
-    deployments = (
-        cluster.named("deployments", it, KAI_NAMESPACE) for it in ("admission", "binder")
-    )
-    containers = [each for item in deployments if item for each in item.containers]
-    flags = [str(arg) for each in containers for arg in each.get("args") or []]
-    on = [flag.removeprefix(_FLAG) == "true" for flag in flags if flag.startswith(_FLAG)]
-    return on[0] if on else None
+    return None
 
 
 def reservations(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:

@@ -1,4 +1,4 @@
-"""What another version or a removed team left, and two KAIs where one should be."""
+"""What another version of KAI or a removed team left."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -40,7 +40,7 @@ def cluster(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
 
 
 def host(host: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
-    """What removed teams left, and KAIs inside vClusters beside one on the host."""
+    """What removed teams left."""
     spaces = {item.name for item in host.all("namespaces")}
     for name in (item.name for item in host.all("clusterroles")):
         # vCluster names it vc-TEAM-v-NAMESPACE; deleting the namespace by hand leaves it.
@@ -54,14 +54,3 @@ def host(host: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
             labels = f"label namespace {{names}} {' '.join(f'{key}-' for key in _LABELS)}"
             command = labels if USED_LABEL in item.labels else "delete namespace {names}"
             yield fault("namespace-undeclared", host, item.name, team=team, command=command)
-    inside = [name for name, team in snapshot.teams.items() if team.inside and _runs(team.inside)]
-    if inside and _runs(host):
-        yield fault("two-modes", host, "of the host", teams=", ".join(inside))
-
-
-def _runs(cluster: Cluster) -> bool:
-    return any(
-        item.is_true("Available") or item.spec.get("replicas", 1)
-        for item in cluster.within("deployments", KAI_NAMESPACE)
-        if item.name in ("binder", *cluster.schedulers)
-    )

@@ -5,11 +5,10 @@ from dataclasses import replace
 from typing import Any, Final
 
 from kai_fleet.kube.objects import KubeObject, seconds_since
-from kai_fleet.releases.keys import POD_GROUP, RESERVED
+from kai_fleet.releases.keys import POD_GROUP, QUEUE_LABEL, RESERVED, right_key
 from kai_fleet_cli.doctor.causes import Fault, explain, fault
 from kai_fleet_cli.doctor.checks.gpu import GPU_STACK
 from kai_fleet_cli.doctor.checks.why import why
-from kai_fleet_cli.doctor.checks.written import written
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
 
 _LATELY: Final = 900.0  # seconds; what was repaired is not reported for long
@@ -20,24 +19,26 @@ _REFUSED: Final = frozenset(
         *("FailedToCreateHeadPod", "FailedToCreateWorkerPod"),
     }
 )
-_IN_WHY: Final = ("false-success", "pod-groups")  # checks of their own
 
 
 def waiting(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
-    """Every pod that waits or is written wrong."""
-    return (one for _, one in reasons(cluster, snapshot))
+    """Why each pod waits."""
+    found = (why(pod, cluster, snapshot) for pod in snapshot.pods(cluster))
+    return (one for one in found if one is not None)
 
 
-def reasons(cluster: Cluster, snapshot: Snapshot) -> Iterator[tuple[KubeObject, Fault]]:
-    """The same with the pods: what is written wrong in place of why it waits."""
-    pods = snapshot.pods(cluster)
-    wrong = written(pods, cluster, snapshot)
-    for pod in pods:
-        own = wrong.get((pod.namespace, pod.name), [])
-        if not own and (found := why(pod, cluster, snapshot)) is not None:
-            check = found.check if found.check in _IN_WHY else "pending"
-            own = [replace(found, check=check)]
-        yield from ((pod, one) for one in own)
+def wrong_keys(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
+    """Labels and annotations that look like KAI's."""
+    for pod in snapshot.pods(cluster) if snapshot.scheduling(cluster).kai is not None else ():
+        for kind, keys in (("label", pod.labels), ("annotation", pod.annotations)):
+            for key in keys if not pod.ended else ():
+                if (meant := right_key(key)) not in (None, key):
+                    where = "label" if meant == QUEUE_LABEL else "annotation"
+                    write = f"write the {where} {meant}" if meant else "drop it"
+                    values = {"has": f"the {kind} {key}", "write": write}
+                    yield fault(
+                        "pod-with-wrong-key", cluster, f"{pod.namespace}/{pod.name}", **values
+                    )
 
 
 def without_group(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
@@ -74,7 +75,7 @@ def refused(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
     for (kind, namespace, name), text in texts.items():
         known = explain(cluster, kind, f"{namespace}/{name}", [text])
         if known is not None and namespace not in apart:
-            yield known
+            yield replace(known, check=known.row)
 
 
 def _is_over(cluster: Cluster, kind: str, namespace: str, name: str, event: KubeObject) -> bool:

@@ -17,7 +17,6 @@ from kai_fleet_cli.doctor.snapshot import (
 )
 
 _SOON: Final = timedelta(days=30)
-_DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"
 
 
 def vcluster(team: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
@@ -53,7 +52,7 @@ def _vcluster(team: TeamState, host: Cluster) -> Iterator[Fault]:
     logs = f"{name}-0" if desired.workload == "statefulset" else f"deployment/{name}"
     if item is not None and item.status.get("readyReplicas", 0) < replicas:
         look = f"look with: `{kubectl} logs {logs}` and `{kubectl} describe pod {name}-0`"
-        yield _without_volume(team, host) or _not_ready(team, host, look)
+        yield _not_ready(team, host, look)
     elif team.inside is None and not team.foreign:
         look = f"look with: `{kubectl} get pods,services,secrets` and `{kubectl} logs {logs}`"
         yield fault(
@@ -79,29 +78,13 @@ def _hint(team: TeamState) -> str:
     return ""
 
 
-def _without_volume(team: TeamState, host: Cluster) -> Fault | None:
-    """A volume that waits for a StorageClass, where the host shows those."""
-    name, classes = team.desired.name, host.all("storageclasses")
-    there = ", ".join(item.name for item in classes) or "none"
-    default = any(item.annotations.get(_DEFAULT) == "true" for item in classes)
-    for claim in host.within("persistentvolumeclaims", team.desired.namespace):
-        own = claim.name.startswith((f"data-{name}-", f"data-{name}-etcd-"))
-        wants = claim.spec.get("storageClassName")
-        if not own or claim.phase != "Pending" or "storageclasses" not in host.objects:
-            continue
-        values = {"claim": claim.name, "storage_class": wants, "there": there}
-        if wants and host.named("storageclasses", wants) is None:
-            return fault("storage-class-absent", host, name, **values)
-        if wants is None and not default:
-            return fault("storage-class-no-default", host, name, **values)
-    return None
-
-
 def _not_ready(team: TeamState, host: Cluster, look: str) -> Fault:
-    """What its pods, their containers or events give as the reason, and the fix if known."""
-    name, item = team.desired.name, control_plane(host, team.desired)
-    pods = [*control_plane_pods(host, team.desired), *([item] if item is not None else [])]
-    texts = [text for pod in pods for text in host.messages_of(pod)]
+    """What its volumes, its pods or their events give as the reason, and the fix if known."""
+    name, space = team.desired.name, team.desired.namespace
+    claims = host.within("persistentvolumeclaims", space)
+    own = [*control_plane_pods(host, team.desired), *(it for it in claims if name in it.name)]
+    item = control_plane(host, team.desired)
+    texts = [text for it in (*own, *filter(None, [item])) for text in host.messages_of(it)]
     known = explain(host, "vCluster", name, texts)
     cause = known.cause if known else f"is not ready: {next(iter(texts), 'nothing gives a reason')}"
     fix = known.fix if known else look

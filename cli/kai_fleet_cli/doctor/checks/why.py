@@ -7,8 +7,9 @@ from kai_fleet.fleet.queues import UNLIMITED
 from kai_fleet.kube.objects import KubeObject, in_pool
 from kai_fleet.kube.pods import PodUse, requests_of
 from kai_fleet.releases import keys, mig
-from kai_fleet.wording import counted
+from kai_fleet.wording import counted, listed
 from kai_fleet_cli.doctor.causes import Fault, explain, fault, quoted
+from kai_fleet_cli.doctor.desired import DesiredTeam
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
 from kai_fleet_cli.doctor.usage import upwards
 
@@ -26,11 +27,19 @@ def why(pod: KubeObject, cluster: Cluster, snapshot: Snapshot) -> Fault | None:
     use, name = cluster.use_of(pod), f"{pod.namespace}/{pod.name}"
     if use is None or use.phase != "Pending" or use.ending:
         return None
+    kai = snapshot.scheduling(cluster)
     if use.node:
         return _not_started(pod, name, cluster)
     if pod.is_true("PodBound") or any(it.get("reason") == "Bound" for it in cluster.events_of(pod)):
         return fault("pod-bound-in-name-only", cluster, name)
-    found = _by_kai(pod, use, cluster, snapshot) if use.scheduled_by_kai else None
+    found: Fault | None = None
+    if use.scheduled_by_kai:
+        found = _queue(use, name, kai, snapshot.team_of(cluster)) or _by_kai(
+            pod, name, cluster, kai
+        )
+        found = found or _no_gpus(pod, use, cluster, snapshot)
+    elif kai.kai is not None and keys.QUEUE_LABEL in pod.labels:
+        return fault("pod-of-another-scheduler", cluster, name)
     found = found or _too_large(pod, use, cluster) or _by_messages(pod, name, cluster, snapshot)
     if found is None and _is_ungrouped(pod, cluster):
         parts = cluster.kai.deployments if cluster.kai else ()
@@ -68,7 +77,7 @@ def _by_messages(pod: KubeObject, name: str, cluster: Cluster, snapshot: Snapsho
     """What the first known message means; counts of nodes are judged by the pod's own nodes."""
     for text in cluster.messages_of(pod):
         known = _known(pod, cluster, text)
-        if known is not None and known.check not in _COUNTED:
+        if known is not None and known.row not in _COUNTED:
             return known
         if known is not None:
             found = _no_node(pod, name, cluster, snapshot)
@@ -77,34 +86,45 @@ def _by_messages(pod: KubeObject, name: str, cluster: Cluster, snapshot: Snapsho
     return None
 
 
-def _by_kai(pod: KubeObject, use: PodUse, cluster: Cluster, snapshot: Snapshot) -> Fault | None:
-    """What keeps KAI from placing it."""
-    kai, name = snapshot.scheduling(cluster), f"{pod.namespace}/{pod.name}"
+def _queue(use: PodUse, name: str, kai: Cluster, team: DesiredTeam | None) -> Fault | None:
+    """It names no queue that takes its pods: a leaf, in host mode the one of its team."""
+    tree, own = kai.tree, team.queue if team is not None and team.mode == "host" else None
+    leaves = tree.leaves
+    write = own or listed(leaves) or "a leaf queue, declared first"
+    if kai.kai is None or "queues" in kai.unreadable:
+        return None
+    if use.queue is None:
+        return fault("pod-without-queue", kai, name, write=write)
+    if use.queue not in tree.by_name:
+        return fault("pod-of-absent-queue", kai, name, queue=use.queue, write=write)
+    if kai.named("queues", use.queue) is None:
+        return fault("pod-queue-absent", kai, name, queue=use.queue)
+    if use.queue not in leaves:
+        below = listed(tree.leaves_below(use.queue))
+        return fault("pod-of-parent-queue", kai, name, queue=use.queue, write=below)
+    if own not in (None, use.queue):
+        return fault("pod-of-another-queue", kai, name, queue=use.queue, write=own)
+    return None
+
+
+def _by_kai(pod: KubeObject, name: str, cluster: Cluster, kai: Cluster) -> Fault | None:
+    """What keeps KAI from placing it, besides GPUs."""
     deployments = kai.within("deployments", keys.KAI_NAMESPACE)
     serves = any(item.rolled_out for item in deployments if item.name in kai.schedulers)
     if not serves and "deployments" not in kai.unreadable:
         return fault("pod-without-scheduler" if kai.kai else "pod-without-kai", kai, name)
-    label = pod.labels.get(keys.QUEUE_LABEL, "")
-    queue = kai.named("queues", label)
-    if queue is None and label in kai.desired.queue_specs and "queues" not in kai.unreadable:
-        return fault("pod-queue-absent", kai, name, queue=label)
     runtime_class = pod.spec.get("runtimeClassName")
     absent = runtime_class and cluster.named("runtimeclasses", runtime_class) is None
     if absent and "runtimeclasses" not in cluster.unreadable:
-        known = _known(pod, cluster, f'RuntimeClass "{runtime_class}" not found')
-        fix = known.fix if known else "drop runtimeClassName"
-        return fault("pod-runtime-class-absent", cluster, name, what=runtime_class, fix=fix)
+        return _known(pod, cluster, f'RuntimeClass "{runtime_class}" not found')
+    queue = kai.named("queues", pod.labels.get(keys.QUEUE_LABEL, ""))
     has, shard = pod.labels.get(keys.NODE_POOL), queue and queue.labels.get(keys.NODE_POOL)
     if queue is not None and shard != has:
         # A shard's scheduler sees the pods with its label, not those that only name its queue.
-        fix = (
-            f"write the label {keys.NODE_POOL}: {shard}"
-            if shard
-            else f"drop the label {keys.NODE_POOL}"
-        )
+        write = f"write the label {keys.NODE_POOL}: {shard}" if shard else "drop that label"
         values = {"shard": shard or keys.DEFAULT_SHARD, "has": has or keys.DEFAULT_SHARD}
-        return fault("pod-of-another-shard", kai, name, queue=label, fix=fix, **values)
-    return _no_gpus(pod, use, cluster, snapshot)
+        return fault("pod-of-another-shard", kai, name, queue=queue.name, fix=write, **values)
+    return None
 
 
 def _no_gpus(pod: KubeObject, use: PodUse, cluster: Cluster, snapshot: Snapshot) -> Fault | None:
