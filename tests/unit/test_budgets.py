@@ -43,7 +43,7 @@ AREAS = {
     "commands, engine, display, recovery": area(
         1600, 4520, COMMANDS, "commands", "engine", "display", "recovery"
     ),
-    "plan, diff": area(1000, 1840, COMMANDS, "plan", "diff"),
+    "plan, diff": area(1000, 1000, COMMANDS, "plan", "diff"),
     "teams, stack_file": area(600, 2920, COMMANDS, "teams", "stack_file"),
     "doctor": area(1600, 2360, COMMANDS, "doctor"),
     "report": area(700, 410, COMMANDS, "report"),

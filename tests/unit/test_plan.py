@@ -137,7 +137,7 @@ def test_a_refused_file_exits_1_with_rule_path_and_remedy(stack_file):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("config: {a: b", "line 1"),
+        ("config: {a: b", "is no YAML"),
         ("- a\n- b\n", "not a stack file"),
         ("config:\n  kai-fleet:teams: {a: 1}\n  kai-fleet:teams: {b: 1}\n", "line 3"),
         ("config: 3\n", "not a stack file"),

@@ -24,12 +24,8 @@ HEADINGS: Final[Mapping[Part, str]] = {
 }
 _FEW_FIELDS: Final = 3
 # The states that a step of the engine has, by its operation.
-_SIDES: Final = {
-    "create": ("new",),
-    "update": ("old", "new"),
-    "replace": ("old", "new"),
-    "delete": ("old",),
-}
+_BOTH: Final = ("old", "new")
+_SIDES: Final = {"create": ("new",), "update": _BOTH, "replace": _BOTH, "delete": ("old",)}
 
 
 class Consequence(NamedTuple):
@@ -43,12 +39,10 @@ class Consequence(NamedTuple):
     fields: tuple[str, ...] = ()
 
 
-def _consequences() -> tuple[Consequence, ...]:
-    rows = yaml_file.load(Path(__file__).with_name("consequences.yaml").read_text())
-    return tuple(Consequence(*row[:5], *(tuple(fields) for fields in row[5:])) for row in rows)
-
-
-CONSEQUENCES: Final = _consequences()
+CONSEQUENCES: Final = tuple(
+    Consequence(*row[:5], *map(tuple, row[5:]))
+    for row in yaml_file.load(Path(__file__).with_name("consequences.yaml").read_text())
+)
 
 
 @dataclass(frozen=True)
@@ -146,12 +140,10 @@ def _item(change: Change, consequence: str) -> Item:
     elif change.type == POLICY:
         words = [consequence or "changes what it refuses"]
     else:
-        fields = sorted(change.fields, key=lambda it: it.path != "version")[:_FEW_FIELDS]
-        words += [f"{_short(it.path)} {' → '.join(it.shown(60))}" for it in fields]
-        more = len(change.fields) - len(fields)
-        words += [counted(more, "more field")] if more else []
+        fields = sorted(change.fields, key=lambda it: it.path != "version")
+        for it in fields[:_FEW_FIELDS]:
+            path = it.path.removeprefix("spec.").removeprefix("resources.")
+            words.append(f"{path} {' → '.join(it.shown(60))}")
+        if len(fields) > _FEW_FIELDS:
+            words.append(counted(len(fields) - _FEW_FIELDS, "more field"))
     return Item(change.team or HOST, change.label, ", ".join(filter(None, words)))
-
-
-def _short(path: str) -> str:
-    return path.removeprefix("spec.").removeprefix("resources.")

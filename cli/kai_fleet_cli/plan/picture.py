@@ -18,9 +18,7 @@ from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies.adapters import from_resources
 
-_NONE: Final = "-"
 _TEAM_PATH: Final = "kai-fleet:teams."
-Queues = Sequence[DeclaredQueue]
 
 
 class TeamRow(NamedTuple):
@@ -36,16 +34,8 @@ class TeamRow(NamedTuple):
     look_at: str
 
 
-TEAM_COLUMNS: Final = [
-    "team",
-    "mode",
-    "scheduler",
-    "vCluster",
-    "GPUs",
-    "guaranteed",
-    "nodes",
-    "findings",
-]
+_CALLED: Final = {"vcluster": "vCluster", "gpus": "GPUs", "look_at": "findings"}
+TEAM_COLUMNS: Final = [_CALLED.get(name, name) for name in TeamRow._fields]
 
 
 @dataclass(frozen=True)
@@ -53,7 +43,7 @@ class Picture:
     """A stack: its teams, those with something to look at first; the queues of host and teams."""
 
     teams: tuple[TeamRow, ...]
-    trees: Mapping[str, Queues]
+    trees: Mapping[str, Sequence[DeclaredQueue]]
 
 
 def picture(resources: Iterable[Registered], paths: Iterable[str] = ()) -> Picture:
@@ -98,11 +88,11 @@ def _row(
     }
     return TeamRow(
         team=str(team.name),
-        mode=_NONE if team.mode is UNKNOWN else team.mode,
+        mode="-" if team.mode is UNKNOWN else team.mode,
         scheduler=schedulers.get(team.mode, "kube-scheduler").strip(),
-        vcluster=f"v{version}" if version else _NONE,
+        vcluster=f"v{version}" if version else "-",
         gpus=gpus,
-        guaranteed=guaranteed if quotas else _NONE,
+        guaranteed=guaranteed if quotas else "-",
         nodes=", ".join(f"{key}={value}" for key, value in sorted(labels.items())) or "any",
         look_at=", ".join(words for words, applies in concerns.items() if applies),
     )

@@ -93,14 +93,8 @@ class _Recorder(mocks.MockMonitor):
         plain = _shown(json_format.MessageToDict(inputs))
         if request.type == QUEUES:
             plain["queues"] = unpacked(plain["queues"])
-        self.registered[urn] = Registered(
-            urn=urn,
-            type=request.type,
-            name=request.name,
-            parent=request.parent,
-            provider=request.provider.rpartition("::")[0],
-            inputs=plain,
-        )
+        of, provider = request, request.provider.rpartition("::")[0]
+        self.registered[urn] = Registered(urn, of.type, of.name, of.parent, provider, plain)
         return urn
 
 
