@@ -16,10 +16,9 @@ from pulumi_kubernetes import core
 from pulumi_kubernetes.apiextensions import CustomResource
 from pulumi_kubernetes.networking import v1 as networking
 
-from kai_fleet.guards.policies import NAME_LABEL
+from kai_fleet.guards.bounds import isolation, level
 from kai_fleet.inputs import resolved
 from kai_fleet.releases import KAI, version_key
-from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.releases.metric_names import APPS, METRICS_PORT
 
 HOST: Final = "host"  # as a scheduler's name in metrics
@@ -28,13 +27,9 @@ ALLOW_PROMETHEUS: Final = "kai-fleet-monitoring"  # the NetworkPolicy of a team'
 _DASHBOARD: Final = {"grafana_dashboard": "1"}
 _FOR_PROMETHEUS: Final = {"kai-fleet/prometheus": "1"}
 _INTERVAL: Final = "30s"
+_NAMESPACE: Final = "monitoring"
 _FOLDER: Final = Path(__file__).with_suffix("")
 _GAP: Final = re.compile(r"\{\{([A-Z]\w*)\}\}")  # Prometheus' own have a space
-# Of Grafana's dashboards: columns in all, columns of a panel that names none, rows by kind.
-_COLUMNS: Final = 24
-_WIDTH: Final = 12
-_HEIGHT: Final = {"stat": 4, "table": 6}
-_SOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 Args = Mapping[str, Any]
 Rule = dict[str, Any]
 
@@ -75,7 +70,7 @@ class FleetMonitoring(pulumi.ComponentResource):
     ) -> None:
         super().__init__("kai-fleet:index:Monitoring", name, None, opts)
         child, name = pulumi.ResourceOptions(parent=self), f"{name}-monitoring"
-        namespace = args.get("namespace", "monitoring")
+        namespace = args.get("namespace", _NAMESPACE)
         rules = {"groups": fleet_rules(pulumi.get_stack(), args)}
         if args.get("operator"):
             _custom(f"{name}-pods", "PodMonitor", namespace, args, pod_monitor(args), child)
@@ -115,17 +110,12 @@ class TeamMonitoring(pulumi.ComponentResource):
         own: Args = args["monitoring"]
         child = pulumi.ResourceOptions(parent=self)
         within = pulumi.ResourceOptions.merge(inside, child)
-        isolation = args.get("isolation", {})
-        closed = isolation.get("network", {}).get("enabled", True)
-        if (
-            args.get("scheduler", "inside") == "inside"
-            and closed
-            and isolation.get("level") != "off"
-        ):
+        closed = level(args) != "off" and isolation(args).get("network", {}).get("enabled", True)
+        if closed and args.get("scheduler", "inside") == "inside":
             networking.NetworkPolicy(
                 f"{name}-monitoring-network",
                 metadata={"name": ALLOW_PROMETHEUS, "namespace": namespace},
-                spec=allow_prometheus(own),
+                spec=_filled("network.yaml", Namespace=own.get("namespace", _NAMESPACE)),
                 opts=within,
             )
         facts = team_facts(name, args)
@@ -140,7 +130,7 @@ class TeamMonitoring(pulumi.ComponentResource):
                     _custom(f"{name}-monitoring-{kind.lower()}", kind, namespace, own, spec, within)
         elif facts:
             called = f"kai-fleet-team-{name}"
-            config = (called, own.get("namespace", "monitoring"), _FOR_PROMETHEUS)
+            config = (called, own.get("namespace", _NAMESPACE), _FOR_PROMETHEUS)
             text = resolved(_text, rules)
             _config_map(f"{name}-monitoring-rules", config, {f"{called}.yml": text}, child)
         self.register_outputs({"namespace": namespace})
@@ -148,13 +138,12 @@ class TeamMonitoring(pulumi.ComponentResource):
 
 def pod_monitor(args: Args) -> dict[str, Any]:
     """The `spec` of a PodMonitor, in any namespace."""
-    scrape = _scrape(args)
-    limit = scrape.pop("sampleLimit")
+    endpoint = _scrape(args)
     return {
         "namespaceSelector": {"any": True},
         "selector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]},
-        "sampleLimit": limit,
-        "podMetricsEndpoints": [scrape],
+        "sampleLimit": endpoint.pop("sampleLimit"),
+        "podMetricsEndpoints": [endpoint],
     }
 
 
@@ -173,45 +162,27 @@ def scrape_config(args: Args) -> dict[str, Any]:
     }
 
 
-def vcluster_monitor(team: str, args: Args) -> pulumi.Input[dict[str, Any]]:
+def vcluster_monitor(team: str, args: Args) -> pulumi.Input[Any]:
     """The `spec` of a ServiceMonitor of a team's vCluster, in the team's namespace."""
-
-    def spec(interval: str) -> dict[str, Any]:
-        found: dict[str, Any] = _filled("vcluster.yaml", {"Team": team, "Interval": interval})
-        return found
-
-    return resolved(spec, args.get("interval", _INTERVAL))
-
-
-def allow_prometheus(args: Args) -> Any:
-    """The `spec` of a NetworkPolicy of a team's namespace: Prometheus reaches the team's KAI."""
-    home = {"match_labels": {NAME_LABEL: args.get("namespace", "monitoring")}}
-    return {
-        "pod_selector": {"match_labels": {"vcluster.loft.sh/namespace": KAI_NAMESPACE}},
-        "policy_types": ["Ingress"],
-        "ingress": [
-            {
-                "from": [{"namespace_selector": home}],
-                "ports": [{"port": METRICS_PORT, "protocol": "TCP"}],
-            }
-        ],
-    }
+    every = args.get("interval", _INTERVAL)
+    return resolved(lambda text: _filled("vcluster.yaml", Team=team, Interval=text), every)
 
 
 def fleet_rules(stack: str, args: Args) -> list[dict[str, Any]]:
     """What is counted for every team, and the alerts. Nothing in it depends on the teams."""
     resource = args.get("gpu_resource", "nvidia.com/gpu")
-    words = {
-        "Resource": resource,
-        "ResourceLabel": resource.replace(".", "_").replace("/", "_"),
-        "StarvedAfter": args.get("starved_after", "15m"),
-        "SupportDays": args.get("support_days", 60),
-        "Stack": stack,
-    }
+    groups = _filled(
+        "rules.yaml",
+        Resource=resource,
+        ResourceLabel=resource.replace(".", "_").replace("/", "_"),
+        StarvedAfter=args.get("starved_after", "15m"),
+        SupportDays=args.get("support_days", 60),
+        Stack=stack,
+    )
     facts = [*_support(), *_parents(HOST, args.get("parent_queues", ()))]
     if args.get("host_kai"):
         facts.append(_fact("scheduler_wanted", {"scheduler": HOST}))
-    return [{"name": "kai-fleet-facts", "rules": facts}, *_filled("rules.yaml", words)]
+    return [{"name": "kai-fleet-facts", "rules": facts}, *groups]
 
 
 def team_facts(team: str, args: Args) -> list[Rule]:
@@ -228,51 +199,8 @@ def team_facts(team: str, args: Args) -> list[Rule]:
 
 def dashboards() -> dict[str, str]:
     """Each dashboard's name, and its JSON as Grafana imports it."""
-    content: dict[str, Any] = _filled("dashboards.yaml", {})
-    return {
-        name: json.dumps(
-            {**content["all"], **dashboard, "panels": _placed(dashboard["panels"])}, indent=1
-        )
-        for name, dashboard in content["dashboards"].items()
-    }
-
-
-def _placed(panels: Iterable[Args]) -> list[dict[str, Any]]:
-    """From left to right, and on to the next row where there is no room."""
-    placed: list[dict[str, Any]] = []
-    x = y = tallest = 0
-    for number, panel in enumerate(panels, start=1):
-        width, height = panel.get("width", _WIDTH), _HEIGHT.get(panel.get("kind", ""), 8)
-        if x + width > _COLUMNS:
-            x, y, tallest = 0, y + tallest, 0
-        place = {"x": x, "y": y, "w": width, "h": height}
-        placed.append({"id": number, "gridPos": place, **_panel(panel)})
-        x, tallest = x + width, max(tallest, height)
-    return placed
-
-
-def _panel(panel: Args) -> dict[str, Any]:
-    kind = panel.get("kind", "timeseries")
-    once = kind in ("table", "bargauge")
-    query = {
-        "refId": "A",
-        "datasource": _SOURCE,
-        "expr": panel["expr"],
-        "legendFormat": panel.get("legend", "__auto"),
-        "instant": once,
-        "range": not once,
-        **({"format": "table"} if kind == "table" else {}),
-    }
-    stacking = {"stacking": {"mode": "normal"}, "fillOpacity": 30} if panel.get("stacked") else {}
-    unit = {"unit": panel.get("unit", "none"), "custom": stacking}
-    return {
-        "type": kind,
-        "title": panel["title"],
-        "description": panel.get("about", ""),
-        "datasource": _SOURCE,
-        "targets": [query],
-        "fieldConfig": {"defaults": unit, "overrides": []},
-    }
+    found = _filled("dashboards.yaml")["dashboards"]
+    return {name: json.dumps(dashboard, indent=1) for name, dashboard in found.items()}
 
 
 def _support() -> Iterator[Rule]:
@@ -298,24 +226,23 @@ def _fact(name: str, labels: Args, expr: str = "vector(1)") -> Rule:
 
 
 def _scrape(args: Args) -> dict[str, Any]:
-    words = {
-        "Interval": args.get("interval", _INTERVAL),
-        "Port": METRICS_PORT,
-        "Apps": "|".join(APPS.values()),
-        "AppsOfScheduler": APPS["scheduler"],
-        "AppsOfQueueController": APPS["queue-controller"],
-    }
-    scrape: dict[str, Any] = _filled("scrape.yaml", words)
-    return scrape
+    found: dict[str, Any] = _filled(
+        "scrape.yaml",
+        Interval=args.get("interval", _INTERVAL),
+        Apps="|".join(APPS.values()),
+        AppsOfScheduler=APPS["scheduler"],
+        AppsOfQueueController=APPS["queue-controller"],
+    )
+    return found
 
 
 def _snake(step: dict[str, Any]) -> dict[str, Any]:
     return {re.sub(r"(?=[A-Z])", "_", key).lower(): value for key, value in step.items()}
 
 
-def _filled(file: str, words: Mapping[str, Any]) -> Any:
+def _filled(file: str, **words: Any) -> Any:
     """A YAML file with its gaps filled. Raises KeyError for one that has no word."""
-    text = (_FOLDER / file).read_text(encoding="utf-8")
+    text, words = (_FOLDER / file).read_text(encoding="utf-8"), {"Port": METRICS_PORT, **words}
     return yaml.safe_load(_GAP.sub(lambda gap: str(words[gap[1]]), text))
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 import yaml
-from tests.policy_evaluation import account, creation, refusals
+from tests.guard_evaluation import account, creation, refusals
 
 from kai_fleet.fleet.pod_templates import workloads
 from kai_fleet.guards.queue_guard import queue_bounds

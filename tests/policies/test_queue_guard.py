@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from tests.policy_evaluation import account, creation, refusals
+from tests.guard_evaluation import account, creation, refusals
 
 from kai_fleet.guards.policies import policy
 from kai_fleet.guards.queue_guard import inside, queue_bounds

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.policy_evaluation import account, controller, creation, refusals
+from tests.guard_evaluation import account, controller, creation, refusals
 
 from kai_fleet.guards.bounds import pod_bounds
 from tests.attacks.attempts.templates import probing

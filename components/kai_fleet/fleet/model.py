@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from kai_fleet.fleet.cluster import Cluster, Kai, Team
 from kai_fleet.fleet.installed import InstalledChart
 from kai_fleet.fleet.queues import DeclaredQueue
-from kai_fleet.guards.host_rules import HostRules
-from kai_fleet.guards.queue_rules import QueueRules, inside_vcluster
 
 if TYPE_CHECKING:  # a policy pack starts without the types of settings
     from kai_fleet.settings.files.manifests import ManifestFiles
@@ -62,9 +60,7 @@ class DeclaredTeam(Team):
     `host_queues` are those that it declares below the `parent_queue` that it is granted.
     `own_stack` is the team of a team stack, `granted` one that a stack of its own may have: then
     this stack has its namespace and its bounds alone. `runs_here`: it still runs in this stack,
-    which grants it. `rules` are what the guards of its namespace let through, `host_guard` which
-    queues of the host, and `inside_guard` which inside its vCluster; None where there is no such
-    guard, or another stack's. `control_plane` is what the keys of its control plane say, by those
+    which grants it. `control_plane` is what the keys of its control plane say, by those
     of the chart, with a database's address in clear.
     """
 
@@ -74,9 +70,6 @@ class DeclaredTeam(Team):
     isolation: Isolation | None = field(default=None, hash=False)
     host_queues: tuple[DeclaredQueue, ...] = ()
     inside: DeclaredCluster = field(default_factory=DeclaredCluster, hash=False)
-    rules: HostRules | None = field(default=None, hash=False)
-    host_guard: QueueRules | None = field(default=None, hash=False)
-    inside_guard: QueueRules | None = field(default=None, hash=False)
     runs_here: bool = False
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -92,11 +85,6 @@ class DeclaredTeam(Team):
     def kai(self) -> tuple[DeclaredKai, ...]:
         """The KAI inside its vCluster."""
         return self.inside.kai
-
-    @property
-    def guards(self) -> tuple[dict[str, Any], ...]:
-        """The objects of the guard inside its vCluster."""
-        return tuple(inside_vcluster(self.inside_guard)) if self.inside_guard is not None else ()
 
 
 @dataclass(frozen=True)

@@ -99,12 +99,10 @@ class _Resolver:
             charts=_charts(settings),
         )
 
-    def _on_host(
-        self, name: str, path: str, own: TeamSettings | Grant, queue: str | None
-    ) -> DeclaredTeam:
+    def _on_host(self, name: str, path: str, own: TeamSettings | Grant) -> DeclaredTeam:
         """A team's namespace and its bounds, whichever stack runs the team."""
         settings, place = self.settings, self.settings.place_of(name)
-        team = DeclaredTeam(
+        return DeclaredTeam(
             name,
             namespace=f"team-{name}",
             path=path,
@@ -121,14 +119,6 @@ class _Resolver:
             annotations=place.annotations,
             tolerations=place.tolerations,
         )
-        if settings.platform_facts is not None:
-            return team  # the namespace is the platform's, and what its guards let through
-        foreign = self._foreign_queues(name)
-        return replace(
-            team,
-            rules=from_settings.host_rules(settings, name, foreign),
-            host_guard=from_settings.host_guard(settings, name, queue, foreign),
-        )
 
     def _team(self, name: str) -> DeclaredTeam:
         settings, team = self.settings, self.settings.teams[name]
@@ -139,10 +129,9 @@ class _Resolver:
         now = self.deployed.versions.get(release)  # the chart's version has no v
         store = self.deployed.stores.get(release)
         access = vcluster.access or Access()
-        guard = from_settings.inside_guard(settings, name)
         parent, shard = platform.granted_queue(name) if platform else (None, None)
         return replace(
-            self._on_host(name, path, team, team.queue),
+            self._on_host(name, path, team),
             mode=mode,
             pools=team.pools,
             queue=team.queue,
@@ -151,8 +140,7 @@ class _Resolver:
             if mode == "host" and team.queues
             else (),
             affinity=settings.place_of(name).affinity,
-            guard=guard is not None,
-            inside_guard=guard,
+            guard=settings.guard.mode != "off" and bool(inside.kai),
             version=vcluster.version or DEFAULT_VCLUSTER,
             kubernetes_version=vcluster.kubernetes_version,
             chart=vcluster.chart,
@@ -211,7 +199,7 @@ class _Resolver:
         settings, grant = self.settings, self.settings.team_stacks[name]
         runs = self.deployed.versions.get(named(VIRTUAL_CLUSTER, f"{name}-release")) is not None
         return replace(
-            self._on_host(name, key_path(("teamStacks", name)), grant, grant.parent_queue),
+            self._on_host(name, key_path(("teamStacks", name)), grant),
             granted=True,
             image_pull_secrets=[*by_secret(settings.registries)],
             mode="virtual" if settings.kai is None else "host",
