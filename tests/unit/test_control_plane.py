@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.finding import Level
 from kai_fleet.fleet.chart_stores import RESOURCES, ChartStore, default_resources, store_of
 from kai_fleet.fleet.deployed_state import (
     RELEASE,
@@ -30,7 +31,6 @@ from kai_fleet_cli.display.as_text import show_plan
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.plan.picture import picture
 from kai_fleet_cli.plan.recorder import record
-from kai_fleet_policies.problem import Level
 from kai_fleet_policies.validation import validate
 from tests.unit.doctor_samples import SETTINGS, Lab, meta
 
@@ -85,7 +85,7 @@ def said(own, runs=None, **more):
     return {
         it.path.removeprefix("kai-fleet:teams.ml.vcluster."): it.message
         for it in problems
-        if it.rule.startswith("vcluster-") or it.rule == "config"
+        if it.check.startswith("vcluster-") or it.check == "config"
     }
 
 
@@ -370,4 +370,4 @@ def test_the_doctor_sees_that_an_etcd_waits_for_its_class():
 
 def test_advice_is_no_refusal():
     problems = validate(stack({"replicas": 3, "store": {"type": "etcd"}})).problems
-    assert {it.level for it in problems if it.rule == "vcluster-store"} == {Level.ADVISORY}
+    assert {it.level for it in problems if it.check == "vcluster-store"} == {Level.ADVISORY}

@@ -30,7 +30,7 @@ def on_host(mode, version="v0.18.0", **more):
 
 
 def judged(raw, rule="gpu-sharing-mode"):
-    return {p.path: (p.level.name, p.message) for p in validate(raw).problems if p.rule == rule}
+    return {p.path: (p.level.name, p.message) for p in validate(raw).problems if p.check == rule}
 
 
 @pytest.mark.parametrize(

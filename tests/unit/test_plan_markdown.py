@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kai_fleet.finding import Finding, Level
 from kai_fleet.fleet.queues import DeclaredQueue, QueueShare
 from kai_fleet_cli.display import as_markdown, as_text
 from kai_fleet_cli.plan import offline, summary
 from kai_fleet_cli.plan.picture import picture
 from kai_fleet_cli.stack_file.reading import ROOT, stacks
-from kai_fleet_policies.problem import mandatory
 from sandbox.tools.toolbox import cache_root
 from tests.unit.golden import compare as golden
 
@@ -94,9 +94,8 @@ def test_promising_more_than_there_is_stands_out():
 
 
 def test_a_refused_stack_shows_its_problems_only():
-    problem = mandatory(
-        "queue a in ml", "kai-fleet:teams.ml", "is | <b>too</b> @much", "queue-quota"
-    )
+    place = ("kai-fleet:teams.ml", "queue", "a in ml")
+    problem = Finding(Level.MANDATORY, *place, "is | <b>too</b> @much", check="queue-quota")
     page = as_markdown.plan_page(offline.Plan("lab", problems=(problem,)))
     assert "**refused**: 0 resources, 1 problem, 0 warnings" in page
     assert "- **refused** `queue-quota` `kai-fleet:teams.ml`<br>" in page

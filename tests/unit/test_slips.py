@@ -108,7 +108,7 @@ def test_a_secret_in_clear_is_refused_with_the_command_that_encrypts_it(raw, pla
 )
 def test_other_secrets_in_clear_are_refused(key, value):
     refused = validation.validate({"cluster": CLUSTER, "gpu": {"values": {key: value}}}).refused
-    (problem,) = (it for it in refused if it.rule == validation.CONFIG_RULE)
+    (problem,) = (it for it in refused if it.check == validation.CONFIG_RULE)
     assert "is a secret in clear, at a key for none" in problem.message
     assert not any(it in str(refused) for it in ("hunter2", "auths", HF))
 

@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from kai_fleet import options
+from kai_fleet.finding import Level
 from kai_fleet.fleet.resolve import platform_facts
 from kai_fleet.host import platform as platform_reading
 from kai_fleet.host.team_stack_rights import in_namespace, on_host
@@ -17,7 +18,6 @@ from kai_fleet_cli.plan.picture import as_declared
 from kai_fleet_cli.plan.recorder import record
 from kai_fleet_policies import rules
 from kai_fleet_policies.adapters import from_resources
-from kai_fleet_policies.problem import Level
 
 UNLIMITED = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}
 VISION = {
@@ -92,7 +92,7 @@ def test_a_change_of_the_platform_shows_in_the_plans_of_its_team_stacks(tmp_path
     names = ["vision-guard-binding", "vision-guard-outside-binding", "vision-guard-policy"]
     assert sorted(change.name for change in changed) == names
     without = planned(teamStacks={})
-    refusals = [p.rule for p in without.problems if p.level is Level.MANDATORY]
+    refusals = [p.check for p in without.problems if p.level is Level.MANDATORY]
     assert (without.ok, refusals) == (False, ["team-granted"])
 
 
@@ -135,7 +135,7 @@ def test_a_queue_below_an_absent_parent_is_still_refused():
     tree = next(item for item in resources if item.type == QUEUES)
     del tree.inputs["queues"]["top"]
     problems = rules.check(from_resources.clusters(as_declared(resources)))
-    assert "queue-tree" in {p.rule for p in problems}
+    assert "queue-tree" in {p.check for p in problems}
 
 
 def test_each_grant_gets_an_account_and_a_namespace_that_is_bounded_before_it_has_rights():

@@ -2,18 +2,18 @@
 
 import pytest
 
+from kai_fleet.finding import Level
 from kai_fleet.fleet.resolve import platform_facts
 from kai_fleet.settings import load
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies import validation
-from kai_fleet_policies.problem import Level
 
 CLUSTER = {"name": "lab", "context": "lab"}
 
 
 def refused(**raw):
     raw = {"cluster": CLUSTER, "kai": {"version": "v0.16.8"}, **raw}
-    return {(p.rule, p.path) for p in validation.validate(raw).refused}
+    return {(p.check, p.path) for p in validation.validate(raw).refused}
 
 
 @pytest.mark.parametrize("stack", ["sandbox", "sandbox-host", "dev", "prod"])
@@ -112,7 +112,7 @@ def test_two_teams_with_one_pool_are_told_beside_a_wrong_team(wrong):
 @pytest.mark.parametrize("cluster", [{"name": "lab", "contxt": "lab"}, {"nam": "lab"}, "lab", None])
 def test_a_wrong_cluster_hides_no_rule(cluster):
     raw = {"cluster": cluster, "teams": {"nlp": OWN_NODES, "web": OWN_NODES}}
-    found = {(p.rule, p.path) for p in validation.validate(raw).refused}
+    found = {(p.check, p.path) for p in validation.validate(raw).refused}
     assert {rule for rule, _ in found} == {"config", "team-node-pools"}
 
 
@@ -206,7 +206,7 @@ def test_a_team_stacks_own_errors_come_in_one_report():
     team["queues"] = {"own-a": {"children": {"own-b": {}}}, "own-c": {"children": {"own-b": {}}}}
     raw = {"platform": {"stack": "lab"}, "team": team}
     facts = platform_facts(platform.settings)
-    found = {(p.rule, p.path) for p in validation.validate(raw, facts_of=lambda _: facts).refused}
+    found = {(p.check, p.path) for p in validation.validate(raw, facts_of=lambda _: facts).refused}
     assert found == {
         ("config", "kai-fleet:team.colour"),
         ("queue-tree", "kai-fleet:team.queues.own-c.children.own-b"),

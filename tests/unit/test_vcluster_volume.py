@@ -17,7 +17,7 @@ from kai_fleet.releases import VCLUSTER, vcluster
 from kai_fleet.releases.chart_values import nested, unknown_keys
 from kai_fleet.settings import load
 from kai_fleet.vcluster.values import vcluster_values
-from kai_fleet_policies.rules.vclusters import vcluster_volume
+from kai_fleet_policies.rules.vcluster_stores import vcluster_volume
 from tests.unit.doctor_samples import SETTINGS, Lab
 
 CLAIM = "controlPlane.statefulSet.persistence.volumeClaim"

@@ -13,13 +13,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from kai_fleet.finding import Finding, Level
 from kai_fleet.settings.secrets import Encrypted, encrypted_in
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.recovery.resume import graceful_shutdown
 from kai_fleet_cli.stack_file.reading import beside
 from kai_fleet_cli.stack_file.write import undisturbed
-from kai_fleet_policies.problem import Level, Problem
 
 # The module of the command, and the folders that Python imports from: the last has the module.
 Layout: TypeAlias = tuple[str, tuple[str, ...]]
@@ -51,7 +51,7 @@ class Base:
     commit: str
     state: BaseState
     resources: tuple[Registered, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Finding, ...] = ()
     secrets: Sequence[Encrypted] = ()
     error: str = ""
     beside: Mapping[str, str] = field(default_factory=dict)
@@ -117,8 +117,7 @@ def _planned(base: Base, process: subprocess.Popen[str]) -> Base:
         record = json.loads(out)
         ok, resources = record["ok"], tuple(map(_registered, record["resources"]))
         problems = [
-            Problem(it["rule"], Level(it["level"]), it["subject"], it["path"], it["message"])
-            for it in record.get("problems", ())
+            Finding(**{**it, "level": Level(it["level"])}) for it in record.get("problems", ())
         ]
     except (ValueError, KeyError, TypeError):
         lacking = "No such command" in errors or "No such option" in errors

@@ -172,7 +172,7 @@ def compare(stack: str, ref: str, root: Path = ROOT) -> DiffReport:
         raise UserError(f"there is no Pulumi.{stack}.yaml, neither here nor at {ref}")
     here = encrypted(file)
     if now is not None:
-        wrong = validation.as_problems(moved(base.secrets, here))
+        wrong = validation.as_findings(moved(base.secrets, here))
         now = replace(now, problems=(*now.problems, *wrong))
     refused = refusals(stack, file, base.resources) if now is not None and now.ok else []
     return DiffReport(stack, base, now, here, refused, beside(file))
@@ -200,8 +200,8 @@ def refusals(stack: str, file: Path, resources: Sequence[Registered]) -> list[Se
     verdict = validation.validate(read(file), deployed, facts_beside(file))
     problems = verdict.refused
     if verdict.settings is not None:
-        problems += validation.removal_problems(verdict, deployed.teams, stack)
+        problems += validation.removal_findings(verdict, deployed.teams, stack)
     return [
-        Sentence(it.subject, (Part(f"{it.message} [{it.rule}]", Hazard.REFUSED),))
+        Sentence(it.subject, (Part(f"{it.message} [{it.check}]", Hazard.REFUSED),))
         for it in problems
     ]

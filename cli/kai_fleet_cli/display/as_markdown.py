@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from kai_fleet import releases
+from kai_fleet.finding import Finding, Level
 from kai_fleet.fleet.model import HOST
 from kai_fleet.kube.text import without_controls
 from kai_fleet.wording import counted
@@ -15,7 +16,6 @@ from kai_fleet_cli.display.terminal import units
 from kai_fleet_cli.plan import summary
 from kai_fleet_cli.plan.offline import Plan
 from kai_fleet_cli.plan.picture import Picture, picture
-from kai_fleet_policies.problem import Level, Problem
 
 # A comment holds 65,536 characters; a table of this many lines is not read anyway.
 _MOST_ROWS: Final = 100
@@ -34,7 +34,7 @@ def plan_page(plan: Plan) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _overview(stack: Picture, problems: Iterable[Problem]) -> list[str]:
+def _overview(stack: Picture, problems: Iterable[Finding]) -> list[str]:
     """The parts about teams, GPUs and queues."""
     parts = ["### Teams", _team_table(stack, problems) if stack.teams else "None."]
     if stack.kai is not None:
@@ -59,7 +59,7 @@ def _drawn(mermaid_text: str) -> str:
     return f"```mermaid\n{mermaid_text}\n```"
 
 
-def _team_table(stack: Picture, problems: Iterable[Problem] = ()) -> str:
+def _team_table(stack: Picture, problems: Iterable[Finding] = ()) -> str:
     """One line per team; those with something to look at first, and why."""
     rows = [
         [*map(_text, cells), f"**{concerns}**" if concerns else ""]
@@ -206,11 +206,11 @@ def _code(value: str) -> str:
     return f"{fence}{space}{line}{space}{fence}"
 
 
-def _problems(problems: Iterable[Problem]) -> str:
+def _problems(problems: Iterable[Finding]) -> str:
     """A plan's problems as a list, those that stop a preview first."""
     lines = []
     for it in sorted(problems, key=lambda problem: problem.level is not Level.MANDATORY):
         word = "**refused**" if it.level is Level.MANDATORY else "warning"
         message = _prose(f"{it.subject}: {it.message}")
-        lines.append(f"- {word} {_code(it.rule)} {_code(it.path or it.subject)}<br>{message}")
+        lines.append(f"- {word} {_code(it.check)} {_code(it.path or it.subject)}<br>{message}")
     return "\n".join(lines)

@@ -10,6 +10,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.text import Text
 
+from kai_fleet.finding import Finding, Level
 from kai_fleet.fleet.chart_stores import REPLICAS, RESOURCES, default_resources, store_of
 from kai_fleet.fleet.deployed_state import RELEASE
 from kai_fleet.fleet.model import HOST
@@ -27,7 +28,6 @@ from kai_fleet_cli.plan.picture import Picture, picture
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_policies.adapters import charts
 from kai_fleet_policies.adapters.declared_trees import QUEUE
-from kai_fleet_policies.problem import Level, Problem
 
 _SIGNS: Final = {
     "created": ("+", "green"),
@@ -90,11 +90,11 @@ def show_diff(report: DiffReport, console: Console) -> None:
     _line(console, (report.verdict, _COLOURS.get(report.verdict, "")))
 
 
-def show_problem(problem: Problem, console: Console, where: str = "") -> None:
+def show_problem(problem: Finding, console: Console, where: str = "") -> None:
     """Print one problem; `where` comes before its key."""
     mandatory = problem.level is Level.MANDATORY
     word, colour = ("refused", "red") if mandatory else ("warning", "yellow")
-    lead = Text.assemble((word, colour), " ", (f"[{problem.rule}]", "bold"))
+    lead = Text.assemble((word, colour), " ", (f"[{problem.check}]", "bold"))
     told(console, f"{where}{problem.path or problem.subject}", lead)
     told(console, problem.message, f"  {problem.subject}:", indent=4)
 
@@ -130,7 +130,7 @@ def _overview(plan: Plan, console: Console) -> None:
         _line(console, f"  … and {len(others) - _MOST_OTHERS} more")
 
 
-def _team_table(stack: Picture, problems: Iterable[Problem], console: Console) -> None:
+def _team_table(stack: Picture, problems: Iterable[Finding], console: Console) -> None:
     """A line per team; those with something to look at first, and marked."""
     teams = summary.team_rows(stack, problems)
     marked = {at for at, row in enumerate(teams) if row[-1]}

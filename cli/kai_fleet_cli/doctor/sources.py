@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
+from kai_fleet.finding import Finding
 from kai_fleet.fleet.model import DeclaredCluster, Fleet
 from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.kube.api import OF_OPERATORS, Api
@@ -17,7 +18,6 @@ from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.platform import facts_beside
 from kai_fleet_cli.teams import stack_state
 from kai_fleet_policies import validation
-from kai_fleet_policies.problem import Problem
 
 
 def of_context(context: str | None, kubeconfig: Path | None, team: str | None) -> ClusterSources:
@@ -93,7 +93,7 @@ def settings_of(stack: str) -> Settings:
     return judged(stack)[0]
 
 
-def judged(stack: str, file: Path | None = None) -> tuple[Settings, tuple[Problem, ...]]:
+def judged(stack: str, file: Path | None = None) -> tuple[Settings, tuple[Finding, ...]]:
     """The same with what the rules say of them; from `file` where it is not the stack's own."""
     path = file or reading.path_of(stack)
     verdict = validation.validate(reading.read(path), facts_of=facts_beside(path))

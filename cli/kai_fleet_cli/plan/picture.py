@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kai_fleet.fleet.chart_stores import EMBEDDED, store_of
+from kai_fleet.fleet.cluster import HOST, Cluster, Team
 from kai_fleet.fleet.deployed_state import NAMESPACE, NAMESPACE_PATCH
-from kai_fleet.fleet.model import HOST, DeclaredCluster, DeclaredTeam
 from kai_fleet.fleet.queues import UNLIMITED, DeclaredQueue
 from kai_fleet.guards.policies import ISOLATION_LABEL
 from kai_fleet.releases import mig
-from kai_fleet.settings.sections.teams import Mode
 from kai_fleet.values import UNKNOWN
 from kai_fleet.wording import plural
 from kai_fleet_cli.plan import recorder
@@ -44,7 +43,7 @@ class TeamPicture(ClusterPicture):
     """
 
     name: str
-    mode: Mode | None
+    mode: str | None
     vcluster: str
     gpus: float | None
     pool: str
@@ -98,7 +97,7 @@ def picture(resources: Iterable[Registered]) -> Picture:
     items = list(resources)
     clusters = from_resources.clusters(as_declared(items))
     host = next((c for c in clusters if c.teams), None) or next(
-        (c for c in clusters if c.name == HOST), DeclaredCluster(HOST)
+        (c for c in clusters if c.name == HOST), Cluster(HOST)
     )
     inside = {cluster.name: cluster for cluster in clusters if cluster is not host}
     spaces = (it.inputs.get("metadata") for it in items if it.type in _NAMESPACES)
@@ -108,13 +107,13 @@ def picture(resources: Iterable[Registered]) -> Picture:
         if isinstance(it, dict)
     }
     teams = [
-        _team(team, inside.get(str(team.name), DeclaredCluster("")), isolated.get(team.namespace))
+        _team(team, inside.get(str(team.name), Cluster("")), isolated.get(team.namespace))
         for team in sorted(host.teams, key=lambda team: str(team.name))
     ]
     return Picture(kai=_kai(host), queues=host.queues, teams={team.name: team for team in teams})
 
 
-def _team(team: DeclaredTeam, inside: DeclaredCluster, isolated: bool | None) -> TeamPicture:
+def _team(team: Team, inside: Cluster, isolated: bool | None) -> TeamPicture:
     version = "" if team.version in (None, UNKNOWN) else str(team.version)
     bounded = team.gpus is not UNKNOWN
     labels = {} if team.node_pool is UNKNOWN else team.node_pool or {}
@@ -132,7 +131,7 @@ def _team(team: DeclaredTeam, inside: DeclaredCluster, isolated: bool | None) ->
     )
 
 
-def _kai(cluster: DeclaredCluster) -> str | None:
+def _kai(cluster: Cluster) -> str | None:
     return next((str(release.version) for release in cluster.kai if release.version), None)
 
 

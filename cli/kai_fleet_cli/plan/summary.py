@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from kai_fleet import releases
+from kai_fleet.finding import Finding, Level
 from kai_fleet.fleet.amounts import written
 from kai_fleet.fleet.queues import (
     RESOURCES,
@@ -16,7 +17,6 @@ from kai_fleet.fleet.queues import (
 from kai_fleet.values import UNKNOWN
 from kai_fleet.wording import counted
 from kai_fleet_cli.plan.picture import ClusterPicture, Picture, TeamPicture, gpu_quota, together
-from kai_fleet_policies.problem import Level, Problem
 
 _NONE: Final = "-"
 # The last one is empty where there is nothing to look at.
@@ -44,7 +44,7 @@ class PoolRow(NamedTuple):
     over: bool
 
 
-def team_rows(stack: Picture, problems: Iterable[Problem] = ()) -> list[Sequence[str]]:
+def team_rows(stack: Picture, problems: Iterable[Finding] = ()) -> list[Sequence[str]]:
     """The teams by `TEAM_COLUMNS` and by name, those with something to look at first."""
     known = list(problems)
     rows = [
@@ -63,7 +63,7 @@ def team_rows(stack: Picture, problems: Iterable[Problem] = ()) -> list[Sequence
     return sorted(rows, key=lambda row: not row[-1])
 
 
-def _concerns(team: TeamPicture, problems: Sequence[Problem]) -> Iterable[str]:
+def _concerns(team: TeamPicture, problems: Sequence[Finding]) -> Iterable[str]:
     key = f"kai-fleet:teams.{team.name}"
     own = [it.level for it in problems if it.path == key or it.path.startswith(f"{key}.")]
     for level, thing in ((Level.MANDATORY, "problem"), (Level.ADVISORY, "warning")):

@@ -10,6 +10,7 @@ from pulumi import automation
 from rich.markup import escape
 from rich.prompt import Confirm
 
+from kai_fleet.finding import Finding, Level
 from kai_fleet.fleet.resolve import platform_facts
 from kai_fleet.settings import load
 from kai_fleet.settings.files.project import update_command
@@ -30,7 +31,6 @@ from kai_fleet_cli.teams import stack_end, team_state
 from kai_fleet_cli.teams.changes import TeamChange
 from kai_fleet_cli.teams.lookup import GRANTS, TEAM, TEAMS, PlatformFile
 from kai_fleet_policies import validation
-from kai_fleet_policies.problem import Level, Problem
 
 _OF_GRANTS: Final = ("team-granted", "team-parent-queue")
 
@@ -101,7 +101,7 @@ def _show_verdict(change: TeamChange, screen: Screen) -> None:
         raise UserError("the rules refuse this; nothing is written")
 
 
-def _problems(platform: PlatformFile, edits: Sequence[Edit]) -> list[Problem]:
+def _problems(platform: PlatformFile, edits: Sequence[Edit]) -> list[Finding]:
     """What the rules say of the platform with its team stacks, as the edits would leave them.
 
     Teams with stacks of their own count as the platform's: their pools and GPUs come out of the
@@ -123,7 +123,7 @@ def _problems(platform: PlatformFile, edits: Sequence[Edit]) -> list[Problem]:
 
 def _against_grants(
     platform: Mapping[str, Any], own: Iterable[Mapping[str, Any]]
-) -> Iterator[Problem]:
+) -> Iterator[Finding]:
     """The problems of each team stack's own preview with its grant, and of the platform's with its
     grants: there may be teams whose files are somewhere else.
     """
@@ -135,7 +135,7 @@ def _against_grants(
     yield from (problem for problem in of_platform if problem.path.startswith(start))
     for raw in own:
         verdict = validation.validate(raw, facts_of=lambda _: facts)
-        yield from (problem for problem in verdict.refused if problem.rule in _OF_GRANTS)
+        yield from (problem for problem in verdict.refused if problem.check in _OF_GRANTS)
 
 
 def _own_team(raw: Mapping[str, Any], grants: Any) -> tuple[str, dict[str, Any]]:
@@ -148,7 +148,7 @@ def _own_team(raw: Mapping[str, Any], grants: Any) -> tuple[str, dict[str, Any]]
     return name, team
 
 
-def _in_own_file(problem: Problem, names: Container[str]) -> Problem:
+def _in_own_file(problem: Finding, names: Container[str]) -> Finding:
     """The problem with its key in the team's own file, where it is about a team that has one."""
     of_team = re.match(rf"{NAMESPACE}:{TEAMS}\.([^.]+)", problem.path)
     if of_team is None or of_team[1] not in names:

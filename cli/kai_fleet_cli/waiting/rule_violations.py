@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from kai_fleet.finding import Finding, Level
 from kai_fleet.fleet.cluster import Cluster, Kai
 from kai_fleet.fleet.pod_templates import workloads
 from kai_fleet.fleet.pods import PodTemplate
@@ -11,11 +12,10 @@ from kai_fleet.kube.objects import KubeObject
 from kai_fleet.releases.keys import POD_GROUP
 from kai_fleet_cli.usage import queue_of
 from kai_fleet_cli.waiting.read_cluster import ClusterPods, Findings, ReadCluster
-from kai_fleet_policies.problem import Level, Problem, Rule, name_of, problems_of
+from kai_fleet_policies.rules.gpus import workload_gpu_request, workload_gpu_sharing
 from kai_fleet_policies.rules.queues import queue_depth, queue_tree
+from kai_fleet_policies.rules.rule import Rule
 from kai_fleet_policies.rules.workloads import (
-    workload_gpu_request,
-    workload_gpu_sharing,
     workload_known_keys,
     workload_leaf_queue,
     workload_scheduler,
@@ -30,7 +30,7 @@ _SAID_BY_LEAF_QUEUE = "has schedulerName: kai-scheduler but no label"
 def check_queues(cluster: ReadCluster) -> Findings:
     """The queues of a cluster with a KAI."""
     for problem in _judge((queue_tree, queue_depth), _cluster(cluster, ())):
-        yield cluster.broken(problem.subject, *cause_and_fix(problem), check=name_of(queue_tree))
+        yield cluster.broken(problem.subject, problem.cause, problem.fix, check=queue_tree.name)
 
 
 def check(of: ClusterPods) -> Findings:
@@ -41,10 +41,10 @@ def check(of: ClusterPods) -> Findings:
         pod = by_path.get(problem.path)
         if pod is None or problem.message.startswith(_SAID_BY_LEAF_QUEUE):
             continue
-        cause, fix = cause_and_fix(problem)
+        cause, fix = problem.cause, problem.fix
         if (cause, problem.path) not in told:
             told.add((cause, problem.path))
-            yield of.cluster.broken(pod.pod_subject, cause, fix, check=problem.rule)
+            yield of.cluster.broken(pod.pod_subject, cause, fix, check=problem.check)
 
 
 def wrong(of: ClusterPods) -> frozenset[str]:
@@ -57,7 +57,7 @@ def path_of(pod: KubeObject) -> str:
     return str(pod["metadata"].get("uid") or pod.pod_subject)
 
 
-def _problems(of: ClusterPods) -> list[Problem]:
+def _problems(of: ClusterPods) -> list[Finding]:
     if of.scheduling.kai is None:
         return []
     pods = [
@@ -72,11 +72,11 @@ def _problems(of: ClusterPods) -> list[Problem]:
     return [*_judge(_ALWAYS, _cluster(of.cluster, pods)), *_judge(_WAITING, waiting)]
 
 
-def _judge(rules: Sequence[Rule[Cluster]], cluster: Cluster) -> list[Problem]:
+def _judge(rules: Sequence[Rule], cluster: Cluster) -> list[Finding]:
     return [
         problem
         for rule in rules
-        for problem in problems_of(rule, cluster)
+        for problem in rule.findings(cluster)
         if problem.level is Level.MANDATORY and not problem.undecided
     ]
 
@@ -117,9 +117,3 @@ def _has_queue(state: ReadCluster, pod: KubeObject, pod_group: object) -> bool:
     """Whether the PodGroup of a pod gives it a queue that is there."""
     group = state.named("podgroups", str(pod_group), pod.namespace) if pod_group else None
     return group is not None and state.named("queues", str(group.spec.get("queue"))) is not None
-
-
-def cause_and_fix(problem: Problem) -> tuple[str, str]:
-    """A rule's message is both, parted by its last semicolon."""
-    cause, _, fix = problem.message.rpartition("; ")
-    return (cause, fix) if cause else (problem.message, "")

@@ -8,10 +8,10 @@ from typing import Any, Final
 from kai_fleet.deployed import VIRTUAL_CLUSTER, Deployed, named
 from kai_fleet.fleet.arguments import Arguments, chart_values
 from kai_fleet.fleet.chart_stores import store_of
-from kai_fleet.fleet.cluster import Chart, Cluster, Kai, Running, Team
+from kai_fleet.fleet.cluster import HOST, Chart, Cluster, Kai, Running, Team
 from kai_fleet.fleet.pod_templates import workloads
 from kai_fleet.fleet.pods import PodTemplate
-from kai_fleet.fleet.queues import DeclaredQueue, shares
+from kai_fleet.fleet.queues import UNLIMITED, DeclaredQueue, QueueShare, Resource, shares
 from kai_fleet.queue_specs import every_spec, labels_of
 from kai_fleet.releases import DEFAULT_VCLUSTER
 from kai_fleet.releases.sharing import mode_in
@@ -21,7 +21,6 @@ from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.platform import HostKai
 from kai_fleet.settings.sections.teams import Scheduler
 
-HOST: Final = "host"
 _BOUNDS: Final = ("cpu", "memory", "ephemeral_storage")
 
 
@@ -60,7 +59,10 @@ class _Declared:
             teams=teams,
             sources=settings.sources.known,
             gpu_resource=settings.gpu.resource,
-            kai=(self._kai(kai, key_path(("kai",))),) if kai is not None else (),
+            # That of a platform is judged there: it has no path here.
+            kai=(self._kai(kai, "" if settings.platform_facts else key_path(("kai",))),)
+            if kai is not None
+            else (),
         )
         if settings.platform_facts is not None:
             (team,) = teams
@@ -80,13 +82,15 @@ class _Declared:
             return ()
         path = f"{team.path}.queues"
         args = self.arguments.team(team.name).get("host_queues", {"queues": {}})
-        return (DeclaredQueue(team.parent_queue, path=path), *_queues(args, path))
+        granted = DeclaredQueue(team.parent_queue, None, _granted(team.gpus), path=path)
+        return (granted, *_queues(args, path))
 
     def grant(self, name: str) -> Team:
         """The place of a team with a stack of its own, which chooses the mode."""
         settings = self.settings
         return replace(
             self._on_host(name),
+            path=key_path(("teamStacks", name)),
             mode="virtual" if settings.kai is None else "host",
             parent_queue=settings.team_stacks[name].parent_queue,
             inside=Cluster(gpu_resource=settings.gpu.resource),
@@ -150,6 +154,7 @@ class _Declared:
             gpu_resource=settings.gpu.resource,
             key=f"{path}.scheduler",
             queues_key=f"{path}.queues",
+            guarded=settings.guard.mode == "deny" and team.scheduler.mode == "virtual",
         )
         if team.scheduler.mode != "virtual":
             return inside
@@ -170,7 +175,14 @@ class _Declared:
             shards=tuple(own.shards),
             topologies=own.topologies,
             fairshare=own.fairshare is not None,
+            registries=self.settings.registries if isinstance(own, HostKai) else {},
         )
+
+
+def _granted(gpus: float | None) -> dict[Resource, QueueShare]:
+    """The shares of a granted queue: its platform bounds its GPUs by those of the team."""
+    free, bounded = QueueShare(UNLIMITED), QueueShare(gpus or 0, gpus or 0)
+    return {"cpu": free, "memory": free, "gpu": free if gpus is None else bounded}
 
 
 def _queues(args: Mapping[str, Any], path: str) -> tuple[DeclaredQueue, ...]:
@@ -217,7 +229,7 @@ def _charts(settings: Settings) -> Iterator[Chart]:
     yield Chart("the GPU stack", key_path(("gpu",)), gpu.chart, gpu.values)
     if kind is not None and kind.image is not None:
         subject, path = f"cluster {settings.cluster.name}", key_path(("cluster", "kind"))
-        yield Chart(subject, path, values={"image": kind.image})
+        yield Chart(subject, path, values={"image": kind.image}, values_key="")
 
 
 def _pods(settings: Settings, team: str) -> Iterator[PodTemplate]:

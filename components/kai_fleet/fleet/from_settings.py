@@ -1,69 +1,17 @@
 """What a stack's settings declare: its charts, its queues, and what bounds each team."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kai_fleet.fleet.installed import InstalledChart
 from kai_fleet.fleet.queues import DeclaredQueue, shares
 from kai_fleet.guards.host_rules import KAI_PRIORITIES, HostRules, KaiPlace
 from kai_fleet.guards.queue_rules import QueueRules
 from kai_fleet.releases import takes_external_pod_groups
 from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.releases.sharing import NV_FRACTIONS
-from kai_fleet.settings import Settings, key_path
+from kai_fleet.settings import Settings
 from kai_fleet.settings.sections.queues import Queue, leaves, walk
 from kai_fleet.settings.sections.teams import Mode, TeamSettings
-
-
-def installed_charts(settings: Settings, *, hidden: bool) -> tuple[InstalledChart, ...]:
-    """Those of the host and of every vCluster; in a team's own stack those of the team alone.
-
-    `hidden`: some value is a secret.
-    """
-    own_stack = settings.platform_facts is not None
-    found = [] if own_stack else list(_of_platform(settings))
-    found += (chart for name in settings.teams for chart in _of_team(settings, name, own_stack))
-    return tuple(replace(it, hidden=hidden, own_stack=own_stack) for it in found)
-
-
-def _of_platform(settings: Settings) -> Iterator[InstalledChart]:
-    gpu, kai, vcluster = settings.gpu, settings.kai, settings.vcluster
-    kind = settings.cluster.kind
-    yield InstalledChart("gpu", "the GPU stack", key_path(("gpu",)), gpu.chart, gpu.values)
-    if kai is not None:
-        yield InstalledChart("kai", "KAI of host", key_path(("kai",)), kai.chart, kai.values)
-    path = key_path(("vcluster",))
-    yield InstalledChart("vcluster", "every vCluster", path, vcluster.chart, vcluster.values)
-    if kind is not None and kind.image is not None:
-        path, values = key_path(("cluster", "kind")), {"image": kind.image}
-        subject = f"cluster {settings.cluster.name}"
-        yield InstalledChart("vcluster", subject, path, values=values, stands=((path, values),))
-
-
-def _of_team(settings: Settings, name: str, own_stack: bool) -> Iterator[InstalledChart]:
-    """Those of one team, whose vCluster has the stack's defaults."""
-    team, path, whole = settings.teams[name], settings.team_path(name), settings.vcluster_of(name)
-    own, scheduler = f"{path}.vcluster", team.scheduler
-    stands = [(f"{own}.values", team.vcluster.values)]
-    if not own_stack:
-        stands.append((f"{key_path(('vcluster',))}.values", settings.vcluster.values))
-    yield InstalledChart(
-        "vcluster",
-        f"vCluster {name}",
-        own,
-        whole.chart if own_stack else team.vcluster.chart,
-        whole.values,
-        stands=tuple(stands),
-    )
-    yield InstalledChart(
-        "kai",
-        f"KAI of {name}",
-        f"{path}.scheduler",
-        scheduler.chart,
-        scheduler.values,
-        by_name=settings.isolation_of(name).level == "restricted",
-    )
 
 
 def declared_queues(

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from kai_fleet.fleet.cluster import HOST as HOST
 from kai_fleet.fleet.cluster import Cluster, Kai, Team
-from kai_fleet.fleet.installed import InstalledChart
 from kai_fleet.fleet.queues import DeclaredQueue
 from kai_fleet.guards.host_rules import HostRules
 from kai_fleet.guards.queue_rules import QueueRules, inside_vcluster
@@ -28,8 +28,6 @@ if TYPE_CHECKING:  # a policy pack starts without the types of settings
     from kai_fleet.settings.sections.teams import Mode
     from kai_fleet.settings.sections.vcluster import Oidc
 
-HOST: Final = "host"
-
 
 @dataclass(frozen=True)
 class DeclaredKai(Kai):
@@ -43,15 +41,11 @@ class DeclaredKai(Kai):
 
 @dataclass(frozen=True)
 class DeclaredCluster(Cluster):
-    """One API server, the host's or a vCluster's, with what is declared in it.
-
-    `installed` are charts, which come from `sources`: those of a whole stack are the host's.
-    """
+    """One API server, the host's or a vCluster's, with what is declared in it."""
 
     kai: tuple[DeclaredKai, ...] = ()
     teams: tuple[DeclaredTeam, ...] = ()
     grants: tuple[DeclaredTeam, ...] = ()
-    installed: tuple[InstalledChart, ...] = ()
     monitoring: Monitoring | None = None
 
 

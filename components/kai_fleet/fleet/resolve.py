@@ -8,7 +8,7 @@ from kai_fleet.fleet import from_settings, team_stack
 from kai_fleet.fleet.chart_stores import store_of
 from kai_fleet.fleet.cluster import Chart, Running
 from kai_fleet.fleet.deployed_state import VIRTUAL_CLUSTER, DeployedState, named
-from kai_fleet.fleet.from_settings import declared_queues, installed_charts
+from kai_fleet.fleet.from_settings import declared_queues
 from kai_fleet.fleet.installed import access_values, control_plane_values
 from kai_fleet.fleet.model import (
     HOST,
@@ -29,19 +29,17 @@ from kai_fleet.settings.sections.team_stack import Grant, PlatformFacts
 from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings
 
 
-def fleet_of(
-    settings: Settings, deployed: DeployedState | None = None, *, hidden: bool = False
-) -> Fleet:
+def fleet_of(settings: Settings, deployed: DeployedState | None = None) -> Fleet:
     """The fleet of a platform's stack, or of a team's own stack on its platform.
 
-    `deployed` is what the stack runs now, where that is known; `hidden`: some value is a secret.
+    `deployed` is what the stack runs now, where that is known.
     """
-    return _Resolver(settings, deployed or DeployedState(), hidden).fleet()
+    return _Resolver(settings, deployed or DeployedState()).fleet()
 
 
 def platform_facts(settings: Settings) -> PlatformFacts:
     """What a platform's stack tells its team stacks."""
-    host = _Resolver(settings, DeployedState(), False).host((), ())
+    host = _Resolver(settings, DeployedState()).host((), ())
     return team_stack.facts(settings, host.queues)
 
 
@@ -49,7 +47,6 @@ def platform_facts(settings: Settings) -> PlatformFacts:
 class _Resolver:
     settings: Settings
     deployed: DeployedState
-    hidden: bool
 
     def fleet(self) -> Fleet:
         settings, platform = self.settings, self.settings.platform_facts
@@ -63,7 +60,7 @@ class _Resolver:
             cluster=settings.cluster,
             gpu=settings.gpu,
             isolation=settings.isolation,
-            host=replace(host, installed=installed_charts(settings, hidden=self.hidden)),
+            host=host,
             teams=teams,
             grants=grants,
             workloads=self.settings.workloads,
@@ -274,5 +271,5 @@ def _charts(settings: Settings) -> tuple[Chart, ...]:
     charts = [Chart("the GPU stack", key_path(("gpu",)), gpu.chart, gpu.values)]
     if kind is not None and kind.image is not None:
         subject, path = f"cluster {settings.cluster.name}", key_path(("cluster", "kind"))
-        charts.append(Chart(subject, path, values={"image": kind.image}))
+        charts.append(Chart(subject, path, values={"image": kind.image}, values_key=""))
     return tuple(charts)

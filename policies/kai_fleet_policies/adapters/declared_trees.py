@@ -47,10 +47,11 @@ def providers(resources: Iterable[tuple[str, str, Mapping[str, object]]]) -> dic
 
 def members(props: Mapping[str, object], of_cluster: Mapping[str, str]) -> Iterator[Member]:
     """The queues of a resource of type QUEUES; none where they are not known yet."""
-    cluster = text(props.get("cluster"))
-    name = cluster if isinstance(cluster, str) else ""
-    team = name.rpartition("/")[2]
-    provider = of_cluster.get(name) or of_cluster.get(f"/{team}") or f"{PROVIDER}::{team}"
+    cluster, tree = text(props.get("cluster")), str(text(props.get("tree")))
+    # That of a vCluster that is not there yet is not known; its tree is called after it.
+    names = (str(cluster), f"/{tree}", f"/{tree.removesuffix('-queues')}")
+    found = (of_cluster[name] for name in names if name in of_cluster)
+    provider = next(found, f"{PROVIDER}::{cluster if isinstance(cluster, str) else tree}")
     queues = mapping(unpacked(props.get("queues")))
     if queues is UNKNOWN:
         return

@@ -12,7 +12,7 @@ from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM
 from kai_fleet.values import value_at
 from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot, TeamState
 from kai_fleet_cli.waiting.finding import Reason
-from kai_fleet_policies.rules.vclusters.vcluster_volume import same_claim
+from kai_fleet_policies.rules.vcluster_stores import same_claim
 
 _SOON = timedelta(days=30)
 _RECENTLY = 300  # seconds; a kubelet says it again each time that it looks at the pod
