@@ -54,7 +54,7 @@ def refused(access=None, of_all=None, **teams):
 def with_values(at, value, **more):
     raw = stack()
     raw["teams"]["ml"]["vcluster"] = {"values": nested(at, value), **more}
-    return {p.path: p.message for p in validate(raw).refused if p.rule == "vcluster-access"}
+    return {p.path: p.message for p in validate(raw).refused if p.check == "vcluster-access"}
 
 
 def test_an_ingress_leads_its_name_to_the_api():
@@ -138,7 +138,7 @@ def test_the_charts_own_schema_takes_them(version, facts):
 def test_a_gateway_is_refused_where_the_chart_makes_no_route(version):
     raw = stack(GATEWAY)
     raw["teams"]["ml"]["vcluster"]["version"] = version
-    refusals = [it for it in validate(raw).refused if it.rule == "vcluster-access"]
+    refusals = [it for it in validate(raw).refused if it.check == "vcluster-access"]
     unknown = unknown_keys("vcluster", version, nested("controlPlane.tlsRoute.enabled", True))
     assert bool(refusals) == bool(unknown)
     for problem in refusals:
@@ -215,7 +215,7 @@ def test_a_name_that_values_lead_away_is_refused_too(at, value):
     raw = stack(INGRESS, nlp=None)
     ingress = {"enabled": True, at: value}
     raw["teams"]["nlp"]["vcluster"] = {"values": nested("controlPlane.ingress", ingress)}
-    found = [it for it in validate(raw).refused if it.rule == "vcluster-access"]
+    found = [it for it in validate(raw).refused if it.check == "vcluster-access"]
     assert [it.path for it in found] == ["kai-fleet:teams.nlp.vcluster.values.controlPlane.ingress"]
 
 

@@ -37,7 +37,7 @@ def sharing(mode):
 
 
 def judged(raw, rule="gpu-sharing-mode"):
-    return {p.path: (p.level.name, p.message) for p in validate(raw).problems if p.rule == rule}
+    return {p.path: (p.level.name, p.message) for p in validate(raw).problems if p.check == rule}
 
 
 @pytest.mark.parametrize(

@@ -311,7 +311,7 @@ def test_the_plan_and_the_list_of_releases_give_one_answer():
     to = advised(KAI)
     team = {"scheduler": {"mode": "virtual", "version": "v0.9.3"}, "nodePool": {"pool": "a"}}
     raw = {"cluster": {"name": "c", "context": "c"}, "teams": {"ml": team}}
-    (plan,) = (p for p in validate(raw).problems if p.rule == "kai-version-supported")
+    (plan,) = (p for p in validate(raw).problems if p.check == "kai-version-supported")
     assert f"move to {to} (" in plan.message
     assert f"v0.9.3 → {to}" in releases_command._way("ml", "runs", "v0.9.3")
     assert advice(KAI, "v0.9.3") in plan.message

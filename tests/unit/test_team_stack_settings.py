@@ -2,7 +2,7 @@
 
 import pytest
 
-from kai_fleet.fleet.resolve import fleet_of
+from kai_fleet.fleet.declared import clusters_of
 from kai_fleet.settings import load, team_stack
 from kai_fleet.settings.team_stack import Facts, NoPlatformError, load_team_stack, read_platform
 from kai_fleet_cli.stack_file.platform import facts_beside
@@ -196,5 +196,5 @@ def test_a_shard_is_checked_where_the_team_has_its_own_kai_and_refused_below_the
     (found,) = loaded(host, team=sharded).mistakes
     assert found.path == "kai-fleet:team.queues.vision-a.shard" and "drop it" in found.fix
     below = loaded(host, team=team).settings
-    (own,) = fleet_of(below).teams["vision"].host_queues
+    own = clusters_of(below)[0].queues[-1]
     assert (own.name, own.parent, own.shard) == ("vision-a", "mine", "gold")

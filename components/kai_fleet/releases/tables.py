@@ -231,6 +231,7 @@ class VclusterRelease:
     caveat: str = ""  # why no advice leads to it
     virtual_scheduler_key: str = "controlPlane.distro.k8s.scheduler.enabled"
     renews: bool = True
+    tls_route: bool = True  # the chart makes TLSRoutes from v0.34 on
 
     @property
     def line(self) -> str:
@@ -244,13 +245,35 @@ class VclusterRelease:
 
 
 _VCLUSTER = (
-    VclusterRelease("v0.27.3", kubernetes="v1.33.4", support_end=date(2026, 2, 12), renews=False),
-    VclusterRelease("v0.28.1", kubernetes="v1.33.4", support_end=date(2026, 3, 8), renews=False),
-    VclusterRelease("v0.29.3", kubernetes="v1.33.4", support_end=date(2026, 4, 1), renews=False),
-    VclusterRelease("v0.30.5", kubernetes="v1.34.0", support_end=date(2026, 4, 28), renews=False),
-    VclusterRelease("v0.31.3", kubernetes="v1.34.0", support_end=date(2026, 7, 29)),
-    VclusterRelease("v0.32.3", kubernetes="v1.35.0", support_end=date(2026, 8, 18)),
-    VclusterRelease("v0.33.4", kubernetes="v1.35.0", support_end=date(2026, 9, 13)),
+    VclusterRelease(
+        "v0.27.3",
+        kubernetes="v1.33.4",
+        support_end=date(2026, 2, 12),
+        renews=False,
+        tls_route=False,
+    ),
+    VclusterRelease(
+        "v0.28.1", kubernetes="v1.33.4", support_end=date(2026, 3, 8), renews=False, tls_route=False
+    ),
+    VclusterRelease(
+        "v0.29.3", kubernetes="v1.33.4", support_end=date(2026, 4, 1), renews=False, tls_route=False
+    ),
+    VclusterRelease(
+        "v0.30.5",
+        kubernetes="v1.34.0",
+        support_end=date(2026, 4, 28),
+        renews=False,
+        tls_route=False,
+    ),
+    VclusterRelease(
+        "v0.31.3", kubernetes="v1.34.0", support_end=date(2026, 7, 29), tls_route=False
+    ),
+    VclusterRelease(
+        "v0.32.3", kubernetes="v1.35.0", support_end=date(2026, 8, 18), tls_route=False
+    ),
+    VclusterRelease(
+        "v0.33.4", kubernetes="v1.35.0", support_end=date(2026, 9, 13), tls_route=False
+    ),
     VclusterRelease("v0.34.7", kubernetes="v1.35.0", support_end=date(2026, 10, 29)),
     VclusterRelease("v0.35.3", kubernetes="v1.36.0", support_end=date(2026, 12, 16)),
     VclusterRelease("v0.36.1", kubernetes="v1.36.0", support_end=date(2027, 1, 22)),
