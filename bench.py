@@ -20,7 +20,7 @@ from typing import Annotated, Any, Final
 import typer
 import yaml
 
-from kai_fleet.kai.values import kai_values
+from kai_fleet.kai_values import kai_values
 from kai_fleet.kube.objects import KubeObject
 from kai_fleet.releases import KAI
 from sandbox import lifecycle
@@ -204,7 +204,7 @@ class ByHand:
         """Install or upgrade KAI, and wait until it accepts a queue."""
         chart = str(self.sandbox.directory / "charts" / f"kai-scheduler-{version}.tgz")
         command = ("helm", verb, "kai-scheduler", chart, *IN_KAI, "--wait", *flags)
-        values = json.dumps(kai_values(KAI[version]))
+        values = json.dumps(kai_values(KAI[version], {}))
         run(self.sandbox, *command, "--values", "-", stdin=values, **self._at)
         until(lambda: set(KAI[version].deployments) <= self._rolled_out(), PATIENCE)
         for name in KAI[version].ready_conditions:

@@ -29,7 +29,7 @@ FACTS = Path(__file__).resolve().parents[2] / "shared" / "facts"
 # Modules that use one stack, or one host: the worker that has one of them runs them all in a row.
 TOGETHER = {
     "tests/engine/test_doctor.py": "one team",
-    "tests/engine/test_doctor_mends.py": "one team",
+    "tests/engine/test_doctor_repairs.py": "one team",
     "tests/engine/test_kubectl_fleet.py": "one team",
     "tests/engine/test_planted_kubeconfig.py": "one team",
     "tests/attacks/test_rights.py": "attacks",

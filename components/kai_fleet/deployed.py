@@ -17,6 +17,7 @@ COMMAND: Final = "command:local:Command"
 NAMESPACE: Final = "kubernetes:core/v1:Namespace"
 # Of a namespace that was there before the stack: what the stack writes onto it.
 NAMESPACE_PATCH: Final = "kubernetes:core/v1:NamespacePatch"
+POLICY: Final = "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy"
 STACK: Final = "pulumi:pulumi:Stack"
 PROVIDERS: Final = "pulumi:providers:"  # what the types of providers begin with
 TEAM: Final = "kai-fleet:index:Team"

@@ -1,8 +1,24 @@
 """The GPU stack of a host cluster: what makes its nodes advertise GPUs."""
 
-from typing import Any, NotRequired, TypedDict
+from collections.abc import Mapping
+from typing import Any, Final, NotRequired, TypedDict
 
-from kai_fleet.inputs import RegistryArgs, TolerationArgs
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from kai_fleet.cluster.registry_secrets import OF_STACK, registry_secret
+from kai_fleet.gpu_providers import GPU_PROVIDERS, GpuProvider
+from kai_fleet.guards.policies import ENFORCED, SYSTEM_SCOPE
+from kai_fleet.inputs import RegistryArgs, TolerationArgs, one_of, plain, toleration_spec
+from kai_fleet.options import after, chart_args, child_of
+from kai_fleet.releases.chart_values import merged, nested
+
+GPU_STACK: Final = "kai-fleet:index:GpuStack"
+EXISTING: Final = ("namespace", "runtimeClass")
+# Its pods mount the node's files and devices, which clusters with a default of their own refuse.
+PRIVILEGED: Final = {ENFORCED: "privileged"}
+# As GKE has it in kube-system: it bounds nothing, and is the permission (gpu-operator#660).
+_SYSTEM_PRIORITIES: Final[Any] = {"hard": {"pods": "1G"}, "scope_selector": SYSTEM_SCOPE}
 
 
 class GpuStackArgs(TypedDict):
@@ -32,3 +48,104 @@ class GpuStackArgs(TypedDict):
     """What others made on the cluster, used and not declared: `namespace`, `runtimeClass`. Default:
     none.
     """
+
+
+class GpuStack(pulumi.ComponentResource):
+    """The chart of a GPU provider, with its namespace and what its pods need there.
+
+    Raises:
+        pulumi.RunError: a choice is none.
+        TypeError: an Output decides which resources are declared.
+    """
+
+    namespace: pulumi.Output[str]
+    """Namespace of its pods; empty with provider `none`."""
+    version: pulumi.Output[str]
+    """Version of its chart; empty with provider `none`."""
+
+    def __init__(
+        self, name: str, args: GpuStackArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__(GPU_STACK, name, None, opts)
+        provider = _checked(f"GpuStack {name}", args)
+        version = args.get("version", provider.version)
+        child, before = child_of(self, opts), list[pulumi.Resource]()
+        if provider.runtime_class and "runtimeClass" not in args.get("use_existing", ()):
+            before.append(
+                kubernetes.node.v1.RuntimeClass(
+                    f"{name}-runtime-class",
+                    metadata={"name": provider.runtime_class},
+                    handler=provider.runtime_class,
+                    # Fraction pods and vClusters need it (V8), and by then others may use it.
+                    opts=child_of(self, opts, retain_on_delete=True),
+                )
+            )
+        if provider.chart:
+            self._declare(name, args, provider, version, child, before)
+        self.namespace = pulumi.Output.from_input(provider.chart)
+        self.version = pulumi.Output.from_input(version)
+        self.register_outputs({"namespace": provider.chart, "version": version})
+
+    def _declare(
+        self,
+        name: str,
+        args: GpuStackArgs,
+        provider: GpuProvider,
+        version: str,
+        child: pulumi.ResourceOptions,
+        before: list[pulumi.Resource],
+    ) -> None:
+        chart, registries = provider.chart, args.get("registries", {})
+        if "namespace" not in args.get("use_existing", ()):
+            metadata: Any = {"name": chart, "labels": PRIVILEGED}
+            space = kubernetes.core.v1.Namespace(f"{name}-namespace", metadata=metadata, opts=child)
+            before.append(space)
+        if registries:
+            before.append(registry_secret(name, OF_STACK, chart, registries, after(child, *before)))
+        if args.get("system_priorities"):  # GKE admits such pods nowhere else
+            before.append(
+                kubernetes.core.v1.ResourceQuota(
+                    f"{name}-system-priorities",
+                    metadata={"name": "system-priorities", "namespace": chart},
+                    spec=_SYSTEM_PRIORITIES,
+                    opts=after(child, *before),
+                )
+            )
+        kubernetes.helm.v3.Release(
+            f"{name}-release",
+            **chart_args(
+                chart, version, override=args.get("chart"), repository=provider.repository
+            ),
+            name=chart,
+            namespace=chart,
+            values=gpu_values(provider, args),
+            timeout=900,  # drivers are built on the nodes
+            opts=after(child, *before),
+        )
+
+
+def gpu_values(provider: GpuProvider, args: Mapping[str, Any]) -> dict[str, Any]:
+    """What a provider's chart gets for GpuStackArgs; their `values` come last."""
+    tolerations = [toleration_spec(each) for each in args.get("tolerations", ())]
+    pull = bool(args.get("registries"))
+    return merged(
+        provider.in_kind if args.get("in_kind") else {},
+        # Without its daemons a node with a taint advertises no GPUs.
+        *(
+            nested(key, [*own, *tolerations])
+            for key, own in provider.tolerations.items()
+            if tolerations
+        ),
+        *(nested(key, [OF_STACK]) for key in provider.pull_names if pull),
+        *(nested(key, [{"name": OF_STACK}]) for key in provider.pull_objects if pull),
+        args.get("values", {}),
+    )
+
+
+def _checked(component: str, args: GpuStackArgs) -> GpuProvider:
+    """The provider, once nothing that decides what is declared is an Output."""
+    for key in ("version", "chart", "system_priorities", "in_kind"):
+        plain(component, key, args.get(key))
+    for existing in plain(component, "use_existing", args.get("use_existing", [])):
+        one_of(component, "use_existing", existing, EXISTING)
+    return GPU_PROVIDERS[one_of(component, "provider", args["provider"], GPU_PROVIDERS)]

@@ -1,6 +1,15 @@
 """The ValidatingAdmissionPolicies of a host cluster, declared once for all teams."""
 
-from typing import NotRequired, TypedDict
+from typing import Final, NotRequired, TypedDict
+
+import pulumi
+
+from kai_fleet.guards.declare import declare_bindings, declare_policies
+from kai_fleet.guards.policies import kinds, policy, shared_bindings
+from kai_fleet.inputs import plain
+from kai_fleet.options import child_of
+
+HOST_GUARDS: Final = "kai-fleet:index:HostGuards"
 
 
 class HostGuardsArgs(TypedDict):
@@ -8,3 +17,34 @@ class HostGuardsArgs(TypedDict):
 
     host_kai: NotRequired[bool]
     """The host has a KAI, whose queues and priorities are guarded too. Default: false."""
+
+
+class HostGuards(pulumi.ComponentResource):
+    """ValidatingAdmissionPolicies, once for a whole cluster (Kubernetes 1.30 or newer).
+
+    They hold in each namespace that is labelled as a team's, whoever asks, with the bounds that are
+    its annotations. Where the API server cannot judge, or the namespace has no bounds, the object
+    is denied.
+
+    Raises:
+        TypeError: an Output decides which policies are declared.
+    """
+
+    ready: pulumi.Output[str]
+    """For `guards` of each TeamNamespace: `declared`, once the policies are there."""
+
+    def __init__(
+        self, name: str, args: HostGuardsArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__(HOST_GUARDS, name, None, opts)
+        child, given = child_of(self, opts), args.get("host_kai", False)
+        host_kai = plain(f"HostGuards {name}", "host_kai", given)
+        of_host = {kind: policy(kind) for kind in kinds(beside_kai=host_kai)}
+        shared = shared_bindings(beside_kai=host_kai)
+        policies = declare_policies(name, of_host, child)
+        bindings = {f"{kind}-binding": body for kind, body in shared.items()}
+        bound = declare_bindings(name, bindings, child, policies)
+        # URNs are known in a preview, too.
+        urns = pulumi.Output.all(*(each.urn for each in (*policies.values(), *bound)))
+        self.ready = urns.apply(lambda _: "declared")
+        self.register_outputs({"ready": self.ready})

@@ -83,12 +83,15 @@ def deleted_with(cluster: pulumi.Resource) -> pulumi.ResourceTransformation:
 
 
 def noted(
-    opts: pulumi.ResourceOptions | None, labels: Mapping[str, str], annotations: Mapping[str, str]
-) -> pulumi.ResourceOptions | None:
+    opts: pulumi.ResourceOptions | None,
+    labels: Mapping[str, pulumi.Input[str]],
+    annotations: Mapping[str, pulumi.Input[str]],
+) -> pulumi.ResourceOptions:
     """The options of a component whose objects have them; what an object has itself stays.
 
     What a Helm chart makes has those of the chart's values.
     """
+    opts = opts or pulumi.ResourceOptions()
     if not labels and not annotations:
         return opts
 

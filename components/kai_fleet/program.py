@@ -1,130 +1,109 @@
-"""The program of a stack: settings, then the platform, then each team, then the outputs.
+"""The program of a stack: settings, then the host, then each team, then the outputs."""
 
-A team stack is the same program: its platform is another stack's, and it has one team.
-"""
-
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 import pulumi
 
-from kai_fleet.cluster.access import own_provider
-from kai_fleet.fleet.deployed_state import (
-    DeclaredRun,
-    DeployedState,
-    Targets,
-    declared,
-    read_deployed_state,
-)
-from kai_fleet.fleet.model import Fleet
-from kai_fleet.fleet.resolve import fleet_of
-from kai_fleet.host.platform import OUTPUT, Platform, PlatformArgs, existing_of, read_platform
-from kai_fleet.isolation.team_places import refuse_misfits
-from kai_fleet.monitoring.components import monitoring_of
+from kai_fleet import deployed, existing
+from kai_fleet.cluster.access import host_access
+from kai_fleet.deployed import Deployed
+from kai_fleet.fleet.arguments import Arguments
+from kai_fleet.gpu_stack import GpuStack
+from kai_fleet.host_guards import HostGuards
+from kai_fleet.kai_scheduler import KaiScheduler
+from kai_fleet.monitoring import FleetMonitoring
+from kai_fleet.options import NEAREST, after, noted, source_positions
+from kai_fleet.provider import PACKAGE
+from kai_fleet.queue_tree import QueueTree
 from kai_fleet.settings import Settings
-from kai_fleet.settings.tenant import FactsOf
-from kai_fleet.team import Team, teams_of
-from kai_fleet.values import value_at
+from kai_fleet.settings.team_stack import OUTPUT, Facts, FactsOf, read_platform
+from kai_fleet.team import Team
+from kai_fleet.team_namespace import TeamNamespace
+from kai_fleet.team_stack_access import TeamStackAccess
 from kai_fleet.workloads import declare_manifests
 
-# The settings of the running program from what is deployed, from what a platform's stack tells its
-# team stacks, and from whether the run is about the whole stack.
-Checked: TypeAlias = Callable[[DeployedState, FactsOf, bool], Settings]
-
-# Six frames are the SDK's own; the next one is the declaring line.
-NEAREST: Final = 7
-NONE: Final = 1
-
-
-@contextmanager
-def source_positions(frames: int) -> Iterator[None]:
-    """Of each resource that is declared in it, note no more frames than these.
-
-    The SDK sends the whole call stack with each resource, and the engine (from v3.195 on) keeps it
-    in the state, shows it nowhere, and writes all of it anew twice for each resource that changes:
-    of 15 teams with 20 resources each the state was twice as large and an update took twice as
-    long. The SDK (3.272) has no option for it: Python's own limit for call stacks bounds it.
-    """
-    before = getattr(sys, "tracebacklimit", None)
-    sys.tracebacklimit = frames if before is None else min(frames, before)
-    try:
-        yield
-    finally:
-        del sys.tracebacklimit
-        if before is not None:
-            sys.tracebacklimit = before
+# The settings of the running program, from what is deployed and from what a platform's stack tells
+# its team stacks. Raises pulumi.RunError where a rule refuses them.
+Check: TypeAlias = Callable[[Deployed, FactsOf], Settings]
 
 
 @source_positions(NEAREST)
-def program(checked: Checked, targets: Targets | None = None) -> None:
-    """Declare the stack. `targets`: what a command about some teams updates; None is everything.
+def program(check: Check) -> None:
+    """Declare the stack. Raises pulumi.RunError where `check` refuses the settings."""
+    # Every key typed and every rule asked before anything is declared.
+    state = deployed.read()
+    settings = check(state, read_platform)
 
-    Raises pulumi.RunError where `checked` refuses the settings.
-    """
-    # Every key typed and every rule asked before anything is declared: mistakes are reported
-    # together, and stop the preview.
-    deployed = read_deployed_state()
-    fleet = fleet_of(checked(deployed, read_platform, targets is None), deployed)
+    # The host cluster. A provider of the stack's own makes queue trees and reads Secrets.
+    own = pulumi.ProviderResource(PACKAGE, PACKAGE, {})
+    host = host_access(settings.cluster)
+    on_host = pulumi.ResourceOptions(
+        providers=[host.provider, own], transformations=[*host.transformations]
+    )
+    args = Arguments(settings, host.args, existing.find(settings, host.connection, state, own))
+    if settings.platform_facts is None:
+        ready = declare_host(settings, args, on_host)
+    else:  # a team stack: its namespace and everything around it are the platform's
+        stack = deployed.full_name(settings.platform_stack)
+        ready = [pulumi.StackReference("platform", stack_name=stack)]
 
-    # What makes queue trees and reads Secrets, in every cluster.
-    own = own_provider()
-
-    # A command that is about one team declares that one, and leaves the others as they are.
-    run = declared(fleet.teams, fleet.grants, deployed, targets)
-
-    # What the host has already is used; what of it does not fit is told before anything is made.
-    existing = existing_of(fleet, deployed, own)
-    refuse_misfits(fleet, run, existing)
-
-    # The host cluster: its GPU stack, and in host mode KAI and the queue tree.
-    args = PlatformArgs(fleet, deployed, existing=existing)
-    platform = Platform("host", args, pulumi.ResourceOptions(providers=[own]))
-
-    # What Prometheus is told of all of it, where the stack asks for that.
-    monitoring_of(platform)
-
-    # Each team: its namespace on the host with what bounds it there, a vCluster on its share of the
-    # nodes, its scheduler, its queues.
-    teams = teams_of(platform, run, providers=[own])
-
-    # What runs in the teams' vClusters.
+    # Each team: its namespace with what bounds it, a vCluster, its scheduler, its queues.
+    teams = {
+        name: Team(name, args.team(name), noted(after(on_host, *ready), *args.notes(name)))
+        for name in settings.teams
+    }
     for name, team in teams.items():
-        declare_manifests(name, fleet.workloads.get(name, {}), team)
+        declare_manifests(name, settings.workloads.get(name, {}), team)
 
-    # What the stack says of itself: to people, to `fleet`, and to its team stacks.
-    export(fleet, run, teams, deployed)
-
-
-def export(
-    fleet: Fleet,
-    run: DeclaredRun,
-    teams: Mapping[str, Team],
-    deployed: DeployedState,
-) -> None:
-    """Say what a stack has: the teams of this run, and what was said of those it leaves alone.
-
-    Of a team whose steps failed, what was said of it last stays.
-    """
-    if fleet.facts is not None:
-        pulumi.export(OUTPUT, fleet.facts.output())
-    pulumi.export("cluster", fleet.cluster.name)
-    said = deployed.output("teams")
-    summaries = {
-        name: team.summary | {"server": _or(team.vcluster.server, value_at(said, f"{name}.server"))}
-        for name, team in teams.items()
-    }
-    kept = deployed.output("kubeconfigs")
-    kubeconfigs = {
-        name: pulumi.Output.secret(_or(team.vcluster.kubeconfig, kept.get(name)))
-        for name, team in teams.items()
-    }
-    pulumi.export("teams", {**run.summaries, **summaries})
-    pulumi.export("kubeconfigs", {**run.kubeconfigs, **kubeconfigs})
+    # What the stack tells people, `fleet` and its team stacks.
+    if settings.platform_facts is None:
+        pulumi.export(OUTPUT, Facts.of(settings).output())
+    pulumi.export("cluster", settings.cluster.name)
+    export_teams(settings, teams, state)
 
 
-def _or(value: pulumi.Output[Any], last: Any) -> pulumi.Output[Any]:
+def declare_host(
+    settings: Settings, args: Arguments, opts: pulumi.ResourceOptions
+) -> list[pulumi.Resource]:
+    """What all teams share, and the places of teams with a stack of their own."""
+    on_host = noted(opts, settings.labels, settings.annotations)
+    gpu = GpuStack("host-gpu", args.gpu_stack(), on_host)
+    guards = HostGuards("host-guards", {"host_kai": settings.kai is not None}, on_host)
+    ready: list[pulumi.Resource] = [gpu, guards]
+    if settings.kai is not None:
+        kai = KaiScheduler("host", args.host_kai(), after(on_host, gpu))
+        ready += [kai, QueueTree("host-queues", args.host_queues(), after(on_host, kai))]
+    if settings.monitoring is not None:
+        FleetMonitoring("host", args.monitoring(), after(on_host, *ready))
+    if settings.team_stacks:
+        accounts = TeamStackAccess("host-team-stacks", args.accounts(), on_host)
+        for name in settings.team_stacks:
+            place = noted(after(opts, *ready, accounts), *args.notes(name))
+            TeamNamespace(name, args.namespace(name), place)
+    return ready
+
+
+def export_teams(settings: Settings, teams: Mapping[str, Team], state: Deployed) -> None:
+    """Export where each team is; of one whose steps failed, what was known of it last."""
+    summaries, kubeconfigs = dict[str, Any](), dict[str, Any]()
+    for name, team in teams.items():
+        own, before = settings.teams[name], state.output("teams", name) or {}
+        summaries[name] = {
+            "mode": own.scheduler.mode,
+            "scheduler": own.scheduler.version,
+            "namespace": team.namespace,
+            "server": _or_last(team.server, before.get("server")),
+            "gpus": settings.gpus_of(name),
+            "queues": [own.queue] if own.queue else team.leaves,
+        }
+        last = _or_last(team.kubeconfig, state.output("kubeconfigs", name))
+        kubeconfigs[name] = pulumi.Output.secret(last)
+    pulumi.export("teams", summaries)
+    pulumi.export("kubeconfigs", kubeconfigs)
+
+
+def _or_last(value: pulumi.Output[Any], last: Any) -> pulumi.Output[Any]:
     """The value; after an update in which nothing gave one, the last."""
     if pulumi.runtime.is_dry_run():
         return value

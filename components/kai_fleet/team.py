@@ -1,126 +1,122 @@
-"""A team: its vCluster, its share of the GPUs, its scheduler and its queues; and all of a run."""
+"""A team: its namespace, its vCluster, its scheduler and its queues together."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from typing import Any, NotRequired, TypedDict
 
 import pulumi
 
-from kai_fleet.cluster.access import ClusterAccess
-from kai_fleet.fleet.deployed_state import DeclaredRun, DeployedState
-from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
-from kai_fleet.guards.components import QueueGuard, QueueGuardArgs
-from kai_fleet.host.platform import Platform
-from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
-from kai_fleet.isolation.team_places import team_namespaces
-from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
-from kai_fleet.kai.scheduling import QueueTree, QueueTreeArgs, declare_scheduling
-from kai_fleet.options import after, noted
-from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
+from kai_fleet.deployed import TEAM
+from kai_fleet.guards import queue_guard
+from kai_fleet.guards.declare import declare_bindings, declare_policies
+from kai_fleet.inputs import one_of
+from kai_fleet.kai_scheduler import KaiScheduler, KaiSchedulerArgs
+from kai_fleet.options import after
+from kai_fleet.queue_specs import leaves
+from kai_fleet.queue_tree import QueueTree, QueueTreeArgs
+from kai_fleet.team_namespace import TeamNamespace, TeamNamespaceArgs
+from kai_fleet.virtual_cluster import VirtualCluster, VirtualClusterArgs
 
 
-@dataclass
-class TeamArgs:
-    """`team` is one of a fleet's, and `host` the cluster that it is on.
+class QueueGuardArgs(TypedDict):
+    """The ValidatingAdmissionPolicies inside a vCluster: pods name a leaf queue of the team."""
 
-    Its namespace is team-NAME, which is there; or `namespace`, which is there too; or the one that
-    is made as `place` says, and goes with the team.
-    """
+    queues: NotRequired[list[pulumi.Input[str]]]
+    """Leaf queues that pods may name. Default: those of the team's tree."""
+    mode: NotRequired[str]
+    """Pods that name a wrong queue: `deny`; `audit` warns, for roll-out. Default: `deny`."""
+    outside: NotRequired[str]
+    """Pods that ask for GPUs without KAI: `deny`, `warn` or `allow`. Default: `deny`."""
+    pod_groups: NotRequired[bool]
+    """Pods may name a PodGroup in place of a queue, as KAI from v0.15 reads it. Default: false."""
+    gpu_sharing: NotRequired[pulumi.Input[bool]]
+    """KAI gives parts of a GPU. Default: true."""
+    gpu_resource: NotRequired[str]
+    """Name by which nodes advertise GPUs. Default: `nvidia.com/gpu`."""
 
-    team: DeclaredTeam
-    host: ClusterAccess
-    deployed: DeployedState = field(default_factory=DeployedState)
-    namespace: pulumi.Input[str] | None = None
-    place: TeamNamespaceArgs | None = None
+
+class TeamArgs(TypedDict):
+    """A team. What one part gives another, such as the kubeconfig, is filled in."""
+
+    vcluster: VirtualClusterArgs
+    """Its vCluster, and how the host is reached."""
+    namespace: NotRequired[TeamNamespaceArgs]
+    """Its namespace on the host. Default: it is there, as `vcluster.namespace`."""
+    kai: NotRequired[KaiSchedulerArgs]
+    """KAI inside its vCluster. Default: none; the host places its pods."""
+    queues: NotRequired[QueueTreeArgs]
+    """Queues inside its vCluster, once its KAI works. Default: none."""
+    host_queues: NotRequired[QueueTreeArgs]
+    """Queues of the host's KAI that it declares itself, with a stack of its own. Default: none."""
+    guard: NotRequired[QueueGuardArgs]
+    """Guard of the queues inside its vCluster. Default: none."""
 
 
 class Team(pulumi.ComponentResource):
     """A team's own Kubernetes on its share of the nodes, scheduled in its mode.
 
-    What runs in it depends on `ready`: until its queues are there, a pod would stay Pending (K16).
+    In Python, declare what runs in it with the options of `vcluster.inside`, after `ready`: until
+    its queues are there, a pod would stay Pending.
     """
 
-    vcluster: VirtualCluster
-    queues: list[str]
-    ready: list[pulumi.Resource]
+    namespace: pulumi.Output[str]
+    """Its namespace on the host."""
+    server: pulumi.Output[str]
+    """The address of its vCluster's API: `https://…`."""
+    kubeconfig: pulumi.Output[str]
+    """A kubeconfig of its vCluster's administrator, a secret."""
+    leaves: pulumi.Output[list[str]]
+    """The queues that take its pods."""
 
     def __init__(
         self, name: str, args: TeamArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        team = args.team
-        super().__init__(
-            "kai-fleet:index:Team", name, None, noted(opts, team.labels, team.annotations)
-        )
+        super().__init__(TEAM, name, None, opts)
         opts = opts or pulumi.ResourceOptions()
         first = pulumi.ResourceOptions(
             parent=self, depends_on=opts.depends_on, deleted_with=opts.deleted_with
         )
-        if args.place is not None:
-            first.depends_on = TeamNamespace(name, args.place, first).ready
-        queues = [team.queue] if team.queue else []
-        if team.host_queues:
-            tree = QueueTreeArgs(team.host_queues, args.host, parent=team.parent_queue)
-            queues = QueueTree(f"{name}-queues", tree, opts=first).leaves
-        self.vcluster = VirtualCluster(
-            name,
-            VirtualClusterArgs(args.host, team, namespace=args.namespace, deployed=args.deployed),
-            opts=first,
-        )
-        self.ready = [self.vcluster]
-        for kai in team.kai:
-            queues = self._virtual(name, args, kai)
-        self.queues = queues
-        self.summary = {
-            "mode": team.mode,
-            "scheduler": team.kai[0].version if team.kai else None,
-            "namespace": self.vcluster.namespace,
-            "server": self.vcluster.server,
-            "gpus": team.gpus,
-            "queues": queues,
-        }
-        self.register_outputs({"namespace": self.vcluster.namespace})
-
-    def _virtual(self, name: str, args: TeamArgs, own: DeclaredKai) -> list[str]:
-        """KAI of the team's own version and its queues, inside the vCluster."""
-        team, access, inside = args.team, self.vcluster.inside, self.vcluster.within(self)
-        before_kai = inside
-        if team.inside_guard:  # no pod is placed that it has not seen
-            guard = QueueGuard(f"{name}-guard", QueueGuardArgs(team.inside_guard), inside)
-            before_kai = after(inside, guard)
-        isolation = team.isolation or Isolation()
-        own_kai = KaiSchedulerArgs(own, access, isolation=isolation, deployed=args.deployed)
-        kai = KaiScheduler(f"{name}-kai", own_kai, before_kai)
-        declare_scheduling(name, kai, inside)
-        tree = QueueTree(
-            f"{name}-queues", QueueTreeArgs(team.inside.queues, access), after(inside, kai.ready)
-        )
-        self.ready.append(tree)
-        return tree.leaves
+        place, own = args.get("namespace"), args["vcluster"]
+        if place is not None:
+            # Its name stays plain, which rules read: so this is what the order comes of.
+            namespace = TeamNamespace(name, place, first)
+            first = pulumi.ResourceOptions(
+                parent=self, depends_on=namespace, deleted_with=opts.deleted_with
+            )
+        queues = leaves(args.get("queues", {}).get("queues", {}))
+        if "host_queues" in args:
+            QueueTree(f"{name}-queues", args["host_queues"], first)
+        self.vcluster = VirtualCluster(name, own, first)
+        self.ready: list[pulumi.Resource] = [self.vcluster]
+        inside, scheduler = self.vcluster.inside(self), args.get("kai")
+        if "guard" in args:  # no pod is placed that it has not seen
+            guard = _guard(name, args["guard"], queues, inside)
+            inside_first = after(inside, *guard)
+        else:
+            inside_first = inside
+        if scheduler is not None:
+            environment: Any = self.vcluster.probe_environment
+            kai = KaiScheduler(name, {"probe_environment": environment, **scheduler}, inside_first)
+            inside = after(inside, kai)
+        if "queues" in args:
+            way_in = {"kubeconfig": self.vcluster.kubeconfig, "cluster": self.vcluster.cluster}
+            tree: Any = {**way_in, **args["queues"]}
+            self.ready.append(QueueTree(f"{name}-queues", tree, inside))
+        if "host_queues" in args:
+            queues = leaves(args["host_queues"]["queues"])
+        self.namespace, self.server = self.vcluster.namespace, self.vcluster.server
+        self.kubeconfig, self.leaves = self.vcluster.kubeconfig, pulumi.Output.from_input(queues)
+        self.register_outputs({"namespace": self.namespace})
 
 
-def teams_of(
-    platform: Platform,
-    run: DeclaredRun,
-    providers: Sequence[pulumi.ProviderResource] = (),
-    parent: pulumi.Resource | None = None,
-) -> dict[str, Team]:
-    """Declare the teams of a run, below `parent` or the stack itself.
-
-    Each has a namespace on the host with what bounds it there, and teams with a stack of their own
-    have accounts. A team stack has neither: they are its platform's.
-    """
-    namespaces = team_namespaces(platform, run, parent)
-    of = platform.args
-    return {
-        name: Team(
-            name,
-            TeamArgs(of.fleet.teams[name], platform.access, of.deployed),
-            opts=pulumi.ResourceOptions(
-                parent=parent,
-                providers=[platform.provider, *providers],
-                depends_on=namespaces[name].ready if name in namespaces else platform.ready,
-                transformations=platform.transformations,
-            ),
-        )
-        for name in run.teams
-    }
+def _guard(
+    name: str, args: QueueGuardArgs, leaves: list[str], opts: pulumi.ResourceOptions
+) -> list[pulumi.Resource]:
+    """The queue policies of a vCluster with the team's bounds in them, and their bindings."""
+    called = f"Team {name}"
+    one_of(called, "guard.mode", args.get("mode", "deny"), ("deny", "audit"))
+    one_of(called, "guard.outside", args.get("outside", "deny"), ("deny", "warn", "allow"))
+    of_team, bindings = queue_guard.inside(name, args.get("queues", leaves), args)
+    policies = declare_policies(f"{name}-guard", of_team, opts)
+    return [
+        *policies.values(),
+        *declare_bindings(f"{name}-guard", bindings, opts, policies),
+    ]

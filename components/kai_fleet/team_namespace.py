@@ -1,10 +1,37 @@
 """A team's place on the host: its namespace, and everything that bounds what is made there."""
 
-from typing import Any, NotRequired, TypedDict
+from collections.abc import Mapping
+from typing import Any, Final, NotRequired, TypedDict
 
 import pulumi
+from pulumi_kubernetes import core
+from pulumi_kubernetes.networking import v1 as networking
+from pulumi_kubernetes.rbac import v1 as rbac
 
-from kai_fleet.inputs import RegistryArgs, TolerationArgs
+from kai_fleet.cluster.registry_secrets import OF_STACK, registry_secret
+from kai_fleet.guards import queue_guard, vcluster_rights
+from kai_fleet.guards.bounds import level, node_bindings, pod_bounds
+from kai_fleet.guards.declare import declare_bindings, declare_role, role_ref, service_account
+from kai_fleet.guards.network_policies import network_policies
+from kai_fleet.guards.policies import (
+    ACCOUNTS,
+    BOUNDS,
+    ENFORCED,
+    ISOLATION_LABEL,
+    TEAM_LABEL,
+    USED_LABEL,
+    as_annotations,
+)
+from kai_fleet.guards.quotas import quotas
+from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, one_of, plain
+from kai_fleet.monitoring import TeamMonitoring
+from kai_fleet.options import child_of, noted
+from kai_fleet.team_stack_access import IN_NAMESPACE
+
+TEAM_NAMESPACE: Final = "kai-fleet:index:TeamNamespace"
+PLACES: Final = ("inside", "host", "none")
+GUARD_MODES: Final = ("deny", "audit", "off")
+USED: Final = {USED_LABEL: "used"}
 
 
 class NetworkArgs(TypedDict):
@@ -54,9 +81,7 @@ class BoundsArgs(TypedDict):
     node_ports: NotRequired[pulumi.Input[float]]
     """Number of node ports of all Services. Default: 50."""
     objects: NotRequired[pulumi.Input[float]]
-    """Number of objects of each other kind in etcd, and of pods with those that ended. Default:
-    5000.
-    """
+    """Number of objects of each other kind, and of pods that run or ended. Default: 5000."""
     grace_seconds: NotRequired[pulumi.Input[float]]
     """Most seconds that a pod may take to end: `terminationGracePeriodSeconds`. Default: 3600."""
 
@@ -65,15 +90,12 @@ class IsolationArgs(TypedDict):
     """How the team is kept from others, and what its pods may ask of the host."""
 
     level: NotRequired[str]
-    """Pod Security of its pods: `baseline` or `restricted`; `off`: the GPU quota is all that there
-    is. Default: `baseline`.
+    """Pod Security of its pods: `baseline`, `restricted`; `off`: quotas alone. Default: `baseline`.
     """
     priority_classes: NotRequired[list[pulumi.Input[str]]]
     """Priority classes of the host, besides KAI's, that pods may name. Default: none."""
     runtime_classes: NotRequired[list[pulumi.Input[str]]]
-    """Runtime classes of the host that show no GPU: any pod may name them. Default: those of runc,
-    crun, youki, gVisor and Kata, as their guides name them.
-    """
+    """Runtime classes without GPUs, which any pod may name. Default: runc, crun, gVisor, Kata."""
     annotations: NotRequired[list[pulumi.Input[str]]]
     """Domains of annotations for runtimes and plugins that pods may have. Default: none."""
     volumes: NotRequired[list[pulumi.Input[str]]]
@@ -97,6 +119,10 @@ class MonitoringArgs(TypedDict):
     """How often metrics are read: `30s`, `1m`. Default: `30s`."""
     labels: NotRequired[dict[str, pulumi.Input[str]]]
     """Labels by which Prometheus selects monitors. Default: none."""
+    scheduler: NotRequired[bool]
+    """Alert where no KAI inside the vCluster answers. Default: false."""
+    parent_queues: NotRequired[list[pulumi.Input[str]]]
+    """Queues of that KAI with others below them, which alerts leave out. Default: none."""
 
 
 class TeamNamespaceArgs(TypedDict):
@@ -111,9 +137,7 @@ class TeamNamespaceArgs(TypedDict):
     gpu_resource: NotRequired[str]
     """Name by which nodes advertise GPUs. Default: `nvidia.com/gpu`."""
     slices: NotRequired[dict[str, pulumi.Input[float]]]
-    """Number of GPU slices by the name that nodes advertise: `nvidia.com/mig-1g.10gb`. Default:
-    none.
-    """
+    """Number of GPU slices by their names: `nvidia.com/mig-1g.10gb`. Default: none."""
     devices: NotRequired[dict[str, pulumi.Input[float]]]
     """Number of other devices by the name that nodes advertise: `rdma/hca`. Default: none."""
     device_classes: NotRequired[dict[str, pulumi.Input[float]]]
@@ -125,9 +149,7 @@ class TeamNamespaceArgs(TypedDict):
     foreign_pools: NotRequired[list[dict[str, pulumi.Input[str]]]]
     """Labels of nodes that are others', for a team without nodes of its own. Default: none."""
     scheduler: NotRequired[str]
-    """Where the KAI is that places its pods: `inside` its vCluster, on the `host`, `none`. Default:
-    `inside`.
-    """
+    """The KAI that places its pods: `inside` its vCluster, `host`, `none`. Default: `inside`."""
     isolation: NotRequired[IsolationArgs]
     """How it is kept from others. Default: that of each field."""
     tolerations: NotRequired[list[TolerationArgs]]
@@ -142,18 +164,12 @@ class TeamNamespaceArgs(TypedDict):
     """The host has a KAI, whoever places the team's pods. Default: false."""
     guard: NotRequired[str]
     """Pods that name a wrong queue of the host: `deny`; `audit` warns; `off`. Default: `deny`."""
-    outside_queues: NotRequired[str]
-    """Pods that ask for GPUs without KAI where the team has queues: `deny`, `warn` or `allow`.
-    Default: `deny`.
-    """
     gpu_sharing: NotRequired[pulumi.Input[bool]]
     """The host's KAI gives parts of a GPU. Default: true."""
     nv_fractions: NotRequired[pulumi.Input[bool]]
     """The host's KAI is in mode NvFractions: pods may ask for GPU memory so. Default: false."""
     kai_images: NotRequired[list[pulumi.Input[str]]]
-    """What names of KAI's images begin with, which `restricted` lets run. Default: the release
-    table's.
-    """
+    """Registries of KAI's images, which `restricted` lets run. Default: the release table's."""
     labels: NotRequired[dict[str, pulumi.Input[str]]]
     """Labels of the namespace and of what is declared in it. Default: none."""
     annotations: NotRequired[dict[str, pulumi.Input[str]]]
@@ -170,3 +186,168 @@ class TeamNamespaceArgs(TypedDict):
     """How Prometheus finds the team's metrics. Default: it does not."""
     use_existing: NotRequired[bool]
     """Others made the namespace: label and annotate it, keep it on deletion. Default: false."""
+
+
+class TeamNamespace(pulumi.ComponentResource):
+    """A namespace with the quotas, network policies, guards and vCluster's rights of a team.
+
+    They go with the namespace, never before it: nobody is to lift a bound by itself.
+
+    Raises:
+        pulumi.RunError: a choice is none, or `guards` is missing.
+        TypeError: an Output decides which resources are declared.
+    """
+
+    name: pulumi.Output[str]
+    """Its name, once everything that bounds it is there."""
+
+    def __init__(
+        self, name: str, args: TeamNamespaceArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        opts = noted(opts, args.get("labels", {}), args.get("annotations", {}))
+        super().__init__(TEAM_NAMESPACE, name, None, opts)
+        _check(f"TeamNamespace {name}", args)
+        self._space = args.get("name", f"team-{name}")
+        opts = opts or pulumi.ResourceOptions()
+        namespace = self._namespace(name, args, opts)
+        # What is of the whole cluster stands beside the namespace, not after it: while that ends,
+        # which takes Kubernetes 5 s, it is removed. What is inside goes with a namespace of ours,
+        # and one by one from that of others.
+        beside = child_of(self, opts)
+        self._inside = pulumi.ResourceOptions(
+            parent=self,
+            depends_on=[namespace],
+            deleted_with=opts.deleted_with if args.get("use_existing") else namespace,
+        )
+        declared = [namespace, *self._quotas(name, args)]
+        if level(args) != "off":
+            for called, spec in network_policies(name, args).items():
+                part = f"{name}-network-{called.removeprefix('kai-fleet-')}"
+                declared.append(self._bound(networking.NetworkPolicy, part, called, spec))
+            declared += self._rights(name, args, beside)
+            nodes = node_bindings(name, self._space, args)
+            declared += declare_bindings(f"{name}-host-guard", nodes, beside)
+        if queue_guard.is_on_host(args):
+            bindings = queue_guard.host_bindings(name, self._space, args)
+            declared += declare_bindings(f"{name}-queue-guard", bindings, beside)
+        if args.get("account"):
+            account = service_account(name, ACCOUNTS)
+            declared.append(
+                rbac.RoleBinding(
+                    f"{name}-account-rights",
+                    metadata={"name": IN_NAMESPACE, "namespace": self._space},
+                    role_ref=role_ref("ClusterRole", IN_NAMESPACE),
+                    subjects=[account],
+                    opts=self._inside,
+                )
+            )
+        if registries := args.get("registries"):
+            secret = registry_secret(name, OF_STACK, self._space, registries, self._inside)
+            declared.append(secret)
+        if "monitoring" in args:
+            child = pulumi.ResourceOptions(parent=self, depends_on=[namespace])
+            TeamMonitoring(name, self._space, args, self._inside, child)
+        # URNs are known in a preview, too.
+        urns = pulumi.Output.all(*(resource.urn for resource in declared))
+        self.name = urns.apply(lambda _: self._space)
+        self.register_outputs({"name": self._space})
+
+    def _namespace(
+        self, name: str, args: TeamNamespaceArgs, opts: pulumi.ResourceOptions
+    ) -> pulumi.Resource:
+        metadata: Any = namespace_metadata(name, args)
+        if not args.get("use_existing"):
+            own: pulumi.Resource = core.v1.Namespace(
+                f"{name}-namespace", metadata=metadata, opts=child_of(self, opts)
+            )
+            return own
+        # Ours are these labels and annotations alone. They are left there: below a component,
+        # releases of the plugin take the deletion of a patch for that of the namespace.
+        metadata["labels"] |= USED
+        patch: pulumi.Resource = core.v1.NamespacePatch(
+            f"{name}-namespace",
+            metadata=metadata,
+            opts=child_of(self, opts, retain_on_delete=True),
+        )
+        return patch
+
+    def _bound(self, kind: Any, resource: str, name: str, spec: Any) -> pulumi.Resource:
+        metadata = {"name": name, "namespace": self._space}
+        bound: pulumi.Resource = kind(resource, metadata=metadata, spec=spec, opts=self._inside)
+        return bound
+
+    def _quotas(self, name: str, args: TeamNamespaceArgs) -> list[pulumi.Resource]:
+        return [
+            self._bound(core.v1.ResourceQuota, f"{name}-{called}", called, spec)
+            for called, spec in quotas(args).items()
+        ]
+
+    def _rights(
+        self, name: str, args: TeamNamespaceArgs, beside: pulumi.ResourceOptions
+    ) -> list[pulumi.Resource]:
+        """On the host it reads; in the namespace it writes what it syncs. The chart gives none."""
+        account = service_account(vcluster_rights.account(name), self._space)
+        part, called = f"{name}-vcluster", vcluster_rights.called(name)
+        reads = declare_role(
+            (f"{part}-role", f"{part}-binding"),
+            {"name": called},
+            vcluster_rights.on_host(args),
+            account,
+            beside,
+        )
+        writes = declare_role(
+            (f"{part}-inside", f"{part}-inside-binding"),
+            {"name": vcluster_rights.NAME, "namespace": self._space},
+            vcluster_rights.in_namespace(name, args),
+            account,
+            self._inside,
+        )
+        return [*reads, *writes]
+
+
+def namespace_labels(team: str, args: Mapping[str, Any]) -> dict[str, pulumi.Input[str]]:
+    """The labels of a team's namespace: its own, and over them those that decide."""
+    labels = {**args.get("labels", {}), TEAM_LABEL: team}
+    if level(args) != "off":
+        # `restricted` is held by the guard: the label knows no exceptions, and needs some.
+        labels |= {ENFORCED: "baseline", f"{ENFORCED}-version": "latest"}
+        labels[ISOLATION_LABEL] = level(args)
+    return labels
+
+
+def namespace_metadata(team: str, args: Mapping[str, Any]) -> dict[str, Any]:
+    """Name, labels, and as annotations what the host's policies let the team's pods do.
+
+    What `annotations` of the arguments add changes no bound: these come last.
+    """
+    bounds: dict[str, pulumi.Input[str]] = {}
+    if queue_guard.is_on_host(args):
+        bounds |= queue_guard.host_bounds(team, args)
+    if level(args) != "off":
+        # What depends on this value comes after the policies; no policy reads it.
+        bounds |= {"policies": args.get("guards", ""), **pod_bounds(team, args)}
+    return {
+        "name": args.get("name", f"team-{team}"),
+        "labels": namespace_labels(team, args),
+        "annotations": {**args.get("annotations", {}), **as_annotations(bounds)},
+    }
+
+
+def _check(component: str, args: TeamNamespaceArgs) -> None:
+    """Raise where a choice is none, or an Output decides what is declared."""
+    for key in ("name", "gpu_resource", "host_kai", "account", "use_existing", "guard"):
+        plain(component, key, args.get(key))
+    one_of(component, "scheduler", args.get("scheduler", PLACES[0]), PLACES)
+    one_of(component, "guard", args.get("guard", GUARD_MODES[0]), GUARD_MODES)
+    one_of(component, "isolation.level", level(args), LEVELS)
+    plain(component, "isolation.network", args.get("isolation", {}).get("network", {}))
+    if bounds := [key for key in args.get("annotations", {}) if key.startswith(BOUNDS)]:
+        raise pulumi.RunError(
+            f"{component}: annotations.{bounds[0]} is a bound, which other arguments write; drop it"
+        )
+    if "guards" not in args and level(args) != "off":
+        raise pulumi.RunError(
+            f"{component}: guards is missing, without which its pods would be kept from nothing;"
+            ' declare guards = HostGuards("guards", {}) once for the host, and write "guards":'
+            " guards.ready, or isolation.level off"
+        )

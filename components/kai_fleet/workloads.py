@@ -25,7 +25,7 @@ def declare_manifests(
     one, which an offline plan and a vCluster that is not there yet do not have.
     """
     documents = [document for file in files.values() for document in file]
-    opts = after(team.vcluster.within(team), *team.ready)
+    opts = after(team.vcluster.inside(team), *team.ready)
     first = [_declare(name, it, opts) for it in documents if it["kind"] in _FIRST]
     opts = after(opts, *first)
     return first + [_declare(name, it, opts) for it in documents if it["kind"] not in _FIRST]

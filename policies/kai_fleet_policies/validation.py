@@ -4,14 +4,13 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, NoReturn, cast
+from typing import Any, Final, NoReturn
 
 import pulumi
 
 from kai_fleet.deployed import Deployed
 from kai_fleet.finding import Finding, Level
 from kai_fleet.fleet.declared import clusters_of
-from kai_fleet.fleet.deployed_state import DeployedState
 from kai_fleet.settings import (
     Loaded,
     Mistake,
@@ -23,8 +22,12 @@ from kai_fleet.settings import (
     secrets,
 )
 from kai_fleet.settings.files.project import ROOT
-from kai_fleet.settings.sections.team_stack import NoPlatformError
-from kai_fleet.settings.tenant import FactsOf, is_team_stack, load_tenant
+from kai_fleet.settings.team_stack import (
+    FactsOf,
+    NoPlatformError,
+    is_team_stack,
+    load_team_stack,
+)
 from kai_fleet.wording import agreeing, counted, listed, plural
 from kai_fleet_policies import rules
 from kai_fleet_policies.rules.rule import Rule
@@ -64,7 +67,7 @@ def no_platform(stack: str) -> NoReturn:
 
 def validate(
     raw: Mapping[str, Any],
-    deployed: Deployed | DeployedState | None = None,
+    deployed: Deployed | None = None,
     facts_of: FactsOf = no_platform,
     *,
     written: Mapping[str, Any] | None = None,
@@ -83,13 +86,13 @@ def validate(
     found = as_findings([*more, *secrets.mistakes(raw if written is None else written)])
     every = [*found, *verdict.each]
     if verdict.whole and verdict.settings is not None:
-        every += rules.check(clusters_of(verdict.settings, cast("Deployed | None", deployed)), only)
+        every += rules.check(clusters_of(verdict.settings, deployed), only)
     return replace(verdict, each=tuple(every))
 
 
 def validate_types(raw: Mapping[str, Any], facts_of: FactsOf = no_platform) -> SettingsVerdict:
     """What the types say, without the rules: for a command that declares nothing."""
-    loaded: Loaded = load_tenant(raw, facts_of) if is_team_stack(raw) else load(raw)
+    loaded: Loaded = load_team_stack(raw, facts_of) if is_team_stack(raw) else load(raw)
     mistakes = tuple(as_findings(loaded.mistakes))
     return SettingsVerdict(loaded.settings, mistakes, whole=not mistakes)
 
@@ -163,12 +166,8 @@ def removal_findings(
     ]
 
 
-def checked_settings(
-    deployed: Deployed | DeployedState, facts_of: FactsOf, whole: bool = True
-) -> Settings:
+def checked_settings(deployed: Deployed, facts_of: FactsOf) -> Settings:
     """The running program's settings; advisories are shown as warnings.
-
-    `whole`: the run is about the whole stack, so that it removes what is not declared.
 
     Raises pulumi.RunError with the whole report where a rule refuses them, or the removal of a
     team that is deployed.
@@ -182,7 +181,7 @@ def checked_settings(
         if finding.level is Level.ADVISORY:
             pulumi.log.warn(str(finding))
     refused = verdict.refused
-    if whole and verdict.settings is not None:
+    if verdict.settings is not None:
         refused += removal_findings(verdict, deployed.teams, pulumi.get_stack())
     if refused or verdict.settings is None:
         raise pulumi.RunError(report(refused))

@@ -15,7 +15,8 @@ from kubernetes.client.exceptions import ApiException
 from pulumi import automation
 from ruamel.yaml import YAML
 
-from kai_fleet_cli.engine import runs, targeting
+from kai_fleet_cli.engine import runs
+from kai_fleet_cli.engine.program import program
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_policies import validation
 from tests.engine.sandbox_commands import until
@@ -81,7 +82,7 @@ class Product:
         validation.ROOT = directory
         stack = runs.stack(name, sandbox.env(), directory)
         stack.workspace = automation.LocalWorkspace(  # ours leaves kubeconfigs masked
-            work_dir=str(directory), env_vars=sandbox.env(), program=targeting.program
+            work_dir=str(directory), env_vars=sandbox.env(), program=program
         )
         return cls(stack, directory / f"Pulumi.{name}.yaml")
 

@@ -10,7 +10,7 @@ from kubernetes import client
 from kai_fleet_cli.stack_file import reading
 from sandbox.control_plane.certificates import Authority
 from sandbox.vcluster import vcluster
-from tests.engine.doctor_mends import OF_CERTIFICATES, Mending, eventually
+from tests.engine.doctor_repairs import OF_CERTIFICATES, Repair, eventually
 from tests.engine.one_team import OneTeam
 
 pytestmark = [pytest.mark.slow, pytest.mark.engine, pytest.mark.timeout(900)]
@@ -33,8 +33,8 @@ def product(one_team):
 
 
 @pytest.fixture
-def mend(product, one_team):
-    return Mending(one_team)
+def repair(product, one_team):
+    return Repair(one_team)
 
 
 @pytest.fixture
@@ -60,19 +60,19 @@ def soon_over(one_team, product, monkeypatch):
     client.CoreV1Api(one_team.host()).patch_namespaced_secret("vc-ml", "team-ml", body)
 
 
-def test_a_certificate_that_the_vcluster_does_not_renew(soon_over, product, mend):
+def test_a_certificate_that_the_vcluster_does_not_renew(soon_over, product, repair):
     """First in this file: versions of vClusters go up only."""
 
     def up(config):
         config["kai-fleet:teams"]["ml"]["vcluster"] = {"version": RENEWS}
 
-    of = "certificate of vCluster ml"
-    (finding,) = eventually(lambda: mend.found("vcluster", of))
+    of = "vCluster ml its certificate expires"
+    (finding,) = eventually(lambda: repair.found("vcluster", of))
     assert f"write {RENEWS} at kai-fleet:teams.ml.vcluster.version" in finding.fix
     product.edit(up)
-    mend("vcluster", of)
+    repair("vcluster", of)
 
 
-def test_a_certificate_that_runs_out(soon_over, mend):
-    mend("vcluster", "certificate of vCluster ml it runs out on")
-    assert mend.ran >= OF_CERTIFICATES
+def test_a_certificate_that_runs_out(soon_over, repair):
+    repair("vcluster", "vCluster ml its certificate expires on")
+    assert repair.ran >= OF_CERTIFICATES

@@ -11,15 +11,15 @@ import pulumi
 import pytest
 from pulumi import automation
 
-from kai_fleet.cluster.access import ClusterAccess, own_provider
-from kai_fleet.cluster.existing_objects import by_plugin
-from kai_fleet.fleet.deployed_state import read_deployed_state
-from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
-from kai_fleet.host.gpu_stack import GpuStack, GpuStackArgs
-from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
-from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
-from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.settings.sections.platform import Gpu
+from kai_fleet import deployed, existing
+from kai_fleet.cluster.connection import ClusterConnection, kubernetes_provider
+from kai_fleet.fleet.arguments import Arguments
+from kai_fleet.gpu_stack import GpuStack
+from kai_fleet.kai_scheduler import KaiScheduler
+from kai_fleet.options import after
+from kai_fleet.provider import PACKAGE
+from kai_fleet.settings import load
+from kai_fleet.team_namespace import TeamNamespace
 from kai_fleet_cli.stack_file.reading import PROJECT
 from tests.engine.product import project
 from tests.engine.sandbox_commands import kubectl
@@ -84,27 +84,25 @@ class Host:
     with_team: bool = False
 
     def program(self) -> None:
-        deployed, own = read_deployed_state(), own_provider()
-        access = ClusterAccess("shared", context="kai-fleet-sandbox")
-        existing = by_plugin(access, deployed, own)
-        opts = pulumi.ResourceOptions(
-            providers=[own, access.provider("host", pulumi.ResourceOptions())]
-        )
-        gpu = GpuStack("gpu", GpuStackArgs(Gpu(provider=self.provider), existing=existing), opts)
-        if self.with_team:
-            team = DeclaredTeam("ml", gpus=4, isolation=Isolation())
-            TeamNamespace("ml", TeamNamespaceArgs(access, team, existing=existing), opts)
-        KaiScheduler(
-            "kai",
-            KaiSchedulerArgs(
-                DeclaredKai("v0.9.20"),
-                access,
-                cluster_policy_crd=not gpu.brings_cluster_policy,
-                existing=existing,
-                deployed=deployed,
-            ),
-            pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[gpu])),
-        )
+        team = {"ml": {"scheduler": {"mode": "default"}, "nodePool": {"pool": "ml"}, "gpus": 4}}
+        host = ClusterConnection(context="kai-fleet-sandbox")
+        settings = load(
+            {
+                "cluster": {"name": "shared", "context": host.context},
+                "gpu": {"provider": self.provider},
+                "kai": {"version": "v0.9.20"},
+                "teams": team if self.with_team else {},
+            }
+        ).settings
+        own = pulumi.ProviderResource(PACKAGE, PACKAGE, {})
+        found = existing.find(settings, host, deployed.read(), own)
+        args: Any = Arguments(settings, {"context": host.context}, found)
+        provider = kubernetes_provider("host", host, pulumi.ResourceOptions())
+        opts = pulumi.ResourceOptions(providers=[own, provider])
+        gpu = GpuStack(existing.GPU_STACK, args.gpu_stack(), opts)
+        for name in settings.teams:
+            TeamNamespace(name, args.namespace(name), opts)
+        KaiScheduler(existing.KAI, args.host_kai(), after(opts, gpu))
 
     def up(self) -> dict[str, int]:
         result = self.stack.up()

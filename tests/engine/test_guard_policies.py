@@ -2,24 +2,15 @@
 
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
-import pulumi
-import pulumi_kubernetes as k8s
 import pytest
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from kai_fleet.guards import policies
-from kai_fleet.guards.components import (
-    GuardPolicies,
-    GuardPoliciesArgs,
-    HostGuard,
-    HostGuardArgs,
-)
-from kai_fleet.guards.host_rules import HostRules
-from kai_fleet.guards.policies import as_annotations
+from kai_fleet.host_guards import HostGuards
+from kai_fleet.team_namespace import TeamNamespace, namespace_metadata
 from tests.engine.bare_engine import new_stack
 from tests.engine.product import api
 from tests.engine.sandbox_commands import kubectl, until
@@ -43,23 +34,21 @@ SLOW = {
     "metadata": {"name": "p"},
     "spec": {"terminationGracePeriodSeconds": 900, "containers": [{"name": "c", "image": "x"}]},
 }
-RULES = HostRules("first", devices=["nvidia.com/gpu"], grace_seconds=600)
-LABELS = {"kai-fleet/isolation": "baseline"}
-SUFFIX = "-upgrade"  # beside the host's own
 
 
-def program(**rules: HostRules) -> Callable[[], None]:
-    """The policies of a host, and two teams' namespaces, as the platform declares them."""
+def arguments(team: str, grace_seconds: int = 600) -> Any:
+    isolation = {"bounds": {"grace_seconds": grace_seconds}}
+    return {"name": f"up-{team}", "scheduler": "none", "isolation": isolation}
+
+
+def program(**grace_seconds: int) -> Callable[[], None]:
+    """The policies of a host, and two teams' namespaces."""
 
     def declare() -> None:
-        made = GuardPolicies("upgrade", GuardPoliciesArgs(suffix=SUFFIX))
+        guards = HostGuards("upgrade", {})
         for team in TEAMS:
-            own = rules.get(team, replace(RULES, team=team))
-            notes = as_annotations(own.parameters())
-            about = {"name": f"up-{team}", "labels": LABELS, "annotations": notes}
-            space = k8s.core.v1.Namespace(f"{team}-namespace", metadata=about)
-            opts = pulumi.ResourceOptions(depends_on=[space])
-            HostGuard(f"{team}-guard", HostGuardArgs(f"up-{team}", own, made), opts)
+            args = arguments(team, grace_seconds.get(team, 600))
+            TeamNamespace(team, {**args, "guards": guards.ready})
 
     return declare
 
@@ -101,7 +90,7 @@ def versions(sandbox: Any, team: str | None) -> dict[str, str]:
         said = kubectl(sandbox, "get", *kind.split(), "-o", f"jsonpath={path}")
         for name, told in (pair.split("=") for pair in said.split()):
             of = next((it for it in TEAMS if name == it or name.endswith(f"-{it}")), None)
-            if of == team and (team is not None or name.endswith("-upgrade")):
+            if of == team and (team is not None or name.startswith("kai-fleet-")):
                 found[f"{kind} {name}"] = told
     return found
 
@@ -111,7 +100,7 @@ def test_a_teams_change_touches_its_bounds_and_nothing_else(stack, sandbox, core
     assert len(everybody) == 11
     assert len(other) == 1
     assert "write 600 or less" in refusal(core, "first", SLOW)
-    stack.up(program=program(first=replace(RULES, grace_seconds=1200)))
+    stack.up(program=program(first=1200))
     until(lambda: not refusal(core, "first", SLOW), 30)
     assert "write 600 or less" in refusal(core, "second", SLOW)
     assert versions(sandbox, None) == everybody
@@ -151,7 +140,7 @@ def test_an_update_of_the_policies_leaves_no_moment_without_them(stack, core, mo
 
 
 def test_without_a_teams_bounds_everything_is_denied_until_the_next_update(stack, core):
-    keys = as_annotations(RULES.parameters())
+    keys = namespace_metadata("first", arguments("first"))["annotations"]
     core.patch_namespace("up-first", {"metadata": {"annotations": dict.fromkeys(keys)}})
     plain = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
     assert "has no bounds of a team" in until(lambda: refusal(core, "first", plain), 30)
@@ -180,7 +169,7 @@ def test_the_api_server_finds_no_fault_with_any_expression(stack, core):
         found = [
             it
             for it in admission.list_validating_admission_policy().items
-            if it.metadata.name.endswith("-upgrade")
+            if it.metadata.name.startswith("kai-fleet-")
         ]
         return found if all(it.status and it.status.type_checking for it in found) else []
 

@@ -7,12 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kai_fleet.fleet.model import DeclaredTeam
-from kai_fleet.fleet.resolve import fleet_of
-from kai_fleet.monitoring import prometheus
+from kai_fleet.monitoring import fleet_rules, scrape_config, team_facts
 from kai_fleet.releases import KAI, version_key
-from kai_fleet.settings import load
-from kai_fleet.settings.sections.monitoring import Monitoring
 from sandbox.tools import toolbox
 
 pytestmark = [pytest.mark.engine, pytest.mark.prometheus]
@@ -20,7 +16,6 @@ CASES = Path(__file__).with_name("monitoring_alerts.yaml")
 NEWEST = max(KAI, key=version_key)
 ENDING = [version for version, it in KAI.items() if it.support_end]
 SWITCH = "The versions with support, and how to switch: fleet releases; docs/teams.md"
-QUEUES = {"top": {"gpu": {"quota": 4}, "children": {"train": {"gpu": 3}, "serve": {"gpu": 1}}}}
 
 
 @pytest.fixture(scope="module")
@@ -31,25 +26,15 @@ def promtool():
 @pytest.fixture
 def rule_file(tmp_path):
     """The rules of a stack that is called lab."""
-    loaded = load(
-        {
-            "cluster": {"name": "lab", "context": "lab"},
-            "teams": {
-                "ml": {
-                    "scheduler": {"mode": "virtual", "version": "v0.16.8"},
-                    "gpus": 4,
-                    "queues": QUEUES,
-                }
-            },
-        }
-    )
-    nlp = prometheus.facts_of_team(DeclaredTeam("nlp", queue="nlp"))
-    nlp["rules"] += prometheus.facts_of_team(DeclaredTeam("nlp", queue="shared"))["rules"]
+    inside = {"monitoring": {"scheduler": True, "parent_queues": ["top"]}}
+    teams = {
+        "ml": team_facts("ml", inside),
+        "nlp": team_facts("nlp", {"scheduler": "host", "queues": ["nlp", "shared"]}),
+        "asr": team_facts("asr", {"scheduler": "host", "queues": ["shared"]}),
+    }
     groups = [
-        *prometheus.rules_of_fleet(Monitoring(), "lab", host_kai=True),
-        prometheus.facts_of_team(fleet_of(loaded.settings).teams["ml"]),
-        nlp,
-        prometheus.facts_of_team(DeclaredTeam("asr", queue="shared")),
+        *fleet_rules("lab", {"host_kai": True}),
+        *({"name": f"kai-fleet-team-{name}", "rules": facts} for name, facts in teams.items()),
     ]
     path = tmp_path / "rules.yml"
     path.write_text(yaml.safe_dump({"groups": groups}, sort_keys=False))
@@ -73,7 +58,7 @@ def cases(path, rule_file, content):
 def test_prometheus_takes_rules_and_scrape_config(promtool, rule_file, tmp_path):
     ran(promtool, "check", "rules", "--lint-fatal", str(rule_file))
     config = tmp_path / "prometheus.yml"
-    config.write_text(yaml.safe_dump({"scrape_configs": [prometheus.scrape_config(Monitoring())]}))
+    config.write_text(yaml.safe_dump({"scrape_configs": [scrape_config({})]}))
     ran(promtool, "check", "config", str(config))
 
 

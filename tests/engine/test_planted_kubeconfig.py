@@ -12,10 +12,9 @@ import pytest
 import yaml
 from kubernetes import client
 
-from kai_fleet_cli.doctor.examine import commands
 from kai_fleet_cli.stack_file import reading
 from tests.attacks.http import Http
-from tests.engine.doctor_mends import OF_KUBECONFIGS, Mending, eventually
+from tests.engine.doctor_repairs import OF_KUBECONFIGS, Repair, commands, eventually
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
@@ -44,10 +43,10 @@ READERS = {
 
 
 @pytest.fixture(scope="module")
-def mend(one_team):
+def repair(one_team):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reading, "ROOT", one_team.folder)
-        yield Mending(one_team)
+        yield Repair(one_team)
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +66,7 @@ def tenant(one_team):
 
 
 @pytest.fixture(scope="module")
-def marker(mend, tenant, tmp_path_factory):
+def marker(repair, tenant, tmp_path_factory):
     """What the planted program would write, once it is planted; nobody else can change it then."""
     file = tmp_path_factory.mktemp("marker") / "run"
     there = tenant.get(SECRET)["data"]
@@ -86,16 +85,16 @@ def marker(mend, tenant, tmp_path_factory):
     return file
 
 
-def run(mend, one_team, reader):
+def run(repair, one_team, reader):
     service = client.CoreV1Api(one_team.host()).read_namespaced_service("ml", "team-ml")
-    return mend.run(
+    return repair.run(
         READERS[reader].format(host=one_team.sandbox.kubeconfig, access=service.spec.type)
     )
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_a_reader_runs_nothing_of_it_and_says_whose_it_is(reader, mend, one_team, marker):
-    done = run(mend, one_team, reader)
+def test_a_reader_runs_nothing_of_it_and_says_whose_it_is(reader, repair, one_team, marker):
+    done = run(repair, one_team, reader)
     said = " ".join(f"{done.stdout} {done.stderr}".split())
     assert not marker.exists(), marker.read_text()
     assert done.returncode != 0, said
@@ -105,39 +104,39 @@ def test_a_reader_runs_nothing_of_it_and_says_whose_it_is(reader, mend, one_team
         assert words.replace(" ", "") in plain, said
 
 
-def test_the_doctor_counts_the_vcluster_as_broken_and_checks_the_rest(mend, marker):
-    done = mend.run(".venv/bin/fleet doctor --stack sandbox --json")
+def test_the_doctor_counts_the_vcluster_as_broken_and_checks_the_rest(repair, marker):
+    done = repair.run(".venv/bin/fleet doctor --stack sandbox --json")
     record = json.loads(done.stdout)
     assert (record["healthy"], done.returncode) == (False, 1)
-    found = [it for it in record["findings"] if it["subject"] == "kubeconfig of vCluster ml"]
-    assert [(it["check"], it["health"], it["cluster"]) for it in found] == [
-        ("vcluster", "broken", "host")
+    found = [it for it in record["findings"] if it["kind"] == "kubeconfig of vCluster"]
+    assert [(it["check"], it["level"], it["path"]) for it in found] == [
+        ("vcluster", "mandatory", "host")
     ]
     assert f"its Secret vc-ml {SAID}" in found[0]["cause"]
     assert "so nothing in the vCluster was checked" in found[0]["cause"]
     checks = {it["check"] for it in record["findings"]}
-    assert checks >= {"nodes", "isolation", "gpu-quota"}
+    assert checks >= {"nodes", "isolation"}
 
 
-def test_what_was_kept_from_before_still_serves_the_operator(mend, one_team, marker):
+def test_what_was_kept_from_before_still_serves_the_operator(repair, one_team, marker):
     """The state has what an update built anew, and nothing of what is in the Secret now."""
-    done = mend.run(".venv/bin/fleet team kubeconfig ml --stack sandbox")
+    done = repair.run(".venv/bin/fleet team kubeconfig ml --stack sandbox")
     assert done.returncode == 0
     assert "exec" not in done.stdout
     assert yaml.safe_load(done.stdout) == yaml.safe_load(one_team.kubeconfig.read_text())
-    assert mend.run(".venv/bin/fleet teams --stack sandbox").returncode == 0
+    assert repair.run(".venv/bin/fleet teams --stack sandbox").returncode == 0
     assert not marker.exists()
 
 
-def test_the_printed_commands_put_it_right(mend, one_team, tenant, marker):
-    finding = mend("vcluster", "kubeconfig of vCluster ml")
+def test_the_printed_commands_put_it_right(repair, one_team, tenant, marker):
+    finding = repair("vcluster", "kubeconfig of vCluster ml")
     assert [it.partition(" -n ")[2] for it in commands(finding.fix)] == [
         "team-ml delete secret vc-ml",
         "team-ml rollout restart statefulset ml",
     ]
-    assert mend.ran >= OF_KUBECONFIGS
-    eventually(lambda: not mend.found("vcluster", "ml"))
+    assert repair.ran >= OF_KUBECONFIGS
+    eventually(lambda: not repair.found("vcluster", "ml"))
     assert "immutable" not in tenant.get(SECRET)
-    assert mend.run(READERS["preview"]).returncode == 0
-    assert mend.run(READERS["report"]).returncode == 0
+    assert repair.run(READERS["preview"]).returncode == 0
+    assert repair.run(READERS["report"]).returncode == 0
     assert not marker.exists()

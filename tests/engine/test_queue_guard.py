@@ -7,8 +7,9 @@ import pulumi
 import pytest
 from kubernetes import client
 
-from kai_fleet.guards.components import QueueGuard, QueueGuardArgs
-from kai_fleet.guards.queue_rules import QueueRules
+from kai_fleet.guards.declare import declare_bindings, declare_policies
+from kai_fleet.guards.policies import NAME_LABEL
+from kai_fleet.guards.queue_guard import inside
 from tests.engine.bare_engine import new_stack
 from tests.engine.guarded_pods import (
     GROUPED,
@@ -50,12 +51,14 @@ def guard(sandbox, core, tmp_path_factory):
 
 def _guards(queues: tuple[str, ...]) -> Callable[[], None]:
     def program() -> None:
-        for team, mode in (("guarded", "deny"), ("audited", "audit")):
-            guard = QueueGuard(team, QueueGuardArgs(QueueRules(team, queues, mode), team))
-            pulumi.export(team, guard.urn)
-        QueueGuard(
-            "grouped", QueueGuardArgs(QueueRules("grouped", queues, pod_groups=True), "grouped")
-        )
+        opts = pulumi.ResourceOptions()
+        teams = {"guarded": {}, "audited": {"mode": "audit"}, "grouped": {"pod_groups": True}}
+        for team, args in teams.items():
+            policies, bindings = inside(team, queues, {"outside": "allow", **args})
+            for body in bindings.values():  # else they hold in every namespace
+                only = {"namespaceSelector": {"matchLabels": {NAME_LABEL: team}}}
+                body["spec"]["matchResources"] |= only
+            declare_bindings(team, bindings, opts, declare_policies(team, policies, opts))
 
     return program
 

@@ -14,15 +14,11 @@ import pytest
 from kubernetes import client
 from pulumi import automation
 
-from kai_fleet.cluster.access import ClusterAccess
-from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
-from kai_fleet.guards.host_rules import HostRules
-from kai_fleet.isolation.team_namespace import TeamNamespace, TeamNamespaceArgs
-from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
+from kai_fleet.cluster.connection import ClusterConnection, kubernetes_provider
+from kai_fleet.kai_scheduler import KaiScheduler
 from kai_fleet.releases import KAI
-from kai_fleet.settings.sections.access import Access
-from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
+from kai_fleet.team_namespace import TeamNamespace
+from kai_fleet.virtual_cluster import VirtualCluster
 from kai_fleet_cli.stack_file.reading import PROJECT, ROOT
 from tests.engine.product import Product, api, cluster_roles, deployments, namespaces, project
 from tests.engine.sandbox_commands import run
@@ -46,31 +42,15 @@ class Late:
     seconds: int = 12
 
     def program(self) -> None:
-        host = ClusterAccess("readiness", context="kai-fleet-sandbox")
-        opts = pulumi.ResourceOptions(provider=host.provider("host", pulumi.ResourceOptions()))
-        rules = HostRules("late", devices=["nvidia.com/gpu"])
-        team = DeclaredTeam(
-            "late",
-            version="v0.36.1",
-            gpus=0,
-            isolation=Isolation(),
-            rules=rules,
-            chart=self.chart,
-            access=Access(type="NodePort", host="127.0.0.1"),
-        )
-        place = TeamNamespace("late", TeamNamespaceArgs(host, team), opts)
-        VirtualCluster(
-            "late",
-            VirtualClusterArgs(host, team, ready_timeout=self.seconds),
-            pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=place.ready)),
-        )
-        KaiScheduler(
-            "late-kai",
-            KaiSchedulerArgs(
-                DeclaredKai(VERSION, values=self.values), host, ready_timeout=self.seconds
-            ),
-            opts,
-        )
+        host = ClusterConnection(context="kai-fleet-sandbox")
+        provider = kubernetes_provider("host", host, pulumi.ResourceOptions())
+        opts = pulumi.ResourceOptions(provider=provider)
+        common: Any = {"ready_timeout": self.seconds, "context": host.context}
+        vcluster = {"access": {"type": "NodePort", "host": "127.0.0.1"}, "version": "v0.36.1"}
+        chart = {"chart": self.chart} if self.chart else {}
+        place = TeamNamespace("late", {"guards": "declared"}, opts)
+        VirtualCluster("late", {"namespace": place.name, **vcluster, **chart, **common}, opts)
+        KaiScheduler("late", {"version": VERSION, "values": self.values, **common}, opts)
 
     def up(self) -> str:
         """Everything that was said, whether or not it went well; `error:` where it did not."""

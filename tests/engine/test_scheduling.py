@@ -3,9 +3,9 @@
 import pytest
 from kubernetes import client
 
+from kai_fleet.finding import Level
 from kai_fleet_cli.doctor.diagnosis import diagnose
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_cli.waiting.finding import Health
 from tests.engine.product import Product, api, project, queues
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
@@ -90,15 +90,15 @@ def test_the_doctor_misses_the_nodes_of_a_shard(first, product, host, monkeypatc
     def mark(values):
         core.patch_node(node, {"metadata": {"labels": values}})
 
-    def found(health):
-        return {f.subject for f in diagnose("sandbox-host").findings if f.health is health}
+    def found(level):
+        return {f.subject for f in diagnose("sandbox-host").findings if f.level is level}
 
-    assert found(Health.BROKEN) == {"SchedulingShard gold"}
-    assert "Topology racks" in found(Health.WARNING)
+    assert found(Level.MANDATORY) == {"SchedulingShard gold"}
+    assert "Topology racks" in found(Level.ADVISORY)
     mark(labels)
     try:
-        assert found(Health.BROKEN) == set()
-        assert found(Health.OK) >= {"SchedulingShard gold", "Topology racks"}
+        assert found(Level.MANDATORY) == set()
+        assert "check shards" in found(Level.OK)
     finally:
         mark(dict.fromkeys(labels))
 

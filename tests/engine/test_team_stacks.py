@@ -10,6 +10,7 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from pulumi import automation
 
+from kai_fleet.finding import Level
 from kai_fleet.releases import kai
 from kai_fleet_cli.doctor.diagnosis import diagnose
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT
@@ -17,7 +18,6 @@ from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_cli.teams import kubeconfigs
-from kai_fleet_cli.waiting.finding import Health
 from tests.engine import broken_things as things
 from tests.engine.product import (
     Product,
@@ -170,13 +170,13 @@ def test_the_doctor_looks_at_a_team_stack_with_its_own_credentials(
 
     def said(stack, **by):
         found = diagnose(stack, **by)
-        return found, {each.check: each for each in found.findings if each.health is not Health.OK}
+        return found, {each.check: each for each in found.findings if each.level is not Level.OK}
 
     for stack in ("sandbox-vision", "sandbox-nlp"):
         found, ill = said(stack)
-        assert found.count(Health.BROKEN) == 0, ill
-        well = {each.check for each in found.findings if each.health is Health.OK}
-        assert well >= {"vcluster", "nodes", "gpu-quota", "kai-parts", "queues", "guard"}
+        assert found.count(Level.MANDATORY) == 0, ill
+        well = {each.check for each in found.findings if each.level is Level.OK}
+        assert well >= {"vcluster", "nodes", "isolation", "kai-parts", "queues", "guard"}
         # Its account may not list the host's cluster-wide objects; the platform's context may.
         assert ("readable" in ill) == (stack == "sandbox-vision")
     core = client.CoreV1Api(host)
@@ -184,15 +184,15 @@ def test_the_doctor_looks_at_a_team_stack_with_its_own_credentials(
     inner = inside(vision, "vision")
     with things.without_queue(inner, "detect"):
         ill = said("sandbox-vision")[1]
-        assert ill["gpu-quota"].fix == "`.venv/bin/fleet up --refresh --stack sandbox`"
+        assert ill["isolation"].fix == "`.venv/bin/fleet up --refresh --stack sandbox`"
         assert ill["queues"].fix == "`.venv/bin/fleet up --refresh --stack sandbox-vision`"
         # The namespace is the platform's, whose doctor sees it too.
-        assert "namespace team-vision" in said("sandbox")[1]["gpu-quota"].subject
+        assert "team-vision/gpus" in said("sandbox")[1]["isolation"].subject
     file = tmp_path / "vision.kubeconfig"
     file.write_text(vision.stack.outputs()["kubeconfigs"].value["vision"])
     found, _ = said(None, kubeconfig=file)
-    assert {each.cluster for each in found.findings} == {"vision"}
-    assert found.count(Health.BROKEN) == 0
+    assert {each.path for each in found.findings} == {"vision"}
+    assert found.count(Level.MANDATORY) == 0
 
 
 def test_the_bound_is_there_again_by_the_command_that_the_doctor_named(both, platform, host):

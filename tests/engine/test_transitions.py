@@ -12,7 +12,7 @@ import pytest
 import yaml
 from kubernetes import client
 
-from kai_fleet.isolation.vcluster_rights import called
+from kai_fleet.guards.vcluster_rights import called
 from kai_fleet.releases import KAI
 from sandbox.control_plane.certificates import Authority
 from sandbox.vcluster import vcluster

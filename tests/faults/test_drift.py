@@ -26,7 +26,7 @@ class Seen:
     def tells(self, drift):
         """Whether the doctor names the thing, and the command that mends it."""
         check, name = drift.doctor
-        subjects = [it["subject"] for it in self.doctor if it["check"] == check]
+        subjects = [f"{it['kind']} {it['name']}" for it in self.doctor if it["check"] == check]
         return any(re.search(rf"\b{re.escape(name)}\b", subject) for subject in subjects)
 
 
@@ -40,7 +40,7 @@ def waves(case, before, drifts):
     found = [it["urn"].rpartition("::")[2] for it in steps if it["op"] in ("update", "delete")]
     doctor = case.fleet("doctor", "--json")
     assert doctor.code == 1, doctor.said
-    findings = [it for it in json.loads(doctor.said)["findings"] if it["health"] != "ok"]
+    findings = [it for it in json.loads(doctor.said)["findings"] if it["level"] != "ok"]
     told = [it for it in findings if ".venv/bin/fleet up --refresh --stack faults" in it["fix"]]
     mended = case.fleet("up", "--refresh")
     assert mended.code == 0, mended.said

@@ -8,12 +8,12 @@ import yaml
 
 from kai_fleet.finding import Level
 from kai_fleet.fleet.pod_templates import workloads
-from kai_fleet.guards.evaluation import account, creation, refusals
-from kai_fleet.guards.queue_rules import QueueRules
+from kai_fleet.guards.queue_guard import queue_bounds
 from kai_fleet.releases import KAI
 from kai_fleet.releases.keys import QUEUE_LABEL
 from kai_fleet_policies.adapters.from_resources import clusters
 from kai_fleet_policies.rules import check
+from tests.guard_evaluation import account, creation, refusals
 from tests.policies.kai_examples import OWN_TREE, TREES, examples
 from tests.policies.samples import manifest, refused_by, resource
 from tests.unit import markdown_pages
@@ -89,9 +89,9 @@ def test_the_guards_let_the_pods_of_our_own_page_in(document):
     pods = list(pods_of(document))
     for guard in ("queues", "outside-queues"):
         for bounds, passes in ((["train", "serve"], True), (["another"], guard != "queues")):
-            rules = QueueRules("ml", queues=bounds, outside="deny").parameters()
+            of_team = queue_bounds("ml", bounds, "deny", {})
             for pod in pods:
-                assert (list(refusals(guard, pod, asked, rules)) == []) is passes
+                assert (list(refusals(guard, pod, asked, of_team)) == []) is passes
 
 
 def test_our_own_page_shows_each_kind():

@@ -4,12 +4,12 @@ import re
 
 import pytest
 
-from kai_fleet.guards.evaluation import account, creation, refusals
 from kai_fleet.guards.policies import policy
-from kai_fleet.guards.queue_rules import QueueRules
+from kai_fleet.guards.queue_guard import inside, queue_bounds
 from kai_fleet.releases.keys import MEANT, QUEUE_LABEL, right_key
 from kai_fleet_cli.plan.recorder import record
 from tests.engine.guarded_pods import GROUPED, HALF, IN_TEST, pod
+from tests.guard_evaluation import account, creation, refusals
 
 CLUSTER = {"name": "lab", "context": "lab"}
 FREE = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}
@@ -132,8 +132,8 @@ def test_a_team_without_kai_has_none():
     assert not [i for (kind, _), i in found.items() if kind.startswith(POLICY) and of_queues(i)]
 
 
-def judged(body, **rules):
-    bounds = QueueRules("ml", **{"queues": ["test"], **rules}).parameters()
+def judged(body, queues=("test",), **args):
+    bounds = queue_bounds("ml", queues, "deny", args)
     asked = creation("pods", "default", account("default", "default"), "p")
     return list(refusals("queues", body, asked, bounds))
 
@@ -190,7 +190,7 @@ def test_kais_scaling_pods_pass_in_their_namespace_and_nowhere_else(kind):
     labels = {"app": "scaling-pod", "shared-gpu-pod-name": "half"}
     scaling = pod("default-half", labels, None, None, {"nvidia.com/gpu": "1"})
     adjuster = account("kai-scheduler", "node-scale-adjuster")
-    bounds = QueueRules("ml", queues=["test"], outside="deny").parameters()
+    bounds = queue_bounds("ml", ["test"], "deny", {})
 
     def said(namespace):
         return list(refusals(kind, scaling, creation("pods", namespace, adjuster, "p"), bounds))
@@ -200,8 +200,8 @@ def test_kais_scaling_pods_pass_in_their_namespace_and_nowhere_else(kind):
 
 
 def test_a_name_cannot_leave_its_quotes():
-    odd = QueueRules("a' || true || 'b\\", queues=["x"])
-    bounds = bounds_of(odd.policies("-odd")["policy"])
+    policies, _ = inside("a' || true || 'b\\", ["x"], {})
+    bounds = bounds_of(policies["policy"])
     assert "'a\\' || true || \\'b\\\\'" in bounds
 
 

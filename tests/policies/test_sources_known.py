@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from kai_fleet.fleet.resolve import fleet_of, platform_facts
+from kai_fleet.fleet.arguments import Arguments
 from kai_fleet.releases import KAI, sources
 from kai_fleet.releases.sources import MIRROR
 from kai_fleet.settings import load
-from kai_fleet.settings.sections.team_stack import PlatformFacts
+from kai_fleet.settings.team_stack import Facts
 from kai_fleet.values import UNKNOWN
 from kai_fleet_policies import validation
 from kai_fleet_policies.adapters.from_resources import Declared, clusters
@@ -313,9 +313,9 @@ def test_a_node_image_of_kind_is_kinds_own_or_a_sources():
 def test_a_team_stack_has_its_platforms_sources_and_writes_none():
     granted = {"nlp": {"nodePool": {"pool": "nlp"}, "gpus": 2}}
     platform = load({"cluster": CLUSTER, "teamStacks": granted, "sources": MIRRORED}).settings
-    facts = PlatformFacts.read(json.loads(json.dumps(platform_facts(platform).output())))
+    facts = Facts.read(json.loads(json.dumps(Facts.of(platform).output())))
     assert facts.sources.images == ["mirror.corp"]
-    team = {**TEAM, "name": "nlp", "nodePool": {"pool": "nlp"}}
+    team = {"name": "nlp"}
     team["scheduler"] = {**TEAM["scheduler"], "chart": "oci://mirror.corp/charts/kai-scheduler"}
     raw = {"platform": {"stack": "prod"}, "team": team}
     assert told(raw, facts_of=lambda _: facts) == {}
@@ -331,11 +331,12 @@ def test_the_guard_knows_kai_by_the_tables_places_and_the_sources_and_by_no_team
     raw = at("scheduler.values", registry, sources={"images": ["mirror.corp/kai"]})
     raw["teamStacks"] = {"nlp": {"nodePool": {"pool": "nlp"}}}
     own = ["ghcr.io/nvidia/kai-scheduler/", "ghcr.io/kai-scheduler/kai-scheduler/"]
-    fleet = fleet_of(load(raw).settings)
-    assert list(fleet.teams["ml"].rules.platform_images) == [*own, "mirror.corp/kai/"]
-    assert list(fleet.grants["nlp"].rules.platform_images) == [*own, "mirror.corp/kai/"]
-    fleet = fleet_of(load({**raw, "sources": {}}).settings)
-    assert list(fleet.teams["ml"].rules.platform_images) == own
+
+    def known(raw, team):
+        return Arguments(load(raw).settings).namespace(team)["kai_images"]
+
+    assert known(raw, "ml") == known(raw, "nlp") == [*own, "mirror.corp/kai/"]
+    assert known({**raw, "sources": {}}, "ml") == own
 
 
 def test_at_restricted_kais_registry_is_named_as_a_whole():

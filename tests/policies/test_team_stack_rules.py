@@ -5,8 +5,8 @@ import copy
 import pytest
 
 from kai_fleet.finding import Level
-from kai_fleet.fleet.resolve import platform_facts
 from kai_fleet.settings import load
+from kai_fleet.settings.team_stack import Facts
 from kai_fleet_policies import validation
 
 UNLIMITED = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}
@@ -35,30 +35,28 @@ HOST = {
     "teams": {"ml": {"scheduler": {"mode": "host"}, "queue": "theirs", "gpus": 1}},
     "teamStacks": {"nlp": {"gpus": 4, "parentQueue": "mine"}, "nlp-x": {"gpus": 0}},
 }
+HOST_WITH_VISION = HOST | {"teamStacks": {"vision": PLATFORM["teamStacks"]["vision"]}}
 VISION = {
     "name": "vision",
     "scheduler": VIRTUAL,
-    "nodePool": {"pool": "vision"},
-    "gpus": 4,
     "queues": {"all": {"gpu": {"quota": 4}}},
 }
 NLP = {
     "name": "nlp",
     "scheduler": {"mode": "host"},
-    "gpus": 4,
     "queues": {"nlp-train": UNLIMITED | {"gpu": {"quota": 4}}},
 }
 
 
-def told(raw, deployed=None):
-    problems = validation.validate(raw, deployed).refused
+def told(raw):
+    problems = validation.validate(raw).refused
     return {(p.check, p.path): p.message for p in problems}
 
 
 def team_told(team, platform=PLATFORM):
     settings = load(platform).settings
     raw = {"platform": {"stack": "lab"}, "team": team}
-    problems = validation.validate(raw, None, lambda _: platform_facts(settings)).refused
+    problems = validation.validate(raw, None, lambda _: Facts.of(settings)).refused
     return {(p.check, p.path): p.message for p in problems}
 
 
@@ -74,6 +72,12 @@ def test_what_is_granted_is_allowed_on_both_sides():
     assert team_told(changed(NLP, queues={}, queue="mine"), HOST) == {}
 
 
+def test_a_team_in_another_mode_than_the_platform_is_refused():
+    assert "kai-fleet:team.scheduler.mode" in {
+        path for rule, path in team_told(VISION, HOST_WITH_VISION) if rule == "team-one-mode"
+    }
+
+
 def test_a_grant_without_a_queue_beside_a_kai_on_the_host_is_a_warning():
     warned = {
         p.path: p.message
@@ -86,8 +90,10 @@ def test_a_grant_without_a_queue_beside_a_kai_on_the_host_is_a_warning():
 
 def test_queues_on_the_host_carry_the_teams_name():
     path = "kai-fleet:team.queues"
-    found = team_told(changed(NLP, queues={"train": {}, "nlp-a": {}, "nlp": {}}), HOST)
-    assert [place for rule, place in found if rule == "team-parent-queue"] == [f"{path}.train"]
+    found = team_told(changed(NLP, queues={"train": {}, "nlp": {}}), HOST)
+    assert {place for rule, place in found if rule == "team-parent-queue"} == {
+        f"{path}.train",
+    }
     assert "write nlp-train" in found[("team-parent-queue", f"{path}.train")]
 
 
@@ -97,7 +103,7 @@ def test_a_teams_queues_fit_into_the_granted_one():
         "nlp-b": UNLIMITED | {"gpu": {"quota": 2}},
     }
     found = team_told(changed(NLP, queues=queues), HOST)
-    assert "add up to 5, above its quota of 4" in str(found)
+    assert "add up to 5, above its quota of 4" in found[("queue-quota", "kai-fleet:team.queues")]
 
 
 def test_grants_that_clash_with_each_other_are_refused_on_the_platform():
@@ -136,7 +142,7 @@ def test_names_of_queues_get_longer_downwards_or_the_host_refuses_new_ones():
         tree = {"nlp-research": free | {"children": {name: free}}}
         raw = {"platform": {"stack": "lab"}, "team": changed(NLP, queues=tree)}
         settings = load(HOST).settings
-        told = validation.validate(raw, None, lambda _: platform_facts(settings))
+        told = validation.validate(raw, None, lambda _: Facts.of(settings))
         assert told.refused == []
         return [p for p in told.problems if p.check == "team-parent-queue"]
 
@@ -153,3 +159,8 @@ def test_a_granted_queue_without_a_kai_on_the_host_has_no_use():
     assert (
         "drop parentQueue" in found[("team-parent-queue", "kai-fleet:teamStacks.late.parentQueue")]
     )
+
+
+def test_the_platforms_own_problems_are_not_told_in_a_team_stack():
+    teams = {**PLATFORM["teams"], "b": {"scheduler": VIRTUAL, "nodePool": {"pool": "ml"}}}
+    assert team_told(VISION, changed(PLATFORM, teams=teams)) == {}

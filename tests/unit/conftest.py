@@ -2,7 +2,7 @@
 
 import pytest
 
-from kai_fleet_cli.teams import connect, stack_state
+from kai_fleet_cli.teams import stack_state
 from sandbox.tools import toolbox
 from tests.unit.canned_api import serving
 from tests.unit.team_cluster import Team
@@ -25,19 +25,13 @@ def machine(tmp_path, monkeypatch):
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """The lab, whose stack has run as its `updates` say and whose clusters nobody reaches."""
+    """The lab, whose stack has run as its `updates` say and has these `outputs`."""
     made = Project.of(tmp_path, monkeypatch)
-    made.updates, made.resources = [], []
+    made.updates, made.outputs = [], {}
 
     def ask(stack, variables, *asked):
-        if asked[0] == "export":
-            return {"deployment": {"resources": made.resources}}
-        page = int(asked[asked.index("--page") + 1])
-        size = int(asked[asked.index("--page-size") + 1])
-        return made.updates[(page - 1) * size : page * size]
+        return made.updates if asked[0] == "history" else made.outputs
 
-    nobody = connect.Connected(None, {})
-    monkeypatch.setattr(connect, "to_platform", lambda platform: nobody)
     monkeypatch.setattr(stack_state, "ask", ask)
     return made
 

@@ -1,32 +1,18 @@
-"""A healthy host with one team, as an API server would answer; tests spoil one thing of it."""
+"""A healthy host with one team, as an API server would answer; tests break one thing of it."""
 
 import copy
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from kai_fleet.fleet.model import DeclaredTeam
-from kai_fleet.fleet.resolve import fleet_of
-from kai_fleet.guards.host_rules import node_bindings
-from kai_fleet.guards.policies import (
-    BINDING,
-    POLICY,
-    as_annotations,
-    kinds,
-    policy,
-    shared_bindings,
-)
-from kai_fleet.isolation import network_policies, team_quotas, vcluster_rights
+from kai_fleet.finding import Finding, Level
 from kai_fleet.releases import kai
 from kai_fleet.settings import load
-from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.vcluster.oidc import group_roles
-from kai_fleet_cli.doctor.checks.groups import KINDS
-from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
-from kai_fleet_cli.doctor.examine import examine
-from kai_fleet_cli.doctor.sources import host_of
-from kai_fleet_cli.waiting.finding import Finding, Health
+from kai_fleet.wording import plural
+from kai_fleet_cli.doctor import desired
+from kai_fleet_cli.doctor.checks import examine
+from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 LONG_AGO = "2026-11-01T11:00:00Z"
@@ -55,8 +41,6 @@ SETTINGS: dict[str, Any] = {
         }
     },
 }
-SAMPLE_TEAM = DeclaredTeam("ml", gpus=4, isolation=Isolation())
-TREE = {"default": None, "train": "default", "serve": "default"}
 
 
 def meta(name: str, namespace: str | None = None, **more: Any) -> dict[str, Any]:
@@ -178,30 +162,15 @@ def release_secret(status: str = "deployed", revision: str = "1") -> dict[str, A
 
 
 @dataclass
-class Guards:
-    """The objects of the host's guards by kind, to be spoilt."""
-
-    objects: dict[str, list[Any]]
-
-    def named(self, kind: str, name: str) -> Any:
-        return next(it for it in self.objects[kind] if it["metadata"]["name"] == name)
-
-    def drop(self, kind: str, name: str) -> None:
-        self.objects[kind].remove(self.named(kind, name))
-
-
-@dataclass
 class Lab:
-    """The objects of a healthy stack by cluster, to be spoilt before they are looked at."""
+    """The objects of a healthy stack by cluster, to be changed before they are examined."""
 
     settings: dict[str, Any] = field(default_factory=lambda: copy.deepcopy(SETTINGS))
     host: dict[str, list[Any]] = field(default_factory=lambda: _host())
     ml: dict[str, list[Any]] = field(default_factory=lambda: _inside())
+    gone: set[str] = field(default_factory=set)  # names of required objects that are not there
     unreached: str = ""
     certificate_ends: datetime = NOW + timedelta(days=300)
-    declared: bool = True
-    spoil_guards: Callable[[Guards], Any] = lambda guards: None
-    provider_unreached: bool = False
 
     def named(self, kind: str, name: str, where: str = "ml") -> Any:
         objects = self.host if where == "host" else self.ml
@@ -214,111 +183,57 @@ class Lab:
     def look(self) -> Snapshot:
         settings = load(self.settings).settings
         assert settings is not None
-        fleet = fleet_of(settings)
-        every = fleet.every_team
-        wanted = every["ml"]
-        common: dict[str, Any] = {"now": NOW, "update": "`make up STACK=lab`"}
-        granted = {
-            name: TeamState(each, update=common["update"])
-            for name, each in every.items()
-            if each.granted
-        }
-        own = {**listed(wanted.guards), **_roles(wanted), **self.ml}
-        inside = ClusterState("ml", wanted.inside, own, kubectl="kubectl --kubeconfig ml", **common)
-        team = TeamState(wanted, None if self.unreached else inside, self.unreached)
-        team = replace(
-            team,
-            update=common["update"],
-            certificate_ends=self.certificate_ends,
-            provider_unreached=self.provider_unreached,
-        )
-        guards = listed(_host_guards(wanted.rules))
-        self.spoil_guards(Guards(guards))
-        host = ClusterState(
-            "host", host_of(fleet), {**guards, **self.host}, kubectl="kubectl", **common
-        )
-        return Snapshot(host, {"ml": team, **granted})
+        host, teams = desired.host_of(settings), desired.teams_of(settings)
+        update = "`make up STACK=lab`"
+        own = _with(self.ml, self._there(teams["ml"].inside.required))
+        inside = Cluster("ml", teams["ml"].inside, own, {}, NOW, update, "kubectl --kubeconfig ml")
+        required = [*host.required, *(row for team in teams.values() for row in team.required)]
+        outside = Cluster("host", host, _with(self.host, self._there(required)), {}, NOW, update)
+        states = {name: TeamState(team, update=update) for name, team in teams.items()}
+        found = None if self.unreached else inside
+        states["ml"] = TeamState(teams["ml"], found, self.unreached, self.certificate_ends, update)
+        return Snapshot(outside, states)
+
+    def _there(self, required: Iterable[desired.Required]) -> dict[str, list[Any]]:
+        """The objects that a stack requires, bare; queues and shards a test writes itself."""
+        found: dict[str, list[Any]] = {}
+        for row in required:
+            if row.check not in ("queues", "shards") and row.name not in self.gone:
+                made = {"metadata": meta(row.name, row.namespace)}
+                found.setdefault(plural(2, row.kind).lower(), []).append(made)
+        return found
 
     def ill(self) -> list[Finding]:
         """Everything that is not well."""
-        return [finding for finding in examine(self.look()) if finding.health is not Health.OK]
+        return [finding for finding in examine(self.look()) if finding.level is not Level.OK]
 
 
-def listed(declared: Iterable[Any]) -> dict[str, list[Any]]:
-    """Objects of guards, as the API server gives them back."""
-    plurals = {POLICY: "validatingadmissionpolicies", BINDING: "validatingadmissionpolicybindings"}
-    found: dict[str, list[Any]] = {kind: [] for kind in plurals.values()}
-    for each in copy.deepcopy(list(declared)):
-        spec = each.get("spec", {})
-        matched = spec.get("matchConstraints" if each["kind"] == POLICY else "matchResources")
-        for rules in ("resourceRules", "excludeResourceRules"):
-            for rule in (matched or {}).get(rules, []):
-                rule["scope"] = "*"
-        if matched is not None:
-            matched["matchPolicy"] = "Equivalent"
-            matched.setdefault("objectSelector", {})
-        found[plurals[each["kind"]]].append(each)
-    return found
-
-
-def _roles(wanted: DeclaredTeam) -> dict[str, list[Any]]:
-    """Roles of groups, as the API server gives them back."""
-    found: dict[str, list[Any]] = {plural: [] for plural in KINDS.values()}
-    for each in copy.deepcopy(list(group_roles(wanted))):
-        found[KINDS[each["kind"]]].append(each)
-    return found
-
-
-def _host_guards(rules: Any) -> Iterator[Any]:
-    yield from (policy(kind) for kind in kinds(beside_kai=True))
-    yield from shared_bindings(beside_kai=True).values()
-    yield from node_bindings(rules, f"team-{rules.team}").values()
-
-
-def as_sent(declared: Any) -> Any:
-    """As the API server has it: `pod_selector` is podSelector there."""
-    if isinstance(declared, dict):
-        return {_camel(key): as_sent(value) for key, value in declared.items()}
-    return [as_sent(each) for each in declared] if isinstance(declared, list) else declared
-
-
-def _camel(key: str) -> str:
-    first, *others = key.split("_")
-    return first + "".join(other.capitalize() for other in others)
+def _with(own: dict[str, list[Any]], more: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    return {kind: [*own.get(kind, ()), *more.get(kind, ())] for kind in {**own, **more}}
 
 
 def bounds(raw: dict[str, Any]) -> dict[str, str]:
     """The annotations of the namespace of team ml, of these settings."""
     settings = load(raw).settings
     assert settings is not None
-    rules = fleet_of(settings).teams["ml"].rules
-    assert rules is not None
-    return as_annotations(rules.parameters())
+    found = desired.teams_of(settings)["ml"].annotations
+    assert found is not None
+    return dict(found)
 
 
 def _host() -> dict[str, list[Any]]:
+    labels = {
+        "kai-fleet/team": "ml",
+        "pod-security.kubernetes.io/enforce": "baseline",
+        "kai-fleet/isolation": "baseline",
+    }
     return {
         "nodes": [node("ml-0")],
-        "namespaces": [
-            {
-                "metadata": meta(
-                    "team-ml",
-                    labels={
-                        "kai-fleet/team": "ml",
-                        "pod-security.kubernetes.io/enforce": "baseline",
-                        "kai-fleet/isolation": "baseline",
-                    },
-                    annotations=bounds(SETTINGS),
-                )
-            }
-        ],
-        "networkpolicies": [
-            {"metadata": meta(name, "team-ml"), "spec": as_sent(spec)}
-            for name, spec in network_policies.of_team(SAMPLE_TEAM).items()
-        ],
+        "namespaces": [{"metadata": meta("team-ml", labels=labels, annotations=bounds(SETTINGS))}],
         "pods": [],
         "events": [],
         "deployments": [],
+        "services": [],
         "runtimeclasses": [{"metadata": meta("nvidia")}],
         "statefulsets": [
             {
@@ -327,16 +242,9 @@ def _host() -> dict[str, list[Any]]:
                 "status": {"readyReplicas": 1},
             }
         ],
-        "resourcequotas": [
-            {"metadata": meta(name, "team-ml"), "spec": as_sent(spec)}
-            for name, spec in team_quotas.quotas(SAMPLE_TEAM).items()
-        ],
-        "clusterroles": [
-            {"metadata": meta("vc-ml-v-team-ml")},
-            {
-                "metadata": meta("kai-fleet-vcluster-ml"),
-                "rules": as_sent(vcluster_rights.on_host(sees_nodes=True)),
-            },
+        "clusterroles": [{"metadata": meta("vc-ml-v-team-ml")}],
+        "daemonsets": [
+            {"metadata": meta("kindnet", "kube-system"), "spec": {}, "status": {}},
         ],
     }
 
@@ -344,7 +252,7 @@ def _host() -> dict[str, list[Any]]:
 def _inside() -> dict[str, list[Any]]:
     settings = load(SETTINGS).settings
     assert settings is not None
-    wanted = fleet_of(settings).teams["ml"].inside
+    specs = desired.teams_of(settings)["ml"].inside.queue_specs
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
     pods = [sharing("infer-a"), sharing("infer-b", "0.25"), reservation()]
     return {
@@ -376,11 +284,116 @@ def _inside() -> dict[str, list[Any]]:
         ],
         "schedulingshards": [{"metadata": meta("default"), "spec": {}, "status": ready}],
         "queues": [
-            {"metadata": meta(name), "spec": copy.deepcopy(dict(wanted.queue_specs[name]))}
-            for name in TREE
+            {"metadata": meta(name), "spec": copy.deepcopy(dict(specs[name]))}
+            for name in ("default", "train", "serve")
         ],
         "releases": [release_secret()],
     }
 
 
 Spoil = Callable[[Lab], None]
+
+
+# What is done; then `check | subject | words of its cause | words of its fix`.
+Case = tuple[Spoil, str]
+
+
+def add(**pods_or_events):
+    def spoil(lab: Lab) -> None:
+        for kind, items in pods_or_events.items():
+            lab.ml[kind] = [*lab.ml[kind], *items]
+
+    return spoil
+
+
+def waiting(name="w", text="", **more):
+    """A pod of KAI without a node, and the event that a scheduler left at it."""
+    made = pod(name, **more)
+    group = {"metadata": meta(f"pg-{name}", "default")}
+    return add(pods=[made], podgroups=[group], events=[event(made, text)] if text else [])
+
+
+def edit(kind, name, *path, value, where="ml"):
+    def spoil(lab: Lab) -> None:
+        here = lab.named(kind, name, where)
+        for key in path[:-1]:
+            here = here.setdefault(key, {}) if isinstance(here, dict) else here[key]
+        here[path[-1]] = value
+
+    return spoil
+
+
+def gone(kind, name, where="ml"):
+    return lambda lab: lab.drop(kind, name, where)
+
+
+def both(*spoils):
+    def spoil(lab: Lab) -> None:
+        for one in spoils:
+            one(lab)
+
+    return spoil
+
+
+def set_to(name, value):
+    """An attribute of the lab, or the objects of one kind."""
+
+    def spoil(lab: Lab) -> None:
+        where, _, kind = name.partition(".")
+        if kind:
+            getattr(lab, where)[kind] = value
+        else:
+            setattr(lab, where, value)
+
+    return spoil
+
+
+def without(*names):
+    """Required objects that are not there."""
+    return lambda lab: lab.gone.update(names)
+
+
+def of_version(version):
+    def spoil(lab: Lab) -> None:
+        lab.settings["teams"]["ml"]["scheduler"]["version"] = version
+
+    return spoil
+
+
+def inside_runs(version):
+    """KAI of that version inside, with what it brings."""
+
+    def spoil(lab: Lab) -> None:
+        of_version(version)(lab)
+        lab.ml["deployments"] = [deployment(name, version) for name in kai(version).deployments]
+
+    return spoil
+
+
+def by_hand(queue):
+    return {"metadata": meta(queue), "spec": {"resources": {}}}
+
+
+OF_ML = {"app": "vcluster", "release": "ml"}
+
+
+def scheduling(**keys):
+    return lambda lab: lab.settings["teams"]["ml"]["scheduler"].update(keys)
+
+
+def in_host_mode():
+    """KAI and its queues on the host, and a team whose pods it schedules."""
+    lab = Lab()
+    team = lab.settings["teams"]["ml"]
+    lab.settings |= {"kai": {"version": "v0.16.8"}, "queues": team.pop("queues")}
+    team |= {"scheduler": {"mode": "host"}, "queue": "train"}
+    kinds = ("deployments", "services", "endpointslices", "configs", "schedulingshards", "queues")
+    for kind in (*kinds, "validatingwebhookconfigurations", "mutatingwebhookconfigurations"):
+        lab.host[kind], lab.ml[kind] = lab.ml[kind], []
+    for queue in lab.host["queues"]:
+        gpu = queue["spec"]["resources"]["gpu"]
+        gpu["limit"] = {"serve": 2, "train": 4}.get(queue["metadata"]["name"], -1)
+    lab.ml["pods"] = []
+    space = lab.named("namespaces", "team-ml", "host")
+    space["metadata"]["annotations"] = bounds(lab.settings)
+    return lab

@@ -7,8 +7,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kai_fleet.host.kind_cluster import declared
-from kai_fleet.settings.sections.access import Kind
+from kai_fleet.kind_cluster import KindClusterArgs, kind_config
 from kai_fleet_cli.stack_file.reading import ROOT
 
 SCRIPTS = ROOT / "components" / "kai_fleet" / "cluster" / "kind"
@@ -63,7 +62,7 @@ class Machine:
 
     directory: Path
     name: str = "lab"
-    kind: Kind = field(default_factory=Kind)
+    kind: KindClusterArgs = field(default_factory=KindClusterArgs)
 
     def __post_init__(self) -> None:
         self.bin, self.state = self.directory / "bin", self.directory / "state"
@@ -118,14 +117,15 @@ class Machine:
     def environment(self) -> dict[str, str]:
         import json
 
+        gpu_node = "worker" if self.kind.get("workers") else "control-plane"
         return {
             "PATH": str(self.bin),
             "HOME": os.environ.get("HOME", "/"),
             "STATE": str(self.state),
             "KIND_NAME": self.name,
-            "KIND_CONFIG": json.dumps(declared(self.name, self.kind), sort_keys=True),
-            "KIND_GPUS": self.kind.gpus,
-            "KIND_GPU_NODE": f"{self.name}-{'worker' if self.kind.workers else 'control-plane'}",
+            "KIND_CONFIG": json.dumps(kind_config(self.name, self.kind), sort_keys=True),
+            "KIND_GPUS": self.kind.get("gpus", "auto"),
+            "KIND_GPU_NODE": f"{self.name}-{gpu_node}",
             "KIND_DEVICE_DIRECTORY": str(self.devices),
         }
 

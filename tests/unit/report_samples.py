@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
+from kai_fleet.finding import Finding, Level
+from kai_fleet_cli.doctor.usage import QueueUse
 from kai_fleet_cli.report.model import Pool, Report, Team, Wait
-from kai_fleet_cli.usage import QueueUse
-from kai_fleet_cli.waiting.finding import Finding, Health
 
 TIME = datetime(2026, 11, 24, 7, 30, tzinfo=UTC)
 KAI, VCLUSTER = "KAI v0.16.8", "v0.36.1"
@@ -59,9 +59,9 @@ def busy():
             Wait("research", (), 2, 2, TIME - timedelta(seconds=20)),
         ),
         findings=(
-            Finding("kai", Health.WARNING, "research", "KAI v0.9.3", "it is old", "move on"),
-            Finding("nodes", Health.BROKEN, "host", "node a", "it is <not> Ready", "`kubectl get`"),
-            Finding("guards", Health.OK, "host", "guards of the host"),
+            Finding(Level.ADVISORY, "research", "KAI", "v0.9.3", "it is old", "move on"),
+            Finding(Level.MANDATORY, "host", "node", "a", "it is <not> Ready", "`kubectl get`"),
+            Finding(Level.OK, "host", "check", "guards", ""),
         ),
         missing=("team nlp: it does not answer in time",),
     )

@@ -12,9 +12,8 @@ from kai_fleet_cli.commands import updates
 from kai_fleet_cli.engine import environment, runs
 from kai_fleet_cli.engine.runs import Outcome
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.recovery.state import ExportedState
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_cli.teams import update
+from kai_fleet_cli.teams import nodes, stack_state, update
 
 LAB = """\
 # the lab
@@ -67,26 +66,20 @@ class Engine:
     """Notes what it is asked; `fails` is raised by every update, or by the one of `fails_at`."""
 
     asked: list[str] = field(default_factory=list)
-    deployed: dict[str, ExportedState] = field(default_factory=dict)
     fails: BaseException | None = None
     fails_at: str = ""
 
     def stack(self, name, variables):
-        return FakeStack(name, self)
+        return FakeStack(name, self, dict(variables))
 
-    def state_of(self, stack, what):
-        return self.deployed.get(stack.name, ExportedState({}))
-
-    def up(self, stack, show, *, teams=None, grants=False, removes=False, refresh=False):
-        only = "" if teams is None else f", only {' '.join(teams)}"
-        only += " and grants" if grants else ""
-        only += ", one of which goes" if removes else ""
-        self.asked.append(f"up {stack.name}{only}")
+    def up(self, stack, *, removed=(), refresh=False):
+        going = f", without {','.join(removed)}" if removed else ""
+        self.asked.append(f"up {stack.name}{going}")
         if self.fails is not None and self.fails_at in ("", stack.name):
             raise self.fails
         return Outcome({"update": 1}, {"teams": {"new": {"queues": ["a"], "gpus": 1}}})
 
-    def destroy(self, stack, show, *, remove=False, refresh=False):
+    def destroy(self, stack, *, remove=False, refresh=False):
         self.asked.append(f"destroy {stack.name}{', and the stack' if remove else ''}")
         if self.fails is not None and self.fails_at == f"destroy {stack.name}":
             raise self.fails
@@ -119,10 +112,10 @@ class Project:
             (root / "Pulumi.lab-vision.yaml").write_text(OWN)
         fake = Engine()
         monkeypatch.setattr(reading, "ROOT", root)
-        for name in ("stack", "state_of", "up", "destroy"):
+        for name in ("stack", "up", "destroy"):
             monkeypatch.setattr(runs, name, getattr(fake, name))
         ready = environment.Environment()
-        for module in (update, updates, environment):
+        for module in (update, updates, nodes, stack_state, environment):
             monkeypatch.setattr(module, "for_stack", lambda stack, **_: ready)
         return cls(root, fake)
 

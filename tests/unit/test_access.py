@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 
 from kai_fleet.cluster.service_address import address_of
-from kai_fleet.fleet.model import DeclaredTeam
 from kai_fleet.releases import VCLUSTER
 from kai_fleet.settings.sections.access import Access
-from kai_fleet.vcluster.values import vcluster_values
+from kai_fleet.vcluster_values import vcluster_values
 
 KINDS = {
     "NodePort": Access(type="NodePort", host="node.example.org"),
@@ -77,11 +76,8 @@ def test_a_port_is_a_number(kind, port):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_certificate_has_the_names_of_every_way_in(kind, version):
     access = KINDS[kind]
-    values = vcluster_values(
-        VCLUSTER[version],
-        DeclaredTeam("ml", access=access),
-        "team-ml",
-    )
+    own = {"type": access.type, **({"host": access.host} if access.host else {})}
+    values = vcluster_values("ml", {"access": own}, "team-ml", VCLUSTER[version])
     names = values["controlPlane"]["proxy"]["extraSANs"]
     assert "ml.team-ml.svc" in names
     assert (access.host is None) or (access.host in names)

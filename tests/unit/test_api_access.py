@@ -7,16 +7,16 @@ import jsonschema
 import pytest
 
 from kai_fleet.cluster.service_address import address_of
-from kai_fleet.fleet.resolve import fleet_of, platform_facts
-from kai_fleet.releases import VCLUSTER, vcluster
+from kai_fleet.fleet.declared import clusters_of
+from kai_fleet.releases import VCLUSTER
 from kai_fleet.releases.chart_values import nested, unknown_keys
 from kai_fleet.settings import load
-from kai_fleet.settings.tenant import load_tenant
-from kai_fleet.vcluster.values import vcluster_values
+from kai_fleet.settings.team_stack import Facts, load_team_stack
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_policies.rules.vclusters import vcluster_access
 from kai_fleet_policies.validation import validate
-from tests.unit.doctor_samples import SETTINGS, Lab, meta
+from tests.unit.doctor_samples import SETTINGS, Lab
+from tests.unit.stack_arguments import settings_of, team_of, team_values
 
 INGRESS = {"type": "Ingress", "host": "ml.vc.example.com", "class": "nginx"}
 GATEWAY = {"type": "Gateway", "host": "ml.vc.example.com", "gateway": "gateways/tls"}
@@ -34,14 +34,12 @@ def stack(access=None, of_all=None, **teams):
     return raw | ({"vcluster": {"access": of_all}} if of_all else {})
 
 
-def fleet(access=None, of_all=None, **teams):
-    loaded = load(stack(access, of_all, **teams))
-    assert loaded.mistakes == ()
-    return fleet_of(loaded.settings)
+def access_of(access, of_all=None):
+    return team_of(stack(access, of_all)).access
 
 
 def values(access, version="v0.36.1"):
-    return vcluster_values(vcluster(version), fleet(access).teams["ml"], "team-ml")["controlPlane"]
+    return team_values(stack(access), version)["controlPlane"]
 
 
 def mistakes(access=None, of_all=None, **teams):
@@ -49,8 +47,8 @@ def mistakes(access=None, of_all=None, **teams):
 
 
 def refused(access=None, of_all=None, **teams):
-    found = vcluster_access.check(fleet(access, of_all, **teams).host)
-    return {it.path: it.message for it in found}
+    host, *_ = clusters_of(settings_of(stack(access, of_all, **teams)))
+    return {it.path: it.message for it in vcluster_access.check(host)}
 
 
 def with_values(at, value, **more):
@@ -101,7 +99,7 @@ def test_the_kubeconfig_has_the_server_that_leads_there(access, server):
         "spec": {"ports": [{"port": 443, "nodePort": 30443}]},
         "status": {"loadBalancer": {"ingress": [{"ip": "10.1.2.3"}]}},
     }
-    own = fleet(access).teams["ml"].access
+    own = access_of(access)
     assert address_of(service, own.type, own.endpoint or None) == server
     ready = next(it for it in plan_settings(stack(access)).resources if it.name == "ml-ready")
     assert ready.inputs["environment"]["VCLUSTER_HOST"] == own.endpoint
@@ -132,7 +130,7 @@ def test_the_charts_own_schema_takes_them(version, facts):
     balancer = {"annotations": {"a.example/b": "c"}, "loadBalancerClass": "x"}
     ways = [INGRESS, balancer, *([GATEWAY] if version >= "v0.34" else [])]
     for way in ways:
-        made = vcluster_values(vcluster(version), fleet(way).teams["ml"], "team-ml")
+        made = team_values(stack(way), version)
         jsonschema.validators.validator_for(schema)(schema).validate(made)
 
 
@@ -185,9 +183,9 @@ def test_the_file_from_the_field_is_refused_and_told_what_to_write():
 def test_a_team_says_what_differs_from_the_stacks_access():
     of_all = {"type": "Ingress", "class": "nginx", "annotations": {"a.example/b": "c"}}
     own = {"host": "ml.vc.example.com"}
-    access = fleet(own, of_all).teams["ml"].access
+    access = access_of(own, of_all)
     assert (access.type, access.class_, access.host) == ("Ingress", "nginx", "ml.vc.example.com")
-    other = fleet({"type": "LoadBalancer"}, of_all).teams["ml"].access
+    other = access_of({"type": "LoadBalancer"}, of_all)
     assert other.class_ is None
     assert other.annotations == {}
 
@@ -294,57 +292,11 @@ def test_annotations_of_the_apis_own_pass(annotations):
     assert refused(INGRESS | {"annotations": annotations}) == {}
 
 
-def lab(access, **objects):
-    """A healthy host with these ingress classes or Gateways."""
-    made = Lab(settings=stack(access))
-    made.host.update(objects)
-    return made
-
-
-def ingress_class(name, controller="k8s.io/ingress-nginx", **more):
-    return {"metadata": meta(name, **more), "spec": {"controller": controller}}
-
-
-def gateway(mode):
-    listener = {"name": "tls", "protocol": "TLS", "tls": {"mode": mode}}
-    return {"metadata": meta("tls", "gateways"), "spec": {"listeners": [listener]}}
-
-
-def test_the_doctor_sees_an_ingress_class_that_is_not_there():
-    assert lab(INGRESS, ingressclasses=[ingress_class("nginx")]).ill() == []
-    (found,) = lab(INGRESS, ingressclasses=[ingress_class("haproxy")]).ill()
-    assert (found.check, found.subject) == ("api-access", "Ingress of vCluster ml")
-    assert "IngressClass nginx is not there (there: haproxy)" in found.cause
-    assert "kai-fleet:teams.ml.vcluster.access.class" in found.fix
-
-
-def test_the_doctor_sees_that_no_class_is_the_default_one():
-    unnamed = {"type": "Ingress", "host": "ml.vc.example.com"}
-    default = {"annotations": {"ingressclass.kubernetes.io/is-default-class": "true"}}
-    assert lab(unnamed, ingressclasses=[ingress_class("a", **default)]).ill() == []
-    (found,) = lab(unnamed, ingressclasses=[ingress_class("a")]).ill()
-    assert "no IngressClass is the default one (there: a)" in found.cause
-
-
-def test_the_doctor_knows_controllers_that_end_tls():
-    (found,) = lab(INGRESS, ingressclasses=[ingress_class("nginx", "ingress.k8s.aws/alb")]).ill()
-    assert "ingress.k8s.aws/alb, ends TLS itself" in found.cause
-    assert "type: LoadBalancer" in found.fix
-
-
-def test_the_doctor_sees_a_gateway_without_passthrough():
-    assert lab(GATEWAY, gateways=[gateway("Passthrough")]).ill() == []
-    (found,) = lab(GATEWAY, gateways=[gateway("Terminate")]).ill()
-    assert "has no listener that passes TLS through" in found.cause
-    (found,) = lab(GATEWAY, gateways=[]).ill()
-    assert "Gateway gateways/tls is not there (there: none)" in found.cause
-
-
 def test_an_api_that_is_not_reached_behind_an_ingress_says_where_it_was_looked_for():
-    made = lab(INGRESS, ingressclasses=[ingress_class("nginx")])
+    made = Lab(settings=stack(INGRESS))
     made.unreached = "its certificate is signed by unknown authority"
     cause = made.ill()[0].cause
-    assert "ml.vc.example.com:443 has to lead to the Ingress's controller" in cause
+    assert "ml.vc.example.com:443 has to resolve to the Ingress's controller" in cause
     assert "which has to pass TLS through" in cause
 
 
@@ -361,7 +313,7 @@ def test_a_teams_own_stack_makes_no_route():
         "cluster": {"name": "lab", "context": "lab"},
         "teamStacks": {"ml": {"nodePool": {"kai-fleet/pool": "ml"}, "gpus": 4}},
     }
-    facts = platform_facts(load(platform).settings)
-    (found,) = load_tenant(raw, lambda _: facts).mistakes
+    facts = Facts.of(load(platform).settings)
+    (found,) = load_team_stack(raw, lambda _: facts).mistakes
     assert found.path == "kai-fleet:team.vcluster.access.type"
     assert "may make no TLSRoute; write Ingress or LoadBalancer" in found.message

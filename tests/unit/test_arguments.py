@@ -11,7 +11,7 @@ from kai_fleet.kai_scheduler import KaiSchedulerArgs
 from kai_fleet.queue_specs import specs_of
 from kai_fleet.queue_tree import QueueTreeArgs
 from kai_fleet.settings import load
-from kai_fleet.team_args import TeamArgs
+from kai_fleet.team import TeamArgs
 from kai_fleet.team_namespace import TeamNamespaceArgs
 from tests.unit.component_samples import fields
 

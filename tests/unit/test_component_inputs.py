@@ -5,14 +5,19 @@ import json
 import pulumi
 import pytest
 
+from kai_fleet.gpu_stack import GpuStack, GpuStackArgs
+from kai_fleet.host_guards import HostGuards, HostGuardsArgs
 from kai_fleet.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.queue_tree import QueueTree, QueueTreeArgs
 from kai_fleet.releases import UnknownVersionError
-from kai_fleet.team_args import Team, TeamArgs
+from kai_fleet.team import Team, TeamArgs
+from kai_fleet.team_namespace import TeamNamespace, TeamNamespaceArgs
 from kai_fleet.virtual_cluster import VirtualCluster, VirtualClusterArgs
 from tests.unit.component_samples import (
+    GPU_STACK,
     KAI,
     KUBECONFIG,
+    NAMESPACE,
     QUEUES,
     TEAM,
     VCLUSTER,
@@ -25,6 +30,9 @@ from tests.unit.component_samples import (
 )
 
 COMPONENTS = {
+    "GpuStack": (GpuStack, GpuStackArgs, GPU_STACK),
+    "HostGuards": (HostGuards, HostGuardsArgs, {"host_kai": True}),
+    "TeamNamespace": (TeamNamespace, TeamNamespaceArgs, NAMESPACE),
     "VirtualCluster": (VirtualCluster, VirtualClusterArgs, VCLUSTER),
     "KaiScheduler": (KaiScheduler, KaiSchedulerArgs, KAI),
     "QueueTree": (QueueTree, QueueTreeArgs, QUEUES),
@@ -42,9 +50,13 @@ def without(args, *keys):
 
 
 def test_the_samples_have_every_field_that_may_be_an_output():
-    for _, kind, args in list(COMPONENTS.values())[:3]:
-        left_out = fields(kind).keys() - args.keys()
-        assert left_out <= {"untested", "chart", "context", "cluster_policy_crd", "use_existing"}
+    without_input = {"untested", "chart", "context", "cluster_policy_crd", "use_existing"}
+    for name, (_, kind, args) in COMPONENTS.items():
+        left_out = fields(kind).keys() - args.keys() - without_input
+        assert left_out <= {
+            "TeamNamespace": {"node_pool"},
+            "Team": {"namespace", "host_queues"},
+        }.get(name, set())
 
 
 @pytest.mark.parametrize("name", COMPONENTS)
@@ -64,6 +76,12 @@ def test_a_preview_shows_as_many_resources_where_values_are_not_known(name):
 @pytest.mark.parametrize(
     ("name", "field"),
     [
+        ("GpuStack", "version"),
+        ("GpuStack", "in_kind"),
+        ("HostGuards", "host_kai"),
+        ("TeamNamespace", "name"),
+        ("TeamNamespace", "scheduler"),
+        ("TeamNamespace", "account"),
         ("VirtualCluster", "version"),
         ("VirtualCluster", "mode"),
         ("VirtualCluster", "isolation"),
@@ -89,6 +107,19 @@ def test_what_decides_about_resources_is_plain(name, field):
 @pytest.mark.parametrize(
     ("name", "changes", "says"),
     [
+        ("GpuStack", {"provider": "plugin"}, "provider is 'plugin'; write operator, device-plugin"),
+        ("GpuStack", {"use_existing": ["crd"]}, "use_existing is 'crd'; write namespace or"),
+        (
+            "TeamNamespace",
+            {"scheduler": "insid"},
+            "scheduler is 'insid'; write inside, host or none",
+        ),
+        ("TeamNamespace", {"guard": "on"}, "guard is 'on'; write deny, audit or off"),
+        (
+            "TeamNamespace",
+            {"isolation": {"level": "strict"}},
+            "isolation.level is 'strict'; write baseline, restricted or off",
+        ),
         ("VirtualCluster", {"mode": "virtal"}, "mode is 'virtal'; write virtual, host or default"),
         ("VirtualCluster", {"access": {"type": "NodePort"}}, "access.host is missing"),
         ("VirtualCluster", {"access": {"type": "Ingres"}}, "access.type is 'Ingres'; write"),

@@ -7,7 +7,7 @@ from kai_fleet.gpu_stack import GpuStackArgs
 from kai_fleet.host_guards import HostGuardsArgs
 from kai_fleet.kai_scheduler import KaiSchedulerArgs
 from kai_fleet.queue_tree import QueueTreeArgs
-from kai_fleet.team_args import TeamArgs
+from kai_fleet.team import TeamArgs
 from kai_fleet.team_namespace import TeamNamespaceArgs
 from kai_fleet.virtual_cluster import VirtualClusterArgs
 

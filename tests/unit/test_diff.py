@@ -2,15 +2,16 @@
 
 import copy
 import json
+from types import SimpleNamespace
 
 import pytest
 
-from kai_fleet_cli.diff.base import BaseState
 from kai_fleet_cli.diff.changes import FieldChange, difference
+from kai_fleet_cli.diff.summary import CONSEQUENCES, of_changes, of_steps
 from kai_fleet_cli.display import as_markdown, as_text
 from kai_fleet_cli.plan.recorder import Registered
 from tests.unit.golden import compare as golden
-from tests.unit.golden.reports import named, report, without
+from tests.unit.golden.reports import named, report, said, with_queue, without
 
 PROBLEM = {
     "rule": "queue-quota",
@@ -21,25 +22,24 @@ PROBLEM = {
 }
 
 
+def switched(version="v0.14.7"):
+    record = golden.record()
+    named(record, "research-kai-release")["inputs"]["version"] = version
+    named(record, "research-kai-ready")["inputs"]["environment"]["KAI_VERSION"] = version
+    return record
+
+
 def edited():
-    """One of everything: a version, a share, a renamed queue, a bound, a secret, a team gone."""
-    record = without(golden.record(), "dev")
-    release = named(record, "research-kai-release")["inputs"]
-    release["version"] = "v0.14.7"
-    named(record, "research-kai-ready")["inputs"]["environment"]["KAI_VERSION"] = "v0.14.7"
+    """One of everything: a version, a share, a renamed queue, a bound, a team gone."""
+    record = with_queue(without(switched(), "dev"), "research-queues", "serve", "inference")
     named(record, "research-queues-train")["inputs"]["spec"]["resources"]["gpu"]["quota"] = 2.5
     named(record, "research-gpus")["inputs"]["spec"]["hard"]["requests.nvidia.com/gpu"] = "6"
-    queue = named(record, "research-queues-serve")
-    queue["name"] = "research-queues-inference"
-    queue["urn"] = queue["urn"].replace("queues-serve", "queues-inference")
-    queue["inputs"]["metadata"]["name"] = "inference"
     return record
 
 
 @pytest.mark.parametrize("format", ["txt", "json", "md"])
 def test_a_diff_in_each_format(format):
-    secrets = ({"kai-fleet:cluster.kubeconfig": "v1:a"}, {"kai-fleet:cluster.kubeconfig": "v1:b"})
-    found = report(edited(), secrets=secrets)
+    found = report(edited(), secrets={"kai-fleet:cluster.kubeconfig": "changed"})
     assert found.exit_code == 3
     text = {
         "txt": lambda: golden.shown(as_text.show_diff, found),
@@ -49,49 +49,81 @@ def test_a_diff_in_each_format(format):
     golden.check(f"diff.{format}", text)
 
 
-@pytest.mark.parametrize(
-    ("state", "more"),
-    [
-        (BaseState.NO_PLAN, {}),
-        (BaseState.REFUSED, {"problems": golden.problems([PROBLEM])}),
-        (BaseState.FAILED, {"error": "ModuleNotFoundError: No module named 'old'"}),
-    ],
-)
-def test_a_base_without_a_plan_shows_the_stack_instead(state, more):
-    found = report(golden.record(), (), state=state, **more)
-    golden.check(
-        f"base-{state}.md", as_markdown.diff_page(found) + golden.shown(as_text.show_diff, found)
-    )
-    assert found.record()["created"] == []
-    assert found.exit_code == (3 if state is BaseState.NO_PLAN else 1)
-
-
 def test_nothing_changes():
     found = report(golden.record())
-    assert (found.exit_code, found.sentences) == (0, [])
+    assert (found.exit_code, found.verdict, found.summary.parts) == (0, "nothing changes", {})
     assert "Stack lab: nothing changes" in as_markdown.diff_page(found)
     assert golden.shown(as_text.show_diff, found).endswith("nothing changes\n")
 
 
-def test_a_refused_work_tree_is_not_taken_for_an_empty_one():
-    found = report({"stack": "lab", "resources": [], "problems": [PROBLEM]})
-    page = as_markdown.diff_page(found)
-    assert found.exit_code == 1
-    assert found.record()["deleted"] == []
-    assert "guarantees 5 GPUs of 4; write 4" in page
-    assert "The rules refuse the stack as it is now" in page
+@pytest.mark.parametrize(
+    ("change", "part", "says"),
+    [
+        (lambda it: switched("v0.17.0"), "restarted", "restarts KAI; queues and running pods stay"),
+        (lambda it: switched(), "restarted", "running pods stay, version v0.16.8 → v0.14.7"),
+        (lambda it: without(it, "dev"), "lost", "dev-namespace goes with its pods and volumes"),
+        (lambda it: without(it, "research"), "lost", "research-release goes with everything insi"),
+        (
+            lambda it: with_queue(it, "research-queues", "serve", "web"),
+            "lost",
+            "Queue research-queues-serve goes: pods that name it are no longer scheduled",
+        ),
+    ],
+)
+def test_what_is_lost_and_what_restarts(change, part, says):
+    lines = said(change(golden.record()), part=part)
+    assert [line for line in lines if says in line], lines
 
 
-def test_the_same_secret_text_is_no_change_and_unknown_values_neither():
+@pytest.mark.parametrize(
+    ("name", "inputs", "part", "says"),
+    [
+        ("dev-release", {"version": "0.37.0"}, "restarted", "restarts its API, version 0.36.1 → 0"),
+        (
+            "dev-release",
+            {"namespace": "x"},
+            "lost",
+            "goes with everything inside its vCluster, name",
+        ),
+        ("dev-namespace", {"metadata": {"name": "x"}}, "lost", "goes with its pods and volumes"),
+        (
+            "dev-gpus",
+            {"spec": {"hard": {"a": 1}}},
+            "changed",
+            "ResourceQuota dev-gpus hard.a unset",
+        ),
+    ],
+)
+def test_what_follows_from_one_field(name, inputs, part, says):
     record = golden.record()
-    same = golden.resources(record["resources"])
-    assert difference(same, same).same
-    provider = next(i for i in record["resources"] if "kubeconfig" in i["inputs"])
-    assert provider["inputs"]["kubeconfig"] == "[secret]"
-    provider["inputs"]["kubeconfig"] = None
-    page = json.dumps(report(record).record())
-    assert '"old": "[secret]"' in page
-    assert "v1:abc" not in page
+    named(record, name)["inputs"].update(inputs)
+    (line,) = said(record, part=part)
+    assert says in line
+
+
+def test_another_cluster_loses_everything():
+    record = golden.record()
+    provider = next(
+        item for item in record["resources"] if item["urn"].endswith("providers:kubernetes::host")
+    )
+    provider["inputs"]["clusterIdentifier"] = "other"
+    (line,) = said(record, part="lost")
+    assert line.startswith("host: kubernetes host is another cluster: all in it is created again")
+
+
+def test_every_row_of_the_table_is_for_a_kind_of_change():
+    for row in CONSEQUENCES:
+        assert set(row.kinds.split()) <= {"created", "changed", "replaced", "deleted"}, row
+        assert row.part in ("lost", "restarted", ""), row
+
+
+def test_a_refused_work_tree_is_not_taken_for_an_empty_one():
+    note = "The rules refuse the stack as it is now: there is no plan."
+    plan = golden.plan_of({"stack": "lab", "resources": [], "problems": [PROBLEM]})
+    found = type(report(golden.record()))("lab", report(golden.record()).base, plan, note)
+    page = as_markdown.diff_page(found)
+    assert (found.exit_code, found.verdict, found.record()["resources"]) == (1, "refused", [])
+    assert "guarantees 5 GPUs of 4; write 4" in page and "there is no plan" in page
 
 
 def test_fields_of_lists_and_dotted_keys_are_named():
@@ -100,7 +132,7 @@ def test_fields_of_lists_and_dotted_keys_are_named():
 
     old = {"list": [1, {"a": 1}], "long": [1], "labels": {"a/b": "x"}, "on": True, "gone": {"k": 1}}
     new = {"list": [1, {"a": 2}], "long": [1, 2], "labels": {"a/b": "y"}, "on": 1}
-    (change,) = difference([resource(old)], [resource(new)]).changed
+    (change,) = difference([resource(old)], [resource(new)])
     assert [(f.path, f.old, f.new) for f in change.fields] == [
         ("gone.k", 1, None),
         ("labels.[a/b]", "x", "y"),
@@ -110,66 +142,55 @@ def test_fields_of_lists_and_dotted_keys_are_named():
     ]
 
 
-def test_of_a_text_the_lines_that_differ_are_named():
-    def told(text):
-        return [Registered("u::c", "t", "c", "", "", {"data": {"a.yml": text}})]
-
-    found = difference(told("for: 15m\nlabels: x\n"), told("for: 30m\nlabels: x\nmore: y\n"))
-    (change,) = found.changed
-    assert [(item.path, item.old, item.new) for item in change.fields] == [
-        ("data.[a.yml] line 1", "for: 15m", "for: 30m"),
-        ("data.[a.yml] line 3", None, "more: y"),
-    ]
-
-
-def test_a_huge_diff_fits_into_a_comment():
-    base = golden.record()
-    queue = named(base, "research-queues-serve")
-    now = copy.deepcopy(base)
-    for number in range(3000):
-        more = copy.deepcopy(queue)
-        more["name"] = f"research-queues-{number}"
-        more["urn"] = f"{queue['urn']}{number}"
-        more["inputs"]["metadata"]["name"] = f"q{number}"
-        now["resources"].append(more)
-    page = as_markdown.diff_page(report(now, base["resources"]))
-    assert len(page) < 60_000
-    assert "3000 resources created" in page
-    assert "and 2900 resources more" in page
-    back = as_markdown.diff_page(report(base, now["resources"]))
-    assert len(back) < 60_000
-
-
-def test_a_changed_tree_and_changed_pools_are_drawn_before_and_after():
-    record = golden.record()
-    page = as_markdown.diff_page(report(without(record, "dev")))
-    pools = page.partition("GPUs by node pool, before and after")[2].partition("</details>")[0]
-    before, _, after = pools.partition("After:")
-    assert '"dev<br>' in before and '"dev<br>' not in after
-    assert "Queues of" not in page, "no queue changes"
-    assert "mermaid" not in as_markdown.diff_page(report(record))
-
-
-def test_what_a_team_loses_when_it_goes_is_said():
-    page = as_markdown.diff_page(report(without(golden.record(), "dev")))
-    assert "every pod and volume in it" in page
-
-
-def test_a_long_value_is_shown_from_where_it_changes():
-    record = golden.record()
-    expression = "x" * 500
-    for rest, plan in (("serve", record), ("eval, serve", changed := copy.deepcopy(record))):
-        named(plan, "research-kai-ready")["inputs"]["create"] = f"{expression}: {rest}"
-    page = as_markdown.diff_page(report(changed, record["resources"]))
-    assert f"| `…{'x' * 38}: serve` | `…{'x' * 38}: eval, serve` |" in page
-
-
-@pytest.mark.parametrize("same", [0, 21, 39, 41, 80, 300])
+@pytest.mark.parametrize("same", [0, 39, 41, 300])
 @pytest.mark.parametrize("most", [60, 120])
 def test_what_changes_is_in_what_is_shown(same, most):
     old, new = FieldChange("spec", "x" * same + "A", "x" * same + "B" + "y" * 40).shown(most)
     assert ("A" in old, "B" in new) == (True, True)
     assert ("…" in old + new) == (same + 41 > most)
+
+
+def test_a_huge_diff_fits_into_a_comment_and_on_a_screen():
+    base = golden.record()
+    now = copy.deepcopy(base)
+    for number in range(3000):
+        item = copy.deepcopy(named(base, "research-queues-serve"))
+        item["urn"], item["inputs"]["metadata"]["name"] = f"{item['urn']}-{number}", f"q{number}"
+        now["resources"].append(item)
+    for found in (report(now, base), report(base, now)):
+        page = as_markdown.diff_page(found)
+        assert len(page) < 60_000
+        assert "and 2900 lines more" in page and "too large to draw" in page
+        assert len(golden.shown(as_text.show_diff, found).splitlines()) < 120
+
+
+def step(op, old=None, new=None):
+    """A step of the engine, of resources of a plan's record."""
+    item = new or old
+    sides = (
+        it and SimpleNamespace(**{**it, "provider": f"{it['provider']}::id"}) for it in (old, new)
+    )
+    sides = dict(zip(("old", "new"), sides, strict=True))
+    return SimpleNamespace(op=op, urn=item["urn"], type=item["type"], **sides)
+
+
+def test_the_engines_steps_make_the_same_summary():
+    base, now = golden.record(), without(switched(), "dev")
+    old, new = ({it["urn"]: it for it in record["resources"]} for record in (base, now))
+    steps = []
+    for urn in old.keys() | new.keys():
+        before, after = old.get(urn), new.get(urn)
+        op = "delete" if after is None else "same" if before == after else "update"
+        op = "replace" if op == "update" and "research-kai-release" in urn else op
+        steps.append(step(op, before, after))
+    offline = report(now, base).changes
+    assert of_steps(steps).lost == of_changes(offline).lost
+    assert of_steps(steps).restarted == of_changes(offline).restarted != ()
+    release = old[named(base, "research-release")["urn"]]
+    (lost,) = of_steps(
+        [step("same", *[named(base, "research")] * 2), step("replace", release, release)]
+    ).lost
+    assert lost.words == "goes with everything inside its vCluster"
 
 
 @pytest.mark.parametrize(
@@ -180,9 +201,7 @@ def test_no_value_of_a_file_moves_the_terminal_or_turns_the_text_of_who_reviews_
     """It could take away the lines above, or show other words than the cluster gets."""
     record = golden.record()
     hiding = "\x1b[1A\x1b[2Kgood\u202e\x07"
-    named(record, "research-namespace")["inputs"]["metadata"]["annotations"] = {
-        "example.com/a": hiding
-    }
+    named(record, "research-namespace")["inputs"]["metadata"]["annotations"] = {"a/b": hiding}
     release = named(record, "research-release")["inputs"]
     release["values"]["controlPlane"] = {"service": {"annotations": {f"b{hiding}": hiding}}}
     record["problems"] = [PROBLEM | {"path": hiding, "subject": hiding, "message": hiding}]

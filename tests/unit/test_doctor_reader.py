@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import RefusedError, UnreachableError
 from kai_fleet_cli.__main__ import app
-from kai_fleet_cli.doctor.examine import commands, examine
-from kai_fleet_cli.doctor.gather import ClusterSources, gather
+from kai_fleet_cli.doctor.checks import examine
+from kai_fleet_cli.doctor.read import Sources, read_clusters
 from tests.unit import vcluster_secrets
 from tests.unit.canned_api import kubeconfig, serving
 
@@ -83,7 +83,7 @@ def test_only_get_is_ever_asked_and_what_may_not_be_read_is_said(server):
         "/api/v1/namespaces": (200, {"items": [team]}),
         "/api/v1/nodes": (403, {}),
     }
-    look = gather(ClusterSources(host=lambda: Api.of_kubeconfig(kubeconfig(url))))
+    look = read_clusters(Sources(host=lambda: Api.of_kubeconfig(kubeconfig(url))))
     assert {verb for verb, _ in api.asked} == {"GET"}
     assert not [path for _, path in api.asked if "watch=" in path]
     assert list(look.host.unreadable) == ["nodes"]
@@ -94,14 +94,14 @@ def test_credentials_that_are_not_accepted_are_said(server):
     api, url = server
     api.answers["/version"] = (401, {})
     with pytest.raises(UnreachableError, match="does not accept the credentials"):
-        gather(ClusterSources(host=lambda: Api.of_kubeconfig(kubeconfig(url))))
+        read_clusters(Sources(host=lambda: Api.of_kubeconfig(kubeconfig(url))))
 
 
 def test_an_api_server_that_fails_is_not_reached(server):
     api, url = server
     api.answers["/version"] = (503, {})
     with pytest.raises(UnreachableError, match="it answers 503"):
-        gather(ClusterSources(host=lambda: Api.of_kubeconfig(kubeconfig(url))))
+        read_clusters(Sources(host=lambda: Api.of_kubeconfig(kubeconfig(url))))
 
 
 def doctor(*arguments):
@@ -116,7 +116,7 @@ def test_a_host_that_is_not_reached_is_exit_2_and_no_traceback(tmp_path, monkeyp
     read = json.loads(ran.stdout)
     assert (ran.exit_code, read["exitCode"], read["healthy"]) == (2, 2, False)
     (finding,) = read["findings"]
-    fields = {"check", "health", "cluster", "subject", "cause", "fix", "count", "subjects"}
+    fields = {"check", "level", "path", "kind", "name", "cause", "fix"}
     assert set(finding) == fields
     assert "its API is not reached: it cannot be connected to" in finding["cause"]
     assert "secret-token" not in ran.stdout
@@ -172,8 +172,8 @@ def test_a_forbidden_secret_leads_to_the_stacks_state(server, planted):
         document = vcluster_secrets.config(server=inside)
         if planted:
             document["users"][0]["user"]["exec"] = vcluster_secrets.USER["exec"]
-        look = gather(
-            ClusterSources(
+        look = read_clusters(
+            Sources(
                 host=lambda: Api.of_kubeconfig(kubeconfig(url)),
                 kubeconfigs=lambda: {"ml": json.dumps(document)},
             )
@@ -197,7 +197,7 @@ def vcluster(port, data):
 
 
 def seen(url):
-    return gather(ClusterSources(host=lambda: Api.of_kubeconfig(kubeconfig(url))))
+    return read_clusters(Sources(host=lambda: Api.of_kubeconfig(kubeconfig(url))))
 
 
 def test_a_vcluster_is_asked_by_what_it_wrote_itself(server):
@@ -218,10 +218,10 @@ def test_what_somebody_else_wrote_is_a_finding_with_what_mends_it(server):
     look = seen(url)
     assert look.teams["ml"].foreign
     (found,) = [it for it in examine(look) if it.subject == "kubeconfig of vCluster ml"]
-    assert (found.check, found.health, found.cluster) == ("vcluster", "broken", "host")
+    assert (found.check, found.level, found.path) == ("vcluster", "mandatory", "host")
     assert "Secret vc-ml has users[0].user.exec in its key config" in found.cause
     assert "Somebody who can write in the namespace of team ml wrote it" in found.cause
-    assert commands(found.fix) == [
+    assert found.fix.split("`")[1::2] == [
         "kubectl -n team-ml delete secret vc-ml",
         "kubectl -n team-ml rollout restart statefulset ml",
     ]
@@ -270,7 +270,7 @@ def test_findings_are_a_table_for_people(tmp_path, monkeypatch):
     ran = doctor("--context", "lab")
     assert "broken" in ran.output
     assert "→ look with: `kubectl --context lab version`" in " ".join(ran.output.split())
-    assert "the cluster could not be looked at" in ran.output
+    assert "the cluster could not be read" in ran.output
 
 
 def test_who_may_read_nothing_is_not_told_that_all_works(server, tmp_path):

@@ -6,10 +6,11 @@ from types import SimpleNamespace
 import pytest
 from pulumi import automation
 
-from kai_fleet.fleet.deployed_state import STACK
+from kai_fleet.deployed import STACK
 from kai_fleet.provider.values import SECRET_MARK, SIGNATURE
 from kai_fleet_cli.engine import runs
-from kai_fleet_cli.recovery import reconcile
+from kai_fleet_cli.recovery import state
+from kai_fleet_policies.validation import REMOVE_VARIABLE
 
 SECRET = {SIGNATURE: SECRET_MARK, "ciphertext": "[secret]"}
 OUTPUTS = {"teams": {"ml": {"gpus": 8}}, "kubeconfigs": {"ml": SECRET}, "platform": SECRET}
@@ -27,9 +28,9 @@ def test_outputs_come_with_the_stacks_own_end_and_secret_ones_stay_away(tmp_path
             on_event(automation.EngineEvent.from_json(event))
         return SimpleNamespace(summary=SimpleNamespace(resource_changes={"same": 2}))
 
-    monkeypatch.setattr(reconcile, "before", lambda *_, **__: None)
+    monkeypatch.setattr(state, "exported", lambda _: state.ExportedState({}))
     workspace = SimpleNamespace(env_vars={}, work_dir=str(tmp_path))
-    outcome = runs.up(SimpleNamespace(name="lab", workspace=workspace, up=up), print)
+    outcome = runs.up(SimpleNamespace(name="lab", workspace=workspace, up=up))
     assert outcome.unchanged
     assert outcome.outputs == {"teams": OUTPUTS["teams"]}
 
@@ -42,10 +43,24 @@ def test_a_stacks_variables_are_in_this_process_only_while_its_program_runs(tmp_
 
     monkeypatch.setenv("KUBECONFIG", "ones-own")
     monkeypatch.delenv("KAI_FLEET_CHARTS", raising=False)
-    monkeypatch.setattr(reconcile, "before", lambda *_, **__: None)
+    monkeypatch.setattr(state, "exported", lambda _: state.ExportedState({}))
     variables = {"KUBECONFIG": "the-stacks", "KAI_FLEET_CHARTS": "charts"}
     workspace = SimpleNamespace(env_vars=variables, work_dir=str(tmp_path))
     before = dict(os.environ)
     with pytest.raises(runs.EngineError):
-        runs.up(SimpleNamespace(name="lab", workspace=workspace, up=up), print)
+        runs.up(SimpleNamespace(name="lab", workspace=workspace, up=up))
     assert dict(os.environ) == before
+
+
+def test_a_team_that_may_go_is_named_to_the_program(tmp_path, monkeypatch):
+    seen = []
+
+    def up(**_):
+        seen.append(os.environ[REMOVE_VARIABLE])
+        return SimpleNamespace(summary=SimpleNamespace(resource_changes={}))
+
+    monkeypatch.setattr(state, "exported", lambda _: state.ExportedState({}))
+    workspace = SimpleNamespace(env_vars={}, work_dir=str(tmp_path))
+    runs.up(SimpleNamespace(name="lab", workspace=workspace, up=up), removed=["ml", "nlp"])
+    assert seen == ["ml,nlp"]
+    assert REMOVE_VARIABLE not in os.environ

@@ -2,16 +2,17 @@
 
 import pytest
 
-from kai_fleet.fleet.resolve import fleet_of, platform_facts
-from kai_fleet.guards.evaluation import creation, refusals
-from kai_fleet.isolation.team_quotas import quotas
+from kai_fleet.fleet.arguments import Arguments
+from kai_fleet.guards.bounds import pod_bounds
+from kai_fleet.guards.quotas import quotas
+from kai_fleet.queue_specs import labels_of, specs_of
 from kai_fleet.settings import load
+from kai_fleet.settings.team_stack import Facts, load_team_stack
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.plan.picture import picture
-from kai_fleet_cli.teams import lookup
 from kai_fleet_policies import validation
 from tests.attacks.objects import pod
-from tests.unit.team_project import Project
+from tests.guard_evaluation import creation, refusals
 
 SLICE = "nvidia.com/mig-1g.10gb"
 LARGE = "nvidia.com/mig-3g.40gb"
@@ -31,10 +32,25 @@ def mistakes(gpus, gpu=None, **more):
     return {m.path: m.message for m in load(file).mistakes}
 
 
-def team(gpus, **more):
-    loaded = load(raw(gpus, **more))
+def arguments(file):
+    loaded = load(file)
     assert loaded.mistakes == ()
-    return fleet_of(loaded.settings).teams["ml"]
+    return Arguments(loaded.settings)
+
+
+def namespace(gpus, **more):
+    return arguments(raw(gpus, **more)).namespace("ml")
+
+
+def hard(gpus, **more):
+    return quotas(namespace(gpus, **more))["gpus"]["hard"]
+
+
+def inside(found):
+    """Share of GPUs of each queue inside the vCluster, in whole GPUs as KAI counts them."""
+    own = found.queues("ml")
+    specs = specs_of(own["queues"], own.get("gpus"), own.get("pools"))
+    return {name: spec["resources"]["gpu"] for name, spec in specs.items()}
 
 
 @pytest.mark.parametrize("gpus", [8, {"nvidia.com/gpu": 8}, {"nvidia.com/gpu": 8, SLICE: 14}])
@@ -78,15 +94,15 @@ def test_a_slice_is_granted_in_one_place():
 
 
 def test_each_kind_has_its_quota_on_the_host():
-    found = quotas(team({"nvidia.com/gpu": 8, SLICE: 14}))["gpus"]["hard"]
+    found = hard({"nvidia.com/gpu": 8, SLICE: 14})
     assert found["requests.nvidia.com/gpu"] == "8"
     assert found[f"requests.{SLICE}"] == "14"
-    assert quotas(team({SLICE: 14}))["gpus"]["hard"]["requests.nvidia.com/gpu"] == "0"
+    assert hard({SLICE: 14})["requests.nvidia.com/gpu"] == "0"
 
 
 def test_slices_hold_at_level_off_too():
-    hard = quotas(team({SLICE: 14}, isolation={"level": "off"}))["gpus"]["hard"]
-    assert hard == {"requests.nvidia.com/gpu": "0", f"requests.{SLICE}": "14"}
+    off = hard({SLICE: 14}, isolation={"level": "off"})
+    assert off == {"requests.nvidia.com/gpu": "0", f"requests.{SLICE}": "14"}
 
 
 @pytest.mark.parametrize(
@@ -100,14 +116,8 @@ def test_slices_hold_at_level_off_too():
     ],
 )
 def test_queues_are_bounded_as_kai_counts(gpus, devices, counts):
-    own = team(gpus, isolation={"devices": devices})
-    (queue,) = own.inside.queues
-    assert queue.spec["resources"]["gpu"] == {
-        "quota": counts,
-        "limit": counts,
-        "overQuotaWeight": 1,
-    }
-    assert own.gpus == own.inside.gpus == counts
+    found = inside(arguments(raw(gpus, isolation={"devices": devices})))
+    assert found == {"train": {"quota": counts, "limit": counts, "overQuotaWeight": 1}}
 
 
 def test_a_queue_of_the_host_is_bounded_by_what_its_teams_hold():
@@ -116,16 +126,15 @@ def test_a_queue_of_the_host_is_bounded_by_what_its_teams_hold():
         "queues": {"all": {"children": {"leaf": {}}}},
     }
     file["teams"]["ml"] = {"scheduler": {"mode": "host"}, "queue": "leaf", "gpus": {LARGE: 2}}
-    fleet = fleet_of(load(file).settings)
-    assert fleet.host.queue_specs["leaf"]["resources"]["gpu"]["limit"] == 6
+    specs = specs_of(arguments(file).host_queues()["queues"])
+    assert specs["leaf"]["resources"]["gpu"]["limit"] == 6
 
 
 def said_of(gpus, name, count="1"):
-    rules = team(gpus).rules
     body = pod("ml", {"name": "c", "resources": {"limits": {name: count}}})
     user = {"username": "system:serviceaccount:team-ml:vc-ml", "groups": []}
     request = creation("pods", "team-ml", user)
-    return list(refusals("devices", body, request, rules.parameters()))
+    return list(refusals("devices", body, request, pod_bounds("ml", namespace(gpus))))
 
 
 def test_the_guard_lets_granted_slices_through_and_no_others():
@@ -160,53 +169,23 @@ def test_two_teams_with_slices_on_the_same_nodes_are_refused():
     assert {rule for rule, _ in refused(file)} == {"team-node-pools"}
 
 
-@pytest.mark.parametrize(
-    ("grant", "says"),
-    [
-        ({SLICE: 14}, None),
-        ({"nvidia.com/gpu": 14}, f"has 14 {SLICE}, but stack lab grants 0"),
-        ({SLICE: 7}, f"has 14 {SLICE}, but stack lab grants 7; write 7 or less"),
-    ],
-)
-def test_a_team_stack_has_of_each_kind_what_it_is_granted(grant, says):
-    platform = load(
-        {
-            "cluster": {"name": "lab", "context": "lab"},
-            "teamStacks": {"vision": {"nodePool": {"pool": "vision"}, "gpus": grant}},
-        }
-    ).settings
-    own = {
-        "name": "vision",
-        "scheduler": VIRTUAL,
-        "nodePool": {"pool": "vision"},
-        "gpus": {SLICE: 14},
-        "queues": {"all": {}},
-    }
+def test_a_team_stack_has_of_each_kind_what_it_is_granted():
+    grants = {"vision": {"nodePool": {"pool": "vision"}, "gpus": {"nvidia.com/gpu": 2, SLICE: 7}}}
+    platform = load({"cluster": {"name": "lab", "context": "lab"}, "teamStacks": grants}).settings
+    own = {"name": "vision", "scheduler": VIRTUAL, "queues": {"all": {}}}
     file = {"platform": {"stack": "lab"}, "team": own}
     # As it comes through the outputs of the platform's stack.
-    facts = platform_facts(platform)
-    facts = type(facts).read(facts.output())
-    found = [p.message for p in validation.validate(file, None, lambda _: facts).refused]
-    assert [said for said in found if says is None or says not in said] == []
-    assert bool(found) == (says is not None)
+    facts = Facts.read(Facts.of(platform).output())
+    found = load_team_stack(file, lambda _: facts)
+    assert found.mistakes == ()
+    assert found.settings.slices_of("vision") == {SLICE: 7}
+    assert found.settings.gpus_of("vision") == 9
 
 
 def test_the_plan_names_each_kind():
     planned = plan_settings(raw({"nvidia.com/gpu": 2, SLICE: 14}))
-    seen = picture(planned.resources).teams["ml"]
-    assert seen.gpus == 16
-    assert seen.gpus_in_words == "2, 14 mig-1g.10gb"
-
-
-@pytest.mark.parametrize(
-    ("gpus", "counts"),
-    [(f"gpus: {{{SLICE}: 4, {LARGE}: 1}}", 7), (f"pools: {{a: 3, b: {{{SLICE}: 2}}}}", 5)],
-)
-def test_the_list_of_teams_counts_as_kai_does(tmp_path, monkeypatch, gpus, counts):
-    project = Project.of(tmp_path, monkeypatch)
-    file = project.root / "Pulumi.lab.yaml"
-    file.write_text(file.read_text().replace("gpus: 4", gpus))
-    assert lookup.platform("lab").teams["ml"].gpus == counts
+    (row,) = picture(planned.resources).teams
+    assert row.gpus == "2, 14 mig-1g.10gb"
 
 
 POOLS = {"a100": 8, "l4": 16}
@@ -217,21 +196,16 @@ def on_pools(**more):
     return raw(more.pop("gpus", None), **{"pools": POOLS, "queues": ON_POOLS, **more})
 
 
-def limits(file):
-    loaded = load(file)
-    assert loaded.mistakes == ()
-    own = fleet_of(loaded.settings).teams["ml"]
-    gpus = {queue.name: queue.spec["resources"]["gpu"] for queue in own.inside.queues}
-    return own, {name: (gpu["quota"], gpu["limit"]) for name, gpu in gpus.items()}
+def limits(found):
+    return {name: (gpu["quota"], gpu["limit"]) for name, gpu in inside(found).items()}
 
 
 def test_each_pool_bounds_the_queues_on_it_and_the_host_their_sum():
-    own, found = limits(on_pools())
-    assert found == {"big": (8, 8), "small": (16, 16)}
-    assert quotas(own)["gpus"]["hard"]["requests.nvidia.com/gpu"] == "24"
-    (kai,) = own.kai
-    assert list(kai.scheduling.shards) == ["a100", "l4"]
-    assert {queue.name: queue.labels for queue in own.inside.queues} == {
+    own = arguments(on_pools())
+    assert limits(own) == {"big": (8, 8), "small": (16, 16)}
+    assert quotas(own.namespace("ml"))["gpus"]["hard"]["requests.nvidia.com/gpu"] == "24"
+    assert [*own.kai("ml")["shards"]] == ["a100", "l4"]
+    assert labels_of(own.queues("ml")["queues"]) == {
         "big": {"kai.scheduler/node-pool": "a100"},
         "small": {"kai.scheduler/node-pool": "l4"},
     }
@@ -241,10 +215,11 @@ def test_pools_of_several_kinds_add_up_by_kind():
     file = on_pools()
     file["teams"]["ml"]["pools"] = {"default": 4, "cut": {SLICE: 14}}
     file["teams"]["ml"]["queues"] = {"big": {}, "small": {"shard": "cut"}}
-    own, found = limits(file)
-    assert found == {"big": (4, 4), "small": (14, 14)}
-    assert own.kinds == {"nvidia.com/gpu": 4, SLICE: 14}
-    assert list(own.kai[0].scheduling.shards) == ["cut"]
+    own = arguments(file)
+    assert limits(own) == {"big": (4, 4), "small": (14, 14)}
+    granted = quotas(own.namespace("ml"))["gpus"]["hard"]
+    assert (granted["requests.nvidia.com/gpu"], granted[f"requests.{SLICE}"]) == ("4", "14")
+    assert [*own.kai("ml")["shards"]] == ["cut"]
 
 
 @pytest.mark.parametrize(

@@ -2,23 +2,24 @@
 
 import pulumi
 import pytest
-
-from kai_fleet.cluster.access import ClusterAccess
 from kai_fleet.fleet.deployed_state import KAI_SCHEDULER, DeployedState, named
-from kai_fleet.fleet.model import DeclaredKai
-from kai_fleet.fleet.resolve import fleet_of, platform_facts
-from kai_fleet.guards.evaluation import account, creation, refusals
-from kai_fleet.guards.host_rules import HostRules
 from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.kai.values import kai_values
+
+from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.fleet.model import DeclaredKai
+from kai_fleet.fleet.resolve import fleet_of
+from kai_fleet.guards.bounds import pod_bounds
 from kai_fleet.releases import KAI, kai
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load
+from kai_fleet.settings.team_stack import Facts
 from kai_fleet.values import UNKNOWN
 from kai_fleet_cli.plan.recorder import record
 from kai_fleet_policies.adapters.from_resources import clusters
 from kai_fleet_policies.validation import validate
 from tests.attacks.objects import pod
+from tests.guard_evaluation import account, creation, refusals
 from tests.policies.samples import resource
 from tests.unit.test_program import CLUSTER, HOST, ML
 
@@ -121,9 +122,9 @@ def test_what_is_no_mode_is_told_with_those_that_are(written, path, says):
 def test_a_team_stack_learns_the_mode_of_the_hosts_kai():
     settings = load({"cluster": CLUSTER, **on_host("HamiCore")}).settings
     assert settings is not None
-    facts = platform_facts(settings)
+    facts = Facts.of(settings)
     assert facts.kai is not None
-    assert facts.kai.mode == "HamiCore"
+    assert facts.kai.sharing_mode == "HamiCore"
 
 
 @pytest.mark.parametrize(
@@ -210,7 +211,7 @@ DEVICES = "nvidia.com/container.main.gpus.devices"
 def test_the_guard_lets_memory_be_requested_where_the_host_enforces_it_and_no_device():
     def denied(key: str, **rules: bool) -> bool:
         request = creation("pods", "team-dev", account("team-dev", "vc-dev"))
-        bounds = HostRules("dev", ["nvidia.com/gpu"], **rules).parameters()
+        bounds = pod_bounds("dev", {"scheduler": "host", **rules})
         body = {"kind": "Pod", **pod("dev", annotations={key: "2Gi"})}
         return bool(list(refusals("devices", body, request, bounds)))
 
@@ -223,7 +224,7 @@ def test_the_guard_lets_memory_be_requested_where_the_host_enforces_it_and_no_de
 @pytest.mark.parametrize(("before", "after"), [("2Gi", "80Gi"), ("2Gi", None), (None, "80Gi")])
 def test_memory_is_requested_when_a_pod_is_made_and_never_changed(key, before, after):
     """KAI has counted it by then, and the GPU's other memory may be another team's."""
-    bounds = HostRules("dev", ["nvidia.com/gpu"], beside_kai=True, nv_fractions=True).parameters()
+    bounds = pod_bounds("dev", {"scheduler": "host", "host_kai": True, "nv_fractions": True})
     request = creation("pods", "team-dev", account("team-dev", "vc-dev")) | {"operation": "UPDATE"}
     was, now = (
         {"kind": "Pod", **pod("dev", annotations={key: it} if it else {})} for it in (before, after)
@@ -236,7 +237,7 @@ def test_memory_is_requested_when_a_pod_is_made_and_never_changed(key, before, a
 
 def test_no_pod_of_a_team_leaves_its_queue_as_a_background_pod():
     """KAI v0.18 counts such a pod in no queue, so the GPU limit of the team's does not hold."""
-    bounds = HostRules("dev", ["nvidia.com/gpu"], beside_kai=True).parameters()
+    bounds = pod_bounds("dev", {"scheduler": "none", "host_kai": True})
     request = creation("pods", "team-dev", account("team-dev", "vc-dev"))
     was, now = (
         {"kind": "Pod", **pod("dev", labels=it)}
@@ -247,7 +248,7 @@ def test_no_pod_of_a_team_leaves_its_queue_as_a_background_pod():
     (changed,) = refusals("owners", now, change, bounds, before=was)
     assert "has kai.scheduler/background not as KAI left it" in made
     assert "has kai.scheduler/background not as KAI left it" in changed
-    alone = HostRules("dev", ["nvidia.com/gpu"]).parameters()
+    alone = pod_bounds("dev", {"scheduler": "none"})
     assert list(refusals("owners", now, request, alone)) == []
 
 

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 from pulumi import automation
 
-from kai_fleet_cli.engine import runs
-from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.recovery import held_up, reconcile, state
+from kai_fleet_cli.engine import refreshing, runs
+from kai_fleet_cli.recovery import held_up, state
+from kai_fleet_cli.recovery.resume import Signals
 from kai_fleet_cli.recovery.state import ExportedState
 from tests.unit.canned_api import kubeconfig, serving
 
@@ -31,9 +31,15 @@ DENIED = (
 )
 
 
-def told(message, urn=QUEUES, resources=()):
+def explained(message, urn, *resources):
     known = ExportedState({"resources": list(resources)})
-    lead, line = held_up.explain("done, but for", "prod", {"ml": {urn: message}}, known).split("\n")
+    again = ".venv/bin/fleet up --refresh --stack prod"
+    return held_up.explain("done, but for", "prod", {"ml": {urn: message}}, known, again)
+
+
+def told(message, urn=QUEUES, resources=()):
+    said = explained(message, urn, *resources)
+    lead, line = said.split("\n")
     assert lead == "done, but for team ml"
     assert line.endswith(", then run the same command again")
     return line.removesuffix(", then run the same command again")
@@ -89,12 +95,12 @@ def told(message, urn=QUEUES, resources=()):
     ],
 )
 def test_a_team_is_named_with_what_refused_and_the_command(message, cause, mend):
-    assert told(message) == f"team ml: {cause}. Mend it with: {mend}"
+    assert told(message) == f"team ml: {cause}. Repair it with: {mend}"
 
 
 def test_what_is_not_known_is_said_in_the_engines_words_with_a_way_out():
     assert told("something new\nhappened") == (
-        "team ml: Queues ml-queues: something new happened. Put that right, or give the team up:"
+        "team ml: ml-queues: something new happened. Put that right, or give the team up:"
         " .venv/bin/fleet team remove ml --stack prod"
     )
 
@@ -107,7 +113,7 @@ def test_no_name_that_kubernetes_would_not_take_gets_into_a_command(name):
         f'admission webhook "{name}" denied the request',
         f"still there after 60 s: {name}. Look with",
     ):
-        assert "Mend it with" not in told(words), words
+        assert "Repair it with" not in told(words), words
 
 
 def test_a_control_plane_without_a_volume_is_a_deployment():
@@ -129,8 +135,8 @@ def test_errors_belong_to_teams_or_to_nobody_in_particular():
 
 def inside(url, *resources):
     """A state whose team ml has a vCluster at that address."""
-    provider = {"urn": PROVIDER, "type": "pulumi:providers:kubernetes"}
-    return [provider | {"inputs": {"kubeconfig": kubeconfig(url)}}, *resources]
+    outputs = {"kubeconfigs": {"ml": kubeconfig(url)}}
+    return [{"urn": ROOT, "type": "pulumi:pulumi:Stack", "outputs": outputs}, *resources]
 
 
 @pytest.fixture
@@ -161,7 +167,7 @@ def test_a_webhook_is_found_by_its_name(vcluster, kind, words, cause):
     path, answer = hooks(kind, "theirs", "a.b")
     api.answers[path] = answer
     assert told(words, resources=inside(url)) == (
-        f"team ml: webhook a.b of {kind}/theirs in its vCluster {cause}. Mend it with:"
+        f"team ml: webhook a.b of {kind}/theirs in its vCluster {cause}. Repair it with:"
         f" {LOGIN}{KUBECTL} delete {kind}/theirs"
     )
 
@@ -180,7 +186,7 @@ def test_a_tenants_server_gets_no_name_of_its_own_into_a_command(vcluster, name)
     api, url = vcluster
     path, answer = hooks("validatingwebhookconfiguration", name, "a.b")
     api.answers[path] = answer
-    assert "Mend it with" not in told('admission webhook "a.b" denied', resources=inside(url))
+    assert "Repair it with" not in told('admission webhook "a.b" denied', resources=inside(url))
 
 
 def test_a_namespace_that_does_not_go_is_told_with_what_keeps_it(vcluster):
@@ -210,47 +216,42 @@ def test_a_namespace_that_does_not_go_is_told_with_what_keeps_it(vcluster):
 
 
 class Engine:
-    """A stack whose updates fail at what its tenants refuse, until they are left out."""
+    """A stack whose runs fail at what its tenants refuse, until they are left out."""
 
     name = "prod"
 
-    def __init__(self, tmp_path, refusing):
+    def __init__(self, tmp_path, refusing, message=DENIED):
         self.workspace = SimpleNamespace(env_vars={}, work_dir=str(tmp_path))
-        self.refusing, self.left_out = refusing, []
+        self.refusing, self.message, self.left_out = refusing, message, []
 
     def up(self, *, on_event, exclude, **_):
-        self.left_out.append([it for it in exclude or () if it.endswith("-queues")])
-        refused = [urn for urn in self.refusing if urn not in (exclude or ())]
+        self.left_out.append(list(exclude or ()))
+        return self._run(on_event, lambda urn: any(urn.endswith(it[2:]) for it in exclude or ()))
+
+    def refresh(self, *, on_event, exclude, **_):
+        self.left_out.append(list(exclude or ()))
+        return self._run(on_event, lambda urn: urn in (exclude or ()))
+
+    def _run(self, on_event, is_excluded):
+        top = {  # what a team has is excluded with the team
+            urn: f"{TEAM}::{urn.rpartition('::')[2].partition('-')[0]}" if TEAM in urn else ROOT
+            for urn in self.refusing
+        }
+        refused = [urn for urn in self.refusing if not is_excluded(top[urn]) | is_excluded(urn)]
         for urn in refused:
-            on_event(automation.EngineEvent.from_json(diagnosed(urn, DENIED)))
-            on_event(automation.EngineEvent.from_json(failed(urn)))
+            begun = {"op": "update", "urn": urn, "type": "x", "provider": ""}
+            begun["new"] = {"urn": urn, "type": "x", "parent": top[urn], "inputs": {}}
+            for kind in ("resourcePreEvent", "resOpFailedEvent"):
+                on_event(event(kind, {"metadata": begun, "status": 1, "steps": 1}))
+            told = {"urn": urn, "message": self.message, "severity": "error", "color": "raw"}
+            on_event(event("diagnosticEvent", told))
         if refused:
             raise automation.errors.CommandError(automation.CommandResult("", "error: x", 255))
         return SimpleNamespace(summary=SimpleNamespace(resource_changes={"update": 1}))
 
 
-def diagnosed(urn, message):
-    said = {"urn": urn, "message": message, "severity": "error", "color": "raw"}
-    return {"sequence": 1, "timestamp": 0, "diagnosticEvent": said}
-
-
-def failed(urn):
-    step = {"op": "update", "urn": urn, "type": "x", "provider": "", "new": {"inputs": {}}}
-    of = {"metadata": step, "status": 1, "steps": 1}
-    return {"sequence": 1, "timestamp": 0, "resOpFailedEvent": of}
-
-
-def stack_of(*teams):
-    """A state with the queues of these teams, a platform, and a thing of the project's own."""
-    found = [{"urn": ROOT, "type": "pulumi:pulumi:Stack"}]
-    host = {"type": "kai-fleet:index:Platform", "parent": ROOT}
-    found += [host | {"urn": f"{STACK}kai-fleet:index:Platform::host"}]
-    found += [{"urn": f"{STACK}a:b:C::own-queues", "type": "a:b:C", "parent": ROOT}]
-    for team in teams:
-        top = f"{TEAM}::{team}"
-        queues = {"urn": queues_of(team), "type": "kai-fleet:index:Queues", "parent": top}
-        found += [{"urn": top, "type": "kai-fleet:index:Team", "parent": ROOT}, queues]
-    return ExportedState({"resources": found})
+def event(kind, content):
+    return automation.EngineEvent.from_json({"sequence": 1, "timestamp": 0, kind: content})
 
 
 def queues_of(team):
@@ -259,90 +260,127 @@ def queues_of(team):
 
 @pytest.fixture
 def updated(tmp_path, monkeypatch):
-    """What an update says, and what of queues each of its runs left out."""
+    """What an update says, and what each of its runs left out."""
+    for name in ("exported", "read"):
+        monkeypatch.setattr(state, name, lambda *_: ExportedState({}))
 
-    def run(*refusing, teams=None):
-        known = stack_of("ml", "nlp", "dev")
-        for name in ("exported", "read"):
-            monkeypatch.setattr(state, name, lambda _: known)
-        monkeypatch.setattr(reconcile, "before", lambda *_, **__: known)
-        engine = Engine(tmp_path, [queues_of(team) for team in refusing])
+    def run(*refusing, **more):
+        engine = Engine(tmp_path, list(refusing), **more)
         with pytest.raises(runs.EngineError) as why:
-            runs.up(engine, print, teams=teams)
+            runs.up(engine)
         return str(why.value), engine.left_out
 
     return run
 
 
+def patterns(*teams):
+    kinds = ("Team", "TeamNamespace")
+    return [f"**::kai-fleet:index:{kind}::{team}" for team in teams for kind in kinds]
+
+
 def test_what_a_tenant_refuses_is_left_out_and_all_else_is_done(updated):
-    said, left_out = updated("ml")
-    own = f"{STACK}a:b:C::own-queues"  # of that the program knows nothing
-    assert left_out == [[], [own, queues_of("ml")]]
+    said, left_out = updated(queues_of("ml"))
+    assert left_out == [[], patterns("ml")]
     assert said.startswith("the update is done, but for team ml\nteam ml: ")
 
 
 def test_two_tenants_are_left_out_together(updated):
-    said, left_out = updated("ml", "nlp")
-    assert len(left_out) == 2
+    said, left_out = updated(queues_of("ml"), queues_of("nlp"))
+    assert left_out == [[], patterns("ml", "nlp")]
     assert "but for team ml and team nlp\nteam ml: " in said
     assert "\nteam nlp: " in said
 
 
-def test_a_command_about_the_team_itself_has_nothing_else_to_do(updated):
-    said, left_out = updated("ml", teams=["ml"])
-    assert len(left_out) == 1
-    assert said.startswith("the update failed for team ml\nteam ml: ")
+def test_what_is_of_no_team_ends_the_update(updated):
+    said, left_out = updated(queues_of("ml"), f"{STACK}a:b:C::own-queues")
+    assert left_out == [[]]
+    assert said.startswith("the update failed")
 
 
-def test_what_an_earlier_run_left_of_one_team_stops_no_other(updated, monkeypatch):
-    def left(*_, **__):
-        raise UserError("an earlier run of this stack left: Release x. Repair it with: y")
-
-    monkeypatch.setattr(reconcile, "after", left)
-    said, left_out = updated("ml")
-    assert len(left_out) == 2
-    assert "team ml: an earlier run left Release x. Mend it with: .venv/bin/fleet up" in said
+def options(report):
+    return {"on_output": print, "on_event": report.hear}
 
 
-def half_made(provider):
-    """A release whose last update failed: Helm's record says so, and nothing was cut off."""
-    status = {"status": {"status": "pending-upgrade"}}
-    release = {"urn": RELEASE, "type": "kubernetes:helm.sh/v3:Release", "outputs": status}
-    return ExportedState({"resources": [release | {"provider": f"{provider}::id"}]})
+def test_a_refresh_goes_on_without_a_vcluster_that_fails_it(tmp_path, monkeypatch, capsys):
+    """What the team has on the host is refreshed all the same."""
+    inside = {"urn": queues_of("ml"), "type": "x", "deletedWith": PROVIDER}
+    known = ExportedState({"resources": [inside, {"urn": ML, "type": "x"}]})
+    monkeypatch.setattr(refreshing, "exported", lambda _: known)
+    engine = Engine(tmp_path, [queues_of("ml")], "the API answers 500")
+    refreshing.refresh(engine, Signals(), options)
+    assert engine.left_out == [[], [queues_of("ml")]]
+    said = capsys.readouterr().err
+    assert said == "vCluster ml does not answer, and is not refreshed\n"
 
 
-def test_a_release_that_a_tenants_cluster_refused_is_tried_again_and_stops_nobody(monkeypatch):
-    known = half_made(PROVIDER)
-    monkeypatch.setattr(state, "exported", lambda _: known)
-    assert reconcile.before(SimpleNamespace(name="prod"), print, refresh=False) is known
+def test_a_refresh_that_fails_on_the_host_fails(tmp_path, monkeypatch):
+    known = ExportedState({"resources": [{"urn": SPACE, "type": "x"}]})
+    monkeypatch.setattr(refreshing, "exported", lambda _: known)
+    with pytest.raises(automation.errors.CommandError):
+        refreshing.refresh(Engine(tmp_path, [SPACE]), Signals(), options)
 
 
-def test_one_on_the_host_is_looked_at_first(monkeypatch):
-    host = f"{STACK}kai-fleet:index:Platform$pulumi:providers:kubernetes::host"
-    monkeypatch.setattr(state, "exported", lambda _: half_made(host))
-    monkeypatch.setattr(reconcile.file_backend, "holder", lambda *_: None)
-    stack = SimpleNamespace(name="prod", workspace=SimpleNamespace(env_vars={}))
-    with pytest.raises(UserError, match="the last run ended in the middle of: Release ml-kai"):
-        reconcile.before(stack, print, refresh=False)
+@pytest.mark.parametrize(
+    ("there", "words"), [(True, "it is in the state now"), (False, "it will be now")]
+)
+def test_what_a_killed_run_made_is_imported(tmp_path, monkeypatch, capsys, there, words):
+    made = {"urn": SPACE, "type": "kubernetes:core/v1:ConfigMap", "parent": ML}
+    made |= {"provider": f"{PROVIDER}::id"}
+    made["inputs"] = {"metadata": {"name": "limits", "namespace": "team-ml"}}
+    release = made | {"type": "kubernetes:helm.sh/v3:Release"}
+    pending = [{"type": "creating", "resource": each} for each in (made, release)]
+    known = ExportedState({"resources": [], "pending_operations": pending})
+    monkeypatch.setattr(refreshing, "exported", lambda _: known)
+    engine, imported = Engine(tmp_path, []), []
 
-
-def test_a_refresh_goes_on_without_a_vcluster_that_fails_it(monkeypatch):
-    queues = {"urn": QUEUES, "type": "x", "deletedWith": PROVIDER}
-    known = ExportedState({"resources": [queues, {"urn": ML, "type": "x"}]})
-    monkeypatch.setattr(state, "read", lambda _: known)
-    asked = []
-
-    def look(*, on_event, exclude, **_):
-        asked.append(exclude)
-        if exclude is None:
-            on_event(automation.EngineEvent.from_json(diagnosed(QUEUES, "the API answers 500")))
+    def take(*, resources, **_):
+        imported.extend(each["id"] for each in resources)
+        if not there:
             raise automation.errors.CommandError(automation.CommandResult("", "error: x", 255))
-        gone = {"op": "delete", "urn": ML, "type": "x", "provider": ""}
-        event = {"sequence": 1, "timestamp": 0, "resOutputsEvent": {"metadata": gone}}
-        on_event(automation.EngineEvent.from_json(event))
 
-    said = []
-    stack = SimpleNamespace(name="prod", refresh=look, workspace=SimpleNamespace(env_vars={}))
-    reconcile.refresh_state(stack, said.append)
-    assert asked == [None, [QUEUES]]
-    assert said[-2:] == ["vCluster ml is not read: the API answers 500", "  Team ml: gone"]
+    engine.import_resources = take
+    refreshing.refresh(engine, Signals(), options)
+    assert imported == ["team-ml/limits"]
+    assert words in capsys.readouterr().err
+
+
+def test_after_a_run_that_was_cut_off_nothing_begins_without_a_refresh(tmp_path, monkeypatch):
+    pending = [{"type": "updating", "resource": {"urn": RELEASE, "type": "a:b:Release"}}]
+    known = ExportedState({"resources": [], "pending_operations": pending})
+    monkeypatch.setattr(state, "exported", lambda *_: known)
+    with pytest.raises(runs.EngineError) as why:
+        runs.up(Engine(tmp_path, []))
+    assert str(why.value) == (
+        "the last run ended in the middle of: Release ml-kai-release (updating). Repair it with:"
+        " .venv/bin/fleet up --refresh --stack prod"
+    )
+    assert not why.value.began
+
+
+@pytest.mark.parametrize(
+    ("provider", "reach"), [(PROVIDER, f"{LOGIN}{KUBECTL}"), (f"{STACK}x::host", "kubectl")]
+)
+def test_a_release_that_a_killed_run_left_is_taken_over(provider, reach):
+    inputs = {"name": "kai", "namespace": "kai-scheduler"}
+    release = {"urn": RELEASE, "type": "kubernetes:helm.sh/v3:Release", "inputs": inputs}
+    release |= {"provider": f"{provider}::id"}
+    said = told("cannot re-use a name that is still in use", RELEASE, [release])
+    assert said == (
+        "team ml: a killed run left its Helm release kai half done. Repair it with:"
+        f" {reach} -n kai-scheduler delete secret -l owner=helm,name=kai &&"
+        " .venv/bin/fleet up --refresh --stack prod"
+    )
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        (DENIED, "ml-namespace: queues"),
+        ("etcdserver: mvcc: database space exceeded", "the cluster's etcd is full"),
+    ],
+)
+def test_what_refuses_on_the_host_is_not_looked_for_in_the_vcluster(message, words):
+    space = {"urn": SPACE, "type": "kubernetes:core/v1:Namespace", "provider": "x::host::id"}
+    said = explained(message, SPACE, space)
+    assert words in said
+    assert "in its vCluster" not in said

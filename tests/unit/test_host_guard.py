@@ -4,18 +4,25 @@ import json
 
 import pytest
 
-from kai_fleet.guards.evaluation import account, controller, creation, refusals
-from kai_fleet.guards.host_rules import HostRules
+from kai_fleet.guards.bounds import pod_bounds
 from tests.attacks.attempts.templates import probing
 from tests.attacks.objects import control_plane, fraction, pod
+from tests.guard_evaluation import account, controller, creation, refusals
 
 OWN = {"node-role.kubernetes.io/ml": ""}
 
 
-def said(rules, body, user=None, kind="pods"):
+def bounds(team="dev", **args):
+    return pod_bounds(team, {"scheduler": "none", **args})
+
+
+DEV = bounds()
+NLP = bounds("nlp", scheduler="host", host_kai=True, queues=["nlp"])
+
+
+def said(of_team, body, user=None, kind="pods"):
     user = user or account("team-dev", "vc-dev")
-    request = creation("pods", "team-dev", user)
-    return list(refusals(kind, body, request, rules.parameters()))
+    return list(refusals(kind, body, creation("pods", "team-dev", user), of_team))
 
 
 def placed(**selector):
@@ -23,29 +30,27 @@ def placed(**selector):
 
 
 def test_a_pool_by_a_label_without_a_value_is_asked_for_too():
-    rules = HostRules("dev", ["nvidia.com/gpu"], pool=OWN)
-    assert said(rules, placed(**OWN)) == []
-    assert "is not held to the nodes of the team" in said(rules, placed())[0]
-    assert "is not held to the nodes of the team" in said(rules, placed(**{"a": ""}))[0]
+    own = bounds(node_pool=OWN)
+    assert said(own, placed(**OWN)) == []
+    assert "is not held to the nodes of the team" in said(own, placed())[0]
+    assert "is not held to the nodes of the team" in said(own, placed(**{"a": ""}))[0]
 
 
 def test_a_foreign_pool_by_a_label_without_a_value_is_only_what_selects_it():
-    rules = HostRules("dev", ["nvidia.com/gpu"], foreign_pools=[OWN])
-    assert said(rules, placed()) == []
-    assert "selects nodes that are not of the team" in said(rules, placed(**OWN))[0]
+    others = bounds(foreign_pools=[OWN])
+    assert said(others, placed()) == []
+    assert "selects nodes that are not of the team" in said(others, placed(**OWN))[0]
 
 
 @pytest.mark.parametrize("pool", [{"kai-fleet/pool": "ml"}, {"other": "x"}])
 def test_a_control_plane_is_on_others_nodes_only_where_the_platform_has_it(pool):
     platform = {"kai-fleet/pool": "platform"}
-    rules = HostRules(
-        "dev", ["nvidia.com/gpu"], control_pool=platform, foreign_pools=[platform, pool]
-    )
+    of_team = bounds(control_pool=platform, foreign_pools=[platform, pool])
     body = {"kind": "Pod", **control_plane("dev")}
     body["spec"]["tolerations"] = [{"operator": "Exists"}]
-    assert said(rules, body, controller()) == []
+    assert said(of_team, body, controller()) == []
     body["spec"]["nodeSelector"] = pool
-    assert "write nodeSelector: {kai-fleet/pool: platform}" in said(rules, body, controller())[0]
+    assert "write nodeSelector: {kai-fleet/pool: platform}" in said(of_team, body, controller())[0]
 
 
 def bound(name, taints):
@@ -77,22 +82,19 @@ def test_no_container_has_a_raw_proc(kind):
     body = {"kind": "Pod", **pod("dev", hostUsers=False)}
     own = {"name": "raw", "image": "x", "securityContext": {"procMount": "Unmasked"}}
     body["spec"].setdefault(kind, []).append(own)
-    rules = HostRules("dev", ["nvidia.com/gpu"])
-    assert "procMount" in said(rules, body)[0]
+    assert "procMount" in said(DEV, body)[0]
     own["securityContext"]["procMount"] = "Default"
-    assert said(rules, body) == []
+    assert said(DEV, body) == []
 
 
 @pytest.mark.parametrize("odd", ["0.0099", "1e-9", "0x1p-9", "", "-1", "nan"])
 def test_a_share_that_kai_counts_as_none_is_none_of_a_hosts_queue(odd):
-    beside = HostRules("nlp", ["nvidia.com/gpu"], kai="host", beside_kai=True, queues=["nlp"])
     body = {"kind": "Pod", **fraction("nlp")}
     for value, refused in (("0.01", False), (".5", False), ("1e-1", False), (odd, True)):
         body["metadata"]["annotations"]["gpu-fraction"] = value
-        assert ("which KAI does not count" in "".join(said(beside, body, kind="owners"))) is refused
+        assert ("which KAI does not count" in "".join(said(NLP, body, kind="owners"))) is refused
 
 
-NLP = HostRules("nlp", ["nvidia.com/gpu"], kai="host", beside_kai=True, queues=["nlp"])
 COUNTED = {"runai-gpu-group": "g", "kai.scheduler/subgroup-name": "x"}
 
 
@@ -104,7 +106,7 @@ def test_what_kai_counts_by_is_written_by_kai_and_by_no_template(key):
     def said_to(user, before=None):
         request = creation("pods", "team-nlp", user)
         request["operation"] = "UPDATE" if before else "CREATE"
-        return list(refusals("owners", marked, request, NLP.parameters(), before=before))
+        return list(refusals("owners", marked, request, NLP, before=before))
 
     for user in (controller(), {"username": "system:kube-controller-manager"}):
         assert f"has {key} not as KAI left it" in said_to(user)[0]
@@ -129,9 +131,7 @@ def test_what_kai_wrote_stays_whoever_writes_the_rest():
         "metadata": {"annotations": {"kai.scheduler/last-start-timestamp": "x"}},
     }
     request = creation("podgroups", "team-nlp", account("kube-system", "generic-garbage-collector"))
-    found = refusals(
-        "owners", body, request | {"operation": "UPDATE"}, NLP.parameters(), before=body
-    )
+    found = refusals("owners", body, request | {"operation": "UPDATE"}, NLP, before=body)
     assert list(found) == []
 
 
@@ -144,15 +144,13 @@ def test_a_claim_that_a_controller_makes_of_a_template_is_judged_as_any(user):
     user = user or {"username": "system:kube-controller-manager"}
     request = creation("persistentvolumeclaims", "team-nlp", user, "c")
     body, node = {"spec": {}, **TEMPLATE}, {"metadata": {"name": "n"}}
-    assert "let the scheduler choose" in "".join(
-        refusals("lifecycle", body, request, NLP.parameters())
-    )
-    inside = HostRules("nlp", ["nvidia.com/gpu"], names_nodes=True).parameters()
+    assert "let the scheduler choose" in "".join(refusals("lifecycle", body, request, NLP))
+    inside = bounds("nlp", scheduler="inside")
     assert list(refusals("lifecycle", body, request, inside)) == []
     assert "is not one of the nodes" in "".join(refusals("nodes", body, request, params=node))
     scheduler = request | {"operation": "UPDATE", "userInfo": {"username": "system:kube-scheduler"}}
     before = {"metadata": {"name": "c"}, "spec": {}}
-    for kind, more in (("lifecycle", {"bounds": NLP.parameters()}), ("nodes", {"params": node})):
+    for kind, more in (("lifecycle", {"bounds": NLP}), ("nodes", {"params": node})):
         assert list(refusals(kind, body, scheduler, before=before, **more)) == []
 
 
@@ -161,9 +159,8 @@ PROBING = dict(probing("dev"))
 
 @pytest.mark.parametrize("name", PROBING)
 def test_a_node_connects_to_the_pod_itself_by_each_probe_and_hook(name):
-    rules = HostRules("dev", ["nvidia.com/gpu"])
     body = PROBING[name]
-    assert "has a probe or hook with the host 10.0.0.1" in said(rules, body, kind="traffic")[0]
+    assert "has a probe or hook with the host 10.0.0.1" in said(DEV, body, kind="traffic")[0]
     within = json.loads(json.dumps(body).replace(', "host": "10.0.0.1"', ""))
     assert within != body
-    assert said(rules, within, kind="traffic") == []
+    assert said(DEV, within, kind="traffic") == []

@@ -17,15 +17,18 @@ from kai_fleet.settings.files.project import ROOT
 pytestmark = pytest.mark.long
 
 # A CLI that takes a moment to finish its step after a signal, and drops its state on a second one.
+# What it prints at the first is the engine's own (pkg/v3 v3.274, backend/cancellation_scope.go).
 PULUMI = """\
 #!{python}
 import os, pathlib, signal, sys, time
 def each(handler):
     signal.signal(signal.SIGINT, handler)
     signal.signal(signal.SIGTERM, handler)
-def stop(*_):
+def stop(number, _):
     each(lambda *_: os._exit(1))
-    time.sleep(0.5)
+    name = "SIGTERM" if number == signal.SIGTERM else "^C"
+    print(name, "received; cancelling. If you would like to terminate immediately, …", flush=True)
+    time.sleep(1.5)
     pathlib.Path("saved").write_text("the state")
     sys.exit(1)
 each(stop)
@@ -33,7 +36,7 @@ pathlib.Path("began").touch()
 time.sleep(60)
 """
 COMMAND = """\
-import subprocess
+import subprocess, threading
 from types import SimpleNamespace
 from pulumi import automation
 from pulumi.automation._cmd import CommandResult
@@ -41,18 +44,20 @@ from kai_fleet_cli import __main__ as cli
 from kai_fleet_cli.commands import updates
 from kai_fleet_cli.engine import runs
 from kai_fleet_cli.engine.environment import Environment
-from kai_fleet_cli.recovery import reconcile
+from kai_fleet_cli.recovery import state
 
-def engine(**_):
-    ended = subprocess.run(["./pulumi"])
-    result = CommandResult("", "error: update canceled", ended.returncode)
+def engine(on_output, **_):
+    with subprocess.Popen(["./pulumi"], stdout=subprocess.PIPE, text=True) as ran:
+        hear = threading.Thread(target=lambda: [on_output(line) for line in ran.stdout])
+        hear.start()
+        hear.join()
+    result = CommandResult("", "error: update canceled", ran.returncode)
     raise automation.errors.CommandError(result)
 
 workspace = SimpleNamespace(work_dir=".", env_vars={})
 lab = SimpleNamespace(name="lab", workspace=workspace, up=engine, destroy=engine)
-lab.export_stack = lambda: SimpleNamespace(deployment={})
 runs.stack = lambda *_: lab
-reconcile.before = lambda *_, **__: None
+state.exported = state.read = lambda *_: state.ExportedState({})
 updates.for_stack = lambda *_, **__: Environment()
 cli.main()
 """
@@ -63,6 +68,7 @@ def _begun(folder, *arguments, prepare=lambda: None):
     pulumi = folder / "pulumi"
     pulumi.write_text(PULUMI.format(python=sys.executable))
     pulumi.chmod(0o755)
+    (folder / "Pulumi.lab.yaml").write_text("config:\n  kai-fleet:teams: {}\n")
 
     def begin():
         signal.signal(signal.SIGINT, signal.SIG_DFL)

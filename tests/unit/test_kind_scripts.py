@@ -7,7 +7,6 @@ import subprocess
 import pytest
 import yaml
 
-from kai_fleet.settings.sections.access import Kind
 from tests.unit.kind_standins import SCRIPTS, Machine
 
 
@@ -91,7 +90,11 @@ def test_the_driver_is_mounted_into_the_node_and_the_toolkit_set_up_there(gpu_ma
 
 
 def test_gpus_go_to_the_first_worker_alone(tmp_path):
-    kind = Kind(workers=[{"kai-fleet/pool": "ml"}, {}], image="kindest/node:v1.34.0", node_ports=1)
+    kind = {
+        "workers": [{"kai-fleet/pool": "ml"}, {}],
+        "image": "kindest/node:v1.34.0",
+        "ports": [30000],
+    }
     machine = Machine(tmp_path / "machine", kind=kind)
     machine.with_gpu()
     assert machine.run("create").returncode == 0
@@ -105,7 +108,7 @@ def test_gpus_go_to_the_first_worker_alone(tmp_path):
 
 
 def test_gpus_can_be_left_alone(tmp_path):
-    machine = Machine(tmp_path / "machine", kind=Kind(gpus="none"))
+    machine = Machine(tmp_path / "machine", kind={"gpus": "none"})
     machine.with_gpu()
     assert machine.run("create").returncode == 0
     assert not [call for call in machine.calls() if call.startswith("nvidia-smi")]
@@ -142,7 +145,7 @@ def test_a_cluster_made_without_gpus_stays_so_and_says_how_to_change_it(machine)
 
 def test_another_configuration_is_refused_before_anything_is_touched(machine):
     machine.run("create")
-    machine.kind = Kind(node_ports=3)
+    machine.kind = {"ports": [30000, 30001, 30002]}
     machine.calls()
     done = machine.run("create")
     assert done.returncode == 1
@@ -183,16 +186,16 @@ def kind_fails(machine):
 
 
 def no_driver(machine):
-    machine.kind = Kind(gpus="all")
+    machine.kind = {"gpus": "all"}
 
 
 def driver_fails(machine):
-    machine.kind = Kind(gpus="all")
+    machine.kind = {"gpus": "all"}
     machine.put("nvidia-smi", "echo 'NVIDIA-SMI has failed to talk to the driver' ; exit 9\n")
 
 
 def no_gpu_listed(machine):
-    machine.kind = Kind(gpus="all")
+    machine.kind = {"gpus": "all"}
     machine.put("nvidia-smi", "echo 'No devices were found'\n")
 
 
@@ -250,7 +253,7 @@ def test_each_failure_has_its_sentence_and_prints_no_kubeconfig(machine, broken,
 @pytest.mark.parametrize("broken", [driver_fails, no_gpu_listed])
 def test_with_gpus_auto_a_broken_driver_is_said_and_goes_on(machine, broken):
     broken(machine)
-    machine.kind = Kind()
+    machine.kind = {}
     done = machine.run("create")
     assert done.returncode == 0
     assert "the cluster is CPU only" in done.stderr

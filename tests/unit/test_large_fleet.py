@@ -14,8 +14,8 @@ import trustme
 
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.kubeconfig import connection
-from kai_fleet_cli.doctor import gather
-from kai_fleet_cli.doctor.cluster_state import READS
+from kai_fleet_cli.doctor import read
+from kai_fleet_cli.doctor.read import READS
 from kai_fleet_cli.report import build
 from kai_fleet_cli.report.page import page
 from kai_fleet_cli.stack_file import reading
@@ -148,7 +148,7 @@ def many(fleet, tmp_path, monkeypatch):
         monkeypatch.setattr(Api, "of_kubeconfig", classmethod(patient))
         monkeypatch.setattr(Api, "of_context", classmethod(host))
         monkeypatch.setattr(
-            gather, "_access", lambda reader, seen, team: gather._Access(kubeconfig(team.name))
+            read, "_access", lambda reader, seen, team: read._Access(kubeconfig(team.name))
         )
         yield Own, kubeconfig
 

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from kai_fleet_cli import cluster_reader
-from kai_fleet_cli.recovery import live_cluster
+from kai_fleet_cli.recovery import clusters
 from kai_fleet_cli.recovery.state import ExportedState
 from tests.unit import vcluster_secrets
 from tests.unit.canned_api import kubeconfig, serving
@@ -16,12 +16,6 @@ from tests.unit.canned_api import kubeconfig, serving
 def server():
     with serving() as both:
         yield both
-
-
-@pytest.fixture
-def cluster(server, tmp_path):
-    """As a run that settles what another one left reaches it."""
-    return live_cluster.LiveCluster({"kubeconfig": kubeconfig(server[1])})
 
 
 def pod(name, namespace="lab", phase="Running"):
@@ -57,69 +51,34 @@ def test_the_words_of_a_silence(server):
             kubeconfig("http://127.0.0.1:1"),
             r"^it cannot be connected to: \[Errno \d+\] Connection refused$",
         ),
-        ("{}", "^the kubeconfig cannot be used: it has no contexts"),
+        ("{}", "^the kubeconfig cannot be used: it has no current-context"),
     ):
         with pytest.raises(cluster_reader.NoAnswerError, match=words):
             cluster_reader.ClusterReader(content=content).nodes()
 
 
-def test_a_release_is_its_last_revision(server, cluster):
-    api, _ = server
-    records = [
-        {"metadata": {"labels": {"version": version, "status": status}}}
-        for version, status in (("9", "superseded"), ("10", "deployed"))
-    ]
-    api.answers["/api/v1/namespaces/team-ml/secrets"] = (200, {"items": records})
-    assert cluster.release("team-ml", "ml") == "deployed"
-    assert "labelSelector=owner%3Dhelm%2Cname%3Dml" in api.asked[-1][1]
-
-
-def test_a_cluster_is_the_uid_of_its_kube_system(server, cluster):
-    api, _ = server
-    api.answers["/api/v1/namespaces/kube-system"] = (200, {"metadata": {"uid": "4711"}})
-    assert cluster.uid() == "4711"
-
-
-def test_a_vclusters_provider_in_a_state_is_used_for_its_certificates_only():
-    """Its kubeconfig may be what a tenant wrote, kept by an earlier version; the host's is ours."""
+def test_a_vclusters_kubeconfig_in_a_state_is_used_for_its_certificates_only():
+    """It may be what a tenant wrote, where the stack is the team's own."""
     document = vcluster_secrets.config(server="https://10.0.0.1:443")
-    kinds = {
-        "of-vcluster": "Team$kai-fleet:index:VirtualCluster$pulumi:providers:kubernetes",
-        "of-host": "pulumi:providers:kubernetes",
-    }
 
-    def providers(user):
+    def read(user):
         document["users"][0]["user"] |= user
-        resources = [
-            {
-                "urn": f"urn:pulumi:lab::kai-fleet::kai-fleet:index:{kind}::{name}",
-                "type": "pulumi:providers:kubernetes",
-                "inputs": {"kubeconfig": json.dumps(document)},
-            }
-            for name, kind in kinds.items()
-        ]
-        found = ExportedState({"resources": resources}).providers()
-        return {urn.rpartition("::")[2]: inputs for urn, inputs in found.items()}
+        outputs = {"kubeconfigs": {"ml": json.dumps(document)}}
+        state = {"urn": "x", "type": "pulumi:pulumi:Stack", "outputs": outputs}
+        return ExportedState({"resources": [state]}).kubeconfig("ml")
 
-    assert yaml.safe_load(providers({})["of-vcluster"]["kubeconfig"])["users"] == document["users"]
-    planted = providers({"exec": vcluster_secrets.USER["exec"]})
-    assert json.loads(planted["of-host"]["kubeconfig"]) == document
-    assert "kubeconfig" not in planted["of-vcluster"]
+    assert yaml.safe_load(read({}))["users"] == document["users"]
     says = r"its kubeconfig in the state has users\[0\].user.exec in its key config"
     with pytest.raises(cluster_reader.NoAnswerError, match=says):
-        live_cluster.LiveCluster(planted["of-vcluster"])
+        read({"exec": vcluster_secrets.USER["exec"]})
 
 
-@pytest.mark.parametrize("odd", [{}, {"metadata": "x"}, {"metadata": {}}])
-def test_what_is_no_object_is_a_silence(server, cluster, odd):
-    api, _ = server
-    says = "^it answers what no Kubernetes does"
-    api.answers["/api/v1/namespaces/kube-system"] = (200, {"kind": "x", **odd})
-    with pytest.raises(cluster_reader.NoAnswerError, match=says):
-        cluster.uid()
-    api.answers["/api/v1/namespaces/team-ml/secrets"] = (200, {"items": [odd]})
-    with pytest.raises(cluster_reader.NoAnswerError, match=says):
-        cluster.release("team-ml", "ml")
+@pytest.mark.parametrize("odd", [{"metadata": "x"}, {"metadata": {}, "status": "x"}])
+def test_what_is_no_object_is_a_silence(server, odd):
+    api, url = server
+    api.answers["/api/v1/namespaces/kai-scheduler"] = (200, {"kind": "x", **odd})
+    with pytest.raises(cluster_reader.NoAnswerError, match=r"^it answers what no Kubernetes does"):
+        clusters.held_in(kubeconfig(url), "kai-scheduler")
 
 
 @pytest.mark.parametrize("answer", [{"items": 3}, {"items": [], "metadata": "x"}])
@@ -136,13 +95,3 @@ def test_what_are_no_pods_is_a_silence(server):
     api.answers["/api/v1/pods"] = (200, {"items": [odd]})
     with pytest.raises(cluster_reader.NoAnswerError, match="it answers no pods"):
         cluster_reader.ClusterReader(content=kubeconfig(url)).held()
-
-
-def test_an_object_that_is_not_there_is_none_and_a_refusal_is_said(server, cluster):
-    api, _ = server
-    inputs = {"apiVersion": "v1", "kind": "Namespace"}
-    api.answers["/api/v1"] = (200, {"resources": [{"kind": "Namespace", "name": "namespaces"}]})
-    assert cluster.object(inputs, "", "team-ml") is None
-    api.answers["/api/v1/namespaces/team-ml"] = (403, {})
-    with pytest.raises(cluster_reader.NoAnswerError, match=r"^it answers 403 Forbidden$"):
-        cluster.object(inputs, "", "team-ml")

@@ -1,30 +1,36 @@
 """Labels and annotations that an organisation wants on the namespaces of its teams."""
 
-import copy
-
+import pulumi
 import pytest
-
-from kai_fleet.fleet.model import DeclaredKai
-from kai_fleet.fleet.resolve import fleet_of, platform_facts
-from kai_fleet.isolation.team_namespace import namespace_metadata
-from kai_fleet.kai.values import kai_values
-from kai_fleet.releases import VCLUSTER, kai, vcluster
-from kai_fleet.releases.chart_values import unknown_keys
-from kai_fleet.settings import load
 from kai_fleet.settings.sections.team_stack import PlatformFacts
 from kai_fleet.settings.tenant import load_tenant
-from kai_fleet.vcluster.values import vcluster_values
+
+from kai_fleet.fleet.arguments import Arguments
+from kai_fleet.fleet.declared import platform_output
+from kai_fleet.kai_values import kai_values
+from kai_fleet.releases import VCLUSTER, kai, vcluster
+from kai_fleet.settings import load
+from kai_fleet.team_namespace import TeamNamespace, namespace_metadata
+from kai_fleet.vcluster_values import vcluster_values
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.stack_file.reading import ROOT
-from tests.unit.doctor_samples import SETTINGS, VERSION, Lab
+from tests.unit.component_samples import declared
 
 PROJECT = "field.cattle.io/projectId"
+OWN = {"labels": {"cost-centre": "17"}, "annotations": {"note": "x"}}
+GRANT = {"nodePool": {"kai-fleet/pool": "nlp"}, "labels": {"cost-centre": "18"}}
+SITE = {"labels": {"example.com/site": "hq"}}
 
 
 def stack(team=None, **more):
-    raw = copy.deepcopy(SETTINGS) | more
-    raw["teams"]["ml"] |= team or {}
-    return raw
+    ml = {
+        "scheduler": {"mode": "virtual", "version": "v0.16.8"},
+        "nodePool": {"kai-fleet/pool": "ml"},
+        "gpus": 4,
+        "queues": {"train": {}},
+        **(team or {}),
+    }
+    return {"cluster": {"name": "lab", "context": "lab"}, "teams": {"ml": ml}, **more}
 
 
 def settings(team=None, **more):
@@ -35,26 +41,28 @@ def settings(team=None, **more):
 
 def test_the_namespace_has_those_of_the_stack_and_over_them_the_teams():
     own = {"labels": {PROJECT: "p-abc"}, "annotations": {PROJECT: "c-1:p-abc"}}
-    common = {"example.com/cost-centre": "17", PROJECT: "p-all"}
-    of_stack = stack(own, labels=common, annotations={"example.com/owner": "ML: the team"})
-    (space,) = (it for it in plan_settings(of_stack).resources if it.name == "ml-namespace")
+    of_all = {"labels": {"cost": "17", PROJECT: "p-all"}, "annotations": {"owner": "ML: the team"}}
+    (space,) = (
+        it for it in plan_settings(stack(own, **of_all)).resources if it.name == "ml-namespace"
+    )
     metadata = space.inputs["metadata"]
     labels, notes = metadata["labels"], metadata["annotations"]
-    assert labels[PROJECT] == "p-abc"
-    assert labels["example.com/cost-centre"] == "17"
-    assert labels["kai-fleet/team"] == "ml"
+    assert (labels[PROJECT], labels["cost"], labels["kai-fleet/team"]) == ("p-abc", "17", "ml")
     assert labels["pod-security.kubernetes.io/enforce"] == "baseline"
-    assert notes[PROJECT] == "c-1:p-abc"
-    assert notes["example.com/owner"] == "ML: the team"
+    assert (notes[PROJECT], notes["owner"]) == ("c-1:p-abc", "ML: the team")
     assert notes["guard.kai-fleet/pool"] == "kai-fleet/pool=ml"
 
 
-def test_the_namespace_of_a_team_with_a_stack_of_its_own_has_them_too():
-    grant = {"nodePool": {"kai-fleet/pool": "nlp"}, "labels": {"cost-centre": "18"}}
-    of_stack = settings(teamStacks={"nlp": grant}, labels={"example.com/site": "hq"})
-    labels = namespace_metadata(fleet_of(of_stack).grants["nlp"])["labels"]
-    assert labels["cost-centre"] == "18"
-    assert labels["example.com/site"] == "hq"
+def test_a_team_with_a_stack_of_its_own_has_those_of_its_platform():
+    platform = settings(teamStacks={"nlp": GRANT}, **SITE)
+    both = {"cost-centre": "18", "example.com/site": "hq"}
+    labels = namespace_metadata("nlp", Arguments(platform).namespace("nlp"))["labels"]
+    assert labels.items() >= both.items()
+    facts = PlatformFacts.read(platform_output(platform))
+    team = {"name": "nlp", "scheduler": {"mode": "default"}, "nodePool": GRANT["nodePool"]}
+    loaded = load_tenant({"platform": {"stack": "prod"}, "team": team}, lambda _: facts)
+    assert loaded.mistakes == ()
+    assert Arguments(loaded.settings).vcluster("nlp")["labels"] == both
 
 
 @pytest.mark.parametrize(
@@ -78,19 +86,25 @@ def test_the_namespace_of_a_team_with_a_stack_of_its_own_has_them_too():
 @pytest.mark.parametrize("kind", ["labels", "annotations"])
 def test_no_key_that_decides_what_a_team_may_do(kind, key):
     """Neither where a team writes nor for all of them."""
-    of_team = load(stack({kind: {key: "x"}}))
-    of_all = load(stack(**{kind: {key: "x"}}))
-    granted = load(stack(teamStacks={"nlp": {kind: {key: "x"}}}))
-    for loaded, place in (
-        (of_team, "kai-fleet:teams.ml"),
-        (of_all, "kai-fleet"),
-        (granted, "kai-fleet:teamStacks.nlp"),
+    for raw, place in (
+        (stack({kind: {key: "x"}}), "kai-fleet:teams.ml"),
+        (stack(**{kind: {key: "x"}}), "kai-fleet"),
+        (stack(teamStacks={"nlp": {kind: {key: "x"}}}), "kai-fleet:teamStacks.nlp"),
     ):
-        (mistake,) = loaded.mistakes
+        (mistake,) = load(raw).mistakes
         assert mistake.path.startswith(place)
         assert kind in mistake.path
         assert "write a key of your own domain" in mistake.message
-    assert namespace_metadata(fleet_of(of_team.settings).teams["ml"])[kind].get(key) != "x"
+
+
+@pytest.mark.parametrize("level", ["baseline", "restricted"])
+def test_labels_and_annotations_of_a_program_change_no_bound(level):
+    odd = {"pod-security.kubernetes.io/enforce": "privileged", "kai-fleet/team": "other"}
+    args = {"isolation": {"level": level}, "node_pool": {"pool": "ml"}, "guards": "declared"}
+    assert namespace_metadata("ml", {**args, "labels": odd}) == namespace_metadata("ml", args)
+    granted = {**args, "annotations": {"guard.kai-fleet/attachments": "true"}}
+    with pytest.raises(pulumi.RunError, match=r"guard\.kai-fleet/attachments is a bound"):
+        declared(lambda: TeamNamespace("ml", granted))
 
 
 def test_a_label_is_text_in_its_form():
@@ -99,51 +113,20 @@ def test_a_label_is_text_in_its_form():
     assert "write a label value" in mistake.message
 
 
-def test_the_doctor_misses_a_label_that_somebody_took_away():
-    lab = Lab(settings=stack({"labels": {PROJECT: "p-abc"}, "annotations": {"note": "x"}}))
-    metadata = lab.named("namespaces", "team-ml", "host")["metadata"]
-    metadata["labels"][PROJECT] = "p-other"
-    metadata["annotations"]["note"] = "x"
-    (finding,) = lab.ill()
-    assert finding.subject == "namespace team-ml"
-    assert f"its label {PROJECT} is p-other, and p-abc is declared" in finding.cause
-    assert finding.fix == "`make up STACK=lab`"
-    metadata["labels"][PROJECT] = "p-abc"
-    assert lab.ill() == []
-
-
 @pytest.mark.parametrize("version", sorted(VCLUSTER))
 def test_the_control_plane_has_them_by_keys_of_its_chart(version):
-    own = {"labels": {"cost-centre": "17"}, "annotations": {"note": "x"}}
-    team = fleet_of(settings(own)).teams["ml"]
-    values = vcluster_values(vcluster(version), team, "team-ml")
-    control = values["controlPlane"]
-    assert control["statefulSet"]["labels"] == {"cost-centre": "17"}
-    assert control["statefulSet"]["annotations"] == {"note": "x"}
-    assert control["statefulSet"]["pods"] == {"labels": {"cost-centre": "17"}}
-    assert control["service"]["labels"] == {"cost-centre": "17"}
+    control = vcluster_values("ml", OWN, "team-ml", vcluster(version))["controlPlane"]
+    assert control["statefulSet"]["labels"] == OWN["labels"]
+    assert control["statefulSet"]["annotations"] == OWN["annotations"]
+    assert control["statefulSet"]["pods"] == {"labels": OWN["labels"]}
+    assert control["service"]["labels"] == OWN["labels"]
     dns = control["coredns"]["deployment"]
-    assert dns["labels"] == dns["pods"]["labels"] == {"cost-centre": "17"}
-    assert control["advanced"] == {
-        "headlessService": {"labels": {"cost-centre": "17"}, "annotations": {"note": "x"}}
-    }, "an account with an annotation may have a cloud's rights"
-    assert unknown_keys("vcluster", version, values) == []
-
-
-def test_without_them_the_release_is_as_before():
-    values = vcluster_values(vcluster("v0.36.1"), fleet_of(settings()).teams["ml"], "team-ml")
-    assert not {"labels", "annotations", "pods"} & values["controlPlane"]["statefulSet"].keys()
-
-
-def test_a_team_with_a_stack_of_its_own_has_those_of_its_platform():
-    grant = {"nodePool": {"kai-fleet/pool": "nlp"}, "labels": {"cost-centre": "18"}}
-    platform = settings(teamStacks={"nlp": grant}, labels={"example.com/site": "hq"})
-    facts = PlatformFacts.read(platform_facts(platform).output())
-    team = {"name": "nlp", "scheduler": {"mode": "default"}, "nodePool": grant["nodePool"]}
-    loaded = load_tenant({"platform": {"stack": "prod"}, "team": team}, lambda _: facts)
-    assert loaded.mistakes == ()
-    labels = fleet_of(loaded.settings).teams["nlp"].labels
-    assert labels == {"cost-centre": "18", "example.com/site": "hq"}
+    assert dns["labels"] == dns["pods"]["labels"] == OWN["labels"]
+    assert control["advanced"] == {"headlessService": OWN}, (
+        "an account with an annotation may have a cloud's rights"
+    )
+    without = vcluster_values("ml", {}, "team-ml", vcluster(version))["controlPlane"]
+    assert not {"labels", "annotations", "pods"} & without["statefulSet"].keys()
 
 
 def objects(raw):
@@ -159,54 +142,35 @@ def test_everything_that_is_made_for_a_team_has_them(tmp_path, monkeypatch):
     monkeypatch.setattr("kai_fleet.settings.files.manifests.ROOT", tmp_path)
     pod = (ROOT / "examples" / "workloads" / "cpu.yaml").read_text()
     (tmp_path / "cpu.yaml").write_text(pod.replace("queue: test", "queue: train"))
-    own = {"labels": {"cost-centre": "17"}, "annotations": {"note": "x"}}
-    files = {"ml": ["cpu.yaml"]}
-    made = objects(stack(own, labels={"site": "hq"}, workloads=files))
+    made = objects(stack(OWN, labels={"site": "hq"}, workloads={"ml": ["cpu.yaml"]}))
     of_team = {name: it for name, it in made.items() if name.startswith(("ml/", "ml-"))}
-    assert {
-        "ml-namespace",
-        "ml-pods",
-        "ml-network-pods",
-        "ml-kai-namespace",
-        "ml/default/cpu-pod",
-    } <= of_team.keys()
+    pod = "ml/default/cpu-pod"
+    assert {"ml-namespace", "ml-pods", "ml-network-pods", "ml-kai-namespace", pod} <= of_team.keys()
     for name, (_, metadata) in of_team.items():
-        assert metadata["labels"]["cost-centre"] == "17", name
-        assert metadata["labels"]["site"] == "hq", name
-        assert name == "ml/default/cpu-pod" or metadata["annotations"]["note"] == "x", name
-    assert "note" not in of_team["ml/default/cpu-pod"][1].get("annotations", {}), (
-        "the host's guard would refuse the pod"
-    )
-    assert of_team["ml/default/cpu-pod"][1]["labels"]["kai.scheduler/queue"] == "train"
+        assert metadata["labels"].items() >= {"cost-centre": "17", "site": "hq"}.items(), name
+        # Of the pod the host's guard would refuse them.
+        assert ("note" in metadata.get("annotations", {})) == (name != pod), name
+    assert of_team[pod][1]["labels"]["kai.scheduler/queue"] == "train"
 
 
 def test_what_the_platform_makes_has_those_of_all():
     grants = {"nlp": {"nodePool": {"kai-fleet/pool": "nlp"}, "gpus": 4, "parentQueue": "nlp"}}
-    noted = {"labels": {"site": "hq"}, "annotations": {"azure.workload.identity/client-id": "x"}}
-    raw = stack(**noted, teamStacks=grants, kai={"version": VERSION}, monitoring={})
-    raw |= {"teams": {}, "queues": {"nlp": {"gpu": 4}}}
-    made = objects(raw)
-    platform = {name: it for name, it in made.items() if name.startswith("host-")}
-    assert {
-        "host-gpu-namespace",
-        "host-kai-namespace",
-        "host-team-stacks-namespace",
-    } <= platform.keys()
-    for name, (kind, metadata) in platform.items():
+    account = "azure.workload.identity/client-id"
+    noted = {"labels": {"site": "hq"}, "annotations": {account: "x"}}
+    raw = stack(**noted, teamStacks=grants, kai={"version": "v0.16.8"}, monitoring={})
+    raw |= {"teams": {}, "queues": {"nlp": {"gpu": 4}}, "gpu": {"provider": "device-plugin"}}
+    platform = {name: it for name, it in objects(raw).items() if name.startswith("host-")}
+    names = {f"host-{it}-namespace" for it in ("gpu", "kai", "team-stacks")}
+    assert names <= platform.keys()
+    accounts = [kind.endswith(":ServiceAccount") for kind, _ in platform.values()]
+    assert any(accounts)
+    for (name, (_, metadata)), of_account in zip(platform.items(), accounts, strict=True):
         assert metadata["labels"]["site"] == "hq", name
-        of_account = kind.endswith(":ServiceAccount")
-        assert of_account != (
-            "azure.workload.identity/client-id" in metadata.get("annotations", {})
-        ), name
-    assert any(kind.endswith(":ServiceAccount") for kind, _ in platform.values())
-
-
-def test_without_them_every_object_is_as_before():
-    assert objects(stack(labels={}, annotations={})) == objects(stack())
+        assert of_account != (account in metadata.get("annotations", {})), name
 
 
 @pytest.mark.parametrize(("version", "labelled"), [("v0.14.7", False), ("v0.16.8", True)])
 def test_the_namespace_of_shared_gpus_has_them_where_the_chart_has_a_value(version, labelled):
-    values = kai_values(kai(version), DeclaredKai(version, labels={"cost-centre": "17"}))
+    values = kai_values(kai(version), {"labels": OWN["labels"]})
     reservation = values["global"].get("resourceReservation", {})
-    assert reservation.get("namespaceLabels") == ({"cost-centre": "17"} if labelled else None)
+    assert reservation.get("namespaceLabels") == (OWN["labels"] if labelled else None)

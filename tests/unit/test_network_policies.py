@@ -4,10 +4,8 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from kai_fleet.fleet.model import DeclaredTeam
-from kai_fleet.isolation.network_policies import of_team
+from kai_fleet.guards.network_policies import network_policies
 from kai_fleet.settings import load
-from kai_fleet.settings.sections.isolation import Isolation, Network
 
 API, DNS = 6443, 53
 
@@ -31,17 +29,12 @@ def reached(policy, address, port):
     )
 
 
-def declared(network):
-    isolation = Isolation(network=Network(**network))
-    return of_team(DeclaredTeam("ml", isolation=isolation))
-
-
 def pods(**network):
-    return declared(network)["kai-fleet-pods"]
+    return network_policies("ml", {"isolation": {"network": network}})["kai-fleet-pods"]
 
 
 def control_plane(**network):
-    return declared(network)["kai-fleet-control-plane"]
+    return network_policies("ml", {"isolation": {"network": network}})["kai-fleet-control-plane"]
 
 
 @pytest.mark.parametrize(

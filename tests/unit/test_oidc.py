@@ -1,6 +1,5 @@
 """People enter a vCluster by accounts of an identity provider: flags, roles, a kubeconfig."""
 
-import base64
 import copy
 import json
 
@@ -8,25 +7,22 @@ import jsonschema
 import pytest
 import yaml
 
-from kai_fleet.fleet.resolve import fleet_of, platform_facts
+from kai_fleet.fleet.arguments import Arguments
+from kai_fleet.guards.queue_guard import inside
 from kai_fleet.kube.text import may_name_system
-from kai_fleet.releases import VCLUSTER, vcluster
+from kai_fleet.releases import VCLUSTER
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load
-from kai_fleet.settings.sections.team_stack import PlatformFacts
-from kai_fleet.settings.tenant import load_tenant
-from kai_fleet.vcluster.values import vcluster_values
-from kai_fleet_cli.doctor.gather import is_unanswered
+from kai_fleet.settings.team_stack import Facts, load_team_stack
 from kai_fleet_cli.plan.offline import plan_settings
-from kai_fleet_cli.teams import connect, stack_state
 from sandbox.control_plane.command_lines import ControlPlane
 from sandbox.control_plane.etcd import Etcd
 from sandbox.control_plane.ports import FIRST, Ports
 from sandbox.vcluster.declared import parse
 from tests.unit import vcluster_secrets
-from tests.unit.doctor_samples import SETTINGS, Lab
-from tests.unit.team_project import Project
-from tests.unit.test_team_list import KEPT, RELEASE, STATE, URN
+from tests.unit.doctor_samples import SETTINGS
+from tests.unit.stack_arguments import arguments, team_values
+from tests.unit.test_team_list import KEPT
 
 ISSUER = {"issuer": "https://id.example.com/realms/ml", "clientId": "kubernetes"}
 GROUPS = {"ml-team-vision": "edit", "leads": "admin", "auditors": "view"}
@@ -49,13 +45,11 @@ def stack(own=None, **of_all):
 
 
 def declared(own=None, **of_all):
-    loaded = load(stack(own, **of_all))
-    assert loaded.mistakes == ()
-    return fleet_of(loaded.settings).teams["ml"]
+    return arguments(stack(own, **of_all)).vcluster("ml")
 
 
-def values(team, version="v0.36.1"):
-    return vcluster_values(vcluster(version), team, "team-ml")
+def values(own=None, version="v0.36.1"):
+    return team_values(stack(own), version)
 
 
 def flags(of):
@@ -64,7 +58,7 @@ def flags(of):
 
 @pytest.mark.parametrize("version", sorted(VCLUSTER))
 def test_every_versions_api_server_gets_the_flags_with_their_defaults(version):
-    made = values(declared({"oidc": ISSUER}), version)
+    made = values({"oidc": ISSUER}, version)
     assert flags(made) == FLAGS
     assert unknown_keys("vcluster", version, made) == []
 
@@ -72,13 +66,13 @@ def test_every_versions_api_server_gets_the_flags_with_their_defaults(version):
 @pytest.mark.parametrize("version", ["v0.27.3", "v0.30.5", "v0.34.7", "v0.36.1"])
 def test_the_charts_own_schema_takes_them(version, facts):
     schema = json.loads((facts / f"vcluster/values.schema-{version}.json").read_text())
-    team = declared({"oidc": {**ISSUER, "ca": AUTHORITY}, "groups": GROUPS})
-    jsonschema.validate(values(team, version), schema)
+    own = {"oidc": {**ISSUER, "ca": AUTHORITY}, "groups": GROUPS}
+    jsonschema.validate(values(own, version), schema)
 
 
 def test_what_the_file_says_is_in_the_flags():
     more = {"usernameClaim": "email", "groupsClaim": "roles", "usernamePrefix": "u:"}
-    made = flags(values(declared({"oidc": {**ISSUER, **more, "groupsPrefix": "g:"}})))
+    made = flags(values({"oidc": {**ISSUER, **more, "groupsPrefix": "g:"}}))
     assert made[2:] == [
         "--oidc-username-claim=email",
         "--oidc-username-prefix=u:",
@@ -96,7 +90,7 @@ def test_flags_and_volumes_of_the_users_values_stay():
             "statefulSet": {"persistence": {"addVolumes": [volume], "addVolumeMounts": [mount]}},
         }
     }
-    made = values(declared({"oidc": {**ISSUER, "ca": AUTHORITY}, "values": own}))
+    made = values({"oidc": {**ISSUER, "ca": AUTHORITY}, "values": own})
     assert flags(made) == [
         *FLAGS,
         "--oidc-ca-file=/etc/kai-fleet/oidc/ca.crt",
@@ -108,7 +102,7 @@ def test_flags_and_volumes_of_the_users_values_stay():
 
 
 def test_without_a_provider_nothing_changes():
-    made = values(declared())["controlPlane"]
+    made = values()["controlPlane"]
     assert "apiServer" not in made["distro"]["k8s"]
     assert "persistence" not in made["statefulSet"]
 
@@ -172,30 +166,30 @@ def test_groups_enter_in_every_mode(mode):
 
 def test_one_provider_serves_all_teams_and_groups_add_up():
     team = declared({"groups": {"vision": "edit"}}, oidc=ISSUER, groups={"audit": "view"})
-    assert team.oidc.issuer == ISSUER["issuer"]
-    assert team.groups == {"audit": "view", "vision": "edit"}
+    assert team["oidc"]["issuer"] == ISSUER["issuer"]
+    assert team["groups"] == {"audit": "view", "vision": "edit"}
     own = declared({"oidc": {**ISSUER, "clientId": "ml"}}, oidc=ISSUER)
-    assert own.oidc.client_id == "ml"
+    assert own["oidc"]["client_id"] == "ml"
 
 
 def test_a_team_stack_has_its_platforms_provider_and_its_own_groups():
     grant = {"nodePool": {"kai-fleet/pool": "nlp"}}
     platform = load(stack(oidc=ISSUER, groups={"audit": "view"}) | {"teamStacks": {"nlp": grant}})
-    output = json.loads(json.dumps(platform_facts(platform.settings).output()))
-    team = {"name": "nlp", "scheduler": {"mode": "default"}, **grant}
+    output = json.loads(json.dumps(Facts.of(platform.settings).output()))
+    team = {"name": "nlp", "scheduler": {"mode": "default"}}
     team["vcluster"] = {"groups": {"nlp": "edit"}}
-    facts = PlatformFacts.read(output)
-    loaded = load_tenant({"platform": {"stack": "prod"}, "team": team}, lambda _: facts)
+    facts = Facts.read(output)
+    loaded = load_team_stack({"platform": {"stack": "prod"}, "team": team}, lambda _: facts)
     assert loaded.mistakes == ()
-    found = fleet_of(loaded.settings).teams["nlp"]
-    assert found.oidc.client_id == "kubernetes"
-    assert found.groups == {"audit": "view", "nlp": "edit"}
+    found = Arguments(loaded.settings).vcluster("nlp")
+    assert found["oidc"]["client_id"] == "kubernetes"
+    assert found["groups"] == {"audit": "view", "nlp": "edit"}
 
 
 def test_the_guard_inside_asks_nobody_for_a_name():
     """So that no name of a provider gets around it."""
-    guards = declared(ENTERED).guards
-    assert guards
+    args = arguments(stack(ENTERED)).team("ml")
+    guards = inside("ml", ["train"], args["guard"])
     assert "userInfo" not in json.dumps(guards)
 
 
@@ -243,24 +237,9 @@ def test_what_is_wrong_for_all_teams_is_said_once_and_where_it_stands():
     assert [it.path for it in load(raw).mistakes] == ["kai-fleet:vcluster.groups"]
 
 
-@pytest.fixture
-def lab(tmp_path, monkeypatch):
-    project = Project.of(tmp_path, monkeypatch)
-    monkeypatch.setattr(connect, "variables", lambda platform: {})
-    release = {
-        "type": RELEASE,
-        "urn": f"{URN}Team$kai-fleet:index:VirtualCluster${RELEASE}::ml-release",
-        "inputs": {"values": values(declared({"oidc": {**ISSUER, "ca": AUTHORITY}}))},
-    }
-    outputs = {"type": STATE[0]["type"], "urn": STATE[0]["urn"]}
-    outputs["outputs"] = {"kubeconfigs": {"ml": KEPT}}
-    monkeypatch.setattr(
-        stack_state, "read", lambda stack, variables: stack_state.of_resources([outputs, release])
-    )
-    return project
-
-
-def test_a_kubeconfig_for_people_has_a_login_and_no_certificate(lab):
+def test_a_kubeconfig_for_people_has_a_login_and_no_certificate(project):
+    lab = project
+    lab.outputs = {"teams": {"ml": {}}, "kubeconfigs": {"ml": KEPT}}
     file = lab.root / "Pulumi.lab.yaml"
     oidc = {**ISSUER, "ca": AUTHORITY, "scopes": ["email", "groups"]}
     file.write_text(f"{lab.text()}  kai-fleet:vcluster: {json.dumps({'oidc': oidc})}\n")
@@ -288,29 +267,8 @@ def test_a_kubeconfig_for_people_has_a_login_and_no_certificate(lab):
     assert administrators["users"][0]["user"]["client-key-data"] not in out.read_text()
 
 
-def test_what_the_vcluster_does_not_take_yet_is_not_given_out(lab):
-    other = {**ISSUER, "clientId": "another"}
-    file = lab.root / "Pulumi.lab.yaml"
-    file.write_text(f"{lab.text()}  kai-fleet:vcluster: {json.dumps({'oidc': other})}\n")
-    ran = lab.run("team", "kubeconfig", "ml", "-s", "lab", "--oidc")
-    assert ran.out == ""
-    assert ran.refusal == (
-        "the vCluster of team ml does not take tokens of https://id.example.com/realms/ml as"
-        " Pulumi.lab.yaml says yet; run: make up STACK=lab"
-    )
-
-
-def test_a_team_without_a_provider_is_told_what_to_write(lab):
-    ran = lab.run("team", "kubeconfig", "ml", "-s", "lab", "--oidc")
-    assert ran.code == 1
-    assert "write vcluster: {oidc: {issuer: https://" in ran.refusal
-    assert "at kai-fleet:teams.ml in Pulumi.lab.yaml" in ran.refusal
-    assert ran.refusal.endswith("then run: make up STACK=lab")
-    assert ran.out == ""
-
-
 def test_the_sandbox_starts_the_api_server_with_them_as_vcluster_does(tmp_path):
-    config = parse(values(declared({"oidc": {**ISSUER, "ca": AUTHORITY}})))
+    config = parse(values({"oidc": {**ISSUER, "ca": AUTHORITY}}))
     assert list(config.config_maps) == ["/etc/kai-fleet/oidc"]
     extra = (*config.api_server_args, "--watch-cache=true")
     plane = ControlPlane(
@@ -319,44 +277,3 @@ def test_the_sandbox_starts_the_api_server_with_them_as_vcluster_does(tmp_path):
     command = plane.api_server({"kube-apiserver": tmp_path}).command
     assert command[-len(extra) :] == extra
     assert [it for it in command if it.startswith("--watch-cache=")] == ["--watch-cache=true"]
-
-
-def test_the_doctor_misses_a_role_that_who_administers_took_or_changed():
-    lab = Lab(settings=stack(ENTERED))
-    assert lab.ill() == []
-    state = lab.look().teams["ml"].inside.objects
-    lab.ml["rolebindings"] = copy.deepcopy(state["rolebindings"])[1:]
-    lab.ml["clusterrolebindings"] = copy.deepcopy(state["clusterrolebindings"])
-    lab.ml["clusterrolebindings"][0]["subjects"] = []
-    gone, changed = sorted(lab.ill(), key=lambda it: it.subject, reverse=True)
-    assert gone.subject == "RoleBinding kai-fleet-edit in namespace default"
-    assert gone.cause.startswith("it is not there")
-    assert changed.subject == "ClusterRoleBinding kai-fleet-view"
-    assert changed.cause.startswith("it has other subjects than declared")
-    assert changed.fix == "`make up STACK=lab`"
-
-
-def test_the_doctor_names_a_provider_that_does_not_answer_the_api_server():
-    (finding,) = Lab(settings=stack(ENTERED), provider_unreached=True).ill()
-    assert finding.subject == "identity provider of team ml"
-    assert "no answer from https://id.example.com/realms/ml" in finding.cause
-    assert finding.fix.startswith("`kubectl -n team-ml logs ml-0 | grep oidc` says why")
-
-
-def test_the_doctor_knows_by_a_token_that_nobody_signed():
-    class Answering:
-        def __init__(self, error):
-            self.error, self.asked = error, []
-
-        def post(self, path, body):
-            self.asked.append((path, body["spec"]["token"]))
-            return {"status": {"authenticated": False, "error": self.error}}
-
-    waiting = Answering("[invalid bearer token, oidc: authenticator not initialized]")
-    assert is_unanswered(waiting, ISSUER["issuer"])
-    ((path, token),) = waiting.asked
-    assert path == "/apis/authentication.k8s.io/v1/tokenreviews"
-    body = token.split(".")[1]
-    body = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))
-    assert json.loads(body) == {"iss": ISSUER["issuer"]}
-    assert not is_unanswered(Answering("invalid bearer token"), ISSUER["issuer"])

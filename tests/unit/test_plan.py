@@ -5,7 +5,6 @@ Starting Python and Pulumi's SDK takes longer than a plan: what is about neither
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -14,10 +13,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from kai_fleet.fleet.queues import DeclaredQueue, QueueShare
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.plan.offline import plan_settings
-from kai_fleet_cli.plan.summary import queues_told
 from kai_fleet_cli.stack_file.reading import ROOT
 from tests.stack_files import teams
 
@@ -55,20 +52,16 @@ def as_json(*arguments):
     return ran.exit_code, json.loads(ran.stdout), ran.stderr
 
 
-def seconds(run, *arguments):
-    """What another process costs of a processor; its waiting for others does not count."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = run(*arguments)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime, done
-
-
 @pytest.fixture(scope="module")
 def prod():
-    """The plan of prod by a process of its own, and its seconds."""
-    took, ran = seconds(plan, "--stack", "prod", "--format", "json")
+    """The plan of prod by a process of its own, in a shell whose state it does not read."""
+    variables = {
+        "PULUMI_BACKEND_URL": "file:///nowhere",
+        "PULUMI_CONFIG_PASSPHRASE": "sandbox",
+    }
+    ran = plan("--stack", "prod", "--format", "json", env=variables)
     assert (ran.returncode, ran.stderr) == (0, "")
-    return took, ran.stdout
+    return ran.stdout
 
 
 @pytest.fixture
@@ -96,18 +89,11 @@ def test_every_stack_of_this_repository_is_fine(stack):
 
 
 def test_the_plan_of_a_team_stack_leaves_its_bound_to_the_platform():
-    ran = plan("--stack", "sandbox-vision")
+    ran = plan("--stack", "sandbox-vision", env={"COLUMNS": "160"})
     assert "no bound" not in ran.stdout
     (row,) = [line for line in ran.stdout.splitlines() if " vision " in line and "KAI v" in line]
     assert "platform's" in row
     assert not row.startswith("!")
-
-
-def test_a_plan_costs_little_more_than_starting_pulumi(prod):
-    """3 s on two cores, of which the SDK's imports are 1 s: compared, as machines differ."""
-    imports, done = seconds(in_a_shell, "-c", "import pulumi_kubernetes")
-    assert done.returncode == 0
-    assert prod[0] < 8 * imports
 
 
 def test_a_plan_grows_with_its_teams_and_not_faster():
@@ -126,12 +112,12 @@ def test_a_plan_grows_with_its_teams_and_not_faster():
 
 def test_the_same_file_gives_the_same_bytes(prod):
     here = CliRunner().invoke(app, ["plan", "--stack", "prod", "--format", "json"])
-    assert prod[1] == here.stdout
+    assert prod == here.stdout
 
 
 def test_a_file_from_anywhere_is_planned_and_its_secrets_are_not_shown(stack_file):
-    code, found, _ = as_json("--stack", "lab", "--config", stack_file(GOOD))
-    assert code == 0
+    code, found, _ = as_json("--config", stack_file(GOOD))
+    assert (code, found["stack"]) == (0, "lab")
     assert "TOP-SECRET" not in json.dumps(found)
     provider = next(r for r in found["resources"] if r["urn"].endswith("kubernetes::host"))
     assert provider["inputs"]["kubeconfig"] == "[secret]"
@@ -164,18 +150,11 @@ def test_what_cannot_be_read_exits_2_with_one_sentence(stack_file, text, says):
     assert says in found["problems"][0]["message"]
 
 
-def test_an_unknown_stack_names_those_that_there_are():
-    ran = plan("--stack", "nosuch")
-    assert ran.returncode == 2
-    assert "dev, prod, sandbox, sandbox-host" in " ".join(ran.stdout.split())
-    assert "Traceback" not in ran.stdout + ran.stderr
-
-
 def test_the_tree_for_people_names_versions_and_quotas():
     ran = plan("--stack", "prod", "--details", env={"COLUMNS": "160"})
     assert ran.returncode == 0
     assert "oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler v0.16.8" in ran.stdout
-    assert "Queue ml-queues-train gpu quota 12, limit unlimited" in ran.stdout
+    assert "Queue train gpu quota 12, limit unlimited" in ran.stdout
     assert ran.stdout.startswith("stack prod: fine")
     assert "\x1b[" not in ran.stdout, "no colours where this is no terminal"
 
@@ -201,29 +180,6 @@ def test_a_plan_of_six_teams_is_a_screen(stack_file):
     assert all(len(line) <= 80 for line in above)
 
 
-def test_of_a_thousand_queues_a_screen_has_the_first():
-    queues = [DeclaredQueue("all", None, {"gpu": QueueShare(-1.0)})]
-    queues += [DeclaredQueue(f"q{n}", "all", {"gpu": QueueShare(1.5)}) for n in range(1000)]
-    told = queues_told(queues)
-    assert told.startswith("all unlimited (q0 1.5, q1 1.5, ")
-    assert told.endswith("), … (985 more)")
-    assert len(told) < 200
-
-
-def test_a_plan_in_a_shell_of_the_sandbox_is_a_plan(tmp_path):
-    """Its state, its charts and its kubeconfig are another cluster's, which a plan asks nothing."""
-    variables = {
-        "PULUMI_HOME": str(tmp_path / "pulumi-home"),
-        "PULUMI_BACKEND_URL": f"file://{tmp_path / 'state'}",
-        "PULUMI_CONFIG_PASSPHRASE": "sandbox",
-        "KUBECONFIG": str(tmp_path / "kubeconfig"),
-        "KAI_FLEET_CHARTS": str(tmp_path / "charts"),
-    }
-    ran = plan("--stack", "prod", env=variables)
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert "host: gpu-operator v26.7.1" in ran.stdout
-
-
 def test_what_only_the_program_refuses_is_a_problem_of_the_plan(stack_file, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "vcluster").mkdir()
@@ -233,16 +189,9 @@ def test_what_only_the_program_refuses_is_a_problem_of_the_plan(stack_file, tmp_
     assert "would be installed in place of the chart" in problem["message"]
 
 
-def test_a_file_from_anywhere_is_called_by_its_own_name(tmp_path):
-    file = tmp_path / "Pulumi.lab.yaml"
-    file.write_text(GOOD)
-    assert as_json("--config", str(file))[1]["stack"] == "lab"
-    assert as_json("--config", str(file), "--stack", "prod")[1]["stack"] == "prod"
-
-
-@pytest.mark.parametrize("name", ["", "a b", "../x", "organization/kai-fleet/prod"])
+@pytest.mark.parametrize("name", ["", "a b", "../x", "nosuch"])
 def test_what_is_no_stack_name_is_refused_with_the_stacks_that_there_are(name):
     ran = plan("--stack", name)
     assert (ran.returncode, ran.stderr) == (2, "")
     said = " ".join(ran.stdout.split())
-    assert "is no stack name" in said and "prod, sandbox" in said
+    assert "prod, sandbox" in said and "Traceback" not in said

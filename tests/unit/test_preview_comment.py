@@ -99,6 +99,8 @@ def test_one_comment_is_written_and_then_edited(comment):
     assert "## dev" not in again["comments"][0]["body"]
     (asked,) = (asked for what, asked in again["calls"] if what == "list" and "head" in asked)
     assert asked["head"] == "someone:topic"
+    failed = comment({}, again["comments"], conclusion="failure")["comments"]
+    assert "## prod again" in failed[0]["body"]
     nothing = comment({}, again["comments"])["comments"]
     assert "No stack changes." in nothing[0]["body"]
 
@@ -133,14 +135,3 @@ def test_a_person_who_writes_the_marker_keeps_the_comment(comment):
 )
 def test_nothing_is_written_without_a_page_of_the_heads_own(comment, pages, more):
     assert comment(pages, **more)["comments"] == []
-
-
-def test_a_failed_run_does_not_say_that_nothing_changes(comment):
-    mine = {"id": 1, "user": {"type": "Bot"}, "body": "<!-- kai-fleet preview -->\nold"}
-    assert comment({}, [mine], conclusion="failure")["comments"][0]["body"].endswith("old")
-
-
-def test_a_long_page_is_cut_to_what_github_takes(comment):
-    (found,) = comment({"prod": "x" * 100_000})["comments"]
-    assert len(found["body"]) < 65_536
-    assert "the rest is in the run's summary" in found["body"]

@@ -8,7 +8,6 @@ from typer.testing import CliRunner
 from kai_fleet.settings import load
 from kai_fleet.settings.files import queue_files
 from kai_fleet_cli.__main__ import app
-from kai_fleet_cli.teams import queues as team_queues
 from tests.unit.team_project import Project
 
 TREE = {"top": {"gpu": {"quota": 4}, "children": {"train": {"gpu": {"quota": 4}}}}}
@@ -42,7 +41,10 @@ def test_a_file_is_read_in_place_of_the_tree(folder, with_queues):
 def test_a_mistake_in_the_file_is_named_as_if_it_stood_in_the_stack_file(folder):
     (folder / "queues" / "lab.yaml").write_text("top: {gpu: {qouta: 4}}")
     (mistake,) = load(HOST | {"queues": "queues/lab.yaml"}).mistakes
-    assert str(mistake) == "kai-fleet:queues.top.gpu.qouta is an unknown key; write quota"
+    assert (mistake.path, mistake.message) == (
+        "kai-fleet:queues.top.gpu.qouta",
+        "is an unknown key; write quota",
+    )
 
 
 WRITE = "write the tree itself, or the path of a YAML file below this project's folder"
@@ -57,12 +59,12 @@ WRITE = "write the tree itself, or the path of a YAML file below this project's 
         ("all", None, f"is 'all'; {WRITE}"),
         ("a\0.yaml", None, f"is 'a\\x00.yaml'; {WRITE}"),
         ("circle.yaml", None, f"is 'circle.yaml'; {WRITE}"),
-        ("a.yaml", "top: {gpu: 1", "names a.yaml, line 1 column 6: has a { or ["),
-        ("a.yaml", "top: 1\ntop: 2", "names a.yaml, line 2 column 1: has the key top again"),
+        ("a.yaml", "top: {gpu: 1", "names a.yaml, line 2 column 1: is no YAML"),
+        ("a.yaml", "top: 1\ntop: 2", "names a.yaml, line 2 column 1: has the key 'top' again"),
         ("a.yaml", "- top", "names a.yaml, which holds no queue tree; write NAME: {gpu: …} in it"),
         ("a.yaml", "top: &a {children: *a}", "names a.yaml, line 1 column 20: contains itself"),
-        ("a.yaml", "top: 2026-01-01", "names a.yaml, line 1 column 6: has the date"),
-        ("a.yaml", "{a: 1, 2: b}", "names a.yaml, which has a key or a value that is"),
+        ("a.yaml", "top: 2026-01-01", "names a.yaml, line 1 column 6: has '2026-01-01'"),
+        ("a.yaml", "{a: 1, 2: b}", "names a.yaml, line 1 column 8: has the key '2'"),
         ("a.yaml", b"\xff\xfe\x00", "names a.yaml, which cannot be read:"),
     ],
 )
@@ -77,7 +79,7 @@ def test_a_file_that_holds_no_tree_is_one_sentence(folder, named, content, says)
     assert "kai-fleet:queues" in loaded.dropped  # so that no rule is asked about it
 
 
-def test_the_plan_is_the_same_and_a_team_command_knows_the_queues(folder, tmp_path, monkeypatch):
+def test_the_plan_is_the_same_and_the_list_knows_the_queues(folder, tmp_path, monkeypatch):
     project = Project.of(tmp_path, monkeypatch)
     inline = CliRunner().invoke(app, ["plan", "-s", "lab", "--format", "json"])
     text = project.text()
@@ -89,10 +91,9 @@ def test_the_plan_is_the_same_and_a_team_command_knows_the_queues(folder, tmp_pa
     filed = CliRunner().invoke(app, ["plan", "-s", "lab", "--format", "json"])
     assert inline.exit_code == 0, inline.output
     assert json.loads(filed.stdout) == json.loads(inline.stdout)
-    removal = project.run("team", "remove", "ml", "-s", "lab", "--no-up")
-    assert "3 queues: default, serve, train" in removal.out
-
-
-def test_a_file_that_is_not_there_names_no_queues(folder):
-    assert team_queues.names("queues/lab.yaml") == ["top", "train"]
-    assert not team_queues.names("queues/none.yaml")
+    (row,) = (
+        it
+        for it in json.loads(project.run("teams", "--json", "-s", "lab").out)["teams"]
+        if it["team"] == "ml"
+    )
+    assert (row["queues"], row["gpus"]["guaranteed"]) == (["serve", "train"], 4.0)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from kai_fleet.fleet.from_settings import declared_queues
 from kai_fleet.settings import load
-from kai_fleet.settings.sections.queues import walk
 from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.stack_file.reading import path_of
 
@@ -28,7 +28,7 @@ def quotas(tree, gpus=None, resource="gpu"):
         loaded = load({**raw, "teams": {"ml": team}})
     assert loaded.mistakes == ()
     tree = loaded.settings.queues if gpus is None else loaded.settings.teams["ml"].queues
-    specs = {placed.name: placed.queue.spec(placed.parent) for placed in walk(tree)}
+    specs = {queue.name: queue.spec for queue in declared_queues(tree, gpu_limit=gpus)}
     return {name: spec["resources"][resource]["quota"] for name, spec in specs.items()}
 
 
@@ -92,7 +92,7 @@ def test_the_file_of_production_is_short_and_plans_what_it_would_in_full():
 @pytest.mark.parametrize(
     ("raw", "why"),
     [
-        ({"queues": {"a": {"gpu": 1}}}, "kai-fleet:queues are the host's queues"),
+        ({"queues": {"a": {"gpu": 1}}}, "kai-fleet:queues are there"),
         (
             {"teams": {"ml": {"scheduler": {"mode": "host"}, "queue": "a"}}},
             "team ml is in mode host",

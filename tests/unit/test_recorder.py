@@ -1,19 +1,11 @@
-"""The recorder of the offline plan stands on names of Pulumi's SDK that it does not promise.
-
-Each is tried here by itself: after an upgrade of the SDK, the test that fails names what changed.
-"""
+"""The recorder of the offline plan: what it shows of a program, and what it leaves behind."""
 
 import asyncio
-import threading
-import traceback
 
 import pulumi
 import pytest
-from pulumi.runtime import mocks, rpc
 from pulumi.runtime import settings as runtime_settings
-from pulumi.runtime.proto import resource_pb2
 
-from kai_fleet.provider import values
 from kai_fleet_cli.plan import recorder
 
 QUEUE = {"gpu": {"quota": 1}, "cpu": {"quota": "unlimited"}, "memory": {"quota": "unlimited"}}
@@ -28,26 +20,6 @@ LAB = {
         }
     },
 }
-
-
-def test_mock_monitor_takes_mocks_and_has_the_calls_that_the_recorder_answers():
-    monitor = mocks.MockMonitor(recorder._Echo())
-    assert callable(monitor.Invoke)
-    assert callable(monitor.RegisterResource)
-    assert callable(monitor.ReadResource)
-
-
-def test_register_resource_request_has_the_fields_that_a_plan_shows():
-    fields = set(resource_pb2.RegisterResourceRequest.DESCRIPTOR.fields_by_name)
-    assert {"type", "name", "parent", "provider", "object"} <= fields
-    assert "properties" in resource_pb2.ReadResourceRequest.DESCRIPTOR.fields_by_name
-    assert "urn" in resource_pb2.RegisterResourceResponse.DESCRIPTOR.fields_by_name
-
-
-def test_special_sig_key_marks_a_secret_and_unknown_is_a_text():
-    assert rpc._special_sig_key == values.SIGNATURE
-    assert rpc._special_secret_sig == values.SECRET_MARK
-    assert isinstance(rpc.UNKNOWN, str)
 
 
 def test_secrets_are_masked_and_unknown_values_are_marked(monkeypatch):
@@ -72,26 +44,6 @@ def test_outputs_are_what_is_waited_for():
     assert never not in runtime_settings.SETTINGS.outputs
 
 
-def test_what_is_declared_is_registered_without_threads(monkeypatch):
-    class Thing(pulumi.ComponentResource):
-        def __init__(self, name):
-            super().__init__("a:b:Thing", name)
-
-    where, noted = [], recorder._Recorder._note
-
-    def note(self, request, inputs):
-        where.append(threading.current_thread())
-        return noted(self, request, inputs)
-
-    def declares():
-        for number in range(100):
-            Thing(f"thing-{number}")
-
-    monkeypatch.setattr(recorder._Recorder, "_note", note)
-    assert len(recorder.record("lab", {}, program=declares)) == 100
-    assert set(where) == {threading.current_thread()}
-
-
 def test_a_plan_after_one_that_failed_ends():
     def failing():
         pulumi.ComponentResource("a:b:Thing", "thing")
@@ -111,20 +63,6 @@ def test_the_event_loop_before_a_plan_is_there_after_it():
     finally:
         before.close()
         asyncio.set_event_loop(asyncio.new_event_loop())
-
-
-def test_tracebacklimit_ends_what_the_sdk_notes_of_each_resource(monkeypatch):
-    asked = []
-    extract = traceback.extract_stack
-
-    def noted(*args, **kwargs):
-        asked.append(len(found := extract(*args, **kwargs)))
-        return found
-
-    monkeypatch.setattr(traceback, "extract_stack", noted)
-    assert recorder.record("lab", LAB)
-    assert asked
-    assert [depth for depth in asked if depth > 1][1:] == []  # one is asyncio's own
 
 
 def test_a_plan_after_another_one_knows_nothing_of_that():

@@ -3,23 +3,19 @@
 import base64
 import copy
 import json
-from dataclasses import replace
 
 import pytest
 
 from kai_fleet.cluster.registry_secrets import TYPE, docker_config
-from kai_fleet.fleet.model import DeclaredKai
-from kai_fleet.fleet.resolve import fleet_of
-from kai_fleet.fleet.team_stack import facts
-from kai_fleet.kai.values import kai_values
+from kai_fleet.fleet.arguments import Arguments
+from kai_fleet.kai_values import kai_values
 from kai_fleet.releases import KAI, kai
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM
-from kai_fleet.settings.tenant import load_tenant
-from kai_fleet_cli.doctor.checks import vclusters
+from kai_fleet.settings.team_stack import Facts, load_team_stack
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_policies import validation
-from tests.unit.doctor_samples import SETTINGS, Lab
+from tests.unit.doctor_samples import SETTINGS
 
 MIRROR, OWN = "mirror.example.com", "own.example.com:5000/ml"
 
@@ -88,8 +84,7 @@ def test_the_device_plugin_pulls_with_it():
 
 def test_what_a_charts_values_say_stands():
     own = {"global": {"imagePullSecrets": [{"name": "there"}]}}
-    written = DeclaredKai("v0.16.8", values=own, registries={MIRROR: {}})
-    values = kai_values(kai("v0.16.8"), written)
+    values = kai_values(kai("v0.16.8"), {"values": own, "registries": {MIRROR: {}}})
     assert pulled(values["global"]) == ["there"]
 
 
@@ -176,41 +171,18 @@ def test_a_platform_makes_the_secret_of_a_team_stack_and_tells_no_password():
     loaded = load(raw)
     assert loaded.mistakes == ()
     assert ("team-ml", OF_STACK) in secrets(plan_settings(platform()).resources)
-    told = facts(loaded.settings, ()).output()
+    told = Facts.of(loaded.settings).output()
     assert told["registries"] == [MIRROR] and "hunter2" not in str(told)
 
 
 def test_a_team_stack_pulls_with_its_platforms_and_makes_its_own():
-    of_platform = facts(load(platform()).settings, ())
+    of_platform = Facts.of(load(platform()).settings)
     team = SETTINGS["teams"]["ml"] | {"name": "ml", "registries": {OWN: account()}}
-    for key in ("isolation", "labels"):
+    for key in ("isolation", "labels", "nodePool", "gpus"):
         team.pop(key, None)
     raw = {"platform": {"stack": "prod"}, "team": team}
-    tenant = load_tenant(raw, lambda stack: of_platform)
+    tenant = load_team_stack(raw, lambda stack: of_platform)
     assert tenant.mistakes == ()
-    own = fleet_of(tenant.settings).teams["ml"]
-    assert own.image_pull_secrets == [OF_STACK, OF_TEAM]
-    assert [*own.registries] == [OF_TEAM]
-    assert fleet_of(load(platform()).settings).grants["ml"].image_pull_secrets == [OF_STACK]
-
-
-def looked(**types):
-    lab = Lab(settings=stack(vcluster={"imagePullSecrets": ["there"]}))
-    look = lab.look()
-    ml = replace(look.teams["ml"], pull_secrets={OF_STACK: TYPE, "there": TYPE} | types)
-    found = vclusters.check(replace(look, teams={"ml": ml}))
-    return [it for it in found if it.subject.startswith("Secret")]
-
-
-def test_the_doctor_names_a_secret_that_no_kubelet_reads():
-    assert looked() == []
-    (found,) = looked(there="Opaque")
-    assert found.subject == "Secret there in namespace team-ml" and "type Opaque" in found.cause
-    assert "delete secret there`, then write its credentials" in found.fix
-
-
-def test_the_doctor_has_the_update_make_a_secret_that_is_gone():
-    (found,) = looked(**{OF_STACK: ""})
-    assert "it is not there" in found.cause and found.fix == "`make up STACK=lab`"
-    (found,) = looked(there="")
-    assert "or drop it from kai-fleet:teams.ml.vcluster.imagePullSecrets" in found.fix
+    own = Arguments(tenant.settings).vcluster("ml")
+    assert own["image_pull_secrets"] == [OF_STACK, OF_TEAM]
+    assert [*own["registries"]] == [OWN]

@@ -6,8 +6,7 @@ from datetime import date
 import jsonschema
 import pytest
 
-from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
-from kai_fleet.kai.values import kai_values
+from kai_fleet.kai_values import kai_values
 from kai_fleet.releases import (
     KAI,
     VCLUSTER,
@@ -21,9 +20,7 @@ from kai_fleet.releases import (
     vcluster,
 )
 from kai_fleet.releases.chart_values import nested, unknown_keys
-from kai_fleet.settings.sections.access import Access
-from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.vcluster.values import vcluster_values
+from kai_fleet.vcluster_values import vcluster_values
 from kai_fleet_cli.commands import releases as releases_command
 from kai_fleet_policies.validation import validate
 
@@ -42,11 +39,10 @@ def values_of(version, mode="virtual", **more):
     arguments = {
         "mode": mode,
         "node_pool": {"kai-fleet/pool": "ml"},
-        "access": Access(type="NodePort", host="10.0.0.1", port=30443),
+        "access": {"type": "NodePort", "host": "10.0.0.1", "port": 30443},
         "kubernetes_version": "v1.34.4",
     }
-    team = DeclaredTeam("ml", **(arguments | more))
-    return vcluster_values(vcluster(version), team, "team-ml")
+    return vcluster_values("ml", arguments | more, "team-ml", vcluster(version))
 
 
 CHARTS_AT_HAND = [
@@ -66,7 +62,7 @@ SCHEMAS_AT_HAND = ["v0.27.3", "v0.30.5", "v0.34.7", "v0.36.1"]
 def test_every_value_is_one_that_this_versions_chart_has(version, facts):
     known = set(json.loads((facts / "kai" / "chart-values.json").read_text())[version])
     free = {"binder.runtimeClassName", "global.resourceReservation.runtimeClassName"}
-    for key in flat(kai_values(kai(version))):
+    for key in flat(kai_values(kai(version), {})):
         # The charts read this value and leave it out of their defaults.
         assert key in known or key in free, f"{version} has no value {key}"
 
@@ -80,7 +76,7 @@ def test_the_table_of_keys_has_every_default_of_the_chart(version, facts):
 
 @pytest.mark.parametrize("version", KAI)
 def test_our_own_values_use_only_keys_of_the_table(version):
-    assert unknown_keys("kai", version, kai_values(kai(version))) == []
+    assert unknown_keys("kai", version, kai_values(kai(version), {})) == []
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -116,7 +112,7 @@ def test_anything_goes_below_an_open_key():
     ],
 )
 def test_the_reservation_pods_runtime_class_goes_where_that_version_reads_it(version, key):
-    values = kai_values(kai(version))
+    values = kai_values(kai(version), {})
     if key is None:
         assert "runtimeClassName" not in json.dumps(values)
     else:
@@ -127,31 +123,29 @@ def test_the_reservation_pods_runtime_class_goes_where_that_version_reads_it(ver
 
 @pytest.mark.parametrize("version", ["v0.12.23", "v0.14.7", "v0.16.8"])
 def test_default_queues_and_the_hooks_that_hang_are_off(version):
-    values = kai_values(kai(version))
+    values = kai_values(kai(version), {})
     assert values["defaultQueue"]["createDefaultQueue"] is False
     assert values["topologyMigration"]["enabled"] is False
     assert values["postCleanup"]["enabled"] is False
 
 
 def test_overrides_are_merged_over_the_table():
-    values = kai_values(
-        kai("v0.16.8"), own=DeclaredKai(None, values={"global": {"registry": "mirror"}})
-    )
+    values = kai_values(kai("v0.16.8"), {"values": {"global": {"registry": "mirror"}}})
     assert values["global"].items() >= {"gpuSharing": True, "registry": "mirror"}.items()
 
 
 def test_containers_without_a_gpu_see_none_where_the_version_can_do_that():
-    hidden = {v for v in KAI if kai_values(kai(v))["global"].get("blockNvidiaVisibleDevices")}
+    hidden = {v for v in KAI if kai_values(kai(v), {})["global"].get("blockNvidiaVisibleDevices")}
     assert hidden == {"v0.16.7", "v0.16.8", "v0.16.9", "v0.17.0", "v0.18.0"}
-    off = kai_values(kai("v0.16.8"), isolation=Isolation(level="off"))["global"]
+    off = kai_values(kai("v0.16.8"), {"isolation": "off"})["global"]
     assert "blockNvidiaVisibleDevices" not in off
 
 
 @pytest.mark.parametrize("version", KAI)
 def test_restricted_gives_kais_parts_their_security_context(version):
-    context = kai_values(kai(version), isolation=Isolation(level="restricted"))["global"]
+    context = kai_values(kai(version), {"isolation": "restricted"})["global"]
     assert context["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-    assert "securityContext" not in kai_values(kai(version))["global"]
+    assert "securityContext" not in kai_values(kai(version), {})["global"]
 
 
 def test_the_chart_moved_with_the_project():
@@ -162,7 +156,7 @@ def test_the_chart_moved_with_the_project():
 @pytest.mark.parametrize("version", ["v0.7.13", "v0.8.5", "v0.15.3", "v0.16.7"])
 def test_every_line_and_its_newest_patches_are_known(version):
     assert kai(version).version == version
-    assert unknown_keys("kai", version, kai_values(kai(version))) == []
+    assert unknown_keys("kai", version, kai_values(kai(version), {})) == []
 
 
 def test_a_vcluster_that_is_newer_than_the_table_is_let_through_by_a_word():

@@ -5,12 +5,21 @@ from typer.testing import CliRunner
 
 from kai_fleet.releases import KAI, VCLUSTER, support, vcluster_support
 from kai_fleet_cli.__main__ import app
-from kai_fleet_cli.teams import connect, stack_state
+from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.teams import stack_state
 
 
 @pytest.fixture(autouse=True)
 def nobody_to_ask(monkeypatch):
-    monkeypatch.setattr(connect, "to_platform", lambda *_: connect.Connected(note="no engine here"))
+    def nothing(stack):
+        raise UserError("no engine here")
+
+    monkeypatch.setattr(stack_state, "read", nothing)
+
+
+def runs(monkeypatch, version):
+    state = stack_state.StackState({"ml": version})
+    monkeypatch.setattr(stack_state, "read", lambda *_: state)
 
 
 def test_every_version_is_listed_with_its_support():
@@ -38,8 +47,7 @@ def test_what_gets_fixes_and_is_not_advised_is_listed_with_the_reason():
 
 
 def test_what_runs_and_is_not_advised_is_not_called_the_newest(monkeypatch):
-    monkeypatch.setattr(connect, "to_platform", lambda *_: connect.Connected(variables={}))
-    monkeypatch.setattr(stack_state, "read", lambda *_: stack_state.StackState({"ml": "v0.18.0"}))
+    runs(monkeypatch, "v0.18.0")
     said = CliRunner().invoke(app, ["releases", "--stack", "prod"]).stdout
     (line,) = (it for it in said.splitlines() if it.startswith("ml runs KAI v0.18.0"))
     assert line.endswith("; not advised: v0.18.1 mends vulnerabilities of it)")
@@ -53,8 +61,7 @@ def test_a_stacks_teams_are_told_where_they_could_go():
 
 
 def test_what_runs_counts_and_not_what_the_file_says(monkeypatch):
-    monkeypatch.setattr(connect, "to_platform", lambda *_: connect.Connected(variables={}))
-    monkeypatch.setattr(stack_state, "read", lambda *_: stack_state.StackState({"ml": "v0.7.11"}))
+    runs(monkeypatch, "v0.7.11")
     said = CliRunner().invoke(app, ["releases", "--stack", "prod"]).stdout
     assert (
         "ml runs KAI v0.7.11 (no support dates are published for line v0.7); v0.7.11 → v0.16.9: "

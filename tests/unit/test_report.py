@@ -9,15 +9,15 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from kai_fleet.finding import Level
 from kai_fleet.kube.errors import UnreachableError
 from kai_fleet_cli.__main__ import app
-from kai_fleet_cli.doctor.examine import examine
+from kai_fleet_cli.doctor.checks import examine
+from kai_fleet_cli.doctor.diagnosis import ExitCode
 from kai_fleet_cli.report import build, page
 from kai_fleet_cli.report.text import age, gpus
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_cli.waiting.finding import ExitCode, Health
-from tests.unit.doctor_samples import NOW, Lab, node, pod
-from tests.unit.doctor_spoils import in_host_mode, waiting
+from tests.unit.doctor_samples import NOW, Lab, in_host_mode, node, pod, waiting
 from tests.unit.report_samples import busy, empty, many
 
 GPU = "nvidia.com/gpu"
@@ -26,7 +26,7 @@ FORBIDDEN = {"pods": "403 Forbidden"}
 
 def report(lab, **more):
     snapshot = lab.look()
-    return build.fill("lab", snapshot, examine(snapshot), **more)
+    return build.fill("lab", snapshot, examine(snapshot, without="pending"), **more)
 
 
 def running(name, queue="train", gpus="1", **more):
@@ -51,7 +51,7 @@ def test_numbers_of_the_lab():
     queues = {queue.name: queue for queue in found.queues["ml"]}
     assert list(queues) == ["default", "serve", "train"]
     assert (queues["train"].quota, queues["train"].in_use, queues["train"].borrowed) == (3, 0.75, 0)
-    assert {finding.health for finding in found.findings} == {Health.OK}
+    assert {finding.level for finding in found.findings} == {Level.OK}
     assert (found.missing, found.exit_code) == ([], ExitCode.HEALTHY)
 
 
@@ -70,7 +70,7 @@ def test_who_waits_is_the_same_in_figures_teams_queues_and_the_table():
     top, *_ = found.queues["ml"]
     assert found.figures["waiting"] == found.teams[0].waiting == top.waiting == 28
     assert '<dd class="number calls">28</dd>\n<dd>for 4 pods without a node' in page.page(found)
-    ill = [finding for finding in found.findings if finding.health is not Health.OK]
+    ill = [finding for finding in found.findings if finding.level is not Level.OK]
     assert ill == [], "a waiting pod stands in one place"
 
 
@@ -245,7 +245,7 @@ def run(tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "ROOT", tmp_path)
 
     def command(lab, *arguments):
-        monkeypatch.setattr(build, "gather", lambda sources: lab.look())
+        monkeypatch.setattr(build, "read_clusters", lambda sources: lab.look())
         return CliRunner().invoke(app, ["report", "--stack", "lab", *arguments])
 
     return command
@@ -292,7 +292,7 @@ def test_what_goes_wrong_is_a_sentence(run, tmp_path, monkeypatch):
     def away(sources):
         raise UnreachableError("it does not answer in time")
 
-    monkeypatch.setattr(build, "gather", away)
+    monkeypatch.setattr(build, "read_clusters", away)
     ran = CliRunner().invoke(app, ["report", "--stack", "lab"])
     assert ran.exit_code == 2
     assert "host cluster is not reached: it does not answer in time; look with: kubectl" in (

@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from kai_fleet.kai.values import prometheus_values
+from kai_fleet.kai_values import kai_values
 from kai_fleet.releases import kai
-from kai_fleet.releases.chart_values import merged
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.queues import walk
 from kai_fleet_cli.plan.recorder import record
@@ -85,13 +84,11 @@ def test_the_config_is_the_charts_where_its_values_have_it_and_ours_before():
 
 @pytest.mark.parametrize("version", ["v0.16.8", "v0.17.0"])
 def test_values_that_a_person_writes_win(version):
-    assert kai(version).prometheus_values
-    settings = load(host(version, fairshare={})).settings
-    assert settings is not None
-    assert settings.kai is not None
     own = {"prometheus": {"enabled": False}}
-    release = kai(version)
-    assert merged(prometheus_values(release, settings.kai), own) == own
+    assert (
+        kai_values(kai(version), {"fairshare": {}, "values": own})["prometheus"]
+        == own["prometheus"]
+    )
 
 
 def test_shards_are_applied_when_kai_is_ready_and_again_when_its_release_is_new():

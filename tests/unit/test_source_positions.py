@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from kai_fleet.fleet.deployed_state import STACK
-from kai_fleet.program import source_positions
+from kai_fleet.deployed import STACK
+from kai_fleet.options import source_positions
 from kai_fleet_cli.plan import recorder
 from tests.unit.test_recorder import LAB
 

@@ -1,16 +1,12 @@
 """What the quotas of a team's namespace count."""
 
-from kai_fleet.fleet.model import DeclaredTeam
-from kai_fleet.isolation.team_quotas import quotas
-from kai_fleet.isolation.vcluster_rights import in_namespace
-from kai_fleet.releases import VCLUSTER
-from kai_fleet.settings.sections.isolation import Bounds, Isolation
+from kai_fleet.guards.quotas import quotas
+from kai_fleet.guards.vcluster_rights import in_namespace
 
 
-def hard(name, **isolation):
-    bounds = Bounds(pods=10, objects=50)
-    own = Isolation(bounds=bounds, **isolation)
-    return quotas(DeclaredTeam("ml", gpus=2, isolation=own))[name]["hard"]
+def hard(name, **args):
+    isolation = {"bounds": {"pods": 10, "objects": 50}}
+    return quotas({"gpus": 2, "isolation": isolation, **args})[name]["hard"]
 
 
 def test_pods_that_have_ended_are_counted_with_those_that_run():
@@ -31,9 +27,10 @@ def test_every_kind_that_a_vcluster_may_make_is_counted():
     kinds = ("ingresses", "serviceAccounts", "podDisruptionBudgets", "volumeSnapshots")
     claims = ("resourceClaims", "resourceClaimTemplates")
     synced = {**dict.fromkeys((*kinds, *claims), on), "gatewayApi": dict.fromkeys(routes, on)}
+    args = {"vcluster_version": "v0.36.1", "vcluster_values": {"sync": {"toHost": synced}}}
     makes = {
         f"{kind}.{rule['api_groups'][0]}".rstrip(".")
-        for rule in in_namespace("ml", VCLUSTER["v0.36.1"], {"sync": {"toHost": synced}})
+        for rule in in_namespace("ml", args)
         for kind in rule["resources"]
         if "create" in rule["verbs"] and "/" not in kind and kind != "events"
     }

@@ -2,44 +2,57 @@
 
 import pytest
 
-from kai_fleet.fleet.resolve import fleet_of, platform_facts
-from kai_fleet.settings import load
-from kai_fleet.settings.sections.team_stack import NoPlatformError, PlatformFacts
-from kai_fleet.settings.tenant import load_tenant
+from kai_fleet.fleet.resolve import fleet_of
+from kai_fleet.settings import load, team_stack
+from kai_fleet.settings.team_stack import Facts, NoPlatformError, load_team_stack, read_platform
 from kai_fleet_cli.stack_file.platform import facts_beside
 
+LAB = {"name": "lab", "context": "lab"}
+GRANT = {"nodePool": {"pool": "vision"}, "gpus": 4}
 PLATFORM = {
-    "cluster": {"name": "lab", "context": "lab"},
+    "cluster": LAB,
     "gpu": {"resource": "amd.com/gpu"},
     "vcluster": {"version": "v0.34.7", "access": {"type": "NodePort", "host": "10.0.0.1"}},
     "guard": {"mode": "audit"},
-    "teamStacks": {"vision": {"nodePool": {"pool": "vision"}, "gpus": 4}},
+    "labels": {"cost": "42"},
+    "isolation": {"level": "restricted"},
+    "teamStacks": {"vision": GRANT},
 }
-TEAM = {"name": "vision", "scheduler": {"mode": "default"}, "nodePool": {"pool": "vision"}}
-RAW = {"platform": {"stack": "prod"}, "team": TEAM}
+QUEUES = {"top": {"children": {"mine": {}}}}
+HOST = {"cluster": LAB, "kai": {"version": "v0.16.8"}, "queues": QUEUES}
+TEAM = {"name": "vision", "scheduler": {"mode": "default"}}
 
 
 def facts(platform=PLATFORM):
-    return platform_facts(load(platform).settings)
+    """As the team's stack reads them from the platform's outputs, which know floats only."""
+    output = Facts.of(load(platform).settings).output()
+    for grant in output["teams"].values():
+        grant["gpus"] = float(grant["gpus"])
+    return Facts.read({**output, "later": {"key": 1}})
 
 
 def loaded(on=PLATFORM, **raw):
-    return load_tenant({**RAW, **raw}, lambda _: facts(on))
+    return load_team_stack(
+        {"platform": {"stack": "prod"}, "team": TEAM, **raw}, lambda _: facts(on)
+    )
 
 
-def mistakes(**raw):
-    return {m.path: m.message for m in loaded(**raw).mistakes}
+def mistakes(on=PLATFORM, **raw):
+    return {m.path: m.message for m in loaded(on, **raw).mistakes}
 
 
-def test_a_team_stack_has_the_platforms_settings_and_its_own_team():
-    tenant = loaded(team={**TEAM, "vcluster": {"kubernetesVersion": "v1.34.4"}}).settings
-    assert (tenant.cluster.name, tenant.cluster.context) == ("lab", "lab")
-    assert tenant.gpu.resource == "amd.com/gpu"
-    assert tenant.gpu.provider == "none"
-    assert tenant.guard.mode == "audit"
-    vcluster = tenant.vcluster_of("vision")
+def test_a_team_stack_is_an_ordinary_stack_with_one_team_in_its_granted_place():
+    found = loaded(team={**TEAM, "vcluster": {"kubernetesVersion": "v1.34.4"}})
+    assert found.mistakes == ()
+    own = found.settings
+    assert (own.cluster.name, own.cluster.context, own.platform_stack) == ("lab", "lab", "prod")
+    assert (own.gpu.resource, own.gpu.provider, own.guard.mode) == ("amd.com/gpu", "none", "audit")
+    vcluster, team = own.vcluster_of("vision"), own.teams["vision"]
     assert (vcluster.version, vcluster.kubernetes_version) == ("v0.34.7", "v1.34.4")
     assert vcluster.access.host == "10.0.0.1"
+    assert (team.node_pool, own.gpus_of("vision")) == ({"pool": "vision"}, 4)
+    assert (team.isolation.level, team.labels) == ("restricted", {"cost": "42"})
+    assert own.team_path("vision") == "kai-fleet:team"
 
 
 def test_its_own_credentials_go_before_the_platforms():
@@ -56,50 +69,71 @@ def test_its_own_credentials_go_before_the_platforms():
 def test_the_platforms_keys_are_refused_with_their_place(key):
     found = mistakes(**{key: {}})
     assert list(found) == [f"kai-fleet:{key}"]
-    assert "belongs to the platform: write it in Pulumi.prod.yaml" in found[f"kai-fleet:{key}"]
+    assert "belongs to the platform; write it in Pulumi.prod.yaml" in found[f"kai-fleet:{key}"]
 
 
-@pytest.mark.parametrize("key", ["isolation", "labels", "annotations"])
-def test_a_team_does_not_write_what_its_namespace_is_like(key):
-    found = mistakes(team={**TEAM, key: {}})
-    assert found[f"kai-fleet:team.{key}"] == (
-        f"is the platform's; have it written there, in kai-fleet:teamStacks.vision.{key}"
-    )
+def test_what_the_platform_grants_is_one_mistake_in_the_teams_file():
+    written = {"nodePool": {}, "gpus": 400, "isolation": {"level": "off"}, "labels": {}}
+    ((path, message),) = mistakes(team={**TEAM, **written}).items()
+    assert path == "kai-fleet:team.nodePool"
+    assert "is granted by the platform's stack" in message
+    assert "drop nodePool, gpus, isolation, labels, and have it written in" in message
+    assert "kai-fleet:teamStacks.vision of Pulumi.prod.yaml" in message
+    own = loaded(team={**TEAM, **written}).settings
+    assert (own.gpus_of("vision"), own.isolation_of("vision").level) == (4, "restricted")
 
 
 def test_what_is_missing_or_wrong_is_named_with_its_key():
-    assert "write the platform's stack: prod" in mistakes(platform={})["kai-fleet:platform.stack"]
-    found = load_tenant({"platform": {"stack": "prod"}}, lambda _: facts()).mistakes
+    assert "write stack: … (write the platform" in mistakes(platform={})["kai-fleet:platform.stack"]
+    found = load_team_stack({"platform": {"stack": "prod"}}, lambda _: facts()).mistakes
     assert [m.path for m in found] == ["kai-fleet:team"]
-    found = mistakes(team={**TEAM, "gpu": 4, "scheduler": {"mode": "virtual"}})
-    assert found["kai-fleet:team.gpu"] == "is an unknown key; write gpus"
+    found = mistakes(team={**TEAM, "registrys": {}, "scheduler": {"mode": "virtual"}})
+    assert found["kai-fleet:team.registrys"] == "is an unknown key; write registries"
     assert "kai-fleet:team.scheduler.version" in found
-    assert (
-        "keep context or kubeconfig"
-        in mistakes(cluster={"name": "x", "context": "x"})["kai-fleet:cluster.name"]
-    )
-    named = mistakes(removed=[RAW["team"]["name"]])
-    assert "is a team still; take it out of here" in named["kai-fleet:removed"]
+    assert "kai-fleet:cluster.name" in mistakes(cluster={"name": "x", "context": "x"})
+    assert "is a team still" in mistakes(removed=["vision"])["kai-fleet:removed"]
     both = mistakes(cluster={"context": "x", "kubeconfig": "y"})
     assert "and not both" in both["kai-fleet:cluster.context"]
+    pool = mistakes(team={**TEAM, "vcluster": {"nodePool": {"a": "b"}}})
+    assert "is the platform's" in pool["kai-fleet:team.vcluster.nodePool"]
+    gateway = {"type": "Gateway", "host": "v.example.com", "gateway": "a/b"}
+    found = mistakes(team={**TEAM, "vcluster": {"access": gateway}})
+    assert "may make no TLSRoute" in found["kai-fleet:team.vcluster.access.type"]
+
+
+@pytest.mark.parametrize(
+    ("platform", "team", "key", "says"),
+    [
+        (PLATFORM, {"name": "nlp"}, "name", "is not granted by stack prod, which grants vision;"),
+        (PLATFORM, {"scheduler": {"mode": "host"}, "queue": "a"}, "scheduler.mode", "runs no KAI"),
+        (
+            HOST | {"teamStacks": {"vision": {"gpus": 4}}},
+            {"scheduler": {"mode": "host"}, "queue": "mine"},
+            "scheduler.mode",
+            "grants the team no queue",
+        ),
+        (
+            HOST | {"teamStacks": {"vision": {"gpus": 4, "parentQueue": "mine"}}},
+            {"scheduler": {"mode": "host"}, "queue": "top"},
+            "queue",
+            "is top, and stack prod grants mine",
+        ),
+    ],
+)
+def test_what_is_not_granted_is_refused(platform, team, key, says):
+    found = mistakes(platform, team={**TEAM, **team})
+    assert says in found[f"kai-fleet:team.{key}"]
 
 
 def test_a_platform_with_a_secret_kubeconfig_hands_nothing_out():
     secret = {**PLATFORM, "cluster": {"name": "lab", "kubeconfig": "TOP-SECRET"}}
     assert "TOP-SECRET" not in str(facts(secret).output())
-    found = {m.path: m.message for m in loaded(secret).mistakes}
-    assert "with the team's own credentials" in found["kai-fleet:cluster"]
+    assert "with the team's own credentials" in mistakes(secret)["kai-fleet:cluster"]
 
 
-def test_facts_survive_the_outputs_numbers_and_newer_keys():
-    output = facts().output()
-    output["teamStacks"]["vision"]["gpus"] = 4.0  # outputs know floats only
-    output["later"] = {"key": 1}
-    assert PlatformFacts.read(output) == facts()
+def test_an_output_of_another_kind_names_what_to_update():
     with pytest.raises(NoPlatformError, match="update the platform stack with this version first"):
-        PlatformFacts.read({"cluster": 3, "isolation": {}})
-    with pytest.raises(NoPlatformError, match="makes no namespaces for its team stacks"):
-        PlatformFacts.read({"cluster": {"name": "lab"}})
+        Facts.read({"cluster": {"name": "lab"}, "teams": {}})
 
 
 @pytest.mark.parametrize(
@@ -118,52 +152,49 @@ def test_a_platform_file_that_does_not_do_is_one_sentence(tmp_path, stack, text,
         facts_beside(tmp_path / "Pulumi.vision.yaml")(stack)
 
 
-def test_a_team_stack_whose_platform_was_never_updated_or_is_none(monkeypatch):
-    """What the engine answers, as read_platform tells it; the engine tests see it happen."""
-    from kai_fleet.host import platform as platform_reading
-    from kai_fleet.host.platform import read_platform
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (RuntimeError("unknown stack 'x'"), "no such stack; update it first: make up STACK=prod"),
+        (RuntimeError("connection refused"), r"cannot be read \(connection refused\)"),
+        ({}, "has never been updated"),
+        ({"a": 1}, "exports no platform"),
+        ({"platform": 3}, "update the platform stack with this version first"),
+    ],
+)
+def test_a_platform_that_was_never_updated_or_is_none(monkeypatch, answer, says):
+    """What the engine answers; the engine tests see it happen."""
 
-    answers = {
-        "unknown stack 'x'": "there is no such stack; update it first: make up STACK=prod",
-        "connection refused": r"cannot be read \(connection refused\)",
-    }
-    monkeypatch.setattr(platform_reading, "full_name", lambda stack: f"organization/lab/{stack}")
-    monkeypatch.setattr(platform_reading.pulumi, "get_stack", lambda: "prod-vision")
-    for error, says in answers.items():
+    def invoke(token, args):
+        if isinstance(answer, Exception):
+            raise answer
+        return type("Answer", (), {"value": {"outputs": answer}})
 
-        def fail(*_, error=error):
-            raise RuntimeError(error)
-
-        monkeypatch.setattr(platform_reading, "invoke", fail)
-        with pytest.raises(NoPlatformError, match=says):
-            read_platform("prod")
-    for outputs, says in (({}, "has never been updated"), ({"a": 1}, "exports no platform")):
-        answer = type("Answer", (), {"value": {"outputs": outputs}})
-        monkeypatch.setattr(platform_reading, "invoke", lambda *_, answer=answer: answer)
-        with pytest.raises(NoPlatformError, match=says):
-            read_platform("prod")
+    monkeypatch.setattr(team_stack, "full_name", lambda stack: f"organization/lab/{stack}")
+    monkeypatch.setattr("pulumi.get_stack", lambda: "prod-vision")
+    monkeypatch.setattr("pulumi.runtime.invoke", invoke)
+    with pytest.raises(NoPlatformError, match=says):
+        read_platform("prod")
     with pytest.raises(NoPlatformError, match="is this stack itself"):
         read_platform("prod-vision")
 
 
 def test_a_shard_is_checked_where_the_team_has_its_own_kai_and_refused_below_the_granted_queue():
-    queue = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")} | {"shard": "gold"}
     own = {"mode": "virtual", "version": "v0.16.8"}
-    found = mistakes(team={**TEAM, "scheduler": own, "queues": {"a": queue}})
-    assert "write one of default" in found["kai-fleet:team.queues.a.shard"]
+    team = {**TEAM, "scheduler": own, "queues": {"a": {"shard": "gold"}}}
+    assert "write one of default" in mistakes(team=team)["kai-fleet:team.queues.a.shard"]
     own |= {"shards": {"gold": {}}}
-    assert mistakes(team={**TEAM, "scheduler": own, "queues": {"a": queue}}) == {}
+    assert mistakes(team=team) == {}
     host = {
-        "cluster": {"name": "lab", "context": "lab"},
+        **HOST,
         "kai": {"version": "v0.16.8", "shards": {"gold": {}}},
-        "queues": {"mine": queue},
+        "queues": {"top": {"shard": "gold", "children": {"mine": {}}}},
         "teamStacks": {"vision": {"parentQueue": "mine"}},
     }
-    team = {"name": "vision", "scheduler": {"mode": "host"}, "queues": {"vision-a": queue}}
-    found = {m.path: m.message for m in loaded(host, team=team).mistakes}
-    assert list(found) == ["kai-fleet:team.queues.vision-a.shard"]
-    assert "drop it" in found["kai-fleet:team.queues.vision-a.shard"]
-    del queue["shard"]
-    below = loaded(host | {"queues": {"mine": {**queue, "shard": "gold"}}}, team=team).settings
+    team = {"name": "vision", "scheduler": {"mode": "host"}, "queues": {"vision-a": {}}}
+    sharded = {**team, "queues": {"vision-a": {"shard": "gold"}}}
+    (found,) = loaded(host, team=sharded).mistakes
+    assert found.path == "kai-fleet:team.queues.vision-a.shard" and "drop it" in found.fix
+    below = loaded(host, team=team).settings
     (own,) = fleet_of(below).teams["vision"].host_queues
-    assert (own.name, own.shard) == ("vision-a", "gold")
+    assert (own.name, own.parent, own.shard) == ("vision-a", "mine", "gold")

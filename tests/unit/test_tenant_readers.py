@@ -30,13 +30,10 @@ ELSEWHERE = {
     "kai_fleet_cli/diff/base.py": "git",
     "kai_fleet_cli/doctor/sources.py": "it opens the host by the operator's own kubeconfig",
     "kai_fleet_cli/engine/environment.py": "the operator's Pulumi",
-    "kai_fleet_cli/recovery/resume.py": "cat, which a signal ends",
     "kai_fleet_cli/reference/audit.py": "what osv.dev knows against packages",
-    "kai_fleet_cli/recovery/file_backend.py": "this machine's name",
     "kai_fleet_cli/teams/kubeconfigs.py": "a token of an account of the platform's",
     "kai_fleet/cluster/kind/this_machine.py": "the operator's docker",
-    "kai_fleet/host/platform.py": "the state of the platform's stack",
-    "kai_fleet/fleet/deployed_state.py": "the stack's own state",
+    "kai_fleet/settings/team_stack.py": "the state of the platform's stack",
     "kai_fleet/deployed.py": "the stack's own state",
 }
 
@@ -124,15 +121,14 @@ def test_nobody_else_reads_the_secret_of_a_vcluster():
         for name in readers()
         if re.search(r"secrets/vc-|secrets/\{name\}", path(name).read_text())
     }
-    # The last one deletes it, and functions.py hands it to access.py for virtual_cluster.py.
+    # functions.py hands it to vcluster_kubeconfig.py.
     assert named == {
-        "kai_fleet_cli/doctor/gather.py",
+        "kai_fleet_cli/doctor/read.py",
         "kai_fleet/probes/vcluster.py",
         "kai_fleet/probes/wait.py",
         "kai_fleet/provider/functions.py",
     }
     for name in named - {"kai_fleet/probes/vcluster.py", "kai_fleet/provider/functions.py"} | {
-        "kai_fleet/vcluster/virtual_cluster.py",
         "kai_fleet/vcluster_kubeconfig.py",
     }:
         names = imported(ast.parse(path(name).read_text()))

@@ -7,17 +7,16 @@ import jsonschema
 import pytest
 import yaml
 
-from kai_fleet.fleet.model import DeclaredKai
-from kai_fleet.fleet.resolve import fleet_of, platform_facts
-from kai_fleet.kai.values import kai_values
-from kai_fleet.releases import KAI, VCLUSTER, kai, vcluster
+from kai_fleet.fleet.arguments import Arguments
+from kai_fleet.guards.bounds import pod_bounds
+from kai_fleet.kai_values import kai_values
+from kai_fleet.releases import KAI, VCLUSTER, kai
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load
-from kai_fleet.settings.sections.team_stack import PlatformFacts
-from kai_fleet.settings.tenant import load_tenant
-from kai_fleet.vcluster.values import vcluster_values
+from kai_fleet.settings.team_stack import Facts, load_team_stack
 from kai_fleet_cli.plan.offline import plan_settings
 from tests.unit.doctor_samples import SETTINGS, Lab
+from tests.unit.stack_arguments import arguments, team_values
 
 OWN = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
 GPU = {"key": "nvidia.com/gpu"}
@@ -34,14 +33,20 @@ def stack(team=None, **more):
 
 
 def declared(team=None, **more):
-    loaded = load(stack(team, **more))
-    assert loaded.mistakes == ()
-    return fleet_of(loaded.settings).teams["ml"]
+    return arguments(stack(team, **more)).vcluster("ml")
+
+
+def tolerated(team=None, **more):
+    return [it["key"] for it in declared(team, **more)["tolerations"]]
+
+
+def inside(team, version):
+    return kai_values(kai(version), arguments(stack(team)).kai("ml"))
 
 
 @pytest.mark.parametrize("version", sorted(VCLUSTER))
 def test_the_control_plane_its_dns_and_every_synced_pod_tolerate_them(version):
-    values = vcluster_values(vcluster(version), declared({"tolerations": [OWN, GPU]}), "team-ml")
+    values = team_values(stack({"tolerations": [OWN, GPU]}), version)
     control = values["controlPlane"]
     assert control["statefulSet"]["scheduling"]["tolerations"] == SPECS
     assert control["statefulSet"]["scheduling"]["nodeSelector"] == {"kai-fleet/pool": "ml"}
@@ -54,11 +59,10 @@ def test_the_control_plane_its_dns_and_every_synced_pod_tolerate_them(version):
 
 @pytest.mark.parametrize("version", sorted(KAI))
 def test_so_does_kai_with_its_operands(version):
-    (own,) = declared({"tolerations": [OWN, GPU]}).kai
-    values = kai_values(kai(version), DeclaredKai(version, tolerations=own.tolerations))
+    values = inside({"tolerations": [OWN, GPU]}, version)
     assert values["global"]["tolerations"] == SPECS
     assert unknown_keys("kai", version, values) == []
-    assert "tolerations" not in kai_values(kai(version))["global"]
+    assert "tolerations" not in kai_values(kai(version), {})["global"]
 
 
 def test_the_plan_shows_them_in_both_releases():
@@ -72,35 +76,31 @@ def test_the_plan_shows_them_in_both_releases():
 
 
 def test_a_teams_own_stand_in_place_of_the_stacks():
-    assert [it.key for it in declared(tolerations=[GPU]).tolerations] == ["nvidia.com/gpu"]
-    assert [it.key for it in declared({"tolerations": [OWN]}, tolerations=[GPU]).tolerations] == [
-        "dedicated"
-    ]
-    assert declared({"tolerations": []}, tolerations=[GPU]).tolerations == []
+    assert tolerated(tolerations=[GPU]) == ["nvidia.com/gpu"]
+    assert tolerated({"tolerations": [OWN]}, tolerations=[GPU]) == ["dedicated"]
+    assert tolerated({"tolerations": []}, tolerations=[GPU]) == []
 
 
 def test_without_any_nothing_changes():
-    values = vcluster_values(vcluster("v0.36.1"), declared(), "team-ml")
+    values = team_values(stack())
     assert "coredns" not in values["controlPlane"]
     assert "enforceTolerations" not in values["sync"]["toHost"]["pods"]
-    assert "tolerations" not in declared().rules.parameters()
+    assert "tolerations" not in pod_bounds("ml", arguments(stack()).namespace("ml"))
 
 
 def test_a_team_stack_has_those_of_its_grant_and_writes_none():
     grant = {"nodePool": {"kai-fleet/pool": "nlp"}, "tolerations": [OWN]}
     platform = load(stack(teamStacks={"nlp": grant})).settings
-    facts = PlatformFacts.read(json.loads(json.dumps(platform_facts(platform).output())))
-    team = {"name": "nlp", "scheduler": {"mode": "default"}, "nodePool": grant["nodePool"]}
+    facts = Facts.read(json.loads(json.dumps(Facts.of(platform).output())))
+    team = {"name": "nlp", "scheduler": {"mode": "default"}}
     raw = {"platform": {"stack": "prod"}, "team": team}
-    tenant = load_tenant(raw, lambda _: facts)
+    tenant = load_team_stack(raw, lambda _: facts)
     assert tenant.mistakes == ()
-    assert [it.text for it in fleet_of(tenant.settings).teams["nlp"].tolerations] == [
-        "dedicated=ml:NoSchedule"
-    ]
-    (mistake,) = load_tenant(
+    assert Arguments(tenant.settings).vcluster("nlp")["tolerations"] == [SPECS[0]]
+    (mistake,) = load_team_stack(
         {**raw, "team": {**team, "tolerations": [GPU]}}, lambda _: facts
     ).mistakes
-    assert "have it written there, in kai-fleet:teamStacks.nlp.tolerations" in mistake.message
+    assert "drop tolerations, and have it written in kai-fleet:teamStacks.nlp" in mistake.message
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_mappings_among_the_charts_strings_are_refused():
 
 def tainted(lab, *taints):
     lab.named("nodes", "ml-0", "host")["spec"]["taints"] = list(taints)
-    return [f for f in lab.ill() if f.subject.startswith("taints")]
+    return [f for f in lab.ill() if "has a taint" in f.cause]
 
 
 TAINT = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
@@ -163,8 +163,8 @@ def test_it_is_quiet_where_values_say_it():
 @pytest.mark.parametrize("version", ["v0.27.3", "v0.30.5", "v0.34.7", "v0.36.1"])
 def test_the_charts_own_schema_takes_them(facts, version):
     schema = json.loads((facts / f"vcluster/values.schema-{version}.json").read_text())
-    team = declared({"tolerations": [OWN, GPU], "labels": {"a": "b"}, "annotations": {"a": "b"}})
-    jsonschema.validate(vcluster_values(vcluster(version), team, "team-ml"), schema)
+    own = {"tolerations": [OWN, GPU], "labels": {"a": "b"}, "annotations": {"a": "b"}}
+    jsonschema.validate(team_values(stack(own), version), schema)
 
 
 def test_the_charts_of_kai_read_them(facts):
@@ -205,8 +205,7 @@ OTHER = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": 
 
 @pytest.mark.parametrize("version", sorted(VCLUSTER))
 def test_an_affinity_is_of_the_control_plane_and_its_dns(version):
-    team = declared({"affinity": AFFINITY, "tolerations": [GPU]})
-    values = vcluster_values(vcluster(version), team, "team-ml")
+    values = team_values(stack({"affinity": AFFINITY, "tolerations": [GPU]}), version)
     control = values["controlPlane"]
     etcd = control["backingStore"]["etcd"]["deploy"]["statefulSet"]["scheduling"]
     for where in (control["statefulSet"]["scheduling"], etcd, control["coredns"]["deployment"]):
@@ -217,15 +216,14 @@ def test_an_affinity_is_of_the_control_plane_and_its_dns(version):
 
 @pytest.mark.parametrize("version", sorted(KAI))
 def test_so_it_is_of_kai(version):
-    (own,) = declared({"affinity": AFFINITY}).kai
-    values = kai_values(kai(version), DeclaredKai(version, affinity=own.affinity))
+    values = inside({"affinity": AFFINITY}, version)
     assert values["global"]["affinity"] == AFFINITY
     assert unknown_keys("kai", version, values) == []
 
 
 def test_an_affinity_stands_in_place_of_that_of_all_teams():
-    assert declared(affinity=AFFINITY).affinity.spec == AFFINITY
-    assert declared({"affinity": OTHER}, affinity=AFFINITY).affinity.spec == OTHER
+    assert declared(affinity=AFFINITY)["affinity"] == AFFINITY
+    assert declared({"affinity": OTHER}, affinity=AFFINITY)["affinity"] == OTHER
     wrong = {"affinity": {"nodeSelector": {"a": "b"}}}
     (mistake,) = load(stack(wrong)).mistakes
     assert mistake.path == "kai-fleet:teams.ml.affinity.nodeSelector"

@@ -3,7 +3,7 @@
 import pytest
 
 from kai_fleet.kube.pods import gpu_memory, gpu_request, requests_of
-from kai_fleet_cli.usage import count
+from kai_fleet_cli.doctor.usage import count
 from tests.unit.usage_samples import (
     GROUP_A,
     GROUP_B,

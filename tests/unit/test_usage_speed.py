@@ -4,7 +4,7 @@ import json
 import time
 
 from kai_fleet.kube.objects import KubeObject
-from kai_fleet_cli.usage import count
+from kai_fleet_cli.doctor.usage import count
 from tests.unit.usage_samples import kai, node, pod, queue
 
 TEAMS, QUEUES, PODS = 100, 10, 50  # of each team

@@ -5,7 +5,7 @@ import math
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kai_fleet_cli.usage import count
+from kai_fleet_cli.doctor.usage import count
 from tests.unit.usage_samples import answers, pod, queue
 
 AMOUNTS = st.one_of(st.just(-1), st.integers(0, 8), st.sampled_from([0.25, 0.5, 1.75]))

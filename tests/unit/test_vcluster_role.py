@@ -2,14 +2,12 @@
 
 import pytest
 
-from kai_fleet.fleet.model import DeclaredTeam
-from kai_fleet.host import team_stack_rights as rights
-from kai_fleet.isolation import vcluster_rights
+from kai_fleet import team_stack_access
+from kai_fleet.guards import vcluster_rights
 from kai_fleet.releases import VCLUSTER
 from kai_fleet.releases.chart_values import nested
-from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.values import value_at
-from kai_fleet.vcluster.values import vcluster_values
+from kai_fleet.vcluster_values import vcluster_values
 from kai_fleet_cli.plan.recorder import record
 from tests.attacks.host import WITH_KAI_INSIDE, WITH_KAI_ON_HOST
 
@@ -67,9 +65,14 @@ def granted(rules):
     }
 
 
+def in_namespace(version=None, values=None):
+    args = {"vcluster_version": version, "vcluster_values": values or {}} if version else {}
+    return vcluster_rights.in_namespace("ml", args)
+
+
 @pytest.mark.parametrize("version", VCLUSTER)
 def test_of_every_version_it_is_less_than_what_its_chart_gives(version):
-    ours = granted(vcluster_rights.in_namespace("ml", VCLUSTER[version], {}))
+    ours = granted(in_namespace(version))
     charts = of_chart(VCLUSTER[version])
     assert {it for it in ours if it[2] not in charts.get(it[:2], ())} == set()
     theirs = {(*key, verb) for key, verbs in charts.items() for verb in verbs}
@@ -78,7 +81,7 @@ def test_of_every_version_it_is_less_than_what_its_chart_gives(version):
 
 @pytest.mark.parametrize("version", VCLUSTER)
 def test_it_syncs_what_every_vcluster_syncs(version):
-    ours = granted(vcluster_rights.in_namespace("ml", VCLUSTER[version], {}))
+    ours = granted(in_namespace(version))
     for kind in ("configmaps", "secrets", "services", "pods", "persistentvolumeclaims"):
         assert {verb for _, it, verb, _ in ours if it == kind} == WRITE
     for sub in ("exec", "attach", "portforward"):
@@ -88,7 +91,7 @@ def test_it_syncs_what_every_vcluster_syncs(version):
 
 @pytest.mark.parametrize("version", VCLUSTER)
 def test_what_runs_it_is_changed_by_name_only_and_only_where_certificates_are_renewed(version):
-    rules = vcluster_rights.in_namespace("ml", VCLUSTER[version], {})
+    rules = in_namespace(version)
     writing = [it for it in rules if it["api_groups"] == ["apps"] and set(it["verbs"]) - READ]
     named = [(it["resources"], it["verbs"], it.get("resource_names")) for it in writing]
     renewed = [(["statefulsets"], ["patch"], ["ml"]), (["deployments"], ["patch"], ["ml"])]
@@ -97,23 +100,27 @@ def test_what_runs_it_is_changed_by_name_only_and_only_where_certificates_are_re
 
 def test_an_etcd_of_its_own_is_restarted_too():
     values = nested("controlPlane.backingStore.etcd.deploy.enabled", True)
-    rules = vcluster_rights.in_namespace("ml", VCLUSTER["v0.36.1"], values)
+    rules = in_namespace("v0.36.1", values)
     assert ["ml", "ml-etcd"] in [it.get("resource_names") for it in rules]
 
 
 @pytest.mark.parametrize("key", BY_VALUE)
 def test_what_a_team_syncs_besides_it_may(key):
-    of, release = BY_VALUE[key], VCLUSTER["v0.36.1"]
-    assert of not in {it[:2] for it in granted(vcluster_rights.in_namespace("ml", release, {}))}
-    with_it = granted(vcluster_rights.in_namespace("ml", release, nested(key, True)))
+    of = BY_VALUE[key]
+    assert of not in {it[:2] for it in granted(in_namespace("v0.36.1"))}
+    with_it = granted(in_namespace("v0.36.1", nested(key, True)))
     assert {verb for group, kind, verb, _ in with_it if (group, kind) == of} == WRITE
 
 
+def test_values_without_a_version_are_known():
+    rules = granted(vcluster_rights.in_namespace("ml", {"vcluster_values": {}}))
+    assert not {"leases", "ingresses"} & {it[1] for it in rules}
+
+
 def test_several_control_planes_agree_by_a_lease():
-    release = VCLUSTER["v0.36.1"]
     several = nested("controlPlane.statefulSet.highAvailability.replicas", 3)
     leases = [
-        "leases" in {it[1] for it in granted(vcluster_rights.in_namespace("ml", release, values))}
+        "leases" in {it[1] for it in granted(in_namespace("v0.36.1", values))}
         for values in ({}, several)
     ]
     assert leases == [False, True]
@@ -129,11 +136,9 @@ NEVER = {
 
 
 def test_the_widest_of_them_has_no_right_that_nobody_needs():
-    every = [vcluster_rights.in_namespace("ml")]
-    for release in VCLUSTER.values():
-        every += [
-            vcluster_rights.in_namespace("ml", release, nested(key, True)) for key in BY_VALUE
-        ]
+    every = [in_namespace()]
+    for version in VCLUSTER:
+        every += [in_namespace(version, nested(key, True)) for key in BY_VALUE]
     for rules in every:
         assert {it[1] for it in granted(rules)} & NEVER == set()
         assert {it[2] for it in granted(rules)} <= {*WRITE}
@@ -166,37 +171,32 @@ def test_the_platform_declares_it_in_every_mode_and_for_team_stacks():
 
 @pytest.mark.parametrize("version", VCLUSTER)
 def test_no_chart_makes_a_role_of_its_own_where_teams_are_isolated(version):
-    def rbac(isolation):
-        values = vcluster_values(
-            VCLUSTER[version],
-            DeclaredTeam("ml", mode="virtual", isolation=isolation),
-            "team-ml",
-        )
-        return values.get("rbac")
+    def rbac(**args):
+        return vcluster_values("ml", args, "team-ml", VCLUSTER[version]).get("rbac")
 
-    assert rbac(Isolation()) == {"clusterRole": {"enabled": False}, "role": {"enabled": False}}
-    assert rbac(Isolation(level="off")) is None
+    assert rbac() == {"clusterRole": {"enabled": False}, "role": {"enabled": False}}
+    assert rbac(isolation="off") is None
 
 
 @pytest.mark.parametrize("version", VCLUSTER)
 @pytest.mark.parametrize("mode", ["virtual", "host", "default"])
 @pytest.mark.parametrize("level", ["off", "baseline", "restricted"])
 def test_tokens_of_its_accounts_are_in_no_annotation_of_a_pod(version, mode, level):
-    team = DeclaredTeam("ml", mode=mode, isolation=Isolation(level=level))
-    values = vcluster_values(VCLUSTER[version], team, "team-ml")
+    args = {"mode": mode, "isolation": level}
+    values = vcluster_values("ml", args, "team-ml", VCLUSTER[version])
     assert value_at(values, "sync.toHost.pods.useSecretsForSATokens") is True
 
 
 def test_of_namespaced_kinds_it_reads_on_the_host_what_a_scheduler_inside_cannot_start_without():
-    for sees_nodes, pods, room in ((True, {"list", "watch"}, READ), (False, set(), set())):
-        rules = granted(vcluster_rights.on_host(sees_nodes=sees_nodes))
+    for place, pods, room in (("inside", {"list", "watch"}, READ), ("host", set(), set())):
+        rules = granted(vcluster_rights.on_host({"scheduler": place}))
         assert {verb for _, kind, verb, _ in rules if kind == "pods"} == pods
         assert {verb for _, kind, verb, _ in rules if kind == "csistoragecapacities"} == room
         assert {verb for _, kind, verb, _ in rules if kind != "pods"} == READ
 
 
 def test_a_team_stack_holds_no_right_only_to_pass_it_on():
-    held = granted(rights.in_namespace())
+    held = granted(team_stack_access.in_namespace())
     subresources = {it[1] for it in held if "/" in it[1]}
     assert subresources == {"pods/log"}
     for kind in ("roles", "rolebindings"):

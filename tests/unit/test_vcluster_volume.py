@@ -6,19 +6,13 @@ import json
 import jsonschema
 import pytest
 
-from kai_fleet.fleet.deployed_state import (
-    RELEASE,
-    VIRTUAL_CLUSTER,
-    DeployedState,
-    deployed_state_of,
-)
-from kai_fleet.fleet.resolve import fleet_of
-from kai_fleet.releases import VCLUSTER, vcluster
+from kai_fleet.deployed import RELEASE, VIRTUAL_CLUSTER, of_resources
+from kai_fleet.fleet.declared import clusters_of
+from kai_fleet.releases import VCLUSTER
 from kai_fleet.releases.chart_values import nested, unknown_keys
-from kai_fleet.settings import load
-from kai_fleet.vcluster.values import vcluster_values
 from kai_fleet_policies.rules.vcluster_stores import vcluster_volume
-from tests.unit.doctor_samples import SETTINGS, Lab
+from tests.unit.doctor_samples import SETTINGS
+from tests.unit.stack_arguments import settings_of, team_of, team_values
 
 CLAIM = "controlPlane.statefulSet.persistence.volumeClaim"
 URN = f"urn:pulumi:lab::kai-fleet::{VIRTUAL_CLUSTER}${RELEASE}::ml-release"
@@ -30,36 +24,34 @@ def stack(own=None, **of_all):
     return raw | ({"vcluster": of_all} if of_all else {})
 
 
-def fleet(own=None, runs=None, **of_all):
-    """The fleet where the release has these values about its claim now; None: there is none."""
-    loaded = load(stack(own, **of_all))
-    assert loaded.mistakes == ()
-    state = DeployedState()
+def refused(own=None, runs=None, **of_all):
+    """What the rule says where the release has these values of its claim; None: there is none."""
+    state = None
     if runs is not None:
         outputs = {"version": "0.36.1", "values": nested(CLAIM, runs)}
-        state = deployed_state_of([(URN, RELEASE, outputs)])
-    return fleet_of(loaded.settings, state)
+        state = of_resources([(URN, RELEASE, outputs)])
+    host, *_ = clusters_of(settings_of(stack(own, **of_all)), state)
+    return list(vcluster_volume.check(host))
 
 
-def refused(own=None, runs=None, **of_all):
-    return list(vcluster_volume.check(fleet(own, runs, **of_all).host))
+def claim(own=None, **of_all):
+    return team_of(stack(own, **of_all)).store.claim
 
 
 @pytest.mark.parametrize("version", sorted(VCLUSTER))
 def test_the_chart_gets_both_by_its_own_keys(version):
-    team = fleet({"storageClass": "fast", "size": "20Gi"}).teams["ml"]
-    values = vcluster_values(vcluster(version), team, "team-ml")
+    values = team_values(stack({"storageClass": "fast", "size": "20Gi"}), version)
     claim = values["controlPlane"]["statefulSet"]["persistence"]["volumeClaim"]
     assert claim == {"storageClass": "fast", "size": "20Gi"}
     assert unknown_keys("vcluster", version, values) == []
 
 
 def test_they_are_of_all_teams_or_of_one_and_values_go_before_them():
-    assert fleet(size="20Gi").teams["ml"].store.claim == {"size": "20Gi"}
-    assert fleet({"size": "8Gi"}, size="20Gi").teams["ml"].store.claim == {"size": "8Gi"}
+    assert claim(size="20Gi") == {"size": "20Gi"}
+    assert claim({"size": "8Gi"}, size="20Gi") == {"size": "8Gi"}
     values = nested(CLAIM, {"size": "9Gi"})
-    assert fleet({"size": "8Gi", "values": values}).teams["ml"].store.claim == {"size": "9Gi"}
-    untouched = vcluster_values(vcluster("v0.36.1"), fleet().teams["ml"], "team-ml")
+    assert claim({"size": "8Gi", "values": values}) == {"size": "9Gi"}
+    untouched = team_values(stack())
     assert "persistence" not in untouched["controlPlane"]["statefulSet"]
 
 
@@ -114,21 +106,9 @@ def test_another_class_needs_another_vcluster():
     assert "write 20Gi" in problem.message
 
 
-def test_the_doctor_sees_a_volume_that_is_not_as_declared():
-    lab = Lab(settings=stack({"size": "20Gi", "storageClass": "fast"}))
-    spec = {"storageClassName": "fast", "resources": {"requests": {"storage": "5Gi"}}}
-    template = {"metadata": {"name": "data"}, "spec": spec}
-    lab.named("statefulsets", "ml", "host")["spec"]["volumeClaimTemplates"] = [template]
-    (finding,) = lab.ill()
-    assert finding.subject == "volume of vCluster ml"
-    assert "its size is 5Gi, and 20Gi is declared" in finding.cause
-    assert finding.fix == "write 5Gi at kai-fleet:teams.ml.vcluster.size"
-    spec["resources"]["requests"]["storage"] = "20480Mi"
-    assert lab.ill() == []
-
-
 @pytest.mark.parametrize("version", ["v0.27.3", "v0.30.5", "v0.34.7", "v0.36.1"])
 def test_the_charts_own_schema_takes_them(facts, version):
     schema = json.loads((facts / f"vcluster/values.schema-{version}.json").read_text())
-    team = fleet({"storageClass": "fast", "size": "20Gi"}).teams["ml"]
-    jsonschema.validate(vcluster_values(vcluster(version), team, "team-ml"), schema)
+    jsonschema.validate(
+        team_values(stack({"storageClass": "fast", "size": "20Gi"}), version), schema
+    )

@@ -102,9 +102,9 @@ def test_a_rule_refuses_by_team_and_file(project, change, rule, says):
     ("content", "says"),
     [
         ("kind: Pod\n", "document 1 is no Kubernetes object; write apiVersion, kind and"),
-        ("a: &x [1]\nb: *y\n", "line 2 column 4: names *y, and no &y stands above it"),
-        ("a:\n\tb: 1\n", "has a tab; indent with spaces"),
-        ("a: 010\n", "line 1 column 4: has '010', which is another number for Pulumi"),
+        ("a: &x [1]\nb: *y\n", "line 2 column 4: is no YAML: found undefined alias"),
+        ("a:\n\tb: 1\n", "line 2 column 1: is no YAML: found character"),
+        ("a: 010\n", "line 1 column 4: has '010', which is another value"),
         ({"apiVersion": "v1", "kind": "PodList", "items": [], "metadata": {"name": "l"}}, "---"),
         ("\n---\n".join([yaml.safe_dump(POD)] * 2), "again in bad.yaml; drop one"),
     ],

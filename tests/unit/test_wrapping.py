@@ -5,9 +5,9 @@ import io
 import pytest
 from rich.console import Console
 
+from kai_fleet.finding import Finding, Level
 from kai_fleet_cli.display.terminal import told, units
 from kai_fleet_cli.doctor.diagnosis import Diagnosis, show
-from kai_fleet_cli.waiting.finding import Finding, Health
 
 REMOVE = ".venv/bin/fleet up --stack a-stack-of-a-long-name --remove-team a-team-of-forty-letters"
 KEY = "kai-fleet:teams.a-team-of-forty-letters-in-its-long-name.queues.department-of-vision"
@@ -65,18 +65,17 @@ def test_a_brace_that_is_not_closed_takes_not_everything_along():
 def test_a_finding_of_the_doctor_has_its_key_and_its_command_in_one_piece():
     command = "kubectl --context prod -n team-vision-of-a-long-name delete pods train-a train-b"
     broken = Finding(
-        "queues",
-        Health.BROKEN,
-        "vision",
-        "queue department-of-vision",
+        Level.MANDATORY,
+        *("vision", "queue", "department-of-vision"),
         f"it is not as declared: gpu limit is unlimited, not 4; see {KEY}",
         f"write 4 at {KEY}, then `{command}`",
     )
-    warning = Finding("nodes", Health.WARNING, "host", "node a", "it is cordoned")
+    warning = Finding(Level.ADVISORY, "host", "node", "a", "it is cordoned")
     out = io.StringIO()
     show(Diagnosis("prod", (warning, broken)), Console(file=out, width=80))
     lines = out.getvalue().splitlines()
     assert lines[0] == "broken vision: queue department-of-vision"
     assert [line.strip() for line in lines].count(f"`{command}`") == 1
     assert sum(KEY in line for line in lines) == 2
-    assert lines[-1].startswith("stack prod: 1 broken, 1 warning; ")
+    assert lines[-2].startswith("stack prod: 1 broken, 1 warning; ")
+    assert lines[-1].endswith("`pulumi refresh --preview-only --stack prod`")

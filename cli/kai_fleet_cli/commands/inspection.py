@@ -24,9 +24,7 @@ def plan(
     config: Annotated[
         Path | None, typer.Option("--config", help="A stack file from anywhere.")
     ] = None,
-    format: Annotated[
-        Literal["text", "json", "yaml", "markdown"], typer.Option("--format")
-    ] = "text",
+    format: Annotated[ReportFormat, typer.Option("--format")] = "text",
     details: Annotated[
         bool, typer.Option("--details", help="As text: each resource in place of the summary.")
     ] = False,
@@ -43,8 +41,6 @@ def plan(
     match format:
         case "json":
             sys.stdout.write(result.json() + "\n")
-        case "yaml":
-            sys.stdout.write(result.yaml())
         case "markdown":
             sys.stdout.write(as_markdown.plan_page(result))
         case "text":
@@ -54,7 +50,7 @@ def plan(
 
 @with_exit_codes
 def diff(
-    base: Annotated[str, typer.Option("--base", help="A branch, tag or commit.")],
+    base: Annotated[str, typer.Option("--base", help="A branch, tag or commit.")] = "HEAD",
     stack: StackFile = "sandbox",
     format: Annotated[ReportFormat, typer.Option("--format")] = "text",
 ) -> None:
@@ -108,13 +104,12 @@ def doctor(
 
     Exit 0: healthy. 1: broken. 2: cannot look. 3: may read nothing of a cluster.
     """
-    from kai_fleet_cli.doctor.diagnosis import diagnose, show
-    from kai_fleet_cli.waiting.finding import ExitCode
+    from kai_fleet_cli.doctor.diagnosis import ExitCode, diagnose, show
 
     chosen = stack or (None if context or kubeconfig else "sandbox")
     try:
-        with clusters_read() as heard:
-            diagnosis = diagnose(chosen, team, context, kubeconfig, heard)
+        with clusters_read() as progress:
+            diagnosis = diagnose(chosen, team, context, kubeconfig, progress)
     except UserError as error:
         say(f"error: {error}")
         raise typer.Exit(ExitCode.BLIND) from None
@@ -145,12 +140,12 @@ def report(
     from pydantic.alias_generators import to_camel
 
     from kai_fleet.kube.errors import UnreachableError
+    from kai_fleet_cli.doctor.diagnosis import ExitCode
     from kai_fleet_cli.report import build, page, text
-    from kai_fleet_cli.waiting.finding import ExitCode
 
     try:
-        with clusters_read() as heard:
-            found = build.now(stack, heard)
+        with clusters_read() as progress:
+            found = build.now(stack, progress)
     except UnreachableError as error:
         say(f"error: {error}")
         raise typer.Exit(ExitCode.BLIND) from None

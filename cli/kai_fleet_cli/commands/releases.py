@@ -1,8 +1,7 @@
 """`fleet releases`: the versions known here, and where a team could go."""
 
-import itertools
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -12,8 +11,7 @@ from kai_fleet.releases.transitions import kai_transition
 from kai_fleet.values import value_at
 from kai_fleet_cli.commands.options import AsJson, print_json
 from kai_fleet_cli.display.terminal import say
-
-TABLES: Final[Mapping[str, Mapping[str, Any]]] = {"KAI": known.KAI, "vCluster": known.VCLUSTER}
+from kai_fleet_cli.errors import UserError
 
 
 def releases(
@@ -24,48 +22,44 @@ def releases(
 ) -> None:
     """The versions of KAI and vCluster that are known here, and how long each gets fixes."""
     if as_json:
-        print_json({"known": {project: list(table) for project, table in TABLES.items()}})
+        print_json({"known": {"KAI": list(known.KAI), "vCluster": list(known.VCLUSTER)}})
         return
     out = Console()
-    for line in itertools.chain(_known(), _teams(stack) if stack else ()):
+    for line in (*_known(), *(_teams(stack) if stack else ())):
         out.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _known() -> Iterator[str]:
-    listed = {
-        "KAI": {it: known.support(it).words for it in (*known.KAI, known.RETRACTED)},
-        "vCluster": {it: known.vcluster_support(it).words for it in known.VCLUSTER},
-    }
-    for project, table in TABLES.items():
-        for version in table:
-            listed[project][version] += _caveat(table, version)
-    listed["vCluster"][known.DEFAULT_VCLUSTER] += "; what a stack gets that names none"
-    for project in TABLES:
-        yield from (f"{project} {it:<9} {words}" for it, words in listed[project].items())
+    for version in (*known.KAI, known.RETRACTED):
+        yield f"KAI {version:<9} {known.support(version).words}{_caveat(known.KAI, version)}"
+    for version in known.VCLUSTER:
+        words = known.vcluster_support(version).words + _caveat(known.VCLUSTER, version)
+        default = "; what a stack gets that names none" * (version == known.DEFAULT_VCLUSTER)
+        yield f"vCluster {version:<9} {words}{default}"
     yield "A newer version of either can be tried with untested: true beside its version."
 
 
 def _caveat(table: Mapping[str, known.KaiRelease | known.VclusterRelease], version: str) -> str:
-    caveat = table[version].caveat
+    caveat = table[version].caveat if version in table else ""
     return caveat and f"; not advised: {caveat}"
 
 
 def _teams(stack: str) -> Iterator[str]:
     """What each team runs, or where the engine does not answer, what its file says."""
-    from kai_fleet_cli.teams import connect, lookup
+    from kai_fleet_cli.teams import lookup, stack_state
 
-    platform = lookup.platform(stack)
-    connected = connect.to_platform(platform)
-    states, silent = connected.states(platform)
-    for note in (*silent, *filter(None, [connected.note])):
-        say(f"- {note}")
-    running = {name: it for state in states.values() for name, it in state.versions.items()}
-    written = {"KAI of the host": value_at(platform.raw, "kai.version")}
-    written |= {name: place.version for name, place in sorted(platform.teams.items())}
+    file = lookup.stack_file(stack)
+    running: Mapping[str, str | None] = {}
+    try:
+        running = stack_state.read(stack).versions
+    except UserError as why:
+        say(f"- {why}")
+    written = {"KAI of the host": value_at(file.raw, "kai.version")}
+    written |= {name: team.version for name, team in sorted(file.teams.items())}
     for name, wanted in written.items():
         version = running.get(name) or wanted
         if isinstance(version, str) and version in known.KAI:
-            yield _way(name, "runs" if name in running else "is to run", version)
+            yield _way(name, "runs" if running.get(name) else "is to run", version)
 
 
 def _way(name: str, verb: str, version: str) -> str:

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from kai_fleet_cli.commands.options import NamedStack, StackFile, Sure, with_exit_codes
-from kai_fleet_cli.display.terminal import Screen, engine_line
+from kai_fleet_cli.display.terminal import Screen
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import resume
@@ -21,7 +21,7 @@ out = Console()  # rich leaves colours out where this is no terminal, and for NO
 
 Refresh = Annotated[
     bool,
-    typer.Option("--refresh", help="First see what is there, and mend what a killed run left."),
+    typer.Option("--refresh", help="First see what is there, and repair what a killed run left."),
 ]
 
 
@@ -37,44 +37,34 @@ def up(
 
     A team that the file does not declare any more goes only when it is named.
     """
+    from kai_fleet_cli.diff.summary import of_steps
+    from kai_fleet_cli.display import as_text
     from kai_fleet_cli.engine import runs, summary
-    from kai_fleet_cli.recovery import failures
-    from kai_fleet_policies.validation import REMOVE_VARIABLE
 
     names = remove_team or []
     with resume.resumable_by(lambda: resume.up(stack, names)):
         environment = for_stack(stack)
-
-        def opened() -> automation.Stack:
-            by_name = {REMOVE_VARIABLE: ",".join(names)} if names else {}
-            return runs.stack(stack, {**environment.variables, **by_name})
-
-        first = opened()
+        opened = runs.stack(stack, environment.variables)
         try:
-            try:
-                outcome = runs.up(first, engine_line, refresh=refresh)
-            except runs.EngineError:
-                if not (more := _confirmed_removals(first, names)):
-                    raise
-                names = [*names, *more]
-                outcome = runs.up(opened(), engine_line, refresh=refresh)
-        except UserError as why:
-            text = failures.naming(str(why), stack, names)
-            # The rules would refuse that repair because of these teams.
-            if resume.up(stack) in text and (left := _unnamed(first, names)):
-                text += (
-                    f". Deployed and not in Pulumi.{stack}.yaml: {', '.join(left)}. Put back there"
-                    f" what is to stay; for what is to go add:{resume.naming(left)}"
-                )
-            raise UserError(text) from None
+            names += _confirmed_removals(opened, names)
+            outcome = runs.up(opened, refresh=refresh, removed=names)
+        except runs.EngineError as why:
+            # The rules would refuse that repair because of the teams that are not named.
+            if resume.up(stack, names) in str(why) and (left := _unnamed(opened, names)):
+                raise UserError(
+                    f"{why}. Deployed and not in Pulumi.{stack}.yaml: {', '.join(left)}. Put back"
+                    f" there what is to stay; for what is to go add:{resume.naming(left)}"
+                ) from None
+            raise
+    as_text.show_summary(of_steps(outcome.steps), out)
     summary.show(stack, outcome, environment.standins, out)
 
 
 def _confirmed_removals(stack: automation.Stack, names: Sequence[str]) -> Sequence[str]:
     """Ask at a terminal about each team that the update would remove and that `names` lacks.
 
-    Empty where there is no terminal, or no team would go. Raises UserError where the answer is
-    another name.
+    Empty where there is no terminal: the program refuses it then. Raises UserError where the answer
+    is another name.
     """
     screen = Screen.standard()
     teams = _unnamed(stack, names) if screen.asks else ()
@@ -88,7 +78,7 @@ def _unnamed(stack: automation.Stack, names: Sequence[str]) -> Sequence[str]:
     """The teams that an update of the file as it is would remove, and that `names` lacks."""
     from pulumi import automation
 
-    from kai_fleet.fleet.deployed_state import teams_of
+    from kai_fleet.deployed import teams_of
     from kai_fleet_cli.recovery import state
     from kai_fleet_cli.stack_file import reading
     from kai_fleet_cli.stack_file.platform import facts_beside
@@ -100,7 +90,7 @@ def _unnamed(stack: automation.Stack, names: Sequence[str]) -> Sequence[str]:
         deployed = teams_of(state.exported(stack).urns())
     except automation.errors.CommandError:
         return ()
-    return [it for it in validation.unnamed_removals(verdict, deployed) if it not in names]
+    return [team for team in validation.unnamed_removals(verdict, deployed) if team not in names]
 
 
 def preview(
@@ -109,12 +99,16 @@ def preview(
         bool, typer.Option("--details", help="Every property, old and new.")
     ] = False,
 ) -> None:
-    """Say what `up` would change, resource by resource, with every rule's verdict."""
+    """Show what `up` would change, resource by resource, with every rule's verdict."""
     from kai_fleet.settings.files.project import preview_command
+    from kai_fleet_cli.diff.summary import of_steps
+    from kai_fleet_cli.display import as_text
     from kai_fleet_cli.engine import runs
 
     opened = runs.stack(stack, for_stack(stack).variables)
-    if runs.preview(opened, engine_line, details=details).unchanged:
+    outcome = runs.preview(opened, details=details)
+    as_text.show_summary(of_steps(outcome.steps), out)
+    if outcome.unchanged:
         out.print("Nothing would change.")
     elif not details:
         out.print(f"Every property: {preview_command(stack, details=True)}", highlight=False)
@@ -122,12 +116,9 @@ def preview(
 
 @with_exit_codes
 def destroy(stack: NamedStack, refresh: Refresh = False, yes: Sure = False) -> None:
-    """Remove everything that a stack made from its cluster; its name has to be typed, or --yes.
-
-    Refused before anything goes: while team stacks run on it, or a resource is protected.
-    """
+    """Remove everything that a stack made from its cluster; its name has to be typed, or --yes."""
     from kai_fleet_cli.engine import runs
-    from kai_fleet_cli.teams import stack_end
+    from kai_fleet_cli.teams import lookup
 
     screen = Screen.standard()
     command = f"{resume.FLEET} destroy --stack {stack}{' --refresh' if refresh else ''}"
@@ -135,12 +126,13 @@ def destroy(stack: NamedStack, refresh: Refresh = False, yes: Sure = False) -> N
     screen.require_answer(command, loss, yes=yes)
     environment = for_stack(stack, validated=False)
     opened = runs.stack(stack, environment.variables)
-    now = runs.state_of(opened, "the removal")
-    stack_end.check(stack, now, environment.variables.get("KUBECONFIG"))
-    for line in stack_end.losses(stack, now, counts=not yes):  # who is sure need not wait
-        screen.line(line)
+    file = lookup.stack_file(stack)
+    for name in file.teams:
+        screen.line(f"  team {name} goes: its vCluster, every pod and every volume in it")
+    for name in file.grants:
+        screen.line(f"  team {name} loses its namespace: destroy its own stack first")
     if not yes:
         screen.confirm_name(stack)
     with resume.resumable_by(lambda: resume.destroy(stack)):
-        runs.destroy(opened, engine_line, refresh=refresh)
+        runs.destroy(opened, refresh=refresh)
     environment.vacate()

@@ -1,1 +1,1 @@
-"""Two plans compared: what an edit changes, in words."""
+"""Two plans compared: what an edit refuses, loses, restarts and changes."""

@@ -1,20 +1,19 @@
-"""A stack's diff: the plan at a base against the plan of the work tree, and what it means."""
+"""A stack's diff: the plan at a base against the plan of the work tree, and what follows."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from kai_fleet.fleet.deployed_state import deployed_state_of
+from kai_fleet.deployed import of_resources
+from kai_fleet.fleet.cluster import HOST
 from kai_fleet.settings.secrets import Encrypted, encrypted, moved
-from kai_fleet.wording import agreeing, counted
-from kai_fleet_cli.diff.base import Base, BaseState, planning
-from kai_fleet_cli.diff.changes import Difference, difference, without_echoes
-from kai_fleet_cli.diff.consequences import Hazard, Part, Sentence, by_hazard
-from kai_fleet_cli.diff.sentences import sentences, untouched
+from kai_fleet.wording import counted
+from kai_fleet_cli.diff.base import Base, planning
+from kai_fleet_cli.diff.changes import Change, difference
+from kai_fleet_cli.diff.summary import Item, Summary, of_changes
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.plan import offline
-from kai_fleet_cli.plan.picture import picture
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.stack_file.platform import facts_beside
 from kai_fleet_cli.stack_file.reading import ROOT, beside, read
@@ -27,135 +26,59 @@ SECRETS: Final = {
     "moved": "has a secret that stood at another key",
     "removed": "has no secret any more",
 }
-_SAME: Final = 0
-_PROBLEMS: Final = 1
-_DIFFERS: Final = 3
-
 _GONE: Final = (
-    "Pulumi.{stack}.yaml is gone: nothing of the stack is removed by that. To remove what it made,"
-    " run this where the file still is: fleet destroy --stack {stack}"
+    "Pulumi.{0}.yaml is gone: nothing of the stack is removed by that. To remove what it made,"
+    " run this where the file still is: fleet destroy --stack {0}"
 )
-_REFUSED: Final = "The rules refuse the stack as it is now, so there is no plan to compare."
 _BESIDE: Final = "changes, from which the engine takes more than a plan shows: read it in the file"
-_DECLARED: Final = "This is what the work tree declares:"
-_NOTES: Final = {
-    BaseState.PLANNED: "",
-    BaseState.NO_STACK: "The stack is new: at {at} there is no Pulumi.{stack}.yaml.",
-    BaseState.NO_PLAN: "{at} is from before the project had plans, so there is nothing to compare"
-    f" with. {_DECLARED}",
-    BaseState.REFUSED: "At {at} the rules refuse the stack's file, so there is no plan to compare"
-    " with: what is deployed comes from an earlier commit. Compare with the last one that was"
-    f" fine. {_DECLARED}",
-    BaseState.FAILED: "The code at {at} does not run here ({error}); it may need other packages."
-    " Compare with a later commit, or run `fleet plan` there in its own environment."
-    f" {_DECLARED}",
-}
 
 
+@dataclass(frozen=True)
 class DiffReport:
     """What a reviewer is shown. `now` is None where the work tree has no file for the stack.
 
-    `refusals` are what the rules have against an update from the base, `secrets` the ciphertexts of
-    the stack file, `beside` what no plan shows of it.
-
-    `compared`: there are two plans, where a stack that is new is compared with nothing. Where there
-    are not, `note` says why, and with `shows_stack` the stack itself is shown. `shown` is the
-    `difference` without what only repeats the names of queues, of which `left_out` speaks.
-    `sentences` say what is refused, and what happens to the host and to each team. `secrets` are
-    keys whose secret is not the base's, each with a word of SECRETS. `exit_code` is 0 same, 1
-    problems in the work tree or at the base, 2 unreadable, 3 differs; `verdict` the whole in a few
-    words: `refused`, `nothing changes`, `2 created, 1 replaced`.
+    `note` says why there are not two plans to compare. `secrets` are the keys whose secret is not
+    the base's, each with a word of SECRETS.
     """
 
-    def __init__(
-        self,
-        stack: str,
-        base: Base,
-        now: offline.Plan | None,
-        secrets: Sequence[Encrypted] = (),
-        refusals: Sequence[Sentence] = (),
-        beside: Mapping[str, str] | None = None,
-    ) -> None:
-        self.stack, self.base, self.now = stack, base, now
-        resources = now.resources if now else ()
-        refused = now is not None and not now.ok and not now.resources
-        has_base = base.state in (BaseState.PLANNED, BaseState.NO_STACK)
-        self.compared = has_base and now is not None and not refused
-        self.shows_stack = now is not None and not refused and not self.compared
-        self.problems = now.problems if now else ()
-        differ = _secrets(base.secrets, secrets, f"Pulumi.{stack}.yaml") if now else {}
-        self.secrets = dict(sorted(differ.items()))
-        self.before, self.after = picture(base.resources), picture(resources)
-        self.difference = self.shown = Difference()
-        self.sentences: list[Sentence] = []
-        self._of_the_file: list[Sentence] = []
-        self.untouched: list[str] = []
-        if self.compared:
-            self.difference = difference(base.resources, resources)
-            trees = [*self.before.trees().values(), *self.after.trees().values()]
-            names = {str(queue.name) for queues in trees for queue in queues}
-            self.shown = without_echoes(self.difference, names)
-            pictures, file = (self.before, self.after), f"Pulumi.{stack}.yaml"
-            keys = sorted(dict(base.beside.items() ^ (beside or {}).items()))
-            self._of_the_file = [Sentence(file, (Part(f"{key} {_BESIDE}"),)) for key in keys]
-            about = sentences(stack, *pictures, self.shown)
-            self.sentences = [*refusals, *self._of_the_file, *about]
-            self.untouched = untouched(*pictures, self.shown)
-        repeat = len(self.difference.changed) - len(self.shown.changed)
-        guards = f"{counted(repeat, 'guard')} {agreeing(repeat, 'repeats')} the queues' new names"
-        self.left_out = guards if repeat else ""
-        note = _GONE if now is None else _REFUSED if refused else _NOTES[base.state]
-        at = f"{base.ref} ({base.short})"
-        self.note = note.format(at=at, stack=stack, error=base.error)
-        quiet = not self.secrets and not self._of_the_file
-        same = self.compared and self.difference.same and quiet
-        if now is not None and now.exit_code:
-            self.exit_code = now.exit_code
-        elif base.state in (BaseState.REFUSED, BaseState.FAILED):
-            self.exit_code = _PROBLEMS
-        else:
-            self.exit_code = _SAME if same and base.state is BaseState.PLANNED else _DIFFERS
-        self.verdict = self._verdict()
+    stack: str
+    base: Base
+    now: offline.Plan | None
+    note: str = ""
+    changes: Sequence[Change] = ()
+    summary: Summary = field(default_factory=Summary)
+    secrets: Mapping[str, str] = field(default_factory=dict)
 
-    def _verdict(self) -> str:
-        if self.now is None:
-            return "its file is gone"
-        if self.now.exit_code:
+    @property
+    def exit_code(self) -> int:
+        """0 nothing changes, 1 refused, or no plan at the base, 2 unreadable, 3 differs."""
+        if self.now is not None and self.now.exit_code:
+            return self.now.exit_code
+        if self.base.error:
+            return 1
+        return 3 if self.base.is_new or self.note or self.secrets or self.summary.parts else 0
+
+    @property
+    def verdict(self) -> str:
+        """The whole in a few words: `refused`, `nothing changes`, `1 lost, 2 changed`."""
+        if self.now is not None and self.now.exit_code:
             return "refused"
-        if self.exit_code == _SAME:
-            return "nothing changes"
-        if not self.compared:
+        if self.note and not self.base.is_new:
             return "not compared"
-        counts = [f"{len(part)} {kind}" for kind, part in self.difference.parts.items() if part]
-        if Hazard.REFUSED in by_hazard(self.sentences):
-            counts.insert(0, "the update is refused")
-        if self.secrets:
-            number = len(self.secrets)
-            counts.append(f"{counted(number, 'secret')} {agreeing(number, 'differs')}")
-        if self._of_the_file:
-            counts.append(f"{counted(len(self._of_the_file), 'key')} beside the plan")
-        return ", ".join(counts)
+        secrets = [counted(len(self.secrets), "secret", "differs")] if self.secrets else []
+        return ", ".join(filter(None, [str(self.summary), *secrets])) or "nothing changes"
 
     def record(self) -> dict[str, Any]:
         """The diff's JSON."""
-        parts = self.difference.parts
         return {
             "stack": self.stack,
-            "base": {
-                "ref": self.base.ref,
-                "commit": self.base.commit,
-                "state": self.base.state.value,
-                "problems": [problem.record() for problem in self.base.problems],
-            },
-            "compared": self.compared,
-            "same": self.exit_code == _SAME,
-            "ok": self.now is None or self.now.ok,
+            "base": {"ref": self.base.ref, "commit": self.base.commit, "error": self.base.error},
+            "same": self.exit_code == 0,
             "note": self.note,
-            "summary": [item.record() for item in self.sentences],
-            "untouched": self.untouched,
-            **{name: [change.record() for change in part] for name, part in parts.items()},
-            "secrets": self.secrets,
-            "problems": [problem.record() for problem in self.problems],
+            **self.summary.record(),
+            "secrets": dict(self.secrets),
+            "resources": [change.record() for change in self.changes],
+            "problems": [it.record() for it in self.now.problems] if self.now else [],
         }
 
 
@@ -168,40 +91,54 @@ def compare(stack: str, ref: str, root: Path = ROOT) -> DiffReport:
     with planning(root, ref, stack) as planned:
         now = offline.plan(stack, file) if file.exists() else None
         base = planned()
-    if now is None and base.state in (BaseState.NO_STACK, BaseState.NO_PLAN):
+    if now is None and base.is_new:
         raise UserError(f"there is no Pulumi.{stack}.yaml, neither here nor at {ref}")
+    return report(base, now, file)
+
+
+def report(base: Base, now: offline.Plan | None, file: Path) -> DiffReport:
+    """The diff of a base against the plan of a stack file."""
+    stack = now.stack if now else file.name.split(".")[1]
+    if now is None:
+        return DiffReport(stack, base, None, _GONE.format(stack))
     here = encrypted(file)
-    if now is not None:
-        wrong = validation.as_findings(moved(base.secrets, here))
-        now = replace(now, problems=(*now.problems, *wrong))
-    refused = refusals(stack, file, base.resources) if now is not None and now.ok else []
-    return DiffReport(stack, base, now, here, refused, beside(file))
+    now = replace(now, problems=(*now.problems, *validation.as_findings(moved(base.secrets, here))))
+    found = DiffReport(stack, base, now, secrets=_secrets(base.secrets, here, file.name))
+    if base.error:
+        return replace(found, note=f"There is no plan at {base.at}: {base.error}")
+    if not now.resources:
+        return replace(found, note="The rules refuse the stack as it is now: there is no plan.")
+    note = f"The stack is new: at {base.at} it has no file." if base.is_new else ""
+    changes = difference(base.resources, now.resources)
+    refused = refusals(stack, file, base.resources) if base.resources and now.ok else []
+    whole = of_changes(changes, refused)
+    keys = sorted(dict((base.beside or {}).items() ^ beside(file).items()))
+    more = tuple(Item(HOST, f"{file.name} {key}", _BESIDE) for key in keys)
+    whole = replace(whole, changed=more + whole.changed)
+    return replace(found, note=note, changes=changes, summary=whole)
 
 
 def _secrets(before: Iterable[Encrypted], now: Iterable[Encrypted], file: str) -> dict[str, str]:
     """Each key of a file whose secret differs, and how, by a word of SECRETS."""
     old = {it.path: it.content for it in before if it.file == file}
     new = {it.path: it.content for it in now}
-    return {
+    differ = {
         **dict.fromkeys(old.keys() - new.keys(), "removed"),
         **dict.fromkeys(new.keys() - old.keys(), "added"),
         **{key: "changed" for key in new.keys() & old.keys() if old[key] != new[key]},
         **{it.path: "moved" for it in moved(before, now)},
     }
+    return dict(sorted(differ.items()))
 
 
-def refusals(stack: str, file: Path, resources: Sequence[Registered]) -> list[Sentence]:
+def refusals(stack: str, file: Path, resources: Sequence[Registered]) -> list[Item]:
     """What an update refuses that a plan has nothing against: it starts from what is deployed.
 
-    That is what the rules say of a stack file where these resources of a plan run now. Raises
-    UserError where the file cannot be read.
+    The rules judge a stack file where these resources of a plan run now.
     """
-    deployed = deployed_state_of((it.urn, it.type, it.inputs) for it in resources)
+    deployed = of_resources((it.urn, it.type, it.inputs) for it in resources)
     verdict = validation.validate(read(file), deployed, facts_beside(file))
     problems = verdict.refused
     if verdict.settings is not None:
         problems += validation.removal_findings(verdict, deployed.teams, stack)
-    return [
-        Sentence(it.subject, (Part(f"{it.message} [{it.check}]", Hazard.REFUSED),))
-        for it in problems
-    ]
+    return [Item(HOST, it.subject, f"{it.message} [{it.check}]") for it in problems]

@@ -66,19 +66,11 @@ def engine_line(line: str) -> None:
 
     It may have words of a pod or an API server in it: colours are all that a terminal is told.
     """
-    over = "\033[2K" if sys.stdout.isatty() else ""  # a line that was passing
     try:
-        sys.stdout.write(over + with_colours(line.rstrip("\n")) + "\n")
+        sys.stdout.write(with_colours(line.rstrip("\n")) + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def passing_line(line: str) -> None:
-    """A line of a terminal in place of the last one of these; "" takes that away."""
-    room = max(20, os.get_terminal_size(sys.stdout.fileno()).columns - 1)
-    sys.stdout.write(f"\r\033[2K{without_controls(line)[:room]}\r")
-    sys.stdout.flush()
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""`fleet doctor`: what is wrong on the live clusters of a stack, in words, with the fix.
+"""`fleet doctor`: what is wrong on the live clusters of a stack, why, and what to do.
 
-It reads and never writes. `gather` asks the API servers, `examine` what was answered.
+It reads and never writes: `read` asks the API servers, `checks` judge what they answered.
 """

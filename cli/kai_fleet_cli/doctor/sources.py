@@ -1,17 +1,15 @@
-"""Where a stack's clusters are, and how the doctor asks them: by a stack, or a kubectl context."""
+"""Where a stack's clusters are, and how to ask them: by a stack, or by a kubectl context."""
 
 import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from kai_fleet.finding import Finding
-from kai_fleet.fleet.model import DeclaredCluster, Fleet
-from kai_fleet.fleet.resolve import fleet_of
 from kai_fleet.kube.api import OF_OPERATORS, Api
 from kai_fleet.kube.errors import UnreachableError
 from kai_fleet.settings import Settings
-from kai_fleet_cli.doctor.gather import SECONDS, ClusterSources
+from kai_fleet_cli.doctor import desired
+from kai_fleet_cli.doctor.read import SECONDS, Sources
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT, running_sandbox
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading
@@ -20,16 +18,16 @@ from kai_fleet_cli.teams import stack_state
 from kai_fleet_policies import validation
 
 
-def of_context(context: str | None, kubeconfig: Path | None, team: str | None) -> ClusterSources:
-    """A cluster without a stack file, by a kubeconfig or a context of one. Raises UserError."""
+def of_context(context: str | None, kubeconfig: Path | None, team: str | None) -> Sources:
+    """A cluster without a stack file. Raises UserError."""
     if context is None and kubeconfig is None:
         raise UserError(
             "write --stack with a stack's name, --context with a kubectl context, or --kubeconfig"
         )
     file = str(kubeconfig) if kubeconfig else None
     flags = {"--kubeconfig": file, "--context": context}
-    options = [word for flag, it in flags.items() if it is not None for word in (flag, it)]
-    return ClusterSources(
+    options = [word for flag, value in flags.items() if value is not None for word in (flag, value)]
+    return Sources(
         host=lambda: Api.of_context(file, context, in_all=SECONDS, most=OF_OPERATORS),
         only=team,
         host_kubectl=shlex.join(["kubectl", *options]),
@@ -37,21 +35,17 @@ def of_context(context: str | None, kubeconfig: Path | None, team: str | None) -
     )
 
 
-def of_stack(stack: str, team: str | None, context: str | None) -> ClusterSources:
-    """The clusters of a stack: a platform's, or those of a team's own stack.
-
-    Raises UserError for a stack, or a team of it, that there is not.
-    """
+def of_stack(stack: str, team: str | None, context: str | None) -> Sources:
+    """The clusters of a stack. Raises UserError for a stack, or a team of it, that is not there."""
     settings = settings_of(stack)
-    fleet = fleet_of(settings)
-    teams = fleet.every_team
+    teams = desired.teams_of(settings)
     if team is not None and team not in teams:
         known = ", ".join(teams) or "none"
         raise UserError(f"stack {stack} has no team {team}; its teams: {known}")
     where = context or settings.cluster.context
     # A team with a kubeconfig of its own has its stack's state where its platform's is.
     facts = settings.platform_facts
-    file, variables = _sandbox(where or (facts.cluster.context if facts else None))
+    file, variables = _sandbox(where or (facts.context if facts else None))
 
     def open_host() -> Api:
         if where:
@@ -61,45 +55,28 @@ def of_stack(stack: str, team: str | None, context: str | None) -> ClusterSource
 
     update = "`.venv/bin/fleet up --refresh --stack {}`"
     # The host of a team's own stack is as the platform's stack declares it.
-    host_stack = fleet.platform.rpartition("/")[2] if fleet.platform else stack
-    return ClusterSources(
+    platform = settings.platform_stack
+    host_stack = platform.rpartition("/")[2] if platform else stack
+    flag = f"--context {shlex.quote(where)}" if where else "--kubeconfig <the host's>"
+    return Sources(
         host=open_host,
-        wanted=host_of(fleet),
+        desired=desired.host_of(settings),
         teams=teams if team is None else {team: teams[team]},
         kubeconfigs=lambda: _kubeconfigs(stack, variables),
         update=update.format(host_stack),
         team_update=update.format(stack),
-        host_kubectl=f"kubectl --context {shlex.quote(where)}"
-        if where
-        else "kubectl --kubeconfig <the host's>",
-        namespace=f"team-{fleet.own_team}" if fleet.platform else None,
-    )
-
-
-def host_of(fleet: Fleet) -> DeclaredCluster:
-    """The host cluster of a stack. Of a team stack's only the team's own queues are declared."""
-    if not fleet.platform:
-        return fleet.host
-    team = fleet.teams[fleet.own_team]
-    return DeclaredCluster(
-        queues=team.host_queues if team.parent_queue else (),
-        gpu_resource=fleet.host.gpu_resource,
-        queues_key=f"{team.path}.queues",
+        host_kubectl=f"kubectl {flag}",
+        namespace=f"team-{next(iter(settings.teams))}" if platform else None,
     )
 
 
 def settings_of(stack: str) -> Settings:
     """A stack's settings, a team stack's with its platform's file beside it. Raises UserError."""
-    return judged(stack)[0]
-
-
-def judged(stack: str, file: Path | None = None) -> tuple[Settings, tuple[Finding, ...]]:
-    """The same with what the rules say of them; from `file` where it is not the stack's own."""
-    path = file or reading.path_of(stack)
+    path = reading.path_of(stack)
     verdict = validation.validate(reading.read(path), facts_of=facts_beside(path))
     if verdict.settings is None:
         raise UserError(validation.report(verdict.refused))
-    return verdict.settings, verdict.problems
+    return verdict.settings
 
 
 def _sandbox(context: str | None) -> tuple[str | None, dict[str, str]]:
@@ -111,7 +88,7 @@ def _sandbox(context: str | None) -> tuple[str | None, dict[str, str]]:
 
 
 def _kubeconfigs(stack: str, variables: Mapping[str, str]) -> Mapping[str, str]:
-    """The teams' kubeconfigs from the stack's state; none where it cannot be asked."""
+    """The teams' kubeconfigs from the stack's state; none where it cannot be read."""
     try:
         return stack_state.read(stack, variables).kubeconfigs
     except UserError:

@@ -59,7 +59,7 @@ def for_stack(stack: str, *, validated: bool = True) -> Environment:
     """
     # Half a second of imports, which commands that only need UserError are spared.
     from kai_fleet.settings.secrets import copies
-    from kai_fleet.settings.tenant import platform_of
+    from kai_fleet.settings.team_stack import platform_of
     from kai_fleet_cli.stack_file.platform import facts_beside
     from kai_fleet_policies import validation
 
@@ -67,18 +67,18 @@ def for_stack(stack: str, *, validated: bool = True) -> Environment:
     platform = platform_of(raw)
     if platform is not None and not reading.path_of(platform.rpartition("/")[2]).exists():
         return _own_cluster()  # kept elsewhere: the program asks the engine for its facts
-    file, of_platform = reading.path_of(stack), facts_beside(reading.path_of(stack))
+    file = reading.path_of(stack)
     if validated:
-        verdict = validation.validate(raw, facts_of=of_platform, more=copies(file))
+        verdict = validation.validate(raw, facts_of=facts_beside(file), more=copies(file))
     else:
-        verdict = validation.validate_types(raw, of_platform)
-    settings = verdict.settings
-    if settings is None or (validated and verdict.refused):
-        raise UserError(validation.report(verdict.refused))
-    if validated and (elsewhere := sandbox_variables(settings)):
-        raise UserError(validation.report(elsewhere))  # before the stack is made in that state
+        verdict = validation.validate_types(raw, facts_beside(file))
+    settings, refused = verdict.settings, verdict.refused
+    if settings is not None and validated and not refused:
+        refused = sandbox_variables(settings)  # before the stack is made in that state
+    if settings is None or (validated and refused):
+        raise UserError(validation.report(refused))
     facts = settings.platform_facts
-    if (facts or settings).cluster.context == SANDBOX_CONTEXT:
+    if (facts.context if facts else settings.cluster.context) == SANDBOX_CONTEXT:
         return _in_sandbox(stack, platform, starts=validated)
     if facts is not None or settings.cluster.kind is None:
         return _own_cluster()
@@ -98,24 +98,19 @@ def sandbox_variables(settings: Settings) -> list[Finding]:
     """
     cluster, home = settings.cluster, Path(os.environ.get("PULUMI_HOME", "/"))
     in_backend = os.environ.get("PULUMI_BACKEND_URL") == f"file://{home.parent / 'state'}"
-    runs = (home.parent / "kubeconfig").is_file()
-    if home.name != "pulumi-home" or not (in_backend or runs):
+    if home.name != "pulumi-home" or not (in_backend or (home.parent / "kubeconfig").is_file()):
         return []
-    if cluster.kind is not None:
-        key, sentence = "kind", "makes a cluster of its own"
-    elif cluster.kubeconfig is not None:
-        # It is encrypted in the file, so whose it is cannot be read here. It counts as another's
-        # where a mistake would cost the stack's state.
-        key, sentence = "kubeconfig" if in_backend else "", "is of another cluster"
-    else:
-        other = cluster.context not in (None, SANDBOX_CONTEXT)
-        key, sentence = "context" if other else "", f"is {cluster.context}"
-    if not key:
-        return []
+    harm = "the sandbox's plugins, a stand-in among them, would run on that cluster"
     if in_backend:
         harm = "the stack's state would be in the sandbox, and make down deletes it"
+    if cluster.kind is not None:
+        key, sentence = "kind", "makes a cluster of its own"
+    elif cluster.kubeconfig is not None and in_backend:  # encrypted: whose it is cannot be read
+        key, sentence = "kubeconfig", "is of another cluster"
+    elif cluster.context not in (None, SANDBOX_CONTEXT):
+        key, sentence = "context", f"is {cluster.context}"
     else:
-        harm = "the sandbox's plugins, a stand-in among them, would run on that cluster"
+        return []
     return [
         Finding(
             Level.MANDATORY,
@@ -158,35 +153,32 @@ def _in_sandbox(stack: str, platform: str | None, *, starts: bool) -> Environmen
     from sandbox import lifecycle
     from sandbox.tools.toolbox import ToolError
 
-    host = (platform or "").rpartition("/")[2]
-    if host and lifecycle.find() is None:
-        raise UserError(_not_there(host, ""))
-    if not starts:
+    host = (platform or "").rpartition("/")[2] or stack
+    found = lifecycle.find()
+    if not starts and found is None:
         running_sandbox()  # what looks or removes would find an empty one
-    try:
-        running = lifecycle.up(say)
-    except (ToolError, lifecycle.SandboxError) as why:
-        raise UserError(str(why)) from None
-    occupant = running.directory / OCCUPANT
-    there = occupant.read_text().strip() if occupant.exists() else ""
-    if host and there != host:
-        raise UserError(_not_there(host, there))
-    if there not in ("", host or stack):
+    occupant = found.directory / OCCUPANT if found else None
+    there = occupant.read_text().strip() if occupant and occupant.exists() else ""
+    if platform is not None and there != host:
+        runs = f"runs stack {there}" if there else "is empty"
+        raise UserError(
+            f"the sandbox {runs}, and this team stack belongs to platform {host}; first:"
+            f" {'make down, then ' if there else ''}{update_command(host)}"
+        )
+    if there not in ("", host):
         raise UserError(
             f"the sandbox runs stack {there}, and it runs one platform stack at a time. For"
             f" {stack}, first: make down"
         )
-    if not host:  # a team stack leaves the place to its platform when it goes
-        occupant.write_text(stack)
-    return Environment(running.env(), running.standins, None if host else occupant)
-
-
-def _not_there(platform: str, there: str) -> str:
-    runs = f"runs stack {there}" if there else "is empty"
-    return (
-        f"the sandbox {runs}, and this team stack belongs to platform {platform}; first:"
-        f" {'make down, then ' if there else ''}{update_command(platform)}"
-    )
+    try:
+        running = lifecycle.up(say)
+    except (ToolError, lifecycle.SandboxError) as why:
+        raise UserError(str(why)) from None
+    if platform is not None:  # a team stack leaves the place to its platform when it goes
+        return Environment(running.env(), running.standins)
+    occupant = running.directory / OCCUPANT
+    occupant.write_text(stack)
+    return Environment(running.env(), running.standins, occupant)
 
 
 def _own_cluster() -> Environment:
@@ -206,29 +198,27 @@ def state_variables() -> dict[str, str]:
     first use and kept beside it, readable by the user alone: what they protect is a cluster on this
     machine.
     """
-    if any(os.environ.get(name) for name in _LOGGED_IN_BY) or _current_login():
+    if any(os.environ.get(name) for name in _LOGGED_IN_BY) or _is_logged_in():
         return {}
     folder = platformdirs.user_data_path("kai-fleet") / "kind"
-    state = folder / "state"
+    state, passphrase = folder / "state", folder / "passphrase"
     state.mkdir(parents=True, exist_ok=True, mode=0o700)
     say(f"no Pulumi login here: the state is kept in {folder}")
     variables = {"PULUMI_BACKEND_URL": f"file://{state}"}
     if not any(name in os.environ for name in _PASSPHRASES):
-        passphrase = folder / "passphrase"
         if not passphrase.exists():
             write.put(passphrase, secrets.token_urlsafe(32), 0o600)  # whole: state is locked by it
         variables["PULUMI_CONFIG_PASSPHRASE_FILE"] = str(passphrase)
     return variables
 
 
-def _current_login() -> str:
-    """The backend that `pulumi login` chose; "" for none."""
+def _is_logged_in() -> bool:
+    """Whether `pulumi login` chose a backend."""
     home = Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi")
     try:
-        chosen = json.loads((home / "credentials.json").read_text(encoding="utf-8"))
-        return str(chosen.get("current") or "")
+        return bool(json.loads((home / "credentials.json").read_text()).get("current"))
     except (OSError, ValueError, AttributeError):
-        return ""
+        return False
 
 
 def engine_path() -> str:

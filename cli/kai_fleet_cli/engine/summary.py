@@ -35,8 +35,6 @@ def show(name: str, outcome: Outcome, standins: Sequence[str], console: Console)
         gpus = str(int(about["gpus"]))
         rows.append([team, about["mode"], scheduler, gpus, about["server"], leaves])
     columns(("team", "mode", "scheduler", "GPUs", "API", "leaf queues"), rows, console)
-    if workloads := outcome.outputs.get("workloads"):
-        show_workloads(workloads, console)
     console.print()
     if outcome.unchanged:
         same = counted(outcome.changes.get("same", 0), "resource", "is")
@@ -52,14 +50,6 @@ def show(name: str, outcome: Outcome, standins: Sequence[str], console: Console)
         console.print(
             "\n".join(["Next:", *tools, _next(name, teams)]), markup=False, soft_wrap=True
         )
-
-
-def show_workloads(workloads: Mapping[str, Mapping[str, Any]], console: Console) -> None:
-    """Print one line per workload: whose it is, its queue, its GPUs, and where it answers."""
-    headings = ("workload", "kind", "team", "namespace", "queue", "GPU", "inside at")
-    keys = ("kind", "team", "namespace", "queue", "gpu", "url")
-    rows = [[name, *(about.get(key) or "-" for key in keys)] for name, about in workloads.items()]
-    columns(headings, rows, console)
 
 
 def _next(name: str, teams: Mapping[str, Mapping[str, Any]]) -> str:

@@ -1,19 +1,16 @@
 """The offline plan: what a stack declares, and what the rules say; no engine, no cluster."""
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pulumi
 import pydantic_core
-import yaml
 
 from kai_fleet.finding import Finding, Level
-from kai_fleet.provider import QUEUES
 from kai_fleet.settings import Mistake, secrets
-from kai_fleet.settings.tenant import FactsOf, platform_of
+from kai_fleet.settings.team_stack import FactsOf, platform_of
 from kai_fleet.wording import counted
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.plan import recorder
@@ -22,7 +19,7 @@ from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.platform import facts_beside
 from kai_fleet_policies import rules, validation
-from kai_fleet_policies.adapters import declared_trees, from_resources
+from kai_fleet_policies.adapters import from_resources
 
 
 @dataclass(frozen=True)
@@ -64,11 +61,6 @@ class Plan:
     def json(self) -> str:
         """The record as text, by pydantic's writer: Python's own is slow where it indents."""
         return pydantic_core.to_json(self.record(), indent=2).decode()
-
-    def yaml(self) -> str:
-        """The record as YAML: the same data in the same order, without anchors or line breaks."""
-        fresh = json.loads(self.json())  # what is shared between resources would become an anchor
-        return yaml.safe_dump(fresh, sort_keys=False, allow_unicode=True, width=10**6)
 
 
 def plan(stack: str, file: Path | None = None) -> Plan:
@@ -128,24 +120,3 @@ def _more(resources: Sequence[Registered], known: Iterable[Finding]) -> list[Fin
         for problem in rules.check(from_resources.clusters(as_declared(resources)))
         if (problem.check, problem.subject) not in seen and not problem.undecided
     ]
-
-
-def with_queues(resources: Sequence[Registered]) -> Iterator[Registered]:
-    """A plan's resources, with each queue of a tree in the place of the tree.
-
-    A queue is called after its tree, and its URN is the tree's with the queue's name behind it.
-    """
-    of_cluster = declared_trees.providers((it.type, it.urn, it.inputs) for it in resources)
-    for item in resources:
-        if item.type != QUEUES:
-            yield item
-            continue
-        for queue in declared_trees.members(item.inputs, of_cluster):
-            yield replace(
-                item,
-                urn=f"{item.urn}#{queue.name}",
-                type=declared_trees.QUEUE,
-                name=f"{item.name}-{queue.name}",
-                provider=queue.provider,
-                inputs=dict(queue.props),
-            )

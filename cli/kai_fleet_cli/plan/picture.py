@@ -1,138 +1,116 @@
-"""A plan as a reviewer looks at it: the host, and each team with its scheduler and its share."""
+"""A plan as a reviewer looks at it: a row for each team, and the queue trees, as Mermaid too."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
-from kai_fleet.fleet.chart_stores import EMBEDDED, store_of
+from kai_fleet.deployed import NAMESPACE, NAMESPACE_PATCH
 from kai_fleet.fleet.cluster import HOST, Cluster, Team
-from kai_fleet.fleet.deployed_state import NAMESPACE, NAMESPACE_PATCH
 from kai_fleet.fleet.queues import UNLIMITED, DeclaredQueue
 from kai_fleet.guards.policies import ISOLATION_LABEL
 from kai_fleet.releases import mig
-from kai_fleet.values import UNKNOWN
-from kai_fleet.wording import plural
+from kai_fleet.values import UNKNOWN, get
+from kai_fleet.wording import counted
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies.adapters import from_resources
 
-_NAMESPACES: Final = (NAMESPACE, NAMESPACE_PATCH)
+_TEAM_PATH: Final = "kai-fleet:teams."
+Queues = Sequence[DeclaredQueue]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClusterPicture:
-    """A host or the inside of a vCluster: its KAI version (None without KAI) and its queues."""
+class TeamRow(NamedTuple):
+    """A team in words, by TEAM_COLUMNS. `gpus` is its bound by kind: `8, 14 mig-1g.10gb`."""
 
-    kai: str | None = None
-    queues: tuple[DeclaredQueue, ...] = ()
-
-    @property
-    def guaranteed_gpus(self) -> float:
-        """What the top-level queues are promised together; -1 where one of them is unlimited."""
-        return together(gpu_quota(queue) for queue in self.queues if queue.parent is None)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TeamPicture(ClusterPicture):
-    """A team and what is inside its vCluster. `gpus` is its bound as KAI counts them, None where
-    the plan sets none; `slices` are those of MIG among them. `store` is where its vCluster keeps
-    its state.
-
-    `isolated`: guards judge what is made in its namespace; None where another stack declares that.
-    """
-
-    name: str
-    mode: str | None
+    team: str
+    mode: str
+    scheduler: str
     vcluster: str
-    gpus: float | None
-    pool: str
-    store: str = EMBEDDED
-    isolated: bool | None = None
-    slices: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def bounded_elsewhere(self) -> bool:
-        """Its bound is declared with its namespace, by another stack."""
-        return self.gpus is None and self.isolated is None
-
-    @property
-    def gpus_in_words(self) -> str:
-        """Its bound by kind: `8`, or `8, 14 mig-1g.10gb`."""
-        if self.bounded_elsewhere:
-            return "platform's"
-        if self.gpus is None:
-            return "no bound"
-        parts = [f"{n} {name.rpartition('/')[2]}" for name, n in self.slices.items()]
-        return ", ".join((f"{self.gpus - mig.gpus_of(self.slices):g}", *parts))
-
-    def bound(self, none: str) -> str:
-        """Its bound for a sentence: `8 GPUs`; `none` where it has none."""
-        if self.bounded_elsewhere:
-            return "GPUs bounded by its platform"
-        return none if self.gpus is None else f"{self.gpus_in_words} {plural(self.gpus, 'GPU')}"
-
-    @property
-    def scheduler(self) -> str:
-        """Who schedules its pods, in words."""
-        if self.kai is not None:
-            return f"KAI {self.kai}"
-        return "the host's KAI" if self.mode == "host" else "kube-scheduler"
+    gpus: str
+    guaranteed: str
+    nodes: str
+    look_at: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Picture(ClusterPicture):
-    """A stack: its host, and its teams by name."""
-
-    teams: Mapping[str, TeamPicture] = field(default_factory=dict)
-
-    def trees(self, host: str = HOST) -> dict[str, tuple[DeclaredQueue, ...]]:
-        """The queues of each place that has some: of the host, called `host`, and of its teams."""
-        places: dict[str, ClusterPicture] = {host: self, **self.teams}
-        return {name: place.queues for name, place in places.items() if place.queues}
+_CALLED: Final = {"vcluster": "vCluster", "gpus": "GPUs", "look_at": "findings"}
+TEAM_COLUMNS: Final = [_CALLED.get(name, name) for name in TeamRow._fields]
 
 
-def picture(resources: Iterable[Registered]) -> Picture:
-    """The picture that the resources of a plan make."""
+@dataclass(frozen=True)
+class Picture:
+    """A stack: its teams, those with something to look at first; the queues of host and teams."""
+
+    teams: tuple[TeamRow, ...]
+    trees: Mapping[str, Queues]
+
+
+def picture(resources: Iterable[Registered], paths: Iterable[str] = ()) -> Picture:
+    """The picture that the resources of a plan make; `paths` are those of its findings."""
     items = list(resources)
     clusters = from_resources.clusters(as_declared(items))
     host = next((c for c in clusters if c.teams), None) or next(
         (c for c in clusters if c.name == HOST), Cluster(HOST)
     )
     inside = {cluster.name: cluster for cluster in clusters if cluster is not host}
-    spaces = (it.inputs.get("metadata") for it in items if it.type in _NAMESPACES)
-    isolated = {
-        str(it.get("name")): ISOLATION_LABEL in (it.get("labels") or ())
-        for it in spaces
-        if isinstance(it, dict)
-    }
-    teams = [
-        _team(team, inside.get(str(team.name), Cluster("")), isolated.get(team.namespace))
-        for team in sorted(host.teams, key=lambda team: str(team.name))
+    spaces = (it.inputs.get("metadata") for it in items if it.type in (NAMESPACE, NAMESPACE_PATCH))
+    isolated = {str(get(it, "name")): ISOLATION_LABEL in (get(it, "labels") or ()) for it in spaces}
+    teams = sorted(host.teams, key=lambda team: str(team.name))
+    found = Counter(path.split(".")[1] for path in paths if path.startswith(_TEAM_PATH))
+    rows = [
+        _row(it, host, inside.get(str(it.name)), isolated.get(it.namespace), found[str(it.name)])
+        for it in teams
     ]
-    return Picture(kai=_kai(host), queues=host.queues, teams={team.name: team for team in teams})
-
-
-def _team(team: Team, inside: Cluster, isolated: bool | None) -> TeamPicture:
-    version = "" if team.version in (None, UNKNOWN) else str(team.version)
-    bounded = team.gpus is not UNKNOWN
-    labels = {} if team.node_pool is UNKNOWN else team.node_pool or {}
-    return TeamPicture(
-        kai=_kai(inside),
-        queues=inside.queues,
-        name=str(team.name),
-        mode=None if team.mode is UNKNOWN else team.mode,
-        vcluster=f"v{version.removeprefix('v')}" if version else "",
-        gpus=team.gpus if bounded else None,
-        slices=team.slices if bounded else {},
-        pool=", ".join(f"{key}={value}" for key, value in sorted(labels.items())),
-        store=store_of(team.values).words,
-        isolated=isolated,
+    places = {HOST: host, **{row.team: inside[row.team] for row in rows if row.team in inside}}
+    return Picture(
+        tuple(sorted(rows, key=lambda row: not row.look_at)),
+        {name: place.queues for name, place in places.items() if place.queues},
     )
 
 
-def _kai(cluster: Cluster) -> str | None:
-    return next((str(release.version) for release in cluster.kai if release.version), None)
+def _row(
+    team: Team, host: Cluster, inside: Cluster | None, isolated: bool | None, found: int
+) -> TeamRow:
+    own, hosts = _kai(inside) if inside else "", _kai(host)
+    schedulers = {"virtual": f"KAI {own}", "host": f"the host's KAI {hosts}"}
+    version = "" if team.version in (None, UNKNOWN) else str(team.version).removeprefix("v")
+    labels = {} if team.node_pool is UNKNOWN else team.node_pool or {}
+    quotas = [gpu_quota(queue) for queue in inside.queues if not queue.parent] if inside else []
+    guaranteed = "unlimited" if UNLIMITED in quotas else f"{sum(quotas):g}"
+    # In a team stack its namespace, and with it the bound, is the platform's.
+    bounded = isinstance(team.gpus, int | float)
+    gpus = _gpus(team) if bounded else "platform's" if isolated is None else "no bound"
+    concerns = {
+        counted(found, "finding"): found,
+        "not isolated": isolated is False,
+        "no bound on GPUs": gpus == "no bound",
+    }
+    return TeamRow(
+        team=str(team.name),
+        mode="-" if team.mode is UNKNOWN else team.mode,
+        scheduler=schedulers.get(team.mode, "kube-scheduler").strip(),
+        vcluster=f"v{version}" if version else "-",
+        gpus=gpus,
+        guaranteed=guaranteed if quotas else "-",
+        nodes=", ".join(f"{key}={value}" for key, value in sorted(labels.items())) or "any",
+        look_at=", ".join(words for words, applies in concerns.items() if applies),
+    )
+
+
+def _gpus(team: Team) -> str:
+    slices = [f"{count} {name.rpartition('/')[2]}" for name, count in team.slices.items()]
+    return ", ".join((f"{(team.gpus or 0) - mig.gpus_of(team.slices):g}", *slices))
+
+
+def _kai(cluster: Cluster) -> str:
+    return next((str(release.version) for release in cluster.kai if release.version), "")
+
+
+def gpu_quota(queue: DeclaredQueue) -> float:
+    """The GPUs that a queue is promised; -1 for unlimited."""
+    share = None if queue.shares is UNKNOWN else queue.shares.get("gpu")
+    return 0.0 if share is None or share.quota is UNKNOWN else share.quota
 
 
 def as_declared(resources: Iterable[Registered]) -> list[from_resources.Declared]:
@@ -149,15 +127,3 @@ def _with_unknowns(value: Any) -> Any:
     if isinstance(value, list):
         return [_with_unknowns(item) for item in value]
     return UNKNOWN if value in (recorder.UNKNOWN, reading.SECRET) else value
-
-
-def together(quotas: Iterable[float]) -> float:
-    """What quotas promise together; -1 where one of them is unlimited."""
-    each = list(quotas)
-    return UNLIMITED if UNLIMITED in each else sum(each)
-
-
-def gpu_quota(queue: DeclaredQueue) -> float:
-    """The GPUs that a queue is promised; -1 for unlimited."""
-    share = None if queue.shares is UNKNOWN else queue.shares.get("gpu")
-    return 0.0 if share is None or share.quota is UNKNOWN else share.quota

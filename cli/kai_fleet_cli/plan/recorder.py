@@ -1,4 +1,4 @@
-"""Running the program without an engine, and recording what it registers."""
+"""Run the program without an engine, and record what it registers."""
 
 import asyncio
 import json
@@ -16,13 +16,13 @@ from pulumi.runtime import mocks, rpc
 from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.stack import wait_for_rpcs
 
-from kai_fleet.fleet.deployed_state import READ_OUTPUTS, STACK
-from kai_fleet.host.platform import OUTPUT
-from kai_fleet.program import NONE, source_positions
+from kai_fleet.deployed import READ_OUTPUTS, STACK
+from kai_fleet.options import NONE, source_positions
 from kai_fleet.provider import QUEUES
 from kai_fleet.provider.values import SECRET_MARK, SIGNATURE, unpacked
 from kai_fleet.settings.mistakes import NAMESPACE
-from kai_fleet_cli.engine.targeting import program as own_program
+from kai_fleet.settings.team_stack import OUTPUT
+from kai_fleet_cli.engine.program import program as own_program
 from kai_fleet_cli.stack_file.reading import PROJECT, SECRET
 
 UNKNOWN: Final = "[unknown until the update]"
@@ -90,17 +90,11 @@ class _Recorder(mocks.MockMonitor):
 
     def _note(self, request: Any, inputs: struct_pb2.Struct) -> str:
         urn = self.make_urn(request.parent, request.type, request.name)
-        plain = _object(inputs)
+        plain = _shown(json_format.MessageToDict(inputs))
         if request.type == QUEUES:
             plain["queues"] = unpacked(plain["queues"])
-        self.registered[urn] = Registered(
-            urn=urn,
-            type=request.type,
-            name=request.name,
-            parent=request.parent,
-            provider=request.provider.rpartition("::")[0],
-            inputs=plain,
-        )
+        of, provider = request, request.provider.rpartition("::")[0]
+        self.registered[urn] = Registered(urn, of.type, of.name, of.parent, provider, plain)
         return urn
 
 
@@ -126,13 +120,10 @@ def record(
     """
     echo = _Echo(platform)
     recorder = _Recorder(stack, echo)
-    silent = logging.Logger("offline plan", level=logging.CRITICAL + 1)
     # The engine hands objects over with their keys sorted.
     values = {key: json.dumps(value, sort_keys=True) for key, value in settings.items()}
     pulumi.runtime.set_all_config({f"{NAMESPACE}:{key}": value for key, value in values.items()})
-    # Else the stack that was declared before this one would be the parent of what has none, and
-    # its outputs would be waited for.
-    pulumi.runtime.reset_options()
+    pulumi.runtime.reset_options()  # of the stack that was declared before
     with _event_loop() as loop, source_positions(NONE):
         mocks.set_mocks(
             echo,
@@ -140,26 +131,21 @@ def record(
             stack=stack,
             preview=True,
             monitor=recorder,
-            logger=silent,
+            logger=logging.Logger("offline plan", level=logging.CRITICAL + 1),
             organization="organization",
         )
 
-        def declared(
+        def lighter(
             args: pulumi.ResourceTransformationArgs,
         ) -> pulumi.ResourceTransformationResult:
-            # Each resource is registered while the next ones are declared. Else what the SDK keeps
-            # of all of them until then, some hundred objects each, is searched for garbage time and
-            # again.
+            # Registered while the next ones are declared: else the SDK keeps some hundred objects
+            # of each resource until the end, which are searched for garbage time and again.
             loop.run_until_complete(asyncio.sleep(0))
             # Each property is an output of its own: of those not given only these are read.
-            props = {
-                name: value
-                for name, value in args.props.items()
-                if value is not None or name in _ANSWERED
-            }
-            return pulumi.ResourceTransformationResult(props, _noted(args.opts))
+            given = {k: v for k, v in args.props.items() if v is not None or k in _ANSWERED}
+            return pulumi.ResourceTransformationResult(given, _noted(args.opts))
 
-        pulumi.runtime.register_stack_transformation(declared)
+        pulumi.runtime.register_stack_transformation(lighter)
 
         def run() -> None:
             try:
@@ -194,27 +180,14 @@ def _event_loop() -> Iterator[asyncio.AbstractEventLoop]:
             asyncio.set_event_loop(before)
 
 
-def _object(fields: struct_pb2.Struct) -> Any:
-    """A registered object as a reader may see it, its keys sorted."""
-    values = fields.fields
-    if SIGNATURE in values:
-        signature = values[SIGNATURE].string_value
-        return SECRET if signature == SECRET_MARK else UNKNOWN
-    return {key: _plain(values[key]) for key in sorted(values)}
-
-
-def _plain(value: struct_pb2.Value) -> Any:
-    """A registered value as a reader may see it."""
-    match value.WhichOneof("kind"):
-        case "struct_value":
-            return _object(value.struct_value)
-        case "list_value":
-            return [_plain(item) for item in value.list_value.values]
-        case "string_value":
-            return UNKNOWN if value.string_value == rpc.UNKNOWN else value.string_value
-        case "number_value":
-            number = value.number_value
-            return int(number) if number.is_integer() else number
-        case "bool_value":
-            return value.bool_value
-    return None
+def _shown(value: Any) -> Any:
+    """A registered value as a reader may see it, the keys of objects sorted."""
+    if isinstance(value, dict):
+        if SIGNATURE in value:
+            return SECRET if value[SIGNATURE] == SECRET_MARK else UNKNOWN
+        return {key: _shown(value[key]) for key in sorted(value)}
+    if isinstance(value, list):
+        return [_shown(item) for item in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return UNKNOWN if value == rpc.UNKNOWN else value

@@ -1,28 +1,26 @@
-"""An interrupted run: signals end the engine in order, and a `fleet` command goes on from there.
+"""An interrupted run: a signal ends the engine in order, and a `fleet` command goes on from there.
 
-The command works in the state that it is named in. A team that may go and that the stack file does
-not have any more has to be named to `fleet up`, or the rule `team-removal` refuses the update;
-without a terminal `fleet destroy` wants `--yes`.
+The command works in the state that it is printed in. A team that may go and that the stack file
+does not have any more has to be named to `fleet up`; without a terminal `fleet destroy` wants
+`--yes`.
 """
 
 import signal
-import subprocess
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, Final
+from typing import Final
 
 import psutil
 import typer
 
 from kai_fleet.settings.files.project import FLEET as FLEET
 from kai_fleet_cli.display.terminal import Screen, say
-from kai_fleet_cli.stack_file import reading
 
-_KEYS: Final = ("teams", "teamStacks", "removed")  # of teams that a file speaks of
-_WITNESS_SECONDS: Final = 1.0
+_WAIT_SECONDS: Final = 1.0
+RECEIVED: Final = " received; cancelling"  # how the engine acknowledges a signal
 
 
 class Interrupted(KeyboardInterrupt):
@@ -40,19 +38,25 @@ def exit_code(why: KeyboardInterrupt) -> int:
 
 @dataclass
 class Signals:
-    """What came while the engine ran; 0 is nothing."""
+    """What came while the engine ran; 0 is nothing. `received`: the engine has it, too."""
 
     number: int = 0
+    received: threading.Event = field(default_factory=threading.Event)
 
     def check(self) -> None:
         """Raise Interrupted if a signal came."""
         if self.number:
             raise Interrupted(self.number)
 
+    def hear(self, line: str) -> None:
+        """Note a line of the engine's."""
+        if RECEIVED in line:
+            self.received.set()
+
 
 @contextmanager
 def resumable_by(command: Callable[[], str]) -> Iterator[None]:
-    """After Ctrl-C or SIGTERM: name the command that goes on, and end with its code."""
+    """After Ctrl-C or SIGTERM: print the command that goes on, and end with its code."""
     try:
         yield
     except KeyboardInterrupt as why:
@@ -67,8 +71,9 @@ def resumable_by(command: Callable[[], str]) -> Iterator[None]:
 def graceful_shutdown() -> Iterator[Signals]:
     """Raise Interrupted for the two signals; while the engine runs, have it end its steps first.
 
-    The engine saves its state and fails, and `check` says why. It is told once: a second signal
-    would make it drop its state.
+    The engine saves its state and fails, and `check` says why. A terminal, and a CI runner that
+    cancels a job, send the signal to the engine, too, which says so. It must have it once: at a
+    second one it drops its state. So it gets ours only where it has said nothing for a second.
     """
     came = Signals()
     if threading.current_thread() is not threading.main_thread():
@@ -82,31 +87,16 @@ def graceful_shutdown() -> Iterator[Signals]:
         engines = _engines()
         if not engines:
             came.check()
-        if not _to_all(witness):
+        if not came.received.wait(_WAIT_SECONDS):
             for engine in engines:
                 engine.send_signal(signal.SIGINT)
 
     before = {n: signal.signal(n, end) for n in (signal.SIGINT, signal.SIGTERM)}
     try:
-        # It does nothing, and ends with its stdin. Begun after the handlers are there, it is ended
-        # by the signals that the engine hears: also where they were ignored, as in `fleet up &`.
-        with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as witness:
-            yield came
+        yield came
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _to_all(witness: subprocess.Popen[bytes]) -> bool:
-    """Whether the signal went to the whole process group, so that the engine has it already.
-
-    A terminal does that, and a CI runner that cancels a job. Then the witness is gone in a moment.
-    """
-    try:
-        witness.wait(_WITNESS_SECONDS)
-    except subprocess.TimeoutExpired:
-        return False
-    return True
 
 
 def _engines() -> list[psutil.Process]:
@@ -119,11 +109,9 @@ def _engines() -> list[psutil.Process]:
     return engines
 
 
-def up(stack: str, going: Iterable[str] = ()) -> str:
-    """`fleet up --refresh` of a stack. `going` are teams of it that may go."""
-    kept = _declared(stack)
-    named = naming(team for team in going if team not in kept)
-    return f"{FLEET} up --refresh --stack {stack}{named}"
+def up(stack: str, removed: Iterable[str] = ()) -> str:
+    """`fleet up --refresh` of a stack; `removed` are teams that may go."""
+    return f"{FLEET} up --refresh --stack {stack}{naming(removed)}"
 
 
 def naming(teams: Iterable[str]) -> str:
@@ -135,13 +123,3 @@ def destroy(stack: str) -> str:
     """`fleet destroy --refresh` of a stack."""
     yes = "" if Screen.standard().asks else " --yes"
     return f"{FLEET} destroy --refresh{yes} --stack {stack}"
-
-
-def _declared(stack: str) -> set[str]:
-    """The teams for which the file as it is now needs no flag."""
-    try:
-        raw: Any = reading.read(reading.path_of(stack))
-    except reading.StackFileError:
-        return set()
-    written = [raw.get(key) for key in _KEYS]
-    return {str(team) for names in written if isinstance(names, dict | list) for team in names}

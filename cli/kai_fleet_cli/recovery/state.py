@@ -1,4 +1,4 @@
-"""A stack's state as `pulumi stack export` shows it: what an interrupted run left in it."""
+"""A stack's state as `pulumi stack export` shows it."""
 
 import json
 from collections.abc import Mapping
@@ -8,122 +8,73 @@ from typing import Any, Final
 from pulumi import automation
 
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, rebuild
-from kai_fleet.fleet.deployed_state import PROVIDERS, RELEASE
+from kai_fleet.deployed import NAMESPACE_PATCH, RELEASE, STACK
 from kai_fleet.provider.values import SECRET_MARK, SIGNATURE
+from kai_fleet.values import get
+from kai_fleet_cli.cluster_reader import NoAnswerError
 
 OF_VCLUSTER: Final = ":VirtualCluster$"  # in the URN of a vCluster's parts
-REFUSED: Final = "kubeconfigRefused"
+_OBJECT: Final = "kubernetes:"  # what the types of a cluster's objects begin with
 
 
 @dataclass(frozen=True)
-class Operation:
-    """What a run had begun on a resource when it ended.
-
-    `kind`: creating, updating, deleting; replacing is a release whose old one is gone. `failed`:
-    the run went on to its end, and the state has what came of it.
+class ExportedState:
+    """An exported deployment; nothing here writes one. `steps` are resources that a run could not
+    make, by URN.
     """
 
-    kind: str
-    resource: Mapping[str, Any]
-    failed: bool = False
-
-    @property
-    def urn(self) -> str:
-        """The resource's URN."""
-        return str(self.resource["urn"])
-
-    @property
-    def type(self) -> str:
-        """The resource's type token."""
-        return str(self.resource["type"])
-
-    @property
-    def of_vcluster(self) -> bool:
-        """Whether it is the release of a vCluster."""
-        return f"{OF_VCLUSTER}{RELEASE}::" in self.urn
-
-    @property
-    def inside(self) -> bool:
-        """Whether its cluster is a vCluster of the stack: its provider is a part of one."""
-        return OF_VCLUSTER in provider_of(self.resource)
-
-    @property
-    def address(self) -> tuple[str, str]:
-        """The object's namespace, "" where it has none, and its name."""
-        inputs = self.resource.get("inputs") or {}
-        if self.type == RELEASE:
-            return str(inputs.get("namespace", "")), str(inputs.get("name", ""))
-        metadata = inputs.get("metadata") or {}
-        return str(metadata.get("namespace") or ""), str(metadata.get("name", ""))
-
-    @property
-    def id(self) -> str:
-        """What the provider calls it."""
-        namespace, name = self.address
-        return f"{namespace}/{name}" if namespace else name
-
-    def __str__(self) -> str:
-        """Its kind and its name in the program."""
-        kind = self.type.rsplit(":", 1)[-1]
-        return f"{kind} {self.urn.rpartition('::')[2]}"
-
-
-class ExportedState:
-    """An exported deployment; nothing here writes one."""
-
-    def __init__(self, deployment: Mapping[str, Any]) -> None:
-        self._deployment = deployment
+    deployment: Mapping[str, Any]
+    steps: Mapping[str, Mapping[str, Any]] | None = None
 
     @property
     def resources(self) -> list[dict[str, Any]]:
         """Every resource, in the order in which they depend on one another."""
-        resources = self._deployment.get("resources")
+        resources = self.deployment.get("resources")
         return resources if isinstance(resources, list) else []
+
+    def resource(self, urn: str) -> Mapping[str, Any]:
+        """The resource of that URN; empty where there is none."""
+        step = (self.steps or {}).get(urn, {})
+        return next((item for item in self.resources if item["urn"] == urn), step)
 
     def urns(self) -> set[str]:
         """The resources that the state has."""
         return {str(resource["urn"]) for resource in self.resources}
 
-    def operations(self) -> list[Operation]:
-        """What was begun and not ended, and releases that are not there as a whole."""
-        entries = self._deployment.get("pending_operations") or []
-        pending = [Operation(str(entry["type"]), entry["resource"]) for entry in entries]
-        known = {operation.urn for operation in pending}
-        return pending + [
-            Operation(kind, resource, failed=True)
-            for resource in self.resources
-            if resource["type"] == RELEASE and resource["urn"] not in known
-            if (kind := _unfinished(resource))
+    def parents(self) -> dict[str, str]:
+        """The URN of what each resource is a part of."""
+        return {str(item["urn"]): str(item.get("parent") or "") for item in self.resources}
+
+    def pending(self) -> list[str]:
+        """What a run had begun and not ended, in words."""
+        return [
+            f"{operation['resource']['type'].rpartition(':')[2]}"
+            f" {operation['resource']['urn'].rpartition('::')[2]} ({operation['type']})"
+            for operation in self.deployment.get("pending_operations") or []
         ]
 
-    def providers(self) -> dict[str, dict[str, Any]]:
-        """The inputs of the stack's providers by URN.
-
-        Of a vCluster's, the kubeconfig is built anew: a team stack's state is the team's to write.
-        One that is refused has the reason at `REFUSED`, and no way to a cluster.
+    def pending_objects(self) -> list[Mapping[str, Any]]:
+        """The objects of clusters that a run had begun to make: whether they are there, it did not
+        learn. A Helm release tells that by itself, and a patch is applied anew.
         """
-        providers = {
-            str(resource["urn"]): opened(resource.get("inputs") or {})
-            for resource in self.resources
-            if str(resource["type"]).startswith(PROVIDERS)
-        }
-        for urn, inputs in providers.items():
-            if OF_VCLUSTER in urn:
-                try:
-                    inputs["kubeconfig"] = rebuild(str(inputs.get("kubeconfig") or ""))[0]
-                except TenantKubeconfigError as why:
-                    providers[urn] = {REFUSED: f"its kubeconfig in the state {why}"}
-        return providers
+        return [
+            operation["resource"]
+            for operation in self.deployment.get("pending_operations") or []
+            if operation["type"] == "creating"
+            and str(operation["resource"]["type"]).startswith(_OBJECT)
+            and operation["resource"]["type"] not in (RELEASE, NAMESPACE_PATCH)
+            and operation["resource"]["urn"] not in self.urns()
+        ]
 
-
-def _unfinished(release: Mapping[str, Any]) -> str:
-    """What an earlier run was doing with a release that it did not end; "" for nothing."""
-    if release.get("pendingReplacement"):
-        return "replacing"
-    status = ((release.get("outputs") or {}).get("status") or {}).get("status")
-    if release.get("initErrors") or status not in (None, "deployed", "failed"):
-        return "updating"
-    return ""
+    def kubeconfig(self, team: str) -> str:
+        """A vCluster's kubeconfig as the last update exported it, built anew: the state of a team
+        stack is the team's to write. Raises NoAnswerError where there is none to use.
+        """
+        outputs = [opened(it.get("outputs")) for it in self.resources if it["type"] == STACK]
+        try:
+            return rebuild(str(get(next(iter(outputs), {}), "kubeconfigs", team) or ""))[0]
+        except TenantKubeconfigError as why:
+            raise NoAnswerError(f"its kubeconfig in the state {why}") from None
 
 
 def exported(stack: automation.Stack) -> ExportedState:
@@ -137,20 +88,23 @@ def exported(stack: automation.Stack) -> ExportedState:
     return ExportedState(json.loads(done.stdout).get("deployment") or {})
 
 
-def read(stack: automation.Stack) -> ExportedState:
+def read(
+    stack: automation.Stack, steps: Mapping[str, Mapping[str, Any]] | None = None
+) -> ExportedState:
     """The stack's state, secrets in clear: for this process only. Raises CommandError."""
-    return ExportedState(stack.export_stack().deployment or {})
-
-
-def needed_by(resource: Mapping[str, Any]) -> set[str]:
-    """The URNs without which a resource cannot be: those it depends on, is in, or goes with."""
-    one = (resource.get("parent"), resource.get("deletedWith"), provider_of(resource))
-    return {str(urn) for urn in (*one, *(resource.get("dependencies") or ())) if urn}
+    return ExportedState(stack.export_stack().deployment or {}, steps)
 
 
 def provider_of(resource: Mapping[str, Any]) -> str:
     """The URN of a resource's provider; "" where it has none."""
     return str(resource.get("provider", "")).rpartition("::")[0]
+
+
+def object_id(resource: Mapping[str, Any]) -> str:
+    """What the Kubernetes provider calls an object: `namespace/name`, or its name."""
+    metadata = (resource.get("inputs") or {}).get("metadata") or {}
+    parts = (metadata.get("namespace"), metadata.get("name"))
+    return "/".join(str(part) for part in parts if part)
 
 
 def is_secret(value: Any) -> bool:

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from kai_fleet import settings
 from kai_fleet.settings import Settings
 from kai_fleet.settings.mistakes import NAMESPACE
-from kai_fleet.settings.sections.team_stack import TeamStack
+from kai_fleet.settings.team_stack import TeamStack
 from kai_fleet_policies.pack.policies import EXEMPT_KEY, QUEUES_KEY, RESERVED_KEY
 from kai_fleet_policies.pack.policies import schema as pack_schema
 from kai_fleet_policies.rules import RULES

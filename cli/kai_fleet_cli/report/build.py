@@ -9,35 +9,40 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from kai_fleet.fleet.model import HOST, DeclaredTeam
+from kai_fleet.finding import Finding
+from kai_fleet.fleet.model import HOST
 from kai_fleet.kube.errors import UnreachableError
 from kai_fleet.kube.objects import KubeObject, in_pool, moment
 from kai_fleet.kube.pods import PodUse, numbers, requests_of, whole_gpus
 from kai_fleet.releases import support
 from kai_fleet.releases.keys import GPU_PRODUCT
-from kai_fleet_cli.doctor.cluster_state import ClusterState, Snapshot, TeamState
-from kai_fleet_cli.doctor.examine import examine
-from kai_fleet_cli.doctor.gather import Heard, gather
+from kai_fleet_cli.doctor.causes import Fault, filled, text
+from kai_fleet_cli.doctor.checks import examine
+from kai_fleet_cli.doctor.checks.why import why
+from kai_fleet_cli.doctor.desired import DesiredTeam
+from kai_fleet_cli.doctor.diagnosis import ExitCode
+from kai_fleet_cli.doctor.read import Progress, read_clusters
+from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState, vcluster_version
 from kai_fleet_cli.doctor.sources import of_stack
 from kai_fleet_cli.report.model import Pool, Report, Team, Wait
-from kai_fleet_cli.waiting.finding import ExitCode, Finding, Health
 
 
-def now(stack: str, heard: Heard) -> Report:
-    """Read a stack's clusters. `heard` is called with how many of all have answered.
+def now(stack: str, progress: Progress) -> Report:
+    """Read a stack's clusters. `progress` is called with how many of all have answered.
 
     Raises:
         UserError: The stack's file cannot be read.
         UnreachableError: The host does not answer.
     """
-    sources = replace(of_stack(stack, None, None), heard=heard)
+    sources = replace(of_stack(stack, None, None), progress=progress)
     try:
-        snapshot = gather(sources)
+        snapshot = read_clusters(sources)
     except UnreachableError as error:
         why = f"the host cluster is not reached: {error}"
         raise UnreachableError(f"{why}; look with: {sources.host_kubectl} version") from None
     # A team's own stack has its namespace of the host, and its pool of nodes.
-    return fill(stack, snapshot, examine(snapshot), whole=sources.namespace is None)
+    findings = examine(snapshot, without="pending")
+    return fill(stack, snapshot, findings, whole=sources.namespace is None)
 
 
 def fill(
@@ -45,18 +50,14 @@ def fill(
 ) -> Report:
     """Fill a report. `whole`: it is about all of a host, not about one team's own stack."""
     host, clusters, teams = snapshot.host, snapshot.clusters, snapshot.teams
-    unreached = [
-        f"team {name}: {team.unreached}"
-        for name, team in teams.items()
-        if team.unreached and not team.foreign
-    ]
+    away = {name: it.unreached for name, it in teams.items() if it.unreached and not it.foreign}
+    unreached = [f"team {name}: {reason}" for name, reason in away.items()]
     refused = [f"team {each.name}: {why}" for each in clusters[1:] if (why := each.refused())]
     hidden = host.refused("nodes", "pods")
     exit_code = ExitCode.BLIND if unreached or snapshot.foreign else ExitCode.HEALTHY
     if refused or (hidden and whole):
         exit_code = ExitCode.UNREAD
-    waits = sorted(_waits(snapshot, findings), key=lambda wait: (-wait.gpus, -wait.pods))
-    waiting = {each.name: {pod.subject for pod in each.usage.waiting} for each in clusters}
+    waits = sorted(_waits(snapshot), key=lambda wait: (-wait.gpus, -wait.pods))
     return Report(
         stack=stack,
         time=host.now,
@@ -68,19 +69,14 @@ def fill(
         },
         pools=None if hidden else list(_pools(snapshot, whole=whole)),
         waits=waits,
-        findings=[
-            finding
-            for finding in findings
-            if finding.health is Health.OK
-            or not waiting.get(finding.cluster, set()).issuperset(finding.things)
-        ],
+        findings=findings,
         missing=[*snapshot.foreign, *unreached, *refused, *([f"host: {hidden}"] if hidden else [])],
         exit_code=exit_code,
     )
 
 
-def _team(state: TeamState, host: ClusterState, waits: Iterable[Wait]) -> Team:
-    team = state.wanted
+def _team(state: TeamState, host: Cluster, waits: Iterable[Wait]) -> Team:
+    team = state.desired
     own = [wait.gpus for wait in waits if wait.team == team.name]
     is_read = state.inside is not None and not state.inside.refused()
     scheduler, version = _scheduler(state, host)
@@ -91,24 +87,24 @@ def _team(state: TeamState, host: ClusterState, waits: Iterable[Wait]) -> Team:
         in_use=None if host.refused() else _held(team, host),
         waiting=sum(own) if own or is_read else None,
         scheduler=f"{scheduler} {version}".rstrip(),
-        vcluster=host.vcluster_version(team) or team.version or "",
+        vcluster=vcluster_version(host, team) or team.version or "",
         note=state.unreached or ("" if known is None or known.maintained else known.words),
     )
 
 
-def _scheduler(state: TeamState, host: ClusterState) -> tuple[str, str]:
+def _scheduler(state: TeamState, host: Cluster) -> tuple[str, str]:
     """What places a team's pods, and the version of that KAI: what runs, else what is declared."""
-    team = state.wanted
+    team = state.desired
     if team.granted or team.mode == "default":
         return "KAI of its own stack" if team.granted else "Kubernetes", ""
     own = team.mode == "virtual"
-    cluster, declared = (state.inside, team.kai) if own else (host, host.wanted.kai)
+    cluster, declared = (state.inside, team.inside.kai) if own else (host, host.desired.kai)
     running = cluster.running_version if cluster is not None else None
     version = running or next((kai.version for kai in declared), None) or ""
     return "KAI" if own else "the host's KAI", version
 
 
-def _held(team: DeclaredTeam, host: ClusterState) -> float:
+def _held(team: DesiredTeam, host: Cluster) -> float:
     """GPUs of a team's pods on the host; the parts of shared ones where the host's KAI shares."""
     pods = [pod for pod in host.usage.pods if pod.namespace == team.namespace and not pod.waits]
     if team.mode == "host":
@@ -119,10 +115,10 @@ def _held(team: DeclaredTeam, host: ClusterState) -> float:
 def _pools(snapshot: Snapshot, *, whole: bool) -> Iterator[Pool]:
     """The pools of teams, and on a whole host all other nodes with GPUs as one."""
     host = snapshot.host
-    teams: dict[str, list[DeclaredTeam]] = defaultdict(list)
+    teams: dict[str, list[DesiredTeam]] = defaultdict(list)
     for state in snapshot.teams.values():
-        pool = sorted(state.wanted.node_pool.items())
-        teams[", ".join(f"{key}={value}" for key, value in pool)].append(state.wanted)
+        pool = sorted(state.desired.node_pool.items())
+        teams[", ".join(f"{key}={value}" for key, value in pool)].append(state.desired)
     selectors = {labels: of[0].node_pool for labels, of in teams.items() if labels}
     nodes: dict[str, list[KubeObject]] = defaultdict(list)
     for node in host.all("nodes"):
@@ -152,28 +148,26 @@ def _gpus(node: KubeObject) -> float:
     return whole_gpus(numbers(node.status.get("allocatable")))
 
 
-def _waits(snapshot: Snapshot, findings: Sequence[Finding]) -> Iterator[Wait]:
+def _waits(snapshot: Snapshot) -> Iterator[Wait]:
     """The pods without a node, by team and reason; each pod in the cluster of its scheduler."""
-    reasons = {
-        (finding.cluster, subject): finding
-        for finding in reversed(findings)
-        for subject in finding.things
-    }
-    owners = {team.wanted.namespace: name for name, team in snapshot.teams.items()}
-    groups: dict[tuple[str, Finding | None], list[PodUse]] = defaultdict(list)
+    owners = {team.desired.namespace: name for name, team in snapshot.teams.items()}
+    groups: dict[tuple[str, str], list[tuple[PodUse, Fault | None]]] = defaultdict(list)
     for cluster in snapshot.clusters:
-        copied, on_host = snapshot.copied(cluster), cluster is snapshot.host
-        for pod in cluster.usage.waiting:
-            if pod.namespace not in copied:
+        on_host, items = cluster is snapshot.host, snapshot.pods(cluster)
+        for item, pod in ((item, cluster.use_of(item)) for item in items):
+            if pod is not None and pod.waits and not pod.ending:
                 owner = owners.get(pod.namespace, HOST) if on_host else cluster.name
-                groups[owner, reasons.get((cluster.name, pod.subject))].append(pod)
-    for (owner, finding), pods in groups.items():
+                fault = why(item, cluster, snapshot)
+                groups[owner, fault.key or fault.cause if fault else ""].append((pod, fault))
+    for (owner, _), waiting in groups.items():
+        uses, reason = [pod for pod, _ in waiting], waiting[0][1]
+        names = [f"{pod.namespace}/{pod.name}" for pod in uses]
         yield Wait(
             team=owner,
-            queues=sorted({pod.queue for pod in pods if pod.queue}),
-            pods=len(pods),
-            gpus=sum(pod.amounts.gpu for pod in pods),
-            since=moment(min((pod.created for pod in pods if pod.created), default="")),
-            cause=finding.cause if finding else "",
-            fix=finding.fix if finding else "",
+            queues=sorted({pod.queue for pod in uses if pod.queue}),
+            pods=len(uses),
+            gpus=sum(pod.amounts.gpu for pod in uses),
+            since=moment(min((pod.created for pod in uses if pod.created), default="")),
+            cause=text(reason.cause) if reason else "",
+            fix=filled(reason.fix, names) if reason else "",
         )

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from kai_fleet_cli.usage import QueueUse
-from kai_fleet_cli.waiting.finding import ExitCode, Finding
+from kai_fleet.finding import Finding
+from kai_fleet_cli.doctor.diagnosis import ExitCode
+from kai_fleet_cli.doctor.usage import QueueUse
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,9 @@ class Wait:
 class Report:
     """A stack at one moment.
 
-    `queues` are by cluster, parents before their children. Each node is in one of `pools`, which
-    are None where nodes or pods were not read. `findings` are the doctor's, but for those about
-    waiting pods, which are in `waits`. `missing` are sentences about what was not read.
+    `queues` are by cluster, parents before their children. Each node is in one of `pools`, None
+    where nodes or pods were not read. `findings` are the doctor's, without those about pods, which
+    are in `waits`. `missing` are sentences about what was not read.
     """
 
     stack: str

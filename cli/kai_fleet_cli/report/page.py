@@ -12,13 +12,14 @@ from typing import Any, Final
 import jinja2
 from markupsafe import Markup, escape
 
+from kai_fleet.finding import Level
 from kai_fleet.wording import counted
-from kai_fleet_cli.doctor.examine import COMMAND
+from kai_fleet_cli.doctor.diagnosis import WORDS
 from kai_fleet_cli.report.model import Report
 from kai_fleet_cli.report.text import age, gpus
-from kai_fleet_cli.waiting.finding import Health
 
 SHOWN: Final = 12  # rows of who waits and of findings; the others are folded
+_COMMAND: Final = re.compile(r"`([^`]+)`")
 OPEN_TREES: Final = 8  # where there are more, each is folded
 
 
@@ -32,15 +33,16 @@ def page(report: Report) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= {"gpus": gpus, "counted": counted, "prose": _prose, "longest": _longest}
-    levels = Counter(finding.health for finding in report.findings)
-    problems = [finding for finding in report.findings if finding.health is not Health.OK]
+    levels = Counter(finding.level for finding in report.findings)
+    problems = [finding for finding in report.findings if finding.level is not Level.OK]
     # Globals, since macros are not given the template's variables.
     environment.globals |= {
         "report": report,
         "age": lambda since: age(report.time - since) if since else "",
-        "count": {health.value: levels[health] for health in Health},
-        "problems": sorted(problems, key=lambda finding: finding.health is Health.WARNING),
+        "count": {level.value: levels[level] for level in Level},
+        "problems": sorted(problems, key=lambda finding: finding.level is Level.ADVISORY),
         "shown": SHOWN,
+        "words": WORDS,
         "open_trees": len(report.queues) <= OPEN_TREES,
     }
     return environment.get_template("page.html.jinja").render()
@@ -54,7 +56,7 @@ def _longest(rows: Iterable[Any], quota: str) -> float:
 
 def _prose(text: str) -> Markup:
     """A sentence with a capital and a full stop, and with its commands as code."""
-    return Markup(COMMAND.sub(_code, str(escape(f"{text[:1].upper()}{text[1:]}."))))
+    return Markup(_COMMAND.sub(_code, str(escape(f"{text[:1].upper()}{text[1:]}."))))
 
 
 def _code(command: re.Match[str]) -> str:

@@ -1,21 +1,30 @@
-"""A platform's facts from its stack file, for a team stack's plan, which needs no engine."""
+"""Settings from stack files alone: a team stack's with its platform's file beside it."""
 
 from pathlib import Path
 from typing import Final
 
-from kai_fleet.fleet.resolve import platform_facts
-from kai_fleet.settings import key_path, load
-from kai_fleet.settings.sections.team_stack import NoPlatformError, PlatformFacts
-from kai_fleet.settings.tenant import FactsOf, is_team_stack
+from kai_fleet.settings import Settings, key_path, load
+from kai_fleet.settings.team_stack import Facts, FactsOf, NoPlatformError, is_team_stack
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading
+from kai_fleet_policies import validation
 
 _OF_OTHERS: Final = tuple(f"{key_path((key,))}." for key in ("teams", "workloads"))
+
+
+def settings_of(stack: str) -> Settings:
+    """A stack's settings, which the rules did not judge. Raises UserError for wrong keys."""
+    path = reading.path_of(stack)
+    verdict = validation.validate_types(reading.read(path), facts_of=facts_beside(path))
+    if verdict.settings is None:
+        raise UserError(validation.report(verdict.refused))
+    return verdict.settings
 
 
 def facts_beside(team_file: Path) -> FactsOf:
     """Facts of the platforms whose files are in the same folder as a team stack's."""
 
-    def facts_of(stack: str) -> PlatformFacts:
+    def facts_of(stack: str) -> Facts:
         _, _, bare = stack.rpartition("/")
         if "/" in stack and stack.split("/")[1] != reading.PROJECT:
             raise NoPlatformError(
@@ -36,6 +45,6 @@ def facts_beside(team_file: Path) -> FactsOf:
             raise NoPlatformError(
                 f"is {stack}, whose file is wrong; see: .venv/bin/fleet plan --stack {bare}"
             )
-        return platform_facts(settings)
+        return Facts.of(settings)
 
     return facts_of

@@ -1,18 +1,14 @@
-"""Reading a stack file, `Pulumi.<stack>.yaml`, without the engine, and what in it is encrypted."""
+"""Read a stack file, `Pulumi.<stack>.yaml`, without the engine."""
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
-
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from kai_fleet.settings import Settings
 from kai_fleet.settings.files import stack_keys, yaml_file
 from kai_fleet.settings.files.project import ROOT as ROOT
-from kai_fleet.settings.mistakes import NAMESPACE
-from kai_fleet.settings.sections.team_stack import TeamStack
+from kai_fleet.settings.team_stack import TeamStack
 from kai_fleet.wording import MASK, on_one_line
 from kai_fleet_cli.errors import UserError
 
@@ -20,6 +16,7 @@ PROJECT: Final = "kai-fleet"
 SECRET: Final = MASK
 _SALT: Final = "encryptionsalt"  # of no use to who has not the passphrase
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+_WRITE: Final = "write config: and keys such as kai-fleet:cluster below it"
 _KNOWN: Final = {
     field.alias or name
     for model in (Settings, TeamStack)
@@ -57,19 +54,17 @@ def _known() -> str:
 def read(path: Path) -> dict[str, Any]:
     """The `kai-fleet:` part of a stack file: `{"cluster": {…}, "teams": {…}}`.
 
-    What is encrypted (`secure:`) stays out of it: the text `[secret]` stands in its place.
-    Raises StackFileError; two keys of one name are an error here as they are for the engine.
+    In place of what is encrypted (`secure:`) stands `[secret]`. Raises StackFileError; two keys of
+    one name are an error here as they are for the engine.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        if path.parent != ROOT:
-            raise StackFileError(f"{path} is not there") from None
-        raise StackFileError(f"{path.name} is not there; stacks with a file: {_known()}") from None
-    except UnicodeDecodeError as why:
-        before = why.object[: why.start].decode("utf-8")
-        where = yaml_file.place_of(before, len(before))
-        raise StackFileError(f"{path.name} {where} is no UTF-8; save it as UTF-8") from None
+        others = f"; stacks with a file: {_known()}" if path.parent == ROOT else ""
+        name = path.name if others else path
+        raise StackFileError(f"{name} is not there{others}") from None
+    except UnicodeDecodeError:
+        raise StackFileError(f"{path.name} is no UTF-8; save it as UTF-8") from None
     except OSError as why:
         raise StackFileError(f"{path} cannot be read: {why.strerror}") from None
     return parse(text, path.name)
@@ -79,28 +74,17 @@ def parse(text: str, name: str) -> dict[str, Any]:
     """The same of a file's text; `name` is the file's, for messages. Raises StackFileError."""
     try:
         document = yaml_file.load(text)
-    except MarkedYAMLError as why:
-        raise StackFileError(f"{name} {yaml_file.mistake(text, why)}") from None
     except yaml_file.RefusedYamlError as why:
         raise StackFileError(f"{name} {why}") from None
-    except (YAMLError, ValueError, RecursionError) as why:
-        first = str(why).partition("\n")[0]
-        raise StackFileError(f"{name} is not YAML: {first}") from None
     config = document.get("config") if isinstance(document, dict) else document
     if not isinstance(document, dict) or not isinstance(config, dict | None):
-        raise StackFileError(f"{name} {_no_mapping(text, document)}")
+        raise StackFileError(f"{name} is not a stack file; {_WRITE}")
     if outside := stack_keys.outside(document, _KNOWN):
         raise StackFileError(f"{name}: {outside}")
     text_keys = {key: value for key, value in (config or {}).items() if isinstance(key, str)}
     if wrong := stack_keys.misspelt(text_keys, _KNOWN):
         raise StackFileError(f"{name}: " + "; ".join(f"{it.path} {it.message}" for it in wrong))
     own = stack_keys.own(text_keys)
-    for path, mapping in _mappings(own):
-        # The engine would pass one on as another key than it is here.
-        if odd := [key for key in mapping if not isinstance(key, str)]:
-            where = f"{NAMESPACE}:{path}" if path else "config"
-            told = f"{where} has the key {odd[0]!r}, which is no text; put it in quotes"
-            raise StackFileError(f"{name}: {told}")
     return {key: _without_secrets(value) for key, value in own.items()}
 
 
@@ -112,13 +96,13 @@ def beside(file: Path) -> dict[str, str]:
     """
     document = yaml_file.mapping(file)
     config = document.get("config")
-    others = config if isinstance(config, dict) else {}
-    of_others = {str(key): value for key, value in others.items()}
     found = {
-        **{f"config.{it}": of_others[it] for it in of_others if not stack_keys.own({it: None})},
-        **{key: value for key, value in document.items() if key not in ("config", _SALT)},
+        f"config.{key}": value
+        for key, value in (config.items() if isinstance(config, dict) else ())
+        if not stack_keys.own({str(key): None})
     }
-    plain = {str(key): _without_secrets(value) for key, value in found.items()}
+    found |= {str(key): document[key] for key in document if key not in ("config", _SALT)}
+    plain = {key: _without_secrets(value) for key, value in found.items()}
     return {
         key: json.dumps(value, sort_keys=True, default=str)
         for key, value in plain.items()
@@ -126,37 +110,9 @@ def beside(file: Path) -> dict[str, str]:
     }
 
 
-def _no_mapping(text: str, document: Any) -> str:
-    """What is wrong with a file that has no mapping where one is to be."""
-    write = "write config: and keys such as kai-fleet:cluster below it"
-    if document is None:
-        return f"is empty; {write}"
-    if isinstance(document, dict):
-        begin = re.search(r"^(config|[\"']config[\"'])\s*:", text, re.MULTILINE)
-        where = yaml_file.place_of(text, begin.start() if begin else 0)
-        return f"{where} is not a stack file, config has no keys; {write}"
-    begin = re.search(r"^(?!\s*(#|---|$))\s*(?=\S)", text, re.MULTILINE)
-    kind = "a list" if isinstance(document, list) else "one value"
-    where = yaml_file.place_of(text, begin.end() if begin else 0)
-    return f"{where} is {kind}, not a stack file; {write}"
-
-
-def _mappings(value: Any, path: str = "") -> Iterator[tuple[str, dict[Any, Any]]]:
-    """Every mapping of a value with its place, from the outside in."""
-    if isinstance(value, dict):
-        yield path, value
-        for key, item in value.items():
-            yield from _mappings(item, f"{path}.{key}" if path else str(key))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _mappings(item, f"{path}[{index}]")
-
-
 def _without_secrets(value: Any) -> Any:
     if isinstance(value, dict):
         if set(value) == {"secure"}:
             return SECRET
         return {str(key): _without_secrets(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_without_secrets(item) for item in value]
-    return value
+    return [_without_secrets(item) for item in value] if isinstance(value, list) else value

@@ -1,1 +1,1 @@
-"""Teams by command: added, switched, rolled back, listed, removed."""
+"""Commands about one team: an edit of its stack file, and the update that follows."""

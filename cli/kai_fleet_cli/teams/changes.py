@@ -1,201 +1,137 @@
-"""What a team command does: edits of stack files, in words, and the stacks to run afterwards."""
+"""The edit that each team command makes, and what it says of it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 
 from kai_fleet import releases
-from kai_fleet.settings.files.project import update_command
-from kai_fleet.wording import counted
-from kai_fleet_cli.cluster_reader import PodsHeld
-from kai_fleet_cli.diff.consequences import kai_switch
+from kai_fleet.releases.transitions import kai_transition
+from kai_fleet.settings.files.project import FLEET, update_command
+from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.recovery import resume
-from kai_fleet_cli.stack_file.edit import GONE
+from kai_fleet_cli.stack_file.edit import GONE, Keys, changed
 from kai_fleet_cli.stack_file.write import Edit
-from kai_fleet_cli.teams import lookup, queues
-from kai_fleet_cli.teams.lookup import PlatformFile, TeamPlace, config_keys
+from kai_fleet_cli.teams.lookup import DeclaredTeam, StackFile
+
+# The flags of a new team, by its mode, with a value to write.
+_NEEDED: Final = {
+    "": {"mode": "virtual"},
+    "virtual": {
+        "version": releases.advised(releases.KAI) or list(releases.KAI)[-1],
+        "pool": "kai-fleet/pool={name}",
+        "gpus": "4",
+    },
+    "host": {"gpus": "4", "queue": "LEAF, one of kai-fleet:queues"},
+}
 
 
 @dataclass(frozen=True)
-class TeamChange:
-    """The edits of a command, the sentences that tell of them, and the stacks to update. Of the
-    platform's stack only `teams` are updated.
+class Change:
+    """One edit of a stack file. `removes` is the team that goes with it, "" where none does."""
 
-    `goes` is the team that is deleted with all that it has, and whose name is asked for; "" where
-    none is.
+    file: StackFile
+    edit: Edit
+    sentence: str
+    removes: str = ""
+
+
+def _change(file: StackFile, keys: Keys, value: Any, sentence: str, removes: str = "") -> Change:
+    after = changed(file.text, keys, value, file.path.name)
+    return Change(file, Edit(file.path, file.text, after), sentence, removes)
+
+
+def key_values(items: Sequence[str], flag: str, example: str) -> dict[str, str]:
+    """`KEY=VALUE` flags as a mapping. Raises UserError."""
+    values: dict[str, str] = {}
+    for item in items:
+        key, _, value = item.partition("=")
+        if not key or not value:
+            raise UserError(f"{flag} {item} is not understood; write {flag} {example}")
+        if key in values:
+            raise UserError(f"{flag} has {key} twice; write it once")
+        values[key] = value
+    return values
+
+
+def add(file: StackFile, name: str, flags: Mapping[str, Any]) -> Change:
+    """A new team of a platform. Raises UserError for one that is there, and for missing flags.
+
+    In mode virtual `queue` has leaf queues with their GPUs, in mode host the leaf that it gets.
     """
-
-    platform: PlatformFile
-    edits: Sequence[Edit]
-    sentences: Sequence[str]
-    updates: Sequence[str]
-    teams: Sequence[str]
-    goes: str = ""
-
-    @property
-    def destroys(self) -> list[str]:
-        """The stacks that are emptied and removed first: an account that the platform grants needs
-        its rights to the end.
-        """
-        place = self.platform.teams.get(self.goes)
-        return [place.stack] if place and place.own else []
-
-    @property
-    def removes(self) -> list[str]:
-        """The teams of the platform's own stack that go."""
-        return [self.goes] if self.goes and not self.destroys else []
-
-    @property
-    def comes(self) -> list[str]:
-        """The teams of the platform's own stack that it has not had."""
-        return [] if self.grants else [it for it in self.teams if it not in self.platform.teams]
-
-    @property
-    def grants(self) -> bool:
-        """Whether it is about teams with stacks of their own."""
-        return any(stack != self.platform.stack for stack in (*self.updates, *self.destroys))
+    if name in file.teams or name in file.grants:
+        raise UserError(
+            f"stack {file.stack} has a team {name} already, in {file.path.name}; write another"
+            f" name, or make what is written: {update_command(file.stack)}"
+        )
+    if file.is_team_stack:
+        raise UserError(f"stack {file.stack} is one team's own; write --stack with its platform's")
+    mode, gpus = flags["mode"], flags["gpus"]
+    for flag, example in _NEEDED.get(mode, {"gpus": "4"}).items():
+        if flags[flag] in ("", None, {}):
+            write = f"--{flag} {example.format(name=name)}"
+            raise UserError(f"--{flag} is missing; write, for example, {write}")
+    scheduler = {"mode": mode, "version": flags["version"]}
+    team: dict[str, Any] = {"scheduler": {key: it for key, it in scheduler.items() if it}}
+    if flags["pool"]:
+        team["nodePool"] = flags["pool"]
+    if mode == "host":
+        team["queue"] = ", ".join(flags["queue"])  # of more than one the rules say so
+    team["gpus"] = gpus
+    if mode == "virtual":
+        # One queue for all GPUs and the others below it: two levels schedule in every version.
+        leaves = flags["queue"] or {name: str(gpus)}
+        top = next(top for top in ("default", name, f"{name}-all") if top not in leaves)
+        children = {leaf: {"gpu": _amount(text)} for leaf, text in leaves.items()}
+        team["queues"] = {top: {"gpu": gpus, "children": children}}
+    keys = ("config", f"{NAMESPACE}:teams", name)
+    return _change(file, keys, team, f"{name}: a new team in mode {mode}, with its own vCluster")
 
 
-def switch(
-    platform: PlatformFile, name: str, version: str, running: Callable[[], str | None]
-) -> TeamChange:
-    """Another KAI version for a team. Raises UserError.
+def _amount(text: str) -> float | int | str:
+    """A number of GPUs; what is none stays text, and the rules say what is wrong with it."""
+    try:
+        amount = float(text)
+        return int(amount) if amount.is_integer() else amount
+    except ValueError:
+        return text
 
-    `running` reads the version that the team's stack has. Where the file has the new one already
-    and the stack another one, the update alone is left.
-    """
-    place = platform.team(name)
-    old = written_kai(place)
-    check_version(version, untested=place.scheduler.get("untested") is True)
+
+def switch(file: StackFile, team: DeclaredTeam, version: str) -> Change:
+    """Another KAI version for a team. Raises UserError for one without a KAI of its own."""
+    old = written_kai(file, team)
+    sentence = f"{team.path} has version {version} already: what is left is the update"
     if version != old:
-        return _switch(platform, place, old, version)
-    has = f"{place.path} has version {version} already, in {place.file.name}"
-    try:
-        now = running()
-    except UserError as why:
-        again = f"to have it run: {update_command(place.stack)}"
-        raise UserError(f"{has}; whether it runs is not known: {why}; {again}") from None
-    if now == version:
-        # Of an update that was killed the state has the release, and not yet that KAI is ready.
-        raise UserError(
-            f"{has}, and stack {place.stack} runs it; if its update was cut off, go on with:"
-            f" .venv/bin/fleet up --refresh --stack {place.stack}"
+        before, after = (
+            releases.KAI[releases.closest_known(releases.KAI, it)] for it in (old, version)
         )
-    update = kai_switch(now, version) if now else f"KAI {version}, not made yet"
-    return only_update(platform, place, has, update)
-
-
-def roll_back(
-    platform: PlatformFile, place: TeamPlace, earlier: str | None, running: str | None
-) -> TeamChange:
-    """The `earlier` version for a team that is `running` another; None where that is not known.
-
-    Raises UserError where the history has no such version.
-    """
-    written = written_kai(place)
-    if earlier == written and running is not None:
-        has = f"{place.path} has version {written} already, in {place.file.name}"
-        return only_update(platform, place, has, kai_switch(running, written))
-    if earlier is None:
-        raise UserError(
-            f"stack {place.stack} has no update in which team {place.name} ran another version than"
-            f" {written}; to change it, run: fleet team switch {place.name} VERSION"
-            f" --stack {platform.stack}"
+        way = kai_transition(before, after)
+        how = "replaced" if way.kind == "replace" else "upgraded in place"
+        why = way.why.partition(": ")[2]
+        sentence = (
+            f"{team.name}: KAI {old} → {version}, {how} ({why}); queues and running pods stay"
         )
-    return _switch(platform, place, running or written, earlier)
+    return _change(file, (*team.keys, "scheduler", "version"), version, sentence)
 
 
-def only_update(
-    platform: PlatformFile, place: TeamPlace, has: str, update: str, *first: str
-) -> TeamChange:
-    """What is left of an edit that was written and not run: `has` says what is written. The stacks
-    in `first` are updated before the team's.
-    """
-    sentence = f"{place.name}: {has}; only the update is left: {update}"
-    updates = tuple(dict.fromkeys((*first, place.stack)))
-    return TeamChange(platform, (), [sentence], updates, (place.name,))
-
-
-def _switch(platform: PlatformFile, place: TeamPlace, old: str, new: str) -> TeamChange:
-    if old == new:
-        sentence = f"runs KAI {old}; only its file goes back, for its last edit was not applied"
-    else:
-        sentence = f"{kai_switch(old, new)}; its queues and running pods stay"
-    edit = place.edited({(*place.keys, "scheduler", "version"): new})
-    return TeamChange(
-        platform, [edit], [f"{place.name}: {sentence}"], (place.stack,), (place.name,)
-    )
-
-
-def written_kai(place: TeamPlace) -> str:
-    """The KAI version of a team that has its own; raises UserError for the others."""
-    if place.version is not None:
-        return place.version
-    if place.mode == "host":
-        raise UserError(
-            f"team {place.name} is in mode host: its pods are scheduled by the host's KAI, for all"
-            f" such teams; edit kai-fleet:kai.version in Pulumi.{place.platform}.yaml"
-        )
+def written_kai(file: StackFile, team: DeclaredTeam) -> str:
+    """The KAI version of a team that has its own. Raises UserError for the others."""
+    if team.version is not None:
+        return team.version
+    edit = f"{team.path}.scheduler: {{mode: virtual, version: …}} in {file.path.name}"
+    if team.mode == "host":
+        edit = "kai-fleet:kai.version in the platform's file, which is of all such teams"
     raise UserError(
-        f"team {place.name} is in mode {place.mode}, which has no KAI of its own; write"
-        f" {place.path}.scheduler: {{mode: virtual, version: …}} in {place.file.name}"
+        f"team {team.name} is in mode {team.mode}, without a KAI of its own; edit {edit}"
     )
 
 
-def check_version(version: str, *, untested: bool = False) -> None:
-    """Raise UserError, with the nearest supported versions, for one that is not in the table."""
-    try:
-        releases.kai(version, untested=untested)
-    except releases.UnknownVersionError as error:
-        raise UserError(str(error)) from None
-
-
-def remove(platform: PlatformFile, place: TeamPlace, held: PodsHeld | None) -> TeamChange:
-    """Take a team away with all that it has. `held` are its pods; None where not known.
-
-    Raises UserError.
-    """
-    gone = place.keys
-    if place.own:
-        last = len(platform.grants) == 1  # the key goes with the last grant
-        gone = config_keys(lookup.GRANTS, *([] if last else [place.name]))
-    written = not place.own or place.name in platform.grants
-    edits = [platform.edited({gone: GONE})] if written else []
-    return TeamChange(
-        platform,
-        [*edits, place.removed()] if place.own else edits,
-        list(_losses(place, held)),
-        (platform.stack,),  # also where an earlier try has edited its file, and went no further
-        (place.name,),
-        goes=place.name,
-    )
-
-
-def to_remove(platform: PlatformFile, name: str) -> TeamPlace:
-    """The team of that name; raises UserError with the way on after a removal that was cut off.
-
-    Its own stack and its lines in the file go first, so the platform's part may be left.
-    """
-    try:
-        return platform.team(name)
-    except UserError as error:
-        go_on = resume.up(platform.stack, [name])
-        raise UserError(f"{error}. If its removal was cut off, go on with it: {go_on}") from None
-
-
-def _losses(place: TeamPlace, held: PodsHeld | None) -> Iterator[str]:
-    """Everything that is gone after a removal, in words."""
-    name = place.name
-    kai = f", its KAI {place.version}" if place.version else ""
-    yield f"{name} goes: namespace team-{name} with its volumes, the vCluster{kai}"
-    if names := queues.names(place.raw.get("queues")):
-        yield f"  {counted(len(names), 'queue')}: {', '.join(names)}"
-    if place.mode == "host" and place.raw.get("queue"):
-        yield f"  queue {place.raw['queue']} stays: it is the host's"
-    now = ""
-    if held is not None:
-        holding = f", holding {counted(held.gpus, 'GPU')}" if held.gpus else ""
-        now = f": {counted(held.pods, 'pod')} now{holding}"
-    yield f"  every pod in it{now}"
-    if place.own:
-        yield f"  stack {place.stack}, its history, its file and what the platform granted"
+def remove(file: StackFile, team: DeclaredTeam) -> Change:
+    """A team goes with all that it has. Raises UserError for a team stack."""
+    if file.is_team_stack:
+        raise UserError(
+            f"stack {file.stack} is team {team.name}'s own, and goes as a whole:"
+            f" {FLEET} destroy --stack {file.stack}"
+        )
+    kai = f", its KAI {team.version} with every queue" if team.version else ""
+    lost = f"{team.name} goes: namespace team-{team.name} with its volumes, the vCluster{kai}"
+    return _change(file, team.keys, GONE, f"{lost}, and every pod in it", team.name)

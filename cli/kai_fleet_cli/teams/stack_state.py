@@ -1,168 +1,91 @@
-"""What a stack runs, and ran before: its state and its history, which reading never changes."""
+"""What a stack has since its last update, and ran before: reading changes nothing."""
 
 import json
 import os
 import re
-import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
-from itertools import count
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kai_fleet.cluster import tenant_kubeconfig
-from kai_fleet.fleet.deployed_state import KAI_SCHEDULER, RELEASE, STACK, TEAM
-from kai_fleet.kube.objects import MALFORMED
-from kai_fleet.settings.mistakes import NAMESPACE
-from kai_fleet.values import pairs, value_at
-from kai_fleet_cli.engine.targeting import was_about
+from kai_fleet.values import get, pairs
+from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.recovery import failures, file_backend
-from kai_fleet_cli.recovery.state import opened
 from kai_fleet_cli.stack_file.reading import ROOT
-from kai_fleet_cli.teams.lookup import TeamPlace
+from kai_fleet_cli.teams.lookup import DeclaredTeam
 
-_UPDATES: Final = 20  # of the history, in one page
-_TEAM: Final = f"::{TEAM}$"  # below it in a URN is what a team has
-_VERSION: Final = re.compile(r"v?[0-9][-+.0-9A-Za-z]{0,62}")
-# A team stack's state is the team's. Of what is called otherwise nothing is taken: a team's name
-# goes into commands that an operator copies into a shell.
+# A team stack's state is the team's, and names of it go into commands to copy.
 _NAME: Final = re.compile("[a-z0-9-]+")
+_VERSION: Final = re.compile(r"v?[0-9][-+.0-9A-Za-z]{0,62}")
 
 
 @dataclass(frozen=True)
 class StackState:
-    """One stack as its last update left it: KAI versions and kubeconfigs by team.
+    """A stack's outputs: the KAI version of each team, and its kubeconfig.
 
-    The kubeconfigs are built anew: a team stack's state is the team's. `refused` says why one is
-    not there. `values` are those of each vCluster's release, by team.
+    The kubeconfigs are built anew of certificates and keys: `refused` says why one is not there.
     """
 
-    versions: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str | None] = field(default_factory=dict)
     kubeconfigs: Mapping[str, str] = field(default_factory=dict, repr=False)
     refused: Mapping[str, str] = field(default_factory=dict)
-    values: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
-
-    def kubeconfig(self, team: str) -> str | None:
-        """A team's; None where it has none. Raises UserError for one that is refused."""
-        if team in self.refused:
-            raise UserError(self.refused[team])
-        return self.kubeconfigs.get(team)
-
-    def only(self, team: str) -> "StackState":
-        """What it says of one team: a team's own stack may say something of others."""
-
-        def of(every: Mapping[str, Any]) -> dict[str, Any]:
-            return {team: every[team]} if team in every else {}
-
-        return StackState(*(of(getattr(self, it.name)) for it in fields(self)))
 
 
-def read(stack: str, variables: Mapping[str, str]) -> StackState:
-    """The state of a stack. Raises UserError where there is none, or it cannot be read."""
-    exported = ask(stack, variables, "export", "--show-secrets")
-    try:
-        return of_resources((exported.get("deployment") or {}).get("resources") or [])
-    except MALFORMED as why:
-        what = f"holds what no update writes ({type(why).__name__})"
-        raise UserError(f"the state of stack {stack} {what}") from None
+def read(stack: str, variables: Mapping[str, str] | None = None) -> StackState:
+    """The outputs of a stack. Raises UserError where there is none, or it cannot be read.
 
-
-def ask(stack: str, variables: Mapping[str, str], *arguments: str) -> Any:
-    """What `pulumi stack …` answers, as JSON. Raises UserError."""
-    environment = {**os.environ, **variables}
-    engine = shutil.which("pulumi", path=environment.get("PATH"))
-    if engine is None:
-        raise UserError(f"the state of stack {stack} cannot be read: pulumi is not on PATH")
-    if cut := file_backend.cut_attributes(stack, variables):
-        raise UserError(failures.cut_off(stack, cut))
-    done = subprocess.run(
-        [engine, "stack", *arguments, "--stack", stack, "--non-interactive"],
-        cwd=ROOT,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        if "no stack named" in done.stderr:
-            raise UserError(f"stack {stack} was never updated")
-        lines = done.stderr.strip().splitlines() or ["the engine said nothing"]
-        reason = lines[-1].removeprefix("error:").strip()
-        raise UserError(f"the state of stack {stack} cannot be read: {reason}")
-    return json.loads(done.stdout)
-
-
-def of_resources(resources: list[Mapping[str, Any]]) -> StackState:
-    """The state that exported resources show."""
-    versions: dict[str, str] = {}
-    values: dict[str, Mapping[str, Any]] = {}
-    outputs: Mapping[str, Any] = {}
-    for resource in resources:
-        if resource.get("type") == STACK:
-            outputs = pairs(opened(resource.get("outputs")))
-        urn = str(resource["urn"])
-        if resource.get("type") != RELEASE or resource.get("delete") or _TEAM not in urn:
-            continue  # the host's own releases, and what waits to be deleted
-        name = urn.rpartition("::")[2]
-        if not _NAME.fullmatch(name):
-            continue
-        if f"{KAI_SCHEDULER}$" in urn:
-            version = str(pairs(resource.get("outputs")).get("version"))
-            if _VERSION.fullmatch(version):
-                versions[name.removesuffix("-kai-release")] = version
-        else:
-            own = pairs(opened(resource.get("inputs"))).get("values")
-            values[name.removesuffix("-release")] = pairs(own)
-    kubeconfigs, refused = dict[str, str](), dict[str, str]()
-    for team, text in pairs(outputs.get("kubeconfigs")).items():
-        if not _NAME.fullmatch(team):
-            continue
+    `variables` are the engine's, those of the stack's environment unless given.
+    """
+    outputs = ask(stack, variables, "output", "--json", "--show-secrets")
+    versions, kubeconfigs, refused = dict[str, str | None](), dict[str, str](), dict[str, str]()
+    for team, about in pairs(outputs.get("teams")).items():
+        if _NAME.fullmatch(team):
+            version = str(get(about, "scheduler"))
+            versions[team] = version if _VERSION.fullmatch(version) else None
+    for team in versions:
         try:
-            kubeconfigs[team] = tenant_kubeconfig.rebuild(str(text or ""))[0]
+            text = str(get(outputs, "kubeconfigs", team) or "")
+            kubeconfigs[team] = tenant_kubeconfig.rebuild(text)[0]
         except tenant_kubeconfig.TenantKubeconfigError as error:
             refused[team] = (
                 f"the kubeconfig of team {team} in the stack's state {error}."
                 f" {tenant_kubeconfig.name_writer(team)}. An update of the stack writes it anew"
             )
-    return StackState(versions, kubeconfigs, refused, values)
+    return StackState(versions, kubeconfigs, refused)
 
 
-def earlier_version(place: TeamPlace, variables: Mapping[str, str], than: str | None) -> str | None:
-    """The version of the last finished update in which the team ran another one `than` that.
+def ask(stack: str, variables: Mapping[str, str] | None, *arguments: str) -> Any:
+    """What `pulumi stack …` answers, as JSON. Raises UserError."""
+    if variables is None:
+        variables = for_stack(stack, validated=False).variables
+    command = ["pulumi", "stack", *arguments, "--stack", stack, "--non-interactive"]
+    environment = {**os.environ, **variables}
+    try:
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError:
+        raise UserError(f"stack {stack} cannot be read: pulumi is not on PATH") from None
+    if done.returncode == 0:
+        return json.loads(done.stdout)
+    if "no stack named" in done.stderr:
+        raise UserError(f"stack {stack} was never updated")
+    reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1].removeprefix("error:")
+    raise UserError(f"the state of stack {stack} cannot be read: {reason.strip()}")
 
-    None where there is no such update. Raises UserError where the history cannot be read.
-    """
-    for update in updates(place.stack, variables):
-        # Previews, removals and failures say nothing about what ran; and in an update of others
-        # the file may have had an edit of this team that was not carried out.
-        ran = update.get("kind") == "update" and update.get("result") == "succeeded"
-        if not ran or not was_about(str(update.get("message", "")), place.name):
+
+def earlier_version(stack: str, team: DeclaredTeam) -> str | None:
+    """The version of the last finished update in which the team had another than in its file."""
+    _, key, *below = team.keys
+    for update in ask(stack, None, "history", "--json"):
+        if update.get("kind") != "update" or update.get("result") != "succeeded":
             continue
-        written = config_value(update, place.keys[1].partition(":")[2])
-        scheduler = pairs(value_at(written, ".".join((*place.keys[2:], "scheduler"))))
-        version = scheduler.get("version")
-        if scheduler.get("mode") == "virtual" and isinstance(version, str) and version != than:
+        try:  # structured keys are JSON text
+            written = json.loads(get(update, "config", key, "value"))
+        except (TypeError, ValueError):
+            continue
+        version = get(written, *below, "scheduler", "version")
+        if isinstance(version, str) and version != team.version:
             return version
     return None
-
-
-def updates(stack: str, variables: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
-    """A stack's updates, newest first, read as far as they are wanted."""
-    history = ("history", "--json", "--page-size", str(_UPDATES), "--page")
-    for page in count(1):
-        listed = ask(stack, variables, *history, str(page))
-        yield from listed
-        if len(listed) < _UPDATES:
-            return
-
-
-def config_value(update: Mapping[str, Any], key: str) -> Any:
-    """One of our keys of an update's configuration, which keeps structured ones as JSON text."""
-    entry = (update.get("config") or {}).get(f"{NAMESPACE}:{key}")
-    value = entry.get("value") if isinstance(entry, Mapping) else None
-    try:
-        return json.loads(value) if isinstance(value, str) else value
-    except ValueError:
-        return value

@@ -12,8 +12,9 @@ import yaml
 from kai_fleet.inputs import plain
 from kai_fleet.values import items, value_at
 
-# Longer than an API server works on any: a tenant's own may never give one.
-ANSWER_SECONDS: Final = 40
+# For one request to a tenant's API server, which may never answer: the engine asks some fifteen of
+# them one after the other before it gives the team up. KAI's webhooks take 10 at most.
+ANSWER_SECONDS: Final = 15
 
 
 @dataclass(frozen=True)

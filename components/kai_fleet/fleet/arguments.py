@@ -1,13 +1,14 @@
 """The arguments of each component, filled in from the settings of a stack."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kai_fleet import vcluster_values
 from kai_fleet.fleet.queue_arguments import host_queue_args, queue_args
-from kai_fleet.inputs import TolerationArgs, without_none
-from kai_fleet.releases import DISABLED, mig, takes_external_pod_groups
+from kai_fleet.inputs import without_none
+from kai_fleet.options import hidden
+from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, mig, takes_external_pod_groups
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sharing import MODES, NV_FRACTIONS, mode_in
 from kai_fleet.settings import Settings
@@ -18,19 +19,20 @@ from kai_fleet.settings.sections.access import (
     Registries,
 )
 from kai_fleet.settings.sections.isolation import Isolation
+from kai_fleet.settings.sections.kubernetes import Toleration
 from kai_fleet.settings.sections.platform import HostKai, Scheduling, Shard
-from kai_fleet.settings.sections.queues import walk
+from kai_fleet.settings.sections.queues import Queue, walk
 from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings
 from kai_fleet.settings.sections.vcluster import Store, Vcluster
 
-Args = dict[str, Any]
 _PLACES: Final = {"virtual": "inside", "host": "host", "default": "none"}
 
 
+# What is returned is of the component's own type: the unit tests hold every key against it.
 @dataclass(frozen=True)
 class Arguments:
-    """`host` is `kubeconfig` or `context` of the host cluster. `existing` are, by component and
-    team, the values of `use_existing`: what others made there.
+    """`host` is `kubeconfig` or `context` of the host cluster. `existing` is what others
+    made there: `use_existing` of `gpu` and `kai`, and the `teams` with a namespace of others.
     """
 
     settings: Settings
@@ -39,7 +41,7 @@ class Arguments:
 
     # The host.
 
-    def gpu_stack(self) -> Args:
+    def gpu_stack(self) -> Any:
         """Of the host's GpuStack, whose daemons run on every team's nodes."""
         settings, gpu = self.settings, self.settings.gpu
         names = (*settings.teams, *settings.team_stacks)
@@ -48,7 +50,7 @@ class Arguments:
             provider=gpu.provider,
             version=gpu.version,
             chart=gpu.chart,
-            values=dict(gpu.values),
+            values=hidden(gpu.values),
             tolerations=_tolerations(every.values()),
             registries=_registries(settings.registries),
             system_priorities=gpu.system_priorities,
@@ -56,7 +58,7 @@ class Arguments:
             use_existing=self.existing.get("gpu"),
         )
 
-    def host_kai(self) -> Args:
+    def host_kai(self) -> Any:
         """Of the host's KaiScheduler, for teams in mode host."""
         settings, kai = self.settings, self.settings.kai
         assert kai is not None
@@ -70,9 +72,10 @@ class Arguments:
             **self.host,
         }
 
-    def host_queues(self) -> Args:
+    def host_queues(self) -> Any:
         """Of the host's QueueTree: a queue of teams has no more GPUs than they have (T13)."""
-        return {"queues": host_queue_args(self.settings.queues, self._queue_limits()), **self.host}
+        queues = host_queue_args(self.settings.queues, self._queue_limits())
+        return {"queues": queues, "cluster": self.settings.cluster.name, **self.host}
 
     def _queue_limits(self) -> dict[str, int]:
         settings, limits = self.settings, dict[str, int]()
@@ -84,9 +87,32 @@ class Arguments:
                 limits[queue] = limits.get(queue, 0) + settings.gpus_of(name)
         return limits
 
+    def monitoring(self) -> Any:
+        """Of the host's FleetMonitoring."""
+        settings, monitoring = self.settings, self.settings.monitoring
+        assert monitoring is not None
+        return {
+            **{key: it for key, it in monitoring if key != "certificates"},
+            "gpu_resource": settings.gpu.resource,
+            "host_kai": settings.kai is not None,
+            "parent_queues": _parents(settings.queues),
+        }
+
+    def accounts(self) -> Any:
+        """Of the TeamStackAccess: an account for each team with a stack of its own."""
+        return {
+            "teams": {
+                name: _given(
+                    parent_queue=grant.parent_queue if self.settings.kai else None,
+                    foreign_queues=self._foreign_queues(name),
+                )
+                for name, grant in self.settings.team_stacks.items()
+            }
+        }
+
     # A team's place on the host.
 
-    def namespace(self, name: str) -> Args:
+    def namespace(self, name: str) -> Any:
         """Of the TeamNamespace of a team that this stack runs, or grants a stack of its own."""
         settings, has, place = (
             self.settings,
@@ -115,17 +141,16 @@ class Arguments:
             foreign_queues=self._foreign_queues(name),
             host_kai=kai is not None,
             guard=settings.guard.mode,
-            outside_queues=settings.guard.outside_queues,
             gpu_sharing=kai is not None and settings.shares_gpus(kai),
             nv_fractions=by_host and kai is not None and settings.sharing_of(kai) == NV_FRACTIONS,
             # Nothing that a team's values say: images with such names pass where others do not.
-            kai_images=[f"{image}/" for image in settings.sources.known.kai_images],
+            kai_images=[*settings.sources.known.kai_images],
             labels=dict(place.labels),
             annotations=dict(place.annotations),
             registries=_registries(settings.registries),
             account=granted,
-            monitoring=self._monitoring(),
-            use_existing=self.existing.get(name),
+            monitoring=self._team_monitoring(name),
+            use_existing=name in self.existing.get("teams", ()),
             **({} if granted else self._rights(name)),
         )
 
@@ -138,12 +163,15 @@ class Arguments:
             return "inside", has.parent_queue
         return "host" if has.parent_queue else "none", has.parent_queue
 
-    def _rights(self, name: str) -> Args:
+    def _rights(self, name: str) -> Any:
         """What decides about the rights of a team's vCluster, without the address of a database."""
         args = self.vcluster(name)
         if "data_source" in args["store"]:
             args["store"] = {}
-        return {"vcluster_version": args.get("version"), "vcluster_values": chart_values(args)}
+        return {
+            "vcluster_version": args.get("version", DEFAULT_VCLUSTER),
+            "vcluster_values": chart_values(args),
+        }
 
     def control_pool(self, name: str) -> dict[str, str]:
         """The labels of the nodes of a team's control plane: the platform's own, or the team's."""
@@ -166,19 +194,24 @@ class Arguments:
         every = {*queues, *settings.teams, *settings.team_stacks}
         return sorted(it for it in every if it.startswith(f"{name}-"))
 
-    def _monitoring(self) -> Args | None:
-        monitoring = self.settings.monitoring
+    def _team_monitoring(self, name: str) -> Any:
+        monitoring, team = self.settings.monitoring, self.settings.teams.get(name)
         if monitoring is None:
             return None
         keys = ("namespace", "operator", "certificates", "interval", "labels")
-        return {key: getattr(monitoring, key) for key in keys}
+        inside = team is not None and team.scheduler.mode == "virtual"
+        return {
+            **{key: getattr(monitoring, key) for key in keys},
+            "scheduler": inside,
+            "parent_queues": _parents(team.queues) if team and inside else [],
+        }
 
     # A team.
 
-    def team(self, name: str) -> Args:
+    def team(self, name: str) -> Any:
         """Of a Team. In a team stack its namespace is the platform's."""
         settings, team = self.settings, self.settings.teams[name]
-        args: Args = {"vcluster": {**self.vcluster(name), **self.host}}
+        args: dict[str, Any] = {"vcluster": {**self.vcluster(name), **self.host}}
         if settings.platform_facts is None:
             args["namespace"] = self.namespace(name)
         if team.scheduler.mode == "virtual":
@@ -186,7 +219,7 @@ class Arguments:
             if settings.guard.mode != "off":
                 args["guard"] = self._guard(team, args["queues"]["queues"])
         elif team.scheduler.mode == "host" and team.queues:
-            args["host_queues"] = {**self._granted_queues(name), **self.host}
+            args["host_queues"] = self._granted_queues(name)
         return args
 
     def notes(self, name: str) -> tuple[Mapping[str, str], Mapping[str, str]]:
@@ -194,7 +227,7 @@ class Arguments:
         place = self.settings.place_of(name)
         return place.labels, place.annotations
 
-    def vcluster(self, name: str) -> Args:
+    def vcluster(self, name: str) -> Any:
         """Of a team's VirtualCluster, but for the way to the host."""
         settings, team, place = (
             self.settings,
@@ -229,7 +262,7 @@ class Arguments:
             labels=dict(place.labels),
             annotations=dict(place.annotations),
             licensed=own.licensed,
-            values=dict(own.values),
+            values=hidden(own.values),
         )
 
     def _pull_secrets(self, name: str, there: Sequence[str]) -> list[str]:
@@ -241,7 +274,7 @@ class Arguments:
             made.append(OF_TEAM)
         return [*dict.fromkeys([*there, *made])]
 
-    def kai(self, name: str) -> Args:
+    def kai(self, name: str) -> Any:
         """Of the KaiScheduler in a team's vCluster: its pods pull as their account on the host."""
         place = self.settings.place_of(name)
         own = self.settings.teams[name].scheduler
@@ -253,7 +286,7 @@ class Arguments:
         place: HostKai | HostPlace,
         labels: Mapping[str, str],
         isolation: Isolation,
-    ) -> Args:
+    ) -> Any:
         """Of a KAI whose pods are at a place."""
         written = mode_in(own.version or "", own.values)
         mode = written if written in MODES else self.settings.sharing_of(own)
@@ -261,7 +294,7 @@ class Arguments:
             version=own.version,
             untested=own.untested,
             chart=own.chart,
-            values=dict(own.values),
+            values=hidden(own.values),
             gpu_sharing=mode != DISABLED,
             gpu_sharing_mode=None if mode == DISABLED else mode,
             isolation=isolation.level,
@@ -271,7 +304,7 @@ class Arguments:
             **_scheduling(own),
         )
 
-    def queues(self, name: str) -> Args:
+    def queues(self, name: str) -> Any:
         """Of the QueueTree inside a team's vCluster, but for the way there."""
         team = self.settings.teams[name]
         return _given(
@@ -280,13 +313,15 @@ class Arguments:
             pools=team.gpus_by_pool or None,
         )
 
-    def _granted_queues(self, name: str) -> Args:
+    def _granted_queues(self, name: str) -> Any:
         """Of the queues that a team stack makes below the one that its team is granted."""
         facts = self.settings.platform_facts
         parent, shard = facts.granted_queue(name) if facts else (None, None)
-        return _given(queues=queue_args(self.settings.teams[name].queues, shard), parent=parent)
+        queues = queue_args(self.settings.teams[name].queues, shard)
+        cluster = self.settings.cluster.name
+        return _given(queues=queues, parent=parent, cluster=cluster, **self.host)
 
-    def _guard(self, team: TeamSettings, queues: Mapping[str, Any]) -> Args:
+    def _guard(self, team: TeamSettings, queues: Mapping[str, Any]) -> Any:
         settings, guard = self.settings, self.settings.guard
         return {
             "mode": guard.mode,
@@ -306,22 +341,27 @@ def chart_values(args: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
-def _given(**values: Any) -> Args:
+def _given(**values: Any) -> Any:
     return without_none(values)
 
 
-def _tolerations(tolerations: Any) -> list[TolerationArgs]:
+def _parents(tree: Mapping[str, Queue]) -> list[str]:
+    """The queues with others below them."""
+    return [placed.name for placed in walk(tree) if placed.queue.children]
+
+
+def _tolerations(tolerations: Iterable[Toleration]) -> Any:
     return [it.spec for it in tolerations]
 
 
-def _registries(registries: Registries) -> Args:
+def _registries(registries: Registries) -> Any:
     return {
         registry: {"username": own.username, "password": own.password.get_secret_value()}
         for registry, own in registries.items()
     }
 
 
-def _isolation(isolation: Isolation) -> Args:
+def _isolation(isolation: Isolation) -> Any:
     """The fields of IsolationArgs have the names of the settings."""
     own = ("level", "priority_classes", "runtime_classes", "annotations", "volumes")
     network = isolation.network
@@ -332,7 +372,7 @@ def _isolation(isolation: Isolation) -> Args:
     }
 
 
-def _access(access: Access) -> Args:
+def _access(access: Access) -> Any:
     return _given(
         type=access.type,
         host=access.host,
@@ -345,7 +385,7 @@ def _access(access: Access) -> Args:
     )
 
 
-def _store(store: Store) -> Args:
+def _store(store: Store) -> Any:
     secret = store.data_source
     return _given(
         type=store.type,
@@ -356,13 +396,13 @@ def _store(store: Store) -> Args:
     )
 
 
-def _oidc(vcluster: Vcluster) -> Args | None:
+def _oidc(vcluster: Vcluster) -> Any:
     if vcluster.oidc is None:
         return None
     return without_none({key: it for key, it in vcluster.oidc if key != "scopes"})
 
 
-def _scheduling(own: Scheduling) -> Args:
+def _scheduling(own: Scheduling) -> Any:
     return _given(
         shards={name: _shard(shard) for name, shard in own.shards.items()} or None,
         fairshare=None if own.fairshare is None else without_none(dict(own.fairshare)),
@@ -370,7 +410,7 @@ def _scheduling(own: Scheduling) -> Args:
     )
 
 
-def _shard(shard: Shard) -> Args:
+def _shard(shard: Shard) -> Any:
     placement, runtime = shard.placement, shard.min_runtime
     return _given(
         gpu_placement=placement and placement.gpu,

@@ -20,6 +20,7 @@ from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.platform import HostKai
 from kai_fleet.settings.sections.teams import Scheduler
+from kai_fleet.settings.team_stack import Facts
 
 _BOUNDS: Final = ("cpu", "memory", "ephemeral_storage")
 
@@ -31,7 +32,7 @@ def clusters_of(settings: Settings, state: Deployed | None = None) -> list[Clust
     Args:
         state: what the stack has, where that is known.
     """
-    declared = _Declared(settings, state or Deployed())
+    declared = Declared(settings, state)
     teams = {name: declared.team(name) for name in settings.teams}
     host = declared.host(tuple(teams.values()))
     own, placed_by_host = [], []
@@ -45,9 +46,11 @@ def clusters_of(settings: Settings, state: Deployed | None = None) -> list[Clust
     return [host, *own, *placed_by_host]
 
 
-class _Declared:
-    def __init__(self, settings: Settings, state: Deployed) -> None:
-        self.settings, self.state = settings, state
+class Declared:
+    """The clusters and teams of a stack, one by one."""
+
+    def __init__(self, settings: Settings, state: Deployed | None = None) -> None:
+        self.settings, self.state = settings, state or Deployed()
         self.arguments = Arguments(settings)
 
     def host(self, teams: tuple[Team, ...]) -> Cluster:
@@ -59,31 +62,26 @@ class _Declared:
             teams=teams,
             sources=settings.sources.known,
             gpu_resource=settings.gpu.resource,
-            # That of a platform is judged there: it has no path here.
-            kai=(self._kai(kai, "" if settings.platform_facts else key_path(("kai",))),)
-            if kai is not None
-            else (),
+            kai=(self._kai(kai, key_path(("kai",))),) if kai is not None else (),
         )
         if settings.platform_facts is not None:
             (team,) = teams
-            queues = self._granted_queues(team)
+            queues = self.granted_queues(team)
             return replace(host, queues=queues, platform=settings.platform_stack)
         return replace(
             host,
             declared=True,
-            queues=_queues(self.arguments.host_queues(), key_path(("queues",))),
+            queues=queues_at(self.arguments.host_queues(), key_path(("queues",))),
             grants=tuple(self.grant(name) for name in settings.team_stacks),
             charts=tuple(_charts(settings)),
         )
 
-    def _granted_queues(self, team: Team) -> tuple[DeclaredQueue, ...]:
+    def granted_queues(self, team: Team) -> tuple[DeclaredQueue, ...]:
         """The queue that the team of a team stack is granted, and those that it makes below it."""
-        if team.parent_queue is None:
-            return ()
-        path = f"{team.path}.queues"
+        facts, path = self.settings.platform_facts, f"{team.path}.queues"
         args = self.arguments.team(team.name).get("host_queues", {"queues": {}})
-        granted = DeclaredQueue(team.parent_queue, None, _granted(team.gpus), path=path)
-        return (granted, *_queues(args, path))
+        granted = granted_queues(facts, team.name, path) if facts else []
+        return (*granted, *queues_at(args, path)) if granted else ()
 
     def grant(self, name: str) -> Team:
         """The place of a team with a stack of its own, which chooses the mode."""
@@ -100,7 +98,8 @@ class _Declared:
         """A team that this stack runs."""
         settings, own = self.settings, self.settings.teams[name]
         vcluster, args = settings.vcluster_of(name), self.arguments.vcluster(name)
-        values, facts = chart_values(args), settings.platform_facts
+        values = chart_values({**args, "values": vcluster.values})
+        facts = settings.platform_facts
         release = named(VIRTUAL_CLUSTER, f"{name}-release")
         version, store = self.state.versions.get(release), self.state.stores.get(release)
         return replace(
@@ -161,7 +160,7 @@ class _Declared:
         return replace(
             inside,
             kai=(self._kai(team.scheduler, inside.key),),
-            queues=_queues(self.arguments.queues(name), inside.queues_key),
+            queues=queues_at(self.arguments.queues(name), inside.queues_key),
         )
 
     def _kai(self, own: HostKai | Scheduler, path: str) -> Kai:
@@ -179,13 +178,21 @@ class _Declared:
         )
 
 
-def _granted(gpus: float | None) -> dict[Resource, QueueShare]:
-    """The shares of a granted queue: its platform bounds its GPUs by those of the team."""
-    free, bounded = QueueShare(UNLIMITED), QueueShare(gpus or 0, gpus or 0)
-    return {"cpu": free, "memory": free, "gpu": free if gpus is None else bounded}
+def granted_queues(facts: Facts, team: str, path: str) -> list[DeclaredQueue]:
+    """The queue that a team stack is granted, with its GPUs, and those above it."""
+    grant, free = facts.teams.get(team), QueueShare(UNLIMITED)
+    queues: list[DeclaredQueue] = []
+    if grant is None or grant.parent_queue is None:
+        return queues
+    for name in (*grant.above, grant.parent_queue):
+        gpu = free if name in grant.above else QueueShare(grant.counted, grant.counted)
+        own: dict[Resource, QueueShare] = {"cpu": free, "memory": free, "gpu": gpu}
+        parent = queues[-1].name if queues else None
+        queues.append(DeclaredQueue(name, parent, own, path=path, shard=grant.shard))
+    return queues
 
 
-def _queues(args: Mapping[str, Any], path: str) -> tuple[DeclaredQueue, ...]:
+def queues_at(args: Mapping[str, Any], path: str) -> tuple[DeclaredQueue, ...]:
     """The queues of QueueTreeArgs that are written at a path, parents before their children."""
     queues, given = args["queues"], (args.get(key) for key in ("gpus", "pools", "parent"))
     labels, places = labels_of(queues), _places(queues, path)

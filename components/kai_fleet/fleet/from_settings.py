@@ -1,17 +1,13 @@
 """What a stack's settings declare: its charts, its queues, and what bounds each team."""
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Mapping
 
-from kai_fleet.fleet.queues import DeclaredQueue, shares
-from kai_fleet.guards.host_rules import KAI_PRIORITIES, HostRules, KaiPlace
-from kai_fleet.guards.queue_rules import QueueRules
-from kai_fleet.releases import takes_external_pod_groups
-from kai_fleet.releases.keys import DEFAULT_SHARD
-from kai_fleet.releases.sharing import NV_FRACTIONS
+from kai_fleet.fleet.declared import queues_at
+from kai_fleet.fleet.queue_arguments import host_queue_args, queue_args
+from kai_fleet.fleet.queues import DeclaredQueue
 from kai_fleet.settings import Settings
-from kai_fleet.settings.sections.queues import Queue, leaves, walk
-from kai_fleet.settings.sections.teams import Mode, TeamSettings
+from kai_fleet.settings.sections.queues import Queue
+from kai_fleet.settings.sections.teams import TeamSettings
 
 
 def declared_queues(
@@ -32,28 +28,9 @@ def declared_queues(
     it. `limits` bounds queues by name to the GPUs of the teams that they are for (T13). `path` is
     the key of the tree.
     """
-    declared = []
-    for placed in walk(tree, path, parent, shard):
-        queue, at_top = placed.queue, placed.parent == parent
-        most = (pools or {}).get(placed.shard or DEFAULT_SHARD, gpu_limit) if at_top else None
-        spec = queue.spec(placed.parent, most, (limits or {}).get(placed.name))
-        declared.append(
-            DeclaredQueue(
-                placed.name,
-                placed.parent,
-                shares(spec["resources"]),
-                preempt_min_runtime=queue.preempt_min_runtime,
-                reclaim_min_runtime=queue.reclaim_min_runtime,
-                path=placed.path,
-                shard=placed.shard,
-                spec=spec,
-                labels=placed.labels,
-            )
-        )
-    return tuple(declared)
-
-
-_PLACES: Final[Mapping[Mode, KaiPlace]] = {"virtual": "inside", "host": "host", "default": "none"}
+    queues = queue_args(tree, shard) if limits is None else host_queue_args(tree, limits)
+    args = {"queues": queues, "gpus": gpu_limit, "pools": pools or None, "parent": parent}
+    return queues_at(args, path)
 
 
 def control_pool(settings: Settings, name: str) -> dict[str, str]:
@@ -73,102 +50,3 @@ def queue_limits(settings: Settings) -> dict[str, int]:
         if queue is not None:
             limits[queue] = limits.get(queue, 0) + settings.gpus_of(name)
     return limits
-
-
-def host_rules(settings: Settings, name: str, foreign_queues: Sequence[str]) -> HostRules:
-    """What the host's guard lets through of a team that this stack runs, or grants a stack.
-
-    `foreign_queues` are names that only begin like those of the team's queues.
-    """
-    has = settings.own_of(name)
-    place: KaiPlace = "inside"
-    if isinstance(has, TeamSettings):
-        queue, place = has.queue, _PLACES[has.scheduler.mode]
-    else:
-        queue = has.parent_queue
-        if settings.kai is not None:  # that stack chooses the mode
-            place = "host" if queue else "none"
-    isolation, by_host = settings.isolation_of(name), place == "host"
-    return HostRules(
-        name,
-        devices=(
-            settings.gpu.resource,
-            *dict.fromkeys((*isolation.devices, *settings.slices_of(name))),
-        ),
-        pool=has.node_pool,
-        control_pool=control_pool(settings, name),
-        foreign_pools=[] if has.node_pool else _foreign_pools(settings, name),
-        names_nodes=place == "inside",
-        # A team whose scheduler is inside has its nodes to itself: the rules see to that.
-        shared_nodes=place != "inside" or not has.node_pool,
-        kai=place,
-        device_classes=tuple(isolation.device_classes),
-        priorities=(*(KAI_PRIORITIES if by_host else ()), *isolation.priority_classes),
-        queues_only=by_host,
-        restricted=isolation.level == "restricted",
-        # Nothing that a team's values say: images with such names pass where others do not.
-        platform_images=tuple(f"{place}/" for place in settings.sources.known.kai_images),
-        runtime_classes=isolation.runtime_classes,
-        beside_kai=settings.kai is not None,
-        queues=[queue] if by_host and queue else [],
-        queue_prefix=f"{name}-" if by_host and name in settings.team_stacks else None,
-        foreign_queues=foreign_queues,
-        attachments=isolation.network.attachments or not isolation.network.enabled,
-        endpoints=isolation.network.endpoints or not isolation.network.enabled,
-        private=isolation.network.private,
-        annotations=isolation.annotations,
-        volumes=isolation.volumes,
-        grace_seconds=isolation.bounds.grace_seconds,
-        tolerations=[it.text for it in settings.place_of(name).tolerations],
-        nv_fractions=by_host
-        and settings.kai is not None
-        and settings.sharing_of(settings.kai) == NV_FRACTIONS,
-    )
-
-
-def _foreign_pools(settings: Settings, name: str) -> list[dict[str, str]]:
-    """The pools of the platform's control planes and of other teams, each once."""
-    others = [it for it in {**settings.teams, **settings.team_stacks} if it != name]
-    pools: list[Mapping[str, str]] = [settings.vcluster.node_pool]
-    pools += [team.node_pool for other, team in settings.teams.items() if other != name]
-    pools += [grant.node_pool for grant in settings.team_stacks.values()]
-    pools += [control_pool(settings, other) for other in others]
-    return [dict(pool) for pool in sorted({tuple(sorted(it.items())) for it in pools if it})]
-
-
-def host_guard(
-    settings: Settings, name: str, queue: str | None, foreign_queues: Sequence[str]
-) -> QueueRules | None:
-    """The guard of the queues on a host whose KAI schedules the team's pods.
-
-    A team with a stack of its own makes queues there whose names begin with its own.
-    """
-    mode, prefix = settings.guard.mode, None if name in settings.teams else f"{name}-"
-    if queue is None or mode == "off":
-        return None
-    return QueueRules(
-        name,
-        [queue],
-        mode,
-        gpu_sharing=settings.kai is not None and settings.shares_gpus(settings.kai),
-        prefix=prefix,
-        foreign=foreign_queues if prefix else [],
-    )
-
-
-def inside_guard(settings: Settings, name: str) -> QueueRules | None:
-    """The guard inside the vCluster of a team with a KAI of its own, unless it is off."""
-    mode, team = settings.guard.mode, settings.teams[name]
-    version = team.scheduler.version
-    if mode == "off" or team.scheduler.mode != "virtual" or version is None:
-        return None
-    queues = leaves(team.queues)
-    return QueueRules(
-        name,
-        queues,
-        mode,
-        gpu_sharing=settings.shares_gpus(team.scheduler),
-        pod_groups=takes_external_pod_groups(version),
-        outside=settings.guard.outside(queues),
-        gpu_resource=settings.gpu.resource,
-    )

@@ -13,20 +13,18 @@ from typing import TYPE_CHECKING, Any
 from kai_fleet.fleet.cluster import HOST as HOST
 from kai_fleet.fleet.cluster import Cluster, Kai, Team
 from kai_fleet.fleet.queues import DeclaredQueue
-from kai_fleet.guards.host_rules import HostRules
-from kai_fleet.guards.queue_rules import QueueRules, inside_vcluster
 
 if TYPE_CHECKING:  # a policy pack starts without the types of settings
     from kai_fleet.settings.files.manifests import ManifestFiles
     from kai_fleet.settings.sections.access import Cluster as HostCluster
-    from kai_fleet.settings.sections.access import Registries, SecretRegistries
+    from kai_fleet.settings.sections.access import Registries
     from kai_fleet.settings.sections.isolation import Isolation
     from kai_fleet.settings.sections.kubernetes import Affinity, Toleration
     from kai_fleet.settings.sections.monitoring import Monitoring
     from kai_fleet.settings.sections.platform import Gpu, Scheduling
-    from kai_fleet.settings.sections.team_stack import PlatformFacts
     from kai_fleet.settings.sections.teams import Mode
     from kai_fleet.settings.sections.vcluster import Oidc
+    from kai_fleet.settings.team_stack import Facts
 
 
 @dataclass(frozen=True)
@@ -56,9 +54,7 @@ class DeclaredTeam(Team):
     `host_queues` are those that it declares below the `parent_queue` that it is granted.
     `own_stack` is the team of a team stack, `granted` one that a stack of its own may have: then
     this stack has its namespace and its bounds alone. `runs_here`: it still runs in this stack,
-    which grants it. `rules` are what the guards of its namespace let through, `host_guard` which
-    queues of the host, and `inside_guard` which inside its vCluster; None where there is no such
-    guard, or another stack's. `control_plane` is what the keys of its control plane say, by those
+    which grants it. `control_plane` is what the keys of its control plane say, by those
     of the chart, with a database's address in clear.
     """
 
@@ -68,16 +64,13 @@ class DeclaredTeam(Team):
     isolation: Isolation | None = field(default=None, hash=False)
     host_queues: tuple[DeclaredQueue, ...] = ()
     inside: DeclaredCluster = field(default_factory=DeclaredCluster, hash=False)
-    rules: HostRules | None = field(default=None, hash=False)
-    host_guard: QueueRules | None = field(default=None, hash=False)
-    inside_guard: QueueRules | None = field(default=None, hash=False)
     runs_here: bool = False
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
     tolerations: Sequence[Toleration] = field(default=(), hash=False)
     affinity: Affinity | None = field(default=None, hash=False)
     image_pull_secrets: Sequence[str] = field(default=(), hash=False)
-    registries: SecretRegistries = field(default_factory=dict, hash=False)
+    registries: Mapping[str, Registries] = field(default_factory=dict, hash=False)
     oidc: Oidc | None = field(default=None, hash=False)
     groups: Mapping[str, str] = field(default_factory=dict, hash=False)
     control_plane: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
@@ -86,11 +79,6 @@ class DeclaredTeam(Team):
     def kai(self) -> tuple[DeclaredKai, ...]:
         """The KAI inside its vCluster."""
         return self.inside.kai
-
-    @property
-    def guards(self) -> tuple[dict[str, Any], ...]:
-        """The objects of the guard inside its vCluster."""
-        return tuple(inside_vcluster(self.inside_guard)) if self.inside_guard is not None else ()
 
 
 @dataclass(frozen=True)
@@ -109,7 +97,7 @@ class Fleet:
     teams: Mapping[str, DeclaredTeam] = field(default_factory=dict)
     grants: Mapping[str, DeclaredTeam] = field(default_factory=dict)
     workloads: Mapping[str, ManifestFiles] = field(default_factory=dict)
-    facts: PlatformFacts | None = None
+    facts: Facts | None = None
     platform: str = ""
     own_team: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
+from kai_fleet.deployed import VIRTUAL_CLUSTER, Deployed, named
 from kai_fleet.fleet import from_settings, team_stack
 from kai_fleet.fleet.chart_stores import store_of
 from kai_fleet.fleet.cluster import Chart, Running
-from kai_fleet.fleet.deployed_state import VIRTUAL_CLUSTER, DeployedState, named
 from kai_fleet.fleet.from_settings import declared_queues
 from kai_fleet.fleet.installed import access_values, control_plane_values
 from kai_fleet.fleet.model import (
@@ -21,32 +21,31 @@ from kai_fleet.releases import DEFAULT_VCLUSTER
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sharing import mode_in
 from kai_fleet.settings import Settings, key_path
-from kai_fleet.settings.sections.access import OF_STACK, Access, by_secret
+from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM, Access, Registries
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.platform import HostKai
 from kai_fleet.settings.sections.queues import walk
-from kai_fleet.settings.sections.team_stack import Grant, PlatformFacts
-from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings
+from kai_fleet.settings.sections.teams import Grant, HostPlace, Scheduler, TeamSettings
+from kai_fleet.settings.team_stack import Facts
 
 
-def fleet_of(settings: Settings, deployed: DeployedState | None = None) -> Fleet:
+def fleet_of(settings: Settings, deployed: Deployed | None = None) -> Fleet:
     """The fleet of a platform's stack, or of a team's own stack on its platform.
 
     `deployed` is what the stack runs now, where that is known.
     """
-    return _Resolver(settings, deployed or DeployedState()).fleet()
+    return _Resolver(settings, deployed or Deployed()).fleet()
 
 
-def platform_facts(settings: Settings) -> PlatformFacts:
+def platform_facts(settings: Settings) -> Facts:
     """What a platform's stack tells its team stacks."""
-    host = _Resolver(settings, DeployedState()).host((), ())
-    return team_stack.facts(settings, host.queues)
+    return Facts.of(settings)
 
 
 @dataclass(frozen=True)
 class _Resolver:
     settings: Settings
-    deployed: DeployedState
+    deployed: Deployed
 
     def fleet(self) -> Fleet:
         settings, platform = self.settings, self.settings.platform_facts
@@ -64,7 +63,7 @@ class _Resolver:
             teams=teams,
             grants=grants,
             workloads=self.settings.workloads,
-            facts=team_stack.facts(settings, host.queues) if platform is None else None,
+            facts=Facts.of(settings) if platform is None else None,
             platform=host.platform,
             own_team=next(iter(teams)) if platform is not None else "",
             labels=settings.labels,
@@ -97,12 +96,10 @@ class _Resolver:
             charts=_charts(settings),
         )
 
-    def _on_host(
-        self, name: str, path: str, own: TeamSettings | Grant, queue: str | None
-    ) -> DeclaredTeam:
+    def _on_host(self, name: str, path: str, own: TeamSettings | Grant) -> DeclaredTeam:
         """A team's namespace and its bounds, whichever stack runs the team."""
         settings, place = self.settings, self.settings.place_of(name)
-        team = DeclaredTeam(
+        return DeclaredTeam(
             name,
             namespace=f"team-{name}",
             path=path,
@@ -119,14 +116,6 @@ class _Resolver:
             annotations=place.annotations,
             tolerations=place.tolerations,
         )
-        if settings.platform_facts is not None:
-            return team  # the namespace is the platform's, and what its guards let through
-        foreign = self._foreign_queues(name)
-        return replace(
-            team,
-            rules=from_settings.host_rules(settings, name, foreign),
-            host_guard=from_settings.host_guard(settings, name, queue, foreign),
-        )
 
     def _team(self, name: str) -> DeclaredTeam:
         settings, team = self.settings, self.settings.teams[name]
@@ -137,10 +126,9 @@ class _Resolver:
         now = self.deployed.versions.get(release)  # the chart's version has no v
         store = self.deployed.stores.get(release)
         access = vcluster.access or Access()
-        guard = from_settings.inside_guard(settings, name)
         parent, shard = platform.granted_queue(name) if platform else (None, None)
         return replace(
-            self._on_host(name, path, team, team.queue),
+            self._on_host(name, path, team),
             mode=mode,
             pools=team.pools,
             queue=team.queue,
@@ -149,8 +137,7 @@ class _Resolver:
             if mode == "host" and team.queues
             else (),
             affinity=settings.place_of(name).affinity,
-            guard=guard is not None,
-            inside_guard=guard,
+            guard=settings.guard.mode != "off" and bool(inside.kai),
             version=vcluster.version or DEFAULT_VCLUSTER,
             kubernetes_version=vcluster.kubernetes_version,
             chart=vcluster.chart,
@@ -209,7 +196,7 @@ class _Resolver:
         settings, grant = self.settings, self.settings.team_stacks[name]
         runs = self.deployed.versions.get(named(VIRTUAL_CLUSTER, f"{name}-release")) is not None
         return replace(
-            self._on_host(name, key_path(("teamStacks", name)), grant, grant.parent_queue),
+            self._on_host(name, key_path(("teamStacks", name)), grant),
             granted=True,
             image_pull_secrets=[*by_secret(settings.registries)],
             mode="virtual" if settings.kai is None else "host",
@@ -273,3 +260,9 @@ def _charts(settings: Settings) -> tuple[Chart, ...]:
         subject, path = f"cluster {settings.cluster.name}", key_path(("cluster", "kind"))
         charts.append(Chart(subject, path, values={"image": kind.image}, values_key=""))
     return tuple(charts)
+
+
+def by_secret(of_stack: Registries, of_team: Registries | None = None) -> Mapping[str, Registries]:
+    """The Secrets to be made, by name. A Secret without credentials is left out."""
+    every = {OF_STACK: of_stack, OF_TEAM: of_team or {}}
+    return {name: registries for name, registries in every.items() if registries}

@@ -1,21 +1,17 @@
-"""One API server's objects, as JSON over HTTP.
-
-The official client has 75 MB, and its typed layers take six times as long for each object as the
-API server itself.
-"""
+"""One API server's objects as JSON, read within bounds: a tenant's own may answer anything."""
 
 import http.client
 import json
+import threading
 import time
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from http import HTTPStatus
 from typing import Any, Final, Self
 from urllib.parse import urlencode
 
 import urllib3
 
-from kai_fleet.kube.bounded import TooMuchError, bounded
 from kai_fleet.kube.errors import RefusedError, UnreachableError, words_of_network
 from kai_fleet.kube.kubeconfig import Connection, connection
 from kai_fleet.kube.text import cleaned, may_have_controls
@@ -31,8 +27,10 @@ OF_OPERATORS: Final = 512 << 20
 _PAGE: Final = 500
 _DONE: Final = range(200, 300)
 _MOST_PAGES: Final = 2000
+_PIECE: Final = 256 << 10
 _NO_API: Final = "what answers there is no Kubernetes API"
 _TOO_MUCH: Final = "it answers more than {} MiB, which is more than is read of it"
+_TOO_LATE: Final = "it does not answer in time"
 
 
 class Api:
@@ -70,7 +68,7 @@ class Api:
 
     def get(self, path: str, **query: str) -> Object:
         """What is at a path."""
-        return self._read(path, query)[0]
+        return _parsed(self._ask("GET", path, query))
 
     def find(self, path: str) -> Object | None:
         """What is at a path, None where nothing is."""
@@ -87,8 +85,9 @@ class Api:
         more: dict[str, str] = {}
         size = 0
         while True:
-            page, length = self._read(path, {"limit": str(_PAGE), **query, **more})
-            size += max(length, self._most // _MOST_PAGES)
+            data = self._ask("GET", path, {"limit": str(_PAGE), **query, **more})
+            size += max(len(data), self._most // _MOST_PAGES)
+            page = _parsed(data)
             items, about = page.get("items") or [], page.get("metadata") or {}
             if not isinstance(items, list) or not isinstance(about, dict):
                 raise UnreachableError(_NO_API)
@@ -124,7 +123,7 @@ class Api:
         return found, refused
 
     def post(self, path: str, body: Object, **query: str) -> Object:
-        """Make an object: it as it is made."""
+        """Create an object. Returns it as it is then."""
         return _parsed(self._ask("POST", path, query, body))
 
     def put(self, path: str, body: Object, **query: str) -> None:
@@ -136,7 +135,7 @@ class Api:
         self._ask("PATCH", path, query, body, kind)
 
     def delete(self, path: str) -> bool:
-        """Begin to remove an object; return whether it was there."""
+        """Begin to remove an object. Returns whether it was there."""
         try:
             self._ask("DELETE", path, {})
         except RefusedError as error:
@@ -149,11 +148,6 @@ class Api:
         """Give the connections back."""
         self._way.pool.clear()
 
-    def _read(self, path: str, query: dict[str, str]) -> tuple[Object, int]:
-        """What is at a path, and how many bytes that was."""
-        data = self._ask("GET", path, query)
-        return _parsed(data), len(data)
-
     def _ask(
         self,
         method: str,
@@ -162,40 +156,58 @@ class Api:
         body: Object | None = None,
         kind: str = JSON,
     ) -> bytes:
+        """Send one request, in a thread of its own: urllib3's timeouts are for each piece that
+        arrives, and one piece every few seconds would never end.
+        """
         url = f"{self.host}{path}" + (f"?{urlencode(query)}" if query else "")
-        limits, seconds = self._limits()
+        seconds = self._seconds if self._ends is None else self._ends - time.monotonic()
+        if seconds <= 0:
+            raise UnreachableError(f"it did not answer everything within {self._in_all:.0f} s")
         headers = self._way.headers()
         headers["Content-Type"] = kind
-        try:
-            # No retries and no redirects: a refusal is an answer here. What is packed is not
-            # unpacked: it was not requested, and a little of it may stand for gigabytes.
-            with bounded(seconds, self._most):
-                answer = self._way.pool.request(
+        answer: Future[tuple[int, str, bytes]] = Future()
+
+        def send() -> None:
+            try:
+                # No retries and no redirects: a refusal is an answer here.
+                response = self._way.pool.request(
                     method,
                     url,
                     body=None if body is None else json.dumps(body),
                     headers=headers,
-                    timeout=limits,
+                    timeout=urllib3.Timeout(connect=min(self._connect, seconds), read=seconds),
                     retries=False,
-                    decode_content=False,
+                    preload_content=False,
                 )
-        except (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError) as error:
-            if _is_too_much(error):
-                raise UnreachableError(_TOO_MUCH.format(self._most >> 20)) from None
-            raise UnreachableError(words_of_network(error)) from None
-        if answer.status not in _DONE:
-            raise RefusedError(answer.status, answer.reason or "", answer.data)
-        return answer.data
+                data = self._content(response, time.monotonic() + seconds)
+                answer.set_result((response.status, response.reason or "", data))
+            except Exception as error:
+                answer.set_exception(error)
 
-    def _limits(self) -> tuple[urllib3.Timeout, float]:
-        """For one answer: urllib3's, and the seconds in which it has to be there as a whole."""
-        if self._ends is None:
-            connect = min(self._connect, self._seconds)
-            return urllib3.Timeout(connect=connect, read=self._seconds), self._seconds
-        left = self._ends - time.monotonic()
-        if left <= 0:
-            raise UnreachableError(f"it did not answer everything within {self._in_all:.0f} s")
-        return urllib3.Timeout(connect=self._connect, total=left), left
+        threading.Thread(target=send, daemon=True).start()
+        try:
+            status, reason, data = answer.result(seconds + 0.1)
+        except TimeoutError:
+            raise UnreachableError(_TOO_LATE) from None
+        except (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError) as error:
+            raise UnreachableError(words_of_network(error)) from None
+        if status not in _DONE:
+            raise RefusedError(status, reason, data)
+        return data
+
+    def _content(self, response: urllib3.BaseHTTPResponse, ends: float) -> bytes:
+        """The whole body. What is packed is not unpacked: it was not requested, and a little of it
+        may stand for gigabytes.
+        """
+        data = bytearray()
+        while piece := response.read1(_PIECE, decode_content=False):
+            data += piece
+            if len(data) > self._most or time.monotonic() > ends:
+                response.close()
+                late = time.monotonic() > ends
+                raise UnreachableError(_TOO_LATE if late else _TOO_MUCH.format(self._most >> 20))
+        response.release_conn()
+        return bytes(data)
 
 
 def _parsed(data: bytes) -> Object:
@@ -206,10 +218,3 @@ def _parsed(data: bytes) -> Object:
     if may_have_controls(data):
         content = cleaned(content)
     return content if isinstance(content, dict) else {}
-
-
-def _is_too_much(why: BaseException | None) -> bool:
-    """Whether that is behind what urllib3 says."""
-    while why is not None and not isinstance(why, TooMuchError):
-        why = why.__context__ or why.__cause__
-    return why is not None

@@ -1,7 +1,6 @@
-"""The way to an API server by a kubeconfig, with its certificates and keys in memory."""
+"""Connect to an API server from a kubeconfig, which the official client's loader reads."""
 
-import base64
-import contextlib
+import logging
 import os
 import shutil
 import ssl
@@ -9,66 +8,59 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from ipaddress import ip_address, ip_network
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import urllib3
 import yaml
-from urllib3.contrib.socks import SOCKSProxyManager
+from kubernetes.client.configuration import Configuration
+from kubernetes.client.rest import RESTClientObject
+from kubernetes.config import ConfigException
+from kubernetes.config.kube_config import ConfigNode, KubeConfigLoader, KubeConfigMerger
 from urllib3.util.ssl_ import create_urllib3_context
 
-from kai_fleet.kube.bounded import bind
-from kai_fleet.kube.credential_plugin import CredentialPlugin, id_token
 from kai_fleet.kube.errors import UnusableKubeconfigError, short
-from kai_fleet.kube.kubeconfig_entries import ContextEntries, Entry, of_content, of_files
+from kai_fleet.kube.text import plain
 
 _FOLDER: Final = "kai-fleet-kubeconfig-"
 _LEFT_SECONDS: Final = 60.0
 _THREADS: Final = 32  # that ask one API server at once, and keep their connections
 _USUAL: Final = "~/.kube/config"
-# client-go has names of hosts looked up by a SOCKS proxy, which is `socks5h` here.
-_PROXIES: Final = {"http": "http", "https": "https", "socks5": "socks5h", "socks5h": "socks5h"}
+_THIS_MACHINE: Final = "localhost,127.0.0.0/8,::1"  # Go's clients use no proxy for it
+# The loader keeps the files that it makes of certificates, by content, for a whole process.
+_LOADING: Final = threading.Lock()
 
 
 class Connection:
-    """The way to one API server: its address, its credentials and a pool of connections.
+    """An API server's address, credentials, and a pool of connections to it.
 
-    `authority` is the certificate authority that the kubeconfig names, as PEM, and `namespace` the
-    namespace of its context, None where it names none.
+    `authority` is the certificate authority that the kubeconfig names, as PEM.
     """
 
-    def __init__(self, entries: ContextEntries) -> None:
-        """Reads the certificates and keys at once: their files may go.
-
-        Raises what `connection` puts into words.
-        """
-        self.host = str(entries.cluster["server"]).rstrip("/")
-        self.namespace = entries.namespace
-        user, self._plugin = _authenticated(entries)
-        self._authorization = _authorization(user)
-        self._impersonation = tuple(entries.impersonation())
-        self._renewing = threading.Lock()
-        self.authority = _content(entries.cluster, "certificate-authority")
-        self.pool = _pool(self.host, self.authority, entries.cluster, user)
-        bind(self.pool)
+    def __init__(self, loaded: Configuration, user: dict[str, Any]) -> None:
+        """Reads the certificates and keys at once: their files may go."""
+        self.host = str(loaded.host)
+        self.authority = Path(loaded.ssl_ca_cert).read_bytes() if loaded.ssl_ca_cert else None
+        self._loaded, self._renewing = loaded, threading.Lock()
+        self._acts_as = _impersonation(user)
+        self.pool: urllib3.PoolManager = RESTClientObject(loaded).pool_manager
+        if self.host.startswith("https:"):
+            settings = self.pool.connection_pool_kw
+            for key in ("ca_certs", "ca_cert_data", "cert_file", "key_file"):
+                settings.pop(key, None)
+            settings["ssl_context"] = _tls(loaded)
 
     def headers(self) -> urllib3.HTTPHeaderDict:
-        """The headers of every request; a token that runs out is renewed.
-
-        Raises UnusableKubeconfigError where that fails.
-        """
-        if self._plugin is not None:
-            with self._renewing:
-                if self._plugin.has_ended:
-                    user = self._plugin.credentials()
-                    self._authorization = _authorization(user) or self._authorization
+        """The headers of every request; a token that runs out is renewed."""
         headers = urllib3.HTTPHeaderDict({"Accept": "application/json"})
-        if self._authorization:
-            headers["Authorization"] = self._authorization
-        for name, value in self._impersonation:
+        with self._renewing:
+            token = self._loaded.get_api_key_with_prefix("BearerToken")
+        if token:
+            headers["Authorization"] = token.strip()  # a token file ends in a line end
+            if headers["Authorization"] == "Bearer":
+                raise UnusableKubeconfigError("the kubeconfig cannot be used: its token is empty")
+        for name, value in self._acts_as:
             headers.add(name, value)
         return headers
 
@@ -79,138 +71,124 @@ def connection(
     """By a kubeconfig's content, or else by a file: $KUBECONFIG or the usual one where none is
     named. `context` is one of its contexts, its current one where None.
 
-    Raises UnusableKubeconfigError, also where its credential plugin hands out nothing: no request
-    is sent without the credentials that the kubeconfig means.
+    Raises UnusableKubeconfigError, also where a credential plugin hands out nothing: no request is
+    sent without the credentials that the kubeconfig means.
     """
-    with _in_words():
-        if content:
-            return Connection(of_content(content, context))
-        return Connection(of_files(file or os.environ.get("KUBECONFIG") or _USUAL, context))
+    try:
+        with _LOADING, _private_folder() as folder, _logged() as messages:
+            if content:
+                whole = ConfigNode("the kubeconfig", yaml.safe_load(content))
+            else:
+                paths = file or os.environ.get("KUBECONFIG") or _USUAL
+                files = KubeConfigMerger(paths)
+                whole = files.config
+                if whole is None:
+                    raise ValueError(f"{paths} is not there")
+                # The first one counts, as for kubectl; the loader would take the last one.
+                current = [it.get("current-context") for it in files.config_files.values()]
+                whole.value["current-context"] = next(filter(None, current), None)
+            chosen, user, cluster = _chosen(whole, context)
+            loaded = Configuration()
+            loaded.retries, loaded.connection_pool_maxsize = 0, _THREADS
+            loaded.no_proxy = f"{loaded.no_proxy or ''},{_THIS_MACHINE}"
+            KubeConfigLoader(
+                whole, chosen, config_base_path=None, temp_file_path=folder
+            ).load_and_set(loaded)
+            if "proxy-url" in cluster:
+                loaded.proxy, loaded.no_proxy = _proxy(cluster["proxy-url"]), None
+            if ("exec" in user or "auth-provider" in user) and not (
+                loaded.api_key or loaded.cert_file
+            ):
+                raise ValueError(_without_credentials(user, messages))
+            return Connection(loaded, user)
+    except yaml.YAMLError:  # its message may quote the content
+        reason = "it is not YAML"
+    except ConfigException:  # so may its message
+        reason = "its context names what is not there, or the login of its user has ended"
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        reason = short(error)
+    except urllib3.exceptions.HTTPError as error:  # an address that is none
+        reason = short(error)
+    raise UnusableKubeconfigError(f"the kubeconfig cannot be used: {reason}")
 
 
-def _authenticated(entries: ContextEntries) -> tuple[Entry, CredentialPlugin | None]:
-    """The user with what its token file, its provider or its plugin hands out, and the plugin if
-    that ran. A token that is written goes first, as for kubectl.
-    """
-    user = dict(entries.user)
-    if "tokenFile" in user:
-        token = Path(user["tokenFile"]).read_text(encoding="utf-8").strip()
-        if not token:
-            raise ValueError(f"tokenFile {user['tokenFile']} is empty")
-        user["token"] = token
-    if "token" in user:
-        return user, None
-    if "auth-provider" in user:
-        return {**user, "token": id_token(user["auth-provider"], entries.user_name)}, None
-    if "exec" not in user:
-        return user, None
-    plugin = CredentialPlugin(entries)
-    return {**user, **plugin.credentials()}, plugin
+def _chosen(whole: ConfigNode, context: str | None) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """The context's name, its user and its cluster. Raises ValueError, ConfigException."""
+    names = [str(item["name"]) for item in whole.safe_get("contexts") or []]
+    chosen = context or whole.safe_get("current-context")
+    if str(chosen) not in names:
+        missing = f"context {chosen}" if chosen else "current-context; write --context with one"
+        raise ValueError(f"it has no {missing}; its contexts: {', '.join(names) or 'none'}")
+    entry = whole["contexts"].get_with_name(str(chosen))["context"]
+    cluster = whole["clusters"].get_with_name(entry["cluster"])["cluster"].value
+    user_name = entry.safe_get("user")
+    user: dict[str, Any] = {}
+    if user_name:
+        user = whole["users"].get_with_name(user_name)["user"].value or {}
+    if not cluster.get("server"):
+        raise ValueError(f"cluster {entry['cluster']} has no server")
+    return str(chosen), {**user, "name": user_name}, cluster
 
 
-def _authorization(user: Entry) -> str | None:
-    if "token" in user:
-        return f"Bearer {user['token']}"
-    if "username" in user and "password" in user:
-        both = f"{user['username']}:{user['password']}"
-        return "Basic " + base64.b64encode(both.encode()).decode()
-    return None
+def _impersonation(user: dict[str, Any]) -> list[tuple[str, str]]:
+    """The headers for `as` and `as-groups`, which the loader leaves out."""
+    others = [key for key in user if key.startswith("as-") and key != "as-groups"]
+    if others or ("as-groups" in user and "as" not in user):
+        raise ValueError(f"user {user['name']} has {', '.join(others) or 'as-groups'}; write as")
+    headers = [("Impersonate-User", str(user["as"]))] if "as" in user else []
+    return headers + [("Impersonate-Group", str(group)) for group in user.get("as-groups") or []]
 
 
-def _pool(host: str, authority: bytes | None, cluster: Entry, user: Entry) -> urllib3.PoolManager:
-    settings: dict[str, Any] = {"maxsize": _THREADS}
-    if host.startswith("https:"):
-        context = _tls(authority, cluster, user)
-        settings |= {"ssl_context": context, "cert_reqs": context.verify_mode}
-        if "tls-server-name" in cluster:
-            settings["server_hostname"] = cluster["tls-server-name"]
-    proxy = _proxy(host, cluster)
-    if proxy is None:
-        return urllib3.PoolManager(**settings)
-    if proxy.startswith("socks"):
-        return SOCKSProxyManager(proxy, **settings)
-    return urllib3.ProxyManager(proxy, **settings)
+def _proxy(url: str) -> str:
+    """As urllib3 has it: a SOCKS proxy looks names up itself, as for client-go."""
+    scheme, _, rest = url.partition("://")
+    if scheme not in ("http", "https", "socks5", "socks5h") or not rest:
+        raise ValueError("proxy-url has to begin with http://, https:// or socks5://")
+    return f"socks5h://{rest}" if scheme == "socks5" else url
 
 
-def _tls(authority: bytes | None, cluster: Entry, user: Entry) -> ssl.SSLContext:
-    unchecked = bool(cluster.get("insecure-skip-tls-verify"))
-    context = create_urllib3_context(cert_reqs=ssl.CERT_NONE if unchecked else ssl.CERT_REQUIRED)
-    if authority is None:
-        context.load_default_certs()
+def _tls(loaded: Configuration) -> ssl.SSLContext:
+    mode = ssl.CERT_REQUIRED if loaded.verify_ssl else ssl.CERT_NONE
+    context = create_urllib3_context(cert_reqs=mode)
+    if loaded.ssl_ca_cert:
+        context.load_verify_locations(loaded.ssl_ca_cert)
     else:
-        context.load_verify_locations(cadata=authority.decode("ascii", "ignore"))
-    certificate, key = _content(user, "client-certificate"), _content(user, "client-key")
-    if certificate is not None:
-        with _private_folder() as folder:
-            (folder / "pair").write_bytes(certificate + b"\n" + (key or b""))
-            context.load_cert_chain(folder / "pair")
+        context.load_default_certs()
+    if loaded.cert_file:
+        context.load_cert_chain(loaded.cert_file, loaded.key_file)
     return context
 
 
-def _content(entry: Entry, key: str) -> bytes | None:
-    """What stands at a key, or in the file that it names; None for neither."""
-    if f"{key}-data" in entry:
-        return base64.b64decode(entry[f"{key}-data"])
-    return Path(entry[key]).read_bytes() if key in entry else None
+def _without_credentials(user: dict[str, Any], messages: list[str]) -> str:
+    run = user.get("exec") or {}
+    hint = f". Its hint: {plain(run['installHint'], 300)}" if run.get("installHint") else ""
+    command = Path(str(run.get("command", ""))).name
+    what = f"credential plugin {command}" if run else "auth-provider"
+    why = plain("; ".join(messages) or "no token and no certificate", 200)
+    return f"the {what} of user {user['name']} gives nothing: {why}; log in, then try again{hint}"
 
 
-def _proxy(host: str, cluster: Entry) -> str | None:
-    """The one that the kubeconfig names, else the environment's."""
-    written = str(cluster.get("proxy-url") or "")
-    if written:
-        scheme, _, rest = written.partition("://")
-        if scheme not in _PROXIES or not rest:
-            known = ", ".join(f"{it}://" for it in _PROXIES)
-            raise ValueError(f"proxy-url has to begin with {known}")
-        return f"{_PROXIES[scheme]}://{rest}"
-    of_environment, to = getproxies(), urlsplit(host)
-    proxy = of_environment.get(to.scheme)
-    return None if not proxy or _is_near(to.hostname or "", of_environment) else proxy
-
-
-def _is_near(name: str, proxies: dict[str, str]) -> bool:
-    """Whether the environment has no proxy for a host: its name, domain or network is in NO_PROXY,
-    or it is this machine.
-    """
+@contextmanager
+def _logged() -> Iterator[list[str]]:
+    """What the loader logs of a credential plugin that fails: it goes on as nobody then."""
+    messages: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: messages.append(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger().addHandler(handler)
     try:
-        address = ip_address(name)
-    except ValueError:
-        return name == "localhost" or bool(proxy_bypass(name))
-    networks = [it.strip() for it in proxies.get("no", "").split(",") if "/" in it]
-    for network in networks:
-        with contextlib.suppress(ValueError):
-            if address in ip_network(network, strict=False):
-                return True
-    return address.is_loopback or bool(proxy_bypass(name))
+        yield messages
+    finally:
+        logging.getLogger().removeHandler(handler)
 
 
-@contextlib.contextmanager
-def _in_words() -> Iterator[None]:
-    """Raise UnusableKubeconfigError for whatever a kubeconfig may have wrong."""
-    try:
-        yield
-    except (
-        OSError,
-        ValueError,
-        TypeError,
-        KeyError,
-        AttributeError,
-        RuntimeError,  # ~NAME of no user
-        urllib3.exceptions.HTTPError,  # an address that is none
-    ) as error:
-        raise UnusableKubeconfigError(f"the kubeconfig cannot be used: {short(error)}") from None
-    except yaml.YAMLError:  # its message may quote the content
-        raise UnusableKubeconfigError("the kubeconfig cannot be used: it is not YAML") from None
-
-
-@contextlib.contextmanager
-def _private_folder() -> Iterator[Path]:
-    """Where a client's certificate and key stand, which a TLS library takes from a file only: for a
-    moment, to be read by this user alone, and removed by the next run if this one is killed.
+@contextmanager
+def _private_folder() -> Iterator[str]:
+    """Where certificates and keys stand, which a TLS library takes from files only: for a moment,
+    readable by this user alone, and removed by the next run if this one is killed.
     """
     for left in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             if time.time() - left.stat().st_mtime > _LEFT_SECONDS:
                 shutil.rmtree(left)
     with tempfile.TemporaryDirectory(prefix=_FOLDER) as folder:
-        yield Path(folder)
+        yield folder

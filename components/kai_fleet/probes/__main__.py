@@ -8,7 +8,7 @@ from typing import Final, NoReturn
 
 from kai_fleet.cluster.kind import SCRIPTS
 from kai_fleet.kube.errors import KubeError, complaint
-from kai_fleet.probes import former, kai, shards, vcluster
+from kai_fleet.probes import kai, shards, vcluster
 from kai_fleet.probes.wait import NotReadyError, say
 
 
@@ -29,11 +29,6 @@ PROBES: Final[Mapping[str, Callable[[], None]]] = {
     "shards remove": shards.remove,
     "vcluster clean-up": vcluster.clean_up,
     "vcluster wait": vcluster.wait,
-    # Of the program that this version replaces.
-    "pods": vcluster.clean_up,
-    "record": former.look_at_record,
-    "vacant": former.end_vacant,
-    "vcluster": former.wait,
 }
 
 

@@ -1,21 +1,20 @@
 """A stack's configuration: every key typed and checked at once, before anything is declared.
 
 `load` never raises for a user's mistake. It reports all of them with their key paths, and gives
-the settings without the wrong parts, so that the rules can still be asked about the rest.
+the settings without the wrong parts.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from kai_fleet.releases import DISABLED
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sharing import SharingMode
-from kai_fleet.settings.cross_checks import between_keys, workload_mistakes
+from kai_fleet.settings.cross_checks import between_keys
 from kai_fleet.settings.files import stack_keys
 from kai_fleet.settings.files.queue_files import or_file, with_trees
 from kai_fleet.settings.mistakes import NAMESPACE, Mistake, key_path, validated, within
@@ -23,127 +22,89 @@ from kai_fleet.settings.sections.access import Access, Cluster, Registries, acce
 from kai_fleet.settings.sections.gpu_share import counted, slices
 from kai_fleet.settings.sections.isolation import Guard, Isolation
 from kai_fleet.settings.sections.kubernetes import Affinity, LabelValue, NotedKey, Toleration
-from kai_fleet.settings.sections.models import Strict, says
+from kai_fleet.settings.sections.models import Strict
 from kai_fleet.settings.sections.monitoring import Monitoring
-from kai_fleet.settings.sections.platform import (
-    EXAMPLE_VERSION,
-    NVIDIA,
-    Gpu,
-    HostKai,
-    Sources,
-    TeamName,
-)
-from kai_fleet.settings.sections.queues import QueueTree, with_quotas
-from kai_fleet.settings.sections.team_stack import Grant, PlatformFacts, Removed, TeamStack
-from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings
+from kai_fleet.settings.sections.platform import NVIDIA, Gpu, HostKai, Sources, TeamName
+from kai_fleet.settings.sections.queues import QueueTree
+from kai_fleet.settings.sections.teams import Grant, HostPlace, Removed, Scheduler, TeamSettings
 from kai_fleet.settings.sections.vcluster import Vcluster
 from kai_fleet.settings.sections.workloads import Manifests
 
-__all__ = ["Loaded", "Mistake", "Settings", "key_path", "load", "read_config", "validated"]
+if TYPE_CHECKING:
+    from kai_fleet.settings.team_stack import Facts
 
-# In place of a host cluster and its KAI that cannot be read, so that the rules judge the rest.
-_SOME_CLUSTER: Final = {"cluster": {"name": "unread"}}
-_SOME_KAI: Final = HostKai(version=EXAMPLE_VERSION)
+__all__ = ["Loaded", "Mistake", "Settings", "key_path", "load", "read_config", "validated"]
 
 
 class Settings(Strict):
     """One stack: a host cluster, what runs on it for everybody, and its teams."""
 
-    cluster: Cluster = Field(description="The host cluster: its name, and how to reach or make it.")
-    gpu: Gpu = Field(default_factory=Gpu, description="The host's GPU stack.")
-    kai: HostKai | None = Field(default=None, description="Absent when no team is in host mode.")
-    queues: QueueTree = Field(
-        default_factory=dict, description="The host's queue tree.", json_schema_extra=or_file
-    )
-    vcluster: Vcluster = Field(
-        default_factory=Vcluster, description="What every team's vCluster has unless it says so."
-    )
-    guard: Guard = Field(default_factory=Guard, description="Wrong pods at admission: deny them?")
-    isolation: Isolation = Field(
-        default_factory=Isolation, description="What keeps teams from each other, on the host."
-    )
-    labels: dict[NotedKey, LabelValue] = Field(
-        default_factory=dict,
-        description="Labels of all that the stack makes, the platform's and the teams': a cost"
-        " centre.",
-    )
-    annotations: dict[NotedKey, str] = Field(
-        default_factory=dict, description="Annotations of all that the stack makes, but of pods."
-    )
-    tolerations: list[Toleration] = Field(
-        default_factory=list,
-        description="Taints of nodes that every team's pods tolerate, its control plane's too.",
-    )
-    affinity: Affinity | None = Field(
-        default=None, description="Where every team's control plane, DNS and KAI are."
-    )
-    sources: Sources = Field(
-        default_factory=Sources, description="Where charts and images may come from."
-    )
-    registries: Registries = Field(
-        default_factory=dict,
-        description="Credentials by which images are pulled, by registry: those of the GPU stack,"
-        " of KAI and of every team.",
-    )
-    monitoring: Monitoring | None = Field(
-        default=None,
-        description="Monitors, alerts and dashboards for your Prometheus; absent, there are none.",
-    )
-    teams: dict[TeamName, TeamSettings] = Field(
-        default_factory=dict, description="Each team below its name; `host` is none."
-    )
-    team_stacks: dict[TeamName, Grant] = Field(
-        default_factory=dict, description="Teams with a stack of their own, and what each may have."
-    )
+    cluster: Cluster
+    """The host cluster: its name, and how to reach or make it."""
+    gpu: Gpu = Field(default_factory=Gpu)
+    """The host's GPU stack."""
+    kai: HostKai | None = None
+    """Absent when no team is in host mode."""
+    queues: QueueTree = Field(default_factory=dict, json_schema_extra=or_file)
+    """The host's queue tree."""
+    vcluster: Vcluster = Field(default_factory=Vcluster)
+    """What every team's vCluster has unless it says so."""
+    guard: Guard = Field(default_factory=Guard)
+    """Wrong pods at admission: deny them?"""
+    isolation: Isolation = Field(default_factory=Isolation)
+    """What keeps teams from each other, on the host."""
+    labels: dict[NotedKey, LabelValue] = Field(default_factory=dict)
+    """Labels of all that the stack makes, the platform's and the teams': a cost centre."""
+    annotations: dict[NotedKey, str] = Field(default_factory=dict)
+    """Annotations of all that the stack makes, but of pods."""
+    tolerations: list[Toleration] = Field(default_factory=list)
+    """Taints of nodes that every team's pods tolerate, its control plane's too."""
+    affinity: Affinity | None = None
+    """Where every team's control plane, DNS and KAI are."""
+    sources: Sources = Field(default_factory=Sources)
+    """Where charts and images may come from."""
+    registries: Registries = Field(default_factory=dict)
+    """Credentials to pull images, by registry: of the GPU stack, of KAI and of every team."""
+    monitoring: Monitoring | None = None
+    """Monitors, alerts and dashboards for your Prometheus; absent, there are none."""
+    teams: dict[TeamName, TeamSettings] = Field(default_factory=dict)
+    """Each team below its name; `host` is none."""
+    team_stacks: dict[TeamName, Grant] = Field(default_factory=dict)
+    """Teams with a stack of their own, and what each may have."""
     removed: Removed = Field(default_factory=list)
-    workloads: dict[TeamName, Manifests] = Field(
-        default_factory=dict,
-        description="YAML files of each team: Kubernetes objects for the inside of its vCluster.",
-    )
+    workloads: dict[TeamName, Manifests] = Field(default_factory=dict)
+    """YAML files of each team: Kubernetes objects for the inside of its vCluster."""
+
+    # The file, for the paths of findings; the platform, in a team's own stack.
+    _file: Mapping[str, Any] = PrivateAttr(default_factory=dict)
+    _platform: "tuple[str, Facts] | None" = PrivateAttr(default=None)
 
     @model_validator(mode="after")
-    def _quotas_filled_in(self) -> Self:
-        if not self.queues:
-            return self
-        return self.model_copy(update={"queues": with_quotas(self.queues)})
+    def _filled_in(self) -> Self:
+        """Write into each team what the stack says for all teams."""
+        teams = {
+            name: team.model_copy(update=self._place(team) | {"vcluster": self._vcluster(team)})
+            for name, team in self.teams.items()
+        }
+        grants = {
+            name: grant.model_copy(update=self._place(grant))
+            for name, grant in self.team_stacks.items()
+        }
+        return self.model_copy(update={"teams": teams, "team_stacks": grants})
 
-    @property
-    def platform_facts(self) -> PlatformFacts | None:
-        """What a team's own stack knows of its platform; None in a platform's stack."""
-        return None
+    def _place(self, own: HostPlace) -> dict[str, Any]:
+        written = "tolerations" in own.model_fields_set
+        return {
+            "isolation": self.isolation.over(own.isolation),
+            "labels": {**self.labels, **own.labels},
+            "annotations": {**self.annotations, **own.annotations},
+            "tolerations": own.tolerations if written else self.tolerations,
+            "affinity": own.affinity or self.affinity,
+        }
 
-    @property
-    def platform_stack(self) -> str:
-        """The stack that has the host cluster of a team's own stack; "" in a platform's stack."""
-        return ""
-
-    def team_path(self, team: str) -> str:
-        """The key path of a team in the stack file, or of what a stack of its own is granted."""
-        return key_path(("teams" if team in self.teams else "teamStacks", team))
-
-    def written_at(self, team: str, *keys: str) -> str:
-        """The key path of what a team has at `keys`: the stack's where that says it for all teams.
-
-        A key that nobody writes belongs to who writes the section around it, else to the team.
-        """
-        own, of_team = self.own_of(team), ".".join((self.team_path(team), *keys))
-        if self.platform_facts is not None:
-            return of_team
-        for depth in range(len(keys), 1, -1):
-            if says(own, keys[:depth]):
-                return of_team
-            if says(self, keys[:depth]):
-                return key_path(keys)
-        return of_team
-
-    def own_of(self, team: str) -> TeamSettings | Grant:
-        """What is written for a team, or for one with a stack of its own."""
-        return self.teams.get(team) or self.team_stacks[team]
-
-    def vcluster_of(self, team: str) -> Vcluster:
-        """A team's vCluster with the stack's defaults filled in, chart values merged."""
-        of_all, own = self.vcluster, self.teams[team].vcluster
-        access = own.access if of_all.access is None else of_all.access.over(own.access)
+    def _vcluster(self, team: TeamSettings) -> Vcluster:
+        of_all, own = self.vcluster, team.vcluster
+        access = (of_all.access or Access()).over(own.access)
         return of_all.over(own).model_copy(
             update={
                 "values": merged(of_all.values, own.values),
@@ -152,22 +113,66 @@ class Settings(Strict):
             }
         )
 
+    def of_file(self, raw: Mapping[str, Any], platform: "tuple[str, Facts] | None" = None) -> Self:
+        """The same with the file that it is of; `platform` is the stack's name and its facts."""
+        self._file, self._platform = raw, platform
+        return self
+
+    @property
+    def platform_facts(self) -> "Facts | None":
+        """What a team's own stack knows of its platform; None in a platform's stack."""
+        return self._platform[1] if self._platform else None
+
+    @property
+    def platform_stack(self) -> str:
+        """The stack that has the host cluster of a team's own stack; "" in a platform's stack."""
+        return self._platform[0] if self._platform else ""
+
+    def _place_of(self, team: str) -> tuple[str, ...]:
+        if self._platform is not None:
+            return ("team",)
+        return ("teams" if team in self.teams else "teamStacks", team)
+
+    def team_path(self, team: str) -> str:
+        """The key path of a team in the stack file, or of what a stack of its own is granted."""
+        return key_path(self._place_of(team))
+
+    def written_of(self, team: str, keys: str) -> Any:
+        """What the file has below a team's key at keys such as `vcluster.values`."""
+        return _at(self._file, f"{'.'.join(self._place_of(team))}.{keys}")
+
+    def written_at(self, team: str, *keys: str) -> str:
+        """The key path of what a team has at `keys`: the stack's where that says it for all teams.
+
+        A key that nobody writes belongs to who writes the section around it, else to the team.
+        """
+        for depth in range(len(keys), 1, -1) if self._platform is None else ():
+            here = ".".join(keys[:depth])
+            if self.written_of(team, here) is not None:
+                break
+            if _at(self._file, here) is not None:
+                return key_path(keys)
+        return ".".join((self.team_path(team), *keys))
+
+    def own_of(self, team: str) -> TeamSettings | Grant:
+        """A team, or what a stack of its own is granted."""
+        return self.teams.get(team) or self.team_stacks[team]
+
+    def vcluster_of(self, team: str) -> Vcluster:
+        """A team's vCluster."""
+        return self.teams[team].vcluster
+
     def place_of(self, team: str) -> HostPlace:
-        """A team's place on the host: the stack's, with what is said for the team."""
-        own = self.teams.get(team) or self.team_stacks.get(team) or HostPlace()
-        return HostPlace(
-            isolation=self.isolation.over(own.isolation),
-            labels={**self.labels, **own.labels},
-            annotations={**self.annotations, **own.annotations},
-            tolerations=own.tolerations
-            if "tolerations" in own.model_fields_set
-            else self.tolerations,
-            affinity=own.affinity or self.affinity,
-        )
+        """A team's place on the host."""
+        return self.own_of(team)
 
     def isolation_of(self, team: str) -> Isolation:
-        """What keeps a team from others: the stack's, with what is said for the team."""
-        return self.place_of(team).isolation
+        """What keeps a team from others."""
+        return self.own_of(team).isolation
+
+    def access_of(self, team: str) -> Access:
+        """How a team's vCluster is reached."""
+        return self.teams[team].vcluster.access or Access()
 
     def slices_of(self, team: str) -> dict[str, int]:
         """The MIG slices that a team may hold, by the names of their resources."""
@@ -176,13 +181,6 @@ class Settings(Strict):
     def gpus_of(self, team: str) -> int:
         """All GPUs that a team may hold as KAI counts them: a slice of profile 3g is three."""
         return counted(self.own_of(team).gpus, self.isolation_of(team).devices)
-
-    def kai_of(self, team: str) -> str | None:
-        """The version of the KAI that schedules a team's pods; None where none does."""
-        scheduler = self.teams[team].scheduler
-        if scheduler.mode == "host":
-            return self.kai.version if self.kai else None
-        return scheduler.version
 
     def sharing_of(self, kai: HostKai | Scheduler) -> SharingMode:
         """How a KAI lets pods share GPUs.
@@ -195,9 +193,17 @@ class Settings(Strict):
         """Whether a KAI lets pods share GPUs."""
         return self.sharing_of(kai) != DISABLED
 
-    def access_of(self, team: str) -> Access:
-        """How a team's vCluster is reached."""
-        return self.vcluster_of(team).access or Access()
+
+def _at(section: Any, keys: str) -> Any:
+    """What stands in a section at keys with dots between; a name may have dots itself."""
+    if not keys or not isinstance(section, Mapping):
+        return section
+    found = (
+        _at(value, keys[len(str(name)) + 1 :])
+        for name, value in section.items()
+        if f"{keys}.".startswith(f"{name}.")
+    )
+    return next((value for value in found if value is not None), None)
 
 
 @dataclass(frozen=True)
@@ -205,29 +211,34 @@ class Loaded:
     """Settings (None where too little was right) and every mistake.
 
     `dropped` are the key paths whose values were left out of the settings because of a mistake.
-    `judged` is what rules can judge: the settings, also where the host cluster could not be read,
-    or its KAI.
     """
 
     settings: Settings | None
     mistakes: tuple[Mistake, ...] = ()
     dropped: tuple[str, ...] = ()
-    judged: Settings | None = None
+
+    @classmethod
+    def of(
+        cls,
+        settings: Settings,
+        found: Iterable[Mistake],
+        dropped: Sequence[str],
+        more: Iterable[Mistake] = (),
+    ) -> Self:
+        """With what only shows between keys, but not for what was left out."""
+        between = dict.fromkeys((*more, *between_keys(settings, dropped)))
+        kept = (mistake for mistake in between if not within(mistake.path, dropped))
+        return cls(settings, (*found, *kept), tuple(dropped))
 
 
 def load(raw: Mapping[str, Any]) -> Loaded:
     """Settings from the `kai-fleet:` part of a stack file: `{"cluster": {…}, "teams": {…}}`."""
     whole, unread = with_trees(raw)
-    judged, found, dropped = validated(Settings, whole, elsewhere=TeamStack, needed=_SOME_CLUSTER)
-    dropped += [mistake.path for mistake in unread]
-    found += unread
-    if judged is not None:
-        every = between_keys(judged, dropped), workload_mistakes(judged, dropped)
-        found += [m for m in dict.fromkeys(chain(*every)) if not within(m.path, dropped)]
-    settings = None if key_path(("cluster",)) in dropped else judged
-    if judged is not None and judged.kai is None and within(key_path(("kai",)), dropped):
-        judged = judged.model_copy(update={"kai": _SOME_KAI})
-    return Loaded(settings, tuple(found), tuple(dropped), judged)
+    settings, found, dropped = validated(Settings, whole)
+    found, dropped = found + unread, dropped + [mistake.path for mistake in unread]
+    if settings is None:
+        return Loaded(None, tuple(found), tuple(dropped))
+    return Loaded.of(settings.of_file(whole), found, dropped)
 
 
 def read_config() -> tuple[dict[str, Any], frozenset[str], list[Mistake]]:
@@ -239,13 +250,11 @@ def read_config() -> tuple[dict[str, Any], frozenset[str], list[Mistake]]:
     from pulumi.runtime import config
 
     raw = config.CONFIG.get() or config.get_config_env()
-    known = {field.alias or name for name, field in Settings.model_fields.items()}
-    wrong = stack_keys.misspelt(raw, known)
-    own = stack_keys.own(raw)
+    wrong = stack_keys.misspelt(raw, map(Settings.key_of, Settings.model_fields))
     secret = config.get_config_secret_keys_env()
     hidden = frozenset(
         key
-        for key in own
+        for key in stack_keys.own(raw)
         if (whole := f"{NAMESPACE}:{key}") in secret or config.is_config_secret(whole)
     )
     return parsed(raw), hidden, wrong
@@ -259,5 +268,5 @@ def parsed(config: Mapping[str, Any]) -> dict[str, Any]:
 def _parsed(value: Any) -> Any:
     try:
         return json.loads(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return value

@@ -1,40 +1,31 @@
-"""A settings model without the wrong parts of a file; pydantic's errors as key paths and sentences.
+"""A settings model without the wrong parts of a file; pydantic's errors as findings.
 
-A sentence says what to write instead.
+A finding names the key, the cause, and what to write instead.
 """
 
 import copy
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeVar, get_args, get_origin
+from typing import Any, Final, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from kai_fleet.finding import Finding, Level
 from kai_fleet.settings.sections import models
 from kai_fleet.settings.sections.models import Location
-from kai_fleet.wording import listed, on_one_line, spelt_like
+from kai_fleet.wording import on_one_line, quoted, spelt_like
 
 M = TypeVar("M", bound=BaseModel)
 NAMESPACE: Final = "kai-fleet"
-# A team's keys, and those of its platform about it, are in two files: how many steps lead to them,
-# what the other file is called, and where it has such keys.
-_TEAM_ELSEWHERE: Final[Mapping[str | int, tuple[int, str, Location]]] = {
-    "teamStacks": (2, "the team's own stack file", ("team",)),
-    "team": (1, "the platform's stack file", ("teamStacks", "NAME")),
-}
+CHECK: Final = "config"
+Mistake: TypeAlias = Finding
 
 
-@dataclass(frozen=True, order=True)
-class Mistake:
-    """One wrong place of a stack file: its key path, and what to write there."""
-
-    path: str
-    message: str
-
-    def __str__(self) -> str:
-        """The line a report shows."""
-        return f"{self.path} {self.message}"
+def wrong_key(path: str, message: str) -> Finding:
+    """A mistake at a key of a stack file; the message is `cause; fix`."""
+    cause, _, fix = message.partition("; ")
+    name = path.replace(":", ".").rpartition(".")[2]
+    return Finding(Level.MANDATORY, path, "key", name, cause, fix, CHECK)
 
 
 def key_path(location: Location) -> str:
@@ -48,43 +39,34 @@ def within(path: str, dropped: Iterable[str]) -> bool:
     return any(f"{path}.".startswith(f"{d}.") or f"{d}.".startswith(f"{path}.") for d in dropped)
 
 
-def located(path: str, wrong: Iterable[tuple[str, str]]) -> Iterator[Mistake]:
-    """The mistakes at keys below a path, of their sentences: (key, sentence)."""
-    return (Mistake(f"{path}.{key}", sentence) for key, sentence in wrong)
+def located(path: str, wrong: Iterable[tuple[str, str]]) -> Iterator[Finding]:
+    """The mistakes at keys below a path, of their messages: (key, message)."""
+    return (wrong_key(f"{path}.{key}", message) for key, message in wrong)
 
 
-def validated(
-    model: type[M],
-    raw: Any,
-    *,
-    elsewhere: type[BaseModel] | None = None,
-    needed: Mapping[str, Any] | None = None,
-) -> tuple[M | None, list[Mistake], list[str]]:
+def validated(model: type[M], raw: Any) -> tuple[M | None, list[Finding], list[str]]:
     """A model without its wrong parts, every mistake, and the key paths that were left out.
 
-    `elsewhere` is the model of the other kind of stack file, where an unknown key may belong;
-    `needed` stands in for required keys that cannot be read. None where too little is right.
+    None where too little is right.
     """
-    found: list[Mistake] = []
+    found: list[Finding] = []
     dropped: list[str] = []
-    rest, stand_in = raw, dict(needed or {})
+    rest = raw
     while True:  # leaving a wrong part out can show others
         try:
             return model.model_validate(rest), found, dropped
         except ValidationError as error:
-            found += [
-                m for m in _mistakes(error, model, rest, elsewhere) if not within(m.path, dropped)
-            ]
-            dropped += [key_path(place) for place in _misspelt(error, model, rest)]
-            if any(detail["type"] == "recursion_loop" for detail in error.errors()):
-                return None, found, dropped
-            rest, out = _without(rest, [it["loc"] for it in error.errors(include_url=False)])
-            dropped += [key_path(place) for place in out]
-            if not out:
-                if not isinstance(rest, dict) or not stand_in.keys() - rest.keys():
-                    return None, found, dropped
-                dropped += [key_path((key,)) for key in stand_in]
-                rest, stand_in = {**stand_in, **rest}, {}
+            details = error.errors(include_url=False)
+        new = {it["loc"]: wrong_key(key_path(it["loc"]), _message(it, model)) for it in details}
+        meant = {_meant(it["loc"], model) for it in details if it["type"] == "extra_forbidden"}
+        found += [
+            it for loc, it in new.items() if loc not in meant and not within(it.path, dropped)
+        ]
+        dropped += [key_path(place) for place in meant if place[-1]]
+        rest, out = _without(rest, [it["loc"] for it in details])
+        dropped += map(key_path, out)
+        if not out:
+            return None, found, dropped
 
 
 def _without(raw: Any, places: list[Location]) -> tuple[Any, list[Location]]:
@@ -108,68 +90,35 @@ def _without(raw: Any, places: list[Location]) -> tuple[Any, list[Location]]:
     return rest, out
 
 
-def _mistakes(
-    error: ValidationError, model: type[BaseModel], raw: Any, elsewhere: type[BaseModel] | None
-) -> Iterator[Mistake]:
-    """Every error of one validation, in the order of the file."""
-    meant = _misspelt(error, model, raw)
-    for detail in error.errors(include_url=False):
-        if detail["type"] != "missing" or detail["loc"] not in meant:
-            yield Mistake(key_path(detail["loc"]), _sentence(detail, model, raw, elsewhere))
-
-
-def _misspelt(error: ValidationError, model: type[BaseModel], raw: Any) -> list[Location]:
-    """Absent keys that misspelt ones stand for: to name the misspelt ones is enough."""
-    unknown = [d["loc"] for d in error.errors() if d["type"] == "extra_forbidden"]
-    meant = (
-        (*place[:-1], spelt_like(str(place[-1]), _keys(place, model)) or "") for place in unknown
-    )
-    return [place for place in meant if place[-1] and _at(raw, place) is None]
-
-
-def _keys(location: Location, model: type[BaseModel]) -> list[str]:
-    """The keys that there are where one of them stands."""
-    return [str(name) for name in models.fields(models.model_at(location[:-1], model))]
-
-
-def _sentence(
-    detail: ErrorDetails, model: type[BaseModel], raw: Any, elsewhere: type[BaseModel] | None
-) -> str:
-    kind, place = detail["type"], detail["loc"]
-    value = _at(raw, place)
-    # A password may stand in the wrong place of an account.
-    shown = "of another form" if "registries" in place else _shown(value)
-    if kind == "extra_forbidden":
-        return _unknown_key(place, model, elsewhere)
-    if kind == "missing":
-        return f"is missing; write {_description(place, model)}"
-    if kind == "string_pattern_mismatch":
-        return _wrong_form(detail, shown)
-    if kind in _SENTENCES:
-        return _SENTENCES[kind].format(value=shown, **detail.get("ctx", {}))
-    if kind == "string_type":
-        return f"is {shown}; write {_text_for(place, value)}"
-    if kind in _WANTED:
-        example = _EXAMPLES.get(place[-1]) if _WANTED[kind] == _MAPPING else None
-        return f"is {shown}; write {example or _WANTED[kind]}"
-    return f"is wrong: {detail['msg'].lower()}"
-
-
-_SENTENCES: Final = {
-    "literal_error": "is {value}; write one of {expected}",
+_MAPPING: Final = "a mapping of keys"
+_TEXT: Final = "text, in quotes"
+_MESSAGES: Final = {
     "value_error": "{error}",
-    "recursion_loop": "contains itself; a queue cannot be below itself, write the tree out",
+    "literal_error": "is {value}; write one of {expected}",
+    "recursion_loop": "contains itself; write the tree out",
+    "string_type": f"is {{value}}; write {_TEXT}",
     "string_too_long": "is longer than {max_length} characters; write a shorter one",
     "string_too_short": "is empty; write a value or drop the key",
     "too_short": "is empty; write a value or drop the key",
+    "too_long": "has more than {max_length}; write fewer",
     "greater_than_equal": "is {value}; write {ge} or more",
     "less_than_equal": "is {value}; write {le} or less",
+    "bool_type": "is {value}; write true or false",
+    "int_type": "is {value}; write a whole number",
+    "int_from_float": "is {value}; write a whole number",
+    "float_type": "is {value}; write a number",
+    "finite_number": "is {value}; write a finite number",
+    "list_type": "is {value}; write a list, such as [a, b]",
+    "dict_type": f"is {{value}}; write {_MAPPING}",
+    "model_type": f"is {{value}}; write {_MAPPING}",
+    "model_attributes_type": f"is {{value}}; write {_MAPPING}",
 }
-_MAPPING: Final = "a mapping of keys"
-# What a mapping of that name may look like; text in its place is the commonest slip.
+# What a key of that name may look like: where it is missing, or is text.
 _EXAMPLES: Final[Mapping[str | int, str]] = {
     "cluster": "{name: prod, context: prod}",
     "scheduler": "{mode: virtual, version: v0.16.8}",
+    "mode": "virtual, host or default",
+    "version": "a version such as v0.16.8",
     "nodePool": "{kai-fleet/pool: ml}, a label of the team's nodes",
     "access": "{type: LoadBalancer}",
     "gpuSharing": "true, false, or a mode such as {mode: NvFractions}",
@@ -177,111 +126,53 @@ _EXAMPLES: Final[Mapping[str | int, str]] = {
     "children": "names of queues with a mapping each, such as train: {gpu: 4}",
     "teams": "each team below its name, such as ml: {scheduler: …}",
 }
-_WANTED: Final = {
-    "bool_type": "true or false",
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "finite_number": "a finite number",
-    "list_type": "a list, such as [a, b]",
-    "dict_type": _MAPPING,
-    "model_type": _MAPPING,
-    "model_attributes_type": _MAPPING,
-}
-
+# What a text has to be, by the beginning of its pattern.
 _FORMS: Final = {
     r"^v?[0-9]": "a version such as v0.36.1",
     r"^v[0-9]": "a version such as v0.16.8, with its v",
     r"^[1-9]": "a duration such as 30s, 15m or 1h",
     r"^[^:]+": "a name without a colon",
     r"^(@": "five fields, such as 0 0 * * 1",
-    r"^[A-Z]": "three capital letters, such as EUR",
     r"^[a-z](": "lower-case letters, digits and dashes, beginning with a letter",
     r"^[a-z0-9](": "lower-case letters, digits, dashes and dots",
     r"^([a-z0-9](": "a label key such as kai-fleet/pool",
     r"^([A-Za-z0-9](": "a label value: letters, digits, dashes, dots",
 }
-# Texts that a number, too, is not far from.
-_DURATIONS: Final[Mapping[str | int, str]] = {
-    **dict.fromkeys(("preemptMinRuntime", "reclaimMinRuntime", "preempt", "reclaim"), "4h"),
-    **dict.fromkeys(("window", "halfLife"), "4h"),
-    **dict.fromkeys(("interval", "starvedAfter"), "30s"),
-}
+_SECRETS: Final = frozenset({"registries", "kubeconfig", "dataSource"})
 
 
-def _text_for(location: Location, value: Any) -> str:
-    """What to write where text is wanted."""
-    if location[-1] == "version" and location[0] != "gpu":
-        return "a version such as " + ("v0.36.1" if "vcluster" in location else "v0.16.8")
-    if location[-1] in _DURATIONS:
-        return f"a duration such as {_DURATIONS[location[-1]]}"
-    if isinstance(value, Mapping | list) or value is None:
-        return "text"
-    return f'it in quotes: "{str(value).lower() if isinstance(value, bool) else value}"'
+def _meant(place: Location, model: type[BaseModel]) -> Location:
+    """The place of the known key that an unknown one is spelt like."""
+    known = models.fields(models.model_at(place[:-1], model))
+    return (*place[:-1], spelt_like(str(place[-1]), list(map(str, known))) or "")
 
 
-def _wrong_form(detail: ErrorDetails, shown: str) -> str:
-    pattern = str(detail.get("ctx", {})["pattern"])
-    form = next((it for start, it in _FORMS.items() if pattern.startswith(start)), None)
-    wanted = f"does not fit; write {form or f'text like {pattern}'}"
-    if detail["loc"][-1] != "[key]":
-        return f"is {shown}, which {wanted}"
-    key, colon, rest = str(detail["loc"][-2]).partition(":")
-    if colon:
-        return f"has no space after its colon; write {key}: {rest}"
-    return f"has a name that {wanted}"
-
-
-def _unknown_key(
-    location: Location, model: type[BaseModel], elsewhere: type[BaseModel] | None
-) -> str:
-    key, known = str(location[-1]), _keys(location, model)
-    if key in ("quota", "limit", "weight") and "gpu" in known:
-        instead = f"it is of one resource: write gpu: {{{key}: …}}, or cpu or memory"
-    elif close := spelt_like(key, known):
-        instead = f"write {close}"
-    else:
-        belongs = _where(key, location[:-1], model, elsewhere)
-        instead = belongs or f"the keys here are {', '.join(known)}"
-    return f"is an unknown key; {instead}"
-
-
-def _where(
-    key: str, location: Location, model: type[BaseModel], elsewhere: type[BaseModel] | None
-) -> str | None:
-    """Where a key of another place belongs; None where no place near has it."""
-    if places := models.places_of(key, location, model):
-        sections = [f"in {place[-2]}" if place[1:] else "at the top" for place in places]
-        return f"it belongs {listed(sections)}: write {listed(list(map(key_path, places)))}"
-    if elsewhere is not None and location and location[0] in _TEAM_ELSEWHERE:
-        steps, file, there = _TEAM_ELSEWHERE[location[0]]
-        if places := models.places_of(key, (*there, *location[steps:]), elsewhere):
-            return f"it belongs to {file}: write {listed(list(map(key_path, places)))} there"
-    return None
-
-
-def _description(location: Location, model: type[BaseModel]) -> str:
-    name = location[-1]
-    field = models.fields(models.model_at(location[:-1], model)).get(name)
-    if field is None:
-        return f"{name}: …"
-    if get_origin(field.annotation) is Literal:
-        return f"one of {', '.join(map(repr, get_args(field.annotation)))}"
-    if example := _EXAMPLES.get(name):
-        return f"{name}: {example}"
-    about = f" ({field.description.rstrip('.')})" if field.description else ""
-    return f"{name}: …{about}"
-
-
-def _at(raw: Any, location: Location) -> Any:
-    for part in location:
-        if part == "[key]":
-            return None
-        try:
-            raw = raw[part]  # of a mapping or a list
-        except (LookupError, TypeError):
-            return None
-    return raw
+def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
+    """What is wrong with a key, and what to write: `cause; fix`."""
+    kind, place, context = detail["type"], detail["loc"], detail.get("ctx", {})
+    known = models.fields(models.model_at(place[:-1], model))
+    # A password may stand in the wrong place of an account.
+    shown = "of another form" if _SECRETS & set(place) else _shown(detail["input"])
+    if kind == "extra_forbidden":
+        close = _meant(place, model)[-1]
+        keys = f"the keys here are {', '.join(map(str, known))}"
+        return f"is an unknown key; {f'write {close}' if close else keys}"
+    example = _EXAMPLES.get(place[-1])
+    if kind == "missing":
+        field = known.get(place[-1])
+        about = (field.description or "") if field else ""
+        return f"is missing; write {place[-1]}: {example or '…'} ({about.rstrip('.')})"
+    if kind == "string_pattern_mismatch":
+        pattern = str(context["pattern"])
+        form = next((it for start, it in _FORMS.items() if pattern.startswith(start)), None)
+        name = "has a name" if place[-1] == "[key]" else f"is {shown},"
+        return f"{name} which does not fit; write {form or f'text like {pattern}'}"
+    if kind not in _MESSAGES:
+        return f"is wrong: {detail['msg'].lower()}"
+    if kind == "string_type" and isinstance(detail["input"], int | float) and shown[0] != "o":
+        example = example or f"it in quotes: {quoted(detail['input'])}"
+    message = _MESSAGES[kind].format(value=shown, **context)
+    return message.replace(_MAPPING, example).replace(_TEXT, example) if example else message
 
 
 def _shown(value: Any) -> str:

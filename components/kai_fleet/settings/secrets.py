@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from kai_fleet.finding import Finding
 from kai_fleet.settings import Settings
 from kai_fleet.settings.files import stack_keys, yaml_file
-from kai_fleet.settings.mistakes import NAMESPACE, Mistake, key_path
+from kai_fleet.settings.mistakes import NAMESPACE, key_path, wrong_key
 from kai_fleet.settings.sections.models import NAMED, Location, secret_places
-from kai_fleet.settings.sections.team_stack import TeamStack
+from kai_fleet.settings.team_stack import TeamStack
 from kai_fleet.wording import MASK, listed, on_one_line
 
 PLACES: Final = frozenset((*secret_places(Settings), *secret_places(TeamStack)))
@@ -26,17 +27,14 @@ _NO_KEY: Final = (
     " be read there; write it in clear in the stack's own file, or take it from a Secret of the"
     " cluster"
 )
-_IN_CLEAR: Final = "is a secret in clear"
-_FOR_NONE: Final = f"{_IN_CLEAR}, at a key for none; take it from a Secret of the cluster"
 
 
 @dataclass(frozen=True)
 class Encrypted:
-    """A ciphertext, the key where it stands, and the team of the workload that it is of."""
+    """A ciphertext, and the key where it stands."""
 
     file: str
     place: Location
-    team: str
     content: tuple[bytes, ...] | str
 
     @property
@@ -51,29 +49,33 @@ class Encrypted:
         return key != NAMESPACE or not colon or is_key((name, *self.place[1:]))
 
     def seen_from(self, other: "Encrypted") -> str:
-        """The same where another one is spoken of: with its file and team, if they differ."""
-        team = f" of team {on_one_line(self.team)}" if self.team not in ("", other.team) else ""
-        return f"{self.path}{team}{f' in {self.file}' if self.file != other.file else ''}"
+        """The same where another one is spoken of: with its file, if that differs."""
+        return f"{self.path}{f' in {self.file}' if self.file != other.file else ''}"
+
+    def anew(self, cause: str) -> Finding:
+        """The mistake of a ciphertext that is a copy."""
+        once = "a secret is for one purpose and one team"
+        return wrong_key(self.path, f"{cause}, and {once}; {_encrypt('it anew', self.place)}")
 
 
 def encrypted(file: Path) -> list[Encrypted]:
     """What is encrypted in a stack file, whosever key it is; nothing of one that is unreadable."""
-    config = yaml_file.mapping(file).get("config")
 
-    def below(value: Any, place: Location, team: str) -> Iterator[Encrypted]:
+    def below(value: Any, place: Location) -> Iterator[Encrypted]:
         text = value.get("secure") if isinstance(value, Mapping) and len(value) == 1 else None
         if isinstance(text, str):  # another value is a key of that name for the engine
-            yield Encrypted(file.name, place, team, _content(text))
+            yield Encrypted(file.name, place, _content(text))
         elif isinstance(value, Mapping | list):
             for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
-                yield from below(item, (*place, key), team)
+                yield from below(item, (*place, key))
 
-    return list(below(config, (), ""))
+    return list(below(yaml_file.mapping(file).get("config"), ()))
 
 
 def encrypted_in(folder: Path) -> list[Encrypted]:
     """That of every stack file of a folder."""
-    return [it for file in sorted(folder.glob("Pulumi.*.yaml")) for it in encrypted(file)]
+    files = sorted(folder.glob("Pulumi.*.yaml"))
+    return [secret for file in files for secret in encrypted(file)]
 
 
 def _content(ciphertext: str) -> tuple[bytes, ...] | str:
@@ -84,43 +86,34 @@ def _content(ciphertext: str) -> tuple[bytes, ...] | str:
         return ciphertext
 
 
-def copies(file: Path) -> Iterator[Mistake]:
+def copies(file: Path) -> Iterator[Finding]:
     """Ciphertexts of a stack file that stand at another key, too, of its own or another stack.
 
     Of those at keys that are for no secret `mistakes` tells.
     """
-    for it in encrypted(file.parent / "Pulumi.yaml"):
-        said = "is encrypted in Pulumi.yaml, which is of every stack; write it in the stack's file"
-        yield Mistake(it.path, said)
-    if own := encrypted(file):
-        same = defaultdict(set)
-        for it in (*own, *encrypted_in(file.parent)):
-            if it.allowed:
-                same[it.content].add(it)
-        for it in own:
-            others = sorted(other.seen_from(it) for other in same[it.content] - {it})
-            if it.allowed and others:
-                yield _anew(it, f"is the same ciphertext as {listed(others, 'and')}")
+    for secret in encrypted(file.parent / "Pulumi.yaml"):
+        cause = "is encrypted in Pulumi.yaml, which is of every stack"
+        yield wrong_key(secret.path, f"{cause}; write it in the stack's file")
+    own = encrypted(file)
+    same = defaultdict(set)
+    for secret in (*own, *encrypted_in(file.parent)) if own else ():
+        if secret.allowed:
+            same[secret.content].add(secret)
+    for secret in own:
+        others = sorted(other.seen_from(secret) for other in same[secret.content] - {secret})
+        if secret.allowed and others:
+            yield secret.anew(f"is the same ciphertext as {listed(others, 'and')}")
 
 
-def moved(before: Iterable[Encrypted], now: Iterable[Encrypted]) -> Iterator[Mistake]:
+def moved(before: Iterable[Encrypted], now: Iterable[Encrypted]) -> Iterator[Finding]:
     """Ciphertexts that stood at other keys before."""
-    was = defaultdict(list)
-    for it in before:
-        was[it.content].append(it)
-    for it in now:
-        if it.allowed and was[it.content] and it not in was[it.content]:
-            yield _anew(it, f"is a ciphertext that stood at {was[it.content][0].seen_from(it)}")
-
-
-def _anew(it: Encrypted, what: str) -> Mistake:
-    what = f"{what}, and a secret is for one purpose and one team; {_encrypt('it anew', it.place)}"
-    return Mistake(it.path, what)
-
-
-def _encrypt(what: str, place: Location) -> str:
-    command = f"pulumi config set --secret --path '{_path(place)}' --stack STACK"
-    return f"encrypt {what}, the command asks for the value: {command}"
+    earlier = defaultdict(list)
+    for secret in before:
+        earlier[secret.content].append(secret)
+    for secret in now:
+        stood = earlier[secret.content]
+        if secret.allowed and stood and secret not in stood:
+            yield secret.anew(f"is a ciphertext that stood at {stood[0].seen_from(secret)}")
 
 
 def as_written(raw: Mapping[str, Any], decrypted: Set[str], file: Path) -> dict[str, Any]:
@@ -131,11 +124,10 @@ def as_written(raw: Mapping[str, Any], decrypted: Set[str], file: Path) -> dict[
     Without that file nobody wrote a ciphertext: the keys are left out.
     """
     if not file.is_file():
-        return {key: it for key, it in raw.items() if key not in decrypted}
+        return {key: value for key, value in raw.items() if key not in decrypted}
     config = yaml_file.mapping(file).get("config")
-    written = config if isinstance(config, Mapping) else {}
-    own = stack_keys.own({k: it for k, it in written.items() if isinstance(k, str)})
-    return {k: _masked(it, own.get(k)) if k in decrypted else it for k, it in raw.items()}
+    own = stack_keys.own(config if isinstance(config, Mapping) else {})
+    return {k: _masked(value, own.get(k)) if k in decrypted else value for k, value in raw.items()}
 
 
 def _masked(value: Any, written: Any) -> Any:
@@ -146,87 +138,33 @@ def _masked(value: Any, written: Any) -> Any:
     return value if value == written else MASK
 
 
-def mistakes(written: Mapping[str, Any]) -> Iterator[Mistake]:
+def mistakes(written: Any, place: Location = ()) -> Iterator[Finding]:
     """Secrets where none may be, and secrets in clear. MASK stands for what is encrypted."""
-    for key, value in written.items():
-        yield from _below(value, (key,))
-
-
-_SECRET_NAMES: Final = re.compile(
-    r"(password|passwd|passphrase|token|secret|dockerconfigjson|kubeconfig"
-    r"|(secret|access|api|private|license|account|signing|encryption)key)$"
-)
-# Values that are secrets by their form, wherever they stand.
-_FORMS: Final = re.compile(
-    r"hf_[A-Za-z0-9]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
-    r"|AKIA[0-9A-Z]{16}|nvapi-[\w-]{20,}|eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]*"
-    r"|xox[abeoprs]-[\w-]{10,}|sk-[A-Za-z0-9]{32,}|sk-proj-[\w-]{32,}|\"auths\"\s*:"
-    r"|://[^\s/:@$]*:[^\s/@$]+@"  # a URL with a password
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----",
-    re.ASCII,
-)
-# A flag that gives one, in one text or two, unless by a variable or a file.
-_FLAG: Final = re.compile(
-    r"^--?[\w-]*(password|passwd|passphrase|token|secret|api-?key)[= ](?!true$|false$)[^$@/\s-]",
-    re.ASCII | re.IGNORECASE,
-)
-
-
-def _below(value: Any, place: Location, name: str = "") -> Iterator[Mistake]:
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            # A container's environment: {name: HF_TOKEN, value: …}.
-            variable = str(value.get("name", "")) if key == "value" else ""
-            yield from _below(item, (*place, str(key)), variable)
-    elif isinstance(value, list):
-        for number, item in enumerate(value):
-            flag = f"{value[number - 1]} " if number and isinstance(item, str) else ""
-            if item != MASK and _FLAG.match(f"{flag}{item}"):
-                yield Mistake(key_path((*place, number)), _FOR_NONE)
-            else:
-                yield from _below(item, (*place, number))
+    if isinstance(written, Mapping | list):
+        items = written.items() if isinstance(written, Mapping) else enumerate(written)
+        for key, item in items:
+            yield from mistakes(item, (*place, key))
     elif is_key(place):
-        if value not in (None, "", MASK):
+        if written not in (None, "", MASK):
             whole = (f"{NAMESPACE}:{place[0]}", *place[1:])
-            yield Mistake(key_path(place), f"{_IN_CLEAR}; {_encrypt('it', whole)}")
-    elif value == MASK:
-        yield Mistake(key_path(place), _NO_KEY)
-    elif _is_secret(value, place, name):
-        yield Mistake(key_path(place), _FOR_NONE)
+            yield wrong_key(key_path(place), f"is a secret in clear; {_encrypt('it', whole)}")
+    elif written == MASK:
+        yield wrong_key(key_path(place), _NO_KEY)
 
 
 def is_key(place: Location) -> bool:
     """Whether a secret is meant to be there."""
     return any(
-        len(place) == len(it) and all(a in (NAMED, b) for a, b in zip(it, place, strict=True))
-        for it in PLACES
+        len(place) == len(known) and all(a in (NAMED, b) for a, b in zip(known, place, strict=True))
+        for known in PLACES
     )
 
 
-def _is_secret(value: Any, place: Location, name: str) -> bool:
-    """Whether a value in clear is one, by its form or by its key among values of a chart."""
-    if isinstance(value, str) and (_FORMS.search(value) or _FLAG.match(value)):
-        return True
-    last = name or str(place[-1])
-    bare = last.lower().replace("_", "").replace("-", "").removeprefix(".")
-    in_values = "values" in place[:-1] or "env" in place[:-1]
-    if isinstance(value, int) and not isinstance(value, bool):  # 0 and 1 are switches
-        return in_values and value > 1 and bare.endswith(("password", "passwd", "passphrase"))
-    named = in_values and isinstance(value, str) and value and _SECRET_NAMES.search(bare)
-    return bool(named) and not _is_reference(bare, value)
-
-
-def _is_reference(key: str, value: str) -> bool:
-    """Whether a chart's key names a Secret of the cluster, and holds none."""
-    return key.startswith(("existing", "pull", "imagepull")) or value.lower() in ("true", "false")
-
-
-def _path(place: Location) -> str:
-    """As `pulumi config set --path` reads it."""
-    parts = [str(place[0])]
+def _encrypt(what: str, place: Location) -> str:
+    """With the command; its path is as `pulumi config set --path` reads it."""
+    path = str(place[0])
     for part in place[1:]:
         plain = isinstance(part, str) and re.fullmatch(r"[A-Za-z0-9_-]+", part)
-        parts.append(
-            f".{part}" if plain else f"[{part}]" if isinstance(part, int) else f'["{part}"]'
-        )
-    return "".join(parts)
+        path += f".{part}" if plain else f"[{part}]" if isinstance(part, int) else f'["{part}"]'
+    command = f"pulumi config set --secret --path '{path}' --stack STACK"
+    return f"encrypt {what}, the command asks for the value: {command}"

@@ -210,7 +210,8 @@ def team_parent_queue(cluster: Cluster) -> Findings:
 def _names(cluster: Cluster) -> Findings:
     """The queues of a team's own stack, which the host's policies know by their names."""
     (team,) = cluster.teams
-    own = {queue.name: queue for queue in cluster.queues if queue.name != team.parent_queue}
+    path = f"{team.path}.queues."
+    own = {queue.name: queue for queue in cluster.queues if queue.path.startswith(path)}
     for name, queue in own.items():
         place, above = Place("queue", name, queue.path), queue.parent
         # The team to which the name belongs is the longest that it begins with.

@@ -1,4 +1,4 @@
-"""A repository with a project in it whose history has what a diff may meet."""
+"""A repository with a project in it whose history has the bases that a diff meets."""
 
 import os
 import shutil
@@ -103,14 +103,11 @@ def made(scratch, top):
     before, tempfile.tempdir = tempfile.tempdir, str(scratch)
     os.environ["TMPDIR"] = str(scratch)
     repository = Repository(top)
-    repository.file.write_text(GOOD)
     (repository.top / ".gitignore").write_text("__pycache__/\n")
-    repository.commit("before-plans")
     for name in CODE:
         shutil.copytree(ROOT / name, repository.project / name)  # bytecode too: that is quicker
     shutil.copy(ROOT / "__main__.py", repository.project)
     (repository.project / "Pulumi.other.yaml").write_text(GOOD)
-    repository.file.unlink()
     repository.commit("no-lab")
     repository.file.write_text(GOOD.replace("gpus: 4", "gpus: 3"))
     repository.commit("broken")
@@ -118,8 +115,6 @@ def made(scratch, top):
     code = entry.read_text()
     entry.write_text("import a_package_of_the_past\n")
     repository.commit("other-packages")
-    entry.write_text("import sys\nsys.exit('Usage: … \\nError: No such command: plan')\n")
-    repository.commit("another-fleet")
     entry.write_text(code)
     repository.file.write_text(GOOD + SECRETS[0])
     repository.commit("good")

@@ -1,19 +1,30 @@
 """Reports of diffs, made from a plan that is kept in a file."""
 
+import copy
+
 from kai_fleet.settings.secrets import Encrypted
-from kai_fleet_cli.diff.base import Base, BaseState
+from kai_fleet_cli.diff.base import Base
+from kai_fleet_cli.diff.changes import difference
 from kai_fleet_cli.diff.report import DiffReport
+from kai_fleet_cli.diff.summary import of_changes
 from tests.unit.golden import compare as golden
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
-def report(now, base=None, *, state=BaseState.PLANNED, secrets=({}, {}), **more):
-    there = golden.record()["resources"] if base is None else base
-    resources = golden.resources(there)
-    before, after = ([sealed(*it) for it in side.items()] for side in secrets)
-    found = Base("main", COMMIT, state, resources, secrets=before, **more)
-    return DiffReport("lab", found, golden.plan_of(now), after)
+def report(now, base=None, **more):
+    there = golden.resources(golden.record()["resources"] if base is None else base["resources"])
+    plan = golden.plan_of(now)
+    changes = difference(there, plan.resources)
+    found = Base("main", COMMIT, there)
+    return DiffReport("lab", found, plan, changes=changes, summary=of_changes(changes), **more)
+
+
+def said(now, base=None, part=None):
+    """The lines of a summary, or of one of its parts."""
+    parts = report(now, base).summary.parts
+    items = parts.get(part, ()) if part else [it for items in parts.values() for it in items]
+    return [f"{it.team}: {it.subject} {it.words}" for it in items]
 
 
 def sealed(key, ciphertext):
@@ -24,6 +35,15 @@ def named(record, name):
     return next(item for item in record["resources"] if item["name"] == name)
 
 
+def with_queue(record, tree, old, new):
+    """The record with a queue of a tree under another name."""
+    now = copy.deepcopy(record)
+    queue = named(now, f"{tree}-{old}")
+    queue["name"], queue["urn"] = f"{tree}-{new}", queue["urn"].replace(f"-{old}", f"-{new}")
+    queue["inputs"]["metadata"]["name"] = new
+    return now
+
+
 def without(record, *teams):
     kept = [
         item
@@ -31,11 +51,3 @@ def without(record, *teams):
         if not any(item["name"] == team or item["name"].startswith(f"{team}-") for team in teams)
     ]
     return {**record, "resources": kept}
-
-
-def said(now, base=None):
-    return list(map(in_words, report(now, base).sentences))
-
-
-def in_words(sentence):
-    return f"{sentence.subject}: {sentence.text}"

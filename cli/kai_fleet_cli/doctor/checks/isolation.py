@@ -1,272 +1,133 @@
-"""What keeps a team from others: labels, quotas, network policies and guards, whole and there."""
+"""What keeps teams apart: objects and bounds that somebody deleted or changed."""
 
-import re
-from collections.abc import Mapping, Sequence
-from decimal import Decimal
-from typing import Any, Final
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Final
 
-from kai_fleet.fleet.model import DeclaredTeam
-from kai_fleet.guards import policies
-from kai_fleet.guards.host_rules import HostRules, node_bindings
-from kai_fleet.guards.policies import ENFORCED, kinds
-from kai_fleet.isolation import network_policies, team_quotas, vcluster_rights
-from kai_fleet.isolation.refused_pods import refused
+from kai_fleet.guards.policies import BOUNDS
 from kai_fleet.kube.objects import KubeObject
-from kai_fleet.monitoring.prometheus import LET_IN
 from kai_fleet.quantities import parse_quantity
-from kai_fleet_cli.doctor.checks.guards import unlike
-from kai_fleet_cli.doctor.cluster_state import ClusterState, Findings, Snapshot
+from kai_fleet_cli.doctor.causes import Fault, fault
+from kai_fleet_cli.doctor.checks.required import absent
+from kai_fleet_cli.doctor.desired import is_of_queues
+from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState, control_plane_pods
 
-# What only the guard of queues reads.
-_OF_QUEUES: Final = frozenset({"allowed", "podGroups", "sharing", "become", "gpuResource"})
-_QUOTAS: Final = {  # what a team may do without each
-    "gpus": "it may hold devices that it is not granted",
-    "pods": "nothing bounds what its pods take of the host",
-    "objects": "nothing bounds its volumes, Services and what it has in etcd",
-    "system-priority": "its pods may preempt those of the system",
-}
-_NEARLY: Final = Decimal("0.8")  # of a bound
-# Names alone: a tenant writes the rest. By this annotation vCluster marks a Secret with tokens of a
-# pod, which owns it once it is on the host.
-_OF_NO_POD: Final = (
-    "{{range .items}}{{if .metadata.annotations}}"
-    '{{if index .metadata.annotations "vcluster.loft.sh/skip-backsync"}}'
-    '{{$of := ""}}{{range .metadata.ownerReferences}}{{$of = .kind}}{{end}}'
-    '{{if ne $of "Pod"}}{{.metadata.name}} {{end}}{{end}}{{end}}{{end}}'
-)
+NEARLY: Final = 0.8  # of a bound
 TOKEN_ANNOTATION: Final = "vcluster.loft.sh/token-"
-_REACH: Final = "its pods reach those of other teams"
+_SHARED_MAP: Final = "runai/shared-gpu-configmap"  # KAI's admission writes it, with its own name
+# Names of the DaemonSets, or of their containers, that enforce NetworkPolicies.
+_ENFORCE: Final = (
+    *("anetd", "antrea", "azure-npm", "calico", "canal", "cilium", "kindnet"),
+    *("kube-network-policies", "kube-ovn", "kube-router", "ovn", "terway", "weave"),
+)
+_AMAZON: Final = "--enable-network-policy=true"  # Amazon's agent enforces none without it
+_FAKE_NODE: Final = "kwok.x-k8s.io/node"
 
 
-def check(snapshot: Snapshot) -> Findings:
-    """Every team whose stack says how it is kept from the others, those of other stacks too."""
-    host = snapshot.host
-    for team in snapshot.teams.values():
-        yield from _noted(host, team.wanted)
-    isolated = [team.wanted for team in snapshot.teams.values() if team.wanted.isolated]
-    if host.wanted.declared and any(wanted.rules is not None for wanted in isolated):
-        yield from _shared_policies(host)
-    for wanted in isolated:
-        space = host.named("namespaces", wanted.namespace)
-        if space is None:
-            continue
-        yield from host.or_well(
-            (
-                *_labels(host, wanted, space),
-                *_quotas(host, wanted),
-                *_secrets(host, wanted),
-                *_network(host, wanted),
-                *_bounds(host, wanted, space),
-                *_rights(host, wanted),
-                *_control_plane(host, wanted),
-            ),
-            f"isolation of team {wanted.name}",
-        )
-        yield from _tokens(host, wanted)
-        if wanted.rules is not None:
-            yield from _refused_pods(host, wanted, wanted.rules)
+def shared(host: Cluster, _: Snapshot) -> Iterator[Fault]:
+    """What holds for all teams."""
+    yield from absent(host, host.desired.required, "isolation")
 
 
-def _labels(host: ClusterState, wanted: DeclaredTeam, space: KubeObject) -> Findings:
-    """The first label of the namespace that is not as wanted."""
-    for label, value, harm in (
-        (ENFORCED, "baseline", "with one pod its tenant is root on the node"),
-        (
-            policies.ISOLATION_LABEL,
-            wanted.level,
-            "nobody judges who writes Helm's records and the status of pods there",
-        ),
-    ):
-        has = space.labels.get(label)
-        if has != value:
-            yield host.broken(
-                f"namespace {wanted.namespace}",
-                f"its label {label} is {has or 'not there'}, and {value} is wanted: {harm}",
-            )
-            return
+def monitoring(host: Cluster, _: Snapshot) -> Iterator[Fault]:
+    """What Prometheus reads."""
+    yield from absent(host, host.desired.required, "monitoring")
 
 
-def _noted(host: ClusterState, wanted: DeclaredTeam) -> Findings:
-    """The labels and annotations by which others know whose the namespace is."""
-    space = host.named("namespaces", wanted.namespace)
+def guard(team: TeamState, _: Snapshot) -> Iterator[Fault]:
+    """The guard, and the roles of groups, inside a vCluster: its tenant may delete them."""
+    if team.inside is not None:
+        yield from absent(team.inside, team.desired.inside.required, "guard", "groups")
+
+
+def team(team: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
+    """One team on the host."""
+    host, desired = snapshot.host, team.desired
+    space = host.named("namespaces", desired.namespace)
     if space is None:
         return
-    for kind, declared, has in (
-        ("label", wanted.labels, space.labels),
-        ("annotation", wanted.annotations, space.annotations),
-    ):
-        for key, value in declared.items():
-            if has.get(key) != value:
-                yield host.warning(
-                    f"namespace {wanted.namespace}",
-                    f"its {kind} {key} is {has.get(key) or 'not there'}, and {value or 'empty'} is"
-                    " declared: who counts or admits by it takes the namespace for another's",
-                    host.update,
-                )
-
-
-def _quotas(host: ClusterState, wanted: DeclaredTeam) -> Findings:
-    if "resourcequotas" in host.unreadable:
-        return
-    gpus = [f"requests.{kind}" for kind in wanted.kinds]  # `gpu_quota` looks at these
-    for name, declared in team_quotas.quotas(wanted).items():
-        subject = f"ResourceQuota {name} in namespace {wanted.namespace}"
-        item = host.named("resourcequotas", name, wanted.namespace)
-        if item is None and name != "gpus":
-            yield host.broken(subject, f"it is not there: {_QUOTAS[name]}")
-        elif item is not None and _amounts(item.spec, gpus) != _amounts(declared, gpus):
-            yield host.broken(subject, f"it is not as this version declares it: {_QUOTAS[name]}")
-
-
-def _secrets(host: ClusterState, wanted: DeclaredTeam) -> Findings:
-    """Whether there is room for pods' tokens: those of a pod that never had a node stay (0008)."""
-    item = host.named("resourcequotas", "objects", wanted.namespace)
-    status = item.status if item is not None else {}
+    yield from absent(host, desired.required, "isolation")
+    for label, value in desired.labels.items():
+        if (has := space.labels.get(label)) != value:
+            values = {"label": label, "has": has or "not there", "declared": value}
+            yield fault("label-changed", host, space.name, **values)
+    if (bounds := desired.annotations) is not None:
+        has_bounds = {key for key in space.annotations if key.startswith(BOUNDS)}
+        changed = sorted(
+            key
+            for key in bounds.keys() | has_bounds
+            if space.annotations.get(key) != bounds.get(key) and not is_of_queues(key)
+        )
+        if changed:
+            yield fault("bounds-changed", host, space.name, changed=", ".join(changed))
+    pods = [pod for pod in host.usage.pods if pod.namespace == desired.namespace]
+    held = sum(pod.amounts.gpu for pod in pods if not pod.waits)
+    if desired.mode == "host" and desired.gpus is not None and held > desired.gpus + 1e-6:
+        values = {"held": f"{held:g}", "gpus": f"{desired.gpus:g}", "path": desired.gpus_path}
+        yield fault("team-over-gpus", host, team.desired.name, queue=desired.queue, **values)
+    quota = host.named("resourcequotas", "objects", desired.namespace)
+    status = quota.status if quota is not None else {}
     hard, used = (
-        parse_quantity((status.get(it) or {}).get("secrets", 0)) for it in ("hard", "used")
+        float(parse_quantity((status.get(key) or {}).get("secrets", 0))) for key in ("hard", "used")
     )
-    if used > _NEARLY * hard:
-        kubectl = f"{host.kubectl} -n {wanted.namespace}"
-        yield host.warning(
-            f"Secrets in namespace {wanted.namespace}",
-            f"there are {used} of at most {hard}: at the bound new pods wait, and no event says"
-            " why. A pod that was deleted before it had a node left one with its tokens",
-            f"delete those: `{kubectl} get secrets -o go-template='{_OF_NO_POD}' | xargs -r"
-            f" {kubectl} delete secret`, or raise isolation.bounds.objects of the team",
-        )
-
-
-def _tokens(host: ClusterState, wanted: DeclaredTeam) -> Findings:
-    """Pods made before tokens were in Secrets: control planes with a scheduler list these."""
-    carrying = [
-        pod.name
-        for pod in host.within("pods", wanted.namespace)
-        if any(key.startswith(TOKEN_ANNOTATION) for key in pod.annotations)
-    ]
-    if carrying:
-        yield host.broken(
-            f"tokens of team {wanted.name}",
-            f"{len(carrying)} of its pods carry them in annotations, {carrying[0]} among them: the"
-            " control plane of each team whose scheduler is inside its vCluster reads them, and is"
-            " that account in this one",
-            "have the pods made anew, which brings the tokens into Secrets: restart what makes them"
-            f" (inside: `kubectl rollout restart`), and `{host.kubectl} -n {wanted.namespace}"
-            f" delete pod {carrying[0]}` where nothing else does",
-        )
-
-
-def _amounts(quota: Mapping[str, Any], without: Sequence[str]) -> dict[str, Any]:
-    hard = quota.get("hard") or {}
-    return {key: parse_quantity(value) for key, value in hard.items() if key not in without}
-
-
-def _network(host: ClusterState, wanted: DeclaredTeam) -> Findings:
-    isolation = wanted.isolation
-    if isolation is None or not isolation.network.enabled or "networkpolicies" in host.unreadable:
-        return
-    declared = network_policies.of_team(wanted)
-    subject = f"NetworkPolicy {{}} in namespace {wanted.namespace}"
-    there = {item.name: item for item in host.within("networkpolicies", wanted.namespace)}
-    for name, policy in declared.items():
-        if name not in there:
-            yield host.broken(subject.format(name), f"it is not there: {_REACH}")
-        elif there[name].spec != _as_sent(policy):
-            cause = f"it is not as this version declares it: it may be that {_REACH}"
-            yield host.broken(subject.format(name), cause)
-    has_kai = wanted.rules is not None and wanted.rules.names_nodes  # inside
-    monitored = {LET_IN} if host.wanted.monitoring is not None and has_kai else set()
-    for name in monitored - there.keys():
-        cause = "it is not there: Prometheus does not reach the team's KAI"
-        yield host.broken(subject.format(name), cause)
-    for name in there:
-        if name not in declared.keys() | monitored:
-            yield host.warning(
-                subject.format(name),
-                "the stack did not declare it, and policies only add what is allowed",
-                f"write what it allows at isolation.network, and delete it: `{host.kubectl} -n"
-                f" {wanted.namespace} delete networkpolicy {name}`",
-            )
-
-
-def _as_sent(declared: Any) -> Any:
-    """What an SDK sends for what is declared: keys as the API spells them."""
-    if isinstance(declared, Mapping):
-        return {
-            re.sub("_(.)", lambda match: match[1].upper(), key): _as_sent(value)
-            for key, value in declared.items()
-        }
-    return [_as_sent(each) for each in declared] if isinstance(declared, list) else declared
-
-
-def _shared_policies(host: ClusterState) -> Findings:
-    """What holds for all teams: a policy that is gone, emptied or not bound denies nothing."""
-    beside_kai = host.wanted.release is not None
-    declared = [policies.policy(it) for it in kinds(beside_kai=beside_kai) if it != "queues"]
-    for each in (*declared, *policies.shared_bindings(beside_kai=beside_kai).values()):
-        for subject, how in unlike(host, each):
-            cause = f"{how}: nobody judges as declared what is made in the teams' namespaces"
-            yield host.broken(subject, cause)
-
-
-def _bounds(host: ClusterState, wanted: DeclaredTeam, space: KubeObject) -> Findings:
-    """The team's bounds, and what keeps it off the nodes of others."""
-    if wanted.rules is None:  # a team stack does not know what its platform's declares
-        return
-    has, prefix = space.annotations, policies.BOUNDS
-    declared = policies.as_annotations(wanted.rules.parameters())
-    changed = sorted(
-        key.removeprefix(prefix)
-        for key in {*declared, *(key for key in has if key.startswith(prefix))}
-        if has.get(key) != declared.get(key) and key.removeprefix(prefix) not in _OF_QUEUES
-    )
-    if changed:
-        yield host.broken(
-            f"bounds of namespace {wanted.namespace}",
-            f"its annotations {prefix}{{{','.join(changed)}}} are not as this version declares"
-            " them: they are what its tenant may have",
-        )
-    bindings = node_bindings(wanted.rules, wanted.namespace)
-    for each in bindings.values():
-        for subject, how in unlike(host, each):
-            yield host.broken(subject, f"{how}: its pods may be on nodes of other teams")
-
-
-def _rights(host: ClusterState, wanted: DeclaredTeam) -> Findings:
-    """What its vCluster's account may do outside of its namespace."""
-    if "clusterroles" in host.unreadable:
-        return
-    name = vcluster_rights.called(wanted.name)
-    item = host.named("clusterroles", name)
-    if item is None:
-        cause = "it is not there, so the vCluster cannot read what the host has"
-        yield host.broken(f"ClusterRole {name}", cause)
-    elif wanted.rules is not None:  # a team stack does not know what its platform's declares
-        declared = vcluster_rights.on_host(sees_nodes=wanted.rules.names_nodes)
-        if item.get("rules") != _as_sent(declared):
-            cause = "its rules are not as this version declares them"
-            yield host.broken(f"ClusterRole {name}", f"{cause}: they are what its tenant may do")
-
-
-def _control_plane(host: ClusterState, wanted: DeclaredTeam) -> Findings:
-    """Whether its pods are on nodes of its own, or of the platform (T8)."""
-    pool = wanted.control_pool
-    for pod in host.control_plane_pods(wanted):
+    if used > NEARLY * hard:
+        values = {"used": f"{used:g}", "hard": f"{hard:g}"}
+        yield fault("secrets-nearly-full", host, space.name, **values)
+    pool = desired.control_pool
+    for pod in control_plane_pods(host, desired):
         node = host.named("nodes", str(pod.spec.get("nodeName") or ""))
-        if node is not None and any(node.labels.get(k) != v for k, v in pool.items()):
-            yield host.broken(
-                pod.pod_subject,
-                f"the control plane is on node {node.name}, which is not one of"
-                f" {', '.join(f'{k}={v}' for k, v in pool.items())}: who is root there owns it",
-                f"{host.update}; it moves when its StatefulSet is as declared",
-            )
+        if node is not None and not pool.items() <= node.labels.items():
+            labels = ", ".join(f"{key}={value}" for key, value in pool.items())
+            name = f"{pod.namespace}/{pod.name}"
+            yield fault("control-plane-elsewhere", host, name, labels=labels)
+    yield from _pods(host, desired.namespace)
 
 
-def _refused_pods(host: ClusterState, wanted: DeclaredTeam, rules: HostRules) -> Findings:
-    """Pods that run, and would not be let in again."""
-    nodes = {node.name: node.labels for node in host.all("nodes")}
-    for name, why in refused(host.within("pods", wanted.namespace), rules, nodes).items():
-        yield host.warning(
-            f"pod {name} in namespace {wanted.namespace}",
-            f"it runs, and would be refused if it were made now: {why}",
-            "change it where it is made; docs/isolation.md says what is allowed",
-        )
+def _pods(host: Cluster, namespace: str) -> Iterator[Fault]:
+    """Pods that carry tokens, or share a ConfigMap of KAI's."""
+    by_map: dict[str, list[str]] = defaultdict(list)
+    for pod in host.within("pods", namespace):
+        name = f"{pod.namespace}/{pod.name}"
+        if any(key.startswith(TOKEN_ANNOTATION) for key in pod.annotations):
+            yield fault("pod-with-tokens", host, name)
+        if not pod.ended and _SHARED_MAP in pod.annotations:
+            by_map[pod.annotations[_SHARED_MAP]].append(name)
+    for config_map, names in by_map.items():
+        for name in names if len(names) > 1 else ():
+            yield fault("shared-config-map", host, name, map=config_map)
+
+
+def network(host: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
+    """Network policies that nobody declared, and whether anything on the host enforces them."""
+    teams = [team.desired for team in snapshot.teams.values() if team.desired.network]
+    for desired in teams:
+        own = {row.name for row in desired.required if row.kind == "NetworkPolicy"}
+        for item in host.within("networkpolicies", desired.namespace):
+            if item.name not in own:
+                name = f"{item.namespace}/{item.name}"
+                yield fault("policy-undeclared", host, name, check="isolation")
+    service = host.named("services", "kubernetes", "default")
+    ports = {port.get("targetPort") for port in service.spec.get("ports") or []} if service else ()
+    for port in {port for port in ports if isinstance(port, int)}:
+        if any(port not in desired.api_ports for desired in teams):
+            yield fault("api-port", host, "of the host", port=port)
+    nodes = [node for node in host.all("nodes") if _FAKE_NODE not in node.annotations]
+    built_in = any("+k3s" in str(node.status.get("nodeInfo")) for node in nodes)
+    if not nodes or built_in or not teams:
+        return
+    enforcing = [item for item in host.all("daemonsets") if _enforces(item)]
+    if not enforcing:
+        yield fault("no-network-plugin", host, "of the host")
+    for item in enforcing:
+        ready = item.status.get("numberReady") or 0
+        wanted = item.status.get("desiredNumberScheduled") or 0
+        if ready < wanted:
+            name = f"{item.namespace}/{item.name}"
+            yield fault("network-plugin-not-ready", host, name, ready=ready, wanted=wanted)
+
+
+def _enforces(item: KubeObject) -> bool:
+    names = [item.name, *(str(container.get("name")) for container in item.containers)]
+    if any(part in name for name in names for part in _ENFORCE):
+        return True
+    return any(_AMAZON in (container.get("args") or []) for container in item.containers)

@@ -1,34 +1,95 @@
-"""Pods that wait, are refused or written wrong, and such queues, in every cluster of a stack."""
+"""Pods that wait, are written so that KAI does nothing with them, or could not be made."""
 
-from kai_fleet_cli.doctor.checks.kai.gpu_sharing import GPU_STACK
-from kai_fleet_cli.doctor.cluster_state import Findings, Snapshot
-from kai_fleet_cli.waiting import pending, pod_groups, rule_violations
-from kai_fleet_cli.waiting.refused import refusals
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Final
 
+from kai_fleet.kube.objects import KubeObject, seconds_since
+from kai_fleet.releases.keys import POD_GROUP, QUEUE_LABEL, RESERVED, right_key
+from kai_fleet_cli.doctor.causes import Fault, explain, fault
+from kai_fleet_cli.doctor.checks.gpu import GPU_STACK
+from kai_fleet_cli.doctor.checks.why import why
+from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
 
-def check_written(snapshot: Snapshot) -> Findings:
-    """The queues of each cluster, and its pods that are not done."""
-    for cluster in snapshot.with_kai:
-        yield from rule_violations.check_queues(cluster)
-    for of in snapshot.pods_of_each:
-        yield from rule_violations.check(of)
-
-
-def check_pending(snapshot: Snapshot) -> Findings:
-    """Every pod without a node that is well written."""
-    for of in snapshot.pods_of_each:
-        yield from pending.check(of)
-
-
-def check_groups(snapshot: Snapshot) -> Findings:
-    """Every cluster whose KAI groups the pods in it."""
-    for cluster in snapshot.with_kai:
-        yield from pod_groups.check(cluster)
+_LATELY: Final = 900.0  # seconds; what was repaired is not reported for long
+# The last two are KubeRay's, about a RayCluster.
+_REFUSED: Final = frozenset(
+    {
+        *("FailedCreate", "SyncError", "UnexpectedAdmissionError"),
+        *("FailedToCreateHeadPod", "FailedToCreateWorkerPod"),
+    }
+)
 
 
-def check_refused(snapshot: Snapshot) -> Findings:
-    """What could not be made, each with the name of what its message means."""
-    for cluster, of in zip(snapshot.clusters, snapshot.pods_of_each, strict=True):
-        for refusal in refusals(of, GPU_STACK | snapshot.copied(cluster)):
-            if (reason := cluster.explain(refusal.text)) is not None:
-                yield cluster.broken(refusal.subject, *reason)
+def waiting(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
+    """Why each pod waits."""
+    found = (why(pod, cluster, snapshot) for pod in snapshot.pods(cluster))
+    return (one for one in found if one is not None)
+
+
+def wrong_keys(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
+    """Labels and annotations that look like KAI's."""
+    for pod in snapshot.pods(cluster) if snapshot.scheduling(cluster).kai is not None else ():
+        for kind, keys in (("label", pod.labels), ("annotation", pod.annotations)):
+            for key in keys if not pod.ended else ():
+                if (meant := right_key(key)) not in (None, key):
+                    where = "label" if meant == QUEUE_LABEL else "annotation"
+                    write = f"write the {where} {meant}" if meant else "drop it"
+                    values = {"has": f"the {kind} {key}", "write": write}
+                    yield fault(
+                        "pod-with-wrong-key", cluster, f"{pod.namespace}/{pod.name}", **values
+                    )
+
+
+def without_group(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
+    """Pods whose PodGroup is gone: KAI does not count them."""
+    for pod in cluster.kai_pods:
+        group = pod.annotations.get(POD_GROUP)
+        if group and not pod.ended and not cluster.named("podgroups", group, pod.namespace):
+            yield fault("pod-group-gone", cluster, f"{pod.namespace}/{pod.name}")
+
+
+def refused(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
+    """Pods that API servers or nodes refused lately, by the events of what makes them.
+
+    A pod that admission denies is not there. Its maker has an event, and a ReplicaSet a condition.
+    """
+    texts: dict[tuple[str, str, str], str] = {}
+    for maker in cluster.all("replicasets"):
+        failure = maker.condition("ReplicaFailure")
+        if failure.get("status") == "True":
+            place = ("ReplicaSet", maker.namespace, maker.name)
+            texts[place] = str(failure.get("message") or "")
+    for event in sorted(cluster.all("events"), key=lambda event: event.last_seen):
+        about: dict[str, Any] = event.get("involvedObject") or {}
+        kind, namespace = str(about.get("kind")), str(about.get("namespace", ""))
+        name = str(about.get("name"))
+        if event.get("reason") in _REFUSED and not _is_over(cluster, kind, namespace, name, event):
+            texts[kind, namespace, name] = str(event.get("message") or "")
+    for pod in snapshot.pods(cluster):
+        reason = str(pod.status.get("reason") or "")
+        if pod.phase == "Failed" and reason in _REFUSED and cluster.age(pod) <= _LATELY:
+            text = f"{reason}: {pod.status.get('message', '')}"
+            texts["Pod", pod.namespace, pod.name] = text
+    apart = RESERVED | GPU_STACK | snapshot.copied(cluster)
+    for (kind, namespace, name), text in texts.items():
+        known = explain(cluster, kind, f"{namespace}/{name}", [text])
+        if known is not None and namespace not in apart:
+            yield replace(known, check=known.row)
+
+
+def _is_over(cluster: Cluster, kind: str, namespace: str, name: str, event: KubeObject) -> bool:
+    """Whether the object is gone, or has what it wants by now."""
+    late = seconds_since(event.last_seen, cluster.now) > _LATELY
+    if f"{kind.lower()}s" not in cluster.objects:
+        return late
+    item = cluster.named(f"{kind.lower()}s", name, namespace)
+    if item is None or kind == "Pod":
+        return item is None or late or item.is_true("Ready") or item.phase == "Succeeded"
+    now, spec = item.status, item.spec
+    if "desiredNumberScheduled" in now:
+        return bool(now.get("currentNumberScheduled", 0) >= now["desiredNumberScheduled"])
+    if "replicas" in spec:
+        return bool(now.get("replicas", 0) >= spec["replicas"])
+    done = item.is_true("Complete") or item.is_true("Failed") or spec.get("suspend")
+    return bool(done or now.get("active") or now.get("succeeded"))

@@ -5,8 +5,6 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
-
 from kai_fleet.settings.files import yaml_file
 from kai_fleet.settings.files.project import ROOT
 
@@ -48,16 +46,13 @@ def _objects(path: str) -> list[dict[str, Any]]:
     place = (ROOT / path).resolve()
     if not place.is_relative_to(ROOT) or place.suffix not in (".yaml", ".yml"):
         raise ValueError("which is no YAML file below this project's folder; write one that is")
-    text = ""
     try:
         text = place.read_text(encoding="utf-8")
         # A copy for each reader: transformations change what they get.
         return list(_checked(json.loads(_documents(text))))
     except FileNotFoundError:
         raise ValueError("which is not there; write the path from the project's folder") from None
-    except MarkedYAMLError as error:
-        raise ValueError(yaml_file.mistake(text, error)) from None
-    except (OSError, YAMLError, RecursionError, TypeError) as error:
+    except (OSError, UnicodeError) as error:
         raise ValueError(f"which cannot be read: {error}") from None
 
 

@@ -1,26 +1,55 @@
-"""Reading YAML as the engine does, within limits.
+"""Read YAML as Pulumi's engine does, within limits.
 
-Pulumi's engine reads YAML 1.1 numbers (`010` is 8), passes values on as JSON, and has no dates or
-binaries. A few lines of aliases can stand for billions of values. What engine and plan would read
-differently, or could not carry, is refused by its line before anything is built from the text.
+The engine passes values on as JSON: texts, numbers, true, false, null. What its reader takes for
+another number, or for a date, is refused. A few lines of aliases can stand for billions of values,
+so the parser's events are counted before anything is built.
 """
 
-import math
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, ScalarEvent
+import yaml
+from yaml.events import AliasEvent, CollectionEndEvent, MappingStartEvent, NodeEvent, ScalarEvent
 
+T = TypeVar("T")
 MOST_BYTES: Final = 8 * 1024 * 1024
 MOST_VALUES: Final = 1_000_000
 MOST_LEVELS: Final = 200
 
+_YAML: Final = "tag:yaml.org,2002:"
+_TAGS: Final = (None, f"{_YAML}str", f"{_YAML}map", f"{_YAML}seq")
+_PLAIN: Final = {  # what is no text without quotes
+    "null": re.compile(r"~|null|Null|NULL|"),
+    "bool": re.compile(r"true|True|TRUE|false|False|FALSE"),
+    "int": re.compile(r"[-+]?(0|[1-9][0-9]*)", re.ASCII),
+    "float": re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)(e[-+]?[0-9]+)?", re.ASCII | re.I),
+    "merge": re.compile(r"<<"),
+}
+# Octal, hexadecimal, _ in numbers, infinity, numbers beyond 64 bits; dates.
+_DIFFERS: Final = re.compile(
+    r"[-+]?(0(x[0-9a-f_]+|[bo]?[-+]?[0-9_]+)|(?=.*[0-9])[0-9.]*_[0-9._]*(e.*)?|\.(inf|nan)|[0-9]{17,}"
+    r"|[0-9.]+e[-+]?[0-9]{3,})|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([t ].*)?",
+    re.ASCII | re.IGNORECASE,
+)
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_CONFLICT: Final = re.compile(r"^\s*([<>=|])\1{6}(?= |$)", re.MULTILINE)
+
 
 class RefusedYamlError(ValueError):
-    """The text holds something that is refused; the message begins with its place."""
+    """The text is no YAML, or not read; the message begins with its place."""
+
+
+class _Reader(yaml.CSafeLoader):
+    """Knows JSON's values only."""
+
+    yaml_implicit_resolvers: dict[Any, Any] = {}
+
+
+for _name, _pattern in _PLAIN.items():
+    _whole = re.compile(rf"({_pattern.pattern})\Z", _pattern.flags)
+    _Reader.add_implicit_resolver(f"{_YAML}{_name}", _whole, None)
 
 
 def place(line: int, column: int) -> str:
@@ -34,212 +63,111 @@ def place_of(text: str, index: int) -> str:
 
 
 def load(text: str) -> Any:
-    """What the text says; two keys of one name are an error. Raises YAMLError, ValueError and
-    RecursionError; RefusedYamlError, a ValueError, for what engine and plan read differently.
-
-    By libyaml: a thousand queues in a tenth of a second. It refuses some of what YAML allows, such
-    as a key with a colon between braces, and says less well what is wrong; so its refusal is not
-    the last word.
-    """
-    _check(text)
-    try:
-        return YAML(typ="safe").load(text)
-    except (YAMLError, ValueError):
-        return YAML(typ="safe", pure=True).load(text)
+    """Return what the text holds. Raises RefusedYamlError."""
+    return _read(text, lambda: yaml.load(text, Loader=_Reader))
 
 
 def load_all(text: str) -> list[Any]:
-    """What each document of the text says, with the limits of `load` for all of them together."""
-    _check(text)
+    """Return each document of the text, with the limits of `load` for all of them together."""
+    return _read(text, lambda: list(yaml.load_all(text, Loader=_Reader)))
+
+
+def _read(text: str, build: Callable[[], T]) -> T:
+    if len(text) > MOST_BYTES:
+        most = f"{MOST_BYTES >> 20} MiB"
+        raise RefusedYamlError(f"{place(1, 1)} is longer than {most}; move queues to other files")
     try:
-        return list(YAML(typ="safe").load_all(text))
-    except (YAMLError, ValueError):
-        return list(YAML(typ="safe", pure=True).load_all(text))
+        _check(text)
+        return build()
+    except yaml.MarkedYAMLError as error:
+        raise RefusedYamlError(_sentence(text, error)) from None
+    except yaml.reader.ReaderError as error:
+        where = place_of(text, int(error.position))
+        raise RefusedYamlError(f"{where} has a control character; take it out") from None
+    except UnicodeError:
+        raise RefusedYamlError(f"{place(1, 1)} has half of a character; save it as UTF-8") from None
 
 
 def mapping(file: Path) -> dict[Any, Any]:
     """The mapping that a file is; empty for one that is not there, is none, or cannot be read."""
     try:
         document = load(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, YAMLError, RecursionError):
+    except (OSError, ValueError):
         return {}
     return document if isinstance(document, dict) else {}
 
 
-_CONTROL: Final = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f]"
-# Wrong anywhere in the text.
-_CHARACTERS: Final = (
-    # The ends of a line for some readers only.
-    (re.compile(r"[\x85\u2028\u2029]"), "has a line separator ({}); write a plain line break"),
-    (re.compile(_CONTROL), "has a control character ({}); take it out"),
-)
-# Wrong in any text that an escape may have made.
-_ESCAPED: Final = (
-    (
-        re.compile(r"[\ud800-\udfff]"),
-        "has half of a character (a lone surrogate); write the whole one",
-    ),
-    (re.compile(_CONTROL), "has a control character: {}; take it out"),
-)
-_OTHER_NUMBER: Final = (
-    "has {}, which is another number for Pulumi than for other readers; write the plain number, or"
-    " put it in quotes if it is text"
-)
-_NO_UNDERSCORE: Final = "has {}; write the number without _, or put it in quotes"
-# Wrong as a whole value without quotes, in this order.
-_PLAIN: Final = tuple(
-    (re.compile(pattern, re.ASCII | re.IGNORECASE), sentence)
-    for pattern, sentence in (
-        (r"[-+]?0_*[box][-+]?[0-9a-f_]+", _OTHER_NUMBER),
-        (r"[-+]?\.[0-9_]+e[-+]?[0-9]+", _OTHER_NUMBER),
-        (r"(?![-+]?0(\.[0-9]*)?\Z)[-+]?0[0-9_]+(\.[0-9_]*)?", _OTHER_NUMBER),
-        # With an underscore anywhere: the readers do not agree in which places one may stand.
-        (r"(?=.*_)(?=.*[0-9])[-+]?[0-9.][0-9_]*\.?[0-9_]*(e[-+]?[0-9_]*)?", _NO_UNDERSCORE),
-        (r"[-+][0-9._]*_[0-9._]*", _NO_UNDERSCORE),
-        (r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([t ].*)?", "has the date {}; put it in quotes"),
-        (
-            r"[-+]?[0-9]+(:[0-5]?[0-9])+(\.[0-9]*)?",
-            "has {}, a number for some readers; put it in quotes",
-        ),
-        (r"[-+]?\.(inf|nan)", "has {}, which is no number; write a finite one"),
-        (
-            r"[-+]?[0-9]{17,}",
-            "has {}, more digits than a number keeps; put it in quotes if it is text",
-        ),
-    )
-)
-_POWER: Final = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+", re.ASCII)
-_ANCHOR: Final = re.compile(r"[0-9A-Za-z_-]+", re.ASCII)
-# Of another tag the engine refuses what others convert.
-_TAGS: Final = tuple(f"tag:yaml.org,2002:{name}" for name in ("str", "map", "seq"))
+class _Open:
+    """A mapping or a list that the parser is in; first the document."""
+
+    def __init__(self, anchor: str | None = None, mapping: bool = False) -> None:
+        self.anchor, self.mapping = anchor, mapping
+        self.size, self.keys, self.at_key = 1, set[str](), False
 
 
 def _check(text: str) -> None:
-    """Raise RefusedYamlError. What is no YAML at all is left for the reader to say."""
-    if len(text) > MOST_BYTES:
-        most = f"{MOST_BYTES >> 20} MiB"
-        raise RefusedYamlError(
-            f"{place(1, 1)} is longer than {most}; write queues into other files"
-        )
-    for pattern, sentence in _CHARACTERS:
-        if match := pattern.search(text):
-            where = place_of(text, match.start())
-            raise RefusedYamlError(f"{where} {sentence.format(ascii(match[0]))}")
-    for pure in (False, True):  # libyaml refuses some of what YAML allows
-        try:
-            _check_events(YAML(typ="safe", pure=pure).parse(text))
-            break
-        except RefusedYamlError:
-            raise
-        except (YAMLError, ValueError, RecursionError):
-            continue
+    """Refuse what is too large, odd, or read differently by the engine."""
+    open_, sizes = [_Open()], dict[str | None, int]()  # sizes of what has an anchor
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        if isinstance(event, CollectionEndEvent):
+            done = open_.pop()
+            open_[-1].size += done.size
+            sizes[done.anchor] = done.size
+        elif isinstance(event, NodeEvent) and (wrong := _wrong(event, open_, sizes)):
+            raise RefusedYamlError(f"{_place(event.start_mark)} {wrong}")
 
 
-def _check_events(events: Any) -> None:
-    """One pass over the parser's events: nothing is built, so nothing can grow."""
-    sizes: list[int] = [0]  # of the open collections, and of the document
-    names: list[str | None] = []  # their anchors
-    anchored: dict[str, int] = {}
-    for event in events:
-        wrong = _wrong(event)
-        size, anchor = 0, getattr(event, "anchor", None)
-        if isinstance(event, ScalarEvent):
-            size = 1
-        elif isinstance(event, CollectionStartEvent):
-            sizes.append(1)
-            names.append(anchor)
-            if len(names) > MOST_LEVELS:
-                wrong = wrong or f"is {MOST_LEVELS} levels deep; write it flatter"
-        elif isinstance(event, CollectionEndEvent):
-            size, anchor = sizes.pop(), names.pop()
-        elif isinstance(event, AliasEvent):
-            if anchor in names:
-                wrong = wrong or f"contains itself (*{anchor}); write it out"
-            size, anchor = anchored.get(event.anchor, 1), None
-        sizes[-1] += size
-        if size and anchor is not None:
-            anchored[anchor] = size
-        if sizes[-1] > MOST_VALUES:
-            wrong = wrong or f"stands for more than {MOST_VALUES:,} values; use no aliases"
-        if wrong:
-            mark = event.start_mark
-            raise RefusedYamlError(f"{place(mark.line + 1, mark.column + 1)} {wrong}")
-
-
-def _wrong(event: Any) -> str | None:
-    """What is wrong with an event by itself."""
-    anchor, tag = getattr(event, "anchor", None), getattr(event, "tag", None)
-    if anchor is not None and not _ANCHOR.fullmatch(anchor):
-        return f"has the anchor {_shown(anchor)}; use letters and digits"
-    if tag is not None and str(tag) not in ("None", *_TAGS):
-        return f"has the type {_shown(str(tag))}; drop it, and write text in quotes"
+def _wrong(event: Any, open_: list[_Open], sizes: dict[str | None, int]) -> str | None:
+    """What is wrong with a value, which is counted in the innermost open one."""
+    inside = open_[-1]
+    inside.at_key = inside.mapping and not inside.at_key
+    if isinstance(event, AliasEvent):
+        if any(each.anchor == event.anchor for each in open_):
+            return f"contains itself (*{event.anchor}); write it out"
+        inside.size += sizes.get(event.anchor, 1)
+    elif isinstance(event, ScalarEvent):
+        inside.size, sizes[event.anchor] = inside.size + 1, 1
+    else:
+        open_.append(_Open(event.anchor, isinstance(event, MappingStartEvent)))
+    if inside.size > MOST_VALUES:
+        return f"stands for more than {MOST_VALUES:,} values; use no aliases"
+    if len(open_) > MOST_LEVELS:
+        return f"is {MOST_LEVELS} levels deep; write it flatter"
+    if getattr(event, "tag", None) not in _TAGS:
+        return "has a tag (!…); drop it, and write text in quotes"
     if not isinstance(event, ScalarEvent):
+        return "has a key that is no text; write a name" if inside.at_key else None
+    return _wrong_text(event.value, not event.style, inside if inside.at_key else None)
+
+
+def _wrong_text(text: str, plain: bool, keys_of: _Open | None) -> str | None:
+    """What is wrong with a text, `plain` where it has no quotes, and a key of `keys_of`."""
+    shown = ascii(text if len(text) <= 40 else f"{text[:37]}…")
+    if _CONTROL.search(text):
+        return f"has a control character: {shown}; take it out"
+    if plain and _DIFFERS.fullmatch(text):
+        return (
+            f"has {shown}, which is another value for other readers; write a plain number, or put"
+            " it in quotes if it is text"
+        )
+    if keys_of is None or (plain and text == "<<"):
         return None
-    text = event.value
-    for pattern, sentence in _ESCAPED:
-        if pattern.search(text):
-            return sentence.format(_shown(text))
-    if event.style == '"' and text.startswith("\n"):
-        return "begins with a line break, which Pulumi drops; take it out"
-    if event.style:
-        return None  # in quotes, or a block: it is text for every reader
-    for pattern, sentence in _PLAIN:
-        if pattern.fullmatch(text):
-            return sentence.format(_shown(text))
-    if _POWER.fullmatch(text) and not math.isfinite(float(text)):
-        return f"has {_shown(text)}, which is no number; write a finite one"
+    if plain and any(pattern.fullmatch(text) for pattern in _PLAIN.values()):
+        return f"has the key {shown}, which is no text; put it in quotes"
+    if text in keys_of.keys:
+        return f"has the key {shown} again, in the same mapping"
+    keys_of.keys.add(text)
     return None
 
 
-def _shown(text: str) -> str:
-    return ascii(text if len(text) <= 40 else f"{text[:37]}…")
+def _place(mark: Any) -> str:
+    return place(mark.line + 1, mark.column + 1) if mark else place(1, 1)
 
 
-_CONFLICT: Final = re.compile(r"^\s*([<>=|])\1{6}(?= |$)", re.MULTILINE)
-_ODD_SPACE: Final = re.compile(r"[^\S\t\n\r ]|[\u200b\ufeff]")  # a browser's, pasted
-_NO_SPACE: Final = re.compile(r"\s*([\w-]+):([^\s:]+)\s*", re.ASCII)
-# The parser's words, and what they mean to a person who edits the file; \1 is a name in them.
-_MEANS: Final = (
-    (r'found duplicate key "(.*?)" with value', r"has the key \1 again, in the same mapping"),
-    (r"found undefined alias '(.*?)'", r"names *\1, and no &\1 stands above it"),
-    (r"found character '\\t'", "has a tab; indent with spaces"),
-    ("mapping values are not allowed", "a key where none can be: check the indentation, or quotes"),
-    (r"expected <block end>, but found '[]}]'", "has a } or ] too many"),
-    ("expected <block end>|did not find expected", "is indented otherwise than the lines above"),
-    ("found another document", "begins a second document (---); keep one"),
-    ("cannot start any token", "begins a value with a character of YAML's own; put it in quotes"),
-    ("expected alphabetic", "has * or & without a name; put such text in quotes"),
-)
-# Those that the parser notices lines later: what they mean where it began to read.
-_MEANS_BEFORE: Final = (
-    ("could not find expected ':'", "is no key with a value; write `key: value`, with the space"),
-    ("unexpected end of stream", "has a quote that is not closed"),
-    ("expected ',' or|<stream end>", "has a { or [ that is not closed, or lacks a comma"),
-)
-
-
-def mistake(text: str, error: MarkedYAMLError) -> str:
-    """Where a text is no YAML, and what is wrong: `line 3 column 1: has a tab; …`."""
+def _sentence(text: str, error: yaml.MarkedYAMLError) -> str:
+    """Where a text is no YAML, in the parser's words."""
     if conflict := _CONFLICT.search(text):
         where = place_of(text, conflict.start(1))
         return f"{where} has a merge conflict ({conflict[0].strip()}); resolve it"
-    problem = str(error.problem or error.context)
-    mark = error.problem_mark or error.context_mark
-    matches = ((re.search(words, problem), means) for words, means in _MEANS)
-    sentence = next((match.expand(means) for match, means in matches if match), problem)
-    for words, means in _MEANS_BEFORE:
-        if sentence == problem and re.search(words, problem):
-            sentence, mark = means, error.context_mark or mark
-    if mark is None:
-        return sentence
-    lines = text.split("\n")
-    for number in (mark.line, mark.line - 1):
-        line_text = lines[number] if 0 <= number < len(lines) else ""
-        if odd := _ODD_SPACE.search(line_text):
-            code = f"U+{ord(odd[0]):04X}"
-            also = f"has a character that looks like a space ({code}); write a plain space"
-            return f"{place(number + 1, odd.start() + 1)} {also}"
-        if key := _NO_SPACE.fullmatch(line_text):
-            also = f"has no space after the colon; write {key[1]}: {key[2]}"
-            return f"{place(number + 1, key.end(1) + 1)} {also}"
-    return f"{place(mark.line + 1, mark.column + 1)} {sentence}"
+    where = _place(error.problem_mark or error.context_mark)
+    return f"{where} is no YAML: {error.problem}; check indentation, quotes and brackets there"

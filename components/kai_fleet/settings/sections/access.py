@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
-from typing import Annotated, Any, Final, Literal, Self, TypeAlias
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, StringConstraints
 
@@ -47,25 +47,13 @@ RegistryName = Annotated[str, BeforeValidator(_registry), StringConstraints(max_
 class RegistryCredentials(Strict):
     """How images of one registry are pulled: by an account that only reads."""
 
-    username: str = Field(
-        min_length=1, pattern=r"^[^:]+$", description="The account's name, without a colon."
-    )
-    password: Annotated[SecretStr, BeforeValidator(_as_text)] = Field(
-        min_length=1,
-        strict=False,
-        description="Its password or token; set it with `pulumi config set --secret --path`.",
-    )
+    username: str = Field(min_length=1, pattern=r"^[^:]+$")
+    """The account's name, without a colon."""
+    password: Annotated[SecretStr, BeforeValidator(_as_text)] = Field(min_length=1, strict=False)
+    """Its password or token; set it with `pulumi config set --secret --path`."""
 
 
 Registries = dict[RegistryName, RegistryCredentials]
-# Those of each Secret, by its name.
-SecretRegistries: TypeAlias = Mapping[str, Mapping[str, RegistryCredentials]]
-
-
-def by_secret(of_stack: Registries, of_team: Registries | None = None) -> SecretRegistries:
-    """The Secrets to be made, by name. A Secret without credentials is left out."""
-    every = {OF_STACK: of_stack, OF_TEAM: of_team or {}}
-    return {name: registries for name, registries in every.items() if registries}
 
 
 _DNS_LABEL: Final = r"[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?"
@@ -107,40 +95,22 @@ GatewayName = Annotated[str, AfterValidator(_gateway)]
 class Access(Strict):
     """How the vCluster's API is reached from where Pulumi runs."""
 
-    type: Literal["LoadBalancer", "NodePort", "ClusterIP", "Ingress", "Gateway"] = Field(
-        default="LoadBalancer",
-        description="ClusterIP: only from inside the host cluster. Ingress, Gateway: TLS is passed"
-        " through to the API by its host name.",
-    )
-    host: Host | None = Field(
-        default=None,
-        description="Name or address to use. NodePort: of a node. Ingress, Gateway: the name by"
-        " which they lead to the API.",
-    )
-    port: int | None = Field(
-        default=None,
-        ge=1,
-        le=65535,
-        description="NodePort: a fixed one. Ingress, Gateway: of the controller; 443 unless set.",
-    )
-    class_: ObjectName | None = Field(
-        default=None, alias="class", description="Ingress: its class; the default one unless set."
-    )
-    gateway: GatewayName | None = Field(
-        default=None,
-        description="Gateway: NAMESPACE/NAME of one that has a listener with tls.mode Passthrough.",
-    )
-    annotations: dict[LabelKey, str] = Field(
-        default_factory=dict,
-        description="Of the API's Service, or of its Ingress or TLSRoute: those of an internal load"
-        " balancer.",
-    )
-    load_balancer_class: LabelKey | None = Field(
-        default=None, description="LoadBalancer: which controller makes it."
-    )
-    load_balancer_source_ranges: list[Cidr] = Field(
-        default_factory=list, description="LoadBalancer: who reaches it; everybody unless set."
-    )
+    type: Literal["LoadBalancer", "NodePort", "ClusterIP", "Ingress", "Gateway"] = "LoadBalancer"
+    """ClusterIP: only from inside the host. Ingress, Gateway: TLS passes through by name."""
+    host: Host | None = None
+    """Name or address to use: of a node for NodePort, of the API for Ingress and Gateway."""
+    port: int | None = Field(default=None, ge=1, le=65535)
+    """NodePort: a fixed one. Ingress, Gateway: of the controller; 443 unless set."""
+    class_: ObjectName | None = Field(default=None, alias="class")
+    """Ingress: its class; the default one unless set."""
+    gateway: GatewayName | None = None
+    """Gateway: NAMESPACE/NAME of one that has a listener with tls.mode Passthrough."""
+    annotations: dict[LabelKey, str] = Field(default_factory=dict)
+    """Of the API's Service, or of its Ingress or TLSRoute: those of an internal load balancer."""
+    load_balancer_class: LabelKey | None = None
+    """LoadBalancer: which controller makes it."""
+    load_balancer_source_ranges: list[Cidr] = Field(default_factory=list)
+    """LoadBalancer: who reaches it; everybody unless set."""
 
     @property
     def led_by_name(self) -> bool:
@@ -215,23 +185,14 @@ Kubeconfig = Annotated[
 class Kind(Strict):
     """What the kind cluster is made of. A change of it needs the stack taken down first."""
 
-    gpus: Literal["auto", "none", "all"] = Field(
-        default="auto", description="auto: this machine's GPUs, if it has some; all: must have."
-    )
-    image: Annotated[str, StringConstraints(pattern=r"^\S+$", max_length=512)] | None = Field(
-        default=None, description="Node image, such as kindest/node:v1.34.0; kind's own if unset."
-    )
-    workers: list[dict[LabelKey, LabelValue]] = Field(
-        default_factory=list,
-        max_length=20,
-        description="A worker node for each entry, with these labels; the first has the GPUs.",
-    )
-    node_ports: int = Field(
-        default=8,
-        ge=1,
-        le=64,
-        description="How many node ports from 30000 up answer on 127.0.0.1; a team needs one.",
-    )
+    gpus: Literal["auto", "none", "all"] = "auto"
+    """auto: this machine's GPUs, if it has some; all: must have."""
+    image: Annotated[str, StringConstraints(pattern=r"^\S+$", max_length=512)] | None = None
+    """Node image, such as kindest/node:v1.34.0; kind's own if unset."""
+    workers: list[dict[LabelKey, LabelValue]] = Field(default_factory=list, max_length=20)
+    """A worker node for each entry, with these labels; the first has the GPUs."""
+    node_ports: int = Field(default=8, ge=1, le=64)
+    """How many node ports from 30000 up answer on 127.0.0.1; a team needs one."""
 
     @property
     def ports(self) -> range:
@@ -249,12 +210,24 @@ class Credentials(Strict):
 class Cluster(Strict):
     """The host cluster. Its name is its identity: credentials may rotate under it."""
 
-    name: Name = Field(description="Stable identity of the cluster.")
+    name: Name
+    """Stable identity of the cluster."""
     context: ContextName = None
     kubeconfig: Kubeconfig = None
-    kind: Kind | None = Field(
-        default=None, description="A kind cluster on this machine, made and deleted with the stack."
-    )
+    kind: Kind | None = None
+    """A kind cluster on this machine, made and deleted with the stack."""
+
+
+def cluster_mistakes(cluster: Cluster) -> Iterator[tuple[str, str]]:
+    """What is missing of the way to a cluster, or there twice: (key, message)."""
+    ways = (cluster.context, cluster.kubeconfig, cluster.kind)
+    if sum(way is not None for way in ways) != 1:
+        yield (
+            "context",
+            "is needed, or kubeconfig, or kind, and only one of them: the program never takes"
+            " whatever cluster happens to be current; write context: with a name from"
+            " `kubectl config get-contexts`, or kind: {} for a new one on this machine",
+        )
 
 
 def access_in_kind(access: Access | None) -> Access:

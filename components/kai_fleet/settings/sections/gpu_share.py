@@ -23,10 +23,8 @@ def _or_switch(schema: dict[str, Any]) -> None:
 class GpuSharing(Strict):
     """How pods share a GPU: true (NonMemoryEnforced), false (Disabled), or a mode."""
 
-    mode: SharingMode = Field(
-        description="Disabled; NonMemoryEnforced: by agreement; HamiCore (KAI from v0.16) and"
-        " NvFractions (from v0.18): a pod gets no more GPU memory than it asks for.",
-    )
+    mode: SharingMode
+    """Disabled; NonMemoryEnforced: by agreement; HamiCore, NvFractions: memory is held to it."""
 
     @model_validator(mode="before")
     @classmethod

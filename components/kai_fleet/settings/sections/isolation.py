@@ -67,107 +67,72 @@ Count = Annotated[int, Field(ge=0, le=1_000_000)]
 class Bounds(Strict):
     """The most of each that a team may have on the host, its vCluster included."""
 
-    cpu: Cpus | None = Field(
-        default=None, description="CPU requests; every pod then has to say its own."
-    )
-    memory: Memory | None = Field(
-        default=None, description="Memory requests; every pod then has to say its own."
-    )
-    storage: Storage | None = Field(default=None, description="Sum of all volume claims.")
-    pods: Count = Field(default=2000, description="Pods.")
-    volumes: Count = Field(default=500, description="Volume claims; as many snapshots.")
-    load_balancers: Count = Field(
-        default=10, description="Services of type LoadBalancer; as many Gateways."
-    )
-    node_ports: Count = Field(default=50, description="Node ports of all services.")
-    objects: Count = Field(
-        default=5000,
-        description="Of each kind in the host's etcd: services, secrets, config maps, roles;"
-        " pods that have ended, with those that run.",
-    )
-    ephemeral_storage: Scratch | None = Field(
-        default=None,
-        description="Requests of ephemeral storage; every pod then has to say its own.",
-    )
-    grace_seconds: Annotated[int, Field(ge=30, le=86_400)] = Field(
-        default=3600,
-        description="The longest that a pod may take to end: terminationGracePeriodSeconds.",
-    )
+    cpu: Cpus | None = None
+    """CPU requests; every pod then has to say its own."""
+    memory: Memory | None = None
+    """Memory requests; every pod then has to say its own."""
+    storage: Storage | None = None
+    """Sum of all volume claims."""
+    pods: Count = 2000
+    """Pods."""
+    volumes: Count = 500
+    """Volume claims; as many snapshots."""
+    load_balancers: Count = 10
+    """Services of type LoadBalancer; as many Gateways."""
+    node_ports: Count = 50
+    """Node ports of all services."""
+    objects: Count = 5000
+    """Of each kind in the host's etcd: services, secrets, roles, pods with ended ones."""
+    ephemeral_storage: Scratch | None = None
+    """Requests of ephemeral storage; every pod then has to say its own."""
+    grace_seconds: Annotated[int, Field(ge=30, le=86_400)] = 3600
+    """The longest that a pod may take to end: terminationGracePeriodSeconds."""
 
 
 class Network(Strict):
     """Who reaches whom. Pods of one team always reach each other and their vCluster's API."""
 
-    enabled: bool = Field(default=True, description="NetworkPolicies on the host.")
-    internet: bool = Field(default=True, description="Pods reach public addresses.")
-    private: list[Cidr] = Field(
-        default_factory=list,
-        description="Public addresses that are no internet: your nodes', or IPv6 pods'.",
-    )
-    cidrs: list[Cidr] = Field(
-        default_factory=list, description="More addresses that pods reach, such as 10.20.0.0/16."
-    )
-    namespaces: list[_Name] = Field(
-        default_factory=list, description="Namespaces of the host that pods reach."
-    )
-    attachments: bool = Field(
-        default=False,
-        description="Pods may join other networks by Multus, which no NetworkPolicy is about.",
-    )
-    endpoints: bool = Field(
-        default=False,
-        description="Services without a selector may lead to addresses that are not public.",
-    )
-    api_ports: list[Port] = Field(
-        default_factory=lambda: [443, 6443],
-        min_length=1,
-        description="Ports of the host's API server and of its Service: 443 and 6443 unless said.",
-    )
-    api_cidrs: list[Cidr] = Field(
-        default_factory=list,
-        description="Addresses of the host's API server and of its Service; without, a vCluster's"
-        " pod reaches every address at its ports.",
-    )
-    ingress_from: list[_Name] = Field(
-        default_factory=list, description="Namespaces of the host that reach the team's pods."
-    )
-    ingress_cidrs: list[Cidr] = Field(
-        default_factory=list,
-        description="Addresses that reach the team's pods; 0.0.0.0/0 for its LoadBalancers.",
-    )
+    enabled: bool = True
+    """NetworkPolicies on the host."""
+    internet: bool = True
+    """Pods reach public addresses."""
+    private: list[Cidr] = Field(default_factory=list)
+    """Public addresses that are no internet: your nodes', or IPv6 pods'."""
+    cidrs: list[Cidr] = Field(default_factory=list)
+    """More addresses that pods reach, such as 10.20.0.0/16."""
+    namespaces: list[_Name] = Field(default_factory=list)
+    """Namespaces of the host that pods reach."""
+    attachments: bool = False
+    """Pods may join other networks by Multus, which no NetworkPolicy is about."""
+    endpoints: bool = False
+    """Services without a selector may lead to addresses that are not public."""
+    api_ports: list[Port] = Field(default_factory=lambda: [443, 6443], min_length=1)
+    """Ports of the host's API server and of its Service: 443 and 6443 unless said."""
+    api_cidrs: list[Cidr] = Field(default_factory=list)
+    """Addresses of the host's API server and its Service; every address at its ports unless set."""
+    ingress_from: list[_Name] = Field(default_factory=list)
+    """Namespaces of the host that reach the team's pods."""
+    ingress_cidrs: list[Cidr] = Field(default_factory=list)
+    """Addresses that reach the team's pods; 0.0.0.0/0 for its LoadBalancers."""
 
 
 class Isolation(Strict):
     """How a team is kept from the others, and what it may ask the host for."""
 
-    level: Level = Field(
-        default="baseline",
-        description="Pod Security of the team's pods. off: nothing on the host but the GPU quota.",
-    )
-    devices: dict[Device, Count] = Field(
-        default_factory=dict,
-        description="Devices besides gpus: by the name that nodes advertise, how many.",
-    )
-    device_classes: dict[_Name, Count] = Field(
-        default_factory=dict, description="DRA device classes, and how many devices of each."
-    )
-    priority_classes: list[_Name] = Field(
-        default_factory=list,
-        description="Priority classes of the host besides KAI's that pods may name.",
-    )
-    runtime_classes: list[_Name] = Field(
-        default_factory=lambda: list(_NO_GPU_CLASSES),
-        description="Runtime classes of the host that show no GPU, so that any pod may name them.",
-    )
-    annotations: list[_Name] = Field(
-        default_factory=list,
-        description="Domains of annotations that runtimes, device and network plugins and"
-        " kube2iam read, and pods may have all the same: memory-qos.nri.io.",
-    )
-    volumes: list[VolumeKind] = Field(
-        default_factory=list,
-        description="Kinds of volumes besides those of Pod Security's restricted: nfs, iscsi.",
-    )
+    level: Level = "baseline"
+    """Pod Security of the team's pods. off: nothing on the host but the GPU quota."""
+    devices: dict[Device, Count] = Field(default_factory=dict)
+    """Devices besides gpus: by the name that nodes advertise, how many."""
+    device_classes: dict[_Name, Count] = Field(default_factory=dict)
+    """DRA device classes, and how many devices of each."""
+    priority_classes: list[_Name] = Field(default_factory=list)
+    """Priority classes of the host besides KAI's that pods may name."""
+    runtime_classes: list[_Name] = Field(default_factory=lambda: list(_NO_GPU_CLASSES))
+    """Runtime classes of the host that show no GPU, so that any pod may name them."""
+    annotations: list[_Name] = Field(default_factory=list)
+    """Domains of annotations that runtimes or plugins read and pods may have: memory-qos.nri.io."""
+    volumes: list[VolumeKind] = Field(default_factory=list)
+    """Kinds of volumes besides those of Pod Security's restricted: nfs, iscsi."""
     bounds: Bounds = Field(default_factory=Bounds)
     network: Network = Field(default_factory=Network)
 
@@ -180,14 +145,10 @@ class Isolation(Strict):
 class Guard(Strict):
     """The admission guard of every team that KAI schedules."""
 
-    mode: Literal["deny", "audit", "off"] = Field(
-        default="deny",
-        description="audit: such pods pass, with a warning, for roll-out. off: no guard.",
-    )
-    outside_queues: OutsideQueues = Field(
-        default="deny",
-        description="Pods of a team with queues that ask for GPUs without KAI.",
-    )
+    mode: Literal["deny", "audit", "off"] = "deny"
+    """audit: such pods pass, with a warning, for roll-out. off: no guard."""
+    outside_queues: OutsideQueues = "deny"
+    """Pods of a team with queues that ask for GPUs without KAI."""
 
     def outside(self, queues: Sequence[str]) -> OutsideQueues:
         """What becomes of such pods inside the vCluster of a team with these leaf queues.

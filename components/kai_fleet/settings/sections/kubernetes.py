@@ -8,7 +8,6 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import (
     AfterValidator,
     BeforeValidator,
-    Field,
     StringConstraints,
     TypeAdapter,
     WithJsonSchema,
@@ -142,14 +141,14 @@ NotedKey = Annotated[LabelKey, AfterValidator(_noting)]
 class Toleration(Strict):
     """A taint of nodes that everything of a team tolerates."""
 
-    key: LabelKey = Field(description="write the taint's key, such as nvidia.com/gpu")
-    operator: Literal["Equal", "Exists"] | None = Field(
-        default=None, description="Equal where there is a value, Exists where there is none."
-    )
-    value: LabelValue | None = Field(default=None, description="The taint's value.")
-    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = Field(
-        default=None, description="The taint's effect; every one unless set."
-    )
+    key: LabelKey
+    """write the taint's key, such as nvidia.com/gpu"""
+    operator: Literal["Equal", "Exists"] | None = None
+    """Equal where there is a value, Exists where there is none."""
+    value: LabelValue | None = None
+    """The taint's value."""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+    """The taint's effect; every one unless set."""
 
     @model_validator(mode="after")
     def _one_meaning(self) -> Self:
@@ -189,11 +188,12 @@ class Toleration(Strict):
 class Affinity(Strict):
     """A pod's affinity; below these keys everything is Kubernetes' own."""
 
-    node_affinity: dict[str, Any] | None = Field(default=None, description="Nodes, by labels.")
-    pod_affinity: dict[str, Any] | None = Field(default=None, description="Near these pods.")
-    pod_anti_affinity: dict[str, Any] | None = Field(
-        default=None, description="Away from these pods."
-    )
+    node_affinity: dict[str, Any] | None = None
+    """Nodes, by labels."""
+    pod_affinity: dict[str, Any] | None = None
+    """Near these pods."""
+    pod_anti_affinity: dict[str, Any] | None = None
+    """Away from these pods."""
 
     @property
     def spec(self) -> dict[str, Any]:

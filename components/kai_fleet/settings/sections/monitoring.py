@@ -19,38 +19,22 @@ Namespace = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}
 class Monitoring(Strict):
     """Monitors, rules, alerts and dashboards for a Prometheus that the host has already."""
 
-    namespace: Namespace = Field(
-        default="monitoring",
-        description="The host's namespace where Prometheus and Grafana run. It may reach the"
-        " metrics of every team's KAI.",
-    )
-    operator: bool = Field(
-        default=False,
-        description="The Prometheus operator is on the host: PodMonitors, ServiceMonitors and"
-        " PrometheusRules are made. Else ConfigMaps with the same content.",
-    )
-    labels: dict[LabelKey, LabelValue] = Field(
-        default_factory=dict,
-        description="Labels that your Prometheus selects monitors and rules by, such as"
-        " {release: kube-prometheus-stack}.",
-    )
-    interval: Duration = Field(default="30s", description="How often metrics are read.")
-    starved_after: Duration = Field(
-        default="15m",
-        description="An alert fires when a queue has waited that long for what it is guaranteed.",
-    )
-    support_days: int = Field(
-        default=60,
-        ge=0,
-        le=1000,
-        description="An alert fires so many days before a team's KAI is out of support.",
-    )
-    certificates: bool = Field(
-        default=True,
-        description="With the operator: say when a vCluster's certificate runs out. Prometheus then"
-        " comes with that certificate, which is the vCluster's administrator's.",
-    )
-    dashboards: bool = Field(default=True, description="Grafana's, as ConfigMaps.")
+    namespace: Namespace = "monitoring"
+    """The host's namespace of Prometheus and Grafana. It reaches every KAI's metrics."""
+    operator: bool = False
+    """The host has the Prometheus operator: make its objects. Else ConfigMaps with the content."""
+    labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    """Labels by which your Prometheus selects its objects: {release: kube-prometheus-stack}."""
+    interval: Duration = "30s"
+    """How often metrics are read."""
+    starved_after: Duration = "15m"
+    """An alert fires when a queue has waited that long for what it is guaranteed."""
+    support_days: int = Field(default=60, ge=0, le=1000)
+    """An alert fires so many days before a team's KAI is out of support."""
+    certificates: bool = True
+    """With the operator: alert before a vCluster's certificate ends. Prometheus gets to have it."""
+    dashboards: bool = True
+    """Grafana's, as ConfigMaps."""
 
 
 _KAIS_OWN: Final = ("kai-scheduler", "kai-resource-reservation")

@@ -15,11 +15,9 @@ from kai_fleet.settings.sections.models import Strict
 
 # What Go's and Prometheus' durations have in common: KAI changed from the one to the other.
 _DURATION: Final = r"([0-9]+h)?([0-9]+m)?([0-9]+s)?"
-_DAYS: Final = re.compile(r"\s*([0-9]+)\s*(w|d)\w*\s*")
 _PART: Final = re.compile(r"([0-9]{1,30})([hms])")
 _SECONDS: Final = {"h": 3600, "m": 60, "s": 1}
 _LONGEST_SECONDS: Final = 2**63 // 10**9  # Go counts nanoseconds in 64 bits
-_HOURS: Final = {"w": 168, "d": 24}
 HOSTNAME: Final = "kubernetes.io/hostname"
 
 
@@ -28,11 +26,10 @@ def _duration(value: Any) -> Any:
         if sum(int(n) * _SECONDS[unit] for n, unit in _PART.findall(value)) > _LONGEST_SECONDS:
             raise ValueError(f"is {value!r}, longer than a duration can be; write 2562047h or less")
         return value
-    meant = "168h for a week, 90m"
-    if isinstance(value, str) and (found := _DAYS.fullmatch(value)):
-        meant = f"{int(found[1]) * _HOURS[found[2]]}h"
     shown = repr(value) if isinstance(value, str | int | float) else "no text"
-    raise ValueError(f"is {shown}, which is not a duration for KAI (h, m and s); write {meant}")
+    raise ValueError(
+        f"is {shown}, which is not a duration for KAI (h, m and s); write 168h for a week, 90m"
+    )
 
 
 Duration = Annotated[
@@ -54,43 +51,41 @@ class Fairshare(Strict):
     which the cluster needs Prometheus' operator and kube-state-metrics.
     """
 
-    window: Duration = Field(default="168h", description="How long usage counts; a week.")
-    window_type: Literal["sliding", "tumbling", "cron"] = Field(
-        default="sliding", description="tumbling needs start, cron needs cron."
-    )
+    window: Duration = "168h"
+    """How long usage counts; a week."""
+    window_type: Literal["sliding", "tumbling", "cron"] = "sliding"
+    """tumbling needs start, cron needs cron."""
     start: str | None = Field(
         default=None,
         pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(Z|[+-][0-9]{2}:[0-9]{2})$",
-        description="tumbling: when the first window begins, such as 2026-01-05T00:00:00Z.",
     )
-    cron: str | None = Field(
-        default=None,
-        pattern=r"^(@|\S+ +\S+ +\S+ +\S+ +\S+)",
-        description="cron: when a window begins, such as 0 0 * * 1.",
-    )
-    half_life: Duration | None = Field(
-        default=None, description="Usage of that long ago counts half; no decay unless set."
-    )
-    k_value: float = Field(
-        default=1.0, ge=0, le=1000, description="How much past usage weighs; 0 is nothing."
-    )
-    prometheus: str | None = Field(
-        default=None, pattern=r"^https?://\S+$", description="URL; KAI's own one unless set."
-    )
+    """tumbling: when the first window begins, such as 2026-01-05T00:00:00Z."""
+    cron: str | None = Field(default=None, pattern=r"^(@|\S+ +\S+ +\S+ +\S+ +\S+)")
+    """cron: when a window begins, such as 0 0 * * 1."""
+    half_life: Duration | None = None
+    """Usage of that long ago counts half; no decay unless set."""
+    k_value: float = Field(default=1.0, ge=0, le=1000)
+    """How much past usage weighs; 0 is nothing."""
+    prometheus: str | None = Field(default=None, pattern=r"^https?://\S+$")
+    """URL; KAI's own one unless set."""
 
 
 class Placement(Strict):
     """Where pods go among the nodes that have room."""
 
-    gpu: Strategy = Field(default="binpack", description="binpack fills nodes, spread levels them.")
-    cpu: Strategy = Field(default="binpack", description="The same for pods without GPUs.")
+    gpu: Strategy = "binpack"
+    """binpack fills nodes, spread levels them."""
+    cpu: Strategy = "binpack"
+    """The same for pods without GPUs."""
 
 
 class MinRuntime(Strict):
     """How long a job of the shard runs undisturbed, where its queue does not say."""
 
-    preempt: Duration | None = Field(default=None, description="Before its own queue preempts it.")
-    reclaim: Duration | None = Field(default=None, description="Before another queue reclaims it.")
+    preempt: Duration | None = None
+    """Before its own queue preempts it."""
+    reclaim: Duration | None = None
+    """Before another queue reclaims it."""
 
 
 class Shard(Strict):
@@ -105,39 +100,32 @@ class Shard(Strict):
     queue_depth: dict[
         Literal["allocate", "reclaim", "preempt", "consolidation"],
         Annotated[int, Field(ge=1, le=1_000_000)],
-    ] = Field(default_factory=dict, description="Jobs of a queue that an action tries at most.")
-
-
-Shards = dict[ShardName, Shard]
-Topologies = dict[ShardName, Levels]
+    ] = Field(default_factory=dict)
+    """Jobs of a queue that an action tries at most."""
 
 
 class Scheduling(Strict):
     """The keys that every KAI may have, on the host and inside a vCluster."""
 
-    fairshare: Fairshare | None = Field(default=None, description="From v0.10.")
-    shards: Shards = Field(default_factory=dict, description="From v0.10.")
-    topologies: Topologies = Field(
-        default_factory=dict,
-        description="From v0.12: node labels from the widest domain to the narrowest.",
-    )
+    fairshare: Fairshare | None = None
+    """From v0.10."""
+    shards: dict[ShardName, Shard] = Field(default_factory=dict)
+    """From v0.10."""
+    topologies: dict[ShardName, Levels] = Field(default_factory=dict)
+    """From v0.12: node labels from the widest domain to the narrowest."""
 
 
 def scheduling_mistakes(scheduling: Scheduling) -> Iterator[tuple[str, str]]:
     """What is wrong between these keys: (key, sentence)."""
     fairshare = scheduling.fairshare
     if fairshare is not None:
-        for kind, key, value in (
-            ("tumbling", "start", fairshare.start),
-            ("cron", "cron", fairshare.cron),
-        ):
+        begins = (("tumbling", "start", fairshare.start), ("cron", "cron", fairshare.cron))
+        for kind, key, value in begins:
+            path = f"fairshare.{key}"
             if fairshare.window_type == kind and value is None:
-                yield f"fairshare.{key}", f"is missing: windowType {kind} begins its windows by it"
+                yield path, f"is missing: windowType {kind} begins its windows by it"
             elif fairshare.window_type != kind and value is not None:
-                yield (
-                    f"fairshare.{key}",
-                    f"is for windowType {kind}; drop it, or write windowType: {kind}",
-                )
+                yield path, f"is for windowType {kind}; drop it, or write windowType: {kind}"
     for name, levels in scheduling.topologies.items():
         twice = sorted({level for level in levels if levels.count(level) > 1})
         if twice:
@@ -157,18 +145,19 @@ def _is_not_the_host(name: str) -> str:
     return name
 
 
+StackName = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^([-A-Za-z0-9_.]+/[-A-Za-z0-9_.]+/)?[-A-Za-z0-9_.]+$", max_length=300
+    ),
+]
 TeamName = Annotated[Name, AfterValidator(_is_not_the_host)]
 Chart = Annotated[str, StringConstraints(min_length=1, max_length=2048)]
 OtherChart = Annotated[
-    Chart | None,
-    Field(description="Another chart, oci://… or https://…, of a place in sources."),
+    Chart | None, Field(description="Another chart, oci://… or https://…, of a place in sources.")
 ]
 Untested = Annotated[
-    bool,
-    Field(
-        description="Let a version through that is newer than the table; it is taken for its newest"
-        " line."
-    ),
+    bool, Field(description="Take a version newer than the table for the newest line of it.")
 ]
 Values = dict[str, Any]
 NVIDIA: Final = "nvidia.com/gpu"
@@ -178,19 +167,17 @@ EXAMPLE_VERSION: Final = "v0.16.8"  # what messages tell to write
 class Gpu(Strict):
     """The GPU stack of the host cluster."""
 
-    provider: Literal["operator", "device-plugin", "none"] = Field(
-        default="none", description="`none` where nodes advertise GPUs already, or have none."
-    )
-    version: Version | None = Field(default=None, description="Chart version.")
+    provider: Literal["operator", "device-plugin", "none"] = "none"
+    """`none` where nodes advertise GPUs already, or have none."""
+    version: Version | None = None
+    """Chart version."""
     chart: OtherChart = None
-    resource: Literal["nvidia.com/gpu", "amd.com/gpu"] = Field(
-        default="nvidia.com/gpu", description="The name under which nodes advertise GPUs."
-    )
-    values: Values = Field(default_factory=dict, description="Merged over the chart's values.")
-    system_priorities: bool = Field(
-        default=False,
-        description="Admit system priority classes in its namespace by a ResourceQuota: for GKE.",
-    )
+    resource: Literal["nvidia.com/gpu", "amd.com/gpu"] = "nvidia.com/gpu"
+    """The name under which nodes advertise GPUs."""
+    values: Values = Field(default_factory=dict)
+    """Merged over the chart's values."""
+    system_priorities: bool = False
+    """Admit system priority classes in its namespace by a ResourceQuota: for GKE."""
 
 
 class HostKai(Scheduling):
@@ -200,11 +187,12 @@ class HostKai(Scheduling):
     gpu_sharing: Sharing = Field(default_factory=sharing)
     untested: Untested = False
     chart: OtherChart = None
-    tolerations: list[Toleration] = Field(
-        default_factory=list, description="Taints of nodes that all of its parts tolerate."
-    )
-    affinity: Affinity | None = Field(default=None, description="Where all of its parts are.")
-    values: Values = Field(default_factory=dict, description="Merged over the table's values.")
+    tolerations: list[Toleration] = Field(default_factory=list)
+    """Taints of nodes that all of its parts tolerate."""
+    affinity: Affinity | None = None
+    """Where all of its parts are."""
+    values: Values = Field(default_factory=dict)
+    """Merged over the table's values."""
 
 
 def _source(example: str, place: Any, value: Any) -> Any:
@@ -244,16 +232,10 @@ class Sources(Strict):
     kai-fleet:workloads and inside their vClusters, is their own.
     """
 
-    charts: list[ChartSource] = Field(
-        default_factory=list,
-        description="Chart locations, such as oci://mirror.example.com/charts; what is below them"
-        " counts.",
-    )
-    images: list[ImageSource] = Field(
-        default_factory=list,
-        description="Image registries, or paths in one, such as mirror.example.com; what is below"
-        " them counts.",
-    )
+    charts: list[ChartSource] = Field(default_factory=list)
+    """Chart locations, such as oci://mirror.example.com/charts; what is below them counts."""
+    images: list[ImageSource] = Field(default_factory=list)
+    """Image registries, or paths in one, such as mirror.example.com; what is below them counts."""
 
     @property
     def known(self) -> sources.KnownSources:

@@ -22,6 +22,7 @@ from kai_fleet.settings.sections.models import Strict
 from kai_fleet.settings.sections.platform import (
     EXAMPLE_VERSION,
     KaiVersion,
+    Name,
     OtherChart,
     Scheduling,
     Shard,
@@ -29,10 +30,14 @@ from kai_fleet.settings.sections.platform import (
     Untested,
     Values,
 )
-from kai_fleet.settings.sections.queues import QueueName, QueueTree, with_quotas
+from kai_fleet.settings.sections.queues import QueueName, QueueTree
 from kai_fleet.settings.sections.vcluster import Vcluster
 
 Mode = Literal["virtual", "host", "default"]
+Removed = Annotated[
+    list[Name],
+    Field(description="Teams that may go: one that is deployed goes only when it is named here."),
+]
 OwnNodes = Annotated[
     dict[LabelKey, LabelValue], Field(description="Labels of the nodes that are the team's own.")
 ]
@@ -44,84 +49,76 @@ class Scheduler(Scheduling):
     virtual: KAI of that version inside the team's vCluster. host: the host's KAI. default: none.
     """
 
-    mode: Mode = Field(description="virtual, host or default.")
+    mode: Mode
+    """virtual, host or default."""
     version: KaiVersion | None = Field(
         default=None, description=f"virtual: the team's KAI, such as {EXAMPLE_VERSION}."
     )
     gpu_sharing: Sharing = Field(default_factory=sharing)
     untested: Untested = False
     chart: OtherChart = None
-    values: Values = Field(default_factory=dict, description="Merged over the table's values.")
+    values: Values = Field(default_factory=dict)
+    """Merged over the table's values."""
 
 
 class HostPlace(Strict):
     """What a team's place on the host is like. The platform's stack writes it, no team stack."""
 
-    isolation: Isolation = Field(
-        default_factory=Isolation, description="Where it differs from kai-fleet:isolation."
-    )
-    labels: dict[NotedKey, LabelValue] = Field(
-        default_factory=dict,
-        description="Labels of its namespace and all that is made for it, over kai-fleet:labels.",
-    )
-    annotations: dict[NotedKey, str] = Field(
-        default_factory=dict,
-        description="Annotations of the same but of pods, over kai-fleet:annotations.",
-    )
-    tolerations: list[Toleration] = Field(
-        default_factory=list,
-        description="Taints that all of its pods tolerate; in place of kai-fleet:tolerations.",
-    )
-    affinity: Affinity | None = Field(
-        default=None,
-        description="Where its control plane, its DNS and its KAI are; in place of"
-        " kai-fleet:affinity.",
-    )
+    isolation: Isolation = Field(default_factory=Isolation)
+    """Where it differs from kai-fleet:isolation."""
+    labels: dict[NotedKey, LabelValue] = Field(default_factory=dict)
+    """Labels of its namespace and all that is made for it, over kai-fleet:labels."""
+    annotations: dict[NotedKey, str] = Field(default_factory=dict)
+    """Annotations of the same but of pods, over kai-fleet:annotations."""
+    tolerations: list[Toleration] = Field(default_factory=list)
+    """Taints that all of its pods tolerate; in place of kai-fleet:tolerations."""
+    affinity: Affinity | None = None
+    """Where its control plane, its DNS and its KAI are; in place of kai-fleet:affinity."""
 
 
-class TeamSettings(HostPlace):
-    """One team."""
+class Grant(HostPlace):
+    """What the platform stack lets one team stack have; its name is the key above."""
+
+    node_pool: OwnNodes = Field(default_factory=dict)
+    gpus: Gpus = 0
+    """The most GPUs of its pods, also by kind: {nvidia.com/gpu: 8, nvidia.com/mig-1g.10gb: 2}."""
+    parent_queue: QueueName | None = None
+    """host mode: the leaf of kai-fleet:queues that is the team's."""
+
+
+class Runs(Strict):
+    """What a team runs; in a stack of its own it says no more than this."""
 
     scheduler: Scheduler
-    node_pool: OwnNodes = Field(default_factory=dict)
-    gpus: Gpus = Field(
-        default=0,
-        description="The most whole GPUs its pods may hold. In a stack file also by kind:"
-        " {nvidia.com/gpu: 8, nvidia.com/mig-1g.10gb: 14}.",
-    )
-    pools: dict[ShardName, Gpus] = Field(
-        default_factory=dict,
-        description="virtual mode, in place of gpus: how many on each kind of its nodes, by the"
-        " value of their label kai.scheduler/node-pool. Each is a shard of the team's KAI.",
-    )
-    queue: QueueName | None = Field(default=None, description="host mode: its leaf queue.")
-    queues: QueueTree = Field(
-        default_factory=dict,
-        description="virtual mode: the queues inside its vCluster.",
-        json_schema_extra=or_file,
-    )
-    registries: Registries = Field(
-        default_factory=dict,
-        description="Credentials by which its images are pulled, by registry; besides"
-        " kai-fleet:registries.",
-    )
+    queue: QueueName | None = None
+    """host mode: its leaf queue."""
+    queues: QueueTree = Field(default_factory=dict, json_schema_extra=or_file)
+    """virtual mode: the queues inside its vCluster."""
+    registries: Registries = Field(default_factory=dict)
+    """Credentials by which its images are pulled, by registry; besides kai-fleet:registries."""
     vcluster: Vcluster = Field(default_factory=Vcluster)
+
+
+class TeamSettings(HostPlace, Runs):
+    """One team."""
+
+    node_pool: OwnNodes = Field(default_factory=dict)
+    gpus: Gpus = 0
+    """The most GPUs of its pods, also by kind: {nvidia.com/gpu: 8, nvidia.com/mig-1g.10gb: 2}."""
+    pools: dict[ShardName, Gpus] = Field(default_factory=dict)
+    """virtual mode, in place of gpus: GPUs by the kai.scheduler/node-pool of its nodes; shards."""
 
     @model_validator(mode="after")
     def _filled_in(self) -> Self:
-        """Its pools are shards, its GPUs the pools' together, and each queue has its quotas."""
-        filled: dict[str, Any] = {}
-        gpus, inside = self.gpus, self.scheduler.mode == "virtual"
-        if self.pools and inside:
-            named = {name: Shard() for name in self.pools if name != DEFAULT_SHARD}
-            shards = {**named, **self.scheduler.shards}
-            filled["scheduler"] = self.scheduler.model_copy(update={"shards": shards})
-            if "gpus" not in self.model_fields_set:
-                gpus = filled["gpus"] = together(self.pools.values())
-        if self.queues:
-            most = counted(gpus, self.isolation.devices) if inside else None
-            filled["queues"] = with_quotas(self.queues, most, self.gpus_by_pool)
-        return self.model_copy(update=filled) if filled else self
+        """Its pools are shards, and its GPUs the pools' together."""
+        if not self.pools or self.scheduler.mode != "virtual":
+            return self
+        named = {name: Shard() for name in self.pools if name != DEFAULT_SHARD}
+        shards = {**named, **self.scheduler.shards}
+        filled: dict[str, Any] = {"scheduler": self.scheduler.model_copy(update={"shards": shards})}
+        if "gpus" not in self.model_fields_set:
+            filled["gpus"] = together(self.pools.values())
+        return self.model_copy(update=filled)
 
     @property
     def gpus_by_pool(self) -> dict[str, int]:

@@ -32,47 +32,36 @@ _TYPES_BY_KEY: Final = {
 class Store(Strict):
     """Where a vCluster keeps its state. The type stays, and how many etcds there are."""
 
-    type: StoreType = Field(
-        default="embedded",
-        description="embedded: SQLite on the volume. etcd: pods of its own. With a licence:"
-        " embeddedEtcd, in the control plane; external, a database.",
-    )
-    replicas: int | None = Field(
-        default=None, ge=1, le=9, description="etcd: how many, an odd number; 1 unless set."
-    )
-    storage_class: StorageClass | None = Field(
-        default=None, description="etcd: of each one's volume; vcluster.storageClass unless set."
-    )
-    size: Volume | None = Field(
-        default=None, description="etcd: of each one's volume; vcluster.size unless set."
-    )
-    data_source: SecretStr | None = Field(
-        default=None,
-        strict=False,
-        description="external: mysql://… or postgres://…; set it with `pulumi config set --secret"
-        " --path`.",
-    )
+    type: StoreType = "embedded"
+    """embedded: SQLite on its volume. etcd: own pods. With a licence: embeddedEtcd, external."""
+    replicas: int | None = Field(default=None, ge=1, le=9)
+    """etcd: how many, an odd number; 1 unless set."""
+    storage_class: StorageClass | None = None
+    """etcd: of each one's volume; vcluster.storageClass unless set."""
+    size: Volume | None = None
+    """etcd: of each one's volume; vcluster.size unless set."""
+    data_source: SecretStr | None = Field(default=None, strict=False)
+    """external: mysql://… or postgres://…; set it with `pulumi config set --secret --path`."""
 
 
 class ResourceAmounts(Strict):
     """Amounts of what a node has."""
 
-    cpu: Cpus | None = Field(default=None, description="CPU.")
-    memory: Memory | None = Field(default=None, description="Memory.")
-    ephemeral_storage: Scratch | None = Field(default=None, description="Of the node's own disk.")
+    cpu: Cpus | None = None
+    """CPU."""
+    memory: Memory | None = None
+    """Memory."""
+    ephemeral_storage: Scratch | None = None
+    """Of the node's own disk."""
 
 
 class ControlPlaneResources(Strict):
     """What each pod of a control plane is promised, and the most it may take."""
 
-    requests: ResourceAmounts = Field(
-        default_factory=ResourceAmounts,
-        description="Unless set: cpu 200m, memory 256Mi, ephemeralStorage 1Gi.",
-    )
-    limits: ResourceAmounts = Field(
-        default_factory=ResourceAmounts,
-        description="Unless set: memory 4Gi, ephemeralStorage 10Gi (before v0.30 2Gi and 8Gi).",
-    )
+    requests: ResourceAmounts = Field(default_factory=ResourceAmounts)
+    """Unless set: cpu 200m, memory 256Mi, ephemeralStorage 1Gi."""
+    limits: ResourceAmounts = Field(default_factory=ResourceAmounts)
+    """Unless set: memory 4Gi, ephemeralStorage 10Gi (before v0.30 2Gi and 8Gi)."""
 
 
 # Kubernetes' own roles. cluster-admin is none of them: it changes queues and removes the guard.
@@ -133,77 +122,54 @@ GroupName = Annotated[
 class Oidc(Strict):
     """An OpenID Connect provider whose tokens a vCluster's API server takes."""
 
-    issuer: Annotated[str, AfterValidator(_issuer)] = Field(
-        description="Its address, as its tokens have it in iss: https://id.example.com."
-    )
-    client_id: _Text = Field(description="The client for which its tokens are: kubernetes.")
-    username_claim: _Text = Field(
-        default="sub", description="The claim that is a user's name; email wants the scope email."
-    )
-    groups_claim: _Text = Field(default="groups", description="The claim that lists groups.")
-    username_prefix: _Prefix = Field(
-        default="oidc:", description="Before each user's name inside the vCluster."
-    )
-    groups_prefix: _Prefix = Field(
-        default="oidc:", description="Before each group's name inside the vCluster."
-    )
-    ca: Annotated[str, AfterValidator(_certificates)] | None = Field(
-        default=None, description="PEM of the authority of its certificate, unless a public one."
-    )
-    scopes: list[_Text] = Field(
-        default_factory=list, description="What kubectl asks for besides openid: email, groups."
-    )
+    issuer: Annotated[str, AfterValidator(_issuer)]
+    """Its address, as its tokens have it in iss: https://id.example.com."""
+    client_id: _Text
+    """The client for which its tokens are: kubernetes."""
+    username_claim: _Text = "sub"
+    """The claim that is a user's name; email wants the scope email."""
+    groups_claim: _Text = "groups"
+    """The claim that lists groups."""
+    username_prefix: _Prefix = "oidc:"
+    """Before each user's name inside the vCluster."""
+    groups_prefix: _Prefix = "oidc:"
+    """Before each group's name inside the vCluster."""
+    ca: Annotated[str, AfterValidator(_certificates)] | None = None
+    """PEM of the authority of its certificate, unless a public one."""
+    scopes: list[_Text] = Field(default_factory=list)
+    """What kubectl asks for besides openid: email, groups."""
 
 
 class Vcluster(Strict):
     """The team's vCluster. What a team leaves out comes from `kai-fleet:vcluster`."""
 
-    version: Version | None = Field(
-        default=None, description="Such as v0.36.1, which it is if unset."
-    )
-    kubernetes_version: Version | None = Field(
-        default=None, description="Kubernetes inside, such as v1.34.4; the version's own if unset."
-    )
+    version: Version | None = None
+    """Such as v0.36.1, which it is if unset."""
+    kubernetes_version: Version | None = None
+    """Kubernetes inside, such as v1.34.4; the version's own if unset."""
     chart: OtherChart = None
-    values: Values = Field(default_factory=dict, description="Merged over the mode's values.")
+    values: Values = Field(default_factory=dict)
+    """Merged over the mode's values."""
     access: Access | None = None
     untested: Untested = False
-    node_pool: dict[LabelKey, LabelValue] = Field(
-        default_factory=dict,
-        description="Labels of the nodes for control planes; the team's own nodes unless set.",
-    )
-    oidc: Oidc | None = Field(
-        default=None, description="The identity provider by whose accounts people enter it."
-    )
-    groups: dict[GroupName, GroupRole] = Field(
-        default_factory=dict,
-        description="Groups of that provider, and what each may do in the namespace default: view,"
-        " edit or admin. All of them read the whole vCluster but its Secrets.",
-    )
-    image_pull_secrets: list[ObjectName] = Field(
-        default_factory=list,
-        description="Secrets of the namespace team-NAME by which the control plane's and all synced"
-        " pods' images are pulled, KAI's too.",
-    )
-    storage_class: StorageClass | None = Field(
-        default=None,
-        description='StorageClass of its volume; "" and unset: the cluster\'s default. It stays.',
-    )
-    size: Volume | None = Field(
-        default=None, description="Size of its volume, 5Gi unless set. It stays."
-    )
-    replicas: int = Field(
-        default=1,
-        ge=1,
-        le=9,
-        description="How many pods its control plane has; more than one needs another store.",
-    )
+    node_pool: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    """Labels of the nodes for control planes; the team's own nodes unless set."""
+    oidc: Oidc | None = None
+    """The identity provider by whose accounts people enter it."""
+    groups: dict[GroupName, GroupRole] = Field(default_factory=dict)
+    """Groups of that provider: view, edit or admin in namespace default; all read but Secrets."""
+    image_pull_secrets: list[ObjectName] = Field(default_factory=list)
+    """Secrets of namespace team-NAME that pull images of the control plane and all synced pods."""
+    storage_class: StorageClass | None = None
+    """StorageClass of its volume; "" and unset: the cluster's default. It stays."""
+    size: Volume | None = None
+    """Size of its volume, 5Gi unless set. It stays."""
+    replicas: int = Field(default=1, ge=1, le=9)
+    """How many pods its control plane has; more than one needs another store."""
     store: Store = Field(default_factory=Store)
     resources: ControlPlaneResources = Field(default_factory=ControlPlaneResources)
-    licensed: bool = Field(
-        default=False,
-        description="There is a vCluster licence, or its free tier: the Pro image, its keys.",
-    )
+    licensed: bool = False
+    """There is a vCluster licence, or its free tier: the Pro image, its keys."""
 
 
 def store_mistakes(store: Store) -> Iterator[tuple[str, str]]:

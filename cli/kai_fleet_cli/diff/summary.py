@@ -1,0 +1,149 @@
+"""What a reader of a change has to know: what is refused, lost, restarted and changed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+
+from kai_fleet.deployed import NAMESPACE, POLICY, RELEASE, TEAM
+from kai_fleet.fleet.cluster import HOST
+from kai_fleet.settings.files import yaml_file
+from kai_fleet.wording import counted
+from kai_fleet_cli.diff.changes import Change, difference
+from kai_fleet_cli.plan.recorder import Registered
+
+Part = Literal["refused", "lost", "restarted", "changed"]
+HEADINGS: Final[Mapping[Part, str]] = {
+    "refused": "The update refuses this",
+    "lost": "Lost with this",
+    "restarted": "Restarts",
+    "changed": "Changes",
+}
+_FEW_FIELDS: Final = 3
+# The states that a step of the engine has, by its operation.
+_BOTH: Final = ("old", "new")
+_SIDES: Final = {"create": ("new",), "update": _BOTH, "replace": _BOTH, "delete": ("old",)}
+
+
+class Consequence(NamedTuple):
+    """A row of consequences.yaml; without a `part`, the change is not worth a line."""
+
+    component: str
+    type: str
+    kinds: str
+    part: Part | Literal[""]
+    words: str
+    fields: tuple[str, ...] = ()
+
+
+CONSEQUENCES: Final = tuple(
+    Consequence(*row[:5], *map(tuple, row[5:]))
+    for row in yaml_file.load(Path(__file__).with_name("consequences.yaml").read_text())
+)
+
+
+@dataclass(frozen=True)
+class Item:
+    """One line: the team (or `host`), the resource or the subject, and what happens to it."""
+
+    team: str
+    subject: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The four lists, each by team."""
+
+    refused: tuple[Item, ...] = ()
+    lost: tuple[Item, ...] = ()
+    restarted: tuple[Item, ...] = ()
+    changed: tuple[Item, ...] = ()
+
+    @property
+    def parts(self) -> dict[Part, tuple[Item, ...]]:
+        """The lists that have something in them, the worst first."""
+        return {part: items for part in HEADINGS if (items := getattr(self, part))}
+
+    def record(self) -> dict[str, Any]:
+        """For the JSON format."""
+        return {part: [dict(vars(it)) for it in getattr(self, part)] for part in HEADINGS}
+
+    def __str__(self) -> str:
+        """`1 refused, 2 lost`; for a verdict."""
+        return ", ".join(f"{len(items)} {part}" for part, items in self.parts.items())
+
+
+def summary(
+    before: Sequence[Registered], after: Sequence[Registered], refused: Iterable[Item] = ()
+) -> Summary:
+    """The summary of the way from the resources of one plan to those of another."""
+    return of_changes(difference(before, after), refused)
+
+
+def of_steps(steps: Iterable[Any]) -> Summary:
+    """The summary of a preview or an update, from the metadata of all its `pre` events."""
+    sides: dict[str, list[Registered]] = {"old": [], "new": []}
+    parents, replaced = dict[str, str](), set[str]()
+    for step in steps:
+        operation = str(getattr(step.op, "value", step.op))
+        state = step.new or step.old
+        parents[step.urn] = (state and state.parent) or ""
+        replaced |= {step.urn} if operation == "replace" else set()
+        for side in _SIDES.get(operation, ()):
+            of = getattr(step, side)
+            name, provider = step.urn.rpartition("::")[2], (of.provider or "").rpartition("::")[0]
+            item = Registered(step.urn, step.type, name, of.parent or "", provider, dict(of.inputs))
+            sides[side].append(item)
+    return of_changes(difference(sides["old"], sides["new"], parents, replaced))
+
+
+def of_changes(changes: Iterable[Change], refused: Iterable[Item] = ()) -> Summary:
+    """The four lists of these changes. Of a team that comes or goes, only what is most."""
+    every = list(changes)
+    whole = Counter((it.team, it.kind) for it in every)
+    teams = {(it.team, it.kind) for it in every if it.type == TEAM}
+    lists: dict[Part, list[Item]] = {part: [] for part in HEADINGS}
+    for change in every:
+        team = (change.team, change.kind)
+        if change.type == TEAM:
+            words = f"is {change.kind}, with {counted(whole[team], 'resource')}"
+            lists["changed"].append(Item(change.team, f"team {change.name}", words))
+        if change.type.startswith("kai-fleet:"):
+            continue
+        row = next((row for row in CONSEQUENCES if _fits(row, change)), None)
+        part = row.part if row else "changed"
+        if part and (team not in teams or (row and change.type in (NAMESPACE, RELEASE))):
+            lists[part].append(_item(change, row.words if row else ""))
+    lists["refused"] = list(refused)
+    return Summary(*map(tuple, lists.values()))
+
+
+def _fits(row: Consequence, change: Change) -> bool:
+    """Whether a row is about a change."""
+    if change.kind not in row.kinds.split() or not change.type.endswith(row.type):
+        return False
+    paths = [it.path for it in change.fields]
+    paths += [f"-{it.path}" for it in change.fields if it.new is None]
+    whole = not row.fields or change.kind == "replaced"
+    of_fields = whole or any(path.startswith(row.fields) for path in paths)
+    return of_fields and change.component.endswith(row.component)
+
+
+def _item(change: Change, consequence: str) -> Item:
+    words = [consequence]
+    if change.kind in ("created", "deleted"):
+        words = [consequence or f"is {change.kind}"]
+    elif change.type == POLICY:
+        words = [consequence or "changes what it refuses"]
+    else:
+        fields = sorted(change.fields, key=lambda it: it.path != "version")
+        for it in fields[:_FEW_FIELDS]:
+            path = it.path.removeprefix("spec.").removeprefix("resources.")
+            words.append(f"{path} {' → '.join(it.shown(60))}")
+        if len(fields) > _FEW_FIELDS:
+            words.append(counted(len(fields) - _FEW_FIELDS, "more field"))
+    return Item(change.team or HOST, change.label, ", ".join(filter(None, words)))

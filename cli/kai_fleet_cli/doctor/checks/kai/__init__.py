@@ -1,1 +1,0 @@
-"""Checks of KAI, its queues and its shards."""

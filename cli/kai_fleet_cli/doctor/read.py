@@ -1,0 +1,268 @@
+"""Read the API servers of a stack into a snapshot: the host, then every vCluster at once.
+
+All requests are GETs, bounded in time and size. What this user may not read is noted.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Final
+
+from kai_fleet.cluster.service_address import address_of
+from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, pieces, rebuild
+from kai_fleet.fleet.cluster import HOST
+from kai_fleet.guards.policies import QUEUES, TEAM_LABEL
+from kai_fleet.kube.api import Api
+from kai_fleet.kube.errors import RefusedError, UnreachableError
+from kai_fleet.kube.objects import MALFORMED, malformed, well_named
+from kai_fleet.releases.keys import KAI_NAMESPACE
+from kai_fleet_cli.doctor.desired import DesiredCluster, DesiredTeam
+from kai_fleet_cli.doctor.snapshot import OF_ITS_STACK, Cluster, Snapshot, TeamState
+
+SECONDS: Final = 10.0  # for all requests to one API server
+_CLUSTERS_AT_ONCE: Final = 8
+_REQUESTS_AT_ONCE: Final = 6  # to one API server
+_VCLUSTER_DNS: Final = "vcluster-kube-dns"  # label of the DNS that vCluster brings
+_ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
+_RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
+_KAI: Final = f"namespaces/{KAI_NAMESPACE}"
+# What is read of every API server. `{}` is where the namespace goes for a user who may list the
+# kind in one only.
+READS: Final[Mapping[str, str]] = {
+    "nodes": "/api/v1/nodes",
+    "namespaces": "/api/v1/namespaces",
+    "pods": "/api/v1/{}pods",
+    "services": "/api/v1/{}services",
+    "events": "/api/v1/{}events?fieldSelector=type=Warning",
+    "bound": "/api/v1/{}events?fieldSelector=reason=Bound",
+    "resourcequotas": "/api/v1/{}resourcequotas",
+    "networkpolicies": "/apis/networking.k8s.io/v1/{}networkpolicies",
+    "validatingadmissionpolicies": f"{_ADMISSION}/validatingadmissionpolicies",
+    "validatingadmissionpolicybindings": f"{_ADMISSION}/validatingadmissionpolicybindings",
+    "deployments": "/apis/apps/v1/{}deployments",
+    "daemonsets": "/apis/apps/v1/{}daemonsets",
+    "statefulsets": "/apis/apps/v1/{}statefulsets",
+    "replicasets": "/apis/apps/v1/{}replicasets",
+    "jobs": "/apis/batch/v1/{}jobs",
+    "endpointslices": f"/apis/discovery.k8s.io/v1/{_KAI}/endpointslices",
+    "runtimeclasses": "/apis/node.k8s.io/v1/runtimeclasses",
+    "clusterroles": f"{_RBAC}/clusterroles",
+    "validatingwebhookconfigurations": f"{_ADMISSION}/validatingwebhookconfigurations",
+    "mutatingwebhookconfigurations": f"{_ADMISSION}/mutatingwebhookconfigurations",
+    "queues": "/apis/scheduling.run.ai/v2/queues",
+    "podgroups": "/apis/scheduling.run.ai/v2alpha2/podgroups",
+    "configs": "/apis/kai.scheduler/v1/configs",
+    "schedulingshards": "/apis/kai.scheduler/v1/schedulingshards",
+    "topologies": "/apis/kai.scheduler/v1alpha1/topologies",
+    "releases": f"/api/v1/{_KAI}/secrets?labelSelector=owner=helm,name=kai-scheduler",
+}
+# Where something that is declared needs it.
+_WHERE_REQUIRED: Final[Mapping[str, tuple[str, str]]] = {
+    "ClusterRoleBinding": ("clusterrolebindings", f"{_RBAC}/clusterrolebindings"),
+    "RoleBinding": ("rolebindings", f"{_RBAC}/{{}}rolebindings"),
+    "PodMonitor": ("podmonitors", "/apis/monitoring.coreos.com/v1/podmonitors"),
+}
+# For the cause of what else is found: who may not read these misses a cause only.
+_OF_HOST: Final[Mapping[str, str]] = {
+    "persistentvolumeclaims": "/api/v1/{}persistentvolumeclaims",
+}
+
+Progress = Callable[[int, int], None]  # how many clusters have answered, of how many
+
+
+def no_progress(done: int, of: int) -> None:
+    """A progress callback that does nothing."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where the clusters are, and how their stack is named.
+
+    Args:
+        host: Opens the host cluster.
+        desired: What is declared there.
+        teams: Those to read; None for those that the host has.
+        only: The one of these to read.
+        kubeconfigs: Reads the teams' kubeconfigs from the stack's state. That is slow, and only
+            done where the host does not give them.
+        update: What makes the host's stack as declared; `team_update`: the teams' stack.
+        namespace: Read where this user may not list a kind in all.
+        context: Name of a cluster without a stack file.
+        progress: Called with how many of all clusters have answered.
+    """
+
+    host: Callable[[], Api]
+    desired: DesiredCluster = field(default_factory=DesiredCluster)
+    teams: Mapping[str, DesiredTeam] | None = None
+    only: str | None = None
+    kubeconfigs: Callable[[], Mapping[str, str]] = dict
+    update: str = OF_ITS_STACK
+    team_update: str = ""
+    host_kubectl: str = "kubectl"
+    namespace: str | None = None
+    context: str = ""
+    progress: Progress = no_progress
+
+
+def read_clusters(sources: Sources) -> Snapshot:
+    """Read all. A vCluster that does not answer is part of the result.
+
+    Raises:
+        UnreachableError: The host does not answer.
+    """
+    blank = Cluster(HOST, sources.desired, update=sources.update, kubectl=sources.host_kubectl)
+    with closing(sources.host()) as api:
+        host = read(api, blank, sources.namespace)
+        teams = sources.teams
+        if teams is None:
+            host = _named(host, sources.context)
+            teams = _teams_on(host)
+        teams = {name: team for name, team in teams.items() if sources.only in (None, name)}
+        with ThreadPoolExecutor(max_workers=_REQUESTS_AT_ONCE) as pool:
+            found = pool.map(lambda team: _access(api, host, team), teams.values())
+            accesses = dict(zip(teams, found, strict=True))
+    known = sources.kubeconfigs() if any(it.forbidden for it in accesses.values()) else {}
+    for name in known.keys() & accesses.keys():
+        if accesses[name].forbidden:
+            accesses[name] = _of_state(known[name])
+    sources.progress(1, 1 + len(teams))
+    update = sources.team_update or sources.update
+    with ThreadPoolExecutor(max_workers=_CLUSTERS_AT_ONCE) as pool:
+        states = {
+            name: pool.submit(_team, team, accesses[name], update) for name, team in teams.items()
+        }
+        for done, _ in enumerate(as_completed(states.values()), 2):
+            sources.progress(done, 1 + len(teams))
+    return Snapshot(host, {name: state.result() for name, state in states.items()})
+
+
+def read(api: Api, blank: Cluster, namespace: str | None = None) -> Cluster:
+    """A cluster with its objects. Raises UnreachableError where it stops answering."""
+    _, refused = api.lists({"version": "/version"}, 1)
+    for error in refused.values():
+        if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            raise UnreachableError(f"it answers {error}")
+    optional = _OF_HOST if blank.name == HOST else {}
+    required = {it.kind for it in blank.desired.required} & _WHERE_REQUIRED.keys()
+    paths = {**READS, **optional, **dict(_WHERE_REQUIRED[kind] for kind in required)}
+    objects, refused = api.lists(paths, _REQUESTS_AT_ONCE)
+    if namespace is not None:
+        denied = [kind for kind, it in refused.items() if it.status == HTTPStatus.FORBIDDEN]
+        inside = {kind: paths[kind] for kind in denied if "{}" in paths[kind]}
+        own, still = api.lists(inside, _REQUESTS_AT_ONCE, namespace)
+        if "namespaces" in denied:
+            with suppress(RefusedError):
+                own["namespaces"] = [api.get(f"{paths['namespaces']}/{namespace}")]
+        objects |= own
+        refused = {kind: still.get(kind, it) for kind, it in refused.items() if kind not in own}
+    unreadable = {
+        kind: str(error)
+        for kind, error in refused.items()
+        if error.status != HTTPStatus.NOT_FOUND and kind not in optional
+    }
+    if not objects and not unreadable:
+        raise UnreachableError("what answers there is no Kubernetes API")
+    return replace(blank, objects=objects, unreadable=unreadable, now=datetime.now(UTC))
+
+
+def _named(host: Cluster, context: str) -> Cluster:
+    """A cluster without a stack file: a host has teams; a vCluster is named after its team, which
+    its guard names, and declares its queues at the team's key.
+    """
+    if any(item.labels.get(TEAM_LABEL) for item in host.all("namespaces")):
+        return host
+    guards = [item.name for item in host.all("validatingadmissionpolicies")]
+    names = [name.removeprefix(QUEUES) for name in guards if name.startswith(QUEUES)]
+    dns = host.within("deployments", "kube-system")
+    if len(names) != 1 and not any(it.labels.get("k8s-app") == _VCLUSTER_DNS for it in dns):
+        return host
+    name = names[0] if len(names) == 1 else context
+    key = f"teams.{name}"
+    desired = replace(host.desired, key=f"{key}.scheduler", queues_key=f"{key}.queues")
+    return replace(host, name=name, desired=desired, update="an update of the platform's stack")
+
+
+def _teams_on(host: Cluster) -> dict[str, DesiredTeam]:
+    """The teams that a host has, by the label of their namespaces."""
+    return {
+        team: DesiredTeam(team, namespace=item.name, path=f"kai-fleet:teams.{team}")
+        for item in host.all("namespaces")
+        if (team := item.labels.get(TEAM_LABEL))
+    }
+
+
+@dataclass(frozen=True)
+class _Access:
+    """The kubeconfig of a vCluster, or why there is none: `missing`."""
+
+    kubeconfig: str = field(default="", repr=False)
+    missing: str = ""
+    forbidden: bool = False  # this user may not read it
+    foreign: bool = False  # somebody else than the vCluster wrote what is there
+    ends: datetime | None = None
+
+
+def _of_state(content: str) -> _Access:
+    try:
+        text, credentials = rebuild(content)
+    except TenantKubeconfigError as error:
+        return _Access(missing=f"its kubeconfig in the stack's state {error}")
+    return _Access(text, ends=credentials.ends)
+
+
+def _access(api: Api, host: Cluster, team: DesiredTeam) -> _Access:
+    """The kubeconfig that the vCluster itself wrote, at the address that it has from here."""
+    if team.granted:
+        return _Access()
+    name = f"its Secret vc-{team.name}"
+    try:
+        secret = api.find(f"/api/v1/namespaces/{team.namespace}/secrets/vc-{team.name}")
+    except RefusedError as error:
+        return _Access(missing=f"{name} cannot be read ({error})", forbidden=True)
+    except UnreachableError as error:
+        return _Access(missing=f"the host does not give its kubeconfig: {error}")
+    if secret is None:
+        return _Access(missing=f"{name} is not there")
+    service = host.named("services", team.name, team.namespace)
+    if service is None:
+        return _Access(missing=f"its Service {team.name} is not there")
+    # The declared type of access where there is one: the tenant can change its Service.
+    own = team.access
+    access = own.type if own is not None else str(service.spec.get("type"))
+    here = "127.0.0.1" if access == "NodePort" else None
+    address = address_of(service, access, (own and own.endpoint) or here)
+    if address is None:
+        return _Access(missing=f"its Service {team.name} has no address")
+    try:
+        credentials = pieces(secret.get("data") or {})
+    except TenantKubeconfigError as error:
+        return _Access(missing=f"{name} {error}", foreign=error.foreign)
+    content = credentials.kubeconfig(f"https://{address}", team.name)
+    return _Access(content, ends=credentials.ends)
+
+
+def _team(team: DesiredTeam, access: _Access, update: str) -> TeamState:
+    """A team with the inside of its vCluster, or why that is not read."""
+    state = TeamState(team, None, access.missing, access.ends, update, access.foreign)
+    if not access.kubeconfig:
+        return state
+    kubectl = f"kubectl --kubeconfig {team.name}.kubeconfig"
+    blank = Cluster(team.name, team.inside, update=update, kubectl=kubectl)
+    try:
+        with closing(Api.of_kubeconfig(access.kubeconfig, in_all=SECONDS)) as api:
+            inside = read(api, blank)
+        # Its tenant's own API server answered these.
+        inside = replace(inside, objects=_well_named(inside.objects))
+        _ = inside.usage
+    except UnreachableError as error:
+        return replace(state, unreached=str(error))
+    except MALFORMED as error:
+        return replace(state, unreached=malformed(error))
+    return replace(state, inside=inside)
+
+
+def _well_named(objects: Mapping[str, Iterable[object]]) -> dict[str, list[dict[str, object]]]:
+    return {kind: list(well_named(items)) for kind, items in objects.items()}

@@ -1,0 +1,267 @@
+"""What was read of a stack's clusters, and the questions that several checks have about it."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, Final
+
+from kai_fleet.cluster.tenant_kubeconfig import mending_commands, name_writer
+from kai_fleet.fleet.cluster import HOST
+from kai_fleet.fleet.queues import QueueIndex
+from kai_fleet.kube.objects import KubeObject, seconds_since
+from kai_fleet.kube.pods import PodUse
+from kai_fleet.releases import KaiRelease
+from kai_fleet.releases.keys import KAI_NAMESPACE, POD_GROUP, RESERVED, SCHEDULER
+from kai_fleet_cli.doctor.desired import DesiredCluster, DesiredTeam
+from kai_fleet_cli.doctor.usage import ClusterUsage, count, queue_of, running_version
+
+OF_ITS_STACK: Final = "an update of its stack"
+CONTROL_PLANES: Final = ("vcluster", "vcluster-etcd")  # the label app of a control plane
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """One API server by its answers.
+
+    Args:
+        name: `host`, or the team whose vCluster it is.
+        desired: What the stack declares in it.
+        objects: By the plural of their kind. A kind that is not served, or not readable, is absent.
+        unreadable: Why this user may not read a kind.
+        update: What makes the cluster as declared: a command, or words.
+        kubectl: How to ask it by hand.
+    """
+
+    name: str
+    desired: DesiredCluster = field(default_factory=DesiredCluster)
+    objects: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+    update: str = OF_ITS_STACK
+    kubectl: str = "kubectl"
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether this user may read nothing of it."""
+        return bool(self.unreadable) and not any(self.objects.values())
+
+    def refused(self, *kinds: str) -> str:
+        """Why these kinds, or pods, were not counted; "" where they were."""
+        refused = [kind for kind in kinds or ("pods",) if kind in self.unreadable]
+        why = self.unreadable[refused[0]] if refused else ""
+        return f"this user may not list {' and '.join(refused)} there ({why})" if refused else ""
+
+    @property
+    def apply(self) -> str:
+        """What applies an edit of the stack file."""
+        return self.update.replace(" --refresh", "")
+
+    @property
+    def helm(self) -> str:
+        """How to ask Helm about it, as `kubectl` is asked."""
+        return self.kubectl.replace("kubectl", "helm", 1).replace(" --context ", " --kube-context ")
+
+    def apply_release(self, release: str, namespace: str) -> str:
+        """The command that makes the objects of a Helm release again: an update leaves them."""
+        at = f"-n {namespace}"
+        return f"`{self.helm} {at} get manifest {release} | {self.kubectl} {at} apply -f -`"
+
+    def all(self, kind: str) -> Sequence[KubeObject]:
+        """The objects of a kind, by its plural."""
+        return self._by_kind.get(kind, ())
+
+    def named(self, kind: str, name: str, namespace: str | None = None) -> KubeObject | None:
+        """One object, the first of that name where `namespace` is None."""
+        items = self._by_name.get((kind, name), ())
+        return next((item for item in items if namespace in (None, item.namespace)), None)
+
+    def within(self, kind: str, namespace: str) -> Iterator[KubeObject]:
+        """The objects of a kind in one namespace."""
+        return (item for item in self.all(kind) if item.namespace == namespace)
+
+    @cached_property
+    def _by_kind(self) -> Mapping[str, Sequence[KubeObject]]:
+        return {kind: [KubeObject(item) for item in of] for kind, of in self.objects.items()}
+
+    @cached_property
+    def _by_name(self) -> Mapping[tuple[str, str], list[KubeObject]]:
+        items: dict[tuple[str, str], list[KubeObject]] = defaultdict(list)
+        for kind, of_kind in self._by_kind.items():
+            for item in of_kind:
+                items[kind, item.name].append(item)
+        return items
+
+    @cached_property
+    def usage(self) -> ClusterUsage:
+        """Who holds what here, and who waits."""
+        return count(self._by_kind)
+
+    @cached_property
+    def tree(self) -> QueueIndex:
+        """The queues that are there, and those that are declared."""
+        return QueueIndex((*map(queue_of, self.all("queues")), *self.desired.queues))
+
+    def use_of(self, pod: KubeObject) -> PodUse | None:
+        """What a pod holds or waits for; None for one that has ended, or is Kubernetes' own."""
+        return self._uses.get((pod.namespace, pod.name))
+
+    @cached_property
+    def _uses(self) -> Mapping[tuple[str, str], PodUse]:
+        return {(pod.namespace, pod.name): pod for pod in self.usage.pods}
+
+    @cached_property
+    def gpus_by_group(self) -> Mapping[tuple[str, str], list[float]]:
+        """The GPUs of each pod of a PodGroup, by namespace and group, the fewest first."""
+        amounts: dict[tuple[str, str], list[float]] = defaultdict(list)
+        for pod in self.all("pods"):
+            if name := pod.annotations.get(POD_GROUP):
+                use = self.use_of(pod)
+                amounts[pod.namespace, name].append(use.amounts.gpu if use is not None else 0.0)
+        return {group: sorted(each) for group, each in amounts.items()}
+
+    @property
+    def kai(self) -> KaiRelease | None:
+        """The KAI that is declared, else the one that runs, as the release table knows it."""
+        return self.desired.release if self.desired.declared else self.usage.release
+
+    @property
+    def running_version(self) -> str | None:
+        """The version of the KAI that runs."""
+        return running_version(self.all("deployments"))
+
+    @property
+    def schedulers(self) -> list[str]:
+        """The deployments that are KAI schedulers."""
+        names = [item.name for item in self.within("deployments", KAI_NAMESPACE)]
+        return [it for it in names if it == "scheduler" or it.startswith("kai-scheduler-")]
+
+    @property
+    def user_pods(self) -> list[KubeObject]:
+        """The pods that are not Kubernetes', KAI's or the GPU operator's own."""
+        return [pod for pod in self.all("pods") if pod.namespace not in RESERVED]
+
+    @property
+    def kai_pods(self) -> list[KubeObject]:
+        """The pods that KAI schedules."""
+        return [pod for pod in self.user_pods if pod.spec.get("schedulerName") == SCHEDULER]
+
+    def events_of(self, item: KubeObject) -> list[KubeObject]:
+        """The events about one object, the last first."""
+        events = self._events.get((item.namespace, item.name), ())
+        uid = item["metadata"].get("uid")
+        return [it for it in events if not uid or it["involvedObject"].get("uid") in (uid, None)]
+
+    @cached_property
+    def _events(self) -> Mapping[tuple[str, str], list[KubeObject]]:
+        events: dict[tuple[str, str], list[KubeObject]] = defaultdict(list)
+        every = [*self.all("events"), *self.all("bound")]
+        for event in sorted(every, key=lambda event: event.last_seen, reverse=True):
+            if about := event.get("involvedObject"):
+                namespace = about.get("namespace", event.namespace)
+                events[namespace, str(about.get("name"))].append(event)
+        return events
+
+    def messages_of(self, item: KubeObject) -> list[str]:
+        """The messages about a pod or its maker: the last events first, then its own status."""
+        events = [str(event.get("message") or "") for event in self.events_of(item)]
+        own = (item.unscheduled, *item.waiting, *item.container_messages)
+        return [text for text in (*events, *own, str(item.status.get("message") or "")) if text]
+
+    def age(self, item: KubeObject) -> float:
+        """Seconds since an object was made."""
+        return seconds_since(item["metadata"].get("creationTimestamp"), self.now)
+
+
+@dataclass(frozen=True)
+class TeamState:
+    """A team's vCluster from outside, and its inside where its API answered.
+
+    Args:
+        unreached: Why it did not answer.
+        foreign: Because somebody else than the vCluster wrote its Secret.
+        certificate_ends: When the client certificate expires.
+        update: What makes the stack that declares it as declared.
+    """
+
+    desired: DesiredTeam
+    inside: Cluster | None = None
+    unreached: str = ""
+    certificate_ends: datetime | None = None
+    update: str = OF_ITS_STACK
+    foreign: bool = False
+
+    def new_kubeconfig(self, host: Cluster) -> str:
+        """The commands after which the vCluster has written its kubeconfig again."""
+        team = self.desired
+        steps = mending_commands(team.name, team.namespace, host.kubectl, team.workload)
+        return ", then ".join(f"`{step}`" for step in steps)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All that one run read."""
+
+    host: Cluster
+    teams: Mapping[str, TeamState] = field(default_factory=dict)
+
+    @property
+    def foreign(self) -> list[str]:
+        """For each team whose kubeconfig is not its vCluster's: what is there, and the fix."""
+        return [
+            f"team {name}: {team.unreached}. {name_writer(name)}. Have it written again:"
+            f" {team.new_kubeconfig(self.host)}"
+            for name, team in self.teams.items()
+            if team.foreign
+        ]
+
+    @property
+    def clusters(self) -> list[Cluster]:
+        """Every API server that answered, the host first."""
+        return [self.host, *(team.inside for team in self.teams.values() if team.inside)]
+
+    def copied(self, cluster: Cluster) -> frozenset[str]:
+        """The namespaces of the host whose pods are read inside their vClusters."""
+        if cluster.name != HOST:
+            return frozenset()
+        return frozenset(it.desired.namespace for it in self.teams.values() if it.inside)
+
+    def pods(self, cluster: Cluster) -> list[KubeObject]:
+        """The users' pods of a cluster; each pod belongs to one cluster."""
+        copied = self.copied(cluster)
+        return [pod for pod in cluster.user_pods if pod.namespace not in copied]
+
+    def team_of(self, cluster: Cluster) -> DesiredTeam | None:
+        """The team whose vCluster this is; None for the host."""
+        team = self.teams.get(cluster.name)
+        return team.desired if team is not None else None
+
+    def scheduling(self, cluster: Cluster) -> Cluster:
+        """The cluster whose KAI places the pods of this one: the host's in host mode."""
+        team = self.team_of(cluster)
+        if team is None:
+            return cluster
+        if team.declared:
+            return self.host if team.mode == "host" else cluster
+        return self.host if cluster.kai is None and self.host.kai is not None else cluster
+
+
+def control_plane(host: Cluster, team: DesiredTeam) -> KubeObject | None:
+    """What runs a team's vCluster: a StatefulSet, or a Deployment where it has no volume."""
+    kinds = ("statefulsets", "deployments")
+    return next(filter(None, (host.named(k, team.name, team.namespace) for k in kinds)), None)
+
+
+def control_plane_pods(host: Cluster, team: DesiredTeam) -> Iterator[KubeObject]:
+    """The pods of a team's vCluster itself, not those that run in it."""
+    for pod in host.within("pods", team.namespace):
+        if pod.labels.get("app") in CONTROL_PLANES and pod.labels.get("release") == team.name:
+            yield pod
+
+
+def vcluster_version(host: Cluster, team: DesiredTeam) -> str | None:
+    """The version of vCluster that runs for a team, by the label of its chart."""
+    item = control_plane(host, team)
+    chart = item.labels.get("chart", "").removeprefix("vcluster-") if item else ""
+    return f"v{chart}" if chart else None

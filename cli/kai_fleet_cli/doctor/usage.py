@@ -1,0 +1,110 @@
+"""Count what the pods of one cluster hold and wait for, by pod and by queue."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from kai_fleet.fleet.amounts import rounded
+from kai_fleet.fleet.cluster import Kai
+from kai_fleet.fleet.queues import UNLIMITED, DeclaredQueue, QueueIndex, QueueShare, shares
+from kai_fleet.kube.objects import KubeObject
+from kai_fleet.kube.pods import PodUse, gpu_memory, pods_of
+from kai_fleet.releases import KAI, KaiRelease
+from kai_fleet.releases.keys import KAI_NAMESPACE
+
+_WITH_VERSION: Final = ("kai-operator", "scheduler", "kai-scheduler-default", "binder")
+_MOST: Final = 1e30  # GPUs; a larger amount of a tenant's would make sums infinite
+# Annotation of a reservation pod: the UUID of the GPU that it found, which KAI reads.
+GPU_INDEX: Final = "run.ai/reserve_for_gpu_index"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueUse:
+    """GPUs of a queue with its children's; -1 is unlimited. `level` is 1 at the top."""
+
+    name: str
+    parent: str | None
+    level: int
+    leaf: bool
+    quota: float
+    limit: float
+    in_use: float = 0.0
+    waiting: float = 0.0
+    display_name: str = ""
+
+    @property
+    def borrowed(self) -> float:
+        """GPUs above its own quota."""
+        return 0.0 if self.quota == UNLIMITED else rounded(max(0.0, self.in_use - self.quota))
+
+
+@dataclass(frozen=True)
+class ClusterUsage:
+    """One cluster at one moment: its queues, parents first, and the KAI that runs there."""
+
+    pods: tuple[PodUse, ...] = ()
+    queues: Mapping[str, QueueUse] = field(default_factory=dict)
+    release: KaiRelease | None = None
+
+    @property
+    def waiting(self) -> list[PodUse]:
+        """The pods without a node, but for those that are being deleted."""
+        return [pod for pod in self.pods if pod.waits and not pod.ending]
+
+
+def count(objects: Mapping[str, Sequence[KubeObject]]) -> ClusterUsage:
+    """Count the pods of a cluster. A kind that is absent counts as none."""
+    release = Kai(running_version(objects.get("deployments", ())), untested=True).release
+    in_megabytes = (release or list(KAI.values())[-1]).gpu_memory_in_megabytes
+    nodes, items, queues = (objects.get(kind, ()) for kind in ("nodes", "pods", "queues"))
+    memories = {node.name: gpu_memory(node.labels, in_megabytes) for node in nodes}
+    pods = pods_of(items, objects.get("podgroups", ()), memories)
+    return ClusterUsage(tuple(pods), _tree(QueueIndex(map(queue_of, queues)), pods), release)
+
+
+def running_version(deployments: Iterable[KubeObject]) -> str | None:
+    """The version of the KAI that runs, by the image of its operator or scheduler."""
+    own = {item.name: item for item in deployments if item.namespace in (KAI_NAMESPACE, "")}
+    return next((own[name].image_tag for name in _WITH_VERSION if name in own), None)
+
+
+def queue_of(item: KubeObject) -> DeclaredQueue:
+    """A Queue object, as the rules know queues."""
+    parent, spec = item.spec.get("parentQueue") or None, item.spec
+    return DeclaredQueue(item.name, parent, shares(spec.get("resources")), spec=spec)
+
+
+def upwards(queues: Mapping[str, QueueUse], name: str | None) -> Iterator[QueueUse]:
+    """A queue and those above it."""
+    while name is not None and name in queues:
+        yield queues[name]
+        name = queues[name].parent
+
+
+def _tree(index: QueueIndex, pods: Iterable[PodUse]) -> dict[str, QueueUse]:
+    """Every queue by name, each before its children, but for those that KAI drops."""
+    held, waiting = defaultdict[str, float](float), defaultdict[str, float](float)
+    for pod in pods:
+        if pod.scheduled_by_kai and pod.queue is not None and not (pod.waits and pod.ending):
+            (waiting if pod.waits else held)[pod.queue] += pod.amounts.gpu
+    levels = index.levels
+    for name in sorted(levels, key=levels.__getitem__, reverse=True):
+        if (parent := index.by_name[name].parent) is not None:
+            held[parent] += held[name]
+            waiting[parent] += waiting[name]
+    pending, uses = sorted((name for name, at in levels.items() if at == 1), reverse=True), {}
+    while pending:
+        name = pending.pop()
+        queue = index.by_name[name]
+        # An amount that is not written is 0, a limit too: then nothing may run.
+        share = queue.shares.get("gpu", QueueShare(limit=None))
+        quota, limit = (max(-_MOST, min(it or 0.0, _MOST)) for it in (share.quota, share.limit))
+        amounts = (quota, limit, rounded(held[name]), rounded(waiting[name]))
+        shown = queue.spec.get("displayName") or ""
+        leaf = index.is_leaf(name)
+        uses[name] = QueueUse(name, queue.parent, levels[name], leaf, *amounts, shown)
+        # An API server of a tenant may list two queues of one name.
+        below = (it for it in index.children.get(name, ()) if index.by_name[it.name] is it)
+        pending += sorted((it.name for it in below), reverse=True)
+    return uses

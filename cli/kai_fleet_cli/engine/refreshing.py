@@ -1,0 +1,78 @@
+"""Have a stack's state say what is there: `pulumi refresh`, and `pulumi import` after a kill."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pulumi import automation
+
+from kai_fleet_cli.display.terminal import say
+from kai_fleet_cli.engine.report import Report
+from kai_fleet_cli.recovery.resume import Signals
+from kai_fleet_cli.recovery.state import OF_VCLUSTER, exported, object_id, provider_of
+
+Options = Callable[[Report], dict[str, Any]]  # of a run whose events go into the report
+
+
+def refresh(stack: automation.Stack, signals: Signals, options: Options) -> None:
+    """Refresh a stack as far as its clusters answer. Raises CommandError, Interrupted.
+
+    Pulumi would refresh nothing where one vCluster does not answer: what is inside it is left as
+    the state has it. What a killed run had begun to make is imported where it is there; the update
+    makes the rest.
+    """
+    known = exported(stack)
+    for resource in known.pending_objects():
+        _import(stack, resource, options(Report())["on_output"])
+        signals.check()
+    silent: set[str] = set()
+    while True:
+        report = Report()
+        unread = [str(it["urn"]) for it in known.resources if not silent.isdisjoint(_clusters(it))]
+        try:
+            stack.refresh(
+                exclude=unread or None,
+                clear_pending_creates=True,
+                suppress_outputs=True,
+                **options(report),
+            )
+            return
+        except automation.errors.CommandError:
+            failed = set().union(*(_clusters(known.resource(urn)) for urn in report.own_errors()))
+            if failed <= silent:
+                raise
+            silent |= failed
+            for urn in sorted(failed):
+                say(f"vCluster {urn.rpartition('::')[2]} does not answer, and is not refreshed")
+
+
+def _clusters(resource: Mapping[str, Any]) -> set[str]:
+    """The vClusters, by the URNs of their providers, that a resource is in or is deleted with."""
+    urns = {provider_of(resource), str(resource.get("deletedWith") or "")}
+    return {urn for urn in urns if OF_VCLUSTER in urn}
+
+
+def _import(
+    stack: automation.Stack, resource: Mapping[str, Any], show: Callable[[str], None]
+) -> None:
+    """Take an object into the state, if it is there."""
+    name = str(resource["urn"]).rpartition("::")[2]
+    entry: Any = {
+        "type": resource["type"],
+        "name": name,
+        "id": object_id(resource),
+        "parent": "parent",
+        "provider": "provider",
+    }
+    try:
+        stack.import_resources(
+            resources=[entry],
+            name_table={"parent": str(resource["parent"]), "provider": provider_of(resource)},
+            protect=False,
+            generate_code=False,
+            on_output=show,
+        )
+        say(f"{name}: an interrupted run made it; it is in the state now")
+    except automation.errors.ConcurrentUpdateError:
+        raise
+    except automation.errors.CommandError:
+        say(f"{name}: it was not made; it will be now")

@@ -1,0 +1,67 @@
+"""What a run of the engine reports by its events: failed resources and the stack's outputs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pulumi import automation
+
+from kai_fleet.deployed import PROVIDERS, STACK
+from kai_fleet.provider.values import SECRET_MARK
+
+# What happens to a resource without a change of anything: it may be read, or no longer read.
+UNTOUCHED: Final = ("same", "read", "discard")
+
+
+@dataclass
+class Report:
+    """Errors by URN, the resources whose step failed, and what each resource is a part of.
+
+    `steps` are the changes that it began. `outputs` are the stack's that hold no secret.
+    """
+
+    errors: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    parents: dict[str, str] = field(default_factory=dict)
+    outputs: dict[str, Any] = field(default_factory=dict, repr=False)
+    steps: list[Any] = field(default_factory=list, repr=False)
+
+    def hear(self, event: automation.EngineEvent) -> None:
+        """Note one event."""
+        if (diagnostic := event.diagnostic_event) is not None and diagnostic.severity == "error":
+            urn = diagnostic.urn or ""
+            self.errors[urn] = f"{self.errors.get(urn, '')}{diagnostic.message}"
+        elif event.resource_pre_event is not None:
+            self._begin(event.resource_pre_event.metadata)
+        elif event.res_outputs_event is not None:
+            self._end(event.res_outputs_event.metadata)
+        elif event.res_op_failed_event is not None:
+            step = event.res_op_failed_event.metadata
+            of = step.new or step.old
+            keys = ("urn", "type", "parent", "provider", "inputs")
+            self.failed[step.urn] = {key: getattr(of, key) for key in keys} if of else {}
+
+    def own_errors(self) -> dict[str, str]:
+        """The errors without those of steps that the end of the run stopped."""
+        return {
+            urn: message
+            for urn, message in self.errors.items()
+            if urn in self.failed or "context canceled" not in message
+        }
+
+    def _begin(self, step: Any) -> None:
+        of = step.new or step.old
+        if of is not None and of.parent:
+            self.parents[step.urn] = of.parent
+        # No program declares a provider at the top: the engine makes that for itself.
+        own = of is not None and (of.parent or not step.type.startswith(PROVIDERS))
+        if own and str(getattr(step.op, "value", step.op)) not in UNTOUCHED:
+            self.steps.append(step)
+
+    def _end(self, step: Any) -> None:
+        if step.type == STACK and step.new is not None:
+            self.outputs = {
+                name: value
+                for name, value in (step.new.outputs or {}).items()
+                if SECRET_MARK not in str(value)
+            }

@@ -1,1 +1,0 @@
-"""What was read of a cluster, and why pods wait: plain functions from the one to findings."""

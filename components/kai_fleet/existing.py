@@ -1,0 +1,329 @@
+"""What a host has already of what a stack declares there: RuntimeClasses, CRDs, namespaces.
+
+Such an object may be used by others, or be theirs. One that the stack's state does not have is
+used where it fits, and is not declared: so it is neither changed nor deleted.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import pulumi
+from pulumi.runtime import invoke
+
+from kai_fleet.cluster.connection import ClusterConnection
+from kai_fleet.deployed import RELEASE, Deployed
+from kai_fleet.fleet.arguments import Arguments
+from kai_fleet.gpu_providers import GPU_PROVIDERS
+from kai_fleet.guards.bounds import KAI_PRIORITIES
+from kai_fleet.guards.policies import TEAM_LABEL
+from kai_fleet.inputs import toleration_spec
+from kai_fleet.kube.objects import in_pool
+from kai_fleet.provider import EXISTING
+from kai_fleet.provider.functions import NODES
+from kai_fleet.provider.queues import DEFAULT_QUEUES, PATH, TREE, differences, different
+from kai_fleet.queue_specs import every_spec
+from kai_fleet.releases import kai, version_key
+from kai_fleet.releases.keys import KAI_NAMESPACE
+from kai_fleet.settings import Settings
+from kai_fleet.team_namespace import USED, namespace_labels
+from kai_fleet.values import value_at
+
+# The program's names of the two components.
+GPU_STACK: Final = "host-gpu"
+KAI: Final = "host"
+NAMESPACE: Final = "kubernetes:core/v1:Namespace"
+NAMESPACE_PATCH: Final = f"{NAMESPACE}Patch"
+CRD: Final = "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"
+RUNTIME_CLASS: Final = "kubernetes:node.k8s.io/v1:RuntimeClass"
+_PATHS: Final = {
+    CRD: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/",
+    RUNTIME_CLASS: "/apis/node.k8s.io/v1/runtimeclasses/",
+    NAMESPACE: "/api/v1/namespaces/",
+}
+_PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses/"
+# As each chart makes them; from this version on it can leave them out.
+_PRIORITIES: Final = dict(zip(KAI_PRIORITIES, (50, 75, 100, 125), strict=True))
+_WITHOUT_PRIORITIES: Final = (0, 16, 7)
+_HAND_OVER: Final = (
+    "kubectl annotate priorityclass {0} --overwrite meta.helm.sh/release-name=kai-scheduler"
+    f" meta.helm.sh/release-namespace={KAI_NAMESPACE} && kubectl label priorityclass {{0}}"
+    " --overwrite app.kubernetes.io/managed-by=Helm"
+)
+_ENFORCED_TOLERATIONS: Final = "sync.toHost.pods.enforceTolerations"
+Answer = Mapping[str, Any]
+
+
+class HostObjects:
+    """Objects of a host, and which of them are the stack's own.
+
+    Nothing is known to be there where the stack's state cannot be read, which would make its own
+    objects those of others; and where the cluster does not answer, which is not asked again, or
+    refuses to tell.
+
+    Args:
+        read: answers for a path of the API as `kai_fleet.provider.functions.read_existing` does.
+    """
+
+    def __init__(self, read: Callable[[str], Answer], deployed: Deployed) -> None:
+        self.deployed, self._read = deployed, read
+        self._away, self._refused = not deployed.readable, False
+        self._answers: dict[str, Answer] = {}
+
+    def at(self, path: str) -> Answer | None:
+        """What is known of the object at a path of the API; None where none is."""
+        if path not in self._answers:
+            self._answers[path] = {} if self._away else self._asked(path)
+        answer = self._answers[path]
+        return answer if answer.get("there") else None
+
+    def of_others(self, kind: str, name: str, resource: str) -> Answer | None:
+        """An object that is there, and is not that resource of the stack."""
+        if self.deployed.has(kind, resource):
+            return None
+        return self.at(f"{_PATHS[kind]}{name}")
+
+    def _asked(self, path: str) -> Answer:
+        """Ask twice: a connection that breaks once must not make what others own look free."""
+        answer = self._read(path)
+        if answer.get("away"):
+            answer = self._read(path)
+        self._away = bool(answer.get("away"))
+        if self._away:
+            # The Kubernetes plugin previews all the same, as if the cluster were empty.
+            pulumi.log.warn(
+                f"the host cluster is not reached: {answer.get('problem')}. What it has already is"
+                " not known, and an update can change nothing there"
+            )
+        elif answer.get("problem") and not self._refused:
+            self._refused = True
+            pulumi.log.warn(
+                f"what the host cluster has already is not known: {answer['problem']} to GET"
+                f" {path}. What others made there looks free in this run, and an update by this"
+                " user may fail. Look with: kubectl auth can-i --list"
+            )
+        return answer
+
+
+def find(
+    settings: Settings,
+    host: ClusterConnection,
+    deployed: Deployed,
+    own: pulumi.ProviderResource,
+) -> dict[str, Any]:
+    """What components of the stack have to use of what others made on the host.
+
+    Nothing on a cluster of the stack's own, and in a team stack, whose platform declares it all.
+
+    Args:
+        host: the way to the host.
+        deployed: what the stack has.
+        own: the package's provider, by which the host is read; in an offline plan it reads nothing.
+
+    Returns:
+        `use_existing` of the GPU stack (`gpu`) and of the host's KAI (`kai`), and the `teams` whose
+        namespace others made.
+
+    Raises:
+        pulumi.RunError: something of others does not fit.
+    """
+    if settings.cluster.kind is not None or settings.platform_facts is not None:
+        return {}
+
+    def read(path: str) -> Answer:
+        arguments = {"path": path, **host.properties()}
+        answer: Any = invoke(EXISTING, arguments, pulumi.InvokeOptions(provider=own)).value
+        return answer or {}
+
+    return existing_of(settings, HostObjects(read, deployed))
+
+
+def existing_of(settings: Settings, host: HostObjects) -> dict[str, Any]:
+    """The same, for objects that are read already. Warn of pools whose taints keep teams off."""
+    args = Arguments(settings)
+    found = {
+        "gpu": gpu_stack(args.gpu_stack(), host),
+        "kai": host_kai(args.host_kai(), args.host_queues(), host) if settings.kai else [],
+        "teams": [
+            name
+            for name in (*settings.teams, *settings.team_stacks)
+            if is_of_others(name, args.namespace(name), host)
+        ],
+    }
+    for name, team in settings.teams.items():
+        tolerates = value_at(settings.vcluster_of(name).values, _ENFORCED_TOLERATIONS)
+        if team.node_pool and not tolerates:
+            warn_of_taints(name, args.namespace(name), settings.team_path(name), host)
+    return found
+
+
+def gpu_stack(args: Mapping[str, Any], host: HostObjects) -> list[str]:
+    """`use_existing` of a GpuStack. Raises pulumi.RunError where it cannot work beside others."""
+    kind, provider, existing = args["provider"], GPU_PROVIDERS[args["provider"]], list[str]()
+    if name := provider.runtime_class:
+        found = host.at(f"{_PATHS[RUNTIME_CLASS]}{name}")
+        if found and found["handler"] != name:
+            raise pulumi.RunError(
+                f"kai-fleet:gpu.provider: {kind} needs RuntimeClass {name} with handler {name}, and"
+                f" this cluster's has handler {found['handler']}, which this stack did not write."
+                " Nothing was made. Write provider: none if the cluster's nodes advertise their"
+                f" GPUs already, or agree with the owner of the class on the handler {name}; a"
+                " handler cannot be changed, so the owner has to make it anew"
+            )
+        if host.of_others(RUNTIME_CLASS, name, f"{GPU_STACK}-runtime-class"):
+            existing.append("runtimeClass")
+    is_new = not host.deployed.has(RELEASE, f"{GPU_STACK}-release")
+    if provider.rival and is_new and host.at(provider.rival):
+        raise pulumi.RunError(
+            f"kai-fleet:gpu.provider: {kind} would install a second GPU operator: this cluster has"
+            f" one, with ClusterPolicy {provider.rival.rpartition('/')[2]}, which this stack did"
+            " not make. Nothing was made. Write provider: none, which uses what is there"
+        )
+    space = provider.chart
+    if space and host.of_others(NAMESPACE, space, f"{GPU_STACK}-namespace"):
+        existing.append("namespace")
+    return existing
+
+
+def host_kai(args: Mapping[str, Any], queues: Mapping[str, Any], host: HostObjects) -> list[str]:
+    """`use_existing` of the host's KaiScheduler.
+
+    Raises:
+        pulumi.RunError: priority classes, or default queues of a KAI before, do not fit.
+    """
+    existing = []
+    release = kai(args["version"], untested=bool(args.get("untested")))
+    needs_crd = release.needs_cluster_policy_crd and args.get("cluster_policy_crd", True)
+    if host.of_others(NAMESPACE, KAI_NAMESPACE, f"{KAI}-kai-namespace"):
+        existing.append("namespace")
+    crd = ("clusterpolicies.nvidia.com", f"{KAI}-kai-cluster-policy")
+    if needs_crd and host.of_others(CRD, *crd):
+        existing.append("clusterPolicyCrd")
+    own_choice = "defaultPriorityClasses" in args.get("values", {})
+    if not own_choice and _priority_classes_of_others(release.version, host):
+        existing.append("priorityClasses")
+    for name, spec in every_spec(queues["queues"]):
+        found = host.at(f"{PATH}/{name}") if name in DEFAULT_QUEUES else None
+        differs = differences(found.get("spec") or {}, spec) if found else []
+        if found and differs and TREE not in found["labels"]:
+            raise pulumi.RunError(f"kai-fleet:queues: {different(name, differs)}. Nothing was made")
+    return existing
+
+
+def _priority_classes_of_others(version: str, host: HostObjects) -> bool:
+    classes = {name: host.at(f"{_PRIORITY_CLASSES}{name}") for name in _PRIORITIES}
+    ours = f"{KAI_NAMESPACE}/kai-scheduler"
+    others = {name: it for name, it in classes.items() if it and it.get("release") != ours}
+    if not others:
+        return False
+    wrong = [
+        f"{name} has {found.get('value'):.0f} in place of {_PRIORITIES[name]}"
+        for name, found in others.items()
+        if found.get("value") != _PRIORITIES[name]
+    ]
+    absent = [f"there is no {name}" for name, found in classes.items() if not found]
+    why = "; ".join(wrong or absent[:1])
+    can_leave_out = version_key(version) >= _WITHOUT_PRIORITIES
+    if can_leave_out and not why:
+        return True
+    lead = (
+        f"kai-fleet:kai: priority classes of KAI ({', '.join(others)}) are in this cluster, made by"
+        " others"
+    )
+    if can_leave_out:
+        raise pulumi.RunError(
+            f"{lead}, and do not fit: {why}. Nothing was made. Have their owner make them as KAI"
+            " does, or write values: {defaultPriorityClasses: {enabled: false}} to go on with them"
+            " as they are"
+        )
+    raise pulumi.RunError(
+        f"{lead}{f' ({why})' if why else ''}, and the chart of {version} cannot leave them"
+        " out. Nothing was made. Take KAI v0.16.7 or newer, or hand each of them over, such as:"
+        f" {_HAND_OVER.format(min(others))}"
+    )
+
+
+def is_of_others(team: str, args: Mapping[str, Any], host: HostObjects) -> bool:
+    """Whether the namespace of a team with these TeamNamespaceArgs was there before the stack.
+
+    One with the team's label alone was made by an update of the stack that was cut off, or by
+    another stack.
+
+    Raises:
+        pulumi.RunError: it has other values of labels than the team gets.
+    """
+    resource, name = f"{team}-namespace", args.get("name", f"team-{team}")
+    if host.deployed.has(NAMESPACE_PATCH, resource):
+        return True
+    found = host.of_others(NAMESPACE, name, resource)
+    if found is None:
+        return False
+    if TEAM_LABEL in found["labels"]:
+        return all(found["labels"].get(key) == value for key, value in USED.items())
+    desired = namespace_labels(team, args)
+    differ = {
+        key: value for key, value in found["labels"].items() if desired.get(key, value) != value
+    }
+    if differ:
+        has = ", ".join(f"{key}={value}" for key, value in sorted(differ.items()))
+        wants = ", ".join(f"{key}={desired[key]}" for key in sorted(differ))
+        raise pulumi.RunError(
+            f"namespace {name} was on the cluster before this stack and is used for team"
+            f" {team}, but it has {has}, and the team's labels are {wants}. Nothing was"
+            " made. Agree with its owner and set the label: kubectl label namespace"
+            f" {name} --overwrite {wants.replace(', ', ' ')}; or give the team another name"
+        )
+    return True
+
+
+def warn_of_taints(team: str, args: Mapping[str, Any], path: str, host: HostObjects) -> None:
+    """Say which taint keeps a team's pods off all of its nodes, and what to write at `path`."""
+    every = (host.at(NODES) or {}).get("nodes", ())
+    nodes = [node["taints"] for node in every if in_pool(node["labels"], args["node_pool"])]
+    if closed := closed_pool(args.get("tolerations", ()), nodes, path):
+        pulumi.log.warn(f"nodes of team {team}: {closed[0]}; {closed[1]}")
+
+
+def closed_pool(
+    tolerations: Iterable[Any], nodes: Sequence[Iterable[Mapping[str, str]]], path: str
+) -> tuple[str, str] | None:
+    """What is wrong, and what to write at `path`, where no node of a team's pool takes its pods."""
+    taint = closing_taint(tolerations, nodes)
+    if taint is None:
+        return None
+    keys = ("key", "value", "effect")
+    written = ", ".join(f"{key}: {json.dumps(taint[key])}" for key in keys if taint.get(key))
+    return (
+        f"each of its {len(nodes)} nodes has a taint ({taint['key']}) that the team does not"
+        " tolerate: only pods that tolerate it themselves run there, its DNS not among them",
+        f"write tolerations: [{{{written}}}] at {path}",
+    )
+
+
+def closing_taint(
+    tolerations: Iterable[Any], nodes: Iterable[Iterable[Mapping[str, str]]]
+) -> Mapping[str, str] | None:
+    """A taint of the first node, where each node has one that none of the tolerations is for.
+
+    `nodes` are the taints of each. Taints of Kubernetes' own come and go.
+    """
+    specs: list[Any] = [toleration_spec(each) for each in tolerations]
+    foreign = [
+        [
+            taint
+            for taint in taints
+            if taint.get("effect") in ("NoSchedule", "NoExecute")
+            and not taint["key"].startswith("node.kubernetes.io/")
+            and not any(_tolerates(spec, taint) for spec in specs)
+        ]
+        for taints in nodes
+    ]
+    return foreign[0][0] if foreign and all(foreign) else None
+
+
+def _tolerates(spec: Mapping[str, str], taint: Mapping[str, str]) -> bool:
+    return (
+        spec["key"] == taint["key"]
+        and (spec["operator"] == "Exists" or spec["value"] == taint.get("value", ""))
+        and spec.get("effect") in (None, taint["effect"])
+    )

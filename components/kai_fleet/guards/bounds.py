@@ -1,0 +1,187 @@
+"""What one team may have on the host, as the guards' policies read it: annotations of its
+namespace, and the bindings that keep it off the nodes of others.
+
+Args are those of a TeamNamespace.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from ipaddress import ip_network
+from typing import Any, Final
+
+import pulumi
+
+from kai_fleet.guards.policies import Object, binding, policy_name
+from kai_fleet.inputs import has_output, joined, resolved, toleration_text
+from kai_fleet.releases.sources import KAI_IMAGES
+
+Args = Mapping[str, Any]
+Inputs = Mapping[str, pulumi.Input[str]]
+
+KAI_PRIORITIES: Final = ("train", "build-preemptible", "build", "inference")
+GPU_RESOURCE: Final = "nvidia.com/gpu"
+GRACE_SECONDS: Final = 3600
+# What runtimes without GPUs are called in their own installation guides.
+NO_GPU_CLASSES: Final = (
+    *("runc", "crun", "youki", "gvisor", "runsc"),
+    *("kata", "kata-clh", "kata-fc", "kata-qemu"),
+)
+_OF_V1: Final = {"apiGroups": [""], "apiVersions": ["v1"]}
+# What comes with its node.
+_PLACED: Final = [
+    {**_OF_V1, "operations": ["CREATE"], "resources": ["pods"]},
+    {**_OF_V1, "operations": ["CREATE", "UPDATE"], "resources": ["persistentvolumeclaims"]},
+]
+_GPU_NAME: Final = re.compile(
+    r"^(([^/]*[.])?(nvidia|amd|habana)[.](com|ai)|gpu[.]intel[.]com"
+    r"|deviceclass[.]resource[.]kubernetes[.]io)/|/.*(gpu|mig-)"
+)
+# Never an address of the internet, whatever a stack says: this host, loopback, link-local and its
+# metadata servers, private and shared networks, documentation, multicast, reserved.
+_NEVER_PUBLIC: Final = (
+    *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16"),
+    *("172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.168.0.0/16", "198.18.0.0/15"),
+    *("198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/3", "168.63.129.16/32"),
+)
+
+
+def isolation(args: Args) -> Args:
+    """The part about isolation, empty where it is not given."""
+    part: Args = args.get("isolation", {})
+    return part
+
+
+def level(args: Args) -> str:
+    """How strictly the team is kept from others."""
+    return str(isolation(args).get("level", "baseline"))
+
+
+def pod_bounds(team: str, args: Args) -> dict[str, pulumi.Input[str]]:
+    """What the team's pods may have, by the name of the bound. One that is absent grants nothing;
+    neither does an Output that turns out to be empty.
+    """
+    own, place, network = isolation(args), args.get("scheduler", "inside"), _network(args)
+    gpu, pool = args.get("gpu_resource", GPU_RESOURCE), args.get("node_pool", {})
+    others = sorted({*args.get("devices", {}), *args.get("slices", {})} - {gpu})
+    by_host, restricted = place == "host", level(args) == "restricted"
+    classes = own.get("runtime_classes", NO_GPU_CLASSES)
+    foreign_pools = [_labels(each, "&") for each in args.get("foreign_pools", ())]
+    bounds: dict[str, pulumi.Input[str]] = {
+        "team": team,
+        "kai": place,
+        "devices": ",".join([gpu, *others]),
+        "gpus": ",".join([gpu, *filter(_GPU_NAME.search, others)]),
+        "deviceClasses": ",".join(sorted(args.get("device_classes", {}))),
+        "runtimeClasses": _sorted(classes),
+        # A team whose scheduler is inside has its nodes to itself: the rules see to that.
+        "sharedNodes": _flag(place != "inside" or not pool) or "false",
+        "queuesOnly": _flag(by_host),
+        "pool": _labels(pool),
+        "controlPool": _labels(args.get("control_pool", {})),
+        "foreignPools": joined(",", foreign_pools),
+        "namesNodes": _flag(place == "inside"),
+        "priorities": joined(
+            ",", [*(KAI_PRIORITIES if by_host else ()), *own.get("priority_classes", ())]
+        ),
+        "besideKai": _flag(args.get("host_kai")),
+        "queues": joined(",", args.get("queues", ()) if by_host else ()),
+        "queuePrefix": args.get("queue_prefix", ""),
+        "foreignQueues": _sorted(args.get("foreign_queues", ())),
+        "attachments": _flag(network.get("attachments") or not network.get("enabled", True)),
+        "endpoints": _flag(network.get("endpoints") or not network.get("enabled", True)),
+        "privateRanges": ",".join(_ranges(network.get("private", ()))),
+        "privateV6": _flag(any(":" in cidr for cidr in network.get("private", ()))),
+        "annotations": _sorted(own.get("annotations", ())),
+        "volumes": _sorted(own.get("volumes", ())),
+        "graceSeconds": resolved(_whole, own.get("bounds", {}).get("grace_seconds", GRACE_SECONDS)),
+        "tolerations": _sorted([toleration_text(each) for each in args.get("tolerations", ())]),
+        "nvFractions": resolved(_flag, args.get("nv_fractions")) if by_host else "",
+        "restricted": _flag(restricted),
+        "kaiImages": resolved(_places, args.get("kai_images", KAI_IMAGES)) if restricted else "",
+    }
+    return {key: value for key, value in bounds.items() if value or has_output(value)}
+
+
+def node_bindings(team: str, namespace: Any, args: Args) -> dict[str, Object]:
+    """What keeps the team's pods off nodes of others, by the last part of the resources' names."""
+    bindings = {}
+    for number, selector in enumerate(foreign_nodes(args)):
+        nth = f".{number}" if number else ""
+        bindings[f"nodes-binding{nth}"] = binding(
+            f"kai-fleet-nodes-{team}{nth}",
+            policy_name("nodes"),
+            namespace=namespace,
+            # Pods of a pool are bound to it by their node selector, their control plane to its own.
+            match={"resourceRules": _PLACED} if args.get("node_pool") else None,
+            # Where no such node is, there is none to keep off.
+            param_ref={"selector": selector, "parameterNotFoundAction": "Allow"},
+        )
+    return bindings
+
+
+def foreign_nodes(args: Args) -> list[Object]:
+    """Selectors of the nodes that are not the team's.
+
+    Of a team with a pool whose pods name their nodes: whatever lacks any label of the pool. Of a
+    team without: the pools of others. Pods of other teams are held to their pool by its labels.
+    """
+    if pool := args.get("node_pool"):
+        names_nodes = args.get("scheduler", "inside") == "inside"
+        own = sorted(pool.items(), key=_key) if names_nodes else ()
+        return [_selecting(key, "NotIn", [value]) for key, value in own]
+    # One selector for all pools that differ in the value of one label, one for each other pool.
+    values: dict[str, list[pulumi.Input[str]]] = defaultdict(list)
+    several: list[Object] = []
+    for foreign in args.get("foreign_pools", ()):
+        if len(foreign) == 1:
+            [(key, value)] = foreign.items()
+            values[key].append(value)
+        elif foreign:
+            several.append({"matchLabels": dict(sorted(foreign.items(), key=_key))})
+    return [*(_selecting(key, "In", among) for key, among in sorted(values.items())), *several]
+
+
+def _selecting(key: str, operator: str, values: Sequence[pulumi.Input[str]]) -> Object:
+    among = resolved(lambda every: sorted({*every}), list(values))
+    return {"matchExpressions": [{"key": key, "operator": operator, "values": among}]}
+
+
+def _network(args: Args) -> Args:
+    part: Args = isolation(args).get("network", {})
+    return part
+
+
+def _key(label: tuple[str, Any]) -> str:
+    return label[0]
+
+
+def _flag(on: Any) -> str:
+    return "true" if on else ""
+
+
+def _whole(number: float) -> str:
+    return str(int(number))
+
+
+def _sorted(names: Iterable[pulumi.Input[str]]) -> pulumi.Input[str]:
+    return resolved(lambda every: ",".join(sorted(every)), list(names))
+
+
+def _labels(pool: Inputs, between: str = ",") -> pulumi.Input[str]:
+    return joined(between, [joined("=", label) for label in sorted(pool.items(), key=_key)])
+
+
+def _places(images: Iterable[str]) -> str:
+    """Each up to a slash: else a name that only begins so would pass, too."""
+    return ",".join(f"{place.rstrip('/')}/" for place in images)
+
+
+def _ranges(private: Iterable[str]) -> list[str]:
+    """The first and last address of each IPv4 network, as numbers: every version of Kubernetes that
+    has policies can compare those, and functions for networks came later.
+    """
+    networks = (
+        ip_network(cidr, strict=False) for cidr in (*_NEVER_PUBLIC, *private) if ":" not in cidr
+    )
+    return [f"{int(net.network_address)}-{int(net.broadcast_address)}" for net in networks]

@@ -1,0 +1,131 @@
+"""The guard of queues: what one team's pods may ask of KAI, on the host and inside its vCluster.
+
+KAI lets any pod name any queue (W10), and leaves one that names a wrong queue Pending, mostly
+without a word; this denies it at once and names the right ones. It looks at pods, so a queue named
+only on their Deployment is denied too; only the Deployment's events would say so, and therefore
+whoever applies it is warned in the same words. Pods that KAI does not schedule are not judged,
+KAI's own components and reservation pods among them.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import pulumi
+
+from kai_fleet.guards.bounds import GPU_RESOURCE, Args
+from kai_fleet.guards.policies import AUDIT, DENY, WARN, Object, binding, policy, policy_name
+from kai_fleet.inputs import has_output, resolved
+from kai_fleet.wording import listed
+
+# A denial is read by a person: of many queues it names the first.
+_QUEUES_IN_A_MESSAGE: Final = 12
+_EVERY: Final = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"]}
+_PODS: Final = {"resourceRules": [{**_EVERY, "resources": ["pods"]}]}
+# What makes pods: whoever applies it is warned, for its pods are going to be judged.
+_TEMPLATES: Final = {"excludeResourceRules": [{**_EVERY, "resources": ["pods"]}]}
+
+
+def is_on_host(args: Args) -> bool:
+    """Whether the host's KAI takes pods of a team with these TeamNamespaceArgs by its queues."""
+    by_host = args.get("scheduler") == "host" and bool(args.get("queues"))
+    return by_host and args.get("guard", "deny") != "off"
+
+
+def host_bounds(team: str, args: Args) -> dict[str, pulumi.Input[str]]:
+    """The bounds of TeamNamespaceArgs that the policy reads in the namespace's annotations."""
+    return queue_bounds(team, args["queues"], args.get("guard", "deny"), args)
+
+
+def host_bindings(team: str, namespace: Any, args: Args) -> dict[str, Object]:
+    """The bindings for the namespace, by the last part of the resources' names."""
+    return _bindings(team, args.get("guard", "deny"), namespace=namespace)
+
+
+def inside(
+    team: str, queues: Iterable[pulumi.Input[str]], args: Args
+) -> tuple[dict[str, Object], dict[str, Object]]:
+    """The policies of a vCluster with the bounds written in them, and their bindings, each by the
+    last part of its resource's name.
+
+    Args:
+        team: name of the team, of which the policies have theirs.
+        queues: leaf queues that pods may name.
+        args: QueueGuardArgs.
+    """
+    mode, outside, suffix = args.get("mode", "deny"), args.get("outside", "deny"), f"-{team}"
+    bounds = queue_bounds(team, queues, mode, args)
+    policies = {"policy": _with_bounds("queues", suffix, bounds)}
+    if outside != "allow":
+        gpus = {"team": team, "gpuResource": args.get("gpu_resource", GPU_RESOURCE)}
+        policies["outside-policy"] = _with_bounds("outside-queues", suffix, gpus)
+    return policies, _bindings(team, mode, outside, suffix)
+
+
+def _with_bounds(kind: Any, suffix: str, bounds: Mapping[str, pulumi.Input[str]]) -> Object:
+    def spec(written: Mapping[str, str]) -> Object:
+        found: Object = policy(kind, suffix, written)["spec"]
+        return found
+
+    return {**policy(kind, suffix), "spec": resolved(spec, dict(bounds))}
+
+
+def queue_bounds(
+    team: str, queues: Iterable[pulumi.Input[str]], mode: str, args: Args
+) -> dict[str, pulumi.Input[str]]:
+    """What pods may ask of these queues, by the name of the bound.
+
+    Args:
+        team: name of the team.
+        queues: leaf queues that pods may name.
+        mode: `deny` or `audit`.
+        args: TeamNamespaceArgs or QueueGuardArgs.
+    """
+    # Sorted: the engine hands a program its queues in another order than the file has them.
+    prefix = args.get("queue_prefix", "")
+    bounds: dict[str, pulumi.Input[str]] = {
+        "team": team,
+        "queues": _sorted(queues),
+        "allowed": resolved(_allowed, list(queues), prefix),
+        "queuePrefix": prefix,
+        "foreignQueues": _sorted(args.get("foreign_queues", ())) if prefix else "",
+        "podGroups": "true" if args.get("pod_groups") else "",
+        "sharing": resolved(lambda on: "true" if on else "false", args.get("gpu_sharing", True)),
+        "become": "denied" if mode == "deny" else "warned about",
+    }
+    return {key: value for key, value in bounds.items() if value or has_output(value)}
+
+
+def _sorted(names: Iterable[pulumi.Input[str]]) -> pulumi.Input[str]:
+    return resolved(lambda every: ",".join(sorted(every)), list(names))
+
+
+def _allowed(queues: Iterable[str], prefix: str) -> str:
+    """The queues as a message names them."""
+    named = listed(sorted(queues), limit=_QUEUES_IN_A_MESSAGE)
+    named = named or "none: the team has no leaf queue"
+    return f"{named}, or a queue named {prefix}…" if prefix else named
+
+
+def _bindings(
+    team: str, mode: str, outside: str = "allow", suffix: str = "", namespace: Any = None
+) -> dict[str, Object]:
+    queues, actions = policy_name("queues", suffix), DENY if mode == "deny" else AUDIT
+    bindings = {
+        "binding": binding(
+            f"kai-fleet-queues-{team}", queues, actions=actions, match=_PODS, namespace=namespace
+        ),
+        "templates-binding": binding(
+            f"kai-fleet-templates-{team}",
+            queues,
+            actions=WARN,
+            match=_TEMPLATES,
+            namespace=namespace,
+        ),
+    }
+    if outside != "allow":
+        bindings["outside-binding"] = binding(
+            f"kai-fleet-outside-queues-{team}",
+            policy_name("outside-queues", suffix),
+            actions=DENY if outside == "deny" else AUDIT,
+        )
+    return bindings

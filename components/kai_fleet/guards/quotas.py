@@ -1,0 +1,107 @@
+"""How much of a host a team may have: GPUs under every name, and everything else that is shared."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pulumi
+
+from kai_fleet.guards.bounds import GPU_RESOURCE, Args, isolation, level
+from kai_fleet.guards.policies import SYSTEM_SCOPE
+from kai_fleet.inputs import resolved, without_none
+
+Amounts = dict[str, pulumi.Input[str]]
+
+# What the account of a team's own stack may make in etcd besides, or a vCluster that syncs it.
+_OBJECTS: Final = (
+    *("endpoints", "endpointslices.discovery.k8s.io", "serviceaccounts", "deployments.apps"),
+    *("statefulsets.apps", "replicasets.apps", "ingresses.networking.k8s.io"),
+    *("leases.coordination.k8s.io", "poddisruptionbudgets.policy"),
+    *("roles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io"),
+    *("httproutes.gateway.networking.k8s.io", "tlsroutes.gateway.networking.k8s.io"),
+    *("backendtlspolicies.gateway.networking.k8s.io", "referencegrants.gateway.networking.k8s.io"),
+)
+_GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu")
+_CLAIMS: Final = ("resourceclaims", "resourceclaimtemplates")
+
+
+def quotas(args: Args) -> dict[str, dict[str, Any]]:
+    """The quotas of a team with these TeamNamespaceArgs by name: each its spec.
+
+    Pods have a quota of their own: each creation writes every quota that counts it, and two at
+    once that meet in one are refused and tried again (measured.md 47).
+    """
+    # A scheduler inside sees every GPU of its nodes; this is the bound that holds (V1, V7).
+    if level(args) == "off":
+        return {"gpus": {"hard": _granted_gpus(args)}}
+    bounds: Mapping[str, Any] = isolation(args).get("bounds", {})
+    objects = _count(bounds.get("objects", 5000))
+    return {
+        "gpus": {"hard": _devices(args, objects)},
+        "pods": {"hard": _pods(bounds, objects)},
+        "objects": {"hard": _objects(bounds, objects)},
+        "system-priority": {"hard": {"pods": "0"}, "scope_selector": SYSTEM_SCOPE},
+    }
+
+
+def _granted_gpus(args: Args) -> Amounts:
+    """GPUs and slices of GPUs by name."""
+    granted = {args.get("gpu_resource", GPU_RESOURCE): args.get("gpus", 0)}
+    return _requests({**granted, **args.get("slices", {})})
+
+
+def _devices(args: Args, objects: pulumi.Input[str]) -> Amounts:
+    """Devices by name; GPUs of another vendor and DRA claims none, unless granted."""
+    classes = args.get("device_classes", {})
+    claims = objects if classes else "0"
+    return {
+        **_requests(dict.fromkeys(_GPUS, 0)),
+        **_granted_gpus(args),
+        **_requests(args.get("devices", {})),
+        **{
+            f"{name}.deviceclass.resource.k8s.io/devices": _count(count)
+            for name, count in classes.items()
+        },
+        **{f"count/{kind}.resource.k8s.io": claims for kind in _CLAIMS},
+    }
+
+
+def _pods(bounds: Mapping[str, Any], objects: pulumi.Input[str]) -> Amounts:
+    """What pods take of nodes that are everybody's."""
+    amounts = {
+        "requests.cpu": bounds.get("cpu"),
+        "requests.memory": bounds.get("memory"),
+        "requests.ephemeral-storage": bounds.get("ephemeral_storage"),
+        "pods": _count(bounds.get("pods", 2000)),
+        # Those that have ended too, which fill etcd until somebody deletes them.
+        "count/pods": objects,
+    }
+    return without_none(amounts)
+
+
+def _objects(bounds: Mapping[str, Any], objects: pulumi.Input[str]) -> Amounts:
+    """What else etcd, storage and the network have for everybody."""
+    load_balancers = _count(bounds.get("load_balancers", 10))
+    volumes = _count(bounds.get("volumes", 500))
+    amounts = {
+        "services": objects,
+        "services.loadbalancers": load_balancers,
+        # A controller makes a load balancer for each, mostly in a namespace of its own.
+        "count/gateways.gateway.networking.k8s.io": load_balancers,
+        "services.nodeports": _count(bounds.get("node_ports", 50)),
+        "requests.storage": bounds.get("storage"),
+        "persistentvolumeclaims": volumes,
+        "count/volumesnapshots.snapshot.storage.k8s.io": volumes,
+        "secrets": objects,
+        "configmaps": objects,
+        **{f"count/{kind}": objects for kind in _OBJECTS},
+    }
+    return without_none(amounts)
+
+
+def _requests(counts: Mapping[str, Any]) -> Amounts:
+    return {f"requests.{name}": _count(count) for name, count in counts.items()}
+
+
+def _count(number: pulumi.Input[float]) -> pulumi.Input[str]:
+    """A number as quotas have it; other languages send every number as a fraction."""
+    return resolved(lambda whole: str(int(whole)), number)

@@ -1,1 +1,0 @@
-"""What a host cluster has for everybody: GPU stack, host scheduler and its queues."""

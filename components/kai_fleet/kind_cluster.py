@@ -1,0 +1,86 @@
+"""A kind cluster on the machine that runs the update, with its GPUs where it has some."""
+
+import json
+from typing import Any, Final, NotRequired, TypedDict
+
+import pulumi
+import pulumi_command as command
+
+from kai_fleet import probes
+from kai_fleet.options import deleted_with
+
+HERE: Final = "127.0.0.1"
+_PORTS: Final = range(30000, 30008)
+
+
+class KindClusterArgs(TypedDict):
+    """What a kind cluster is made of. kind changes nothing of it: the update refuses a change."""
+
+    gpus: NotRequired[str]
+    """`auto`: this machine's GPUs, if it has some; `all`: it must have; `none`. Default: `auto`."""
+    image: NotRequired[str]
+    """Node image: kindest/node:v1.34.0. Default: kind's own."""
+    workers: NotRequired[list[dict[str, str]]]
+    """Labels of each worker node; the first has the GPUs. Default: no worker."""
+    ports: NotRequired[list[int]]
+    """Node ports that answer on 127.0.0.1. Default: 30000 to 30007."""
+
+
+class KindCluster(pulumi.ComponentResource):
+    """A kind cluster named after the component; deleted with it.
+
+    Needs Docker and kind, and for GPUs NVIDIA's driver, on the machine that runs the update; the
+    rest is set up inside the node. kind also writes the context `kind-NAME` into the user's own
+    kubeconfig, for kubectl.
+
+    Give `going_with_it` to every component on the cluster, as a transformation: what they declare
+    is deleted together with the cluster, not one by one. Otherwise removing the stack would ask a
+    cluster that may be gone already, and fail at the first Helm release (P1).
+    """
+
+    kubeconfig: pulumi.Output[str]
+    """Kubeconfig of its administrator, a secret."""
+    going_with_it: pulumi.ResourceTransformation
+
+    def __init__(
+        self, name: str, args: KindClusterArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("kai-fleet:index:KindCluster", name, None, opts)
+        create = probes.command("kind create")
+        cluster = command.local.Command(
+            f"{name}-kind",
+            create=create,
+            update=create,
+            delete=probes.command("kind delete"),
+            environment={
+                "KIND_NAME": name,
+                "KIND_CONFIG": json.dumps(kind_config(name, args), sort_keys=True),
+                "KIND_GPUS": args.get("gpus", "auto"),
+                # One node only: two would hand them out twice.
+                "KIND_GPU_NODE": f"{name}-{'worker' if args.get('workers') else 'control-plane'}",
+            },
+            logging=command.local.Logging.STDERR,  # stdout is the kubeconfig (P8)
+            opts=pulumi.ResourceOptions(parent=self, additional_secret_outputs=["stdout"]),
+        )
+        self.kubeconfig = pulumi.Output.secret(cluster.stdout)
+        self.going_with_it = deleted_with(cluster)
+        self.register_outputs({})
+
+
+def kind_config(name: str, args: KindClusterArgs) -> dict[str, Any]:
+    """kind's config file, as far as it is the same on every machine."""
+    image = {"image": args["image"]} if args.get("image") else {}
+    mappings = [
+        {"containerPort": port, "hostPort": port, "listenAddress": HERE}
+        for port in args.get("ports", _PORTS)
+    ]
+    workers = [
+        {"role": "worker", **image, **({"labels": labels} if labels else {})}
+        for labels in args.get("workers", ())
+    ]
+    return {
+        "kind": "Cluster",
+        "apiVersion": "kind.x-k8s.io/v1alpha4",
+        "name": name,
+        "nodes": [{"role": "control-plane", **image, "extraPortMappings": mappings}, *workers],
+    }

@@ -1,0 +1,276 @@
+"""Monitors, rules, alerts and dashboards for a Prometheus that the host has already.
+
+What they say is in the YAML files of the folder `monitoring`.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, NotRequired, TypedDict
+
+import pulumi
+import yaml
+from pulumi_kubernetes import core
+from pulumi_kubernetes.apiextensions import CustomResource
+from pulumi_kubernetes.networking import v1 as networking
+
+from kai_fleet.guards.bounds import isolation, level
+from kai_fleet.inputs import resolved
+from kai_fleet.releases import KAI, version_key
+from kai_fleet.releases.metric_names import APPS, METRICS_PORT
+
+HOST: Final = "host"  # as a scheduler's name in metrics
+ALLOW_PROMETHEUS: Final = "kai-fleet-monitoring"  # the NetworkPolicy of a team's namespace
+# By these a Grafana and a Prometheus with a sidecar find their ConfigMaps.
+_DASHBOARD: Final = {"grafana_dashboard": "1"}
+_FOR_PROMETHEUS: Final = {"kai-fleet/prometheus": "1"}
+_INTERVAL: Final = "30s"
+_NAMESPACE: Final = "monitoring"
+_FOLDER: Final = Path(__file__).with_suffix("")
+_GAP: Final = re.compile(r"\{\{([A-Z]\w*)\}\}")  # Prometheus' own have a space
+Args = Mapping[str, Any]
+Rule = dict[str, Any]
+
+
+class FleetMonitoringArgs(TypedDict):
+    """How a fleet is measured, whoever its teams are."""
+
+    namespace: NotRequired[str]
+    """Namespace of the host with Prometheus and Grafana. Default: `monitoring`."""
+    operator: NotRequired[bool]
+    """The Prometheus operator is there: declare monitors; else ConfigMaps. Default: false."""
+    labels: NotRequired[dict[str, str]]
+    """Labels by which Prometheus selects monitors and rules. Default: none."""
+    interval: NotRequired[str]
+    """How often metrics are read: `30s`, `1m`. Default: `30s`."""
+    starved_after: NotRequired[str]
+    """How long a queue waits for what it is guaranteed until an alert fires. Default: `15m`."""
+    support_days: NotRequired[int]
+    """Days before the end of a KAI's support at which an alert fires. Default: 60."""
+    dashboards: NotRequired[bool]
+    """Declare Grafana's dashboards, as ConfigMaps. Default: true."""
+    gpu_resource: NotRequired[str]
+    """Name by which nodes advertise GPUs. Default: `nvidia.com/gpu`."""
+    host_kai: NotRequired[bool]
+    """The host has a KAI: an alert fires where it does not answer. Default: false."""
+    parent_queues: NotRequired[list[str]]
+    """Queues of the host's KAI with others below them, which alerts leave out. Default: none."""
+
+
+class FleetMonitoring(pulumi.ComponentResource):
+    """Monitors, recording rules, alerts and dashboards of a host.
+
+    A team that comes or goes changes nothing in it.
+    """
+
+    def __init__(
+        self, name: str, args: FleetMonitoringArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("kai-fleet:index:Monitoring", name, None, opts)
+        child, name = pulumi.ResourceOptions(parent=self), f"{name}-monitoring"
+        namespace = args.get("namespace", _NAMESPACE)
+        rules = {"groups": fleet_rules(pulumi.get_stack(), args)}
+        if args.get("operator"):
+            _custom(f"{name}-pods", "PodMonitor", namespace, args, pod_monitor(args), child)
+            _custom(f"{name}-rules", "PrometheusRule", namespace, args, rules, child)
+        else:
+            scrape = {"scrape_configs": [scrape_config(args)]}
+            files = {"kai-fleet-scrape.yml": scrape, "kai-fleet-rules.yml": rules}
+            data = {file: _text(content) for file, content in files.items()}
+            config = ("kai-fleet-prometheus", namespace, _FOR_PROMETHEUS)
+            _config_map(f"{name}-prometheus", config, data, child)
+        if args.get("dashboards", True):
+            for called, content in dashboards().items():
+                config = (f"kai-fleet-{called}", namespace, _DASHBOARD)
+                data = {f"kai-fleet-{called}.json": content}
+                _config_map(f"{name}-dashboard-{called}", config, data, child)
+        self.register_outputs({"namespace": namespace})
+
+
+class TeamMonitoring(pulumi.ComponentResource):
+    """Lets Prometheus reach a team's KAI, and has the facts that no metric tells.
+
+    Args:
+        namespace: the team's.
+        args: those of its TeamNamespace.
+        inside: options of what lies in the namespace and goes with it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        namespace: str,
+        args: Args,
+        inside: pulumi.ResourceOptions,
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        super().__init__("kai-fleet:index:TeamMonitoring", name, None, opts)
+        own: Args = args["monitoring"]
+        child = pulumi.ResourceOptions(parent=self)
+        within = pulumi.ResourceOptions.merge(inside, child)
+        closed = level(args) != "off" and isolation(args).get("network", {}).get("enabled", True)
+        if closed and args.get("scheduler", "inside") == "inside":
+            networking.NetworkPolicy(
+                f"{name}-monitoring-network",
+                metadata={"name": ALLOW_PROMETHEUS, "namespace": namespace},
+                spec=_filled("network.yaml", Namespace=own.get("namespace", _NAMESPACE)),
+                opts=within,
+            )
+        facts = team_facts(name, args)
+        rules = {"groups": [{"name": f"kai-fleet-team-{name}", "rules": facts}]}
+        if own.get("operator"):
+            objects = {
+                "ServiceMonitor": own.get("certificates", True) and vcluster_monitor(name, own),
+                "PrometheusRule": rules if facts else None,
+            }
+            for kind, spec in objects.items():
+                if spec:
+                    _custom(f"{name}-monitoring-{kind.lower()}", kind, namespace, own, spec, within)
+        elif facts:
+            called = f"kai-fleet-team-{name}"
+            config = (called, own.get("namespace", _NAMESPACE), _FOR_PROMETHEUS)
+            text = resolved(_text, rules)
+            _config_map(f"{name}-monitoring-rules", config, {f"{called}.yml": text}, child)
+        self.register_outputs({"namespace": namespace})
+
+
+def pod_monitor(args: Args) -> dict[str, Any]:
+    """The `spec` of a PodMonitor, in any namespace."""
+    endpoint = _scrape(args)
+    return {
+        "namespaceSelector": {"any": True},
+        "selector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]},
+        "sampleLimit": endpoint.pop("sampleLimit"),
+        "podMetricsEndpoints": [endpoint],
+    }
+
+
+def scrape_config(args: Args) -> dict[str, Any]:
+    """The same, as an entry of `scrape_configs` of a Prometheus in the cluster."""
+    scrape = _scrape(args)
+    return {
+        "job_name": "kai-fleet",
+        "scrape_interval": scrape["interval"],
+        "sample_limit": scrape["sampleLimit"],
+        "follow_redirects": scrape["followRedirects"],
+        "honor_timestamps": scrape["honorTimestamps"],
+        "kubernetes_sd_configs": [{"role": "pod"}],
+        "relabel_configs": [_snake(step) for step in scrape["relabelings"]],
+        "metric_relabel_configs": [_snake(step) for step in scrape["metricRelabelings"]],
+    }
+
+
+def vcluster_monitor(team: str, args: Args) -> pulumi.Input[Any]:
+    """The `spec` of a ServiceMonitor of a team's vCluster, in the team's namespace."""
+    every = args.get("interval", _INTERVAL)
+    return resolved(lambda text: _filled("vcluster.yaml", Team=team, Interval=text), every)
+
+
+def fleet_rules(stack: str, args: Args) -> list[dict[str, Any]]:
+    """What is counted for every team, and the alerts. Nothing in it depends on the teams."""
+    resource = args.get("gpu_resource", "nvidia.com/gpu")
+    groups = _filled(
+        "rules.yaml",
+        Resource=resource,
+        ResourceLabel=resource.replace(".", "_").replace("/", "_"),
+        StarvedAfter=args.get("starved_after", "15m"),
+        SupportDays=args.get("support_days", 60),
+        Stack=stack,
+    )
+    facts = [*_support(), *_parents(HOST, args.get("parent_queues", ()))]
+    if args.get("host_kai"):
+        facts.append(_fact("scheduler_wanted", {"scheduler": HOST}))
+    return [{"name": "kai-fleet-facts", "rules": facts}, *groups]
+
+
+def team_facts(team: str, args: Args) -> list[Rule]:
+    """The facts of one team that no metric tells: which queues have children, and so on."""
+    of, own = {"team": team}, args.get("monitoring", {})
+    facts = []
+    if own.get("scheduler"):
+        facts.append(_fact("scheduler_wanted", {"scheduler": team, **of}))
+        facts += _parents(team, own.get("parent_queues", ()), of)
+    if args.get("scheduler") == "host":
+        facts += [_fact("host_queue", {"queue": queue, **of}) for queue in args.get("queues", ())]
+    return facts
+
+
+def dashboards() -> dict[str, str]:
+    """Each dashboard's name, and its JSON as Grafana imports it."""
+    found = _filled("dashboards.yaml")["dashboards"]
+    return {name: json.dumps(dashboard, indent=1) for name, dashboard in found.items()}
+
+
+def _support() -> Iterator[Rule]:
+    newest = max(version_key(version)[:2] for version in KAI)
+    for version, release in KAI.items():
+        if release.support_end is not None:
+            end = datetime.combine(release.support_end, datetime.max.time(), UTC)
+            seconds = str(int(end.timestamp()))
+            yield _fact("kai_support_end_seconds", {"version": version}, f"vector({seconds})")
+        elif version_key(version)[:2] < newest:  # the newest line comes into the list later
+            yield _fact("kai_in_no_support_list", {"version": version})
+
+
+def _parents(scheduler: str, queues: Iterable[Any], more: Args | None = None) -> list[Rule]:
+    more = more or {}
+    return [
+        _fact("parent_queue", {"scheduler": scheduler, "queue": queue, **more}) for queue in queues
+    ]
+
+
+def _fact(name: str, labels: Args, expr: str = "vector(1)") -> Rule:
+    return {"record": f"kai_fleet:{name}", "labels": dict(labels), "expr": expr}
+
+
+def _scrape(args: Args) -> dict[str, Any]:
+    found: dict[str, Any] = _filled(
+        "scrape.yaml",
+        Interval=args.get("interval", _INTERVAL),
+        Apps="|".join(APPS.values()),
+        AppsOfScheduler=APPS["scheduler"],
+        AppsOfQueueController=APPS["queue-controller"],
+    )
+    return found
+
+
+def _snake(step: dict[str, Any]) -> dict[str, Any]:
+    return {re.sub(r"(?=[A-Z])", "_", key).lower(): value for key, value in step.items()}
+
+
+def _filled(file: str, **words: Any) -> Any:
+    """A YAML file with its gaps filled. Raises KeyError for one that has no word."""
+    text, words = (_FOLDER / file).read_text(encoding="utf-8"), {"Port": METRICS_PORT, **words}
+    return yaml.safe_load(_GAP.sub(lambda gap: str(words[gap[1]]), text))
+
+
+def _custom(
+    name: str, kind: str, namespace: str, args: Args, spec: Any, opts: pulumi.ResourceOptions
+) -> None:
+    """An object of Prometheus' operator."""
+    labels = args.get("labels", {})
+    CustomResource(
+        name,
+        api_version="monitoring.coreos.com/v1",
+        kind=kind,
+        metadata={"name": "kai-fleet", "namespace": namespace, "labels": labels},
+        spec=spec,
+        opts=opts,
+    )
+
+
+def _config_map(
+    name: str, config: tuple[str, str, Args], data: Any, opts: pulumi.ResourceOptions
+) -> None:
+    """Files where the Prometheus is, that mounts them: name, namespace and labels of `config`."""
+    called, namespace, labels = config
+    metadata: Any = {"name": called, "namespace": namespace, "labels": labels}
+    core.v1.ConfigMap(name, metadata=metadata, data=data, opts=opts)
+
+
+def _text(content: Any) -> str:
+    """A file for Prometheus."""
+    text: str = yaml.safe_dump(content, sort_keys=False, width=10**6)
+    return text

@@ -1,0 +1,326 @@
+"""Each command that the doctor prints is run as it stands, and its finding is gone."""
+
+import contextlib
+
+import pytest
+import yaml
+from kubernetes import client
+
+from kai_fleet.quantities import parse_quantity
+from kai_fleet_cli.doctor.checks import gpu, isolation
+from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT
+from kai_fleet_cli.stack_file import reading
+from tests.engine import broken_things as things
+from tests.engine.doctor_repairs import (
+    LOOK,
+    OF_CERTIFICATES,
+    OF_KUBECONFIGS,
+    REPAIR,
+    Repair,
+    commands,
+    eventually,
+    shape,
+)
+from tests.unit.doctor_cases import CASES
+from tests.unit.doctor_samples import Lab
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
+
+HOST = f"--context {SANDBOX_CONTEXT}"
+
+
+@pytest.fixture(scope="module")
+def product(one_team):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "ROOT", one_team.folder)
+        yield one_team.product
+
+
+@pytest.fixture(scope="module")
+def ml(product, one_team):
+    return one_team.inside()
+
+
+@pytest.fixture(scope="module")
+def host(ml, one_team):
+    return one_team.host()
+
+
+@pytest.fixture
+def other_ever_after(place):
+    """The stack is not as it was made: no other module uses it."""
+    place.tenant = None
+
+
+@pytest.fixture(scope="module")
+def repair(product, one_team):
+    return Repair(one_team)
+
+
+@pytest.mark.slow
+def test_one_update_puts_everything_right_that_the_stack_declares(ml, host, repair):
+    core = client.CoreV1Api(host)
+    level = "pod-security.kubernetes.io/enforce"
+    core.patch_namespace("team-ml", {"metadata": {"labels": {level: None}}})
+    core.delete_namespaced_resource_quota("objects", "team-ml")
+    core.delete_namespaced_resource_quota("gpus", "team-ml")
+    client.NetworkingV1Api(host).delete_namespaced_network_policy("kai-fleet-pods", "team-ml")
+    guards = client.AdmissionregistrationV1Api(host)
+    guards.delete_validating_admission_policy_binding("kai-fleet-nodes-ml")
+    client.NodeV1Api(host).delete_runtime_class("nvidia")
+    inside = client.AdmissionregistrationV1Api(ml)
+    inside.delete_validating_admission_policy_binding("kai-fleet-queues-ml")
+    queues = client.CustomObjectsApi(ml)
+    queues.delete_cluster_custom_object(*things.QUEUES, "serve")
+    annotations = {"guard.kai-fleet/devices": "amd.com/gpu"}
+    core.patch_namespace("team-ml", {"metadata": {"annotations": annotations}})
+    wanted = (
+        ("isolation", f"its label {level}"),
+        ("isolation", "guard.kai-fleet/devices"),
+        ("isolation", "team-ml/objects"),
+        ("isolation", "team-ml/gpus"),
+        ("isolation", "team-ml/kai-fleet-pods"),
+        ("isolation", "kai-fleet-nodes-ml"),
+        ("runtime-class", "RuntimeClass nvidia"),
+        ("guard", "kai-fleet-queues-ml"),
+        ("queues", "queue serve"),
+    )
+    assert [words for check, words in wanted if not repair.found(check, words)] == []
+    said = [one for check, words in wanted for one in repair.found(check, words)]
+    update = {command for one in said for command in commands(one.fix)}
+    assert update == {".venv/bin/fleet up --refresh --stack sandbox"}
+    repair("queues", "queue serve")
+    assert [words for check, words in wanted if repair.found(check, words)] == []
+
+
+@pytest.mark.slow
+def test_a_kai_that_is_not_wanted_and_one_that_is_not_there(product, ml, repair):
+    """The release goes by its own command, and comes back by the update of the stack."""
+
+    def to(scheduler):
+        def edit(config):
+            config["kai-fleet:teams"]["ml"]["scheduler"] = scheduler
+            if scheduler["mode"] == "default":
+                edit.queues = config["kai-fleet:teams"]["ml"].pop("queues")
+            else:
+                config["kai-fleet:teams"]["ml"]["queues"] = edit.queues
+
+        edit.queues = queues
+        return edit
+
+    queues = yaml.safe_load(product.file.read_text())["config"]["kai-fleet:teams"]["ml"]["queues"]
+    product.edit(to({"mode": "default"}))
+    try:
+        repair("leftovers", "the stack declares none")
+    finally:
+        product.edit(to({"mode": "virtual", "version": "v0.9.3"}))
+    repair("kai-parts", "is not installed")
+
+
+def test_a_part_of_kai_that_somebody_deleted(ml, repair):
+    """One of the chart's: what the operator makes, it makes again by itself."""
+    client.AppsV1Api(ml).delete_namespaced_deployment("kai-operator", "kai-scheduler")
+    repair("kai-parts", "Deployment kai-operator is not there")
+    off = {"spec": {"admission": {"gpuSharing": False}}}
+    config = client.CustomObjectsApi(ml)
+    config.patch_cluster_custom_object(*things.CONFIGS, "kai-config", off)
+    repair("gpu-sharing", "somebody switched it off")
+
+
+@pytest.mark.slow
+def test_another_version_than_the_file_says(product, ml, repair):
+    def to(version):
+        def edit(config):
+            config["kai-fleet:teams"]["ml"]["scheduler"]["version"] = version
+
+        return edit
+
+    for version in ("v0.9.8", "v0.9.3"):
+        product.edit(to(version))
+        repair("kai-version", f"and {version} is declared")
+
+
+def test_a_scheduler_and_a_vcluster_that_are_scaled_to_0(ml, host, repair):
+    none = {"spec": {"replicas": 0}}
+    apps = client.AppsV1Api(ml)
+    apps.patch_namespaced_deployment("scheduler", "kai-scheduler", none)
+    repair("kai-parts", "Deployment scheduler is scaled to 0")
+    client.AppsV1Api(host).patch_namespaced_stateful_set("ml", "team-ml", none)
+    repair("vcluster", "vCluster ml is scaled to 0")
+
+
+def test_queues_that_nobody_declared(ml, repair):
+    objects = client.CustomObjectsApi(ml)
+    for name, parent in (("default-queue", None), ("mine", "default"), ("below", "mine")):
+        objects.create_cluster_custom_object(*things.QUEUES, things.queue(name, parent))
+    repair("queues", "KAI's chart made it")
+    limit = {"spec": {"resources": {"gpu": {"limit": 1}}}}
+    objects.patch_cluster_custom_object(*things.QUEUES, "below", limit)
+    with things.pods(ml, things.kai_pod("asks", "below", gpus="2")):
+        repair("pending", "queue below may hold at most 1: it never runs")
+    repair("queues", "somebody made it by hand")
+
+
+@pytest.mark.slow
+def test_what_old_releases_and_removed_teams_left(ml, host, repair):
+    shard = {
+        "apiVersion": "kai.scheduler/v1",
+        "kind": "SchedulingShard",
+        "metadata": {"name": "default"},
+        "spec": {},
+    }
+    client.CustomObjectsApi(ml).create_cluster_custom_object(*things.SHARDS, shard)
+    repair("leftovers", "a newer KAI left it")
+    client.AdmissionregistrationV1Api(ml).create_validating_webhook_configuration(
+        things.dead_webhook("left-behind")
+    )
+    repair("webhooks", "left-behind")
+    dead = things.dead_webhook("left-behind-too")
+    client.AdmissionregistrationV1Api(ml).create_mutating_webhook_configuration(
+        {
+            "metadata": {"name": "left-behind-too"},
+            "webhooks": ml.sanitize_for_serialization(dead.webhooks),
+        }
+    )
+    repair("webhooks", "left-behind-too")
+    client.RbacAuthorizationV1Api(host).create_cluster_role(
+        {"metadata": {"name": "vc-old-v-team-old"}, "rules": []}
+    )
+    repair("leftovers", "ClusterRole vc-old-v-team-old")
+    policy = {"metadata": {"name": "open"}, "spec": {"podSelector": {}, "ingress": [{}]}}
+    client.NetworkingV1Api(host).create_namespaced_network_policy("team-ml", policy)
+    repair("isolation", "NetworkPolicy team-ml/open")
+
+
+@pytest.mark.parametrize("name", ["team-old", "theirs"])
+def test_the_namespace_of_a_team_that_the_file_does_not_have(host, repair, name):
+    core = client.CoreV1Api(host)
+    used = {} if name == "team-old" else {"kai-fleet/namespace": "used"}
+    labels = {"kai-fleet/team": "old", **used}
+    core.create_namespace({"metadata": {"name": name, "labels": labels}})
+    try:
+        repair("leftovers", f"namespace {name}")
+    finally:
+        with contextlib.suppress(client.ApiException):
+            core.delete_namespace(name)
+
+
+def test_a_kai_on_the_host_that_nobody_wants(host, repair):
+    core = client.CoreV1Api(host)
+    core.create_namespace({"metadata": {"name": "kai-scheduler"}})
+    try:
+        left = things.deployment("kai-operator")
+        client.AppsV1Api(host).create_namespaced_deployment("kai-scheduler", left)
+        repair("leftovers", "the stack declares none")
+    finally:
+        core.delete_namespace("kai-scheduler")
+
+
+def test_pods_that_have_to_be_made_again(ml, repair, monkeypatch):
+    monkeypatch.setattr(gpu, "PATIENCE", 0.0)
+    node = client.CoreV1Api(ml).list_node().items[0].metadata.name
+    bound = {"conditions": [{"type": "PodBound", "status": "True", "reason": "Bound"}]}
+    notes, group = {"gpu-fraction": "0.5"}, {"runai-gpu-group": "g-1"}
+    waits = [things.kai_pod(f"waits-{n}", "train") for n in range(3)]
+    with things.pods(ml, *waits) as write:
+        for n in range(3):
+            write(f"waits-{n}", bound)
+        eventually(
+            lambda: repair.found("false-success", "waits-0, default/waits-1 and default/waits-2")
+        )
+        repair("false-success", "default/waits-0")
+    shares = things.kai_pod("shares", "train", annotations=notes, labels=group, node=node)
+    alone = things.kai_pod("alone", "train", annotations=notes, node=node)
+    with things.pods(ml, shares, alone):
+        repair("reservation", "GPU group g-1")
+        repair("gpu-sharing", "default/alone")
+    stuck = things.kai_pod("gpu-reservation-x", None, labels={"runai-gpu-group": "g"})
+    with things.pods(ml, stuck, namespace="kai-resource-reservation"):
+        repair("reservation", "gpu-reservation-x")
+
+
+def test_tokens_of_pods_that_never_ran(host, repair, monkeypatch):
+    """Those of a pod that is there stay, and so does every other Secret."""
+    core = client.CoreV1Api(host)
+    counted = core.read_namespaced_resource_quota("objects", "team-ml").status
+    used, hard = (parse_quantity(it["secrets"]) for it in (counted.used, counted.hard))
+    monkeypatch.setattr(isolation, "NEARLY", float((used + 3) / hard))
+    pod = core.read_namespaced_pod("ml-0", "team-ml").metadata.uid
+    service = core.read_namespaced_service("ml", "team-ml").metadata.uid
+    of_pod = {"apiVersion": "v1", "kind": "Pod", "name": "ml-0", "uid": pod}
+    of_service = {"apiVersion": "v1", "kind": "Service", "name": "ml", "uid": service}
+    mark = {"vcluster.loft.sh/skip-backsync": "true"}
+    left = {f"gone-{n}-sa-token-x-default-x-ml": (mark, [of_service]) for n in range(4)}
+    # In mode host they have no owner. A tenant may write any text there.
+    tricky = {"vcluster.loft.sh/skip-backsync": "true\nvc-config-ml true"}
+    left["gone-sa-token-x-default-x-ml"] = (tricky, [])
+    kept = {"runs-sa-token-x-a-x-ml": (mark, [of_pod]), "own-x-a-x-ml": ({}, [of_service])}
+    for name, (notes, owners) in (left | kept).items():
+        about = {"name": name, "annotations": notes, "ownerReferences": owners}
+        core.create_namespaced_secret("team-ml", {"metadata": about})
+    try:
+        repair("isolation", "Secrets of namespace team-ml")
+        there = {it.metadata.name for it in core.list_namespaced_secret("team-ml").items}
+        assert (there & set(left), there & set(kept)) == (set(), set(kept))
+        assert {"vc-ml", "vc-config-ml"} <= there
+    finally:
+        for name in left | kept:
+            with contextlib.suppress(client.ApiException):
+                core.delete_namespaced_secret(name, "team-ml")
+
+
+@contextlib.contextmanager
+def without_label(host, label):
+    core = client.CoreV1Api(host)
+    nodes = core.list_node(label_selector="kai-fleet/pool=ml").items
+    for node in nodes:
+        core.patch_node(node.metadata.name, {"metadata": {"labels": {label: None}}})
+    try:
+        yield nodes[0].metadata.name
+    finally:
+        for node in nodes:
+            back = {"metadata": {"labels": {label: node.metadata.labels[label]}}}
+            core.patch_node(node.metadata.name, back)
+
+
+def test_nodes_without_their_labels(host, repair):
+    with without_label(host, "nvidia.com/gpu.memory"):
+        repair("nodes", "no label nvidia.com/gpu.memory", MiB="81920")
+    with without_label(host, "kai-fleet/pool") as node:
+        repair("nodes", "no node with these labels", node=node)
+
+
+def looks():
+    """Every command of the doctor's that only looks, as the samples of the unit tests have it."""
+    found = set()
+    for spoil, _ in CASES.values():
+        lab = Lab()
+        spoil(lab)
+        found |= {command for finding in lab.ill() for command in commands(finding.fix)}
+    return sorted(command for command in found if shape(command) in LOOK)
+
+
+def test_what_only_looks_can_be_run(ml, repair):
+    """What it names need not be there."""
+    asked = [*looks(), "pulumi refresh --preview-only --stack sandbox"]
+    assert len(asked) > 5
+    for command in asked:
+        inside = "--kubeconfig ml.kubeconfig"
+        here = command.replace("--kubeconfig ml ", f"{inside} ")
+        done = repair.run(here if inside in here else here.replace("kubectl", f"kubectl {HOST}", 1))
+        said = done.stderr.lower()
+        assert done.returncode == 0 or "not found" in said or " logs " in command, done
+
+
+@pytest.mark.slow
+def test_a_vcluster_whose_statefulset_somebody_deleted(other_ever_after, host, repair):
+    """After the others: a vCluster of the sandbox is a new one then, as it has no volume."""
+    client.AppsV1Api(host).delete_namespaced_stateful_set("ml", "team-ml")
+    repair("vcluster", "its statefulset is not there")
+
+
+@pytest.mark.slow
+def test_every_command_that_is_known_was_run(repair):
+    """Last in this file: what the others ran."""
+    assert repair.ran >= REPAIR - OF_CERTIFICATES - OF_KUBECONFIGS
+    assert repair.ran <= REPAIR | LOOK

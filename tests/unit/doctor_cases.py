@@ -1,0 +1,501 @@
+"""Each thing that goes wrong, made on a healthy stack, and what the doctor says of it."""
+
+from datetime import timedelta
+
+from tests.unit.doctor_samples import (
+    NOW,
+    Case,
+    add,
+    both,
+    by_hand,
+    deployment,
+    edit,
+    endpoints,
+    event,
+    gone,
+    inside_runs,
+    meta,
+    node,
+    of_version,
+    pod,
+    reservation,
+    scheduling,
+    set_to,
+    sharing,
+    waiting,
+    without,
+)
+
+READY = ("nodes", "ml-0", "status", "conditions")
+ALLOCATABLE = ("nodes", "ml-0", "status", "allocatable")
+CHART = ("statefulsets", "ml", "metadata", "labels", "chart")
+GONE = "2026-11-01T11:00:00Z"
+POOL = "node pool kai-fleet/pool=ml"
+GOLD = {"kai.scheduler/node-pool": "gold"}
+GPU = "nvidia.com/gpu"
+
+
+def host(kind, *path, value):
+    return edit(kind, *path, value=value, where="host")
+
+
+def more(kind, *items, where="host"):
+    """Objects beside those that are there."""
+
+    def spoil(lab):
+        objects = lab.host if where == "host" else lab.ml
+        objects[kind] = [*objects.get(kind, ()), *items]
+
+    return spoil
+
+
+def space(name, **metadata):
+    return {"metadata": meta(name, **metadata)}
+
+
+def crash(message):
+    """The control plane's pod, whose container ended with a message."""
+    labels = {"app": "vcluster", "release": "ml"}
+    ended = {"lastState": {"terminated": {"message": message}}}
+    made = {
+        "metadata": meta("ml-0", "team-ml", labels=labels),
+        "spec": {},
+        "status": {"phase": "Running", "containerStatuses": [ended]},
+    }
+    return both(host("statefulsets", "ml", "status", value={}), more("pods", made))
+
+
+def daemon_set(name, ready=0):
+    status = {"desiredNumberScheduled": 1, "numberReady": ready}
+    return {"metadata": meta(name, "gpu-operator"), "spec": {}, "status": status}
+
+
+def volume(text):
+    """A volume of the control plane that waits, with the event that says why."""
+    claim = {"metadata": meta("data-ml-0", "team-ml"), "spec": {}, "status": {"phase": "Pending"}}
+    events = more("events", event(claim, text, "ProvisioningFailed", "PersistentVolumeClaim"))
+    not_ready = host("statefulsets", "ml", "status", value={})
+    return both(not_ready, more("persistentvolumeclaims", claim), events)
+
+
+# By name: what is done; then the check, the subject, and words of its cause and of its fix.
+CLUSTERS: dict[str, Case] = {
+    "a node is not Ready": (
+        host(*READY, value=[]),
+        "nodes | node ml-0 | not Ready | describe node ml-0",
+    ),
+    "no GPUs on the host": (
+        host(*ALLOCATABLE, value={"cpu": "8"}),
+        "nodes | cluster host | none of 1 nodes advertises nvidia.com/gpu | kai-fleet:gpu.provider",
+    ),
+    "no GPUs in the pool": (
+        host(*ALLOCATABLE, value={"cpu": "8"}),
+        "nodes | node pool kai-fleet/pool=ml | "
+        "advertise no nvidia.com/gpu, and team ml is granted 4 | lower kai-fleet:teams.ml.gpus",
+    ),
+    "fewer GPUs than granted": (
+        host(*ALLOCATABLE, GPU, value="2"),
+        "nodes | node pool kai-fleet/pool=ml | "
+        "advertise 2 nvidia.com/gpu, and team ml is granted 4 | add nodes",
+    ),
+    "no node of the pool": (
+        host("nodes", "ml-0", "metadata", "labels", value={}),
+        "nodes | node pool kai-fleet/pool=ml | no node with these | "
+        "kubectl label node <node> kai-fleet/pool=ml",
+    ),
+    "no Ready node of the pool": (
+        host(*READY, value=[]),
+        "nodes | node pool kai-fleet/pool=ml | none of the 1 nodes | nodePool",
+    ),
+    "a node without the label of its memory": (
+        host("nodes", "ml-0", "metadata", "labels", value={"kai-fleet/pool": "ml"}),
+        "nodes | node ml-0 | no label nvidia.com/gpu.memory | "
+        "label node ml-0 nvidia.com/gpu.memory=<MiB>",
+    ),
+    "a pool that the team does not tolerate": (
+        host("nodes", "ml-0", "spec", "taints", value=[{"key": "a", "effect": "NoSchedule"}]),
+        "nodes | node pool kai-fleet/pool=ml | has a taint (a) | write tolerations: [{key:",
+    ),
+    "nodes of other pools inside": (
+        more("nodes", node("research-0"), where="ml"),
+        "nodes | node research-0 | is of another pool | kai-fleet:teams.ml.vcluster.values",
+    ),
+    "a node that is not inside": (
+        more("nodes", node("ml-1")),
+        "nodes | node ml-1 | not there | delete pod -l app=vcluster,release=ml",
+    ),
+    "no RuntimeClass inside": (
+        gone("runtimeclasses", "nvidia"),
+        "runtime-class | RuntimeClass nvidia | reservation pods | sync.fromHost.runtimeClasses",
+    ),
+    "no RuntimeClass on the host": (
+        gone("runtimeclasses", "nvidia", "host"),
+        "runtime-class | RuntimeClass nvidia | is not there | kai-fleet:gpu.provider",
+    ),
+    "a device plugin without its pods": (
+        more("daemonsets", daemon_set("nvidia-driver")),
+        "gpu-stack | DaemonSet gpu-operator/nvidia-driver | 0 of 1 pods are Ready | "
+        "get pods,events",
+    ),
+    "no namespace": (
+        gone("namespaces", "team-ml", "host"),
+        "vcluster | namespace team-ml | not there | make up STACK=lab",
+    ),
+    "a namespace that is being deleted": (
+        host(
+            "namespaces",
+            "team-ml",
+            "metadata",
+            "deletionTimestamp",
+            value="2026-11-01T11:59:50Z",
+        ),
+        "vcluster | namespace team-ml | is being deleted | make up STACK=lab",
+    ),
+    "no namespace of a team with a stack of its own": (
+        lambda lab: lab.settings.update(teamStacks={"nlp": {"nodePool": {"p": "nlp"}, "gpus": 2}}),
+        "vcluster | namespace team-nlp | is not there | make up STACK=lab",
+    ),
+    "no StatefulSet": (
+        gone("statefulsets", "ml", "host"),
+        "vcluster | vCluster ml | not there | make up STACK=lab",
+    ),
+    "no StatefulSet, and the chart's Service": (
+        both(
+            gone("statefulsets", "ml", "host"), more("services", space("ml", namespace="team-ml"))
+        ),
+        "vcluster | vCluster ml | is not there | `helm -n team-ml get manifest ml",
+    ),
+    "a vCluster that is scaled to 0": (
+        host("statefulsets", "ml", "spec", "replicas", value=0),
+        "vcluster | vCluster ml | scaled to 0 | "
+        "`kubectl -n team-ml scale statefulset ml --replicas=1`",
+    ),
+    "a vCluster that crash-loops": (
+        crash("sync.fromHost.nodes.enabled is false, but required if using virtual scheduler"),
+        "vcluster | vCluster ml | a virtual scheduler needs the host's nodes | make up STACK=lab",
+    ),
+    "no StorageClass": (
+        volume('storageclass.storage.k8s.io "fast" not found'),
+        "vcluster | vCluster ml | StorageClass that is not there | make that StorageClass",
+    ),
+    "no default StorageClass": (
+        volume("no persistent volumes available for this claim and no storage class is set"),
+        "vcluster | vCluster ml | no storage class is set | is-default-class",
+    ),
+    "another version of vCluster": (
+        host(*CHART, value="vcluster-0.35.3"),
+        "vcluster | vCluster ml | runs v0.35.3, and v0.36.1 is declared | "
+        "write v0.35.3 at kai-fleet:teams.ml.vcluster.version",
+    ),
+    "an API that does not answer": (
+        set_to("unreached", "it does not answer in time"),
+        "vcluster | vCluster ml | its API: it does not answer in time | "
+        "-n team-ml get pods,services,secrets",
+    ),
+    "an API that only the host reaches": (
+        both(
+            lambda lab: lab.settings["teams"]["ml"].update(
+                vcluster={"access": {"type": "ClusterIP"}}
+            ),
+            set_to("unreached", "it cannot be connected to"),
+        ),
+        "vcluster | vCluster ml | is reached from inside the host only | logs ml-0",
+    ),
+    "a certificate that expired": (
+        set_to("certificate_ends", NOW - timedelta(days=1)),
+        "vcluster | vCluster ml | expired on 2026-10-31 | rollout restart statefulset ml",
+    ),
+    "a certificate that expires soon": (
+        set_to("certificate_ends", NOW + timedelta(days=7)),
+        "vcluster | vCluster ml | expires on 2026-11-08 | rollout restart statefulset ml",
+    ),
+    "a certificate that its version does not renew": (
+        both(host(*CHART, value="vcluster-0.30.5"), set_to("certificate_ends", NOW)),
+        "vcluster | vCluster ml | expired on | "
+        "write v0.31.3 at kai-fleet:teams.ml.vcluster.version",
+    ),
+    "a namespace that does not go": (
+        more("namespaces", space("old", deletionTimestamp=GONE), where="ml"),
+        "leftovers | namespace old | is being deleted and does not go | get all,pvc -n old",
+    ),
+    "a shard that a newer version left": (
+        inside_runs("v0.9.3"),
+        "leftovers | SchedulingShard default | the operator of v0.9.3 makes a second scheduler | "
+        "delete schedulingshard default",
+    ),
+    "a scheduler whose shard is gone": (
+        gone("schedulingshards", "default"),
+        "leftovers | Deployment kai-scheduler-default | its SchedulingShard is gone | "
+        "delete deployment kai-scheduler-default",
+    ),
+    "a cluster role of a removed team": (
+        more("clusterroles", space("vc-old-v-team-old")),
+        "leftovers | ClusterRole vc-old-v-team-old | whose namespace is gone | "
+        "delete clusterrole,clusterrolebinding vc-old-v-team-old",
+    ),
+    "the namespace of a team that the file does not have": (
+        more("namespaces", space("team-old", labels={"kai-fleet/team": "old"})),
+        "leftovers | namespace team-old | is of team old | `kubectl delete namespace team-old`",
+    ),
+    "such a namespace that others made": (
+        more(
+            "namespaces",
+            space("theirs", labels={"kai-fleet/team": "old", "kai-fleet/namespace": "used"}),
+        ),
+        "leftovers | namespace theirs | is of team old | "
+        "`kubectl label namespace theirs kai-fleet/team- kai-fleet/namespace- kai-fleet/isolation-",
+    ),
+    "a KAI that nobody declared": (
+        more("deployments", deployment("kai-operator")),
+        "leftovers | KAI v0.16.8 | the stack declares none | "
+        "`kubectl -n kai-scheduler delete deployment kai-operator`",
+    ),
+    "an absent part of KAI": (
+        gone("deployments", "binder"),
+        "kai-parts | Deployment binder | is not there | get manifest kai-scheduler",
+    ),
+    "no KAI": (
+        lambda lab: lab.ml.update(deployments=[]),
+        "kai-parts | KAI v0.16.8 | not installed | make up STACK=lab",
+    ),
+    "a scheduler that is scaled to 0": (
+        edit("deployments", "kai-scheduler-default", "spec", "replicas", value=0),
+        "kai-parts | Deployment kai-scheduler-default | is scaled to 0 | "
+        "-n kai-scheduler scale deployment kai-scheduler-default --replicas=1`",
+    ),
+    "kai-config is not Ready": (
+        edit("configs", "kai-config", "status", value={}),
+        "kai-parts | configs.kai.scheduler/kai-config | its operator has not said Ready | "
+        "get pods,jobs,events",
+    ),
+    "a hook job without a node": (
+        add(pods=[pod("x", None, namespace="kai-scheduler", labels={"job-name": "crd-upgrader"})]),
+        "kai-parts | Job crd-upgrader | Helm waits for it | free some cpu",
+    ),
+    "another version of KAI": (
+        of_version("v0.14.7"),
+        "kai-version | Deployment kai-scheduler-default, kai-operator, binder | "
+        "runs v0.16.8, and v0.14.7 is declared | "
+        "write v0.16.8 at kai-fleet:teams.ml.scheduler.version",
+    ),
+    "a webhook without its Service": (
+        gone("services", "admission"),
+        "webhooks | webhook validating-kai-admission | so pods are refused | "
+        "delete validatingwebhookconfiguration validating-kai-admission",
+    ),
+    "a webhook that does not answer": (
+        set_to("ml.endpointslices", [endpoints("admission")]),
+        "webhooks | webhook kai-queue-validation-v2 | nothing answers for its Service | "
+        "deployments,endpoints",
+    ),
+    "a webhook without an authority": (
+        lambda lab: lab.named("mutatingwebhookconfigurations", "mutating-kai-admission")[
+            "webhooks"
+        ][0]["clientConfig"].pop("caBundle"),
+        "webhooks | webhook mutating-kai-admission | no certificate authority | make up STACK=lab",
+    ),
+    "a missing queue": (
+        gone("queues", "train"),
+        "queues | queue train | is not there | make up STACK=lab",
+    ),
+    "a parent that is not there": (
+        edit("queues", "train", "spec", "parentQueue", value="nosuch"),
+        "queues | queue train | its parent nosuch is not there | kai-fleet:teams.ml.queues",
+    ),
+    "the chart's own queues": (
+        more("queues", by_hand("default-queue"), where="ml"),
+        "queues | queue default-queue | KAI's chart made it | createDefaultQueue",
+    ),
+    "a queue made by hand": (
+        more("queues", by_hand("mine"), where="ml"),
+        "queues | queue mine | the stack does not declare it | delete queue mine",
+    ),
+    "a shard that is not there": (
+        scheduling(shards={"gold": {}}),
+        "shards | SchedulingShard gold | nothing schedules its queues | make up STACK=lab",
+    ),
+    "a shard without nodes": (
+        scheduling(shards={"gold": {}}),
+        "shards | SchedulingShard gold | no node has the label kai.scheduler/node-pool=gold | "
+        "kubectl label node",
+    ),
+    "a topology that is not there": (
+        scheduling(topologies={"racks": ["rack"]}),
+        "shards | Topology racks | is not there | make up STACK=lab",
+    ),
+    "a topology by labels that no node has": (
+        scheduling(topologies={"racks": ["rack"]}),
+        "shards | Topology racks | no node has the label rack | label the nodes",
+    ),
+    "no guard inside": (
+        without("kai-fleet-queues-ml"),
+        "guard | ValidatingAdmissionPolicyBinding kai-fleet-queues-ml | "
+        "a wrong one, are admitted | make up STACK=lab",
+    ),
+}
+
+PODS: dict[str, Case] = {
+    "an absent queue": (
+        waiting(queue="nosuch"),
+        "workload-leaf-queue | pod default/w | names queue nosuch, which is not there | serve or train",
+    ),
+    "a parent queue": (
+        waiting(queue="default"),
+        "workload-leaf-queue | pod default/w | which has children and so takes no pods | "
+        "serve or train",
+    ),
+    "no queue": (
+        waiting(queue=None),
+        "workload-leaf-queue | pod default/w | names no queue | "
+        "write the label kai.scheduler/queue",
+    ),
+    "a look-alike key on a pod that runs": (
+        add(
+            podgroups=[space("pg-w", namespace="default")],
+            pods=[pod("w", node="ml-0", annotations={"kai.scheduler/gpu-fraction": "0.5"})],
+        ),
+        "workload-known-keys | pod default/w | has the annotation kai.scheduler/gpu-fraction | "
+        "write the annotation gpu-fraction",
+    ),
+    "a queue and no scheduler": (
+        waiting(spec={"schedulerName": "default-scheduler"}),
+        "workload-scheduler | pod default/w | and another scheduler: KAI never sees it | "
+        "write schedulerName: kai-scheduler",
+    ),
+    "a full queue": (
+        both(
+            add(podgroups=[space("pg-big", namespace="default")]),
+            add(pods=[pod("big", "serve", node="ml-0", limits={GPU: "2"})]),
+            waiting(queue="serve", limits={GPU: "1"}),
+        ),
+        "pending | pod default/w | asks for 1 GPU, and queue serve holds 2 of at most 2 | "
+        "raise gpu.limit of serve at kai-fleet:teams.ml.queues",
+    ),
+    "a full queue above": (
+        both(
+            add(podgroups=[space("pg-big", namespace="default")]),
+            add(pods=[pod("big", "train", node="ml-0", limits={GPU: "4"})]),
+            waiting(queue="serve", limits={GPU: "1"}),
+        ),
+        "pending | pod default/w | queue default holds 4.75 of at most 4 | "
+        "raise kai-fleet:teams.ml.gpus",
+    ),
+    "more than a queue may hold": (
+        waiting(queue="serve", limits={GPU: "9"}),
+        "pending | pod default/w | "
+        "it asks for 9 GPUs, and queue serve may hold at most 2: it never runs | "
+        "ask for at most 2, or raise gpu.limit of serve at kai-fleet:teams.ml.queues",
+    ),
+    "more GPUs than a node has": (
+        both(
+            lambda lab: lab.settings["teams"]["ml"].update(gpus=8),
+            edit("queues", "train", "spec", "resources", "gpu", "limit", value=-1),
+            edit("queues", "default", "spec", "resources", "gpu", "limit", value=-1),
+            waiting(limits={GPU: "6"}),
+        ),
+        "pending | pod default/w | "
+        "asks for 6 GPUs, and no Ready node has more than 4: it never | "
+        "ask for at most 4 in one pod, or add larger nodes",
+    ),
+    "slices that the team is not granted": (
+        waiting(limits={"nvidia.com/mig-1g.10gb": "1"}),
+        "pending | pod default/w | "
+        "asks for 1 nvidia.com/mig-1g.10gb, and team ml may hold at most 0 | have nvidia.com/mig",
+    ),
+    "a RuntimeClass of a pod": (
+        waiting(spec={"runtimeClassName": "gvisor"}),
+        "pending | pod default/w | RuntimeClass gvisor is not there | drop runtimeClassName",
+    ),
+    "nobody schedules": (
+        both(edit("deployments", "kai-scheduler-default", "spec", "replicas", value=0), waiting()),
+        "pending | pod default/w | no scheduler of KAI serves here | kai-parts of ml",
+    ),
+    "a queue that is gone": (
+        both(gone("queues", "train"), waiting()),
+        "pending | pod default/w | its queue train is declared, and is not there | "
+        "make up STACK=lab",
+    ),
+    "another shard than its queue's": (
+        both(edit("queues", "train", "metadata", "labels", value=GOLD), waiting()),
+        "pending | pod default/w | its queue train is of shard gold, and the pod of default | "
+        "write the label kai.scheduler/node-pool: gold",
+    ),
+    "waiting, and nothing gives a reason": (
+        waiting(),
+        "pending | pod default/w | nothing known gives a reason | describe pod w",
+    ),
+    "no PodGroup": (
+        waiting(annotations={"pod-group-name": ""}),
+        "pod-groups | pod default/w | pod-grouper has made no PodGroup | "
+        "logs deployment/pod-grouper",
+    ),
+    "a PodGroup that is gone": (
+        gone("podgroups", "pg-infer-a"),
+        "pod-groups | pod default/infer-a | its PodGroup is gone | "
+        "`kubectl --kubeconfig ml -n default delete pod infer-a`",
+    ),
+    "bound in name only, by condition": (
+        waiting(status={"conditions": [{"type": "PodBound", "status": "True"}]}),
+        "false-success | pod default/w | it has no node: binding failed | logs deployment/binder",
+    ),
+    "bound in name only, by event": (
+        both(
+            waiting(), add(bound=[event(pod("w"), "Pod bound successfully to node ml-0", "Bound")])
+        ),
+        "false-success | pod default/w | KAI's binder reports | "
+        "`kubectl --kubeconfig ml -n default delete pod w`",
+    ),
+    "an image that is not there": (
+        waiting(
+            spec={"nodeName": "ml-0"},
+            status={"containerStatuses": [{"state": {"waiting": {"reason": "ErrImagePull"}}}]},
+        ),
+        "pending | pod default/w | its container does not start: ErrImagePull | describe pod w",
+    ),
+    "sharing that somebody switched off": (
+        edit("configs", "kai-config", "spec", "global", "gpuSharingMode", value="Disabled"),
+        "gpu-sharing | GPU sharing | somebody switched it off (2 pods ask for a share) | "
+        "get manifest kai-scheduler",
+    ),
+    "sharing is off": (
+        both(
+            scheduling(gpuSharing=False),
+            edit("configs", "kai-config", "spec", "admission", "gpuSharing", value=False),
+        ),
+        "gpu-sharing | GPU sharing | 2 pods ask for a share | "
+        "write gpuSharing: true at kai-fleet:teams.ml.scheduler",
+    ),
+    "a share without a group": (
+        edit("pods", "infer-a", "metadata", "labels", value={"kai.scheduler/queue": "train"}),
+        "gpu-sharing | pod default/infer-a | has no label runai-gpu-group | "
+        "`kubectl --kubeconfig ml -n default delete pod infer-a`",
+    ),
+    "too much on one GPU": (
+        add(pods=[sharing("c", "0.5")], podgroups=[space("pg-c", namespace="default")]),
+        "gpu-sharing | pod default/infer-a, default/infer-b and default/c | "
+        "whose pods hold 1.25 GPUs together | "
+        "delete one of them",
+    ),
+    "no reservation pod": (
+        gone("pods", "gpu-reservation-ml-0-x7"),
+        "reservation | pod default/infer-a and default/infer-b | "
+        "shares GPU group 407623a2-216d-4c06-b5b8-f8345bf28b5a, which no reservation pod holds | "
+        "`kubectl --kubeconfig ml -n default delete pod infer-a infer-b`",
+    ),
+    "a reservation pod that waits": (
+        edit("pods", "gpu-reservation-ml-0-x7", "status", "phase", value="Pending"),
+        "reservation | reservation pod kai-resource-reservation/gpu-reservation-ml-0-x7 | "
+        "is Pending | -n kai-resource-reservation delete pod gpu-reservation-ml-0-x7",
+    ),
+    "a reservation pod that finds no GPU": (
+        both(gone("pods", "gpu-reservation-ml-0-x7"), add(pods=[reservation(index=None)])),
+        "reservation | gpu-reservation-ml-0-x7 | has not found its GPU | must see exactly one GPU",
+    ),
+    "a reservation pod that nobody needs": (
+        both(gone("pods", "infer-a"), gone("pods", "infer-b")),
+        "reservation | gpu-reservation-ml-0-x7 | holds a whole GPU that no pod shares | "
+        "delete pod gpu-reservation",
+    ),
+}
+
+CASES = {**CLUSTERS, **PODS}

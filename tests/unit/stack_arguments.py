@@ -1,0 +1,35 @@
+"""What a stack file declares of one team: the arguments of its components, its chart's values."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kai_fleet.deployed import Deployed
+from kai_fleet.fleet.arguments import Arguments
+from kai_fleet.fleet.cluster import Team
+from kai_fleet.fleet.declared import Declared
+from kai_fleet.releases import vcluster
+from kai_fleet.settings import Settings, load
+from kai_fleet.vcluster_values import vcluster_values
+
+
+def settings_of(raw: Mapping[str, Any]) -> Settings:
+    """The settings of a stack file without mistakes."""
+    loaded = load(raw)
+    assert loaded.mistakes == ()
+    assert loaded.settings is not None
+    return loaded.settings
+
+
+def arguments(raw: Mapping[str, Any]) -> Arguments:
+    return Arguments(settings_of(raw))
+
+
+def team_of(raw: Mapping[str, Any], team: str = "ml", state: Deployed | None = None) -> Team:
+    """A team as the rules read it."""
+    return Declared(settings_of(raw), state).team(team)
+
+
+def team_values(raw: Mapping[str, Any], version: str = "v0.36.1", team: str = "ml") -> Any:
+    """The values of a team's vCluster of that version."""
+    args = arguments(raw).vcluster(team)
+    return vcluster_values(team, args, f"team-{team}", vcluster(version))

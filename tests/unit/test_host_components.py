@@ -1,0 +1,160 @@
+"""The components of a host: its GPU stack, its guards, and a team's namespace."""
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+import pytest
+from pulumi.runtime import mocks
+
+from kai_fleet.gpu_providers import GPU_PROVIDERS, GpuProvider
+from kai_fleet.gpu_stack import GpuStack
+from kai_fleet.host_guards import HostGuards
+from kai_fleet.team_namespace import TeamNamespace
+from kai_fleet.values import value_at
+from tests.unit.component_samples import REGISTRIES, TOLERATIONS, declared, known, run_by
+
+
+def gpu_stack(**args):
+    return declared(lambda: GpuStack("gpu", args))
+
+
+def namespace(**args):
+    return declared(lambda: TeamNamespace("ml", {"guards": "declared", **args}))
+
+
+def values(**args):
+    return gpu_stack(**args)["Release gpu-release"].inputs["values"]
+
+
+@pytest.mark.parametrize("provider", GPU_PROVIDERS)
+def test_each_provider_is_its_record(provider):
+    record, made = GPU_PROVIDERS[provider], gpu_stack(provider=provider)
+    assert ("Release gpu-release" in made) == bool(record.chart)
+    assert ("RuntimeClass gpu-runtime-class" in made) == bool(record.runtime_class)
+    if record.chart:
+        release = made["Release gpu-release"].inputs
+        assert (release["chart"], release["version"]) == (record.chart, record.version)
+        assert made["Namespace gpu-namespace"].inputs["metadata"]["name"] == release["namespace"]
+
+
+def test_a_new_provider_is_one_entry(monkeypatch):
+    other = GpuProvider(
+        "other-gpus",
+        "https://charts.example.com",
+        "1.2.3",
+        runtime_class="other",
+        tolerations={"daemon.tolerations": [{"key": "other.example.com/gpu"}]},
+        pull_names=["daemon.pullSecrets"],
+    )
+    monkeypatch.setitem(GPU_PROVIDERS, "other", other)
+    made = gpu_stack(provider="other", tolerations=TOLERATIONS, registries=REGISTRIES)
+    assert made["RuntimeClass gpu-runtime-class"].inputs["handler"] == "other"
+    release = made["Release gpu-release"].inputs
+    assert release["repositoryOpts"]["repo"] == "https://charts.example.com"
+    assert release["values"] == {
+        "daemon": {
+            "tolerations": [{"key": "other.example.com/gpu"}, *TOLERATIONS],
+            "pullSecrets": ["kai-fleet-registries"],
+        }
+    }
+
+
+@pytest.mark.parametrize("provider", ["operator", "device-plugin"])
+def test_daemons_tolerate_the_teams_taints_and_those_of_their_chart(provider):
+    assert values(provider=provider) == {}
+    found = values(provider=provider, tolerations=TOLERATIONS)
+    for key in GPU_PROVIDERS[provider].tolerations:
+        tolerations = value_at(found, key)
+        assert {
+            "key": "nvidia.com/gpu",
+            "operator": "Exists",
+            "effect": "NoSchedule",
+        } in tolerations
+        assert tolerations[-1] == TOLERATIONS[0]
+
+
+def test_own_values_of_a_gpu_stack_come_last():
+    own = {"tolerations": [{"operator": "Exists"}], "nvidiaDriverRoot": "/run/nvidia"}
+    found = values(provider="device-plugin", in_kind=True, tolerations=TOLERATIONS, values=own)
+    assert found["tolerations"] == own["tolerations"]
+    assert (found["nvidiaDriverRoot"], found["runtimeClassName"]) == ("/run/nvidia", "nvidia")
+
+
+def test_one_key_admits_the_operators_pods_on_gke():
+    assert "ResourceQuota gpu-system-priorities" not in gpu_stack(provider="operator")
+    made = gpu_stack(provider="operator", system_priorities=True)
+    quota = made["ResourceQuota gpu-system-priorities"].inputs
+    assert quota["metadata"]["namespace"] == "gpu-operator"
+    (scope,) = quota["spec"]["scopeSelector"]["matchExpressions"]
+    assert scope["scopeName"] == "PriorityClass"
+    assert scope["values"] == ["system-node-critical", "system-cluster-critical"]
+
+
+def test_what_others_made_for_gpus_is_not_declared():
+    existing = ["namespace", "runtimeClass"]
+    made = gpu_stack(provider="device-plugin", use_existing=existing)
+    assert {*made} == {"GpuStack gpu", "Release gpu-release"}
+
+
+class Orders(mocks.MockMonitor):
+    """Which resources each one waits for, by name."""
+
+    def __init__(self):
+        super().__init__(Answers())
+        self.before = {}
+
+    def RegisterResource(self, request):  # noqa: N802 - the protocol's name
+        self.before[request.name] = {urn.rpartition("::")[2] for urn in request.dependencies}
+        return super().RegisterResource(request)
+
+
+class Answers(mocks.Mocks):
+    def call(self, args):
+        return {}
+
+    def new_resource(self, args):
+        return args.name, args.inputs
+
+
+@pytest.mark.parametrize("preview", [True, False])
+def test_a_namespace_waits_for_the_guards_and_what_is_in_it_for_its_bounds(preview):
+    def program():
+        guards = HostGuards("guards", {})
+        team = TeamNamespace("ml", {"guards": guards.ready})
+        kubernetes.core.v1.ConfigMap("inside", metadata={"namespace": team.name})
+
+    orders = Orders()
+    run_by(Answers(), program, preview=preview, monitor=orders)
+    assert {"guards-pods", "guards-devices-binding"} <= orders.before["ml-namespace"]
+    bounds = {"ml-gpus", "ml-network-pods", "ml-vcluster-inside", "ml-vcluster-binding"}
+    assert bounds <= orders.before["inside"]
+
+
+def test_an_isolated_namespace_without_guards_is_refused():
+    with pytest.raises(pulumi.RunError, match=r'write "guards": guards\.ready, or isolation'):
+        declared(lambda: TeamNamespace("ml", {}))
+    made = declared(lambda: TeamNamespace("ml", {"isolation": {"level": "off"}, "gpus": 2}))
+    assert {*made} == {"TeamNamespace ml", "Namespace ml-namespace", "ResourceQuota ml-gpus"}
+    assert made["Namespace ml-namespace"].inputs["metadata"]["labels"] == {"kai-fleet/team": "ml"}
+
+
+def test_a_namespace_of_others_is_labelled_and_stays():
+    made = namespace(use_existing=True)
+    patch = made["NamespacePatch ml-namespace"]
+    assert patch.inputs["metadata"]["labels"]["kai-fleet/namespace"] == "used"
+    assert "Namespace ml-namespace" not in made
+
+
+def test_bounds_that_are_outputs_are_those_of_their_values():
+    args = {"gpus": 3, "tolerations": TOLERATIONS, "control_pool": {"pool": "c"}}
+    given = {
+        "gpus": known(3),
+        "tolerations": [{key: known(value) for key, value in TOLERATIONS[0].items()}],
+        "control_pool": {"pool": known("c")},
+    }
+    plain, late = (
+        namespace(**args),
+        declared(lambda: TeamNamespace("ml", {"guards": known("declared"), **given})),
+    )
+    assert {name: it.inputs for name, it in late.items()} == {
+        name: it.inputs for name, it in plain.items()
+    }
