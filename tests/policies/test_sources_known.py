@@ -330,12 +330,12 @@ def test_the_guard_knows_kai_by_the_tables_places_and_the_sources_and_by_no_team
     registry = {"global": {"registry": "mirror.corp/kai"}}
     raw = at("scheduler.values", registry, sources={"images": ["mirror.corp/kai"]})
     raw["teamStacks"] = {"nlp": {"nodePool": {"pool": "nlp"}}}
-    own = ["ghcr.io/nvidia/kai-scheduler/", "ghcr.io/kai-scheduler/kai-scheduler/"]
+    own = ["ghcr.io/nvidia/kai-scheduler", "ghcr.io/kai-scheduler/kai-scheduler"]
 
     def known(raw, team):
         return Arguments(load(raw).settings).namespace(team)["kai_images"]
 
-    assert known(raw, "ml") == known(raw, "nlp") == [*own, "mirror.corp/kai/"]
+    assert known(raw, "ml") == known(raw, "nlp") == [*own, "mirror.corp/kai"]
     assert known({**raw, "sources": {}}, "ml") == own
 
 

@@ -337,7 +337,8 @@ CLUSTERS: dict[str, Case] = {
 PODS: dict[str, Case] = {
     "an absent queue": (
         waiting(queue="nosuch"),
-        "workload-leaf-queue | pod default/w | names queue nosuch, which is not there | serve or train",
+        "workload-leaf-queue | pod default/w | names queue nosuch, which is not there |"
+        " serve or train",
     ),
     "a parent queue": (
         waiting(queue="default"),

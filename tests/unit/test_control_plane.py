@@ -5,29 +5,22 @@ import json
 
 import jsonschema
 import pytest
-from kai_fleet.fleet.deployed_state import (
-    RELEASE,
-    VIRTUAL_CLUSTER,
-    DeployedState,
-    deployed_state_of,
-)
-from kai_fleet.vcluster.values import vcluster_values
-from kai_fleet.vcluster.virtual_cluster import VirtualCluster, VirtualClusterArgs
 
-from kai_fleet.cluster.access import ClusterAccess
+from kai_fleet.deployed import RELEASE, VIRTUAL_CLUSTER, of_resources
 from kai_fleet.finding import Level
+from kai_fleet.fleet.arguments import chart_values
 from kai_fleet.fleet.chart_stores import RESOURCES, ChartStore, default_resources, store_of
-from kai_fleet.fleet.installed import control_plane_values
-from kai_fleet.fleet.resolve import fleet_of
-from kai_fleet.isolation import vcluster_rights
-from kai_fleet.releases import VCLUSTER, vcluster
+from kai_fleet.guards import vcluster_rights
+from kai_fleet.releases import VCLUSTER
 from kai_fleet.releases.chart_values import nested, unknown_keys
 from kai_fleet.settings import load
+from kai_fleet.virtual_cluster import VirtualCluster
 from kai_fleet_cli.diff.changes import difference
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.plan.recorder import record
 from kai_fleet_policies.validation import validate
 from tests.unit.doctor_samples import SETTINGS, Lab
+from tests.unit.stack_arguments import arguments, team_of, team_values
 
 SCHEMAS_AT_HAND = ("v0.27.3", "v0.30.5", "v0.34.7", "v0.36.1")
 SECRET = "postgres://fleet:p4ss@db.example.com:5432/ml"
@@ -56,21 +49,13 @@ def stack(own=None, **more):
 
 def state(own):
     """The state of a stack that runs with these keys, as it has outputs: no integers."""
-    loaded = load(stack(own))
-    assert loaded.mistakes == ()
-    values = json.loads(json.dumps(control_plane_values(loaded.settings.vcluster_of("ml"))))
+    values = chart_values(arguments(stack(own)).vcluster("ml"))
     floats = json.loads(json.dumps(values), parse_int=float)
-    return deployed_state_of([(URN, RELEASE, {"version": "0.36.1", "values": floats})])
-
-
-def fleet(own=None, runs=None, **more):
-    loaded = load(stack(own, **more))
-    assert loaded.mistakes == ()
-    return fleet_of(loaded.settings, DeployedState() if runs is None else state(runs))
+    return of_resources([(URN, RELEASE, {"version": "0.36.1", "values": floats})])
 
 
 def chart(own, version="v0.36.1"):
-    return vcluster_values(vcluster(version), fleet(own).teams["ml"], "team-ml")
+    return team_values(stack(own), version)
 
 
 def said(own, runs=None, **more):
@@ -103,7 +88,7 @@ def test_the_default_of_everything_is_the_charts_own():
     assert "backingStore" not in before or "etcd" in before["backingStore"]
     assert "highAvailability" not in before["statefulSet"]
     assert "resources" not in before["statefulSet"]
-    assert fleet().teams["ml"].store == ChartStore()
+    assert team_of(stack()).store == ChartStore()
 
 
 def test_several_control_planes_have_their_etcds():
@@ -119,17 +104,17 @@ def test_several_control_planes_have_their_etcds():
 
 def test_the_etcds_have_the_volume_of_the_vcluster_unless_set():
     own = {"storageClass": "fast", "size": "9Gi", "store": {"type": "etcd", "size": "8Gi"}}
-    assert fleet(own).teams["ml"].store.claim == {"storageClass": "fast", "size": "8Gi"}
+    assert team_of(stack(own)).store.claim == {"storageClass": "fast", "size": "8Gi"}
     assert "persistence" not in chart(own)["controlPlane"]["statefulSet"]
 
 
 def test_the_account_of_several_control_planes_may_agree_by_a_lease():
     def kinds(own):
-        rules = vcluster_rights.of_team(fleet(own).teams["ml"])
+        rules = vcluster_rights.in_namespace("ml", arguments(stack(own)).namespace("ml"))
         return {kind for rule in rules for kind in rule["resources"]}
 
     def patched(own):
-        rules = vcluster_rights.of_team(fleet(own).teams["ml"])
+        rules = vcluster_rights.in_namespace("ml", arguments(stack(own)).namespace("ml"))
         return {name for rule in rules for name in rule.get("resource_names", ())}
 
     assert "leases" in kinds(HA)
@@ -265,13 +250,13 @@ def test_a_data_source_is_shown_nowhere():
     database = release.inputs["values"]["controlPlane"]["backingStore"]["database"]["external"]
     assert database == {"enabled": True, "dataSource": "[secret]"}
     assert "p4ss" not in repr(load(stack(DATABASE)))
-    assert "p4ss" not in repr(fleet(DATABASE))
+    assert "p4ss" not in repr(team_of(stack(DATABASE)))
 
 
 def test_a_data_source_is_encrypted_in_the_state():
     def program():
-        team = fleet(DATABASE).teams["ml"]
-        VirtualCluster("ml", VirtualClusterArgs(ClusterAccess("lab", context="lab"), team))
+        args = arguments(stack(DATABASE)).vcluster("ml")
+        VirtualCluster("ml", {**args, "context": "lab"})
 
     made = record("lab", {}, program=program)
     release = next(it for it in made if it.name == "ml-release")
@@ -298,7 +283,7 @@ def test_a_store_is_read_from_values_as_vcluster_reads_it():
         "externalEtcd"
     )
     assert store_of(None).workload == "statefulset"
-    assert fleet(HA).teams["ml"].store.workload == "deployment"
+    assert team_of(stack(HA)).store.workload == "deployment"
 
 
 def test_a_diff_tells_the_fields_that_change():

@@ -2,14 +2,14 @@
 
 import pulumi
 import pytest
-from kai_fleet.fleet.deployed_state import KAI_SCHEDULER, DeployedState, named
-from kai_fleet.kai.kai_scheduler import KaiScheduler, KaiSchedulerArgs
-from kai_fleet.kai.values import kai_values
 
-from kai_fleet.cluster.access import ClusterAccess
-from kai_fleet.fleet.model import DeclaredKai
-from kai_fleet.fleet.resolve import fleet_of
+from kai_fleet import deployed
+from kai_fleet.deployed import KAI_SCHEDULER, Deployed, named
+from kai_fleet.fleet.arguments import Arguments
+from kai_fleet.fleet.declared import clusters_of
 from kai_fleet.guards.bounds import pod_bounds
+from kai_fleet.kai_scheduler import KaiScheduler
+from kai_fleet.kai_values import kai_values
 from kai_fleet.releases import KAI, kai
 from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load
@@ -19,8 +19,8 @@ from kai_fleet_cli.plan.recorder import record
 from kai_fleet_policies.adapters.from_resources import clusters
 from kai_fleet_policies.validation import validate
 from tests.attacks.objects import pod
-from tests.guard_evaluation import account, creation, refusals
 from tests.policies.samples import resource
+from tests.policy_evaluation import account, creation, refusals
 from tests.unit.test_program import CLUSTER, HOST, ML
 
 CHART = "oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler"
@@ -28,6 +28,12 @@ CHART = "oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler"
 
 def on_host(mode, version="v0.18.0", **more):
     return {**HOST, "kai": {"version": version, "gpuSharing": {"mode": mode}}, **more}
+
+
+def sharing(mode):
+    """The arguments of a KAI in a mode."""
+    off = mode == "Disabled"
+    return {"gpu_sharing": not off} if off else {"gpu_sharing_mode": mode}
 
 
 def judged(raw, rule="gpu-sharing-mode"):
@@ -61,7 +67,7 @@ def judged(raw, rule="gpu-sharing-mode"):
     ],
 )
 def test_a_mode_is_written_as_the_chart_of_that_version_reads_it(version, mode, values):
-    found = kai_values(kai(version, untested=True), DeclaredKai(version, sharing=mode))
+    found = kai_values(kai(version, untested=True), sharing(mode))
     for section, wanted in values.items():
         assert found[section].items() >= wanted.items()
     assert ("gpuSharing" in found["global"]) == (version < "v0.18")
@@ -70,7 +76,7 @@ def test_a_mode_is_written_as_the_chart_of_that_version_reads_it(version, mode, 
 
 def test_a_mode_can_be_written_as_a_value_from_v0_18_on():
     hami = {"global": {"gpuSharingMode": "HamiCore"}}
-    newer = kai_values(kai("v0.18.6", untested=True), DeclaredKai("v0.18.6", values=hami))
+    newer = kai_values(kai("v0.18.6", untested=True), {"values": hami})
     assert newer["global"]["gpuSharingMode"] == "HamiCore"
     assert unknown_keys("kai", "v0.18.6", hami) == []
     assert [it.key for it in unknown_keys("kai", "v0.17.0", hami)] == ["global.gpuSharingMode"]
@@ -102,7 +108,7 @@ def test_a_stack_file_says_a_switch_or_a_mode(written, mode):
     loaded = load(raw)
     assert loaded.mistakes == ()
     assert loaded.settings is not None
-    assert fleet_of(loaded.settings).host.sharing == mode
+    assert clusters_of(loaded.settings)[0].sharing == mode
 
 
 @pytest.mark.parametrize(
@@ -194,12 +200,10 @@ def test_hamicore_mounts_from_the_node_which_pod_security_refuses():
 def test_the_preview_of_a_switch_says_what_v0_18_groups(before, after, grouped, monkeypatch):
     said: list[str] = []
     monkeypatch.setattr(pulumi.log, "info", lambda text, *_: said.append(text))
-    args = KaiSchedulerArgs(
-        DeclaredKai(after, untested=True),
-        ClusterAccess("lab", context="lab"),
-        deployed=DeployedState(versions={named(KAI_SCHEDULER, "kai-release"): before}),
-    )
-    record("lab", {}, program=lambda: KaiScheduler("kai", args) and None)
+    state = Deployed({named(KAI_SCHEDULER, "ml-kai-release"): before})
+    monkeypatch.setattr(deployed, "read", lambda: state)
+    args = {"version": after, "untested": True, "context": "lab"}
+    record("lab", {}, program=lambda: KaiScheduler("ml", args) and None)
     (line,) = said
     assert line.endswith("a Deployment made after it is one PodGroup") == grouped
 
@@ -256,9 +260,7 @@ def test_only_teams_of_a_host_in_that_mode_may_request_it():
     def allowed(mode):
         settings = load({"cluster": CLUSTER, **on_host(mode)}).settings
         assert settings is not None
-        rules = fleet_of(settings).teams["nlp"].rules
-        assert rules is not None
-        return rules.nv_fractions
+        return Arguments(settings).namespace("nlp")["nv_fractions"]
 
     assert (allowed("NvFractions"), allowed("HamiCore")) == (True, False)
 
@@ -286,8 +288,7 @@ def test_the_pack_reads_how_another_programs_kai_shares(version, values, mode):
 @pytest.mark.parametrize("version", KAI)
 def test_sharing_is_on_unless_switched_off(version):
     on, off = (
-        kai_values(kai(version), DeclaredKai(version, sharing=it))["global"]
-        for it in ("NonMemoryEnforced", "Disabled")
+        kai_values(kai(version), sharing(it))["global"] for it in ("NonMemoryEnforced", "Disabled")
     )
     assert "NonMemoryEnforced" in on.values() or on["gpuSharing"] is True
     assert "Disabled" in off.values() or off["gpuSharing"] is False

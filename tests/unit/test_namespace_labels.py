@@ -2,14 +2,12 @@
 
 import pulumi
 import pytest
-from kai_fleet.settings.sections.team_stack import PlatformFacts
-from kai_fleet.settings.tenant import load_tenant
 
 from kai_fleet.fleet.arguments import Arguments
-from kai_fleet.fleet.declared import platform_output
 from kai_fleet.kai_values import kai_values
 from kai_fleet.releases import VCLUSTER, kai, vcluster
 from kai_fleet.settings import load
+from kai_fleet.settings.team_stack import Facts, load_team_stack
 from kai_fleet.team_namespace import TeamNamespace, namespace_metadata
 from kai_fleet.vcluster_values import vcluster_values
 from kai_fleet_cli.plan.offline import plan_settings
@@ -58,9 +56,9 @@ def test_a_team_with_a_stack_of_its_own_has_those_of_its_platform():
     both = {"cost-centre": "18", "example.com/site": "hq"}
     labels = namespace_metadata("nlp", Arguments(platform).namespace("nlp"))["labels"]
     assert labels.items() >= both.items()
-    facts = PlatformFacts.read(platform_output(platform))
-    team = {"name": "nlp", "scheduler": {"mode": "default"}, "nodePool": GRANT["nodePool"]}
-    loaded = load_tenant({"platform": {"stack": "prod"}, "team": team}, lambda _: facts)
+    facts = Facts.read(Facts.of(platform).output())
+    team = {"name": "nlp", "scheduler": {"mode": "default"}}
+    loaded = load_team_stack({"platform": {"stack": "prod"}, "team": team}, lambda _: facts)
     assert loaded.mistakes == ()
     assert Arguments(loaded.settings).vcluster("nlp")["labels"] == both
 
