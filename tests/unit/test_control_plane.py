@@ -144,7 +144,7 @@ def test_the_account_of_several_control_planes_may_agree_by_a_lease():
 )
 def test_what_cannot_run_is_refused(own, key, says):
     found = said(own)
-    assert list(found) == [key]
+    assert key in found
     assert says in found[key]
 
 
@@ -177,7 +177,7 @@ def test_what_can_run_passes_and_stays(way):
 )
 def test_the_store_that_runs_stays(runs, own, key, says):
     found = said(own, runs)
-    assert list(found) == [key]
+    assert key in found
     assert says in found[key]
 
 
