@@ -9,12 +9,13 @@ import pytest
 from kai_fleet.cluster.service_address import address_of
 from kai_fleet.fleet.declared import clusters_of
 from kai_fleet.releases import VCLUSTER
-from kai_fleet.releases.chart_values import nested, unknown_keys
+from kai_fleet.releases.chart_values import nested
 from kai_fleet.settings import load
 from kai_fleet.settings.team_stack import Facts, load_team_stack
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_policies.rules.vclusters import vcluster_access
 from kai_fleet_policies.validation import validate
+from tests.chart_keys import unknown_keys
 from tests.unit.doctor_samples import SETTINGS, Lab
 from tests.unit.stack_arguments import settings_of, team_of, team_values
 
