@@ -1,4 +1,4 @@
-"""kai-value-known, kai-value-reaches, vcluster-values, -version-known and -upgrade."""
+"""kai-value-reaches, vcluster-version-known and -upgrade; what is wrong once for all teams."""
 
 from dataclasses import replace
 

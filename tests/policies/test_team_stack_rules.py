@@ -35,23 +35,21 @@ HOST = {
     "teams": {"ml": {"scheduler": {"mode": "host"}, "queue": "theirs", "gpus": 1}},
     "teamStacks": {"nlp": {"gpus": 4, "parentQueue": "mine"}, "nlp-x": {"gpus": 0}},
 }
+HOST_WITH_VISION = HOST | {"teamStacks": {"vision": PLATFORM["teamStacks"]["vision"]}}
 VISION = {
     "name": "vision",
     "scheduler": VIRTUAL,
-    "nodePool": {"pool": "vision"},
-    "gpus": 4,
     "queues": {"all": {"gpu": {"quota": 4}}},
 }
 NLP = {
     "name": "nlp",
     "scheduler": {"mode": "host"},
-    "gpus": 4,
     "queues": {"nlp-train": UNLIMITED | {"gpu": {"quota": 4}}},
 }
 
 
-def told(raw, deployed=None):
-    problems = validation.validate(raw, deployed).refused
+def told(raw):
+    problems = validation.validate(raw).refused
     return {(p.check, p.path): p.message for p in problems}
 
 
@@ -74,6 +72,12 @@ def test_what_is_granted_is_allowed_on_both_sides():
     assert team_told(changed(NLP, queues={}, queue="mine"), HOST) == {}
 
 
+def test_a_team_in_another_mode_than_the_platform_is_refused():
+    assert "kai-fleet:team.scheduler.mode" in {
+        path for rule, path in team_told(VISION, HOST_WITH_VISION) if rule == "team-one-mode"
+    }
+
+
 def test_a_grant_without_a_queue_beside_a_kai_on_the_host_is_a_warning():
     warned = {
         p.path: p.message
@@ -86,8 +90,10 @@ def test_a_grant_without_a_queue_beside_a_kai_on_the_host_is_a_warning():
 
 def test_queues_on_the_host_carry_the_teams_name():
     path = "kai-fleet:team.queues"
-    found = team_told(changed(NLP, queues={"train": {}, "nlp-a": {}, "nlp": {}}), HOST)
-    assert [place for rule, place in found if rule == "team-parent-queue"] == [f"{path}.train"]
+    found = team_told(changed(NLP, queues={"train": {}, "nlp": {}}), HOST)
+    assert {place for rule, place in found if rule == "team-parent-queue"} == {
+        f"{path}.train",
+    }
     assert "write nlp-train" in found[("team-parent-queue", f"{path}.train")]
 
 
@@ -153,3 +159,8 @@ def test_a_granted_queue_without_a_kai_on_the_host_has_no_use():
     assert (
         "drop parentQueue" in found[("team-parent-queue", "kai-fleet:teamStacks.late.parentQueue")]
     )
+
+
+def test_the_platforms_own_problems_are_not_told_in_a_team_stack():
+    teams = {**PLATFORM["teams"], "b": {"scheduler": VIRTUAL, "nodePool": {"pool": "ml"}}}
+    assert team_told(VISION, changed(PLATFORM, teams=teams)) == {}

@@ -1,11 +1,16 @@
 """What keeps teams apart, and what a control plane runs, is not undone by a chart value."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from kai_fleet.fleet.cluster import Cluster, Kai, Team
+from kai_fleet.releases.allowed_values import READ
 from kai_fleet.releases.chart_values import nested
 from kai_fleet.values import UNKNOWN
 from kai_fleet_policies import validation
+from tests import chart_keys
 from tests.policies.samples import found, open_question
 
 RULE = "vcluster-values"
@@ -325,3 +330,13 @@ def test_a_value_is_refused_where_it_is_written_and_once_for_all_teams():
         "kai-fleet:teams.ml.vcluster.values.rbac"
     ]
     assert stack(vcluster=role, isolation={"level": "off"}) == {}
+
+
+@pytest.mark.parametrize("chart", ["vcluster", "kai"])
+def test_every_allowed_path_is_a_key_of_some_version_of_the_chart(chart):
+    groups = json.loads((Path(chart_keys.__file__).with_name(f"{chart}.json")).read_text())["keys"]
+    keys = [key.split(".") for group in groups for key in group["keys"]]
+    for path in READ[chart]["allowed"]:
+        steps = path.split(".")
+        same = (zip(steps, key, strict=False) for key in keys)
+        assert any(all(a in (b, "*") for a, b in pairs) for pairs in same), path

@@ -9,12 +9,13 @@ import pytest
 from kai_fleet.cluster.service_address import address_of
 from kai_fleet.fleet.declared import clusters_of
 from kai_fleet.releases import VCLUSTER
-from kai_fleet.releases.chart_values import nested, unknown_keys
+from kai_fleet.releases.chart_values import nested
 from kai_fleet.settings import load
 from kai_fleet.settings.team_stack import Facts, load_team_stack
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_policies.rules.vclusters import vcluster_access
 from kai_fleet_policies.validation import validate
+from tests.chart_keys import unknown_keys
 from tests.unit.doctor_samples import SETTINGS, Lab
 from tests.unit.stack_arguments import settings_of, team_of, team_values
 
@@ -245,32 +246,10 @@ def test_an_ingress_takes_no_others_names(rules):
         ("external-dns.alpha.kubernetes.io/hostname", "bank.example.com", "access.host too"),
     ],
 )
-@pytest.mark.parametrize("way", ["key", "values"])
-def test_annotations_take_nothing_of_others(annotation, value, says, way):
-    if way == "key":
-        found = refused(INGRESS | {"annotations": {annotation: value}})
-        assert list(found) == ["kai-fleet:teams.ml.vcluster.access.annotations"]
-    else:
-        found = with_values("controlPlane.ingress", {"annotations": {annotation: value}})
-        assert list(found) == [
-            "kai-fleet:teams.ml.vcluster.values.controlPlane.ingress.annotations"
-        ]
+def test_annotations_take_nothing_of_others(annotation, value, says):
+    found = refused(INGRESS | {"annotations": {annotation: value}})
+    assert list(found) == ["kai-fleet:teams.ml.vcluster.access.annotations"]
     assert says in str(found)
-
-
-@pytest.mark.parametrize(
-    "service",
-    [
-        "controlPlane.advanced.headlessService",
-        "controlPlane.coredns.service",
-        "controlPlane.backingStore.etcd.deploy.headlessService",
-        "controlPlane.backingStore.etcd.deploy.service",
-    ],
-)
-def test_no_other_service_of_the_chart_takes_a_name(service):
-    taken = {"external-dns.alpha.kubernetes.io/hostname": "bank.example.com"}
-    found = with_values(f"{service}.annotations", taken)
-    assert list(found) == [f"kai-fleet:teams.ml.vcluster.values.{service}.annotations"]
 
 
 def test_an_ingress_takes_no_request_that_is_nobodys():

@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from kai_fleet.finding import Level
-from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.stack_file.reading import ROOT
+from tests.chart_keys import unknown_keys
 
 EXAMPLES = sorted((ROOT / "examples").rglob("Pulumi.*.yaml"))
 CLUSTERS = [path for path in EXAMPLES if path.parent.name == "clusters"]

@@ -19,10 +19,11 @@ from kai_fleet.releases import (
     taken_for,
     vcluster,
 )
-from kai_fleet.releases.chart_values import nested, unknown_keys
+from kai_fleet.releases.chart_values import nested
 from kai_fleet.vcluster_values import vcluster_values
 from kai_fleet_cli.commands import releases as releases_command
 from kai_fleet_policies.validation import validate
+from tests.chart_keys import unknown_keys
 
 MODES = ("virtual", "host", "default")
 

@@ -74,7 +74,7 @@ def plan(stack: str, file: Path | None = None) -> Plan:
         raw = reading.read(path)
     except UserError as why:
         name = file.name if file else f"Pulumi.{stack}.yaml"
-        problem = _unreadable(stack, name, why, "config-readable")
+        problem = Finding(Level.MANDATORY, name, "stack", stack, str(why), "", "config-readable")
         return Plan(stack, problems=(problem,), unreadable=True)
     return plan_settings(raw, stack, facts_beside(path), secrets.copies(path))
 
@@ -97,7 +97,7 @@ def plan_settings(
     try:
         resources = recorder.record(stack, raw, facts)
     except pulumi.RunError as why:  # what the program itself refuses, as the engine would say it
-        problem = _unreadable(stack, "", why, "program")
+        problem = Finding(Level.MANDATORY, "", "stack", stack, str(why), check="program")
         return Plan(stack, problems=(*verdict.problems, problem))
     return Plan(stack, tuple(resources), (*verdict.problems, *_more(resources, verdict.each)))
 

@@ -62,10 +62,7 @@ class Declared:
             teams=teams,
             sources=settings.sources.known,
             gpu_resource=settings.gpu.resource,
-            # That of a platform is judged there: it has no path here.
-            kai=(self._kai(kai, "" if settings.platform_facts else key_path(("kai",))),)
-            if kai is not None
-            else (),
+            kai=(self._kai(kai, key_path(("kai",))),) if kai is not None else (),
         )
         if settings.platform_facts is not None:
             (team,) = teams

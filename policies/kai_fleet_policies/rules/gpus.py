@@ -44,17 +44,15 @@ _PERCENT: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?%")
 _BYTES: Final = {"m": 10**6, "mi": 2**20, "g": 10**9, "gi": 2**30, "t": 10**12, "ti": 2**40}
 
 
-@rule(
-    "workload-gpu-request",
-    Level.MANDATORY,
-    Severity.HIGH,
-    why="KAI's admission refuses such pods, or schedules them wrong where it does not notice (W3).",
-    remedy='Write one of: the annotation gpu-fraction ("0.5"), the annotation gpu-memory ("2000",'
-    " MiB), or whole GPUs in the container's resources.",
-    each=workloads,
-)
+@rule("workload-gpu-request", Level.MANDATORY, Severity.HIGH, each=workloads)
 def workload_gpu_request(cluster: Cluster, workload: PodTemplate, place: Place) -> Findings:
-    """A GPU share is requested in one way, with a value that KAI takes."""
+    """A GPU share is requested in one way, with a value that KAI takes.
+
+    KAI's admission refuses such pods, or schedules them wrong where it does not notice (W3).
+
+    Remedy: Write one of: the annotation gpu-fraction ("0.5"), the annotation gpu-memory
+    ("2000", MiB), or whole GPUs in the container's resources.
+    """
     annotations = known(workload.annotations, "its annotations are known")
     if not annotations.keys() & {FRACTION, MEMORY, DEVICES, CONTAINER, MPS}:
         return
@@ -174,15 +172,14 @@ def _mebibytes(text: str) -> int | None:
 _OWN_KEY: Final = re.compile(FRACTIONS_KEY)
 
 
-@rule(
-    "workload-gpu-sharing",
-    Level.MANDATORY,
-    Severity.MEDIUM,
-    why="While gpuSharing is off, KAI's admission refuses every pod that asks for a share (W4).",
-    remedy="Switch gpuSharing on for that KAI, or into the mode that reads the key.",
-)
+@rule("workload-gpu-sharing", Level.MANDATORY, Severity.MEDIUM)
 def workload_gpu_sharing(cluster: Cluster) -> Findings:
-    """Shares of a GPU only where KAI's GPU sharing is on."""
+    """Shares of a GPU only where KAI's GPU sharing is on.
+
+    While gpuSharing is off, KAI's admission refuses every pod that asks for a share (W4).
+
+    Remedy: Switch gpuSharing on for that KAI, or into the mode that reads the key.
+    """
     host = cluster.scheduling
     modes = {kai.sharing for kai in host.kai}
     unclear = not modes or UNKNOWN in modes
@@ -218,18 +215,16 @@ def _plugins(cluster: Cluster) -> Iterable[tuple[DevicePlugin, Place]]:
     return ((each, Place("device", name, each.path)) for each in cluster.device_plugins)
 
 
-@rule(
-    "gpu-one-sharer",
-    Level.MANDATORY,
-    Severity.HIGH,
-    why="Time-slicing and MPS make the device plugin advertise more GPUs than there are; KAI then"
-    " splits those once more, and pods run out of GPU memory (W9).",
-    remedy="Take the sharing section out of the device plugin's config, or switch KAI's sharing"
-    " off.",
-    each=_plugins,
-)
+@rule("gpu-one-sharer", Level.MANDATORY, Severity.HIGH, each=_plugins)
 def gpu_one_sharer(cluster: Cluster, plugin: DevicePlugin, place: Place) -> Findings:
-    """GPUs are shared by KAI or by the device plugin, not by both."""
+    """GPUs are shared by KAI or by the device plugin, not by both.
+
+    Time-slicing and MPS make the device plugin advertise more GPUs than there are; KAI then
+    splits those once more, and pods run out of GPU memory (W9).
+
+    Remedy: Take the sharing section out of the device plugin's config, or switch KAI's sharing
+    off.
+    """
     modes = {"the host": {kai.sharing for kai in cluster.kai}}
     modes |= {f"team {called(t.name)}": {kai.sharing for kai in t.kai} for t in cluster.teams}
     sharers = [owner for owner, own in modes.items() if own - {DISABLED, UNKNOWN}]

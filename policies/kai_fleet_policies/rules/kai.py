@@ -35,17 +35,15 @@ from kai_fleet_policies.rules.rule import (
 )
 
 
-@rule(
-    "kai-version-known",
-    Level.MANDATORY,
-    Severity.HIGH,
-    why="Charts differ by version in names, hooks and defects, and the highest tag, v0.20.1, is a"
-    " retracted one (K1).",
-    remedy="Write one of the versions that the message names.",
-    each=kais,
-)
+@rule("kai-version-known", Level.MANDATORY, Severity.HIGH, each=kais)
 def kai_version_known(cluster: Cluster, kai: Kai, place: Place) -> Findings:
-    """Only KAI versions of the release table."""
+    """Only KAI versions of the release table.
+
+    Charts differ by version in names, hooks and defects, and the highest tag, v0.20.1, is a
+    retracted one (K1).
+
+    Remedy: Write one of the versions that the message names.
+    """
     version, place = known(kai.version, "its version is known"), place.at("version")
     if not version:
         begin = releases.advised(releases.KAI) or list(releases.KAI)[-1]
@@ -71,16 +69,14 @@ def kai_version_known(cluster: Cluster, kai: Kai, place: Place) -> Findings:
         )
 
 
-@rule(
-    "kai-version-supported",
-    Level.ADVISORY,
-    Severity.MEDIUM,
-    why="A line out of support gets no more fixes, security fixes included (K18).",
-    remedy="Move to the maintained version that the message names.",
-    each=kais,
-)
+@rule("kai-version-supported", Level.ADVISORY, Severity.MEDIUM, each=kais)
 def kai_version_supported(cluster: Cluster, kai: Kai, place: Place) -> Findings:
-    """KAI lines that still get fixes."""
+    """KAI lines that still get fixes.
+
+    A line out of support gets no more fixes, security fixes included (K18).
+
+    Remedy: Move to the maintained version that the message names.
+    """
     version = str(kai.version)
     if version in releases.KAI and not (support := releases.support(version)).maintained:
         advice = releases.advice(releases.KAI, version)
@@ -103,17 +99,15 @@ def _kais(cluster: Cluster) -> Iterable[tuple[tuple[Kai, bool], Place]]:
             yield (kai, team.isolated), of_kai(kai, team.inside)
 
 
-@rule(
-    "kai-values",
-    Level.MANDATORY,
-    Severity.MEDIUM,
-    why="Whoever writes the values of a team's KAI would decide what runs in its place; and some"
-    " values bring back a hook that the program switched off.",
-    remedy="Write the key that the message names, or drop it.",
-    each=_kais,
-)
+@rule("kai-values", Level.MANDATORY, Severity.MEDIUM, each=_kais)
 def kai_values(cluster: Cluster, item: tuple[Kai, bool], place: Place) -> Findings:
-    """An isolated team's KAI has values of the allow-list, and none that undo what is handled."""
+    """An isolated team's KAI has values of the allow-list, and none that undo what is handled.
+
+    Whoever writes the values of a team's KAI would decide what runs in its place; and some
+    values bring back a hook that the program switched off.
+
+    Remedy: Write the key that the message names, or drop it.
+    """
     kai, isolated = item
     values, place = known(kai.values, "its values are known"), place.at("values")
     for key, why in _UNDONE.items():
@@ -124,17 +118,15 @@ def kai_values(cluster: Cluster, item: tuple[Kai, bool], place: Place) -> Findin
             yield place.at(key).refuse(cause, fix)
 
 
-@rule(
-    "kai-value-reaches",
-    Level.ADVISORY,
-    Severity.LOW,
-    why="From v0.9 through v0.12 global.nodeSelector and global.imagePullSecrets stop at the"
-    " operator: the parts that it makes run anywhere, and pull without credentials (K17).",
-    remedy="Move to v0.13 or newer, or put the pull secret on the namespace's service accounts.",
-    each=kais,
-)
+@rule("kai-value-reaches", Level.ADVISORY, Severity.LOW, each=kais)
 def kai_value_reaches(cluster: Cluster, kai: Kai, place: Place) -> Findings:
-    """Values that the chart reads and that do not reach KAI's parts."""
+    """Values that the chart reads and that do not reach KAI's parts.
+
+    From v0.9 through v0.12 global.nodeSelector and global.imagePullSecrets stop at the
+    operator: the parts that it makes run anywhere, and pull without credentials (K17).
+
+    Remedy: Move to v0.13 or newer, or put the pull secret on the namespace's service accounts.
+    """
     release = releases.KAI.get(str(kai.version))
     if release is None or release.operands_get_node_selector or not release.has_operator:
         return  # without an operator the chart makes every part itself
@@ -156,17 +148,15 @@ def kai_value_reaches(cluster: Cluster, kai: Kai, place: Place) -> Findings:
 _SINCE: Final = {"shards": "v0.10", "fairshare": "v0.10", "topologies": "v0.12"}
 
 
-@rule(
-    "kai-feature-known",
-    Level.MANDATORY,
-    Severity.HIGH,
-    why="Before v0.10 a SchedulingShard is a second scheduler beside the chart's own, and no"
-    " scheduler knows of usage over time; before v0.12 KAI reads Kueue's topologies, not its own.",
-    remedy="Use a version that has it, or leave the key out.",
-    each=kais,
-)
+@rule("kai-feature-known", Level.MANDATORY, Severity.HIGH, each=kais)
 def kai_feature_known(cluster: Cluster, kai: Kai, place: Place) -> Findings:
-    """Shards, fairness over time and topologies only where the KAI version has them."""
+    """Shards, fairness over time and topologies only where the KAI version has them.
+
+    Before v0.10 a SchedulingShard is a second scheduler beside the chart's own, and no
+    scheduler knows of usage over time; before v0.12 KAI reads Kueue's topologies, not its own.
+
+    Remedy: Use a version that has it, or leave the key out.
+    """
     for kind, since in _SINCE.items():
         used = getattr(kai, kind)
         if used is UNKNOWN or not used:
@@ -193,18 +183,16 @@ def _sharing(cluster: Cluster) -> Iterable[tuple[Kai | Team, Place]]:
     yield from ((team, of_team(team, "isolation", "level")) for team in cluster.teams)
 
 
-@rule(
-    "gpu-sharing-mode",
-    Level.MANDATORY,
-    Severity.HIGH,
-    why="NonMemoryEnforced leaves GPU memory to agreement. HamiCore and NvFractions enforce it, by"
-    " parts on the nodes: without those, pods that share a GPU stay Pending or share without a"
-    " bound (C7).",
-    remedy="Write the version or the mode that the message names.",
-    each=_sharing,
-)
+@rule("gpu-sharing-mode", Level.MANDATORY, Severity.HIGH, each=_sharing)
 def gpu_sharing_mode(cluster: Cluster, item: Kai | Team, place: Place) -> Findings:
-    """A mode of GPU sharing only where KAI's version, the cluster and the isolation have it."""
+    """A mode of GPU sharing only where KAI's version, the cluster and the isolation have it.
+
+    NonMemoryEnforced leaves GPU memory to agreement. HamiCore and NvFractions enforce it, by
+    parts on the nodes: without those, pods that share a GPU stay Pending or share without a
+    bound (C7).
+
+    Remedy: Write the version or the mode that the message names.
+    """
     if isinstance(item, Team):
         schedulers = cluster.kai if item.mode == "host" else item.kai
         if item.isolated and any(kai.sharing == HAMI_CORE for kai in schedulers):
@@ -276,18 +264,16 @@ def _sources(cluster: Cluster) -> Iterable[tuple[_Source, Place]]:
             yield _Source(kai.chart, kai.values, place.at, by_name=by_name), place
 
 
-@rule(
-    "sources-known",
-    Level.MANDATORY,
-    Severity.CRITICAL,
-    why="A chart is installed with the platform's rights, and an image of the platform's parts runs"
-    " beside every team: one line of a pull request would put somebody else's program there (T17).",
-    remedy="Drop the key, or name the mirror once, in kai-fleet:sources of the platform's stack."
-    " Images of workloads are their users' own.",
-    each=_sources,
-)
+@rule("sources-known", Level.MANDATORY, Severity.CRITICAL, each=_sources)
 def sources_known(cluster: Cluster, source: _Source, place: Place) -> Findings:
-    """Charts and images come from where the release tables and kai-fleet:sources say."""
+    """Charts and images come from where the release tables and kai-fleet:sources say.
+
+    A chart is installed with the platform's rights, and an image of the platform's parts runs
+    beside every team: one line of a pull request would put somebody else's program there (T17).
+
+    Remedy: Drop the key, or name the mirror once, in kai-fleet:sources of the platform's stack.
+    Images of workloads are their users' own.
+    """
     where = " of the platform's stack" if cluster.platform else ""
     chart = known(source.chart, "its chart is known")
     if chart is not None and (why := wrong_chart(chart, cluster.sources)):

@@ -23,19 +23,18 @@ _SLACK: Final = 1e-6
 _NOTHING: Final = QueueShare(quota=0.0, limit=0.0, weight=0.0)
 
 
-@rule(
-    "queue-quota",
-    Level.MANDATORY,
-    Severity.HIGH,
-    why="KAI checks no sums: a tree that promises more than its parent, or a team's scheduler that"
-    " promises more GPUs than the team has, leaves pods Pending or takes other teams' share"
-    " (Q7, V18). A limit that is left out is 0: nothing ever runs (Q2).",
-    remedy="Per resource: children's quotas add up to at most the parent's quota, a quota is at"
-    " most the limit, a child's limit at most its parent's. -1 (unlimited) counts as more than any"
-    " number.",
-)
+@rule("queue-quota", Level.MANDATORY, Severity.HIGH)
 def queue_quota(cluster: Cluster) -> Findings:
-    """Quotas and limits of a queue fit each other, its parent's and the team's GPUs."""
+    """Quotas and limits of a queue fit each other, its parent's and the team's GPUs.
+
+    KAI checks no sums: a tree that promises more than its parent, or a team's scheduler that
+    promises more GPUs than the team has, leaves pods Pending or takes other teams' share (Q7,
+    V18). A limit that is left out is 0: nothing ever runs (Q2).
+
+    Remedy: Per resource: children's quotas add up to at most the parent's quota, a quota is at
+    most the limit, a child's limit at most its parent's. -1 (unlimited) counts as more than any
+    number.
+    """
     for queue in cluster.queues:
         if queue.shares is UNKNOWN:
             yield of_queue(queue, cluster, "resources").undecided("its resources are known")

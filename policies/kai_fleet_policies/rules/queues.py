@@ -24,18 +24,16 @@ EXISTING_QUEUES: Final = "existingQueues"
 CHART_PARENT: Final = "default-parent-queue"  # which KAI's chart makes from v0.10
 
 
-@rule(
-    "queue-tree",
-    Level.MANDATORY,
-    Severity.HIGH,
-    why="KAI checks none of this: it drops a queue whose parent is absent, or that is in a cycle,"
-    " with everything below it, and says nothing (Q5).",
-    remedy="Give every queue a name of its own and an existing parent, or none for a top-level"
-    " queue.",
-    each=queues,
-)
+@rule("queue-tree", Level.MANDATORY, Severity.HIGH, each=queues)
 def queue_tree(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings:
-    """Every queue hangs in one tree: unique names, existing parents, no cycles."""
+    """Every queue hangs in one tree: unique names, existing parents, no cycles.
+
+    KAI checks none of this: it drops a queue whose parent is absent, or that is in a cycle,
+    with everything below it, and says nothing (Q5).
+
+    Remedy: Give every queue a name of its own and an existing parent, or none for a top-level
+    queue.
+    """
     tree, above = cluster.tree, place.at("parent")
     name = known(queue.name, "the name of the queue is known")
     if queue in tree.twice:
@@ -98,18 +96,16 @@ def _made_elsewhere(parent: str, cluster: Cluster) -> bool:
     return not cluster.kai and all(queue.parent is not None for queue in cluster.queues)
 
 
-@rule(
-    "queue-units",
-    Level.ADVISORY,
-    Severity.MEDIUM,
-    why="A Queue counts cpu in millicores and memory in 10^6 bytes, as bare numbers: a limit of"
-    " cpu: 8 is less than a hundredth of a core, and nothing runs; bytes are a limit that never"
-    " holds (Q3). Its CRD takes numbers, no text.",
-    remedy="Write cores times 1000, gigabytes times 1000, and numbers without quotes.",
-    each=queues,
-)
+@rule("queue-units", Level.ADVISORY, Severity.MEDIUM, each=queues)
 def queue_units(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings:
-    """The amounts of a queue are in the units that KAI counts, and are numbers."""
+    """The amounts of a queue are in the units that KAI counts, and are numbers.
+
+    A Queue counts cpu in millicores and memory in 10^6 bytes, as bare numbers: a limit of cpu:
+    8 is less than a hundredth of a core, and nothing runs; bytes are a limit that never holds
+    (Q3). Its CRD takes numbers, no text.
+
+    Remedy: Write cores times 1000, gigabytes times 1000, and numbers without quotes.
+    """
     if queue.quoted is not UNKNOWN and queue.quoted:
         yield place.warn(
             f"has {listed(queue.quoted, 'and')} as text, and the Queue CRD takes numbers: the API"
@@ -164,17 +160,15 @@ _ODD: Final[
 )
 
 
-@rule(
-    "queue-depth",
-    Level.MANDATORY,
-    Severity.HIGH,
-    why="Through v0.12 KAI schedules only from the second level: never from the top, never deeper"
-    " (Q6).",
-    remedy="For such versions build exactly two levels, or use v0.14 or newer.",
-    each=queues,
-)
+@rule("queue-depth", Level.MANDATORY, Severity.HIGH, each=queues)
 def queue_depth(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings:
-    """No more and no fewer levels of queues than the KAI version can schedule from."""
+    """No more and no fewer levels of queues than the KAI version can schedule from.
+
+    Through v0.12 KAI schedules only from the second level: never from the top, never deeper
+    (Q6).
+
+    Remedy: For such versions build exactly two levels, or use v0.14 or newer.
+    """
     tree, level = cluster.tree, cluster.tree.levels.get(queue.name)
     if level is None or tree.by_name[queue.name] is not queue:
         return
@@ -204,16 +198,14 @@ def queue_depth(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Finding
         )
 
 
-@rule(
-    "queue-duration",
-    Level.MANDATORY,
-    Severity.HIGH,
-    why="KAI takes Go durations, which know no days and no weeks: 1d does not parse (Q4).",
-    remedy="Write hours, minutes and seconds: 24h for a day, 168h for a week, 1h30m.",
-    each=queues,
-)
+@rule("queue-duration", Level.MANDATORY, Severity.HIGH, each=queues)
 def queue_duration(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings:
-    """Minimum run times are durations that Go parses."""
+    """Minimum run times are durations that Go parses.
+
+    KAI takes Go durations, which know no days and no weeks: 1d does not parse (Q4).
+
+    Remedy: Write hours, minutes and seconds: 24h for a day, 168h for a week, 1h30m.
+    """
     for key, found in (
         ("preemptMinRuntime", queue.preempt_min_runtime),
         ("reclaimMinRuntime", queue.reclaim_min_runtime),
@@ -233,17 +225,15 @@ def queue_duration(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Find
             )
 
 
-@rule(
-    "queue-cluster-scoped",
-    Level.MANDATORY,
-    Severity.MEDIUM,
-    why="Queue is a cluster-scoped kind: a namespace on it does nothing but promise a separation"
-    " that is not there, and two queues of one name in two namespaces are one queue (Q1).",
-    remedy="Leave metadata.namespace out.",
-    each=queues,
-)
+@rule("queue-cluster-scoped", Level.MANDATORY, Severity.MEDIUM, each=queues)
 def queue_cluster_scoped(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings:
-    """Queues belong to no namespace."""
+    """Queues belong to no namespace.
+
+    Queue is a cluster-scoped kind: a namespace on it does nothing but promise a separation that
+    is not there, and two queues of one name in two namespaces are one queue (Q1).
+
+    Remedy: Leave metadata.namespace out.
+    """
     namespace = known(queue.namespace, "its metadata.namespace is known")
     # A provider fills one in before it knows the CRD.
     if namespace and namespace not in ("default", queue.filled_in_namespace):
@@ -253,18 +243,16 @@ def queue_cluster_scoped(cluster: Cluster, queue: DeclaredQueue, place: Place) -
         )
 
 
-@rule(
-    "queue-zero-quota",
-    Level.ADVISORY,
-    Severity.LOW,
-    why="KAI treats pods of Deployments as non-preemptible, and those may use only guaranteed"
-    " resources of their queue and of every queue above it: with a quota of 0 they stay Pending"
-    " (Q8).",
-    remedy="Give the queue a quota, or run such pods with priorityClassName: train.",
-    each=queues,
-)
+@rule("queue-zero-quota", Level.ADVISORY, Severity.LOW, each=queues)
 def queue_zero_quota(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings:
-    """A queue with no quota keeps pods of Deployments Pending."""
+    """A queue with no quota keeps pods of Deployments Pending.
+
+    KAI treats pods of Deployments as non-preemptible, and those may use only guaranteed
+    resources of their queue and of every queue above it: with a quota of 0 they stay Pending
+    (Q8).
+
+    Remedy: Give the queue a quota, or run such pods with priorityClassName: train.
+    """
     shares = known(queue.shares, "its resources are known")
     # Without a limit of its own nothing runs at all, which queue-quota reports.
     zero = [

@@ -1,5 +1,6 @@
 """What a rule is: a function over a cluster, with its name, its level and its reason."""
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -157,15 +158,9 @@ class Rule:
 
 
 def rule(
-    name: str,
-    level: Level,
-    severity: Severity,
-    *,
-    why: str,
-    remedy: str,
-    each: Each | None = None,
+    name: str, level: Level, severity: Severity, each: Each | None = None
 ) -> Callable[[Callable[..., Findings]], Rule]:
-    """Make a rule of a function; the first line of its docstring says what it demands.
+    """Make a rule of a function; its docstring is what it demands, why, and the remedy.
 
     The function gets the cluster; with `each` also an item and the item's place, for each of them.
     Where it needs a value that is not known, that is one undecided finding for the item.
@@ -173,20 +168,16 @@ def rule(
 
     def register(function: Callable[..., Findings]) -> Rule:
         def check(cluster: Cluster) -> Findings:
-            if each is None:
-                yield from _decided(function(cluster), of_cluster("rule", cluster))
-                return
-            for item, place in each(cluster):
-                yield from _decided(function(cluster, item, place), place)
+            items = each(cluster) if each is not None else [(None, of_cluster("rule", cluster))]
+            for item, place in items:
+                more = () if each is None else (item, place)
+                try:
+                    yield from function(cluster, *more)
+                except UnknownValueError as unknown:
+                    yield place.undecided(str(unknown))
 
-        about = (function.__doc__ or "").partition("\n\n")[0].replace("\n    ", " ")
-        return Rule(name, level, severity, about, why, remedy, check)
+        paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
+        about, why, remedy = (" ".join(each.split()) for each in paragraphs)
+        return Rule(name, level, severity, about, why, remedy.removeprefix("Remedy: "), check)
 
     return register
-
-
-def _decided(findings: Findings, place: Place) -> Findings:
-    try:
-        yield from findings
-    except UnknownValueError as unknown:
-        yield place.undecided(str(unknown))

@@ -42,17 +42,16 @@ def _is_clear(team: Team) -> bool:
     return team.mode is not UNKNOWN and pool is not UNKNOWN and UNKNOWN not in pool.values()
 
 
-@rule(
-    "team-node-pools",
-    Level.MANDATORY,
-    Severity.CRITICAL,
-    why="A KAI inside a vCluster sees all GPUs of the nodes synced to it and none of the other"
-    " teams' pods: two of them on one node hand out the same GPU twice (V1).",
-    remedy="Give such teams node pools that share a label key and differ in its value. A team that"
-    " the host schedules needs one too, or gpus: 0.",
-)
+@rule("team-node-pools", Level.MANDATORY, Severity.CRITICAL)
 def team_node_pools(cluster: Cluster) -> Findings:
-    """Teams with a KAI of their own have nodes of their own."""
+    """Teams with a KAI of their own have nodes of their own.
+
+    A KAI inside a vCluster sees all GPUs of the nodes synced to it and none of the other teams'
+    pods: two of them on one node hand out the same GPU twice (V1).
+
+    Remedy: Give such teams node pools that share a label key and differ in its value. A team
+    that the host schedules needs one too, or gpus: 0.
+    """
     every = [team for team in claims(cluster) if team.mode == "virtual" or team.gpus != 0]
     own_kai = any(team.mode in ("virtual", UNKNOWN) for team in every)
     before: list[Team] = []
@@ -101,17 +100,15 @@ def _shared(team: Team, other: Team) -> tuple[str, str]:
     )
 
 
-@rule(
-    "team-one-mode",
-    Level.MANDATORY,
-    Severity.CRITICAL,
-    why="Each start of a host's KAI deletes the running GPU-share pods of every KAI inside a"
-    " vCluster of that host, and its admission breaks their new ones (V14).",
-    remedy="Move all teams to one mode; default goes with both.",
-    each=_claims,
-)
+@rule("team-one-mode", Level.MANDATORY, Severity.CRITICAL, each=_claims)
 def team_one_mode(cluster: Cluster, team: Team, place: Place) -> Findings:
-    """A host has one KAI for all its teams, or teams with a KAI each, never both."""
+    """A host has one KAI for all its teams, or teams with a KAI each, never both.
+
+    Each start of a host's KAI deletes the running GPU-share pods of every KAI inside a vCluster
+    of that host, and its admission breaks their new ones (V14).
+
+    Remedy: Move all teams to one mode; default goes with both.
+    """
     on_host = [
         f"KAI {called(kai.version) if kai.version else '(no version)'} on the host"
         for kai in cluster.kai
@@ -139,17 +136,15 @@ def team_one_mode(cluster: Cluster, team: Team, place: Place) -> Findings:
         known(team.mode, "its scheduler mode is known")
 
 
-@rule(
-    "team-unique",
-    Level.MANDATORY,
-    Severity.CRITICAL,
-    why="vCluster tells its pods from the others' by its name alone, in all namespaces: two of one"
-    " name count each other's pods as their own (V9).",
-    remedy="Give each vCluster on the host a name of its own.",
-    each=_claims,
-)
+@rule("team-unique", Level.MANDATORY, Severity.CRITICAL, each=_claims)
 def team_unique(cluster: Cluster, team: Team, place: Place) -> Findings:
-    """vCluster names are unique on a host."""
+    """vCluster names are unique on a host.
+
+    vCluster tells its pods from the others' by its name alone, in all namespaces: two of one
+    name count each other's pods as their own (V9).
+
+    Remedy: Give each vCluster on the host a name of its own.
+    """
     name = known(team.name, "its name is known")
     first = next(each for each in claims(cluster) if each.name == name)
     if first is team:
@@ -169,17 +164,16 @@ def team_unique(cluster: Cluster, team: Team, place: Place) -> Findings:
     )
 
 
-@rule(
-    "team-parent-queue",
-    Level.MANDATORY,
-    Severity.HIGH,
-    why="Queues are cluster-wide, and no stack sees another's: two teams below one queue take each"
-    " other's share, two queues of one name overwrite each other (Q5).",
-    remedy="Grant each team stack a leaf of kai-fleet:queues that nobody else has; name a team's"
-    " queues after the team.",
-)
+@rule("team-parent-queue", Level.MANDATORY, Severity.HIGH)
 def team_parent_queue(cluster: Cluster) -> Findings:
-    """The queue that a team stack is granted is its own, and its queues carry its name."""
+    """The queue that a team stack is granted is its own, and its queues carry its name.
+
+    Queues are cluster-wide, and no stack sees another's: two teams below one queue take each
+    other's share, two queues of one name overwrite each other (Q5).
+
+    Remedy: Grant each team stack a leaf of kai-fleet:queues that nobody else has; name a team's
+    queues after the team.
+    """
     if cluster.platform:
         yield from _names(cluster)
         return
@@ -210,7 +204,8 @@ def team_parent_queue(cluster: Cluster) -> Findings:
 def _names(cluster: Cluster) -> Findings:
     """The queues of a team's own stack, which the host's policies know by their names."""
     (team,) = cluster.teams
-    own = {queue.name: queue for queue in cluster.queues if queue.name != team.parent_queue}
+    path = f"{team.path}.queues."
+    own = {queue.name: queue for queue in cluster.queues if queue.path.startswith(path)}
     for name, queue in own.items():
         place, above = Place("queue", name, queue.path), queue.parent
         # The team to which the name belongs is the longest that it begins with.
@@ -230,17 +225,15 @@ def _names(cluster: Cluster) -> Findings:
             )
 
 
-@rule(
-    "team-queue-limit",
-    Level.MANDATORY,
-    Severity.CRITICAL,
-    why="The host's KAI reserves shared GPUs in its own namespace, so that the team's quota counts"
-    " no fraction: only the limit of its queue does (T13).",
-    remedy="Drop the queue's gpu limit, lower its quota, or raise the team's gpus.",
-    each=queues,
-)
+@rule("team-queue-limit", Level.MANDATORY, Severity.CRITICAL, each=queues)
 def team_queue_limit(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings:
-    """In host mode the queue of a team holds no more GPUs than the team may have."""
+    """In host mode the queue of a team holds no more GPUs than the team may have.
+
+    The host's KAI reserves shared GPUs in its own namespace, so that the team's quota counts no
+    fraction: only the limit of its queue does (T13).
+
+    Remedy: Drop the queue's gpu limit, lower its quota, or raise the team's gpus.
+    """
     grants = () if cluster.platform else cluster.grants
     gpus = [team.gpus for team in cluster.teams if team.mode == "host" and team.queue == queue.name]
     gpus += [grant.gpus for grant in grants if grant.parent_queue == queue.name]
@@ -259,19 +252,17 @@ def team_queue_limit(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Fi
             )
 
 
-@rule(
-    "team-isolation",
-    Level.ADVISORY,
-    Severity.CRITICAL,
-    why="Without it, whoever holds the kubeconfig of the team's vCluster is root on its nodes with"
-    " one pod, and sees every GPU there (T1, T2). The account of a team's own stack makes pods on"
-    " the host itself, and no cluster role, which the vCluster's chart would bring then (T9).",
-    remedy="Write isolation: {level: baseline}, or drop level: off. Run a team that is meant to be"
-    " open in the platform's stack.",
-    each=_claims,
-)
+@rule("team-isolation", Level.ADVISORY, Severity.CRITICAL, each=_claims)
 def team_isolation(cluster: Cluster, team: Team, place: Place) -> Findings:
-    """Isolation that is off is a warning, and refused for a team with a stack of its own."""
+    """Isolation that is off is a warning, and refused for a team with a stack of its own.
+
+    Without it, whoever holds the kubeconfig of the team's vCluster is root on its nodes with
+    one pod, and sees every GPU there (T1, T2). The account of a team's own stack makes pods on
+    the host itself, and no cluster role, which the vCluster's chart would bring then (T9).
+
+    Remedy: Write isolation: {level: baseline}, or drop level: off. Run a team that is meant to
+    be open in the platform's stack.
+    """
     if team.level != "off":
         return
     if team in cluster.grants:
@@ -290,17 +281,15 @@ def team_isolation(cluster: Cluster, team: Team, place: Place) -> Findings:
         )
 
 
-@rule(
-    "team-gang",
-    Level.ADVISORY,
-    Severity.LOW,
-    why="The host sees a team's pods but not the Jobs that own them, so each pod is a group of its"
-    " own (V15).",
-    remedy="Use mode virtual for teams that train on several pods at once.",
-    each=teams,
-)
+@rule("team-gang", Level.ADVISORY, Severity.LOW, each=teams)
 def team_gang(cluster: Cluster, team: Team, place: Place) -> Findings:
-    """What host mode costs: pods of one job are no longer started together."""
+    """What host mode costs: pods of one job are no longer started together.
+
+    The host sees a team's pods but not the Jobs that own them, so each pod is a group of its
+    own (V15).
+
+    Remedy: Use mode virtual for teams that train on several pods at once.
+    """
     if team.mode == "host":
         yield place.at("scheduler", "mode").warn(
             "is in host mode, where KAI schedules the pods of a job one by one, not as a gang",
@@ -308,18 +297,16 @@ def team_gang(cluster: Cluster, team: Team, place: Place) -> Findings:
         )
 
 
-@rule(
-    "vcluster-node-pool",
-    Level.ADVISORY,
-    Severity.MEDIUM,
-    why="Pods of the team whose nodes these are can fill them, and another team's API server with"
-    " its Secrets runs beside them.",
-    remedy="Write the labels of nodes of no team; or leave nodePool of vcluster out: then each"
-    " control plane is on its own team's nodes.",
-    each=teams,
-)
+@rule("vcluster-node-pool", Level.ADVISORY, Severity.MEDIUM, each=teams)
 def vcluster_node_pool(cluster: Cluster, team: Team, place: Place) -> Findings:
-    """A control plane is on no other team's nodes."""
+    """A control plane is on no other team's nodes.
+
+    Pods of the team whose nodes these are can fill them, and another team's API server with its
+    Secrets runs beside them.
+
+    Remedy: Write the labels of nodes of no team; or leave nodePool of vcluster out: then each
+    control plane is on its own team's nodes.
+    """
     pool = team.control_pool
     if pool == team.node_pool:
         return

@@ -31,17 +31,15 @@ _MIGRATE: Final = "controlPlane.backingStore.etcd.embedded.migrateFromDeployedEt
 _LICENCES: Final = {"embeddedEtcd": "the free tier has it", "external": "the tier Prod has it"}
 
 
-@rule(
-    "vcluster-store",
-    Level.MANDATORY,
-    Severity.CRITICAL,
-    why="vCluster moves no state from one store to another: the team's Kubernetes would start again"
-    " empty, or not at all. Several control planes on one SQLite do not start.",
-    remedy="Choose the store before the vCluster is made, and keep it.",
-    each=vclusters,
-)
+@rule("vcluster-store", Level.MANDATORY, Severity.CRITICAL, each=vclusters)
 def vcluster_store(cluster: Cluster, team: Team, place: Place) -> Findings:
-    """A control plane's store fits its replicas and its licence, and stays what it is."""
+    """A control plane's store fits its replicas and its licence, and stays what it is.
+
+    vCluster moves no state from one store to another: the team's Kubernetes would start again
+    empty, or not at all. Several control planes on one SQLite do not start.
+
+    Remedy: Choose the store before the vCluster is made, and keep it.
+    """
     values = team.chart_values
     if values is UNKNOWN:
         return  # vcluster-values says so
@@ -105,17 +103,15 @@ def _change(team: Team, before: ChartStore, after: ChartStore) -> Findings:
 _NAMES: Final = {"cpu": "cpu", "memory": "memory", "ephemeral-storage": "ephemeralStorage"}
 
 
-@rule(
-    "vcluster-resources",
-    Level.MANDATORY,
-    Severity.HIGH,
-    why="Kubernetes makes no pod that asks for more than its limit, or than its namespace's quota"
-    " has left: the control plane would not start, and an update waits for it in vain.",
-    remedy="Write a larger limit or bound, or ask for less.",
-    each=vclusters,
-)
+@rule("vcluster-resources", Level.MANDATORY, Severity.HIGH, each=vclusters)
 def vcluster_resources(cluster: Cluster, team: Team, place: Place) -> Findings:
-    """A control plane's requests are within its limits, and within what its team may have."""
+    """A control plane's requests are within its limits, and within what its team may have.
+
+    Kubernetes makes no pod that asks for more than its limit, or than its namespace's quota has
+    left: the control plane would not start, and an update waits for it in vain.
+
+    Remedy: Write a larger limit or bound, or ask for less.
+    """
     values, version = team.chart_values, team.version or DEFAULT_VCLUSTER
     own = mapping(value_at(values, chart_stores.RESOURCES))
     if UNKNOWN in (values, version, own):
@@ -173,17 +169,15 @@ def _shown(name: str, quantity: Decimal) -> str:
 _DEFAULTS: Final = {"size": "5Gi", "storageClass": ""}
 
 
-@rule(
-    "vcluster-volume",
-    Level.MANDATORY,
-    Severity.HIGH,
-    why="Kubernetes changes no volume template of a StatefulSet: the update would fail each time,"
-    " with all else that it was to do (C5).",
-    remedy="Write what the volume has; a volume grows by its claim, as the message says.",
-    each=vclusters,
-)
+@rule("vcluster-volume", Level.MANDATORY, Severity.HIGH, each=vclusters)
 def vcluster_volume(cluster: Cluster, team: Team, place: Place) -> Findings:
-    """The volume of a vCluster that runs keeps its storage class and size."""
+    """The volume of a vCluster that runs keeps its storage class and size.
+
+    Kubernetes changes no volume template of a StatefulSet: the update would fail each time,
+    with all else that it was to do (C5).
+
+    Remedy: Write what the volume has; a volume grows by its claim, as the message says.
+    """
     runs = team.runs.store if team.runs is not None else None
     if runs is None or runs.type != team.store.type:
         return  # vcluster-store says so

@@ -34,16 +34,14 @@ from kai_fleet_policies.rules.rule import (
 )
 
 
-@rule(
-    "vcluster-version-known",
-    Level.MANDATORY,
-    Severity.HIGH,
-    why="The keys of vCluster's chart differ by version, its virtual scheduler's among them (V2).",
-    remedy="Write one of the versions that the message names.",
-    each=vclusters,
-)
+@rule("vcluster-version-known", Level.MANDATORY, Severity.HIGH, each=vclusters)
 def vcluster_version_known(cluster: Cluster, team: Team, place: Place) -> Findings:
-    """Only vCluster versions of the release table."""
+    """Only vCluster versions of the release table.
+
+    The keys of vCluster's chart differ by version, its virtual scheduler's among them (V2).
+
+    Remedy: Write one of the versions that the message names.
+    """
     version, place = known(team.version, "its version is known"), of_vcluster(team, "version")
     if not version or version in VCLUSTER:
         return  # one that names none gets the newest known
@@ -58,16 +56,14 @@ def vcluster_version_known(cluster: Cluster, team: Team, place: Place) -> Findin
         )
 
 
-@rule(
-    "vcluster-version-supported",
-    Level.ADVISORY,
-    Severity.MEDIUM,
-    why="A line past its end of life gets no more fixes, security fixes included.",
-    remedy="Go up one line at a time, to one that gets fixes.",
-    each=vclusters,
-)
+@rule("vcluster-version-supported", Level.ADVISORY, Severity.MEDIUM, each=vclusters)
 def vcluster_version_supported(cluster: Cluster, team: Team, place: Place) -> Findings:
-    """vCluster lines that still get fixes."""
+    """vCluster lines that still get fixes.
+
+    A line past its end of life gets no more fixes, security fixes included.
+
+    Remedy: Go up one line at a time, to one that gets fixes.
+    """
     version = str(team.version or DEFAULT_VCLUSTER)
     if version in VCLUSTER and not (support := vcluster_support(version)).maintained:
         yield of_vcluster(team, "version").warn(
@@ -75,17 +71,15 @@ def vcluster_version_supported(cluster: Cluster, team: Team, place: Place) -> Fi
         )
 
 
-@rule(
-    "vcluster-upgrade",
-    Level.MANDATORY,
-    Severity.CRITICAL,
-    why="Larger steps are untested, and a downgrade does not undo what the newer version wrote to"
-    " its volume: the team's whole Kubernetes may not start again (V12).",
-    remedy="Take the steps that the message names, one update each.",
-    each=vclusters,
-)
+@rule("vcluster-upgrade", Level.MANDATORY, Severity.CRITICAL, each=vclusters)
 def vcluster_upgrade(cluster: Cluster, team: Team, place: Place) -> Findings:
-    """vCluster goes up one minor version at a time, and never down."""
+    """vCluster goes up one minor version at a time, and never down.
+
+    Larger steps are untested, and a downgrade does not undo what the newer version wrote to its
+    volume: the team's whole Kubernetes may not start again (V12).
+
+    Remedy: Take the steps that the message names, one update each.
+    """
     before = team.runs.version if team.runs is not None else None
     if before is not None and isinstance(team.version, str):
         cause, _, fix = (vcluster_refusal(before, team.version) or "").partition("; ")
@@ -93,17 +87,15 @@ def vcluster_upgrade(cluster: Cluster, team: Team, place: Place) -> Findings:
             yield of_vcluster(team, "version").refuse(cause, fix)
 
 
-@rule(
-    "vcluster-kubernetes",
-    Level.MANDATORY,
-    Severity.HIGH,
-    why="The guard inside a vCluster is made of ValidatingAdmissionPolicies. An API server without"
-    " them refuses the update after the vCluster is made, and any pod may name any queue (W10).",
-    remedy=f"Write Kubernetes {OLDEST_KUBERNETES} or newer, or leave it to vCluster's version.",
-    each=vclusters,
-)
+@rule("vcluster-kubernetes", Level.MANDATORY, Severity.HIGH, each=vclusters)
 def vcluster_kubernetes(cluster: Cluster, team: Team, place: Place) -> Findings:
-    """A Kubernetes inside a vCluster that knows the policies of the guard there."""
+    """A Kubernetes inside a vCluster that knows the policies of the guard there.
+
+    The guard inside a vCluster is made of ValidatingAdmissionPolicies. An API server without
+    them refuses the update after the vCluster is made, and any pod may name any queue (W10).
+
+    Remedy: Write Kubernetes 1.30 or newer, or leave it to vCluster's version.
+    """
     values = {"kubernetesVersion": team.kubernetes_version}
     # Where chart values say it, they go before the key.
     for key in ("controlPlane.distro.k8s.version", "controlPlane.distro.k8s.image.tag"):
@@ -120,16 +112,14 @@ def vcluster_kubernetes(cluster: Cluster, team: Team, place: Place) -> Findings:
             )
 
 
-@rule(
-    "vcluster-kubernetes-known",
-    Level.ADVISORY,
-    Severity.LOW,
-    why="A Kubernetes that is newer than vCluster's version was not tried with it, nor with KAI.",
-    remedy="Write the Kubernetes that the message names, or a newer vCluster.",
-    each=vclusters,
-)
+@rule("vcluster-kubernetes-known", Level.ADVISORY, Severity.LOW, each=vclusters)
 def vcluster_kubernetes_known(cluster: Cluster, team: Team, place: Place) -> Findings:
-    """A Kubernetes inside a vCluster that vCluster's version and KAI list."""
+    """A Kubernetes inside a vCluster that vCluster's version and KAI list.
+
+    A Kubernetes that is newer than vCluster's version was not tried with it, nor with KAI.
+
+    Remedy: Write the Kubernetes that the message names, or a newer vCluster.
+    """
     own, version = team.kubernetes_version, str(team.version or DEFAULT_VCLUSTER)
     newest = VCLUSTER[version].kubernetes if version in VCLUSTER else None
     if isinstance(own, str) and newest and version_key(own)[:2] > version_key(newest)[:2]:
@@ -159,18 +149,16 @@ _DNS: Final = re.compile(
 )
 
 
-@rule(
-    "vcluster-access",
-    Level.MANDATORY,
-    Severity.CRITICAL,
-    why="Ingresses and Gateways lead a name to whoever claims it, so one team would answer the"
-    " clients of another; some annotations have a controller run what they say, for everybody. And"
-    " who does not pass TLS through lets nobody in: the client's certificate ends there.",
-    remedy="Give each API a name of its own, and drop the annotation.",
-    each=vclusters,
-)
+@rule("vcluster-access", Level.MANDATORY, Severity.CRITICAL, each=vclusters)
 def vcluster_access(cluster: Cluster, team: Team, place: Place) -> Findings:
-    """Each vCluster's API has a host name to itself, and its annotations take nothing of others."""
+    """Each vCluster's API has a host name to itself, and its annotations take nothing of others.
+
+    Ingresses and Gateways lead a name to whoever claims it, so one team would answer the
+    clients of another; some annotations have a controller run what they say, for everybody. And
+    who does not pass TLS through lets nobody in: the client's certificate ends there.
+
+    Remedy: Give each API a name of its own, and drop the annotation.
+    """
     before = cluster.teams[: cluster.teams.index(team)]
     taken = {host.lower(): other.name for other in before for host, _ in _hosts(other)}
     for host, key in _hosts(team):
@@ -251,20 +239,18 @@ _VARIABLES: Final = re.compile(_EVERY["names"])
 _FREE_TIER: Final = ", free up to 64 CPUs and 32 GPUs where vCluster Platform is connected"
 
 
-@rule(
-    "vcluster-values",
-    Level.MANDATORY,
-    Severity.CRITICAL,
-    why="Whoever writes the values of a vCluster would decide what it may do on the host, to all"
-    " teams (T12). One flag of its API server opens a team's Kubernetes to everybody who reaches it"
-    " (T17). Keys of paid tiers make the control plane crash without a licence (V5); the vendor"
-    " guide's podgroups sync does so in any case (V3).",
-    remedy="Write the key of the stack file that the message names, drop the value, or write"
-    " isolation: {level: off} for that team if it is meant.",
-    each=vclusters,
-)
+@rule("vcluster-values", Level.MANDATORY, Severity.CRITICAL, each=vclusters)
 def vcluster_values(cluster: Cluster, team: Team, place: Place) -> Findings:
-    """Of an isolated team only values of the allow-list, of others none that open or break it."""
+    """Of an isolated team only values of the allow-list, of others none that open or break it.
+
+    Whoever writes the values of a vCluster would decide what it may do on the host, to all
+    teams (T12). One flag of its API server opens a team's Kubernetes to everybody who reaches
+    it (T17). Keys of paid tiers make the control plane crash without a licence (V5); the vendor
+    guide's podgroups sync does so in any case (V3).
+
+    Remedy: Write the key of the stack file that the message names, drop the value, or write
+    isolation: {level: off} for that team if it is meant.
+    """
     values = known(team.values, "its values are known")
     refused = list(refusals("vcluster", values)) if team.isolated else []
     for key, cause, fix in refused:

@@ -40,17 +40,15 @@ def _with_queues(cluster: Cluster) -> Iterable[tuple[PodTemplate | Team, Place]]
             yield team, of_team(team, "queue")
 
 
-@rule(
-    "workload-leaf-queue",
-    Level.MANDATORY,
-    Severity.HIGH,
-    why="KAI schedules pods only from leaf queues. A pod that names none, a parent or one that does"
-    " not exist stays Pending, in most versions without an event (W1).",
-    remedy=f"Write the label {QUEUE_LABEL} with the name of one of the team's leaf queues.",
-    each=_with_queues,
-)
+@rule("workload-leaf-queue", Level.MANDATORY, Severity.HIGH, each=_with_queues)
 def workload_leaf_queue(cluster: Cluster, item: PodTemplate | Team, place: Place) -> Findings:
-    """Pods for KAI, and teams in host mode, name a leaf queue that exists."""
+    """Pods for KAI, and teams in host mode, name a leaf queue that exists.
+
+    KAI schedules pods only from leaf queues. A pod that names none, a parent or one that does
+    not exist stays Pending, in most versions without an event (W1).
+
+    Remedy: Write the label kai.scheduler/queue with the name of one of the team's leaf queues.
+    """
     if isinstance(item, Team):
         yield from _named(known(item.queue or "", "the name of its queue is known"), cluster, place)
         return
@@ -190,18 +188,16 @@ def _choice(cluster: Cluster) -> str:
     return listed(leaves) or "the name of a leaf queue"
 
 
-@rule(
-    "workload-scheduler",
-    Level.MANDATORY,
-    Severity.HIGH,
-    why="Without schedulerName the default scheduler places the pod: its queue and its GPU fraction"
-    " are ignored without a word. Without the label KAI leaves it Pending (W6).",
-    remedy=f"Write both: schedulerName: {SCHEDULER} in the pod's spec, the label {QUEUE_LABEL} on"
-    " it.",
-    each=workloads,
-)
+@rule("workload-scheduler", Level.MANDATORY, Severity.HIGH, each=workloads)
 def workload_scheduler(cluster: Cluster, workload: PodTemplate, place: Place) -> Findings:
-    """The queue label and `schedulerName: kai-scheduler` come together."""
+    """The queue label and `schedulerName: kai-scheduler` come together.
+
+    Without schedulerName the default scheduler places the pod: its queue and its GPU fraction
+    are ignored without a word. Without the label KAI leaves it Pending (W6).
+
+    Remedy: Write both: schedulerName: kai-scheduler in the pod's spec, the label
+    kai.scheduler/queue on it.
+    """
     scheduler, writer = workload.scheduler, workload.writer
     if scheduler == SCHEDULER:
         if writer is not None and writer.queue_elsewhere:
@@ -229,18 +225,15 @@ def workload_scheduler(cluster: Cluster, workload: PodTemplate, place: Place) ->
     known(workload.annotations, "its annotations are known")
 
 
-@rule(
-    "workload-known-keys",
-    Level.MANDATORY,
-    Severity.HIGH,
-    why="KAI ignores keys that it does not know: a pod with kai.scheduler/gpu-fraction runs without"
-    " a GPU, or on one that nobody accounts (W2). Values of labels and annotations are strings"
-    " (W5).",
-    remedy="Write the key that the message names, and put numbers and booleans between quotes.",
-    each=workloads,
-)
+@rule("workload-known-keys", Level.MANDATORY, Severity.HIGH, each=workloads)
 def workload_known_keys(cluster: Cluster, workload: PodTemplate, place: Place) -> Findings:
-    """Labels and annotations that KAI reads, in the place where it reads them, as strings."""
+    """Labels and annotations that KAI reads, in the place where it reads them, as strings.
+
+    KAI ignores keys that it does not know: a pod with kai.scheduler/gpu-fraction runs without a
+    GPU, or on one that nobody accounts (W2). Values of labels and annotations are strings (W5).
+
+    Remedy: Write the key that the message names, and put numbers and booleans between quotes.
+    """
     # The commercial product that KAI came from has a scheduler and keys of its own.
     if isinstance(workload.scheduler, str) and workload.scheduler.startswith("runai"):
         return
@@ -325,17 +318,15 @@ def _placed(cluster: Cluster) -> Iterable[tuple[object, Place]]:
         yield None, Place("Chart", f"in {cluster.name}", min(of_chart))
 
 
-@rule(
-    "namespace-reserved",
-    Level.MANDATORY,
-    Severity.CRITICAL,
-    why="KAI's admission lets pods in these namespaces through unseen (W8), and removing KAI"
-    " deletes every Deployment in its own (K11).",
-    remedy="Put workloads in a namespace of the team, and only KAI in kai-scheduler.",
-    each=_placed,
-)
+@rule("namespace-reserved", Level.MANDATORY, Severity.CRITICAL, each=_placed)
 def namespace_reserved(cluster: Cluster, item: object, place: Place) -> Findings:
-    """Namespaces that belong to KAI, the GPU operator and Kubernetes stay theirs."""
+    """Namespaces that belong to KAI, the GPU operator and Kubernetes stay theirs.
+
+    KAI's admission lets pods in these namespaces through unseen (W8), and removing KAI deletes
+    every Deployment in its own (K11).
+
+    Remedy: Put workloads in a namespace of the team, and only KAI in kai-scheduler.
+    """
     match item:
         case PodTemplate():
             namespace = known(item.namespace, "its namespace is known")
