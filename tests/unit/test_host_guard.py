@@ -173,6 +173,7 @@ EVERY_BOUND = {
     **pod_bounds("dev", {"node_pool": OWN, "isolation": {"network": {"enabled": False}}}),
     **queue_bounds("dev", ["q"], "deny", {**NAMESPACE, "pod_groups": True}),
 }
+NEVER_EMPTY = {"allowed", "sharing", "become"}
 KINDS = ("devices", "pods", "traffic", "lifecycle", "owners", "queues")
 
 
@@ -181,7 +182,7 @@ def test_a_bound_that_is_empty_grants_as_little_as_one_that_is_absent(kind):
     """An Output that turns out to be empty is written so."""
     body = {"kind": "Pod", **pod("dev", schedulerName="kai-scheduler", hostUsers=False)}
     bodies = [*PROBING.values(), body, {"kind": "Pod", **fraction("dev")}, placed(**OWN)]
-    empty = {**dict.fromkeys(EVERY_BOUND.keys() - {"allowed"}, ""), **DEV}  # that one never is
+    empty = {**dict.fromkeys(EVERY_BOUND.keys() - NEVER_EMPTY, ""), **DEV}
     assert empty.keys() - DEV.keys() >= {"queues", "pool", "volumes", "attachments", "nvFractions"}
     for each in bodies:
         assert said(empty, each, kind=kind) == said(DEV, each, kind=kind)
