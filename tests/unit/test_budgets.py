@@ -29,26 +29,15 @@ def area(wanted: int, ceiling: int, root: str, *paths: str) -> Area:
 AREAS = {
     "settings": area(2300, 3320, COMPONENTS, "settings"),
     "fleet": area(500, 2880, COMPONENTS, "fleet"),
-    "host, cluster, kind": area(
-        800,
-        1470,
-        COMPONENTS,
-        "cluster",
-        "gpu_stack.py",
-        "gpu_providers.py",
-        "existing.py",
-        "kind_cluster.py",
-    ),
-    "isolation, guards": area(
-        950, 1330, COMPONENTS, "guards", "team_namespace.py", "host_guards.py"
-    ),
+    "host, cluster, kind": area(800, 1680, COMPONENTS, "host", "cluster"),
+    "isolation, guards": area(950, 1670, COMPONENTS, "isolation", "guards"),
     "provider": area(400, 1050, COMPONENTS, "provider"),
     "releases": area(800, 1320, COMPONENTS, "releases"),
     "probes": area(450, 740, COMPONENTS, "probes"),
     "kai, vcluster, program, team": area(
         1200, 1310, COMPONENTS, "kai", "vcluster", "program.py", "team.py"
     ),
-    "monitoring": area(250, 276, COMPONENTS, "monitoring.py"),
+    "monitoring": area(250, 401, COMPONENTS, "monitoring"),
     "workloads": area(80, 50, COMPONENTS, "workloads.py"),
     "rules, pack, adapters": area(2600, 5110, POLICIES, "."),
     "commands, engine, display, recovery": area(
@@ -56,7 +45,7 @@ AREAS = {
     ),
     "plan, diff": area(1000, 1000, COMMANDS, "plan", "diff"),
     "teams, stack_file": area(600, 2920, COMMANDS, "teams", "stack_file"),
-    "doctor": area(1600, 2360, COMMANDS, "doctor"),
+    "doctor": area(1600, 2280, COMMANDS, "doctor"),
     "report": area(700, 410, COMMANDS, "report"),
     "kubectl fleet": area(1600, 1600, "kubectl", "."),
     "sandbox": area(3400, 3490, "sandbox", "."),

@@ -11,7 +11,6 @@ from kai_fleet.finding import Finding
 from kai_fleet.releases.sharing import SharingMode
 from kai_fleet.settings import Loaded, Settings
 from kai_fleet.settings.files.project import update_command
-from kai_fleet.settings.files.queue_files import with_trees
 from kai_fleet.settings.mistakes import key_path, validated, wrong_key
 from kai_fleet.settings.sections.access import Cluster, Credentials
 from kai_fleet.settings.sections.gpu_share import counted
@@ -207,11 +206,10 @@ def platform_of(raw: Mapping[str, Any]) -> str | None:
 
 def load_team_stack(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
     """A team stack's settings, and every mistake in its file or between it and the platform."""
-    whole, found = with_trees(raw)
-    dropped = [mistake.path for mistake in found]
-    found += _granted_keys(whole)
-    file, wrong, left_out = validated(TeamStack, whole)
-    found, dropped = found + wrong, dropped + left_out
+    whole = dict(raw)
+    granted = list(_granted_keys(whole))
+    file, found, dropped = validated(TeamStack, whole)
+    found = [*granted, *found]
     if file is None:
         return Loaded(None, tuple(found), tuple(dropped))
     try:
