@@ -152,8 +152,11 @@ def of_own_file(fleet: Fleet, problems: list[Problem]) -> list[Problem]:
     return own
 
 
-def unnamed_removals(verdict: SettingsVerdict, deployed: Iterable[str]) -> list[str]:
-    """The deployed teams that a run would remove without being told to.
+def unnamed_removals(
+    verdict: SettingsVerdict, deployed: Iterable[str], granted: Iterable[str] = ()
+) -> list[str]:
+    """The deployed teams that a run would remove without being told to; of `granted` ones, which
+    have a stack of their own, their namespaces.
 
     A team goes with its vCluster and its volumes: a cut file or a bad merge is not enough for that.
     None that the file may have in a part that could not be read.
@@ -162,17 +165,15 @@ def unnamed_removals(verdict: SettingsVerdict, deployed: Iterable[str]) -> list[
     if settings is None or within(key_path(("removed",)), verdict.dropped):
         return []
     named = {name.strip() for name in os.environ.get(REMOVE_VARIABLE, "").split(",")}
-    gone = sorted(set(deployed) - settings.teams.keys() - named - set(settings.removed))
+    gone = (set(deployed) - settings.teams.keys()) | (set(granted) - settings.team_stacks.keys())
     return [
         name
-        for name in gone
+        for name in sorted(gone - named - set(settings.removed))
         if not any(within(key_path((it, name)), verdict.dropped) for it in ("teams", "teamStacks"))
     ]
 
 
-def removal_problems(
-    verdict: SettingsVerdict, deployed: Iterable[str], stack: str
-) -> list[Problem]:
+def removal_problems(verdict: SettingsVerdict, deployed: Deployed, stack: str) -> list[Problem]:
     """One for each of them; `stack` is where they are deployed."""
     return [
         mandatory(
@@ -184,7 +185,7 @@ def removal_problems(
             f" {REMOVE_VARIABLE}={name} for plain pulumi",
             REMOVAL_RULE,
         )
-        for name in unnamed_removals(verdict, deployed)
+        for name in unnamed_removals(verdict, deployed.teams, deployed.granted)
     ]
 
 
@@ -204,7 +205,7 @@ def checked_settings(deployed: Deployed, facts_of: FactsOf) -> Settings:
             pulumi.log.warn(str(problem))
     refused = verdict.refused
     if verdict.settings is not None:
-        refused += removal_problems(verdict, deployed.teams, pulumi.get_stack())
+        refused += removal_problems(verdict, deployed, pulumi.get_stack())
     if refused or verdict.settings is None:
         raise pulumi.RunError(report(refused))
     return verdict.settings
