@@ -2,8 +2,8 @@
 
 import pytest
 
-from kai_fleet.fleet.declared import clusters_of
-from kai_fleet.settings import load, team_stack
+from kai_fleet.fleet.resolve import fleet_of
+from kai_fleet.settings import load
 from kai_fleet.settings.team_stack import Facts, NoPlatformError, load_team_stack, read_platform
 from kai_fleet_cli.stack_file.platform import facts_beside
 
@@ -170,7 +170,7 @@ def test_a_platform_that_was_never_updated_or_is_none(monkeypatch, answer, says)
             raise answer
         return type("Answer", (), {"value": {"outputs": answer}})
 
-    monkeypatch.setattr(team_stack, "full_name", lambda stack: f"organization/lab/{stack}")
+    monkeypatch.setattr("kai_fleet.deployed.full_name", "organization/lab/{}".format)
     monkeypatch.setattr("pulumi.get_stack", lambda: "prod-vision")
     monkeypatch.setattr("pulumi.runtime.invoke", invoke)
     with pytest.raises(NoPlatformError, match=says):
@@ -196,5 +196,5 @@ def test_a_shard_is_checked_where_the_team_has_its_own_kai_and_refused_below_the
     (found,) = loaded(host, team=sharded).mistakes
     assert found.path == "kai-fleet:team.queues.vision-a.shard" and "drop it" in found.fix
     below = loaded(host, team=team).settings
-    own = clusters_of(below)[0].queues[-1]
+    (own,) = fleet_of(below).teams["vision"].host_queues
     assert (own.name, own.parent, own.shard) == ("vision-a", "mine", "gold")
