@@ -50,6 +50,11 @@ class Deployed:
         """The teams that are deployed, whether or not they are declared still."""
         return teams_of(self.urns)
 
+    @property
+    def granted(self) -> frozenset[str]:
+        """The teams with a stack of their own whose namespaces are deployed."""
+        return granted_of(self.urns)
+
     def output(self, name: str, team: str) -> Any:
         """What an output of the stack, one by team, had of a team; None where it had nothing."""
         by_team = self.outputs.get(name)
@@ -83,6 +88,11 @@ def full_name(stack: str) -> str:
 def teams_of(urns: Iterable[str]) -> frozenset[str]:
     """The teams among a stack's resources."""
     return frozenset(urn.rpartition("::")[2] for urn in urns if f"::{TEAM}::" in urn)
+
+
+def granted_of(urns: Iterable[str]) -> frozenset[str]:
+    """The teams with a stack of their own: their namespaces are below no team."""
+    return frozenset(urn.rpartition("::")[2] for urn in urns if f"::{TEAM_NAMESPACE}::" in urn)
 
 
 def named(component: str, name: str) -> str:

@@ -16,6 +16,7 @@ from kai_fleet_policies.rules import check
 from tests.guard_evaluation import account, creation, refusals
 from tests.policies.kai_examples import OWN_TREE, TREES, examples
 from tests.policies.samples import manifest, refused_by, resource
+from tests.policy_evaluation import account, creation, refusals
 from tests.unit import markdown_pages
 
 SHOWN = [

@@ -43,8 +43,6 @@ config:
   kai-fleet:team:
     name: vision
     scheduler: {mode: virtual, version: v0.14.7}   # ours
-    nodePool: {pool: vision}
-    gpus: 2
     queues: {default: {gpu: {quota: 2}, children: {a: {gpu: {quota: 2}}}}}
 """
 # The options of `team add` for a team that the lab has room for.

@@ -27,7 +27,7 @@ def area(wanted: int, ceiling: int, root: str, *paths: str) -> Area:
 
 
 AREAS = {
-    "settings": area(2300, 3320, COMPONENTS, "settings"),
+    "settings": area(2300, 3221, COMPONENTS, "settings"),
     "fleet": area(500, 2880, COMPONENTS, "fleet"),
     "host, cluster, kind": area(800, 1680, COMPONENTS, "host", "cluster"),
     "isolation, guards": area(950, 1670, COMPONENTS, "isolation", "guards"),
@@ -45,7 +45,7 @@ AREAS = {
     ),
     "plan, diff": area(1000, 1000, COMMANDS, "plan", "diff"),
     "teams, stack_file": area(600, 2920, COMMANDS, "teams", "stack_file"),
-    "doctor": area(1600, 2360, COMMANDS, "doctor"),
+    "doctor": area(1600, 2280, COMMANDS, "doctor"),
     "report": area(700, 410, COMMANDS, "report"),
     "kubectl fleet": area(1600, 1600, "kubectl", "."),
     "sandbox": area(3400, 3490, "sandbox", "."),

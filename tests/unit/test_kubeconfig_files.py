@@ -229,11 +229,6 @@ def test_a_plugin_that_is_logged_out_is_named_and_nothing_is_sent(tmp_path, line
     assert str(why.value).endswith("Its hint: see its page")
 
 
-def test_a_token_goes_before_a_plugin(echo, tmp_path):
-    user = plugin(tmp_path, "raise SystemExit(1)") | {"token": "mine"}
-    assert sent(file_of(tmp_path, echo, user))["authorization"] == ["Bearer mine"]
-
-
 def test_whom_a_user_acts_as_is_in_the_headers(echo, tmp_path):
     user = {
         "token": "t",
@@ -264,24 +259,6 @@ def test_an_authority_beside_the_kubeconfig_and_another_name_of_the_server(tmp_p
         named = {**cluster, "tls-server-name": "api.internal"}
         file = file_of(tmp_path, address, {"token": "t"}, **named)
         assert sent(file)["authorization"] == ["Bearer t"]
-
-
-def test_a_server_with_an_address_of_ipv6(tmp_path):
-    class OfIPv6(http_server.ThreadingHTTPServer):
-        address_family = socket.AF_INET6
-
-    try:
-        server = OfIPv6(("::1", 0), Headers)
-    except OSError:
-        pytest.skip("this machine has no IPv6")
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    try:
-        address = f"http://[::1]:{server.server_port}"
-        headers = sent(file_of(tmp_path, address, {"token": "t"}))
-        assert headers["host"] == [f"[::1]:{server.server_port}"]
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 class Socks(socketserver.StreamRequestHandler):
@@ -327,11 +304,6 @@ def test_a_proxy_that_is_not_there_or_none_is_a_sentence(tmp_path):
             asked(wrong)
 
 
-def test_a_home_of_nobody_is_a_sentence():
-    with pytest.raises(UnusableKubeconfigError, match="~nobody-of-that-name/config is not there"):
-        Api.of_context("~nobody-of-that-name/config", None)
-
-
 def test_of_several_files_the_first_that_has_a_name_counts(echo, tmp_path, monkeypatch):
     first, second = tmp_path / "first", tmp_path / "second"
     first.write_text(canned_api.kubeconfig(echo, token="one"))
@@ -357,12 +329,6 @@ def test_an_oidc_token_is_used_until_it_ends_and_then_kubectl_renews_it(echo, tm
     for ended in (provider(**{"id-token": jwt(1)}), provider(), {"auth-provider": {"name": "x"}}):
         with pytest.raises(UnusableKubeconfigError, match=r"login of its user has ended|user me"):
             sent(file_of(tmp_path, echo, ended))
-
-
-def test_a_name_and_password_are_sent_as_such(echo, tmp_path):
-    user = {"username": "ada", "password": "geheim:u"}
-    expected = base64.b64encode(b"ada:geheim:u").decode()
-    assert sent(file_of(tmp_path, echo, user))["authorization"] == [f"Basic {expected}"]
 
 
 @pytest.mark.parametrize(

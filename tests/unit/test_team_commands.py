@@ -50,6 +50,9 @@ def test_a_team_stack_is_switched_in_its_own_file(with_own):
     assert with_own.engine.asked == ["up lab-vision"]
     ran = with_own.run("team", "remove", "vision", "-s", "lab-vision", "--yes")
     assert ran.refusal.endswith("goes as a whole: .venv/bin/fleet destroy --stack lab-vision")
+    (with_own.root / "Pulumi.lab.yaml").unlink()  # its platform's file is elsewhere
+    ran = with_own.run("team", "switch", "vision", "v0.14.7", "-s", "lab-vision", "--no-up")
+    assert (ran.code, with_own.text("lab-vision")) == (0, OWN)
 
 
 def test_a_team_is_added_behind_the_others_and_its_first_steps_are_shown(project):

@@ -115,8 +115,8 @@ def test_every_stack_file_of_this_project_changes_in_its_own_lines_only(stack):
         assert len(Edit(path, text, after).lines()) == 2
         assert put(put(text, ("one-more",), team), ("one-more",), GONE) == text
     if "kai-fleet:team" in config:
-        keys = ("config", "kai-fleet:team", "gpus")
-        assert len(Edit(path, text, changed(text, keys, 99, path.name)).lines()) == 2
+        keys = ("config", "kai-fleet:team", "scheduler", "version")
+        assert len(Edit(path, text, changed(text, keys, "v9.9.9", path.name)).lines()) == 2
 
 
 def test_a_file_that_changed_meanwhile_is_neither_overwritten_nor_put_back(tmp_path):

@@ -57,6 +57,20 @@ def test_the_program_refuses_to_remove_a_team_that_nobody_named(monkeypatch, tea
     assert "other" not in said
 
 
+GRANTED = "urn:pulumi:prod::kai-fleet::kai-fleet:index:TeamNamespace::vision"
+
+
+def test_a_grant_goes_with_its_namespace_only_where_it_is_named(monkeypatch):
+    """In it is the vCluster that the team's own stack made."""
+    past = Deployed(urns=frozenset([GRANTED]))
+    grant = {"nodePool": {"pool": "vision"}, "gpus": 1}
+    assert settings(monkeypatch, past, teamStacks={"vision": grant})
+    assert settings(monkeypatch, past, removed=["vision"])
+    for teams in ({"ml": TEAM}, {"vision": {**TEAM, "nodePool": {"pool": "vision"}}}):
+        with pytest.raises(pulumi.RunError, match="team vision: is deployed and not in the file"):
+            settings(monkeypatch, past, teams=teams)
+
+
 def test_a_named_team_may_go(monkeypatch):
     past = deployed("ml", "research", "dev")
     assert settings(monkeypatch, past, removed=["research", "dev", "long-gone"])

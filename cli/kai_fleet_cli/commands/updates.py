@@ -78,7 +78,7 @@ def _unnamed(stack: automation.Stack, names: Sequence[str]) -> Sequence[str]:
     """The teams that an update of the file as it is would remove, and that `names` lacks."""
     from pulumi import automation
 
-    from kai_fleet.deployed import teams_of
+    from kai_fleet.deployed import granted_of, teams_of
     from kai_fleet_cli.recovery import state
     from kai_fleet_cli.stack_file import reading
     from kai_fleet_cli.stack_file.platform import facts_beside
@@ -87,10 +87,11 @@ def _unnamed(stack: automation.Stack, names: Sequence[str]) -> Sequence[str]:
     path = reading.path_of(stack.name)
     verdict = validation.validate_types(reading.read(path), facts_of=facts_beside(path))
     try:
-        deployed = teams_of(state.exported(stack).urns())
+        urns = state.exported(stack).urns()
     except automation.errors.CommandError:
         return ()
-    return [team for team in validation.unnamed_removals(verdict, deployed) if team not in names]
+    gone = validation.unnamed_removals(verdict, teams_of(urns), granted_of(urns))
+    return [team for team in gone if team not in names]
 
 
 def preview(

@@ -54,9 +54,8 @@ class DiffReport:
         """0 nothing changes, 1 refused, or no plan at the base, 2 unreadable, 3 differs."""
         if self.now is not None and self.now.exit_code:
             return self.now.exit_code
-        if self.base.error:
-            return 1
-        return 3 if self.base.is_new or self.note or self.secrets or self.summary.parts else 0
+        differs = self.note or self.secrets or self.summary.parts
+        return 1 if self.base.error else 3 if differs else 0
 
     @property
     def verdict(self) -> str:

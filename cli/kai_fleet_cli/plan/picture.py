@@ -18,7 +18,6 @@ from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies.adapters import from_resources
 
 _TEAM_PATH: Final = "kai-fleet:teams."
-Queues = Sequence[DeclaredQueue]
 
 
 class TeamRow(NamedTuple):
@@ -43,7 +42,7 @@ class Picture:
     """A stack: its teams, those with something to look at first; the queues of host and teams."""
 
     teams: tuple[TeamRow, ...]
-    trees: Mapping[str, Queues]
+    trees: Mapping[str, Sequence[DeclaredQueue]]
 
 
 def picture(resources: Iterable[Registered], paths: Iterable[str] = ()) -> Picture:

@@ -60,11 +60,6 @@ class KubeObject(dict[str, Any]):
         """Whether a pod runs no more."""
         return self.phase in ("Succeeded", "Failed")
 
-    @property
-    def pod_subject(self) -> str:
-        """`pod NAME in namespace NAMESPACE`."""
-        return f"pod {self.name} in namespace {self.namespace}"
-
     def condition(self, kind: str) -> Mapping[str, Any]:
         """A condition by its type; empty where there is none."""
         conditions = self.status.get("conditions") or []
