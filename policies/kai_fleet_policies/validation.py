@@ -135,8 +135,8 @@ def _together(finding: Finding, names: list[str]) -> Finding:
 def unnamed_removals(
     verdict: SettingsVerdict, deployed: Iterable[str], granted: Iterable[str] = ()
 ) -> list[str]:
-    """The deployed teams that a run would remove although nothing names them; of `granted` ones,
-    which have a stack of their own, their namespaces.
+    """The deployed teams, and those that are `granted` a stack, that a run would remove although
+    nothing names them.
 
     A team goes with its vCluster and its volumes: a cut file or a bad merge is not enough for that.
     None while some key could not be read.
@@ -145,6 +145,7 @@ def unnamed_removals(
     if settings is None or not verdict.whole:
         return []
     named = {name.strip() for name in os.environ.get(REMOVE_VARIABLE, "").split(",")}
+    # A team that is granted a stack of its own instead would go as well.
     gone = (set(deployed) - settings.teams.keys()) | (set(granted) - settings.team_stacks.keys())
     return sorted(gone - named - set(settings.removed))
 
