@@ -37,7 +37,7 @@ AREAS = {
     "kai, vcluster, program, team": area(
         1200, 1310, COMPONENTS, "kai", "vcluster", "program.py", "team.py"
     ),
-    "monitoring": area(250, 401, COMPONENTS, "monitoring"),
+    "monitoring": area(250, 276, COMPONENTS, "monitoring.py"),
     "workloads": area(80, 50, COMPONENTS, "workloads.py"),
     "rules, pack, adapters": area(2600, 5110, POLICIES, "."),
     "commands, engine, display, recovery": area(

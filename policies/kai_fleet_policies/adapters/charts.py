@@ -9,6 +9,7 @@ from kai_fleet.cluster.plain_yaml import GrownYamlError, OddYamlError, typed_doc
 from kai_fleet.fleet.chart_stores import store_of
 from kai_fleet.fleet.installed import ChartName, InstalledChart
 from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
+from kai_fleet.gpu_providers import GPU_CHARTS
 from kai_fleet.releases import has_sharing_modes
 from kai_fleet.releases.sharing import mode_in, of_switch
 from kai_fleet.releases.sources import from_mirror
@@ -16,7 +17,7 @@ from kai_fleet.values import UNKNOWN, flag, get, items, mapping, text
 from kai_fleet_policies.problem import called
 
 KAI, VCLUSTER = "kai-scheduler", "vcluster"
-DEVICE_PLUGINS = frozenset({"nvidia-device-plugin", "gpu-operator"})
+DEVICE_PLUGINS = GPU_CHARTS
 _OF: Final[Mapping[str, ChartName]] = {
     KAI: "kai",
     VCLUSTER: "vcluster",
