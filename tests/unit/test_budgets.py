@@ -29,8 +29,19 @@ def area(wanted: int, ceiling: int, root: str, *paths: str) -> Area:
 AREAS = {
     "settings": area(2300, 3320, COMPONENTS, "settings"),
     "fleet": area(500, 2880, COMPONENTS, "fleet"),
-    "host, cluster, kind": area(800, 1680, COMPONENTS, "host", "cluster"),
-    "isolation, guards": area(950, 1670, COMPONENTS, "isolation", "guards"),
+    "host, cluster, kind": area(
+        800,
+        1475,
+        COMPONENTS,
+        "cluster",
+        "gpu_stack.py",
+        "gpu_providers.py",
+        "existing.py",
+        "kind_cluster.py",
+    ),
+    "isolation, guards": area(
+        950, 1330, COMPONENTS, "guards", "team_namespace.py", "host_guards.py"
+    ),
     "provider": area(400, 1050, COMPONENTS, "provider"),
     "releases": area(800, 1320, COMPONENTS, "releases"),
     "probes": area(450, 740, COMPONENTS, "probes"),
