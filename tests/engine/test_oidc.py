@@ -1,6 +1,5 @@
 """People enter a team's vCluster by tokens of an identity provider: what their groups may do."""
 
-import json
 import os
 import subprocess
 import time
@@ -58,7 +57,8 @@ def kubeconfig(product, provider, tmp_path_factory):
     resources = product.stack.export_stack().deployment["resources"]
     declared = Oidc.model_validate(oidc)
     (release,) = (it for it in resources if it["urn"].endswith("::dev-release"))
-    assert f"--oidc-issuer-url={declared.issuer}" in json.dumps(release["inputs"]["values"])
+    server = release["inputs"]["values"]["controlPlane"]["distro"]["k8s"]["apiServer"]
+    assert f"--oidc-issuer-url={declared.issuer}" in server["extraArgs"]
     file = tmp_path_factory.mktemp("people") / "kubeconfig"
     file.write_text(kubeconfigs.for_people(made, declared))
     return file

@@ -7,7 +7,6 @@ from kai_fleet.guards.bounds import pod_bounds
 from kai_fleet.guards.quotas import quotas
 from kai_fleet.queue_specs import labels_of, specs_of
 from kai_fleet.settings import load
-from kai_fleet.settings.team_stack import Facts, load_team_stack
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.plan.picture import picture
 from kai_fleet_policies import validation
@@ -153,7 +152,7 @@ def test_a_pod_with_slices_beside_the_queues_is_refused_where_whole_gpus_are():
 
 
 def refused(file):
-    return {(p.rule, p.path): p.message for p in validation.validate(file).refused}
+    return {(p.check, p.path): p.message for p in validation.validate(file).refused}
 
 
 def test_queues_that_promise_more_than_all_kinds_are_refused():
@@ -167,19 +166,6 @@ def test_two_teams_with_slices_on_the_same_nodes_are_refused():
     file = raw({SLICE: 2})
     file["teams"]["dev"] = {"scheduler": {"mode": "default"}, "gpus": {SLICE: 2}}
     assert {rule for rule, _ in refused(file)} == {"team-node-pools"}
-
-
-def test_a_team_stack_has_of_each_kind_what_it_is_granted():
-    grants = {"vision": {"nodePool": {"pool": "vision"}, "gpus": {"nvidia.com/gpu": 2, SLICE: 7}}}
-    platform = load({"cluster": {"name": "lab", "context": "lab"}, "teamStacks": grants}).settings
-    own = {"name": "vision", "scheduler": VIRTUAL, "queues": {"all": {}}}
-    file = {"platform": {"stack": "lab"}, "team": own}
-    # As it comes through the outputs of the platform's stack.
-    facts = Facts.read(Facts.of(platform).output())
-    found = load_team_stack(file, lambda _: facts)
-    assert found.mistakes == ()
-    assert found.settings.slices_of("vision") == {SLICE: 7}
-    assert found.settings.gpus_of("vision") == 9
 
 
 def test_the_plan_names_each_kind():

@@ -117,7 +117,7 @@ def test_a_team_stack_has_those_of_its_grant_and_writes_none():
     assert Arguments(tenant.settings).vcluster("nlp")["tolerations"] == [SPECS[0]]
     own = {**raw, "team": {**team, "tolerations": [GPU]}}
     (mistake,) = load_team_stack(own, lambda _: facts).mistakes
-    assert "drop tolerations, and have it written in kai-fleet:teamStacks.nlp" in str(mistake)
+    assert "have it written in kai-fleet:teamStacks.nlp of" in mistake.message
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.text import Text
 
+from kai_fleet.finding import Finding, Level
 from kai_fleet.kube.text import without_controls
 from kai_fleet_cli.diff.changes import with_queues
 from kai_fleet_cli.diff.report import SECRETS, DiffReport
@@ -19,7 +20,6 @@ from kai_fleet_cli.plan.offline import Plan
 from kai_fleet_cli.plan.picture import TEAM_COLUMNS, Picture, picture
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_policies.adapters import charts
-from kai_fleet_policies.problem import Level, Problem
 
 _COLOURS: Final[Mapping[str, str]] = {
     **{"refused": "red", "nothing changes": "green", "not compared": "yellow"},
@@ -78,11 +78,11 @@ def show_summary(summary: Summary, console: Console) -> None:
             _line(console, f"  … and {len(items) - _MOST_ITEMS} more; --format json has them all")
 
 
-def show_problem(problem: Problem, console: Console, where: str = "") -> None:
+def show_problem(problem: Finding, console: Console, where: str = "") -> None:
     """Print one problem; `where` comes before its key."""
     mandatory = problem.level is Level.MANDATORY
     word, colour = ("refused", "red") if mandatory else ("warning", "yellow")
-    lead = Text.assemble((word, colour), " ", (f"[{problem.rule}]", "bold"))
+    lead = Text.assemble((word, colour), " ", (f"[{problem.check}]", "bold"))
     print_wrapped(console, f"{where}{problem.path or problem.subject}", lead)
     print_wrapped(console, problem.message, f"  {problem.subject}:", indent=4)
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from kai_fleet.finding import Finding, Level
-from kai_fleet.fleet.declared import HOST
+from kai_fleet.fleet.cluster import HOST
 from kai_fleet.kube.errors import UnreachableError
 from kai_fleet.wording import counted
 from kai_fleet_cli.display.terminal import print_wrapped

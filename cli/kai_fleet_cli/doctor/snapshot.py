@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from kai_fleet.cluster.tenant_kubeconfig import mending_commands, name_writer
-from kai_fleet.fleet.declared import HOST
+from kai_fleet.fleet.cluster import HOST
 from kai_fleet.fleet.queues import QueueIndex
 from kai_fleet.kube.objects import KubeObject, seconds_since
 from kai_fleet.kube.pods import PodUse

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from kai_fleet.deployed import NAMESPACE, NAMESPACE_PATCH
-from kai_fleet.fleet.cluster import Cluster, Team
-from kai_fleet.fleet.declared import HOST
+from kai_fleet.fleet.cluster import HOST, Cluster, Team
 from kai_fleet.fleet.queues import UNLIMITED, DeclaredQueue
 from kai_fleet.guards.policies import ISOLATION_LABEL
 from kai_fleet.releases import mig

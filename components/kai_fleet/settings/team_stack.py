@@ -26,7 +26,6 @@ from kai_fleet.settings.sections.workloads import Manifests
 from kai_fleet.values import value_at
 
 OUTPUT: Final = "platform"  # of a platform's stack
-READ_OUTPUTS: Final = "pulumi:pulumi:readStackOutputs"
 _TEAM: Final = key_path(("team",))
 _UNKNOWN_STACK: Final = re.compile("unknown stack|no stack|not found|could not find", re.I)
 
@@ -302,6 +301,7 @@ def read_platform(stack: str) -> Facts:
     import pulumi
     from pulumi.runtime import invoke
 
+    from kai_fleet.deployed import READ_OUTPUTS, full_name
     from kai_fleet.options import hide_values
 
     update = f"update it first: {update_command(stack.rpartition('/')[2])}"
@@ -328,12 +328,3 @@ def read_platform(stack: str) -> Facts:
         return Facts.read(outputs[OUTPUT])
     except NoPlatformError as why:
         raise NoPlatformError(f"is {stack}, which {why}") from None
-
-
-def full_name(stack: str) -> str:
-    """`organization/project/stack`; a bare name is a stack of this project."""
-    import pulumi
-
-    if "/" in stack:
-        return stack
-    return "/".join((pulumi.get_organization(), pulumi.get_project(), stack))

@@ -17,7 +17,7 @@ def queues(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
     desired, index = cluster.desired, QueueIndex(map(queue_of, cluster.all("queues")))
     if not index.queues and not desired.queues:
         yield fault("no-queue", cluster, cluster.name)
-    levels, known = index.levels(), {*desired.queue_specs}
+    levels, known = index.levels, {*desired.queue_specs}
     for queue in index.queues:
         if queue.name not in levels:
             yield fault("queue-dropped", cluster, queue.name, parent=queue.parent)
