@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kai_fleet.virtual_cluster import VirtualCluster as VirtualCluster
     from kai_fleet.virtual_cluster import VirtualClusterArgs as VirtualClusterArgs
 
-_COMPONENTS: Final = {
+COMPONENTS: Final = {
     "GpuStack": "gpu_stack",
     "HostGuards": "host_guards",
     "KaiScheduler": "kai_scheduler",
@@ -34,13 +34,13 @@ _COMPONENTS: Final = {
     "TeamNamespace": "team_namespace",
     "VirtualCluster": "virtual_cluster",
 }
-__all__ = [name for component in _COMPONENTS for name in (component, f"{component}Args")]
+__all__ = [name for component in COMPONENTS for name in (component, f"{component}Args")]
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"kai_fleet.{_COMPONENTS[name.removesuffix('Args')]}"), name)
+    return getattr(import_module(f"kai_fleet.{COMPONENTS[name.removesuffix('Args')]}"), name)
 
 
 def __dir__() -> list[str]:

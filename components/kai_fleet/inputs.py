@@ -4,7 +4,7 @@ what is declared. With it, the arguments that several components share.
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from inspect import isawaitable
-from typing import Any, Final, NotRequired, TypedDict, TypeVar
+from typing import Any, Final, NotRequired, TypedDict, TypeVar, cast
 
 import pulumi
 
@@ -79,6 +79,15 @@ def resolved(f: Callable[..., T], *inputs: Any) -> pulumi.Input[T]:
     if not has_output(inputs):
         return f(*inputs)
     return pulumi.Output.all(*inputs).apply(lambda values: f(*values))
+
+
+def extended(
+    mapping: pulumi.Input[Mapping[str, Any]], more: Mapping[str, Any]
+) -> pulumi.Input[dict[str, Any]]:
+    """Add keys to a mapping, which is an Output as a whole in programs of other languages."""
+    if isinstance(mapping, pulumi.Output):
+        return mapping.apply(lambda known: pulumi.Output.from_input({**known, **more}))
+    return {**cast(Mapping[str, Any], mapping), **more}
 
 
 def joined(between: str, parts: Iterable[pulumi.Input[str]]) -> pulumi.Input[str]:

@@ -1,6 +1,7 @@
 """The KAI scheduler, on a host cluster or inside a vCluster: its release, and the wait for it."""
 
 import json
+from collections.abc import Mapping
 from typing import Any, Final, NotRequired, TypedDict
 
 import pulumi
@@ -12,7 +13,15 @@ from kai_fleet import deployed, probes
 from kai_fleet.cluster.connection import connection_of, provider_options
 from kai_fleet.cluster.registry_secrets import OF_STACK, registry_secret
 from kai_fleet.deployed import KAI_SCHEDULER
-from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, one_of, plain, resolved
+from kai_fleet.inputs import (
+    LEVELS,
+    RegistryArgs,
+    TolerationArgs,
+    extended,
+    one_of,
+    plain,
+    resolved,
+)
 from kai_fleet.kai_values import kai_objects, kai_values
 from kai_fleet.kube.pods import RESERVATIONS
 from kai_fleet.options import after, chart_args, child_of
@@ -200,10 +209,12 @@ class KaiScheduler(pulumi.ComponentResource):
         command.local.Command(
             f"{name}-clean-up",
             delete=probes.command("kai clean-up"),
-            environment={
-                **environment,
-                "KAI_CONFIG": "remove" if release.clean_up_config else "keep",
-            },
+            environment=extended(
+                environment,
+                {
+                    "KAI_CONFIG": "remove" if release.clean_up_config else "keep",
+                },
+            ),
             triggers=[helm.id],
             opts=step,
         )
@@ -214,13 +225,15 @@ class KaiScheduler(pulumi.ComponentResource):
             f"{name}-ready",
             create=probes.command("kai wait"),
             update=probes.command("kai wait"),
-            environment={
-                **environment,
-                "KAI_VERSION": release.version,
-                "KAI_DEPLOYMENTS": ",".join(release.deployments),
-                "KAI_CONDITIONS": ",".join(release.ready_conditions),
-                "KAI_TIMEOUT": str(int(args.get("ready_timeout", 300))),
-            },
+            environment=extended(
+                environment,
+                {
+                    "KAI_VERSION": release.version,
+                    "KAI_DEPLOYMENTS": ",".join(release.deployments),
+                    "KAI_CONDITIONS": ",".join(release.ready_conditions),
+                    "KAI_TIMEOUT": str(int(args.get("ready_timeout", 300))),
+                },
+            ),
             triggers=[helm.id, *([str(number)] if number else [])],
             opts=step,
         )
@@ -290,7 +303,7 @@ class KaiScheduler(pulumi.ComponentResource):
         name: str,
         args: KaiSchedulerArgs,
         release: KaiRelease,
-        environment: dict[str, pulumi.Input[str]],
+        environment: pulumi.Input[Mapping[str, Any]],
         helm: kubernetes.helm.v3.Release,
         opts: pulumi.ResourceOptions,
     ) -> None:
@@ -308,11 +321,13 @@ class KaiScheduler(pulumi.ComponentResource):
             create=probes.command("shards apply"),
             update=probes.command("shards apply"),
             delete=probes.command("shards remove"),
-            environment={
-                **environment,
-                "KAI_VERSION": release.version,
-                "KAI_OBJECTS": resolved(lambda it: json.dumps(it, sort_keys=True), objects),
-            },
+            environment=extended(
+                environment,
+                {
+                    "KAI_VERSION": release.version,
+                    "KAI_OBJECTS": resolved(lambda it: json.dumps(it, sort_keys=True), objects),
+                },
+            ),
             triggers=[helm.id],
             opts=opts,
         )

@@ -1,19 +1,16 @@
-"""The gate in front of a program: its settings, once no rule has anything against their fleet."""
+"""The gate in front of a program: its settings, once no rule has anything against its clusters."""
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NoReturn
 
 import pulumi
 
 from kai_fleet.deployed import Deployed
-from kai_fleet.fleet.model import DeclaredCluster, Fleet
-from kai_fleet.fleet.pod_templates import workloads
-from kai_fleet.fleet.pods import PodTemplate
-from kai_fleet.fleet.resolve import fleet_of
-from kai_fleet.fleet.team_stack import queue_path
+from kai_fleet.finding import Finding, Level
+from kai_fleet.fleet.declared import clusters_of
 from kai_fleet.settings import (
     Loaded,
     Mistake,
@@ -25,21 +22,16 @@ from kai_fleet.settings import (
     secrets,
 )
 from kai_fleet.settings.files.project import ROOT
-from kai_fleet.settings.mistakes import within
 from kai_fleet.settings.team_stack import (
     FactsOf,
     NoPlatformError,
     is_team_stack,
     load_team_stack,
 )
-from kai_fleet.wording import counted
+from kai_fleet.wording import agreeing, counted, listed, plural
 from kai_fleet_policies import rules
-from kai_fleet_policies.problem import Level, Problem, mandatory, told_once
-from kai_fleet_policies.rules import Rule
+from kai_fleet_policies.rules.rule import Rule
 
-_OF_TEAM_STACK: Final = tuple(
-    key_path((key,)) for key in ("team", "cluster", "platform", "workloads")
-)
 CONFIG_RULE: Final = "config"
 REMOVAL_RULE: Final = "team-removal"
 # Names of teams, with commas between: for one run, in place of kai-fleet:removed in the file.
@@ -48,19 +40,24 @@ REMOVE_VARIABLE: Final = "KAI_FLEET_REMOVE_TEAM"
 
 @dataclass(frozen=True)
 class SettingsVerdict:
-    """The settings of a stack, and everything that is wrong or doubtful about them.
+    """The settings of a stack, None where too little was right, and what is wrong about them.
 
-    `dropped` are the key paths that the settings lack because of a mistake.
+    `problems` has what is wrong once for several things as one finding, `each` one for each thing.
     """
 
     settings: Settings | None
-    problems: tuple[Problem, ...]
-    dropped: tuple[str, ...] = ()
+    each: tuple[Finding, ...]
+    whole: bool = True
 
     @property
-    def refused(self) -> list[Problem]:
-        """The problems that stop a preview."""
-        return [p for p in self.problems if p.level is Level.MANDATORY]
+    def problems(self) -> tuple[Finding, ...]:
+        """Everything that is wrong or doubtful."""
+        return tuple(together(self.each))
+
+    @property
+    def refused(self) -> list[Finding]:
+        """What stops a preview."""
+        return [finding for finding in self.problems if finding.level is Level.MANDATORY]
 
 
 def no_platform(stack: str) -> NoReturn:
@@ -77,113 +74,95 @@ def validate(
     more: Iterable[Mistake] = (),
     only: Sequence[Rule] = rules.RULES,
 ) -> SettingsVerdict:
-    """Types and rules in one report, so that one edit can put everything right.
+    """Judge a stack file: all mistakes of its keys, and where there are none the rules.
 
-    Where a key is wrong, no rule is asked.
-    `facts_of` gives the platform of a team stack. `written` is what `raw` is with its secrets
-    masked, where it has them decrypted: nothing, where no file has them. `more` are mistakes of the
-    reading. `only` are the rules to apply.
+    Args:
+        facts_of: Gives the platform of a team stack.
+        written: `raw` with its secrets masked, where it has them decrypted.
+        more: Mistakes of the reading.
+        only: The rules to apply.
     """
-    loaded = _loaded(raw, facts_of)
-    written, hidden = (raw, False) if written is None else (written, not written)
-    problems = as_problems([*more, *secrets.mistakes(written), *loaded.mistakes])
-    if loaded.settings is not None and not loaded.mistakes:
-        fleet = fleet_of(loaded.settings, deployed, hidden=hidden)
-        problems += of_own_file(fleet, rules.check(judged_clusters(fleet), only))
-    return SettingsVerdict(loaded.settings, tuple(told_once(problems)), loaded.dropped)
+    verdict = validate_types(raw, facts_of)
+    found = as_findings([*more, *secrets.mistakes(raw if written is None else written)])
+    every = [*found, *verdict.each]
+    if verdict.whole and verdict.settings is not None:
+        every += rules.check(clusters_of(verdict.settings, deployed), only)
+    return replace(verdict, each=tuple(every))
 
 
 def validate_types(raw: Mapping[str, Any], facts_of: FactsOf = no_platform) -> SettingsVerdict:
     """What the types say, without the rules: for a command that declares nothing."""
-    loaded = _loaded(raw, facts_of)
-    return SettingsVerdict(loaded.settings, tuple(as_problems(loaded.mistakes)), loaded.dropped)
+    loaded: Loaded = load_team_stack(raw, facts_of) if is_team_stack(raw) else load(raw)
+    mistakes = tuple(as_findings(loaded.mistakes))
+    return SettingsVerdict(loaded.settings, mistakes, whole=not mistakes)
 
 
-def _loaded(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
-    return load_team_stack(raw, facts_of) if is_team_stack(raw) else load(raw)
-
-
-def as_problems(mistakes: Iterable[Mistake]) -> list[Problem]:
+def as_findings(mistakes: Iterable[Mistake]) -> list[Finding]:
     """Mistakes of a file as what stops a preview."""
-    return [
-        mandatory(f"key {re.split('[:.]', it.path)[-1]}", it.path, it.message, CONFIG_RULE)
-        for it in mistakes
-    ]
+    found = []
+    for mistake in mistakes:
+        key = re.split("[:.]", mistake.path)[-1]
+        cause, _, fix = mistake.message.partition("; ")
+        found.append(
+            Finding(Level.MANDATORY, mistake.path, "key", key, cause, fix, check=CONFIG_RULE)
+        )
+    return found
 
 
-def judged_clusters(fleet: Fleet) -> list[DeclaredCluster]:
-    """The host first, then the vClusters with a scheduler of their own, then those with workloads
-    that the host's scheduler places.
+def together(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings, with those that differ only in their names as one: what a stack file says once
+    for all teams is wrong once. `vCluster ml`, `vCluster nlp` become `vClusters ml and nlp`, and
+    the verb that the cause begins with agrees.
     """
-    own, placed_by_host = [], []
-    for name, team in fleet.teams.items():
-        inside = replace(team.inside, workloads=tuple(_pod_templates(fleet, name)))
-        if team.kai:
-            own.append(inside)
-        elif inside.workloads:
-            host = fleet.host if team.mode == "host" else None
-            placed_by_host.append(replace(inside, scheduled_by=host, team_queue=team.queue))
-    return [fleet.host, *own, *placed_by_host]
+    same: dict[Finding, list[str]] = {}
+    for finding in findings:
+        same.setdefault(replace(finding, name=""), []).append(finding.name)
+    return [_together(finding, list(dict.fromkeys(names))) for finding, names in same.items()]
 
 
-def _pod_templates(fleet: Fleet, team: str) -> Iterator[PodTemplate]:
-    files = fleet.workloads.get(team)
-    for number, documents in enumerate(files.values() if files else ()):
-        path = f"{key_path(('workloads', team))}[{number}]"
-        for manifest in documents:
-            kind, name = manifest["kind"], manifest["metadata"]["name"]
-            yield from workloads(kind, manifest, name, path)
-
-
-def of_own_file(fleet: Fleet, problems: list[Problem]) -> list[Problem]:
-    """The problems of the stack's own file: in a team stack those of the platform are the
-    platform's to report, and the sums of the granted queue are the team's too.
-    """
-    if not fleet.platform:
-        return problems
-    (team,) = fleet.teams.values()
-    granted = queue_path(team.parent_queue or "")
-    own = []
-    for problem in problems:
-        if problem.path.startswith(f"{granted}."):
-            problem = replace(problem, path=f"{team.path}.queues")
-        if any(f"{problem.path}.".startswith(f"{key}.") for key in _OF_TEAM_STACK):
-            own.append(problem)
-    return own
+def _together(finding: Finding, names: list[str]) -> Finding:
+    if len(names) == 1:
+        return replace(finding, name=names[0])
+    verb, _, rest = finding.cause.partition(" ")
+    return replace(
+        finding,
+        kind=plural(len(names), finding.kind),
+        name=listed(names, "and"),
+        cause=f"{agreeing(len(names), verb)} {rest}",
+    )
 
 
 def unnamed_removals(
     verdict: SettingsVerdict, deployed: Iterable[str], granted: Iterable[str] = ()
 ) -> list[str]:
-    """The deployed teams that a run would remove without being told to; of `granted` ones, which
-    have a stack of their own, their namespaces.
+    """The deployed teams, and those `granted` a stack of their own, that a run would remove although
+    nothing names them.
 
     A team goes with its vCluster and its volumes: a cut file or a bad merge is not enough for that.
-    None that the file may have in a part that could not be read.
+    None while some key could not be read.
     """
     settings = verdict.settings
-    if settings is None or within(key_path(("removed",)), verdict.dropped):
+    if settings is None or not verdict.whole:
         return []
     named = {name.strip() for name in os.environ.get(REMOVE_VARIABLE, "").split(",")}
+    # A team that is granted a stack of its own instead would go as well.
     gone = (set(deployed) - settings.teams.keys()) | (set(granted) - settings.team_stacks.keys())
-    return [
-        name
-        for name in sorted(gone - named - set(settings.removed))
-        if not any(within(key_path((it, name)), verdict.dropped) for it in ("teams", "teamStacks"))
-    ]
+    return sorted(gone - named - set(settings.removed))
 
 
-def removal_problems(verdict: SettingsVerdict, deployed: Deployed, stack: str) -> list[Problem]:
+def removal_findings(verdict: SettingsVerdict, deployed: Deployed, stack: str) -> list[Finding]:
     """One for each of them; `stack` is where they are deployed."""
     return [
-        mandatory(
-            f"team {name}",
+        Finding(
+            Level.MANDATORY,
             key_path(("teams", name)),
+            "team",
+            name,
             "is deployed and not in the file any more: its vCluster, its pods and its volumes would"
             f" go. Put it back, or name it: kai-fleet:removed: [{name}] in the file, or for one run"
             f" .venv/bin/fleet up --stack {stack} --remove-team {name}, or"
             f" {REMOVE_VARIABLE}={name} for plain pulumi",
-            REMOVAL_RULE,
+            check=REMOVAL_RULE,
         )
         for name in unnamed_removals(verdict, deployed.teams, deployed.granted)
     ]
@@ -200,18 +179,18 @@ def checked_settings(deployed: Deployed, facts_of: FactsOf) -> Settings:
     mistakes += secrets.copies(file)
     written = secrets.as_written(raw, decrypted, file)
     verdict = validate(raw, deployed, facts_of, written=written, more=mistakes)
-    for problem in verdict.problems:
-        if problem.level is Level.ADVISORY:
-            pulumi.log.warn(str(problem))
+    for finding in verdict.problems:
+        if finding.level is Level.ADVISORY:
+            pulumi.log.warn(str(finding))
     refused = verdict.refused
     if verdict.settings is not None:
-        refused += removal_problems(verdict, deployed, pulumi.get_stack())
+        refused += removal_findings(verdict, deployed, pulumi.get_stack())
     if refused or verdict.settings is None:
         raise pulumi.RunError(report(refused))
     return verdict.settings
 
 
-def secret_problems(stack: str, config: Mapping[str, str], keys: Iterable[str]) -> list[Problem]:
+def secret_findings(stack: str, config: Mapping[str, str], keys: Iterable[str]) -> list[Finding]:
     """What is wrong with the secrets of a stack of this project, whatever program it runs.
 
     `config` is as the engine decrypted it, `keys` are those with something to decrypt.
@@ -219,11 +198,11 @@ def secret_problems(stack: str, config: Mapping[str, str], keys: Iterable[str]) 
     file = ROOT / f"Pulumi.{stack}.yaml"
     decrypted = parsed(dict.fromkeys(keys)).keys()
     written = secrets.as_written(parsed(config), decrypted, file)
-    return as_problems([*secrets.copies(file), *secrets.mistakes(written)])
+    return as_findings([*secrets.copies(file), *secrets.mistakes(written)])
 
 
-def report(problems: list[Problem]) -> str:
-    """Every problem on its line, under one heading."""
-    lines = [f"  {problem}" for problem in problems]
-    head = f"the stack's configuration has {counted(len(problems), 'mistake')}:"
+def report(findings: Sequence[Finding]) -> str:
+    """Every finding on its line, under one heading."""
+    lines = [f"  {finding}" for finding in findings]
+    head = f"the stack's configuration has {counted(len(findings), 'mistake')}:"
     return "\n".join([head, *lines])

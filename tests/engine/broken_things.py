@@ -45,17 +45,6 @@ def pods(api: client.ApiClient, *bodies: dict[str, Any], namespace: str = "defau
 
 
 @contextlib.contextmanager
-def custom(api: client.ApiClient, kind: tuple[str, str, str], body: dict[str, Any]) -> Iterator:
-    """A cluster-scoped object that is there for a while."""
-    objects = client.CustomObjectsApi(api)
-    objects.create_cluster_custom_object(*kind, body)
-    try:
-        yield
-    finally:
-        objects.delete_cluster_custom_object(*kind, body["metadata"]["name"])
-
-
-@contextlib.contextmanager
 def changed(
     api: client.ApiClient, kind: tuple[str, str, str], name: str, spec: Any, back: Any
 ) -> Iterator:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
-from kai_fleet.fleet.deployed_state import TEAM, TEAM_NAMESPACE
 from kubernetes import client
 
+from kai_fleet.deployed import TEAM, TEAM_NAMESPACE
 from kai_fleet_cli.stack_file.reading import ROOT
 from sandbox.lifecycle import Sandbox
 from tests.engine.product import copied, queues

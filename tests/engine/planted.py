@@ -51,10 +51,10 @@ PODS: dict[str, set[str]] = {
 }
 RELEASES: dict[str, set[str]] = {
     "t17-registry": {"sources-known"},
-    "t17-flag": {"vcluster-flags"},
+    "t17-flag": {"vcluster-values"},
 }
 REFUSED = QUEUES | PODS | RELEASES
-ADVISED = {"q8-zero": "queue-zero-quota", "w7-vllm": "workload-vllm-memory"}
+ADVISED = {"q8-zero": "queue-zero-quota"}
 RIGHT = ("right-cpu", "right-gpu", "right-fraction")
 
 
@@ -233,7 +233,6 @@ def _pods(opts: pulumi.ResourceOptions, charts: str) -> None:
     _pod("w3-container-name", opts, annotations=first)
     _number_in_a_kind_that_the_server_does_not_know("w5-number", opts)
     _pod("w6-label-alone", opts, scheduler=None)
-    _deployment("w7-vllm", opts, "test", "0.5", "vllm serve a --gpu-memory-utilization=0.9")
     _pod("w8-kube-system", opts, namespace="kube-system")
     _pod("w8-kai-scheduler", opts, namespace="kai-scheduler")
 

@@ -9,11 +9,10 @@ import yaml
 from kubernetes import client
 
 from kai_fleet.finding import Level
-from kai_fleet_cli.doctor.checks import gpu, leftovers
+from kai_fleet_cli.doctor.checks import leftovers
 from kai_fleet_cli.doctor.diagnosis import diagnose
 from kai_fleet_cli.stack_file import reading
 from tests.engine import broken_things as things
-from tests.engine.sandbox_commands import until
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
@@ -125,34 +124,10 @@ def test_it_needs_no_more_than_get_and_list(ml, host, one_team):
         core.delete_namespaced_service_account(name, "default")
 
 
-def test_a_missing_queue(ml):
-    with things.without_queue(ml, "serve"):
-        says("queues", "serve", "is not there", "fleet up --refresh --stack sandbox")
-
-
 def test_a_queue_below_nothing(ml):
     back = {"parentQueue": "default"}
     with things.changed(ml, things.QUEUES, "serve", {"parentQueue": "nosuch"}, back):
         says("queues", "serve", "its parent nosuch is not there")
-
-
-def test_queues_of_the_chart(ml):
-    with things.custom(ml, things.QUEUES, things.queue("default-queue")):
-        says("queues", "default-queue", "KAI's chart made it", level=Level.ADVISORY)
-
-
-def test_another_version_than_wanted(product):
-    def to(version):
-        def edit(config):
-            config["kai-fleet:teams"]["ml"]["scheduler"]["version"] = version
-
-        return edit
-
-    product.edit(to("v0.9.8"))
-    try:
-        says("kai-version", "runs v0.9.3, and v0.9.8 is declared")
-    finally:
-        product.edit(to("v0.9.3"))
 
 
 def test_an_api_that_is_not_reached(product):
@@ -188,20 +163,6 @@ def test_no_node_of_the_pool_takes_pods(host):
         says("nodes", "kai-fleet/pool=ml", "none of the 2 nodes with these labels is Ready")
 
 
-def test_a_pool_that_nobody_has(product):
-    def to(pool):
-        def edit(config):
-            config["kai-fleet:teams"]["ml"]["nodePool"] = {"kai-fleet/pool": pool}
-
-        return edit
-
-    product.edit(to("nosuch"))
-    try:
-        says("nodes", "kai-fleet/pool=nosuch", "no node with these labels")
-    finally:
-        product.edit(to("ml"))
-
-
 def test_no_gpus(host):
     core = client.CoreV1Api(host)
     nodes = core.list_node(label_selector="kai-fleet/pool=ml").items
@@ -217,70 +178,6 @@ def test_no_gpus(host):
             core.patch_node_status(
                 node.metadata.name, {"status": {"allocatable": {"nvidia.com/gpu": amount}}}
             )
-
-
-def test_no_runtime_class(host):
-    classes = client.NodeV1Api(host)
-    found = classes.read_runtime_class("nvidia")
-    classes.delete_runtime_class("nvidia")
-    try:
-        says("runtime-class", "host", "reservation pods", "gpu.provider")
-    finally:
-        found.metadata = client.V1ObjectMeta(name="nvidia", labels=found.metadata.labels)
-        classes.create_runtime_class(found)
-
-
-def test_a_webhook_that_an_old_release_left(ml):
-    admission = client.AdmissionregistrationV1Api(ml)
-    admission.create_validating_webhook_configuration(things.dead_webhook("left-behind"))
-    try:
-        says("webhooks", "left-behind", "its Service gone is not there")
-    finally:
-        admission.delete_validating_webhook_configuration("left-behind")
-
-
-def test_a_scheduler_that_is_down(ml):
-    apps = client.AppsV1Api(ml)
-
-    def scale(replicas):
-        apps.patch_namespaced_deployment(
-            "scheduler", "kai-scheduler", {"spec": {"replicas": replicas}}
-        )
-
-    scale(0)
-    try:
-        says("kai-parts", "scheduler", "is scaled to 0")
-        with things.pods(ml, things.kai_pod("waits", "train")):
-            says("pending", "default/waits", "no scheduler of KAI serves here")
-    finally:
-        scale(1)
-
-
-def test_two_schedulers(ml):
-    """Any operator makes a scheduler from a shard, beside the one of the chart."""
-    shard = {
-        "apiVersion": "kai.scheduler/v1",
-        "kind": "SchedulingShard",
-        "metadata": {"name": "default"},
-        "spec": {},
-    }
-    with things.custom(ml, things.SHARDS, shard):
-        says("leftovers", "a newer KAI left it", "delete schedulingshard default")
-
-
-def test_sharing_that_is_off(ml):
-    off, on = {"admission": {"gpuSharing": False}}, {"admission": {"gpuSharing": True}}
-    with things.changed(ml, things.CONFIGS, "kai-config", off, on):
-        says("gpu-sharing", "somebody switched it off", "get manifest kai-scheduler")
-
-
-def test_what_a_removed_team_left(host):
-    rbac = client.RbacAuthorizationV1Api(host)
-    rbac.create_cluster_role({"metadata": {"name": "vc-old-v-team-old"}, "rules": []})
-    try:
-        says("leftovers", "vc-old-v-team-old", level=Level.ADVISORY)
-    finally:
-        rbac.delete_cluster_role("vc-old-v-team-old")
 
 
 def test_a_namespace_that_does_not_go(ml, monkeypatch):
@@ -326,37 +223,3 @@ def test_a_full_queue(ml):
     holds = things.kai_pod("holds", "serve", gpus="4", node=node)
     with things.pods(ml, holds, things.kai_pod("waits", "serve", gpus="1")):
         says("pending", "default/waits", "queue serve holds 4 of at most 4")
-
-
-def test_a_pod_that_is_bound_in_name_only(ml):
-    core = client.CoreV1Api(ml)
-
-    def conditions():
-        found = core.read_namespaced_pod("p", "default").status.conditions or []
-        return {condition.type: condition.message for condition in found}
-
-    with things.pods(ml, things.kai_pod("p", "train")) as write:
-        bound = {"type": "PodBound", "status": "True", "reason": "Bound"}
-        waits = {"type": "PodScheduled", "status": "False", "message": "another's"}
-        write("p", {"conditions": [bound, waits]})
-        # KAI's stand-in has its own word to say of such a pod, and leaves that of others.
-        until(lambda: "no node of the sandbox" in conditions().get("PodScheduled", ""))
-        assert "PodBound" in conditions()
-        says("false-success", "default/p", "binding failed")
-
-
-def test_a_reservation_that_is_stuck(ml, monkeypatch):
-    monkeypatch.setattr(gpu, "PATIENCE", 0.0)
-    body = things.kai_pod("gpu-reservation-x", None, labels={"runai-gpu-group": "g"})
-    with things.pods(ml, body, namespace="kai-resource-reservation"):
-        says("reservation", "gpu-reservation-x", "is Pending")
-
-
-def test_fractions_without_a_reservation(ml):
-    node = client.CoreV1Api(ml).list_node().items[0].metadata.name
-    notes, group = {"gpu-fraction": "0.5"}, {"runai-gpu-group": "g-1"}
-    shares = things.kai_pod("shares", "train", annotations=notes, labels=group, node=node)
-    alone = things.kai_pod("alone", "train", annotations=notes, node=node)
-    with things.pods(ml, shares, alone):
-        says("reservation", "default/shares", "which no reservation pod holds")
-        says("gpu-sharing", "default/alone", "has no label runai-gpu-group")

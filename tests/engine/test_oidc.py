@@ -6,7 +6,6 @@ import time
 
 import pytest
 import yaml
-from kai_fleet.vcluster.oidc import runs_with
 from kubernetes import client
 
 from kai_fleet.settings.sections.vcluster import Oidc
@@ -58,7 +57,8 @@ def kubeconfig(product, provider, tmp_path_factory):
     resources = product.stack.export_stack().deployment["resources"]
     declared = Oidc.model_validate(oidc)
     (release,) = (it for it in resources if it["urn"].endswith("::dev-release"))
-    assert runs_with(declared, release["inputs"]["values"])
+    server = release["inputs"]["values"]["controlPlane"]["distro"]["k8s"]["apiServer"]
+    assert f"--oidc-issuer-url={declared.issuer}" in server["extraArgs"]
     file = tmp_path_factory.mktemp("people") / "kubeconfig"
     file.write_text(kubeconfigs.for_people(made, declared))
     return file

@@ -1,8 +1,8 @@
 """The offline plan against what the engine registers in a real preview of the same stack."""
 
 import pytest
-from kai_fleet.fleet.deployed_state import STACK
 
+from kai_fleet.deployed import STACK
 from kai_fleet.provider import QUEUES
 from kai_fleet.provider.values import unpacked
 from kai_fleet.quantities import parse_quantity

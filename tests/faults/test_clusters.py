@@ -125,7 +125,7 @@ def test_a_vclusters_secret_is_removed(case, reference, foreign):
     case.up()
     with client_of(case.host) as api:
         client.CoreV1Api(api).delete_namespaced_secret("vc-ml", "team-ml")
-    gone = case.fleet("preview")
+    gone = case.fleet("up")
     assert gone.code == 1
     assert "team ml: somebody deleted Secret vc-ml of namespace team-ml" in gone.last
     assert "kubectl -n team-ml rollout restart statefulset ml" in gone.last

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet.fleet.cluster import Cluster
 from kai_fleet.fleet.pods import PodContainer, PodTemplate
 from kai_fleet.fleet.queues import DeclaredQueue, QueueShare
 from kai_fleet.releases.keys import QUEUE_LABEL
@@ -41,7 +41,7 @@ def trees(draw: st.DrawFn, depth: int) -> tuple[DeclaredQueue, ...]:
 
 
 @st.composite
-def valid(draw: st.DrawFn) -> DeclaredCluster:
+def valid(draw: st.DrawFn) -> Cluster:
     version = draw(st.sampled_from(["v0.7.11", "v0.9.3", "v0.12.23", "v0.16.8"]))
     queues = draw(trees(4 if version == "v0.16.8" else 2))
     parents = {queue.parent for queue in queues}

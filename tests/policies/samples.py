@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai, DeclaredTeam
+from kai_fleet.finding import Finding, Level
+from kai_fleet.fleet.cluster import Cluster, Kai, Team
 from kai_fleet.fleet.pods import PodContainer, PodTemplate
 from kai_fleet.fleet.queues import UNLIMITED, DeclaredQueue, QueueShare
 from kai_fleet.releases.keys import QUEUE_LABEL, SCHEDULER
 from kai_fleet_policies.adapters.from_resources import Declared
-from kai_fleet_policies.problem import Level, Problem, name_of, problems_of
-from kai_fleet_policies.rules import RULES
+from kai_fleet_policies.rules import BY_NAME
 
 FREE = {r: QueueShare(UNLIMITED, UNLIMITED) for r in ("cpu", "memory", "gpu")}
 
@@ -42,43 +42,43 @@ def shared(**annotations: Any) -> PodTemplate:
     return workload(annotations={k.replace("_", "-"): v for k, v in annotations.items()})
 
 
-def cluster(*workloads: PodTemplate, version: Any = "v0.9.3", **changes: Any) -> DeclaredCluster:
+def cluster(*workloads: PodTemplate, version: Any = "v0.9.3", **changes: Any) -> Cluster:
     """`default` with the leaf `test`, and KAI with GPU sharing."""
-    right = DeclaredCluster(
+    right = Cluster(
         "host",
         path="kai-fleet:cluster",
-        kai=(DeclaredKai(version, path="kai-fleet:kai"),),
+        kai=(Kai(version, path="kai-fleet:kai"),),
         queues=(queue("default"), queue("test", "default")),
         workloads=workloads,
     )
     return replace(right, **changes)
 
 
-def team(name: Any, mode: Any = "virtual", pool: Any = None, **more: Any) -> DeclaredTeam:
+def team(name: Any, mode: Any = "virtual", pool: Any = None, **more: Any) -> Team:
     more.setdefault("path", f"kai-fleet:teams.{name}")
     labels = {"kai-fleet/pool": name} if pool is None else pool
-    return DeclaredTeam(name, namespace=f"team-{name}", node_pool=labels, mode=mode, **more)
+    return Team(name, namespace=f"team-{name}", node_pool=labels, mode=mode, **more)
 
 
-def host(*teams: DeclaredTeam, **changes: Any) -> DeclaredCluster:
-    return replace(DeclaredCluster("host", teams=teams), **changes)
+def host(*teams: Team, **changes: Any) -> Cluster:
+    return replace(Cluster("host", teams=teams), **changes)
 
 
-def found(rule: str, *clusters: DeclaredCluster) -> list[Problem]:
+def found(rule: str, *clusters: Cluster) -> list[Finding]:
     """What one rule says."""
-    module = next(module for module in RULES if rule == name_of(module))
-    return [problem for cluster in clusters for problem in problems_of(module, cluster)]
+    every = (finding for cluster in clusters for finding in BY_NAME[rule].findings(cluster))
+    return list(dict.fromkeys(every))
 
 
-def refusal(rule: str, *clusters: DeclaredCluster) -> Problem:
+def refusal(rule: str, *clusters: Cluster) -> Finding:
     """The one mandatory problem of a rule."""
     (problem,) = found(rule, *clusters)
     assert problem.level is Level.MANDATORY, problem
-    assert problem.rule == rule
+    assert problem.check == rule
     return problem
 
 
-def open_question(rule: str, *clusters: DeclaredCluster) -> Problem:
+def open_question(rule: str, *clusters: Cluster) -> Finding:
     """The one advisory that says that a rule cannot decide yet."""
     (problem,) = found(rule, *clusters)
     assert problem.level is Level.ADVISORY, problem
@@ -87,9 +87,9 @@ def open_question(rule: str, *clusters: DeclaredCluster) -> Problem:
     return problem
 
 
-def refused_by(problems: Iterable[Problem]) -> set[str]:
+def refused_by(problems: Iterable[Finding]) -> set[str]:
     """The names of the rules with a mandatory problem."""
-    return {problem.rule for problem in problems if problem.level is Level.MANDATORY}
+    return {problem.check for problem in problems if problem.level is Level.MANDATORY}
 
 
 PROVIDER = "urn:pulumi:dev::shop::pulumi:providers:kubernetes::{}::id-1"

@@ -5,7 +5,7 @@ import yaml
 
 from kai_fleet.releases.keys import QUEUE_LABEL
 from kai_fleet.values import UNKNOWN
-from kai_fleet_policies.adapters.charts import Chart, chart_of
+from kai_fleet_policies.adapters.charts import Named, chart_of
 from kai_fleet_policies.adapters.from_resources import Declared, clusters
 from kai_fleet_policies.rules import check
 from tests.policies.samples import manifest, refused_by, resource
@@ -127,7 +127,7 @@ def test_objects_without_pods_are_no_workloads():
     ],
 )
 def test_charts_are_known_by_reference_url_and_path(props, chart):
-    assert chart_of(props) == Chart(*chart)
+    assert chart_of(props) == Named(*chart)
 
 
 def kai(provider: str, version: str = "v0.9.3", **values: object) -> Declared:
@@ -206,7 +206,7 @@ def test_the_traps_of_teams_are_found_in_declared_resources():
 def test_unknown_values_of_a_vcluster_are_open_questions():
     teams = [vcluster("a", **OWN, **pool("x")), vcluster("b", **OWN, **pool(UNKNOWN))]
     problems = check(clusters(teams))
-    assert [p.rule for p in problems if p.undecided] == ["team-node-pools"]
+    assert [p.check for p in problems if p.undecided] == ["team-node-pools"]
     assert refused_by(problems) == set()
 
 
@@ -229,13 +229,13 @@ def test_the_default_queues_of_newer_charts_count_as_declared():
     )
     assert refused_by(check(clusters([kai("host", "v0.12.23"), pod]))) == set()
     off = kai("host", "v0.12.23", defaultQueue={"createDefaultQueue": False})
-    assert {p.rule for p in check(clusters([off, pod])) if p.undecided} == {"workload-leaf-queue"}
+    assert {p.check for p in check(clusters([off, pod])) if p.undecided} == {"workload-leaf-queue"}
 
 
 def test_a_release_in_a_variable_namespace_and_an_unreadable_chart_are_open_questions():
     props = {"chart": UNKNOWN, "namespace": UNKNOWN}
     problems = check(clusters([resource(RELEASE, "x", props)]))
-    assert [(p.rule, p.undecided) for p in problems] == [("namespace-reserved", True)]
+    assert [(p.check, p.undecided) for p in problems] == [("namespace-reserved", True)]
 
 
 def test_a_config_map_with_time_slicing_under_kai_is_refused():
@@ -268,15 +268,16 @@ def test_values_in_files_leave_a_question_open_and_refuse_nothing():
     )
     problems = check(clusters([asked, pod]))
     assert refused_by(problems) == set()
-    assert "workload-gpu-sharing" in {p.rule for p in problems if p.undecided}
+    assert "workload-gpu-sharing" in {p.check for p in problems if p.undecided}
     teams = [vcluster("a", **OWN, **pool("x")), vcluster("b")]
     files_too = resource(RELEASE, "vc-b", {**teams[1].props, **files}, "host")
     problems = check(clusters([teams[0], files_too]))
     assert refused_by(problems) == set()
-    assert {p.rule for p in problems if p.undecided} == {
+    assert {p.check for p in problems if p.undecided} == {
         "sources-known",
         "team-node-pools",
         "team-one-mode",
+        "vcluster-values",
     }
 
 

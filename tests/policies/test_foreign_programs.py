@@ -173,7 +173,7 @@ def test_yaml_inside_of_yaml_that_cannot_be_read_breaks_nothing(odd):
         "gpus": 8,
     }
     raw = {"cluster": {"name": "c", "context": "c"}, "teams": {"ml": ml}}
-    assert "sources-known" in {it.rule for it in validation.validate(raw).refused}
+    assert "sources-known" in {it.check for it in validation.validate(raw).refused}
 
 
 @pytest.mark.parametrize("version", ["v3", "v4"])

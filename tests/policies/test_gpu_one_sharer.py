@@ -1,7 +1,6 @@
 import pytest
 
-from kai_fleet.fleet.cluster import DevicePlugin
-from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai
+from kai_fleet.fleet.cluster import Cluster, DevicePlugin, Kai
 from kai_fleet.values import UNKNOWN
 from kai_fleet_policies.adapters.charts import device_sharing
 from tests.policies.samples import cluster, found, host, open_question, refusal, team
@@ -21,7 +20,7 @@ def plugin(sharing):
 
 def test_one_sharer_passes():
     assert found(RULE, cluster(device_plugins=plugin(""))) == []
-    off = (DeclaredKai("v0.9.3", sharing="Disabled"),)
+    off = (Kai("v0.9.3", sharing="Disabled"),)
     assert found(RULE, cluster(kai=off, device_plugins=plugin("MPS"))) == []
     assert found(RULE, host(device_plugins=plugin("time-slicing"))) == []
 
@@ -36,13 +35,13 @@ def test_two_sharers_are_refused():
 
 
 def test_a_kai_inside_a_vcluster_counts():
-    teams = (team("ml", inside=DeclaredCluster(kai=(DeclaredKai("v0.9.3"),))), team("b"))
+    teams = (team("ml", inside=Cluster(kai=(Kai("v0.9.3"),))), team("b"))
     assert "team ml" in refusal(RULE, host(*teams, device_plugins=plugin("MPS"))).message
 
 
 def test_unknown_values_are_told():
     assert "config" in open_question(RULE, cluster(device_plugins=plugin(UNKNOWN))).message
-    unclear = cluster(kai=(DeclaredKai("v0.9.3", sharing=UNKNOWN),), device_plugins=plugin("MPS"))
+    unclear = cluster(kai=(Kai("v0.9.3", sharing=UNKNOWN),), device_plugins=plugin("MPS"))
     assert "whether the KAI of the host shares" in open_question(RULE, unclear).message
 
 

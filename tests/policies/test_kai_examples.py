@@ -6,16 +6,16 @@ from dataclasses import replace
 import pytest
 import yaml
 
+from kai_fleet.finding import Level
 from kai_fleet.fleet.pod_templates import workloads
 from kai_fleet.guards.queue_guard import queue_bounds
 from kai_fleet.releases import KAI
 from kai_fleet.releases.keys import QUEUE_LABEL
 from kai_fleet_policies.adapters.from_resources import clusters
-from kai_fleet_policies.problem import Level
 from kai_fleet_policies.rules import check
-from tests.guard_evaluation import account, creation, refusals
 from tests.policies.kai_examples import OWN_TREE, TREES, examples
 from tests.policies.samples import manifest, refused_by, resource
+from tests.policy_evaluation import account, creation, refusals
 from tests.unit import markdown_pages
 
 SHOWN = [
@@ -56,7 +56,7 @@ IN_QUEUES = [param for param in DOCS if "kai.scheduler/queue" in str(param.value
 @pytest.mark.parametrize("document", IN_QUEUES)
 def test_what_our_own_page_has_people_apply_passes(document, version):
     told = verdict(version, *OWN_TREE, document)
-    assert [it for it in told if it.rule != "kai-version-supported"] == []
+    assert [it for it in told if it.check != "kai-version-supported"] == []
     strayed = json.loads(json.dumps(document).replace('/queue"', '/queues"'))
     assert refused_by(verdict(version, *OWN_TREE, strayed)) != set()
 

@@ -3,10 +3,9 @@
 import pytest
 
 from kai_fleet import releases
-from kai_fleet.fleet.model import DeclaredKai
-from kai_fleet.fleet.resolve import fleet_of
+from kai_fleet.fleet.cluster import Kai
+from kai_fleet.fleet.declared import clusters_of
 from kai_fleet.values import UNKNOWN
-from kai_fleet_policies import validation
 from kai_fleet_policies.adapters import from_resources
 from kai_fleet_policies.validation import validate
 from tests.policies.samples import cluster, found, open_question, refusal, resource
@@ -17,7 +16,7 @@ FIRST = {"shards": "v0.10.5", "fairshare": "v0.10.5", "topologies": "v0.12.23"}
 
 def using(version, kind):
     used = {"shards": ("a",), "fairshare": True, "topologies": {"racks": ("rack",)}}
-    return cluster(kai=(DeclaredKai(version, path="kai-fleet:kai", **{kind: used[kind]}),))
+    return cluster(kai=(Kai(version, path="kai-fleet:kai", **{kind: used[kind]}),))
 
 
 @pytest.mark.parametrize("kind", FIRST)
@@ -56,13 +55,13 @@ def stack(**scheduler):
 )
 def test_a_stack_file_is_refused_at_the_key(key, value):
     (problem,) = validate(stack(**{key: value})).refused
-    assert (problem.rule, problem.path) == (RULE, f"kai-fleet:teams.ml.scheduler.{key}")
+    assert (problem.check, problem.path) == (RULE, f"kai-fleet:teams.ml.scheduler.{key}")
 
 
 def test_what_is_left_out_is_no_feature():
     settings = validate(stack()).settings
     assert settings is not None
-    clusters = validation.judged_clusters(fleet_of(settings))
+    clusters = clusters_of(settings)
     assert not any(kai.shards or kai.fairshare or kai.topologies for c in clusters for kai in c.kai)
 
 

@@ -1,18 +1,18 @@
 from dataclasses import replace
 from datetime import date
+from types import SimpleNamespace
 
 import pytest
 
 from kai_fleet import releases
-from kai_fleet.fleet.model import DeclaredTeam
+from kai_fleet.finding import Level
+from kai_fleet.fleet.cluster import Team
 from kai_fleet.values import UNKNOWN
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.picture import as_declared
 from kai_fleet_policies import rules, validation
 from kai_fleet_policies.adapters import from_resources
-from kai_fleet_policies.problem import Level, told_once
-from kai_fleet_policies.rules.kai import kai_version_supported
-from kai_fleet_policies.rules.vclusters import vcluster_version_supported
+from kai_fleet_policies.validation import together
 from tests.policies.samples import cluster, found, open_question, refusal
 
 KNOWN = "kai-version-known"
@@ -52,47 +52,60 @@ def test_an_unknown_version_is_told():
     assert "version is known" in open_question(KNOWN, cluster(version=UNKNOWN)).message
 
 
-def messages(version, day):
-    return [p.message for p in kai_version_supported.check(cluster(version=version), day)]
+@pytest.fixture
+def on(monkeypatch):
+    """What a rule says of a cluster on a day."""
+
+    def on(day, rule, host):
+        monkeypatch.setattr(releases, "date", SimpleNamespace(today=lambda: day))
+        return found(rule, host)
+
+    return on
 
 
-def test_a_line_out_of_support_is_warned_about_with_its_end_and_the_newest_maintained():
+@pytest.fixture
+def messages(on):
+    return lambda version, day: [
+        it.message for it in on(day, "kai-version-supported", cluster(version=version))
+    ]
+
+
+def test_a_line_out_of_support_is_warned_about_with_its_end_and_the_newest_maintained(messages):
     assert messages("v0.9.3", date(2026, 9, 30)) == []
     (message,) = messages("v0.9.3", date(2026, 10, 1))
     assert "line v0.9 is out of support since 2026-09-30" in message
     assert "move to v0.16.9 (supported until 2027-06-30)" in message
 
 
-def test_a_line_that_no_list_names_is_warned_about():
+def test_a_line_that_no_list_names_is_warned_about(messages):
     (message,) = messages("v0.7.11", date(2026, 11, 24))
     assert "no support dates are published for line v0.7" in message
     assert "move to v0.16.9" in message
 
 
-def test_when_every_line_has_ended_it_says_so():
+def test_when_every_line_has_ended_it_says_so(messages):
     (message,) = messages("v0.16.8", date(2040, 1, 1))
     assert "look for a newer kai-fleet" in message
 
 
-def test_a_vcluster_line_past_its_end_of_life_is_warned_about_once_for_a_key():
+def test_a_vcluster_line_past_its_end_of_life_is_warned_about_once_for_a_key(on):
     key = "kai-fleet:vcluster.version"
-    teams = [DeclaredTeam(name, version="v0.34.7", where=lambda *_: key) for name in ("ml", "nlp")]
-    host = replace(cluster(), teams=(*teams, DeclaredTeam("dev", version="v0.36.1")))
-    assert list(vcluster_version_supported.check(host, date(2026, 10, 29))) == []
-    (problem,) = told_once(vcluster_version_supported.check(host, date(2026, 10, 30)))
+    teams = [Team(name, version="v0.34.7", where=lambda *_: key) for name in ("ml", "nlp")]
+    host = replace(cluster(), teams=(*teams, Team("dev", version="v0.36.1")))
+    rule = "vcluster-version-supported"
+    assert on(date(2026, 10, 29), rule, host) == []
+    (problem,) = together(on(date(2026, 10, 30), rule, host))
     assert (problem.path, problem.level) == (key, Level.ADVISORY)
     assert problem.subject == "vClusters ml and nlp"
     assert "line v0.34 is out of support since 2026-10-29" in problem.message
     assert "to v0.36.1 (supported until 2027-01-22)" in problem.message
-    said = {it.message for it in vcluster_version_supported.check(host, date(2040, 1, 1))}
+    said = {it.message for it in on(date(2040, 1, 1), rule, host)}
     assert all("look for a newer kai-fleet" in message for message in said) and len(said) == 2
 
 
 @pytest.mark.parametrize(("kubernetes", "newer"), [("v1.37.0", True), ("v1.36.2", False)])
 def test_a_kubernetes_that_no_list_names_is_warned_about(kubernetes, newer):
-    team = DeclaredTeam(
-        "ml", version="v0.36.1", kubernetes_version=kubernetes, path="kai-fleet:teams.ml"
-    )
+    team = Team("ml", version="v0.36.1", kubernetes_version=kubernetes, path="kai-fleet:teams.ml")
     host = replace(cluster(), teams=(team,))
     said = found("vcluster-kubernetes-known", host)
     assert [it.path for it in said] == ["kai-fleet:teams.ml.vcluster.kubernetesVersion"] * newer
@@ -112,7 +125,7 @@ def test_a_newer_version_passes_by_its_word_in_the_program_and_in_the_pack():
     said = [p for p in rules.check(declared_again) if p.level is Level.MANDATORY]
     assert said == []
     del team["scheduler"]["untested"], team["vcluster"]["untested"]
-    assert {p.rule for p in validation.validate(raw).refused} >= {
+    assert {p.check for p in validation.validate(raw).refused} >= {
         "kai-version-known",
         "vcluster-version-known",
     }

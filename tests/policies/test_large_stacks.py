@@ -4,18 +4,18 @@ import time
 
 import pytest
 
-from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet.finding import Level
+from kai_fleet.fleet.cluster import Cluster
 from kai_fleet.fleet.queues import DeclaredQueue, QueueShare
 from kai_fleet.releases.keys import QUEUE_LABEL
-from kai_fleet_policies.problem import Level
 from kai_fleet_policies.rules import check
 from tests.policies.samples import FREE, cluster, refused_by, team, workload
 
 
-def _large(teams: int, queues: int, pods: int) -> list[DeclaredCluster]:
+def _large(teams: int, queues: int, pods: int) -> list[Cluster]:
     share = {r: QueueShare(1, 4) for r in ("cpu", "memory", "gpu")}
     above = {r: QueueShare(1000, 1000) for r in ("cpu", "memory", "gpu")}
-    result = [DeclaredCluster("host", teams=tuple(team(f"t{i}", gpus=1000) for i in range(teams)))]
+    result = [Cluster("host", teams=tuple(team(f"t{i}", gpus=1000) for i in range(teams)))]
     for i in range(teams):
         tree = [DeclaredQueue("top", None, above)]
         tree += [DeclaredQueue(f"q{j}", "top", share) for j in range(queues // teams - 1)]
@@ -52,7 +52,7 @@ def test_two_thousand_mistakes_take_no_longer() -> None:
 
 
 def test_four_times_as_much_takes_about_four_times_as_long() -> None:
-    def seconds(large: list[DeclaredCluster]) -> float:
+    def seconds(large: list[Cluster]) -> float:
         begin = time.process_time()
         check(large)
         return time.process_time() - begin

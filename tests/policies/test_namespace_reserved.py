@@ -1,7 +1,6 @@
 import pytest
 
-from kai_fleet.fleet.cluster import ManagedObject
-from kai_fleet.fleet.model import DeclaredKai
+from kai_fleet.fleet.cluster import Kai, ManagedObject
 from kai_fleet.values import UNKNOWN
 from tests.policies.samples import cluster, found, open_question, refusal, workload
 
@@ -41,9 +40,7 @@ def test_kais_namespace_is_for_kai_alone():
 
 
 def test_kai_itself_goes_nowhere_else():
-    problem = refusal(
-        RULE, cluster(kai=(DeclaredKai("v0.9.3", namespace="gpu", path="kai-fleet:kai"),))
-    )
+    problem = refusal(RULE, cluster(kai=(Kai("v0.9.3", namespace="gpu", path="kai-fleet:kai"),)))
     assert problem.path == "kai-fleet:kai.namespace"
     assert problem.message.endswith("write namespace: kai-scheduler")
 
@@ -51,8 +48,7 @@ def test_kai_itself_goes_nowhere_else():
 def test_unknown_namespaces_are_told():
     assert "namespace" in open_question(RULE, cluster(workload(namespace=UNKNOWN))).message
     assert (
-        "namespace"
-        in open_question(RULE, cluster(kai=(DeclaredKai("v0.9.3", namespace=UNKNOWN),))).message
+        "namespace" in open_question(RULE, cluster(kai=(Kai("v0.9.3", namespace=UNKNOWN),))).message
     )
     release = ManagedObject("Release", "x", UNKNOWN)
     assert "namespace" in open_question(RULE, cluster(objects=(release,))).message

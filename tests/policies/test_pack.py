@@ -20,7 +20,6 @@ from kai_fleet_policies import policy_pack, policy_pack_program
 from kai_fleet_policies.pack import analyzer as pack
 from kai_fleet_policies.pack.analyzer import Analyzer
 from kai_fleet_policies.pack.policies import POLICIES, UNDECIDED
-from kai_fleet_policies.problem import name_of
 from kai_fleet_policies.rules import RULES
 from tests.policies.samples import PROVIDER, resource
 
@@ -84,7 +83,7 @@ IN_TEST = {"kai.scheduler/queue": "test"}
 def test_each_rule_is_a_policy_of_its_level(analyzer):
     info = analyzer.GetAnalyzerInfo(None, None)
     levels = {p.name: p.enforcementLevel for p in info.policies}
-    assert set(levels) == {name_of(rule) for rule in RULES} | {UNDECIDED}
+    assert set(levels) == {rule.name for rule in RULES} | {UNDECIDED}
     assert levels["workload-leaf-queue"] == proto.MANDATORY
     assert levels["queue-zero-quota"] == levels["kai-version-supported"] == proto.ADVISORY
     assert all(p.remediation_steps for p in info.policies if p.name != UNDECIDED)

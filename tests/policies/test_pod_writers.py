@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from kai_fleet.finding import Finding, Level
 from kai_fleet_policies.adapters.from_resources import clusters
-from kai_fleet_policies.problem import Level, Problem
 from kai_fleet_policies.rules import check
 from tests.policies.samples import manifest, refused_by
 
@@ -36,13 +36,13 @@ def queue(name: str, parent: str | None = None) -> dict[str, Any]:
 
 def said(
     *documents: Mapping[str, Any], queues: bool = True, guarded: bool = False
-) -> list[Problem]:
+) -> list[Finding]:
     tree = [queue("dept"), queue("team-a", "dept")] if queues else []
     found = clusters([manifest(it) for it in (*tree, *documents)])
     return check([replace(cluster, guarded=guarded) for cluster in found])
 
 
-def refusals(*documents: Mapping[str, Any], queues: bool = True) -> list[Problem]:
+def refusals(*documents: Mapping[str, Any], queues: bool = True) -> list[Finding]:
     return [p for p in said(*documents, queues=queues) if p.level is Level.MANDATORY]
 
 
@@ -81,7 +81,7 @@ def test_a_ray_cluster_with_the_label_on_itself_alone_passes(worker):
 @pytest.mark.parametrize("worker", [pod(), {**pod(CPU), **HALF}])
 def test_a_ray_cluster_without_a_queue_anywhere_is_refused_once_for_each_group(worker):
     found = refusals(ray(worker))
-    assert {problem.rule for problem in found} == {LEAF}
+    assert {problem.check for problem in found} == {LEAF}
     assert all("KubeRay with --batch-scheduler=kai-scheduler" in p.message for p in found)
     assert "write the label kai.scheduler/queue: team-a on the RayCluster" in found[0].message
 
@@ -107,7 +107,7 @@ def test_under_a_guard_kuberay_names_the_queue_on_each_pod_where_it_writes_the_s
 
 def test_a_ray_cluster_names_a_leaf_that_is_declared():
     (problem, *_) = refusals(ray(pod(), labels={"kai.scheduler/queue": "dept"}))
-    assert (problem.rule, "which has children" in problem.message) == (LEAF, True)
+    assert (problem.check, "which has children" in problem.message) == (LEAF, True)
 
 
 @pytest.mark.parametrize(

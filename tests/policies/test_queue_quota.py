@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from kai_fleet.fleet.model import DeclaredCluster
+from kai_fleet.fleet.cluster import Cluster
 from kai_fleet.fleet.queues import QueueShare
 from kai_fleet.values import UNKNOWN
 from tests.policies.samples import FREE, cluster, found, gpu_queue, open_question, queue, refusal
@@ -100,7 +100,7 @@ def test_negative_amounts_are_refused(share):
 
 
 def inner(*queues, gpus):
-    return DeclaredCluster("ml", path="kai-fleet:teams.ml", queues=queues, gpus=gpus)
+    return Cluster("ml", path="kai-fleet:teams.ml", queues=queues, gpus=gpus)
 
 
 def test_a_teams_queues_stay_within_its_gpus():

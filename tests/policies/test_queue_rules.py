@@ -2,9 +2,9 @@
 
 import pytest
 
+from kai_fleet.finding import Level
 from kai_fleet.fleet.queues import QueueShare
 from kai_fleet.values import UNKNOWN
-from kai_fleet_policies.problem import Level
 from tests.policies.samples import FREE, cluster, found, open_question, queue, refusal
 
 

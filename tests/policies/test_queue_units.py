@@ -2,10 +2,10 @@
 
 import pytest
 
+from kai_fleet.finding import Level
 from kai_fleet.fleet.queues import QueueShare
 from kai_fleet_policies import validation
 from kai_fleet_policies.adapters.from_resources import clusters
-from kai_fleet_policies.problem import Level
 from kai_fleet_policies.rules import check
 from tests.policies.samples import FREE, cluster, found, manifest, queue
 
@@ -20,7 +20,7 @@ def declared(**resources):
 
 
 def advice(**resources):
-    return [p.message for p in declared(**resources) if p.rule == RULE]
+    return [p.message for p in declared(**resources) if p.check == RULE]
 
 
 @pytest.mark.parametrize(
@@ -29,16 +29,16 @@ def advice(**resources):
         (
             {"cpu": {"quota": 4, "limit": 8}},
             "has cpu quota 4 (millicores) and limit 8 (millicores); that is 0.008 of a core for all"
-            " its pods: for 8 cores write 8000",
+            " its pods; write 8000 for 8 cores",
         ),
         (
             {"memory": {"quota": -1, "limit": 80_000_000_000}},
-            "has memory limit 80000000000 (MB); that is 80 PB, a limit that never holds: for"
-            " 80000000000 bytes write 80000",
+            "has memory limit 80000000000 (MB); that is 80 PB, a limit that never holds;"
+            " write 80000 for 80000000000 bytes",
         ),
         (
             {"memory": {"quota": 0, "limit": 64}},
-            "has memory limit 64 (MB); that is 64 MB for all its pods: for 64 GB write 64000",
+            "has memory limit 64 (MB); that is 64 MB for all its pods; write 64000 for 64 GB",
         ),
         (
             {"gpu": {"quota": "1", "limit": "-1"}},
@@ -76,12 +76,12 @@ def test_a_stack_file_is_advised_in_its_own_units():
         "kai": {"version": "v0.16.8"},
         "queues": queues,
     }
-    said = {p.path: p.message for p in validation.validate(settings).problems if p.rule == RULE}
-    assert said["kai-fleet:queues.top.cpu"].endswith("for 8 cores write 8")
-    assert said["kai-fleet:queues.top.memory"].endswith("for 64 GB write 64G")
+    said = {p.path: p.message for p in validation.validate(settings).problems if p.check == RULE}
+    assert said["kai-fleet:queues.top.cpu"].endswith("write 8 for 8 cores")
+    assert said["kai-fleet:queues.top.memory"].endswith("write 64G for 64 GB")
     whole = {"top": {"cpu": {"limit": 8}, "memory": {"limit": "64Gi"}}}
     problems = validation.validate({**settings, "queues": whole}).problems
-    assert [p for p in problems if p.rule == RULE] == []
+    assert [p for p in problems if p.check == RULE] == []
 
 
 def test_a_share_that_is_not_there_is_another_rules():

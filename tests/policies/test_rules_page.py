@@ -1,7 +1,6 @@
 from pathlib import Path
 
 from kai_fleet_cli.reference.pages import rules_page
-from kai_fleet_policies.problem import name_of
 from kai_fleet_policies.rules import RULES
 
 ROOT = Path(__file__).parents[2]
@@ -14,8 +13,8 @@ def test_the_page_says_what_the_rules_say():
 
 def test_every_rule_tells_why_and_what_to_do_instead():
     for rule in RULES:
-        section = rules_page().partition(f"## {name_of(rule)}\n")[2].partition("\n## ")[0]
-        assert rule.WHY in section
-        assert rule.REMEDY in section
-        assert len(rule.WHY) > 40
-        assert len(rule.REMEDY) > 20
+        section = rules_page().partition(f"## {rule.name}\n")[2].partition("\n## ")[0]
+        assert rule.why in section
+        assert rule.remedy in section
+        assert len(rule.why) > 40
+        assert len(rule.remedy) > 20

@@ -5,9 +5,9 @@ import copy
 import pytest
 import yaml
 
+from kai_fleet.finding import Level
 from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.stack_file.reading import path_of, stacks
-from kai_fleet_policies.problem import Level
 
 
 @pytest.mark.parametrize("stack", stacks())

@@ -1,8 +1,8 @@
 import pytest
 
-from kai_fleet.fleet.model import DeclaredKai
+from kai_fleet.finding import Level
+from kai_fleet.fleet.cluster import Kai
 from kai_fleet.values import UNKNOWN
-from kai_fleet_policies.problem import Level
 from tests.policies.samples import cluster, found, host, open_question, refusal, team
 
 POOLS = "team-node-pools"
@@ -39,7 +39,7 @@ def test_a_team_of_the_host_needs_its_own_nodes_or_no_gpus():
     assert "the KAI inside ml would hand out GPUs" in problem.message
     assert problem.message.endswith("or gpus: 0 for dev")
     assert "team-node-pools" in {
-        p.rule for p in found(POOLS, host(team("a", "host", {}), team("ml")))
+        p.check for p in found(POOLS, host(team("a", "host", {}), team("ml")))
     }
 
 
@@ -102,5 +102,5 @@ def test_host_mode_costs_gangs():
 
 
 def test_a_kai_release_is_named_even_without_a_version():
-    bare = cluster(kai=(DeclaredKai(None),), teams=(team("ml"),))
+    bare = cluster(kai=(Kai(None),), teams=(team("ml"),))
     assert "KAI (no version) on the host" in refusal(ONE, bare).message

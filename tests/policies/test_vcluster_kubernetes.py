@@ -15,7 +15,7 @@ def refused(scheduler=VIRTUAL, *, guard="deny", own=None, of_all=None):
         "teams": {"ml": team},
     }
     problems = validate({**raw, "vcluster": of_all or {}}).refused
-    return {p.path: p.message for p in problems if p.rule == "vcluster-kubernetes"}
+    return {p.path: p.message for p in problems if p.check == "vcluster-kubernetes"}
 
 
 @pytest.mark.parametrize("version", ["v1.29.9", "1.28.0", "v1.9.0"])

@@ -13,7 +13,7 @@ def told(of_all=None, **own):
         for name in "abc"
     }
     raw = {"cluster": {"name": "p", "context": "p"}, "vcluster": of_all or {}, "teams": teams}
-    problems = [p for p in validate(raw).problems if p.rule == "vcluster-node-pool"]
+    problems = [p for p in validate(raw).problems if p.check == "vcluster-node-pool"]
     return {p.path: (p.subject, p.message) for p in problems}
 
 

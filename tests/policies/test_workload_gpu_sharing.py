@@ -1,11 +1,11 @@
 from dataclasses import replace
 
-from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai
+from kai_fleet.fleet.cluster import Cluster, Kai
 from kai_fleet.values import UNKNOWN
 from tests.policies.samples import cluster, found, open_question, refusal, shared, workload
 
 RULE = "workload-gpu-sharing"
-OFF = (DeclaredKai("v0.9.3", sharing="Disabled"),)
+OFF = (Kai("v0.9.3", sharing="Disabled"),)
 
 
 def test_shares_pass_where_sharing_is_on_and_whole_gpus_where_it_is_off():
@@ -20,13 +20,11 @@ def test_a_share_is_refused_while_sharing_is_off():
 
 
 def test_host_mode_is_judged_by_the_hosts_kai():
-    inner = DeclaredCluster(
-        "ml", workloads=(shared(gpu_fraction="0.5"),), scheduled_by=cluster(kai=OFF)
-    )
+    inner = Cluster("ml", workloads=(shared(gpu_fraction="0.5"),), scheduled_by=cluster(kai=OFF))
     assert "off in the KAI of host" in refusal(RULE, inner).message
 
 
 def test_an_unknown_or_undeclared_setting_is_one_open_question():
     pods = (shared(gpu_fraction="0.5"), replace(shared(gpu_memory="1"), name="b"))
-    for kai in ((DeclaredKai("v0.9.3", sharing=UNKNOWN),), ()):
+    for kai in ((Kai("v0.9.3", sharing=UNKNOWN),), ()):
         assert "2 workload(s)" in open_question(RULE, cluster(*pods, kai=kai)).message

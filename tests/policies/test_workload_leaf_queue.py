@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from kai_fleet.fleet.model import DeclaredCluster, DeclaredKai
+from kai_fleet.fleet.cluster import Cluster, Kai
 from kai_fleet.releases.keys import QUEUE_LABEL
 from kai_fleet.values import UNKNOWN
 from tests.policies.samples import (
@@ -60,7 +60,7 @@ def test_the_label_of_a_workload_wins_over_its_pods_as_in_kai():
 
 def test_host_mode_pods_are_judged_by_the_hosts_queues_and_their_own_teams():
     above = cluster(queues=(queue("dep"), queue("ml", "dep"), queue("web", "dep")))
-    inner = DeclaredCluster("ml", scheduled_by=above, team_queue="ml")
+    inner = Cluster("ml", scheduled_by=above, team_queue="ml")
     assert found(RULE, replace(inner, workloads=(names("ml"),))) == []
     problem = refusal(RULE, replace(inner, workloads=(names("web"),)))
     assert "the queue of team ml is ml; write kai.scheduler/queue: ml" in problem.message
@@ -111,7 +111,7 @@ def test_under_a_guard_the_pods_themselves_name_their_queue():
 
 def test_in_host_mode_the_hosts_kai_sees_pods_without_their_owners():
     above = cluster(queues=(queue("dep"), queue("ml", "dep")))
-    inner = DeclaredCluster("ml", scheduled_by=above)
+    inner = Cluster("ml", scheduled_by=above)
     owned = workload(kind="Job", labels={}, owner_labels={QUEUE_LABEL: "ml"})
     problem = refusal(RULE, replace(inner, workloads=(owned,)))
     assert "the KAI of host sees only the pods, without their owners" in problem.message
@@ -120,11 +120,11 @@ def test_in_host_mode_the_hosts_kai_sees_pods_without_their_owners():
 def test_pods_in_a_pod_group_of_their_own_need_no_queue_from_v0_16_on():
     grouped = workload(labels={}, annotations={"pod-group-name": "batch"})
     for version in ("v0.16.8", "v0.17.0", "v0.18.0"):
-        assert found(RULE, cluster(grouped, kai=(DeclaredKai(version),))) == []
-    problem = refusal(RULE, cluster(grouped, kai=(DeclaredKai("v0.14.7"),)))
+        assert found(RULE, cluster(grouped, kai=(Kai(version),))) == []
+    problem = refusal(RULE, cluster(grouped, kai=(Kai("v0.14.7"),)))
     assert "names no queue" in problem.message
-    above = replace(host(team("ml", "host")), kai=(DeclaredKai("v0.16.8"),))
-    inside = DeclaredCluster("ml", scheduled_by=above, workloads=(grouped,))
+    above = replace(host(team("ml", "host")), kai=(Kai("v0.16.8"),))
+    inside = Cluster("ml", scheduled_by=above, workloads=(grouped,))
     assert "names no queue" in refusal(RULE, inside).message
     wrong = workload(labels={QUEUE_LABEL: "nowhere"}, annotations={"pod-group-name": "batch"})
-    assert "nowhere" in refusal(RULE, cluster(wrong, kai=(DeclaredKai("v0.16.8"),))).message
+    assert "nowhere" in refusal(RULE, cluster(wrong, kai=(Kai("v0.16.8"),))).message

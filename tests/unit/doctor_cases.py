@@ -337,8 +337,7 @@ CLUSTERS: dict[str, Case] = {
 PODS: dict[str, Case] = {
     "an absent queue": (
         waiting(queue="nosuch"),
-        "workload-leaf-queue | pod default/w | names queue nosuch, which is not there |"
-        " serve or train",
+        "workload-leaf-queue | pod default/w | names queue nosuch, which is not | serve or train",
     ),
     "a parent queue": (
         waiting(queue="default"),
@@ -401,7 +400,7 @@ PODS: dict[str, Case] = {
     "slices that the team is not granted": (
         waiting(limits={"nvidia.com/mig-1g.10gb": "1"}),
         "pending | pod default/w | "
-        "asks for 1 nvidia.com/mig-1g.10gb, and team ml may hold at most 0 | have nvidia.com/mig",
+        "asks for 1 nvidia.com/mig-1g.10gb, and its team may hold at most 0 | have nvidia.com/mig",
     ),
     "a RuntimeClass of a pod": (
         waiting(spec={"runtimeClassName": "gvisor"}),

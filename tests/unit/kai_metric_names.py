@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from kai_fleet.releases import KAI, closest_known, covers
+from kai_fleet.releases import KAI, closest_known
 from kai_fleet.releases.metric_names import Component
+from tests.chart_keys import covers
 
 _READ: Any = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 OF_OTHERS = {name for source in _READ["others"] for name in source["names"]}

@@ -9,12 +9,13 @@ import pytest
 from kai_fleet.cluster.service_address import address_of
 from kai_fleet.fleet.declared import clusters_of
 from kai_fleet.releases import VCLUSTER
-from kai_fleet.releases.chart_values import nested, unknown_keys
+from kai_fleet.releases.chart_values import nested
 from kai_fleet.settings import load
 from kai_fleet.settings.team_stack import Facts, load_team_stack
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_policies.rules.vclusters import vcluster_access
 from kai_fleet_policies.validation import validate
+from tests.chart_keys import unknown_keys
 from tests.unit.doctor_samples import SETTINGS, Lab
 from tests.unit.stack_arguments import settings_of, team_of, team_values
 
@@ -54,7 +55,7 @@ def refused(access=None, of_all=None, **teams):
 def with_values(at, value, **more):
     raw = stack()
     raw["teams"]["ml"]["vcluster"] = {"values": nested(at, value), **more}
-    return {p.path: p.message for p in validate(raw).refused if p.rule == "vcluster-access"}
+    return {p.path: p.message for p in validate(raw).refused if p.check == "vcluster-access"}
 
 
 def test_an_ingress_leads_its_name_to_the_api():
@@ -138,7 +139,7 @@ def test_the_charts_own_schema_takes_them(version, facts):
 def test_a_gateway_is_refused_where_the_chart_makes_no_route(version):
     raw = stack(GATEWAY)
     raw["teams"]["ml"]["vcluster"]["version"] = version
-    refusals = [it for it in validate(raw).refused if it.rule == "vcluster-access"]
+    refusals = [it for it in validate(raw).refused if it.check == "vcluster-access"]
     unknown = unknown_keys("vcluster", version, nested("controlPlane.tlsRoute.enabled", True))
     assert bool(refusals) == bool(unknown)
     for problem in refusals:
@@ -215,7 +216,7 @@ def test_a_name_that_values_lead_away_is_refused_too(at, value):
     raw = stack(INGRESS, nlp=None)
     ingress = {"enabled": True, at: value}
     raw["teams"]["nlp"]["vcluster"] = {"values": nested("controlPlane.ingress", ingress)}
-    found = [it for it in validate(raw).refused if it.rule == "vcluster-access"]
+    found = [it for it in validate(raw).refused if it.check == "vcluster-access"]
     assert [it.path for it in found] == ["kai-fleet:teams.nlp.vcluster.values.controlPlane.ingress"]
 
 
@@ -245,32 +246,10 @@ def test_an_ingress_takes_no_others_names(rules):
         ("external-dns.alpha.kubernetes.io/hostname", "bank.example.com", "access.host too"),
     ],
 )
-@pytest.mark.parametrize("way", ["key", "values"])
-def test_annotations_take_nothing_of_others(annotation, value, says, way):
-    if way == "key":
-        found = refused(INGRESS | {"annotations": {annotation: value}})
-        assert list(found) == ["kai-fleet:teams.ml.vcluster.access.annotations"]
-    else:
-        found = with_values("controlPlane.ingress", {"annotations": {annotation: value}})
-        assert list(found) == [
-            "kai-fleet:teams.ml.vcluster.values.controlPlane.ingress.annotations"
-        ]
+def test_annotations_take_nothing_of_others(annotation, value, says):
+    found = refused(INGRESS | {"annotations": {annotation: value}})
+    assert list(found) == ["kai-fleet:teams.ml.vcluster.access.annotations"]
     assert says in str(found)
-
-
-@pytest.mark.parametrize(
-    "service",
-    [
-        "controlPlane.advanced.headlessService",
-        "controlPlane.coredns.service",
-        "controlPlane.backingStore.etcd.deploy.headlessService",
-        "controlPlane.backingStore.etcd.deploy.service",
-    ],
-)
-def test_no_other_service_of_the_chart_takes_a_name(service):
-    taken = {"external-dns.alpha.kubernetes.io/hostname": "bank.example.com"}
-    found = with_values(f"{service}.annotations", taken)
-    assert list(found) == [f"kai-fleet:teams.ml.vcluster.values.{service}.annotations"]
 
 
 def test_an_ingress_takes_no_request_that_is_nobodys():

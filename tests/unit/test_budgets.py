@@ -27,7 +27,7 @@ def area(wanted: int, ceiling: int, root: str, *paths: str) -> Area:
 
 
 AREAS = {
-    "settings": area(2300, 3320, COMPONENTS, "settings"),
+    "settings": area(2300, 3221, COMPONENTS, "settings"),
     "fleet": area(500, 2880, COMPONENTS, "fleet"),
     "host, cluster, kind": area(800, 1680, COMPONENTS, "host", "cluster"),
     "isolation, guards": area(950, 1670, COMPONENTS, "isolation", "guards"),
@@ -41,13 +41,12 @@ AREAS = {
     "workloads": area(80, 50, COMPONENTS, "workloads.py"),
     "rules, pack, adapters": area(2600, 5110, POLICIES, "."),
     "commands, engine, display, recovery": area(
-        1600, 4520, COMMANDS, "commands", "engine", "display", "recovery"
+        1600, 2645, COMMANDS, "commands", "engine", "display", "recovery"
     ),
     "plan, diff": area(1000, 1000, COMMANDS, "plan", "diff"),
-    "teams, stack_file": area(600, 970, COMMANDS, "teams", "stack_file"),
-    "doctor": area(1600, 2360, COMMANDS, "doctor"),
+    "teams, stack_file": area(600, 2920, COMMANDS, "teams", "stack_file"),
+    "doctor": area(1600, 2280, COMMANDS, "doctor"),
     "report": area(700, 410, COMMANDS, "report"),
-    "kube": area(450, 1010, COMPONENTS, "kube"),
     "kubectl fleet": area(1600, 1600, "kubectl", "."),
     "sandbox": area(3400, 3490, "sandbox", "."),
     "bench": area(300, 300, ".", "bench.py"),

@@ -7,9 +7,10 @@ import pytest
 
 from kai_fleet.kai_values import kai_objects, kai_values
 from kai_fleet.releases import KAI, VCLUSTER, kai, vcluster, version_key
-from kai_fleet.releases.chart_values import nested, unknown_keys
+from kai_fleet.releases.chart_values import nested
 from kai_fleet.values import value_at
 from kai_fleet.vcluster_values import vcluster_values
+from tests.chart_keys import unknown_keys
 from tests.unit import component_samples
 
 SCHEMAS_AT_HAND = ("v0.27.3", "v0.30.5", "v0.34.7", "v0.36.1")

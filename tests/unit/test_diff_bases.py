@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -40,21 +39,9 @@ def test_the_command_writes_the_diff_and_leaves_nothing_behind(repository):
     assert repository.is_tidy()
 
 
-def test_nothing_changed_is_exit_code_0_and_costs_no_more_than_two_plans(repository):
-    """Compared, as machines differ; of a processor's time, as other work takes the rest."""
-
-    def seconds(*arguments):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        ran = repository.fleet(*arguments, "--stack", "lab")
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        assert ran.returncode == 0
-        took = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-        return took, ran.stdout.splitlines()[-1]
-
-    one, _ = seconds("plan")
-    both, verdict = seconds("diff")
-    assert verdict == "nothing changes"
-    assert both < 4 * one
+def test_nothing_changed_is_exit_code_0(repository):
+    ran = repository.fleet("diff", "--stack", "lab")
+    assert (ran.returncode, ran.stdout.splitlines()[-1]) == (0, "nothing changes")
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ config:
 TEAM = """\
 config:
   kai-fleet:platform: {stack: lab}
-  kai-fleet:team: {name: NAME, scheduler: {mode: default}, nodePool: {pool: vision}, gpus: 4}
+  kai-fleet:team: {name: NAME, scheduler: {mode: default}}
 """
 
 

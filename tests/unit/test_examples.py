@@ -6,10 +6,10 @@ import jsonschema
 import pytest
 import yaml
 
-from kai_fleet.releases.chart_values import unknown_keys
+from kai_fleet.finding import Level
 from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.stack_file.reading import ROOT
-from kai_fleet_policies.problem import Level
+from tests.chart_keys import unknown_keys
 
 EXAMPLES = sorted((ROOT / "examples").rglob("Pulumi.*.yaml"))
 CLUSTERS = [path for path in EXAMPLES if path.parent.name == "clusters"]
@@ -20,7 +20,7 @@ SCHEMA = "# yaml-language-server: $schema=../../components/kai_fleet/settings/st
 def test_no_rule_refuses_an_example(path):
     found = plan(path.name.split(".")[1], path)
     assert [str(p) for p in found.problems if p.level is Level.MANDATORY] == []
-    assert [p for p in found.problems if p.rule.startswith("workload-")] == []
+    assert [p for p in found.problems if p.check.startswith("workload-")] == []
     assert found.resources
 
 

@@ -152,7 +152,7 @@ def test_a_pod_with_slices_beside_the_queues_is_refused_where_whole_gpus_are():
 
 
 def refused(file):
-    return {(p.rule, p.path): p.message for p in validation.validate(file).refused}
+    return {(p.check, p.path): p.message for p in validation.validate(file).refused}
 
 
 def test_queues_that_promise_more_than_all_kinds_are_refused():

@@ -11,7 +11,6 @@ from kai_fleet.guards.bounds import pod_bounds
 from kai_fleet.kai_scheduler import KaiScheduler
 from kai_fleet.kai_values import kai_values
 from kai_fleet.releases import KAI, kai
-from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load
 from kai_fleet.settings.team_stack import Facts
 from kai_fleet.values import UNKNOWN
@@ -19,6 +18,7 @@ from kai_fleet_cli.plan.recorder import record
 from kai_fleet_policies.adapters.from_resources import clusters
 from kai_fleet_policies.validation import validate
 from tests.attacks.objects import pod
+from tests.chart_keys import unknown_keys
 from tests.policies.samples import resource
 from tests.policy_evaluation import account, creation, refusals
 from tests.unit.test_program import CLUSTER, HOST, ML
@@ -37,7 +37,7 @@ def sharing(mode):
 
 
 def judged(raw, rule="gpu-sharing-mode"):
-    return {p.path: (p.level.name, p.message) for p in validate(raw).problems if p.rule == rule}
+    return {p.path: (p.level.name, p.message) for p in validate(raw).problems if p.check == rule}
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 from pulumi import automation
 
+from kai_fleet import program
 from kai_fleet_cli.engine import refreshing, runs
 from kai_fleet_cli.recovery import held_up, state
 from kai_fleet_cli.recovery.resume import Signals
@@ -223,9 +224,11 @@ class Engine:
     def __init__(self, tmp_path, refusing, message=DENIED):
         self.workspace = SimpleNamespace(env_vars={}, work_dir=str(tmp_path))
         self.refusing, self.message, self.left_out = refusing, message, []
+        self.undeclared = []
 
     def up(self, *, on_event, exclude, **_):
         self.left_out.append(list(exclude or ()))
+        self.undeclared.append(sorted(program.LEFT_OUT))
         return self._run(on_event, lambda urn: any(urn.endswith(it[2:]) for it in exclude or ()))
 
     def refresh(self, *, on_event, exclude, **_):
@@ -268,7 +271,9 @@ def updated(tmp_path, monkeypatch):
         engine = Engine(tmp_path, list(refusing), **more)
         with pytest.raises(runs.EngineError) as why:
             runs.up(engine)
-        return str(why.value), engine.left_out
+        assert engine.left_out == [patterns(*teams) for teams in engine.undeclared]
+        assert not program.LEFT_OUT, "the next run declares every team"
+        return str(why.value), engine.undeclared
 
     return run
 
@@ -280,13 +285,13 @@ def patterns(*teams):
 
 def test_what_a_tenant_refuses_is_left_out_and_all_else_is_done(updated):
     said, left_out = updated(queues_of("ml"))
-    assert left_out == [[], patterns("ml")]
+    assert left_out == [[], ["ml"]]
     assert said.startswith("the update is done, but for team ml\nteam ml: ")
 
 
 def test_two_tenants_are_left_out_together(updated):
     said, left_out = updated(queues_of("ml"), queues_of("nlp"))
-    assert left_out == [[], patterns("ml", "nlp")]
+    assert left_out == [[], ["ml", "nlp"]]
     assert "but for team ml and team nlp\nteam ml: " in said
     assert "\nteam nlp: " in said
 

@@ -5,9 +5,11 @@ import json
 import pytest
 
 from kai_fleet.guards.bounds import pod_bounds
+from kai_fleet.guards.queue_guard import queue_bounds
 from tests.attacks.attempts.templates import probing
 from tests.attacks.objects import control_plane, fraction, pod
-from tests.guard_evaluation import account, controller, creation, refusals
+from tests.policy_evaluation import account, controller, creation, refusals
+from tests.unit.component_samples import NAMESPACE
 
 OWN = {"node-role.kubernetes.io/ml": ""}
 
@@ -164,3 +166,23 @@ def test_a_node_connects_to_the_pod_itself_by_each_probe_and_hook(name):
     within = json.loads(json.dumps(body).replace(', "host": "10.0.0.1"', ""))
     assert within != body
     assert said(DEV, within, kind="traffic") == []
+
+
+EVERY_BOUND = {
+    **pod_bounds("dev", NAMESPACE),
+    **pod_bounds("dev", {"node_pool": OWN, "isolation": {"network": {"enabled": False}}}),
+    **queue_bounds("dev", ["q"], "deny", {**NAMESPACE, "pod_groups": True}),
+}
+NEVER_EMPTY = {"allowed", "sharing", "become"}
+KINDS = ("devices", "pods", "traffic", "lifecycle", "owners", "queues")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_bound_that_is_empty_grants_as_little_as_one_that_is_absent(kind):
+    """An Output that turns out to be empty is written so."""
+    body = {"kind": "Pod", **pod("dev", schedulerName="kai-scheduler", hostUsers=False)}
+    bodies = [*PROBING.values(), body, {"kind": "Pod", **fraction("dev")}, placed(**OWN)]
+    empty = {**dict.fromkeys(EVERY_BOUND.keys() - NEVER_EMPTY, ""), **DEV}
+    assert empty.keys() - DEV.keys() >= {"queues", "pool", "volumes", "attachments", "nvFractions"}
+    for each in bodies:
+        assert said(empty, each, kind=kind) == said(DEV, each, kind=kind)

@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from kai_fleet.releases import VCLUSTER
-from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load
 from kai_fleet_cli.plan.offline import plan_settings
+from tests.chart_keys import unknown_keys
 from tests.unit.doctor_samples import SETTINGS, Lab, event, pod
 from tests.unit.stack_arguments import arguments, team_values
 

@@ -11,7 +11,6 @@ from kai_fleet.fleet.arguments import Arguments
 from kai_fleet.guards.queue_guard import inside
 from kai_fleet.kube.text import may_name_system
 from kai_fleet.releases import VCLUSTER
-from kai_fleet.releases.chart_values import unknown_keys
 from kai_fleet.settings import load
 from kai_fleet.settings.team_stack import Facts, load_team_stack
 from kai_fleet_cli.plan.offline import plan_settings
@@ -19,6 +18,7 @@ from sandbox.control_plane.command_lines import ControlPlane
 from sandbox.control_plane.etcd import Etcd
 from sandbox.control_plane.ports import FIRST, Ports
 from sandbox.vcluster.declared import parse
+from tests.chart_keys import unknown_keys
 from tests.unit import vcluster_secrets
 from tests.unit.doctor_samples import SETTINGS
 from tests.unit.stack_arguments import arguments, team_values

@@ -7,14 +7,12 @@ import json
 import os
 import subprocess
 import sys
-import time
 
 import pytest
 import yaml
 from typer.testing import CliRunner
 
 from kai_fleet_cli.__main__ import app
-from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.stack_file.reading import ROOT
 from tests.stack_files import teams
 
@@ -96,20 +94,6 @@ def test_the_plan_of_a_team_stack_leaves_its_bound_to_the_platform():
     assert not row.startswith("!")
 
 
-def test_a_plan_grows_with_its_teams_and_not_faster():
-    """Forty teams beside eight, by the processor time of each team, in one run."""
-
-    def cost(count):
-        settings = {key.partition(":")[2]: value for key, value in teams(count, "v0.16.8").items()}
-        begun = time.thread_time()
-        assert len(plan_settings(settings).resources) > 30 * count
-        return (time.thread_time() - begun) / count
-
-    cost(1)  # what is imported and compiled once
-    few, many = cost(8), cost(40)
-    assert many < 2.5 * few, "quadratic is five times"
-
-
 def test_the_same_file_gives_the_same_bytes(prod):
     here = CliRunner().invoke(app, ["plan", "--stack", "prod", "--format", "json"])
     assert prod == here.stdout
@@ -137,7 +121,7 @@ def test_a_refused_file_exits_1_with_rule_path_and_remedy(stack_file):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("config: {a: b", "line 1"),
+        ("config: {a: b", "is no YAML"),
         ("- a\n- b\n", "not a stack file"),
         ("config:\n  kai-fleet:teams: {a: 1}\n  kai-fleet:teams: {b: 1}\n", "line 3"),
         ("config: 3\n", "not a stack file"),
@@ -148,15 +132,6 @@ def test_what_cannot_be_read_exits_2_with_one_sentence(stack_file, text, says):
     code, found, errors = as_json("--stack", "lab", "--config", stack_file(text))
     assert (code, found["ok"], errors) == (2, False, "")
     assert says in found["problems"][0]["message"]
-
-
-def test_the_tree_for_people_names_versions_and_quotas():
-    ran = plan("--stack", "prod", "--details", env={"COLUMNS": "160"})
-    assert ran.returncode == 0
-    assert "oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler v0.16.8" in ran.stdout
-    assert "Queue train gpu quota 12, limit unlimited" in ran.stdout
-    assert ran.stdout.startswith("stack prod: fine")
-    assert "\x1b[" not in ran.stdout, "no colours where this is no terminal"
 
 
 def test_a_plan_of_six_teams_is_a_screen(stack_file):

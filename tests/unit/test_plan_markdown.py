@@ -7,12 +7,12 @@ from functools import partial
 
 import pytest
 
+from kai_fleet.finding import Finding, Level
 from kai_fleet.fleet.queues import DeclaredQueue, QueueShare
 from kai_fleet_cli.display import as_markdown, as_text
 from kai_fleet_cli.display.queue_trees import queue_flowchart
 from kai_fleet_cli.plan import offline
 from kai_fleet_cli.stack_file.reading import ROOT
-from kai_fleet_policies.problem import mandatory
 from tests.unit.golden import compare as golden
 
 
@@ -49,9 +49,8 @@ def test_the_same_stack_gives_the_same_bytes_in_another_process():
 
 
 def test_a_refused_stack_shows_its_problems_only():
-    problem = mandatory(
-        "queue a in ml", "kai-fleet:teams.ml", "is | <b>too</b> @much", "queue-quota"
-    )
+    place = ("kai-fleet:teams.ml", "queue", "a in ml")
+    problem = Finding(Level.MANDATORY, *place, "is | <b>too</b> @much", check="queue-quota")
     page = as_markdown.plan_page(offline.Plan("lab", problems=(problem,)))
     assert "**refused**: 0 resources, 1 problem, 0 warnings" in page
     assert "- **refused** `queue-quota` `kai-fleet:teams.ml`<br>" in page

@@ -34,7 +34,9 @@ def folder(tmp_path, monkeypatch):
 )
 def test_a_file_is_read_in_place_of_the_tree(folder, with_queues):
     raw = with_queues("queues/lab.yaml")
-    assert load(raw) == load(with_queues(TREE))
+    filed, inline = load(raw), load(with_queues(TREE))
+    assert filed.mistakes == inline.mistakes == ()
+    assert filed.settings.model_dump() == inline.settings.model_dump()
     assert raw == with_queues("queues/lab.yaml"), "what was handed in stays as it is"
 
 

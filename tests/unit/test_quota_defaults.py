@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kai_fleet.fleet.from_settings import declared_queues
+from kai_fleet.fleet.declared import clusters_of
 from kai_fleet.settings import load
 from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.stack_file.reading import path_of
@@ -27,8 +27,7 @@ def quotas(tree, gpus=None, resource="gpu"):
         }
         loaded = load({**raw, "teams": {"ml": team}})
     assert loaded.mistakes == ()
-    tree = loaded.settings.queues if gpus is None else loaded.settings.teams["ml"].queues
-    specs = {queue.name: queue.spec for queue in declared_queues(tree, gpu_limit=gpus)}
+    specs = clusters_of(loaded.settings)[0 if gpus is None else 1].queue_specs
     return {name: spec["resources"][resource]["quota"] for name, spec in specs.items()}
 
 

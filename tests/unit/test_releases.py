@@ -19,10 +19,11 @@ from kai_fleet.releases import (
     taken_for,
     vcluster,
 )
-from kai_fleet.releases.chart_values import nested, unknown_keys
+from kai_fleet.releases.chart_values import nested
 from kai_fleet.vcluster_values import vcluster_values
 from kai_fleet_cli.commands import releases as releases_command
 from kai_fleet_policies.validation import validate
+from tests.chart_keys import unknown_keys
 
 MODES = ("virtual", "host", "default")
 
@@ -311,7 +312,7 @@ def test_the_plan_and_the_list_of_releases_give_one_answer():
     to = advised(KAI)
     team = {"scheduler": {"mode": "virtual", "version": "v0.9.3"}, "nodePool": {"pool": "a"}}
     raw = {"cluster": {"name": "c", "context": "c"}, "teams": {"ml": team}}
-    (plan,) = (p for p in validate(raw).problems if p.rule == "kai-version-supported")
+    (plan,) = (p for p in validate(raw).problems if p.check == "kai-version-supported")
     assert f"move to {to} (" in plan.message
     assert f"v0.9.3 → {to}" in releases_command._way("ml", "runs", "v0.9.3")
     assert advice(KAI, "v0.9.3") in plan.message

@@ -38,7 +38,7 @@ def test_every_version_is_listed_with_its_support():
 def test_what_gets_fixes_and_is_not_advised_is_listed_with_the_reason():
     lines = CliRunner().invoke(app, ["releases"]).stdout.splitlines()
     assert {it.split(" not advised: ")[1] for it in lines if "KAI v0.18.0 " in it} == {
-        "v0.18.1 mends vulnerabilities of it"
+        "v0.18.1 repairs vulnerabilities of it"
     }
     assert {it.split(" not advised: ")[1] for it in lines if "vCluster v0.37.0 " in it} == {
         "never run with this program"
@@ -50,7 +50,7 @@ def test_what_runs_and_is_not_advised_is_not_called_the_newest(monkeypatch):
     runs(monkeypatch, "v0.18.0")
     said = CliRunner().invoke(app, ["releases", "--stack", "prod"]).stdout
     (line,) = (it for it in said.splitlines() if it.startswith("ml runs KAI v0.18.0"))
-    assert line.endswith("; not advised: v0.18.1 mends vulnerabilities of it)")
+    assert line.endswith("; not advised: v0.18.1 repairs vulnerabilities of it)")
 
 
 def test_a_stacks_teams_are_told_where_they_could_go():

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from kai_fleet import options
+from kai_fleet.finding import Level
 from kai_fleet.provider import QUEUES
 from kai_fleet.settings import load
 from kai_fleet.settings.team_stack import Facts
@@ -17,7 +18,6 @@ from kai_fleet_cli.plan.picture import as_declared
 from kai_fleet_cli.plan.recorder import record
 from kai_fleet_policies import rules
 from kai_fleet_policies.adapters import from_resources
-from kai_fleet_policies.problem import Level
 
 UNLIMITED = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}
 VISION = {
@@ -145,7 +145,7 @@ def test_a_queue_below_an_absent_parent_is_still_refused():
     tree = next(item for item in resources if item.type == QUEUES)
     del tree.inputs["queues"]["top"]
     problems = rules.check(from_resources.clusters(as_declared(resources)))
-    assert "queue-tree" in {p.rule for p in problems}
+    assert "queue-tree" in {p.check for p in problems}
 
 
 def test_each_grant_gets_an_account_and_a_namespace_that_is_bounded_before_it_has_rights():

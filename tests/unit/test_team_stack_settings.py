@@ -1,9 +1,9 @@
 """A team stack's file: its keys, what it takes from the platform, and what it may not have."""
 
 import pytest
-
 from kai_fleet.fleet.resolve import fleet_of
-from kai_fleet.settings import load, team_stack
+
+from kai_fleet.settings import load
 from kai_fleet.settings.team_stack import Facts, NoPlatformError, load_team_stack, read_platform
 from kai_fleet_cli.stack_file.platform import facts_beside
 
@@ -170,7 +170,7 @@ def test_a_platform_that_was_never_updated_or_is_none(monkeypatch, answer, says)
             raise answer
         return type("Answer", (), {"value": {"outputs": answer}})
 
-    monkeypatch.setattr(team_stack, "full_name", lambda stack: f"organization/lab/{stack}")
+    monkeypatch.setattr("kai_fleet.deployed.full_name", "organization/lab/{}".format)
     monkeypatch.setattr("pulumi.get_stack", lambda: "prod-vision")
     monkeypatch.setattr("pulumi.runtime.invoke", invoke)
     with pytest.raises(NoPlatformError, match=says):

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from kai_fleet.finding import Finding, Level
-from kai_fleet_cli.display.terminal import told, units
+from kai_fleet_cli.display.terminal import print_wrapped, units
 from kai_fleet_cli.doctor.diagnosis import Diagnosis, show
 
 REMOVE = ".venv/bin/fleet up --stack a-stack-of-a-long-name --remove-team a-team-of-forty-letters"
@@ -15,7 +15,7 @@ KEY = "kai-fleet:teams.a-team-of-forty-letters-in-its-long-name.queues.departmen
 
 def shown(words, lead="", width=80):
     out = io.StringIO()
-    told(Console(file=out, width=width), words, lead, indent=4)
+    print_wrapped(Console(file=out, width=width), words, lead, indent=4)
     return out.getvalue().splitlines()
 
 

@@ -11,7 +11,7 @@ import typer
 
 from kai_fleet_cli.display.terminal import Screen, say
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.recovery.resume import Interrupted, exit_code
+from kai_fleet_cli.recovery.resume import CTRL_C, Interrupted
 
 StackFile = Annotated[str, typer.Option("--stack", "-s", help="Its file is Pulumi.STACK.yaml.")]
 NamedStack = Annotated[str, typer.Option("--stack", "-s")]
@@ -34,7 +34,7 @@ def with_exit_codes(command: Callable[P, R]) -> Callable[P, R]:
         except KeyboardInterrupt as why:
             if not isinstance(why, Interrupted):
                 say("interrupted; nothing was changed")
-            raise typer.Exit(exit_code(why)) from None
+            raise typer.Exit(getattr(why, "exit_code", CTRL_C)) from None
         except EOFError:
             raise UserError("no answer; nothing was changed") from None
 

@@ -15,7 +15,6 @@ from kai_fleet_policies.adapters import declared_trees
 
 Kind = Literal["created", "changed", "replaced", "deleted"]
 UNSET: Final = "unset"
-_BEFORE_A_CHANGE: Final = 40
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class FieldChange:
         """Both for people; what is longer than `most` begins a little before the difference."""
         texts = [self._text(self.old), self._text(self.new)]
         same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False)))
-        begin = max(0, same - _BEFORE_A_CHANGE) if max(map(len, texts)) > most else 0
+        begin = max(0, same - 40) if max(map(len, texts)) > most else 0
         lead, end = "…" if begin else "", begin + most
         old, new = (f"{lead}{it[begin:end]}{'…' if len(it) > end else ''}" for it in texts)
         return old, new

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kai_fleet.deployed import of_resources
-from kai_fleet.fleet.declared import HOST
+from kai_fleet.fleet.cluster import HOST
 from kai_fleet.settings.secrets import Encrypted, encrypted, moved
 from kai_fleet.wording import counted
 from kai_fleet_cli.diff.base import Base, planning
@@ -54,9 +54,8 @@ class DiffReport:
         """0 nothing changes, 1 refused, or no plan at the base, 2 unreadable, 3 differs."""
         if self.now is not None and self.now.exit_code:
             return self.now.exit_code
-        if self.base.error:
-            return 1
-        return 3 if self.base.is_new or self.note or self.secrets or self.summary.parts else 0
+        differs = self.note or self.secrets or self.summary.parts
+        return 1 if self.base.error else 3 if differs else 0
 
     @property
     def verdict(self) -> str:
@@ -102,7 +101,7 @@ def report(base: Base, now: offline.Plan | None, file: Path) -> DiffReport:
     if now is None:
         return DiffReport(stack, base, None, _GONE.format(stack))
     here = encrypted(file)
-    now = replace(now, problems=(*now.problems, *validation.as_problems(moved(base.secrets, here))))
+    now = replace(now, problems=(*now.problems, *validation.as_findings(moved(base.secrets, here))))
     found = DiffReport(stack, base, now, secrets=_secrets(base.secrets, here, file.name))
     if base.error:
         return replace(found, note=f"There is no plan at {base.at}: {base.error}")
@@ -140,5 +139,5 @@ def refusals(stack: str, file: Path, resources: Sequence[Registered]) -> list[It
     verdict = validation.validate(read(file), deployed, facts_beside(file))
     problems = verdict.refused
     if verdict.settings is not None:
-        problems += validation.removal_problems(verdict, deployed, stack)
-    return [Item(HOST, it.subject, f"{it.message} [{it.rule}]") for it in problems]
+        problems += validation.removal_findings(verdict, deployed, stack)
+    return [Item(HOST, it.subject, f"{it.message} [{it.check}]") for it in problems]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from kai_fleet.deployed import NAMESPACE, POLICY, RELEASE, TEAM
-from kai_fleet.fleet.declared import HOST
+from kai_fleet.fleet.cluster import HOST
 from kai_fleet.settings.files import yaml_file
 from kai_fleet.wording import counted
 from kai_fleet_cli.diff.changes import Change, difference

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from kai_fleet.fleet.declared import HOST
+from kai_fleet.finding import Finding, Level
+from kai_fleet.fleet.cluster import HOST
 from kai_fleet.kube.text import without_controls
 from kai_fleet.wording import counted
 from kai_fleet_cli.diff.changes import UNSET, Change, FieldChange
@@ -15,7 +16,6 @@ from kai_fleet_cli.display.terminal import units
 from kai_fleet_cli.plan.offline import Plan
 from kai_fleet_cli.plan.picture import TEAM_COLUMNS, Picture, picture
 from kai_fleet_cli.plan.recorder import Registered
-from kai_fleet_policies.problem import Level, Problem
 
 # A comment holds 65,536 characters; a table of this many lines is not read anyway.
 _MOST_ROWS: Final = 100
@@ -145,11 +145,11 @@ def _code(value: str) -> str:
     return f"{fence}{space}{line}{space}{fence}"
 
 
-def _problems(problems: Iterable[Problem]) -> str:
+def _problems(problems: Iterable[Finding]) -> str:
     """A plan's problems as a list, those that stop a preview first."""
     lines = []
     for it in sorted(problems, key=lambda problem: problem.level is not Level.MANDATORY):
         word = "**refused**" if it.level is Level.MANDATORY else "warning"
         message = _prose(f"{it.subject}: {it.message}")
-        lines.append(f"- {word} {_code(it.rule)} {_code(it.path or it.subject)}<br>{message}")
+        lines.append(f"- {word} {_code(it.check)} {_code(it.path or it.subject)}<br>{message}")
     return "\n".join(lines)

@@ -1,13 +1,13 @@
 """Queue trees: as a flowchart of Mermaid, and in one line."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from kai_fleet.fleet.amounts import written
 from kai_fleet.fleet.queues import RESOURCES, UNLIMITED, DeclaredQueue, QueueIndex, QueueShare
 from kai_fleet.values import UNKNOWN
 from kai_fleet.wording import listed
-from kai_fleet_cli.plan.picture import Queues, gpu_quota
+from kai_fleet_cli.plan.picture import gpu_quota
 
 _MOST_QUEUES: Final = 16
 # Mermaid reads these inside quoted labels; it takes entities written with # and without &.
@@ -15,7 +15,7 @@ _ENTITIES: Final = {"#": "#35;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "`": "
 _ESCAPED: Final = str.maketrans(_ENTITIES)
 
 
-def queue_line(queues: Queues) -> str:
+def queue_line(queues: Sequence[DeclaredQueue]) -> str:
     """The leaves of a tree with the GPUs that each is guaranteed: `serve 4, train 12`."""
     tree = QueueIndex(queues)
     leaves = [(name, queue) for name, queue in _by_name(queues) if tree.is_leaf(name)]

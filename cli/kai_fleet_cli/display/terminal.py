@@ -113,7 +113,7 @@ _ENDS: Final = (",", ";", ".", ")", ":")
 _AMOUNTS: Final = ("GPUs", "queues", "guaranteed", "not promised")  # headings of numbers
 
 
-def told(console: Console, words: str, lead: Text | str = "", indent: int = 2) -> None:
+def print_wrapped(console: Console, words: str, lead: Text | str = "", indent: int = 2) -> None:
     """Print words behind a lead. What follows on other lines stands `indent` columns in.
 
     A file's values are among them, and a terminal would obey them.
@@ -155,7 +155,9 @@ def columns(
             console.print(Text(f"{mark} {row[0]}", style), soft_wrap=True, highlight=False)
             padded[0] = "  "
         lead = f"{' ' if stacked else mark} {'  '.join(padded)}"
-        told(console, row[-1], Text(f"{lead} " if row[-1] else lead.rstrip(), style), indent=6)
+        print_wrapped(
+            console, row[-1], Text(f"{lead} " if row[-1] else lead.rstrip(), style), indent=6
+        )
 
     console.print()
     line(headings, " ", "dim")

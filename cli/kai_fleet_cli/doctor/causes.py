@@ -15,7 +15,8 @@ import yaml
 
 from kai_fleet.finding import Finding, Level
 from kai_fleet.kube.text import plain
-from kai_fleet.wording import listed
+from kai_fleet.wording import listed, plural
+from kai_fleet_cli.doctor.desired import Required
 from kai_fleet_cli.doctor.snapshot import Cluster
 
 _SHOWN: Final = 10  # names in a finding
@@ -53,6 +54,22 @@ def fault(row: str, cluster: Cluster, name: str, **values: Any) -> Fault:
     texts = {column: row_text.format_map(places) for column, row_text in columns.items()}
     texts |= {column: values[column] for column in ("kind", "check", "level") if column in values}
     return Fault(name=name, level=Level(texts.pop("level")), **texts)
+
+
+def absent(cluster: Cluster, required: Iterable[Required], check: str) -> Iterator[Fault]:
+    """The objects that the stack requires for a check and that are not there."""
+    for row in required:
+        kinds = plural(2, row.kind).lower()
+        found = cluster.named(kinds, row.name, row.namespace)
+        if row.check == check and found is None and kinds not in cluster.unreadable:
+            name = f"{row.namespace}/{row.name}" if row.namespace else row.name
+            yield fault("absent", cluster, name, kind=row.kind, level=row.level, harm=row.harm)
+
+
+def unreadable(cluster: Cluster) -> Iterator[Fault]:
+    """Kinds that this user may not read."""
+    for reason in list(cluster.unreadable.values())[:1]:
+        yield fault("read-access", cluster, ", ".join(sorted(cluster.unreadable)), reason=reason)
 
 
 def explain(cluster: Cluster, kind: str, name: str, texts: Iterable[str]) -> Fault | None:
@@ -108,7 +125,7 @@ def filled(fix: str, names: Sequence[str]) -> str:
 
 def _places(cluster: Cluster, **values: Any) -> _Places:
     desired, own = cluster.desired, ("kubectl", "helm", "update", "apply")
-    keys = {"key": desired.key, "queues": desired.queues_key, "cluster": cluster.name}
+    keys = {"key": desired.key, "queues": desired.queues_key}
     return _Places({name: getattr(cluster, name) for name in own} | keys | values)
 
 

@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.text import Text
 
 from kai_fleet.finding import Finding, Level
-from kai_fleet.fleet.declared import HOST
+from kai_fleet.fleet.cluster import HOST
 from kai_fleet.kube.errors import UnreachableError
 from kai_fleet.wording import counted
-from kai_fleet_cli.display.terminal import told
+from kai_fleet_cli.display.terminal import print_wrapped
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.read import Progress, no_progress, read_clusters
 from kai_fleet_cli.doctor.sources import of_context, of_stack
@@ -89,8 +89,8 @@ def diagnose(
     try:
         snapshot = read_clusters(replace(sources, progress=progress))
     except UnreachableError as error:
-        cause, fix = f"its API is not reached: {error}", f"`{sources.host_kubectl} version`"
-        fix = f"look with: {fix}"
+        cause = f"its API is not reached: {error}"
+        fix = f"look with: `{sources.host_kubectl} version`"
         unreached = Finding(Level.MANDATORY, HOST, "host cluster", "", cause, fix, "host")
         return Diagnosis(stack, (unreached,), blind=True)
     if team is not None and team not in snapshot.teams:
@@ -106,10 +106,10 @@ def show(diagnosis: Diagnosis, console: Console) -> None:
     causes = [finding for finding in diagnosis.findings if finding.level is not Level.OK]
     for finding in sorted(causes, key=lambda finding: finding.level is Level.ADVISORY):
         lead = Text.assemble((WORDS[finding.level], _STYLES[finding.level]), f" {finding.path}:")
-        told(console, finding.subject, lead, indent=4)
-        told(console, finding.cause, "    ", indent=4)
+        print_wrapped(console, finding.subject, lead, indent=4)
+        print_wrapped(console, finding.cause, "    ", indent=4)
         if finding.fix:
-            told(console, finding.fix, "  →", indent=4)
+            print_wrapped(console, finding.fix, "  →", indent=4)
     if causes:
         console.print()
     console.print(_summary(diagnosis), markup=False, highlight=False, soft_wrap=True)

@@ -9,16 +9,19 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from http import HTTPStatus
+from importlib.resources import files
 from typing import Final
+
+import yaml
 
 from kai_fleet.cluster.service_address import address_of
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, pieces, rebuild
-from kai_fleet.fleet.declared import HOST
+from kai_fleet.fleet.cluster import HOST
 from kai_fleet.guards.policies import QUEUES, TEAM_LABEL
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import RefusedError, UnreachableError
 from kai_fleet.kube.objects import MALFORMED, malformed, well_named
-from kai_fleet.releases.keys import KAI_NAMESPACE
+from kai_fleet.wording import plural
 from kai_fleet_cli.doctor.desired import DesiredCluster, DesiredTeam
 from kai_fleet_cli.doctor.snapshot import OF_ITS_STACK, Cluster, Snapshot, TeamState
 
@@ -26,49 +29,12 @@ SECONDS: Final = 10.0  # for all requests to one API server
 _CLUSTERS_AT_ONCE: Final = 8
 _REQUESTS_AT_ONCE: Final = 6  # to one API server
 _VCLUSTER_DNS: Final = "vcluster-kube-dns"  # label of the DNS that vCluster brings
-_ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
-_RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
-_KAI: Final = f"namespaces/{KAI_NAMESPACE}"
-# What is read of every API server. `{}` is where the namespace goes for a user who may list the
-# kind in one only.
-READS: Final[Mapping[str, str]] = {
-    "nodes": "/api/v1/nodes",
-    "namespaces": "/api/v1/namespaces",
-    "pods": "/api/v1/{}pods",
-    "services": "/api/v1/{}services",
-    "events": "/api/v1/{}events?fieldSelector=type=Warning",
-    "bound": "/api/v1/{}events?fieldSelector=reason=Bound",
-    "resourcequotas": "/api/v1/{}resourcequotas",
-    "networkpolicies": "/apis/networking.k8s.io/v1/{}networkpolicies",
-    "validatingadmissionpolicies": f"{_ADMISSION}/validatingadmissionpolicies",
-    "validatingadmissionpolicybindings": f"{_ADMISSION}/validatingadmissionpolicybindings",
-    "deployments": "/apis/apps/v1/{}deployments",
-    "daemonsets": "/apis/apps/v1/{}daemonsets",
-    "statefulsets": "/apis/apps/v1/{}statefulsets",
-    "replicasets": "/apis/apps/v1/{}replicasets",
-    "jobs": "/apis/batch/v1/{}jobs",
-    "endpointslices": f"/apis/discovery.k8s.io/v1/{_KAI}/endpointslices",
-    "runtimeclasses": "/apis/node.k8s.io/v1/runtimeclasses",
-    "clusterroles": f"{_RBAC}/clusterroles",
-    "validatingwebhookconfigurations": f"{_ADMISSION}/validatingwebhookconfigurations",
-    "mutatingwebhookconfigurations": f"{_ADMISSION}/mutatingwebhookconfigurations",
-    "queues": "/apis/scheduling.run.ai/v2/queues",
-    "podgroups": "/apis/scheduling.run.ai/v2alpha2/podgroups",
-    "configs": "/apis/kai.scheduler/v1/configs",
-    "schedulingshards": "/apis/kai.scheduler/v1/schedulingshards",
-    "topologies": "/apis/kai.scheduler/v1alpha1/topologies",
-    "releases": f"/api/v1/{_KAI}/secrets?labelSelector=owner=helm,name=kai-scheduler",
-}
-# Where something that is declared needs it.
-_WHERE_REQUIRED: Final[Mapping[str, tuple[str, str]]] = {
-    "ClusterRoleBinding": ("clusterrolebindings", f"{_RBAC}/clusterrolebindings"),
-    "RoleBinding": ("rolebindings", f"{_RBAC}/{{}}rolebindings"),
-    "PodMonitor": ("podmonitors", "/apis/monitoring.coreos.com/v1/podmonitors"),
-}
-# For the cause of what else is found: who may not read these misses a cause only.
-_OF_HOST: Final[Mapping[str, str]] = {
-    "persistentvolumeclaims": "/api/v1/{}persistentvolumeclaims",
-}
+# What is read, by the plural of each kind: of every API server, of those where something required
+# is of the kind, and of the host for the cause of what else is found.
+_READS: Final = yaml.safe_load((files(__package__) / "reads.yaml").read_text(encoding="utf-8"))
+READS: Final[Mapping[str, str]] = _READS["always"]
+_WHERE_REQUIRED: Final[Mapping[str, str]] = _READS["required"]
+_OF_HOST: Final[Mapping[str, str]] = _READS["host"]
 
 Progress = Callable[[int, int], None]  # how many clusters have answered, of how many
 
@@ -79,31 +45,19 @@ def no_progress(done: int, of: int) -> None:
 
 @dataclass(frozen=True)
 class Sources:
-    """Where the clusters are, and how their stack is named.
+    """Where the clusters are, and how their stack is named."""
 
-    Args:
-        host: Opens the host cluster.
-        desired: What is declared there.
-        teams: Those to read; None for those that the host has.
-        only: The one of these to read.
-        kubeconfigs: Reads the teams' kubeconfigs from the stack's state. That is slow, and only
-            done where the host does not give them.
-        update: What makes the host's stack as declared; `team_update`: the teams' stack.
-        namespace: Read where this user may not list a kind in all.
-        context: Name of a cluster without a stack file.
-        progress: Called with how many of all clusters have answered.
-    """
-
-    host: Callable[[], Api]
+    host: Callable[[], Api]  # opens it
     desired: DesiredCluster = field(default_factory=DesiredCluster)
-    teams: Mapping[str, DesiredTeam] | None = None
-    only: str | None = None
+    teams: Mapping[str, DesiredTeam] | None = None  # None for those that the host has
+    only: str | None = None  # the one of these to read
+    # From the stack's state, which is slow: only read where the host does not give them.
     kubeconfigs: Callable[[], Mapping[str, str]] = dict
     update: str = OF_ITS_STACK
     team_update: str = ""
     host_kubectl: str = "kubectl"
-    namespace: str | None = None
-    context: str = ""
+    namespace: str | None = None  # read where this user may not list a kind in all
+    context: str = ""  # name of a cluster without a stack file
     progress: Progress = no_progress
 
 
@@ -146,8 +100,9 @@ def read(api: Api, blank: Cluster, namespace: str | None = None) -> Cluster:
         if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise UnreachableError(f"it answers {error}")
     optional = _OF_HOST if blank.name == HOST else {}
-    required = {it.kind for it in blank.desired.required} & _WHERE_REQUIRED.keys()
-    paths = {**READS, **optional, **dict(_WHERE_REQUIRED[kind] for kind in required)}
+    kinds = {plural(2, row.kind).lower() for row in blank.desired.required}
+    required = {kind: path for kind, path in _WHERE_REQUIRED.items() if kind in kinds}
+    paths = {**READS, **optional, **required}
     objects, refused = api.lists(paths, _REQUESTS_AT_ONCE)
     if namespace is not None:
         denied = [kind for kind, it in refused.items() if it.status == HTTPStatus.FORBIDDEN]

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from kai_fleet.cluster.tenant_kubeconfig import mending_commands, name_writer
-from kai_fleet.fleet.declared import HOST
+from kai_fleet.fleet.cluster import HOST
 from kai_fleet.fleet.queues import QueueIndex
 from kai_fleet.kube.objects import KubeObject, seconds_since
 from kai_fleet.kube.pods import PodUse
@@ -63,10 +63,11 @@ class Cluster:
         """How to ask Helm about it, as `kubectl` is asked."""
         return self.kubectl.replace("kubectl", "helm", 1).replace(" --context ", " --kube-context ")
 
-    def apply_release(self, release: str, namespace: str) -> str:
-        """The command that makes the objects of a Helm release again: an update leaves them."""
+    def made_again(self, release: str, namespace: str) -> str:
+        """What makes the objects of a Helm release again: an update of the stack leaves them."""
         at = f"-n {namespace}"
-        return f"`{self.helm} {at} get manifest {release} | {self.kubectl} {at} apply -f -`"
+        command = f"{self.helm} {at} get manifest {release} | {self.kubectl} {at} apply -f -"
+        return f"make it again as the release has it: `{command}`"
 
     def all(self, kind: str) -> Sequence[KubeObject]:
         """The objects of a kind, by its plural."""
@@ -137,15 +138,14 @@ class Cluster:
         names = [item.name for item in self.within("deployments", KAI_NAMESPACE)]
         return [it for it in names if it == "scheduler" or it.startswith("kai-scheduler-")]
 
-    @property
-    def user_pods(self) -> list[KubeObject]:
-        """The pods that are not Kubernetes', KAI's or the GPU operator's own."""
-        return [pod for pod in self.all("pods") if pod.namespace not in RESERVED]
-
-    @property
+    @cached_property
     def kai_pods(self) -> list[KubeObject]:
-        """The pods that KAI schedules."""
-        return [pod for pod in self.user_pods if pod.spec.get("schedulerName") == SCHEDULER]
+        """The users' pods that KAI schedules."""
+        return [
+            pod
+            for pod in self.all("pods")
+            if pod.namespace not in RESERVED and pod.spec.get("schedulerName") == SCHEDULER
+        ]
 
     def events_of(self, item: KubeObject) -> list[KubeObject]:
         """The events about one object, the last first."""
@@ -221,16 +221,15 @@ class Snapshot:
         """Every API server that answered, the host first."""
         return [self.host, *(team.inside for team in self.teams.values() if team.inside)]
 
-    def copied(self, cluster: Cluster) -> frozenset[str]:
-        """The namespaces of the host whose pods are read inside their vClusters."""
-        if cluster.name != HOST:
-            return frozenset()
-        return frozenset(it.desired.namespace for it in self.teams.values() if it.inside)
+    def apart(self, cluster: Cluster) -> frozenset[str]:
+        """The namespaces that are no user's, or whose pods are read inside their vClusters."""
+        read = (it.desired.namespace for it in self.teams.values() if it.inside)
+        return RESERVED | frozenset(read if cluster.name == HOST else ())
 
     def pods(self, cluster: Cluster) -> list[KubeObject]:
         """The users' pods of a cluster; each pod belongs to one cluster."""
-        copied = self.copied(cluster)
-        return [pod for pod in cluster.user_pods if pod.namespace not in copied]
+        apart = self.apart(cluster)
+        return [pod for pod in cluster.all("pods") if pod.namespace not in apart]
 
     def team_of(self, cluster: Cluster) -> DesiredTeam | None:
         """The team whose vCluster this is; None for the host."""

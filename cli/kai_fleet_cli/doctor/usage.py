@@ -88,7 +88,7 @@ def _tree(index: QueueIndex, pods: Iterable[PodUse]) -> dict[str, QueueUse]:
     for pod in pods:
         if pod.scheduled_by_kai and pod.queue is not None and not (pod.waits and pod.ending):
             (waiting if pod.waits else held)[pod.queue] += pod.amounts.gpu
-    levels = index.levels()
+    levels = index.levels
     for name in sorted(levels, key=levels.__getitem__, reverse=True):
         if (parent := index.by_name[name].parent) is not None:
             held[parent] += held[name]

@@ -18,13 +18,13 @@ import platformdirs
 
 import kai_fleet
 from kai_fleet.cluster.kind import SCRIPTS
+from kai_fleet.finding import Finding, Level
 from kai_fleet.settings import Settings, key_path
 from kai_fleet.settings.files.project import CHECKOUT, update_command
 from kai_fleet_cli.display.terminal import say
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading, write
 from kai_fleet_policies import policy_pack_program
-from kai_fleet_policies.problem import Problem, mandatory
 
 if TYPE_CHECKING:
     from sandbox.lifecycle import Sandbox
@@ -90,7 +90,7 @@ def for_stack(stack: str, *, validated: bool = True) -> Environment:
     return Environment({**_own_cluster().variables, **state_variables()})
 
 
-def sandbox_variables(settings: Settings) -> list[Problem]:
+def sandbox_variables(settings: Settings) -> list[Finding]:
     """What is wrong with a stack of another cluster in a shell that has the sandbox's variables.
 
     With the backend its state would go to where `make down` deletes it, and its resources would
@@ -112,13 +112,15 @@ def sandbox_variables(settings: Settings) -> list[Problem]:
     else:
         return []
     return [
-        mandatory(
-            f"cluster {cluster.name}",
+        Finding(
+            Level.MANDATORY,
             key_path(("cluster", key)),
+            "cluster",
+            str(cluster.name),
             f"{sentence}, but this shell has the sandbox's variables: {harm}. Use another shell, or"
             " unset PULUMI_BACKEND_URL PULUMI_HOME PULUMI_CONFIG_PASSPHRASE KUBECONFIG"
             " KAI_FLEET_CHARTS",
-            "sandbox-variables",
+            check="sandbox-variables",
         )
     ]
 

@@ -27,7 +27,11 @@ def refresh(stack: automation.Stack, signals: Signals, options: Options) -> None
     silent: set[str] = set()
     while True:
         report = Report()
-        unread = [str(it["urn"]) for it in known.resources if not silent.isdisjoint(_clusters(it))]
+        unread = [
+            str(resource["urn"])
+            for resource in known.resources
+            if not silent.isdisjoint(_clusters(resource))
+        ]
         try:
             stack.refresh(
                 exclude=unread or None,

@@ -4,10 +4,12 @@ Pulumi's own output is shown as it comes. Engine, state and locks are Pulumi's.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import CoroutineType
 from typing import Any, Final
 
 from pulumi import automation
@@ -101,7 +103,7 @@ def up(stack: automation.Stack, *, refresh: bool = False, removed: Sequence[str]
         while True:
             run.report = Report()
             try:
-                with _set(stack.workspace.env_vars):
+                with _set(stack.workspace.env_vars), _left_out(held):
                     done = stack.up(
                         exclude=held_up.without(held) or None,
                         exclude_dependents=True if held else None,
@@ -118,6 +120,7 @@ def up(stack: automation.Stack, *, refresh: bool = False, removed: Sequence[str]
                     raise
                 held |= more
                 failed |= run.report.failed
+                sys.unraisablehook = _collected
         if held:
             raise EngineError(run.of_teams("is done, but for", held, failed))
         report = run.report
@@ -239,6 +242,28 @@ def _set(variables: Mapping[str, str]) -> Iterator[None]:
     finally:
         os.environ.clear()
         os.environ.update(before)
+
+
+@contextmanager
+def _left_out(teams: Iterable[str]) -> Iterator[None]:
+    """Have the program declare nothing of these teams. Of a new one the engine would make the
+    provider, --exclude or not, and write a state that it cannot read.
+    """
+    from kai_fleet.program import LEFT_OUT
+
+    LEFT_OUT.update(teams)
+    try:
+        yield
+    finally:
+        LEFT_OUT.clear()
+
+
+def _collected(remains: "sys.UnraisableHookArgs") -> None:
+    """Python's own words on what it collects; none on the coroutines of a program that the engine
+    left in the middle: their event loop is closed.
+    """
+    if not isinstance(remains.object, CoroutineType):
+        sys.__unraisablehook__(remains)
 
 
 def _counted(changes: Mapping[Any, int] | None) -> dict[str, int]:

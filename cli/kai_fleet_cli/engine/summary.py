@@ -14,13 +14,6 @@ from kai_fleet_cli.display.terminal import columns
 from kai_fleet_cli.engine.runs import Outcome
 
 _SANDBOX_TOOLS: Final = f'  eval "$({FLEET} sandbox env)"   # its kubectl, helm and pulumi'
-_DONE: Final = {
-    "create": "created",
-    "update": "updated",
-    "replace": "replaced",
-    "delete": "deleted",
-    "same": "unchanged",
-}
 
 
 def show(name: str, outcome: Outcome, standins: Sequence[str], console: Console) -> None:
@@ -39,9 +32,6 @@ def show(name: str, outcome: Outcome, standins: Sequence[str], console: Console)
     if outcome.unchanged:
         same = counted(outcome.changes.get("same", 0), "resource", "is")
         console.print(f"Nothing changed: {same} as declared.")
-    else:
-        done = (f"{n} {_DONE.get(what, what)}" for what, n in sorted(outcome.changes.items()))
-        console.print(f"Resources: {', '.join(done)}.")
     if standins:
         named = f"Not real here: {', '.join(standins)} (docs/sandbox.md)."
         console.print(named, markup=False, highlight=False, soft_wrap=True)

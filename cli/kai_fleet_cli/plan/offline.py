@@ -8,6 +8,7 @@ from typing import Any
 import pulumi
 import pydantic_core
 
+from kai_fleet.finding import Finding, Level
 from kai_fleet.settings import Mistake, secrets
 from kai_fleet.settings.team_stack import FactsOf, platform_of
 from kai_fleet.wording import counted
@@ -19,7 +20,6 @@ from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.platform import facts_beside
 from kai_fleet_policies import rules, validation
 from kai_fleet_policies.adapters import from_resources
-from kai_fleet_policies.problem import Level, Problem, mandatory
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Plan:
 
     stack: str
     resources: tuple[Registered, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Finding, ...] = ()
     unreadable: bool = False
 
     @property
@@ -74,7 +74,7 @@ def plan(stack: str, file: Path | None = None) -> Plan:
         raw = reading.read(path)
     except UserError as why:
         name = file.name if file else f"Pulumi.{stack}.yaml"
-        problem = mandatory(f"stack {stack}", name, str(why), "config-readable")
+        problem = Finding(Level.MANDATORY, name, "stack", stack, str(why), "", "config-readable")
         return Plan(stack, problems=(problem,), unreadable=True)
     return plan_settings(raw, stack, facts_beside(path), secrets.copies(path))
 
@@ -97,9 +97,9 @@ def plan_settings(
     try:
         resources = recorder.record(stack, raw, facts)
     except pulumi.RunError as why:  # what the program itself refuses, as the engine would say it
-        problem = mandatory(f"stack {stack}", "", str(why), "program")
+        problem = Finding(Level.MANDATORY, "", "stack", stack, str(why), check="program")
         return Plan(stack, problems=(*verdict.problems, problem))
-    return Plan(stack, tuple(resources), (*verdict.problems, *_more(resources, verdict.problems)))
+    return Plan(stack, tuple(resources), (*verdict.problems, *_more(resources, verdict.each)))
 
 
 def plan_program(program: Callable[[], None], stack: str = "plan") -> Plan:
@@ -108,11 +108,15 @@ def plan_program(program: Callable[[], None], stack: str = "plan") -> Plan:
     return Plan(stack, tuple(resources), tuple(_more(resources, ())))
 
 
-def _more(resources: Sequence[Registered], known: Iterable[Problem]) -> list[Problem]:
+def _unreadable(stack: str, path: str, why: Exception, check: str) -> Finding:
+    return Finding(Level.MANDATORY, path, "stack", stack, str(why), check=check)
+
+
+def _more(resources: Sequence[Registered], known: Iterable[Finding]) -> list[Finding]:
     """What the policy pack will say of the resources that is not known already."""
-    seen = {(problem.rule, subject) for problem in known for subject in problem.subjects}
+    seen = {(problem.check, problem.subject) for problem in known}
     return [
         problem
         for problem in rules.check(from_resources.clusters(as_declared(resources)))
-        if (problem.rule, problem.subject) not in seen and not problem.undecided
+        if (problem.check, problem.subject) not in seen and not problem.undecided
     ]

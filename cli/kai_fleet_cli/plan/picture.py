@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from kai_fleet.deployed import NAMESPACE, NAMESPACE_PATCH
-from kai_fleet.fleet.cluster import Cluster, Team
-from kai_fleet.fleet.declared import HOST
+from kai_fleet.fleet.cluster import HOST, Cluster, Team
 from kai_fleet.fleet.queues import UNLIMITED, DeclaredQueue
 from kai_fleet.guards.policies import ISOLATION_LABEL
 from kai_fleet.releases import mig
@@ -19,7 +18,6 @@ from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies.adapters import from_resources
 
 _TEAM_PATH: Final = "kai-fleet:teams."
-Queues = Sequence[DeclaredQueue]
 
 
 class TeamRow(NamedTuple):
@@ -44,7 +42,7 @@ class Picture:
     """A stack: its teams, those with something to look at first; the queues of host and teams."""
 
     teams: tuple[TeamRow, ...]
-    trees: Mapping[str, Queues]
+    trees: Mapping[str, Sequence[DeclaredQueue]]
 
 
 def picture(resources: Iterable[Registered], paths: Iterable[str] = ()) -> Picture:

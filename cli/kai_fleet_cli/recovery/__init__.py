@@ -1,1 +1,1 @@
-"""What an interrupted or failed run leaves: told in a sentence, settled, put back."""
+"""Failures of the engine: their causes, and the commands that repair them."""

@@ -19,6 +19,7 @@ import typer
 from kai_fleet.settings.files.project import FLEET as FLEET
 from kai_fleet_cli.display.terminal import Screen, say
 
+CTRL_C: Final = 130  # the exit code that a shell expects after it
 _WAIT_SECONDS: Final = 1.0
 RECEIVED: Final = " received; cancelling"  # how the engine acknowledges a signal
 
@@ -29,11 +30,6 @@ class Interrupted(KeyboardInterrupt):
     def __init__(self, number: int) -> None:
         super().__init__()
         self.exit_code = 128 + number
-
-
-def exit_code(why: KeyboardInterrupt) -> int:
-    """What a shell expects for it: 130 for Ctrl-C."""
-    return why.exit_code if isinstance(why, Interrupted) else 128 + signal.SIGINT
 
 
 @dataclass
@@ -64,7 +60,7 @@ def resumable_by(command: Callable[[], str]) -> Iterator[None]:
             "interrupted: Pulumi stopped after the steps that it was at, and saved its state. See"
             f" what is there and go on: {command()}"
         )
-        raise typer.Exit(exit_code(why)) from None
+        raise typer.Exit(getattr(why, "exit_code", CTRL_C)) from None
 
 
 @contextmanager

@@ -70,9 +70,9 @@ class ExportedState:
         """A vCluster's kubeconfig as the last update exported it, built anew: the state of a team
         stack is the team's to write. Raises NoAnswerError where there is none to use.
         """
-        outputs = [opened(it.get("outputs")) for it in self.resources if it["type"] == STACK]
+        stack = next((item for item in self.resources if item["type"] == STACK), {"outputs": None})
         try:
-            return rebuild(str(get(next(iter(outputs), {}), "kubeconfigs", team) or ""))[0]
+            return rebuild(str(get(opened(stack.get("outputs")), "kubeconfigs", team) or ""))[0]
         except TenantKubeconfigError as why:
             raise NoAnswerError(f"its kubeconfig in the state {why}") from None
 

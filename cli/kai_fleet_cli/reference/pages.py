@@ -19,9 +19,9 @@ from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet.settings.team_stack import TeamStack
 from kai_fleet_policies.pack.policies import EXEMPT_KEY, QUEUES_KEY, RESERVED_KEY
 from kai_fleet_policies.pack.policies import schema as pack_schema
-from kai_fleet_policies.problem import name_of
-from kai_fleet_policies.rules import RULES, Rule
-from kai_fleet_policies.rules.queues.queue_tree import CHART_PARENT, EXISTING_QUEUES
+from kai_fleet_policies.rules import RULES
+from kai_fleet_policies.rules.queues import CHART_PARENT, EXISTING_QUEUES
+from kai_fleet_policies.rules.rule import Rule
 
 _ENCRYPTED: Final = {
     "type": "object",
@@ -181,7 +181,7 @@ def _text(text: str) -> str:
 
 def rules_page() -> str:
     """The rules, from what they say of themselves."""
-    rows = [f"| [`{name_of(r)}`](#{name_of(r)}) | {r.LEVEL} | {r.SEVERITY} |" for r in RULES]
+    rows = [f"| [`{r.name}`](#{r.name}) | {r.level} | {r.severity} |" for r in RULES]
     return Template(_RULES.read_text(encoding="utf-8")).substitute(
         rows="\n".join(rows),
         sections="\n".join(map(_section, RULES)),
@@ -194,14 +194,13 @@ def rules_page() -> str:
 
 
 def _section(rule: Rule) -> str:
-    what = (rule.__doc__ or "").strip()  # a rule is a module
-    keys = ", ".join(f"`{key}`" for key in pack_schema(name_of(rule)))
+    keys = ", ".join(f"`{key}`" for key in pack_schema(rule.name))
     return "\n".join(
         [
-            f"## {name_of(rule)}\n",
-            f"{what} ({rule.LEVEL}, severity {rule.SEVERITY})\n",
-            f"Why: {rule.WHY}\n",
-            f"Remedy: {rule.REMEDY}\n",
+            f"## {rule.name}\n",
+            f"{rule.about} ({rule.level}, severity {rule.severity})\n",
+            f"Why: {rule.why}\n",
+            f"Remedy: {rule.remedy}\n",
             *([f"Configuration: {keys}.\n"] if keys else []),
         ]
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from kai_fleet.finding import Finding
-from kai_fleet.fleet.model import HOST
+from kai_fleet.fleet.cluster import HOST
 from kai_fleet.kube.errors import UnreachableError
 from kai_fleet.kube.objects import KubeObject, in_pool, moment
 from kai_fleet.kube.pods import PodUse, numbers, requests_of, whole_gpus

@@ -12,7 +12,7 @@ from rich.text import Text
 from kai_fleet.fleet.queues import UNLIMITED
 from kai_fleet.kube.text import without_controls
 from kai_fleet.wording import counted
-from kai_fleet_cli.display.terminal import told
+from kai_fleet_cli.display.terminal import print_wrapped
 from kai_fleet_cli.doctor import diagnosis
 from kai_fleet_cli.report.model import Report
 
@@ -20,9 +20,11 @@ from kai_fleet_cli.report.model import Report
 def show(report: Report, console: Console) -> None:
     """Print all but the node pools."""
     figures = ", ".join(f"{gpus(amount)} {name}" for name, amount in report.figures.items())
-    told(console, f"GPUs of stack {report.stack} at {report.time:%Y-%m-%d %H:%M} UTC: {figures}")
+    print_wrapped(
+        console, f"GPUs of stack {report.stack} at {report.time:%Y-%m-%d %H:%M} UTC: {figures}"
+    )
     for sentence in report.missing:
-        told(console, sentence, "not read:", indent=4)
+        print_wrapped(console, sentence, "not read:", indent=4)
     teams = [
         [team.name, team.scheduler, *map(gpus, (team.promised, team.in_use, team.waiting))]
         for team in report.teams
@@ -43,9 +45,9 @@ def show(report: Report, console: Console) -> None:
         amounts = f"{counted(wait.pods, 'pod')}, {counted(wait.gpus, 'GPU')}"
         since = f", {age(report.time - wait.since)}" if wait.since else ""
         why = wait.cause or "on the way to a node"
-        told(console, f"{amounts}{since}: {why}", f"{wait.team} waits:", indent=4)
+        print_wrapped(console, f"{amounts}{since}: {why}", f"{wait.team} waits:", indent=4)
         if wait.fix:
-            told(console, wait.fix, "  →", indent=4)
+            print_wrapped(console, wait.fix, "  →", indent=4)
     diagnosis.show(diagnosis.Diagnosis(report.stack, tuple(report.findings)), console)
 
 

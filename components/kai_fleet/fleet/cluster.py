@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kai_fleet import releases
 from kai_fleet.fleet.chart_stores import ChartStore
@@ -23,6 +23,8 @@ from kai_fleet.values import at
 
 if TYPE_CHECKING:  # a policy pack starts without the types of settings
     from kai_fleet.settings.sections.access import Access
+
+HOST: Final = "host"  # the name of the cluster that teams share
 
 
 @dataclass(frozen=True)
@@ -69,13 +71,14 @@ class Chart:
     """A chart or an image of the host's own parts, besides KAI and vCluster: the GPU stack, kind.
 
     `chart` is another location than the table's, None for the table's. `path` is above `chart` and
-    `values`.
+    the key of the values.
     """
 
     subject: str
     path: str
     chart: str | None = None
     values: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    values_key: str = "values"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from kai_fleet.deployed import VIRTUAL_CLUSTER, Deployed, named
 from kai_fleet.fleet.arguments import Arguments, chart_values
 from kai_fleet.fleet.chart_stores import store_of
-from kai_fleet.fleet.cluster import Chart, Cluster, Kai, Running, Team
+from kai_fleet.fleet.cluster import HOST, Chart, Cluster, Kai, Running, Team
 from kai_fleet.fleet.pod_templates import workloads
 from kai_fleet.fleet.pods import PodTemplate
 from kai_fleet.fleet.queues import UNLIMITED, DeclaredQueue, QueueShare, Resource, shares
@@ -22,7 +22,6 @@ from kai_fleet.settings.sections.platform import HostKai
 from kai_fleet.settings.sections.teams import Scheduler
 from kai_fleet.settings.team_stack import Facts
 
-HOST: Final = "host"
 _BOUNDS: Final = ("cpu", "memory", "ephemeral_storage")
 
 
@@ -89,6 +88,7 @@ class Declared:
         settings = self.settings
         return replace(
             self._on_host(name),
+            path=key_path(("teamStacks", name)),
             mode="virtual" if settings.kai is None else "host",
             parent_queue=settings.team_stacks[name].parent_queue,
             inside=Cluster(gpu_resource=settings.gpu.resource),
@@ -153,6 +153,7 @@ class Declared:
             gpu_resource=settings.gpu.resource,
             key=f"{path}.scheduler",
             queues_key=f"{path}.queues",
+            guarded=settings.guard.mode == "deny" and team.scheduler.mode == "virtual",
         )
         if team.scheduler.mode != "virtual":
             return inside
@@ -173,6 +174,7 @@ class Declared:
             shards=tuple(own.shards),
             topologies=own.topologies,
             fairshare=own.fairshare is not None,
+            registries=self.settings.registries if isinstance(own, HostKai) else {},
         )
 
 
@@ -234,7 +236,7 @@ def _charts(settings: Settings) -> Iterator[Chart]:
     yield Chart("the GPU stack", key_path(("gpu",)), gpu.chart, gpu.values)
     if kind is not None and kind.image is not None:
         subject, path = f"cluster {settings.cluster.name}", key_path(("cluster", "kind"))
-        yield Chart(subject, path, values={"image": kind.image})
+        yield Chart(subject, path, values={"image": kind.image}, values_key="")
 
 
 def _pods(settings: Settings, team: str) -> Iterator[PodTemplate]:

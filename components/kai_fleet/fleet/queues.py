@@ -80,12 +80,15 @@ class QueueIndex:
         self.queues = tuple(queues)
         self.by_name: dict[str, DeclaredQueue] = {}
         self.children: dict[str, list[DeclaredQueue]] = {}
+        self.twice: list[DeclaredQueue] = []
         self.unknown_names = False
         self.unknown_parents = False
         for queue in self.queues:
             name: Any = queue.name
             parent: Any = queue.parent
             if isinstance(name, str):
+                if name in self.by_name:
+                    self.twice.append(queue)
                 self.by_name.setdefault(name, queue)
             else:
                 self.unknown_names = True
@@ -126,10 +129,11 @@ class QueueIndex:
             yield above
             parent = above.parent
 
-    def cycles(self) -> list[tuple[str, ...]]:
-        """Every ring of two or more queues that are each other's parents, in order."""
+    @cached_property
+    def rings(self) -> dict[str, tuple[str, ...]]:
+        """Every ring of two or more queues that are each other's parents, by its first name."""
         done: set[str] = set()
-        rings: list[tuple[str, ...]] = []
+        rings: dict[str, tuple[str, ...]] = {}
         for queue in self.by_name.values():
             walked: dict[str, None] = {}
             here: DeclaredQueue | None = queue
@@ -140,10 +144,11 @@ class QueueIndex:
                 names = list(walked)
                 ring = names[names.index(here.name) :]
                 first = ring.index(min(ring))
-                rings.append((*ring[first:], *ring[:first]))
+                rings[ring[first]] = (*ring[first:], *ring[:first])
             done.update(walked)
         return rings
 
+    @cached_property
     def levels(self) -> dict[str, int]:
         """The level of each queue, 1 at the top; queues in or under a cycle or gap have none."""
         levels: dict[str, int] = {}
@@ -154,4 +159,4 @@ class QueueIndex:
             below = (child.name for name in todo for child in self.children.get(name, ()))
             todo = [name for name in below if name in self.by_name and name not in levels]
             level += 1
-        return {name: levels[name] for name in self.by_name if name in levels}
+        return levels

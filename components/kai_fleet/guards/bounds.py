@@ -73,7 +73,7 @@ def pod_bounds(team: str, args: Args) -> dict[str, pulumi.Input[str]]:
         "devices": ",".join([gpu, *others]),
         "gpus": ",".join([gpu, *filter(_GPU_NAME.search, others)]),
         "deviceClasses": ",".join(sorted(args.get("device_classes", {}))),
-        "runtimeClasses": _sorted(classes),
+        "runtimeClasses": sorted_names(classes),
         # A team whose scheduler is inside has its nodes to itself: the rules see to that.
         "sharedNodes": _flag(place != "inside" or not pool) or "false",
         "queuesOnly": _flag(by_host),
@@ -87,15 +87,17 @@ def pod_bounds(team: str, args: Args) -> dict[str, pulumi.Input[str]]:
         "besideKai": _flag(args.get("host_kai")),
         "queues": joined(",", args.get("queues", ()) if by_host else ()),
         "queuePrefix": args.get("queue_prefix", ""),
-        "foreignQueues": _sorted(args.get("foreign_queues", ())),
+        "foreignQueues": sorted_names(args.get("foreign_queues", ())),
         "attachments": _flag(network.get("attachments") or not network.get("enabled", True)),
         "endpoints": _flag(network.get("endpoints") or not network.get("enabled", True)),
         "privateRanges": ",".join(_ranges(network.get("private", ()))),
         "privateV6": _flag(any(":" in cidr for cidr in network.get("private", ()))),
-        "annotations": _sorted(own.get("annotations", ())),
-        "volumes": _sorted(own.get("volumes", ())),
+        "annotations": sorted_names(own.get("annotations", ())),
+        "volumes": sorted_names(own.get("volumes", ())),
         "graceSeconds": resolved(_whole, own.get("bounds", {}).get("grace_seconds", GRACE_SECONDS)),
-        "tolerations": _sorted([toleration_text(each) for each in args.get("tolerations", ())]),
+        "tolerations": sorted_names(
+            [toleration_text(each) for each in args.get("tolerations", ())]
+        ),
         "nvFractions": resolved(_flag, args.get("nv_fractions")) if by_host else "",
         "restricted": _flag(restricted),
         "kaiImages": resolved(_places, args.get("kai_images", KAI_IMAGES)) if restricted else "",
@@ -164,7 +166,8 @@ def _whole(number: float) -> str:
     return str(int(number))
 
 
-def _sorted(names: Iterable[pulumi.Input[str]]) -> pulumi.Input[str]:
+def sorted_names(names: Iterable[pulumi.Input[str]]) -> pulumi.Input[str]:
+    """A list as a bound has it, the same text in whichever order it was given."""
     return resolved(lambda every: ",".join(sorted(every)), list(names))
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pulumi
 
-from kai_fleet.guards.bounds import GPU_RESOURCE, Args
+from kai_fleet.guards.bounds import GPU_RESOURCE, Args, sorted_names
 from kai_fleet.guards.policies import AUDIT, DENY, WARN, Object, binding, policy, policy_name
 from kai_fleet.inputs import has_output, resolved
 from kai_fleet.wording import listed
@@ -84,19 +84,15 @@ def queue_bounds(
     prefix = args.get("queue_prefix", "")
     bounds: dict[str, pulumi.Input[str]] = {
         "team": team,
-        "queues": _sorted(queues),
+        "queues": sorted_names(queues),
         "allowed": resolved(_allowed, list(queues), prefix),
         "queuePrefix": prefix,
-        "foreignQueues": _sorted(args.get("foreign_queues", ())) if prefix else "",
+        "foreignQueues": sorted_names(args.get("foreign_queues", ())) if prefix else "",
         "podGroups": "true" if args.get("pod_groups") else "",
         "sharing": resolved(lambda on: "true" if on else "false", args.get("gpu_sharing", True)),
         "become": "denied" if mode == "deny" else "warned about",
     }
     return {key: value for key, value in bounds.items() if value or has_output(value)}
-
-
-def _sorted(names: Iterable[pulumi.Input[str]]) -> pulumi.Input[str]:
-    return resolved(lambda every: ",".join(sorted(every)), list(names))
 
 
 def _allowed(queues: Iterable[str], prefix: str) -> str:

@@ -39,14 +39,6 @@ def version_key(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version))
 
 
-def covers(span: Mapping[str, Any], version: str) -> bool:
-    """Whether an entry of a list holds for a version: `from` one on, `until` another if any."""
-    at = version_key(version)
-    return version_key(span["from"]) <= at and (
-        "until" not in span or at < version_key(span["until"])
-    )
-
-
 def takes_external_pod_groups(version: str) -> bool:
     """Whether a KAI takes a pod's queue from a PodGroup that it did not make itself."""
     return version_key(version) >= _EXTERNAL_POD_GROUPS

@@ -16,7 +16,7 @@ from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sharing import SharingMode
 from kai_fleet.settings.cross_checks import between_keys
 from kai_fleet.settings.files import stack_keys
-from kai_fleet.settings.files.queue_files import or_file, with_trees
+from kai_fleet.settings.files.queue_files import or_file
 from kai_fleet.settings.mistakes import NAMESPACE, Mistake, key_path, validated, within
 from kai_fleet.settings.sections.access import Access, Cluster, Registries, access_in_kind
 from kai_fleet.settings.sections.gpu_share import counted, slices
@@ -233,12 +233,10 @@ class Loaded:
 
 def load(raw: Mapping[str, Any]) -> Loaded:
     """Settings from the `kai-fleet:` part of a stack file: `{"cluster": {…}, "teams": {…}}`."""
-    whole, unread = with_trees(raw)
-    settings, found, dropped = validated(Settings, whole)
-    found, dropped = found + unread, dropped + [mistake.path for mistake in unread]
+    settings, found, dropped = validated(Settings, raw)
     if settings is None:
         return Loaded(None, tuple(found), tuple(dropped))
-    return Loaded.of(settings.of_file(whole), found, dropped)
+    return Loaded.of(settings.of_file(raw), found, dropped)
 
 
 def read_config() -> tuple[dict[str, Any], frozenset[str], list[Mistake]]:

@@ -11,7 +11,6 @@ from kai_fleet.finding import Finding
 from kai_fleet.releases.sharing import SharingMode
 from kai_fleet.settings import Loaded, Settings
 from kai_fleet.settings.files.project import update_command
-from kai_fleet.settings.files.queue_files import with_trees
 from kai_fleet.settings.mistakes import key_path, validated, wrong_key
 from kai_fleet.settings.sections.access import Cluster, Credentials
 from kai_fleet.settings.sections.gpu_share import counted
@@ -27,7 +26,6 @@ from kai_fleet.settings.sections.workloads import Manifests
 from kai_fleet.values import value_at
 
 OUTPUT: Final = "platform"  # of a platform's stack
-READ_OUTPUTS: Final = "pulumi:pulumi:readStackOutputs"
 _TEAM: Final = key_path(("team",))
 _UNKNOWN_STACK: Final = re.compile("unknown stack|no stack|not found|could not find", re.I)
 
@@ -207,11 +205,10 @@ def platform_of(raw: Mapping[str, Any]) -> str | None:
 
 def load_team_stack(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
     """A team stack's settings, and every mistake in its file or between it and the platform."""
-    whole, found = with_trees(raw)
-    dropped = [mistake.path for mistake in found]
-    found += _granted_keys(whole)
-    file, wrong, left_out = validated(TeamStack, whole)
-    found, dropped = found + wrong, dropped + left_out
+    whole = dict(raw)
+    granted = list(_granted_keys(whole))
+    file, found, dropped = validated(TeamStack, whole)
+    found = [*granted, *found]
     if file is None:
         return Loaded(None, tuple(found), tuple(dropped))
     try:
@@ -304,6 +301,7 @@ def read_platform(stack: str) -> Facts:
     import pulumi
     from pulumi.runtime import invoke
 
+    from kai_fleet.deployed import READ_OUTPUTS, full_name
     from kai_fleet.options import hide_values
 
     update = f"update it first: {update_command(stack.rpartition('/')[2])}"
@@ -330,12 +328,3 @@ def read_platform(stack: str) -> Facts:
         return Facts.read(outputs[OUTPUT])
     except NoPlatformError as why:
         raise NoPlatformError(f"is {stack}, which {why}") from None
-
-
-def full_name(stack: str) -> str:
-    """`organization/project/stack`; a bare name is a stack of this project."""
-    import pulumi
-
-    if "/" in stack:
-        return stack
-    return "/".join((pulumi.get_organization(), pulumi.get_project(), stack))

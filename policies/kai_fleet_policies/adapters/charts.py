@@ -7,29 +7,23 @@ from typing import Any, Final
 
 from kai_fleet.cluster.plain_yaml import GrownYamlError, OddYamlError, typed_documents
 from kai_fleet.fleet.chart_stores import store_of
-from kai_fleet.fleet.installed import ChartName, InstalledChart
-from kai_fleet.fleet.model import DeclaredKai, DeclaredTeam
+from kai_fleet.fleet.cluster import Chart, Kai, Team
 from kai_fleet.releases import has_sharing_modes
 from kai_fleet.releases.sharing import mode_in, of_switch
 from kai_fleet.releases.sources import from_mirror
 from kai_fleet.values import UNKNOWN, flag, get, items, mapping, text
-from kai_fleet_policies.problem import called
+from kai_fleet_policies.rules.rule import called
 
 KAI, VCLUSTER = "kai-scheduler", "vcluster"
 DEVICE_PLUGINS = frozenset({"nvidia-device-plugin", "gpu-operator"})
-_OF: Final[Mapping[str, ChartName]] = {
-    KAI: "kai",
-    VCLUSTER: "vcluster",
-    **dict.fromkeys(DEVICE_PLUGINS, "gpu"),
-}
 
-# What the program declares has passed its own gate, which takes a newer version only by word.
-_OWN = "kai-fleet:index:"
+# What the program declares has passed its own gate, which knows the stack's sources and levels.
+_OWN: Final = "kai-fleet:index:"
 _PACKAGE = re.compile(r"(?P<name>.+?)[-_](?P<version>v?\d+\.\d+\.\d+[^/]*)\.t(ar\.)?gz")
 
 
 @dataclass(frozen=True)
-class Chart:
+class Named:
     """The name of a chart and its version, None where the newest is taken."""
 
     name: str
@@ -44,37 +38,36 @@ def chart_of(props: Mapping[str, Any]) -> Any:
     last = (chart or "").rstrip("/").rpartition("/")[2].partition("?")[0]
     package = _PACKAGE.fullmatch(last)
     if package:
-        return Chart(package["name"], package["version"])
+        return Named(package["name"], package["version"])
     name, colon, tag = last.partition(":")
-    return Chart(name, version or (tag if colon else None))
+    return Named(name, version or (tag if colon else None))
 
 
-def installed(
-    chart: Chart, props: Mapping[str, object], name: str, urn: str
-) -> InstalledChart | None:
-    """A chart of the release tables, and its place; None for others.
+def of_host(props: Mapping[str, object], name: str, urn: str) -> Chart:
+    """A release of the GPU stack."""
+    return Chart(f"release {called(name)}", urn, _location(props, urn), _written(props, urn))
 
-    None, too, for what the program's own components declare: it has passed the program's own gate,
-    which knows the stack's sources.
-    """
-    of = _OF.get(chart.name)
-    if of is None or _OWN in urn:
-        return None
+
+def _location(props: Mapping[str, object], urn: str) -> Any:
+    """Where a chart is; None where the program's own components, or a local mirror, say so."""
     where = text(props.get("chart"))
     repository = text(get(props.get("repositoryOpts"), "repo"))
-    if isinstance(where, str) and from_mirror(where):
-        where = None
-    elif repository and UNKNOWN not in (where, repository):
-        # Helm looks a chart up in the repository; a path there stays a path of the repository's.
-        where = f"{str(repository).rstrip('/')}/{where}"
-    elif repository is UNKNOWN:
-        where = UNKNOWN
-    values = UNKNOWN if props.get("valueYamlFiles") else mapping(props.get("values"))
-    # Secrets come in clear here, and no message repeats one.
-    return InstalledChart(of, f"release {called(name)}", urn, where, values, hidden=True)
+    if _OWN in urn or (isinstance(where, str) and from_mirror(where)):
+        return None
+    if UNKNOWN in (where, repository):
+        return UNKNOWN
+    # Helm looks a chart up in the repository; a path there stays a path of the repository's.
+    return f"{str(repository).rstrip('/')}/{where}" if repository else where
 
 
-def _sharing(chart: Chart, props: Mapping[str, object]) -> Any:
+def _written(props: Mapping[str, object], urn: str) -> Any:
+    """The values that were written by hand."""
+    if _OWN in urn:
+        return {}
+    return UNKNOWN if props.get("valueYamlFiles") else mapping(props.get("values"))
+
+
+def _sharing(chart: Named, props: Mapping[str, object]) -> Any:
     """How pods share GPUs: through v0.17 only if switched on, then unless switched off."""
     values = props.get("values")
     settings = get(values, "global")
@@ -90,21 +83,20 @@ def _sharing(chart: Chart, props: Mapping[str, object]) -> Any:
     return UNKNOWN if on is UNKNOWN else of_switch(on)
 
 
-def kai_release(chart: Chart, props: Mapping[str, object], path: str) -> DeclaredKai:
+def kai_release(chart: Named, props: Mapping[str, object], path: str) -> Kai:
     """The KAI that a release of its chart installs."""
-    return DeclaredKai(
+    return Kai(
         chart.version,
         _sharing(chart, props),
-        mapping(props.get("values")),
+        _written(props, path),
         namespace=text(props.get("namespace")),
         path=path,
+        chart=_location(props, path),
         untested=f"{_OWN}KaiScheduler$" in path,
     )
 
 
-def virtual_cluster(
-    chart: Chart, props: Mapping[str, object], name: str, path: str
-) -> DeclaredTeam:
+def virtual_cluster(chart: Named, props: Mapping[str, object], name: str, path: str) -> Team:
     """The vCluster that a release of its chart makes.
 
     Its mode follows the values: a scheduler of its own means virtual, pods without owners mean that
@@ -119,25 +111,22 @@ def virtual_cluster(
         get(values, "experimental", "syncSettings", "setOwner"),
         unset=_unless_in_files(True, props),
     )
-    mode: Any
+    mode: Any = "virtual" if own else "default" if owner else "host"
     if own is UNKNOWN or (own is False and owner is UNKNOWN):
         mode = UNKNOWN
-    elif own:
-        mode = "virtual"
-    else:
-        mode = "default" if owner else "host"
     of_component = f"{_OWN}VirtualCluster$" in path
     image = get(values, "controlPlane", "statefulSet", "image", "repository")
     selector = get(values, "sync", "fromHost", "nodes", "selector", "labels")
     pool: Any = UNKNOWN if selector is None and no is UNKNOWN else mapping(selector)
-    return DeclaredTeam(
+    return Team(
         name=name,
         namespace=text(props.get("namespace")) or "",
         version=_with_v(chart.version),
         node_pool=pool if pool is UNKNOWN else {key: text(it) or "" for key, it in pool.items()},
         mode=mode,
         path=path,
-        values=mapping(values),
+        chart=_location(props, path),
+        values=_written(props, path),
         chart_values=mapping(values),
         store=store_of(values),
         untested=of_component,

@@ -49,8 +49,8 @@ def members(props: Mapping[str, object], of_cluster: Mapping[str, str]) -> Itera
     """The queues of a resource of type QUEUES; none where they are not known yet."""
     cluster, tree = text(props.get("cluster")), str(text(props.get("tree")))
     # That of a vCluster that is not there yet is not known; its tree is called after it.
-    names = (cluster, f"/{tree}", f"/{tree.removesuffix('-queues')}")
-    found = (of_cluster[name] for name in names if name is not None and name in of_cluster)
+    names = (str(cluster), f"/{tree}", f"/{tree.removesuffix('-queues')}")
+    found = (of_cluster[name] for name in names if name in of_cluster)
     provider = next(found, f"{PROVIDER}::{cluster if isinstance(cluster, str) else tree}")
     queues = mapping(unpacked(props.get("queues")))
     if queues is UNKNOWN:

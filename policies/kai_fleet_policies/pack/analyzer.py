@@ -15,6 +15,7 @@ from google.protobuf.empty_pb2 import Empty
 from pulumi.runtime import proto
 from pulumi.runtime.proto import analyzer_pb2_grpc
 
+from kai_fleet.finding import Finding, Level
 from kai_fleet.provider import PACKAGE, QUEUES, version
 from kai_fleet.provider.process import serve
 from kai_fleet.provider.values import plain
@@ -23,13 +24,11 @@ from kai_fleet.wording import MASK
 from kai_fleet_policies.adapters.declared_trees import PROVIDER
 from kai_fleet_policies.adapters.from_resources import Declared, clusters
 from kai_fleet_policies.pack.policies import POLICIES, UNDECIDED, configured
-from kai_fleet_policies.problem import Level, Problem, name_of
-from kai_fleet_policies.rules import BY_NAME, problems_in
-from kai_fleet_policies.rules.workloads import workload_known_keys
-from kai_fleet_policies.rules.workloads.workload_known_keys import has_non_strings
+from kai_fleet_policies.rules import BY_NAME, check
+from kai_fleet_policies.rules.workloads import has_non_strings, workload_known_keys
 
 NAME: Final = "kai-fleet"
-_EARLY: Final = [policy for policy in POLICIES if policy.name == name_of(workload_known_keys)]
+_EARLY: Final = [policy for policy in POLICIES if policy.name == workload_known_keys.name]
 _SHORTEST_SECRET: Final = 4  # a shorter one would hide parts of other words
 _READ_BY_EVERY_SERVER: Final = ("kubernetes:core/", "kubernetes:apps/", "kubernetes:batch/")
 
@@ -41,7 +40,7 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
         self._config: dict[str, Any] = {}
         self._inputs: dict[str, Any] = {}
         self._secrets = set[str]()
-        self._told: set[Problem] = set()
+        self._reported: set[Finding] = set()
         self._one_at_a_time = Lock()
 
     # Calls of the protocol, named as it names them.
@@ -68,11 +67,11 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
         """Ends the run where the stack's file has a secret at a key that is for none, or a copy."""
         if request.project == PACKAGE and request.config_secret_keys:
             # Half a second of imports, which other stacks are spared.
-            from kai_fleet_policies.validation import report, secret_problems
+            from kai_fleet_policies.validation import report, secret_findings
 
             keys = request.config_secret_keys
-            if problems := secret_problems(request.stack, request.config, keys):
-                context.abort(grpc.StatusCode.FAILED_PRECONDITION, report(problems))
+            if findings := secret_findings(request.stack, request.config, keys):
+                context.abort(grpc.StatusCode.FAILED_PRECONDITION, report(findings))
         return proto.AnalyzerStackConfigureResponse()
 
     def Remediate(self, request: Any, context: Any) -> Any:  # noqa: N802
@@ -105,8 +104,8 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
     def _answer(
         self, policies: Sequence[Any], declared: Iterable[Declared], *, early: bool = False
     ) -> Any:
-        """What was told `early`, of one resource, is not told again with the stack."""
-        every, undecided = clusters(declared), list[Problem]()
+        """What was reported `early`, of one resource, is not reported again with the stack."""
+        every, undecided = clusters(declared), list[Finding]()
         answer = proto.AnalyzeResponse()
         for policy in policies:
             config = self._config.get(policy.name)
@@ -114,23 +113,23 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
             if level == proto.DISABLED:
                 continue
             if policy.name == UNDECIDED:
-                problems = undecided
+                findings = undecided
             else:
                 properties = {} if config is None else json_format.MessageToDict(config.properties)
                 seen = (configured(cluster, properties) for cluster in every)
-                problems = problems_in(BY_NAME[policy.name], seen)
-                undecided += [problem for problem in problems if problem.undecided]
-                problems = [it for it in problems if not it.undecided and it not in self._told]
+                found = check(seen, (BY_NAME[policy.name],))
+                undecided += [finding for finding in found if finding.undecided]
+                findings = [it for it in found if not it.undecided and it not in self._reported]
             if early:
-                self._told.update(problems)
-            answer.diagnostics.extend(self._diagnostic(policy, level, it) for it in problems)
+                self._reported.update(findings)
+            answer.diagnostics.extend(self._diagnostic(policy, level, it) for it in findings)
         return answer
 
-    def _diagnostic(self, policy: Any, level: Any, problem: Problem) -> Any:
-        rule = f"{problem.rule}: " if policy.name == UNDECIDED else ""
-        if policy.enforcementLevel == proto.MANDATORY and problem.level is Level.ADVISORY:
+    def _diagnostic(self, policy: Any, level: Any, finding: Finding) -> Any:
+        rule = f"{finding.check}: " if policy.name == UNDECIDED else ""
+        if policy.enforcementLevel == proto.MANDATORY and finding.level is Level.ADVISORY:
             level = proto.ADVISORY  # a rule that refuses may warn besides
-        what = f"{problem.subject}: {problem.message}"
+        what = f"{finding.subject}: {finding.message}"
         for secret in sorted(self._secrets, key=len, reverse=True):  # a rule names what it refuses
             if len(secret) >= _SHORTEST_SECRET:
                 what = what.replace(secret, MASK)
@@ -139,7 +138,7 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
             policyPackName=NAME,
             policyPackVersion=version(),
             message=f"{policy.description}\n{rule}{what}",
-            urn=problem.path if problem.path.startswith("urn:") else "",
+            urn=finding.path if finding.path.startswith("urn:") else "",
             description=policy.description,
             enforcementLevel=level,
             severity=policy.severity,

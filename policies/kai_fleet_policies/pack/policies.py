@@ -2,20 +2,20 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from google.protobuf import json_format
 from pulumi.runtime import proto
 
+from kai_fleet.finding import Level
 from kai_fleet.fleet.cluster import Cluster
-from kai_fleet.fleet.model import DeclaredCluster
 from kai_fleet.fleet.queues import DeclaredQueue
 from kai_fleet.releases.keys import RESERVED
 from kai_fleet.releases.sources import KnownSources, NoPlaceError, chart_place, registry_place
 from kai_fleet.values import UNKNOWN
-from kai_fleet_policies.problem import Level, Severity, name_of
 from kai_fleet_policies.rules import RULES
-from kai_fleet_policies.rules.queues.queue_tree import EXISTING_QUEUES
+from kai_fleet_policies.rules.queues import EXISTING_QUEUES
+from kai_fleet_policies.rules.rule import Severity
 
 UNDECIDED: Final = "undecided"
 RESERVED_KEY: Final = "reservedNamespaces"
@@ -25,7 +25,6 @@ CHARTS_KEY: Final = "charts"
 IMAGES_KEY: Final = "images"
 
 _NAMES: Final[dict[str, Any]] = {"type": "array", "items": {"type": "string"}}
-C = TypeVar("C", bound=Cluster)
 
 
 def _names(description: str) -> dict[str, Any]:
@@ -36,18 +35,16 @@ _EXEMPT: Final = {EXEMPT_KEY: _names("Namespaces whose workloads this rule leave
 _EXISTING: Final = {
     EXISTING_QUEUES: _names("Queues that another program makes, such as KAI's chart.")
 }
+_BY_NAMESPACE: Final = {
+    "type": "object",
+    "additionalProperties": _NAMES,
+    "description": "The only queues that pods of a namespace may name, by namespace.",
+    "default": {},
+}
 _OWN: Final[Mapping[str, dict[str, Any]]] = {
     "namespace-reserved": {RESERVED_KEY: _names(f"Reserved beside {', '.join(sorted(RESERVED))}.")},
     "queue-tree": _EXISTING,
-    "workload-leaf-queue": _EXISTING
-    | {
-        QUEUES_KEY: {
-            "type": "object",
-            "additionalProperties": _NAMES,
-            "description": "The only queues that pods of a namespace may name, by namespace.",
-            "default": {},
-        }
-    },
+    "workload-leaf-queue": _EXISTING | {QUEUES_KEY: _BY_NAMESPACE},
     "sources-known": {
         CHARTS_KEY: _names("Chart locations besides those of the release tables."),
         IMAGES_KEY: _names("Image registries besides those of the release tables."),
@@ -61,7 +58,7 @@ def schema(rule: str) -> dict[str, dict[str, Any]]:
     return (_EXEMPT if workloads else {}) | dict(_OWN.get(rule, {}))
 
 
-def configured(cluster: DeclaredCluster, properties: Mapping[str, Any]) -> DeclaredCluster:
+def configured(cluster: Cluster, properties: Mapping[str, Any]) -> Cluster:
     """The cluster as a rule is to see it; the same object where nothing is set.
 
     `properties` are of the rule's `schema`: the engine has held them against it.
@@ -86,7 +83,7 @@ def configured(cluster: DeclaredCluster, properties: Mapping[str, Any]) -> Decla
     )
 
 
-def _with_queues(cluster: C, existing: Iterable[str]) -> C:
+def _with_queues(cluster: Cluster, existing: Iterable[str]) -> Cluster:
     """The cluster with queues that another program makes, and so the one that schedules it."""
     host = cluster.scheduled_by
     more = sorted(set(existing) - cluster.tree.by_name.keys())
@@ -127,7 +124,7 @@ def _policy(name: str, description: str, level: Level, severity: Severity, remed
 
 # A policy for each rule, and last the one for what is not decided yet.
 POLICIES: Final = (
-    *(_policy(name_of(it), it.WHY, it.LEVEL, it.SEVERITY, it.REMEDY) for it in RULES),
+    *(_policy(it.name, it.why, it.level, it.severity, it.remedy) for it in RULES),
     _policy(
         UNDECIDED,
         "Some values are known only during the update; these rules decide then.",

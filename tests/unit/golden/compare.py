@@ -7,9 +7,9 @@ from pathlib import Path
 
 from rich.console import Console
 
+from kai_fleet.finding import Finding, Level
 from kai_fleet_cli.plan.offline import Plan
 from kai_fleet_cli.plan.recorder import Registered
-from kai_fleet_policies.problem import Level, Problem
 
 HERE = Path(__file__).parent
 
@@ -31,7 +31,7 @@ def resources(items):
 
 
 def problems(items):
-    return tuple(Problem(**{**it, "level": Level(it["level"])}) for it in items)
+    return tuple(Finding(**{**it, "level": Level(it["level"])}) for it in items)
 
 
 def plan_of(record):

@@ -28,7 +28,7 @@ def said(now, base=None, part=None):
 
 
 def sealed(key, ciphertext):
-    return Encrypted("Pulumi.lab.yaml", (key,), "", ciphertext)
+    return Encrypted("Pulumi.lab.yaml", (key,), ciphertext)
 
 
 def named(record, name):

@@ -4,13 +4,13 @@ A check that finds nothing in a cluster is one finding of level `ok`. One whose 
 not read there is left out.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from kai_fleet.finding import Finding, Level
 from kai_fleet.kube.objects import MALFORMED, malformed
-from kai_fleet_cli.doctor.causes import Fault, fault, findings
+from kai_fleet_cli.doctor.causes import Fault, absent, findings, unreadable
 from kai_fleet_cli.doctor.checks import (
     gpu,
     isolation,
@@ -23,76 +23,57 @@ from kai_fleet_cli.doctor.checks import (
 )
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 
-# What a check looks at, with the cluster that its findings are about.
-Subjects: TypeAlias = Callable[[Snapshot], Iterable[tuple[Cluster, Any]]]
-
-
-def host(snapshot: Snapshot) -> list[tuple[Cluster, Cluster]]:
-    """The host."""
-    return [(snapshot.host, snapshot.host)]
-
-
-def clusters(snapshot: Snapshot) -> list[tuple[Cluster, Cluster]]:
-    """Every cluster that answered."""
-    return [(cluster, cluster) for cluster in snapshot.clusters]
-
-
-def with_kai(snapshot: Snapshot) -> list[tuple[Cluster, Cluster]]:
-    """Those that run a KAI, or should."""
-    return [(cluster, cluster) for cluster in snapshot.clusters if cluster.kai is not None]
-
-
-def teams(snapshot: Snapshot) -> list[tuple[Cluster, TeamState]]:
-    """Every team, on the host."""
-    return [(snapshot.host, team) for team in snapshot.teams.values()]
-
-
-def vcluster(snapshot: Snapshot) -> list[tuple[Cluster, TeamState]]:
-    """Every team whose vCluster answered, inside."""
-    return [(team.inside, team) for team in snapshot.teams.values() if team.inside is not None]
+# What checks look at: the cluster that findings are about, and what their function gets.
+_SUBJECTS: Final[Mapping[str, Callable[[Snapshot], Iterable[tuple[Cluster, Any]]]]] = {
+    "host": lambda read: [(read.host, read.host)],
+    "cluster": lambda read: [(cluster, cluster) for cluster in read.clusters],
+    "KAI": lambda read: [(cluster, cluster) for cluster in read.clusters if cluster.kai],
+    "team": lambda read: [(read.host, team) for team in read.teams.values()],
+    "vCluster": lambda read: [(it.inside, it) for it in read.teams.values() if it.inside],
+}
 
 
 @dataclass(frozen=True)
 class Check:
-    """One check: its name, what it looks at, the kinds it needs, and its function."""
+    """One check: its name, what it looks at, the kinds it needs, and its function.
+
+    Without a function it yields the objects that the stack requires and that are not there.
+    """
 
     name: str
-    subjects: Subjects
-    kinds: tuple[str, ...]
-    run: Callable[[Any, Snapshot], Iterable[Fault]]
-
-
-def readable(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
-    """Kinds that this user may not read."""
-    for reason in list(cluster.unreadable.values())[:1]:
-        yield fault("read-access", cluster, ", ".join(sorted(cluster.unreadable)), reason=reason)
+    subject: str
+    kinds: tuple[str, ...] = ()
+    run: Callable[[Any, Snapshot], Iterable[Fault]] | None = None
 
 
 CHECKS: Final = (
-    Check("readable", clusters, (), readable),
-    Check("nodes", host, ("nodes",), nodes.nodes),
-    Check("nodes", teams, ("nodes",), nodes.pool),
-    Check("nodes", vcluster, ("nodes",), nodes.inside),
-    Check("gpu-stack", host, ("daemonsets", "pods"), gpu.daemon_sets),
-    Check("runtime-class", clusters, ("runtimeclasses",), gpu.runtime_class),
-    Check("vcluster", teams, (), vclusters.vcluster),
-    Check("isolation", host, (), isolation.shared),
-    Check("isolation", teams, ("namespaces",), isolation.team),
-    Check("network-plugin", host, ("daemonsets", "nodes"), isolation.network),
-    Check("monitoring", host, (), isolation.monitoring),
-    Check("guard", vcluster, (), isolation.guard),
-    Check("kai-parts", with_kai, ("deployments",), kai.parts),
-    Check("webhooks", clusters, ("services",), kai.webhooks),
-    Check("leftovers", clusters, ("namespaces",), leftovers.cluster),
-    Check("leftovers", host, ("namespaces",), leftovers.host),
-    Check("queues", with_kai, ("queues",), queues.queues),
-    Check("shards", with_kai, ("nodes",), queues.shards),
-    Check("pending", clusters, (), pods.waiting),
-    Check("workload-known-keys", clusters, (), pods.wrong_keys),
-    Check("refused", clusters, (), pods.refused),
-    Check("pod-groups", with_kai, ("podgroups",), pods.without_group),
-    Check("gpu-sharing", with_kai, (), gpu.sharing),
-    Check("reservation", with_kai, ("pods",), gpu.reservations),
+    Check("readable", "cluster", (), lambda cluster, _: unreadable(cluster)),
+    Check("nodes", "host", ("nodes",), nodes.nodes),
+    Check("nodes", "team", ("nodes",), nodes.pool),
+    Check("nodes", "vCluster", ("nodes",), nodes.inside),
+    Check("gpu-stack", "host", ("daemonsets", "pods"), gpu.daemon_sets),
+    Check("runtime-class", "cluster", ("runtimeclasses",), gpu.runtime_class),
+    Check("vcluster", "team", (), vclusters.vcluster),
+    Check("isolation", "cluster"),
+    Check("isolation", "team", ("namespaces",), isolation.team),
+    Check("network-plugin", "host", ("daemonsets", "nodes"), isolation.network),
+    Check("monitoring", "cluster"),
+    Check("guard", "cluster"),
+    Check("groups", "cluster"),
+    Check("kai-parts", "KAI", ("deployments",), kai.parts),
+    Check("webhooks", "cluster", ("services",), kai.webhooks),
+    Check("leftovers", "cluster", ("namespaces",), leftovers.cluster),
+    Check("leftovers", "host", ("namespaces",), leftovers.host),
+    Check("queues", "cluster"),
+    Check("queues", "KAI", ("queues",), queues.queues),
+    Check("shards", "cluster"),
+    Check("shards", "KAI", ("nodes",), queues.shards),
+    Check("pending", "cluster", (), pods.waiting),
+    Check("workload-known-keys", "cluster", (), pods.wrong_keys),
+    Check("refused", "cluster", (), pods.refused),
+    Check("pod-groups", "KAI", ("podgroups",), pods.without_group),
+    Check("gpu-sharing", "KAI", (), gpu.sharing),
+    Check("reservation", "KAI", ("pods",), gpu.reservations),
 )
 
 
@@ -114,12 +95,20 @@ def examine(snapshot: Snapshot, without: str = "") -> list[Finding]:
 def _examine(snapshot: Snapshot, without: str) -> Iterator[Finding]:
     for check in (check for check in CHECKS if check.name != without):
         faults: dict[str, list[Fault]] = {}
-        for cluster, subject in check.subjects(snapshot):
-            if not cluster.unreadable.keys() & set(check.kinds):
-                faults.setdefault(cluster.name, []).extend(check.run(subject, snapshot))
-        for cluster_name, found in faults.items():
-            yield from findings(check.name, cluster_name, found)
-            if not found:
+        for cluster, subject in _SUBJECTS[check.subject](snapshot):
+            if cluster.unreadable.keys() & set(check.kinds):
+                continue
+            required = cluster.desired.required
+            if check.run is not None:
+                found = check.run(subject, snapshot)
+            elif any(row.check == check.name for row in required):
+                found = absent(cluster, required, check.name)
+            else:
+                continue
+            faults.setdefault(cluster.name, []).extend(found)
+        for cluster_name, of_cluster in faults.items():
+            yield from findings(check.name, cluster_name, of_cluster)
+            if not of_cluster:
                 yield Finding(Level.OK, cluster_name, "check", check.name, "", check=check.name)
 
 

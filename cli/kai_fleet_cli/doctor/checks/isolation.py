@@ -7,8 +7,7 @@ from typing import Final
 from kai_fleet.guards.policies import BOUNDS
 from kai_fleet.kube.objects import KubeObject
 from kai_fleet.quantities import parse_quantity
-from kai_fleet_cli.doctor.causes import Fault, fault
-from kai_fleet_cli.doctor.checks.required import absent
+from kai_fleet_cli.doctor.causes import Fault, absent, fault
 from kai_fleet_cli.doctor.desired import is_of_queues
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState, control_plane_pods
 
@@ -22,22 +21,6 @@ _ENFORCE: Final = (
 )
 _AMAZON: Final = "--enable-network-policy=true"  # Amazon's agent enforces none without it
 _FAKE_NODE: Final = "kwok.x-k8s.io/node"
-
-
-def shared(host: Cluster, _: Snapshot) -> Iterator[Fault]:
-    """What holds for all teams."""
-    yield from absent(host, host.desired.required, "isolation")
-
-
-def monitoring(host: Cluster, _: Snapshot) -> Iterator[Fault]:
-    """What Prometheus reads."""
-    yield from absent(host, host.desired.required, "monitoring")
-
-
-def guard(team: TeamState, _: Snapshot) -> Iterator[Fault]:
-    """The guard, and the roles of groups, inside a vCluster: its tenant may delete them."""
-    if team.inside is not None:
-        yield from absent(team.inside, team.desired.inside.required, "guard", "groups")
 
 
 def team(team: TeamState, snapshot: Snapshot) -> Iterator[Fault]:

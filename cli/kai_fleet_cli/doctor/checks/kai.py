@@ -13,11 +13,9 @@ _WEBHOOKS: Final = ("validatingwebhookconfigurations", "mutatingwebhookconfigura
 
 
 def make_again(cluster: Cluster) -> str:
-    """Helm knows the release and not what became of its objects: an update leaves them."""
-    if not cluster.all("releases"):
-        return cluster.update
-    apply = cluster.apply_release("kai-scheduler", KAI_NAMESPACE)
-    return f"make it again as the release has it: {apply}"
+    """What makes a part of KAI again."""
+    made = cluster.made_again("kai-scheduler", KAI_NAMESPACE)
+    return made if cluster.all("releases") else cluster.update
 
 
 def parts(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:

@@ -6,7 +6,6 @@ from typing import Final
 from kai_fleet.fleet.queues import QueueIndex
 from kai_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL
 from kai_fleet_cli.doctor.causes import Fault, fault
-from kai_fleet_cli.doctor.checks.required import absent
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
 from kai_fleet_cli.doctor.usage import queue_of
 
@@ -16,21 +15,16 @@ _BY_CHART: Final = ("default-parent-queue", "default-queue")
 def queues(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
     """KAI schedules from queues only, and drops those that hang below none."""
     desired, index = cluster.desired, QueueIndex(map(queue_of, cluster.all("queues")))
-    yield from absent(cluster, desired.required, "queues")
     if not index.queues and not desired.queues:
         yield fault("no-queue", cluster, cluster.name)
-    levels, known = index.levels(), {*desired.queue_specs}
+    levels, known = index.levels, {*desired.queue_specs}
     for queue in index.queues:
         if queue.name not in levels:
             yield fault("queue-dropped", cluster, queue.name, parent=queue.parent)
     for grant in desired.grants:  # a team stack makes its own below it
-        below = {
-            queue.name
-            for queue in index.queues
-            if grant.parent_queue in {above.name for above in index.ancestors(queue)}
-        }
-        own = f"{grant.name}-"
-        known |= {name for name in below if name == grant.name or name.startswith(own)}
+        own = [it for it in index.queues if f"{it.name}-".startswith(f"{grant.name}-")]
+        above = {it.name: {up.name for up in index.ancestors(it)} for it in own}
+        known |= {name for name, of_name in above.items() if grant.parent_queue in of_name}
     # KAI does not delete a queue that has children.
     for name in sorted(index.by_name, key=lambda name: (-levels.get(name, 0), name)):
         if desired.declared and name not in known:
@@ -41,7 +35,6 @@ def queues(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
 def shards(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
     """Shards and topologies, and nodes with their labels."""
     desired = cluster.desired
-    yield from absent(cluster, desired.required, "shards")
     labels = {pair for node in cluster.all("nodes") for pair in node.labels.items()}
     for shard in desired.shards:
         if shard != DEFAULT_SHARD and (NODE_POOL, shard) not in labels:

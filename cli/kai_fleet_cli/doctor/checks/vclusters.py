@@ -41,9 +41,9 @@ def _vcluster(team: TeamState, host: Cluster) -> Iterator[Fault]:
     item = control_plane(host, desired)
     if item is None and not {"statefulsets", "deployments"} & host.unreadable.keys():
         # Where the chart's Service is left, the release stands, and an update leaves it.
-        release = f"make it again as the release has it: {host.apply_release(name, space)}"
         left = host.named("services", name, space) is not None
-        yield fault("vcluster-absent", host, name, again=release if left else team.update, **own)
+        again = host.made_again(name, space) if left else team.update
+        yield fault("vcluster-absent", host, name, again=again, **own)
         return
     replicas = item.spec.get("replicas", 1) if item is not None else 0
     if item is not None and replicas == 0:

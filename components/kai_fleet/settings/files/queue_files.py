@@ -9,20 +9,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from kai_fleet.finding import Finding
 from kai_fleet.settings.files import yaml_file
 from kai_fleet.settings.files.project import ROOT
-from kai_fleet.settings.mistakes import key_path, wrong_key
 
 _WRITE: Final = "write the tree itself, or the path of a YAML file below this project's folder"
 
 
-class QueueFileError(Exception):
-    """A file that cannot be read, or holds no queue tree; the message follows the key's path."""
-
-
 def read_tree(queues: Any) -> Any:
-    """What stands at a `queues:` key, or in the file that it names. Raises QueueFileError."""
+    """What stands at a `queues:` key, or in the file that it names. Raises ValueError."""
     if not isinstance(queues, str):
         return queues
     try:
@@ -30,19 +24,17 @@ def read_tree(queues: Any) -> Any:
     except (OSError, RuntimeError, ValueError):  # links in a circle, or no name of a file
         path = Path("/")
     if not path.is_relative_to(ROOT) or path.suffix not in (".yaml", ".yml"):
-        raise QueueFileError(f"is {queues!r}; {_WRITE}")
+        raise ValueError(f"is {queues!r}; {_WRITE}")
     try:
         tree = _loaded(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise QueueFileError(f"names {queues}, which is not there; {_WRITE}") from None
+        raise ValueError(f"names {queues}, which is not there; {_WRITE}") from None
     except yaml_file.RefusedYamlError as why:
-        raise QueueFileError(f"names {queues}, {why}") from None
+        raise ValueError(f"names {queues}, {why}") from None
     except (OSError, ValueError) as why:
-        raise QueueFileError(f"names {queues}, which cannot be read: {why}") from None
+        raise ValueError(f"names {queues}, which cannot be read: {why}") from None
     if not isinstance(tree, Mapping):
-        raise QueueFileError(
-            f"names {queues}, which holds no queue tree; write NAME: {{gpu: …}} in it"
-        )
+        raise ValueError(f"names {queues}, which holds no queue tree; write NAME: {{gpu: …}} in it")
     return tree
 
 
@@ -58,30 +50,6 @@ def _sorted(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _sorted(value[key]) for key in sorted(value)}
     return value
-
-
-def with_trees(raw: Mapping[str, Any]) -> tuple[dict[str, Any], list[Finding]]:
-    """A stack's configuration with every named tree in its place, empty where there is a mistake.
-
-    `raw` itself stays as it is.
-    """
-    found: list[Finding] = []
-
-    def at(holder: Any, *place: str) -> Any:
-        if not isinstance(holder, Mapping) or not isinstance(holder.get("queues"), str):
-            return holder
-        try:
-            return {**holder, "queues": read_tree(holder["queues"])}
-        except QueueFileError as why:
-            found.append(wrong_key(key_path((*place, "queues")), str(why)))
-            return {**holder, "queues": {}}
-
-    whole = dict(at(raw))
-    if isinstance(teams := raw.get("teams"), Mapping):
-        whole["teams"] = {name: at(team, "teams", name) for name, team in teams.items()}
-    if "team" in raw:
-        whole["team"] = at(raw["team"], "team")
-    return whole, found
 
 
 def or_file(schema: dict[str, Any]) -> None:

@@ -249,21 +249,13 @@ def port_mistakes(kind: Kind, teams: Mapping[str, Access]) -> Iterator[tuple[str
         if access.type != "NodePort" or access.host not in _OF_HERE:
             continue
         if access.port is None:
-            yield (
-                team,
-                "port",
-                f"is missing: a kind cluster opens its ports once; {next(free, more)}",
-            )
+            cause = "is missing: a kind cluster opens its ports once"
         elif access.port not in kind.ports:
-            last = kind.ports[-1]
-            yield (
-                team,
-                "port",
-                f"is {access.port}; on {HERE} answer {FIRST_NODE_PORT} to {last}"
-                f" (cluster.kind.nodePorts): {next(free, more)}",
-            )
+            answer = f"{FIRST_NODE_PORT} to {kind.ports[-1]} (cluster.kind.nodePorts)"
+            cause = f"is {access.port}, and on {HERE} answer {answer}"
         elif access.port in seen:
-            has = f"is {access.port}, which team {seen[access.port]} has"
-            yield team, "port", f"{has}; {next(free, more)}"
+            cause = f"is {access.port}, which team {seen[access.port]} has"
         else:
             seen[access.port] = team
+            continue
+        yield team, "port", f"{cause}; {next(free, more)}"

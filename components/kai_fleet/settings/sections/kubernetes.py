@@ -36,7 +36,7 @@ def memory_megabytes(value: Any) -> float:
     """10⁶ bytes of a memory quantity, rounded to whole ones; -1 for `unlimited`."""
     amount = _convert(value, Decimal("1e-6"), "memory such as 64Gi", digits=None)
     if 0 < amount < 1:
-        number = number_of(value)
+        number = re.split("[A-Za-z]", str(value).strip())[0]
         raise ValueError(f"{value} is less than a megabyte; write {number}Gi or {number}M")
     return float(round(amount))
 
@@ -62,11 +62,6 @@ def quantity(value: Any, example: str) -> Decimal:
         return parse_quantity(value)
     except ValueError as why:
         raise ValueError(f"{why}; write {example}") from None
-
-
-def number_of(value: Any) -> str:
-    """The number of a quantity, for a message that gives it another suffix."""
-    return re.split("[A-Za-z]", str(value).strip())[0]
 
 
 def _quantity(parse: Any, unit: str) -> Any:
@@ -159,11 +154,10 @@ class Toleration(Strict):
     @property
     def spec(self) -> dict[str, str]:
         """As a pod has it."""
+        effect = {"effect": self.effect} if self.effect else {}
         if self.operator == "Exists" or (self.operator is None and self.value is None):
-            spec = {"key": self.key, "operator": "Exists"}
-        else:
-            spec = {"key": self.key, "operator": "Equal", "value": self.value or ""}
-        return {**spec, "effect": self.effect} if self.effect else spec
+            return {"key": self.key, "operator": "Exists", **effect}
+        return {"key": self.key, "operator": "Equal", "value": self.value or "", **effect}
 
     @property
     def text(self) -> str:
@@ -174,15 +168,6 @@ class Toleration(Strict):
         spec = self.spec
         value = f"={spec['value']}" if spec["operator"] == "Equal" else ""
         return f"{self.key}{value}:{self.effect or ''}"
-
-    def tolerates(self, key: str, value: str, effect: str) -> bool:
-        """Whether a pod with it may be on a node with this taint."""
-        spec = self.spec
-        return (
-            key == self.key
-            and (spec["operator"] == "Exists" or spec["value"] == value)
-            and self.effect in (None, effect)
-        )
 
 
 class Affinity(Strict):

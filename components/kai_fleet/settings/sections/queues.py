@@ -9,6 +9,7 @@ from typing import Annotated, Any, Generic, TypeVar
 from pydantic import BeforeValidator, Field, StringConstraints
 
 from kai_fleet.releases.keys import DEFAULT_SHARD
+from kai_fleet.settings.files.queue_files import read_tree
 from kai_fleet.settings.sections.kubernetes import UNLIMITED, Cpu, Gpu, Memory, short_or_whole
 from kai_fleet.settings.sections.models import Strict
 from kai_fleet.settings.sections.platform import ShardName
@@ -85,7 +86,7 @@ class Queue(Strict):
     children: dict[QueueName, Queue] = Field(default_factory=dict)
 
 
-QueueTree = dict[QueueName, Queue]
+QueueTree = Annotated[dict[QueueName, Queue], BeforeValidator(read_tree)]  # or a file's name
 
 
 @dataclass(frozen=True)

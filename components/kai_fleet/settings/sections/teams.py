@@ -137,10 +137,8 @@ def mode_mistakes(team: TeamSettings, *, own_stack: bool = False) -> Iterator[tu
     mode = team.scheduler.mode
     below_grant = own_stack and mode == "host" and bool(team.queues)
     if mode == "virtual" and team.scheduler.version is None:
-        yield (
-            "scheduler.version",
-            f"is missing: mode virtual runs its own KAI; write {advised(KAI) or EXAMPLE_VERSION}",
-        )
+        write = advised(KAI) or EXAMPLE_VERSION
+        yield "scheduler.version", f"is missing: mode virtual runs its own KAI; write {write}"
     if mode != "virtual":
         whose = "the host's (kai-fleet:kai)" if mode == "host" else "no KAI"
         for key in ("version", "chart", "values", "gpu_sharing", "untested", *_SCHEDULING):
@@ -151,10 +149,7 @@ def mode_mistakes(team: TeamSettings, *, own_stack: bool = False) -> Iterator[tu
             use = "queue with the name of a leaf of kai-fleet:queues" if mode == "host" else "none"
             yield "queues", f"are for mode virtual; in mode {mode} write {use}"
     if below_grant and team.queue is not None:
-        yield (
-            "queue",
-            "is one of two ways: drop it, or drop queues and use the granted queue itself",
-        )
+        yield "queue", "is one of two ways; drop it, or drop queues and use the granted queue"
     yield from _pool_mistakes(team)
     if mode == "host" and team.queue is None and not below_grant:
         yield "queue", "is missing: mode host needs the name of a leaf of kai-fleet:queues"

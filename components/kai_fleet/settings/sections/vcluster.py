@@ -74,28 +74,22 @@ _OIDC_FLAG: Final = re.compile(r"oidc[-_](issuer|client|ca|username|groups)[-_]"
 def _issuer(value: str) -> str:
     host = value.removeprefix("https://").partition("/")[0]
     if not value.startswith("https://") or not host or set(value) & set("?#@ \t\n"):
-        raise ValueError(
-            "is no issuer that an API server takes; write its https:// address as its tokens have"
-            " it in iss, such as https://id.example.com/realms/ml"
-        )
+        write = "write its https:// address as in iss of its tokens: https://id.example.com/realms"
+        raise ValueError(f"is no issuer that an API server takes; {write}")
     return value
 
 
 def _prefix(value: str) -> str:
     if may_name_system(value):
-        raise ValueError(
-            "lets the identity provider name Kubernetes' own users and groups, system:masters among"
-            " them; write oidc: in quotes"
-        )
+        cause = "lets the identity provider name Kubernetes' own groups, such as system:masters"
+        raise ValueError(f"{cause}; write oidc: in quotes")
     return value
 
 
 def _group(value: str) -> str:
     if value.startswith("system:"):
-        raise ValueError(
-            "is one of Kubernetes' own groups; write the group as the identity provider calls it,"
-            " without a prefix"
-        )
+        write = "write it as the identity provider calls it, without a prefix"
+        raise ValueError(f"is one of Kubernetes' own groups; {write}")
     return value
 
 
@@ -105,10 +99,8 @@ def _certificates(value: str) -> str:
     try:
         x509.load_pem_x509_certificates(value.encode())
     except ValueError:
-        raise ValueError(
-            "holds no certificate; write the PEM text of the authority, from -----BEGIN"
-            " CERTIFICATE----- on"
-        ) from None
+        write = "write the PEM text of the authority, from -----BEGIN CERTIFICATE----- on"
+        raise ValueError(f"holds no certificate; {write}") from None
     return value
 
 
@@ -179,11 +171,8 @@ def store_mistakes(store: Store) -> Iterator[tuple[str, str]]:
             ways = f"write type: {listed(types)}, or drop it"
             yield Store.key_of(name), f"has no use with type {store.type}; {ways}"
     if store.replicas is not None and store.replicas % 2 == 0:
-        yield (
-            "replicas",
-            f"is {store.replicas}, which stands no more failures than {store.replicas - 1}: etcd"
-            f" needs more than half; write {store.replicas + 1}",
-        )
+        even, less, more = store.replicas, store.replicas - 1, store.replicas + 1
+        yield "replicas", f"is {even}, which stands no more failures than {less}; write {more}"
     if store.type == "external" and store.data_source is None:
         yield "dataSource", "is missing: the database; encrypt it with pulumi config set --secret"
 
@@ -194,21 +183,12 @@ def oidc_mistakes(
     """What is wrong between a vCluster's oidc, its groups and its values: (key, sentence)."""
     if oidc is None:
         if groups:
-            yield (
-                "groups",
-                "are those of an identity provider, and none is declared; write"
-                " oidc: {issuer: https://…, clientId: kubernetes} beside it",
-            )
+            write = "write oidc: {issuer: https://…, clientId: kubernetes} beside it"
+            yield "groups", f"are those of an identity provider, and none is declared; {write}"
         return
     written = value_at(values, _EXTRA_ARGS)
     flags = [str(it).strip(" -") for it in written] if isinstance(written, list) else []
     if any(_OIDC_FLAG.match(flag) for flag in flags):
-        yield (
-            f"values.{_EXTRA_ARGS}",
-            "has flags that oidc writes, and the API server reads the last of each; drop them here",
-        )
+        yield f"values.{_EXTRA_ARGS}", "has flags that oidc writes; drop them here"
     if value_at(values, _K3S) is True:
-        yield (
-            f"values.{_K3S}",
-            "runs k3s, which has no flags of oidc; drop it, and the API server is Kubernetes' own",
-        )
+        yield f"values.{_K3S}", "runs k3s, which has no flags of oidc; drop it"

@@ -1,0 +1,342 @@
+"""What keeps teams apart, and what a control plane runs, is not undone by a chart value."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kai_fleet.fleet.cluster import Cluster, Kai, Team
+from kai_fleet.releases.allowed_values import READ
+from kai_fleet.releases.chart_values import nested
+from kai_fleet.values import UNKNOWN
+from kai_fleet_policies import validation
+from tests import chart_keys
+from tests.policies.samples import found, open_question
+
+RULE = "vcluster-values"
+ON = {"enabled": True}
+API = "controlPlane.distro.k8s.apiServer.extraArgs"
+STATEFUL = "controlPlane.statefulSet"
+ROLE = "v1\nkind: ClusterRole\nmetadata: {name: x}\n---\napiVersion: v1"
+LOOKUP = '{{ lookup "v1" "Secret" "kube-system" "" | toJson }}'
+ML = {"scheduler": {"mode": "default"}, "nodePool": {"pool": "ml"}, "gpus": 4}
+B = {**ML, "nodePool": {"pool": "b"}}
+
+
+def refused(key, value, level="baseline", mode="default", **more):
+    """What is refused of one value, by its key."""
+    team = Team("ml", path="ml", namespace="team-ml", mode=mode, level=level, **more)
+    host = Cluster("host", teams=(Team(**vars(team) | {"values": nested(key, value)}),))
+    return {it.path.partition("values.")[2]: it.message for it in found(RULE, host)}
+
+
+BEYOND = [
+    ("rbac.clusterRole.extraRules", [{"verbs": ["*"]}]),
+    ("rbac.clusterRole.enabled", True),
+    ("rbac.role.extraRules", [{"verbs": ["get"]}]),
+    ("controlPlane.hostPathMapper.enabled", True),
+    ("sync.toHost.networkPolicies.enabled", True),
+    ("sync.fromHost.secrets.enabled", True),
+    ("sync.fromHost.nodes.selector.all", True),
+    ("controlPlane.statefulSet.scheduling.nodeSelector.a", "b"),
+    ("policies.podSecurityStandard", "privileged"),
+    ("sync.toHost.pods.useSecretsForSATokens", False),
+    ("platform.apiKey", {"namespace": "kube-system", "secretName": "s"}),
+    ("sync.toHost.customResources", {"roles.rbac.authorization.k8s.io": {"enabled": True}}),
+    ("policies.networkPolicy", {"enabled": True, "workload": {"egress": [{}]}}),
+    ("controlPlane.backingStore.etcd.deploy.statefulSet.scheduling.nodeSelector.a", "b"),
+    ("experimental.deploy.host.manifests", "kind: Pod"),
+    ("rbac", None),
+    ("rbac.clusterRole", None),
+    ("rbac.clusterRole.enabled", None),
+    ("rbac.clusterRole.enabled", "auto"),
+    ("rbac.role.enabled", "auto"),
+    ("rbac.role.enabled", None),
+    ("policies", None),
+    ("policies.podSecurityStandard", None),
+    ("sync.toHost.pods", None),
+    ("sync.toHost.pods.useSecretsForSATokens", None),
+    ("sync.fromHost", None),
+    ("sync.fromHost.nodes.selector", None),
+    ("controlPlane.statefulSet", None),
+    ("networking.advanced.proxyKubelets", None),
+    ("exportKubeConfig.secret.namespace", "default"),
+    ("exportKubeConfig.serviceAccount", {"name": "x", "clusterRole": "cluster-admin"}),
+    ("exportKubeConfig.insecure", True),
+    ("exportKubeConfig.server", "https://evil.example"),
+    ("integrations.externalSecrets", {"enabled": True}),
+    ("integrations.kubeVirt", {"enabled": True}),
+    ("integrations.metricsServer.apiService", {"service": {"namespace": "kube-system"}}),
+    ("external", {"x": {"y": 1}}),
+    ("deploy", {"argoCD": {"applications": [{}]}}),
+    ("deploy", {"localPathProvisioner": {"enabled": True, "nodePath": "/etc"}}),
+    ("experimental.deploy.host", {"manifestsTemplate": "kind: ClusterRoleBinding"}),
+    ("experimental.genericSync", {"clusterRole": {"extraRules": [{}]}}),
+    ("experimental.syncSettings.targetNamespace", "kube-system"),
+    ("experimental.isolatedControlPlane", {"enabled": True, "namespace": "x"}),
+    ("experimental.virtualClusterKubeConfig", {"clientCACert": "/x"}),
+    ("experimental.docker", {"volumes": ["/:/host"]}),
+    ("plugins", {"p": {"rbac": {"role": {}}, "image": "ghcr.io/loft-sh/p"}}),
+    ("plugins", {"enabled": False, "p": {"image": "ghcr.io/loft-sh/p"}}),
+    ("plugin", {"p": {"image": "ghcr.io/loft-sh/p"}}),
+    ("sync.toHost.customResources", {"enabled": False, "roles.rbac.authorization.k8s.io": ON}),
+    ("sync.toHost.pods.patches", [{"path": "spec", "expression": "value"}]),
+    ("sync.fromHost.nodes.patches", [{"path": "spec", "expression": "value"}]),
+    ("sync.fromHost.gateways", {"enabled": True, "mappings": {"byName": {"a/b": "c/d"}}}),
+    ("rbac.role", {"overwriteRules": [{"verbs": ["*"]}]}),
+    ("rbac.enableVolumeSnapshotRules", {"enabled": True}),
+    ("controlPlane.advanced.kubeVip", {"enabled": True}),
+    ("controlPlane.advanced.konnectivity", {"server": {"enabled": True}}),
+    ("controlPlane.advanced.registry", {"enabled": True}),
+    ("controlPlane.advanced.serviceAccount", {"annotations": {"iam.example.com/role": "x"}}),
+    ("controlPlane.advanced.workloadServiceAccount", {"name": "default"}),
+    ("controlPlane.advanced.globalMetadata", {"annotations": {"iam.example.com/role": "x"}}),
+    ("controlPlane.standalone", {"enabled": True}),
+    ("controlPlane.backingStore.database.embedded.dataSource", "mysql://x"),
+    ("controlPlane.backingStore.etcd.external", {"enabled": True, "endpoint": "x.example:443"}),
+    ("controlPlane.statefulSet.sidecarContainers", [{"image": "ghcr.io/loft-sh/x"}]),
+    ("controlPlane.statefulSet.initContainers", [{"image": "ghcr.io/loft-sh/x"}]),
+    ("controlPlane.statefulSet.hostAliases", [{"ip": "1.2.3.4", "hostnames": ["kubernetes"]}]),
+    ("controlPlane.statefulSet.persistence.addVolumes", [{"name": "h", "hostPath": {"path": "/"}}]),
+    ("controlPlane.statefulSet.persistence.dataVolume", [{"name": "n", "nfs": {"server": "x"}}]),
+    ("controlPlane.coredns.overwriteManifests", "kind: Pod"),
+    ("controlPlane.service.spec.externalIPs", ["1.1.1.1"]),
+    ("policies.centralAdmission", {"mutatingWebhooks": [{}]}),
+    ("networking.replicateServices", {"fromHost": [{"from": "a/b", "to": "c/d"}]}),
+    ("networking.advanced.proxyKubelets", {"byIP": True}),
+    ("privateNodes", {"enabled": True}),
+    ("snapshots", {"auto": {"storage": {"s3": {"credential": {"secretNamespace": "x"}}}}}),
+    ("aKeyOfTomorrow", {"enabled": True}),
+    ("controlPlane.aKeyOfTomorrow", True),
+    ("sync.toHost.aKindOfTomorrow", {"enabled": True}),
+    ("experimental.aKeyOfTomorrow", "x"),
+    ("sync.fromHost.nodes", ON),
+    ("sync.fromHost.csiStorageCapacities", ON),
+    ("controlPlane.tlsRoute.apiVersion", ROLE),
+    ("controlPlane.ingress.spec", {"rules": [{"host": LOOKUP}]}),
+    (f"{STATEFUL}.dnsPolicy", "ClusterFirst\r---\rkind: Pod"),
+    (f"{STATEFUL}.imagePullPolicy", "Always\u2028kind: Pod"),
+    (f"{STATEFUL}.labels", {"a": LOOKUP}),
+    (f"{STATEFUL}.labels", {LOOKUP: "x"}),
+    (f"{STATEFUL}.annotations", {"a": ROLE}),
+    (f"{STATEFUL}.scheduling.tolerations", [{"key": LOOKUP}]),
+    (f"{STATEFUL}.resources", None),
+    ("exportKubeConfig.additionalSecrets", [{"name": "x", "namespace": "default"}]),
+    ("exportKubeConfig.additionalSecrets", [{"name": "x", "server": "https://evil.example"}]),
+    (API, ["--authorization-mode=AlwaysAllow"]),
+    (API, ["--oidc-issuer-url=https://evil.example"]),
+]
+
+
+@pytest.mark.parametrize(("key", "value"), BEYOND)
+def test_a_value_outside_the_allow_list_is_refused_and_off_lets_it_by(key, value):
+    messages = refused(key, value)
+    assert messages
+    assert all(place.startswith(key) or key.startswith(place) for place in messages)
+    assert all("drop it" in it or "write " in it for it in messages.values())
+    assert "evil.example" not in str(messages), "a value may be a secret"
+    assert not any("level: off" in it for it in refused(key, value, level="off").values())
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("controlPlane.advanced.defaultImageRegistry", "ghcr.io/loft-sh"),
+        ("controlPlane.advanced.podDisruptionBudget", ON),
+        ("controlPlane.coredns.overwriteConfig", ".:1053 {\n  template {{ .Name }}\n}"),
+        ("controlPlane.coredns.deployment", {"replicas": 2, "resources": {"limits": {"cpu": 1}}}),
+        (f"{STATEFUL}.resources.limits.memory", "2Gi"),
+        (f"{STATEFUL}.labels", {"a": "b"}),
+        (f"{STATEFUL}.scheduling.tolerations", [{"key": "x"}]),
+        (f"{STATEFUL}.scheduling.topologySpreadConstraints", [{"maxSkew": 1}]),
+        ("sync.toHost.ingresses", ON),
+        ("sync.fromHost.storageClasses", {"enabled": "auto"}),
+        ("sync.fromHost.nodes.clearImageStatus", True),
+        ("integrations.metricsServer", {**ON, "pods": True}),
+        ("experimental.deploy.vcluster.manifests", "kind: ConfigMap\n---\na: b"),
+        ("telemetry.enabled", False),
+        ("logging.encoding", "json"),
+    ],
+)
+def test_a_value_of_the_allow_list_passes(key, value):
+    assert refused(key, value) == {}
+
+
+@pytest.mark.parametrize(
+    ("key", "write"),
+    [
+        ("controlPlane.ingress.enabled", "write access in the stack file instead"),
+        ("sync.fromHost.nodes.selector.all", "write nodePool of the team"),
+        ("controlPlane.backingStore.etcd.external", "write store"),
+    ],
+)
+def test_the_message_names_the_key_that_says_the_same(key, write):
+    assert write in str(refused(key, True))
+
+
+FLAGS = [
+    *("authorization-mode=AlwaysAllow", "anonymous-auth=true", "token-auth-file=/x"),
+    *("authentication-config=/x", "enable-admission-plugins=AlwaysAdmit", "insecure-port=8080"),
+    *("client-ca-file=/x", "requestheader-allowed-names=x", "kubelet-certificate-authority=/x"),
+    *("audit-webhook-config-file=/x", "egress-selector-config-file=/x", "profiling=true"),
+    *("encryption-provider-config=/x", "service-account-issuer=https://evil.example"),
+    *("etcd-servers=http://evil.example", "tls-min-version=VersionTLS10", "root-ca-file=/x"),
+    *("oidc-username-prefix=-", "oidc-groups-prefix=system:", "oidc-username-prefix=sys"),
+    *("a-flag-of-tomorrow=x", "bind-address=0.0.0.0", "config=/x", "client-cert-auth=false"),
+    *("endpoint=mysql://evil.example", "kube-apiserver-arg=anonymous-auth=true"),
+]
+SPELT = [
+    ["--anonymous-auth", "true"],
+    ["--anonymous-auth true"],
+    ["-anonymous-auth=true"],
+    ["--anonymous_auth=true"],
+    ["---anonymous-auth=true"],
+    ["\t--anonymous-auth\n", "true"],
+    ['"--anonymous-auth=true"'],
+    ["--v=2 --anonymous-auth=true"],
+    ["--v", "2", "--anonymous-auth"],
+    ["--event-ttl=1h", "--ANONYMOUS-AUTH=true", "--v=2"],
+    "--anonymous-auth=true",
+]
+ODD = [["true"], ["--"], [{"a": 1}], [["--v=2"]], {"v": "2"}, ["--=x"]]
+
+
+@pytest.mark.parametrize("flags", [*([f"--{flag}"] for flag in FLAGS), *SPELT, *ODD])
+@pytest.mark.parametrize("program", [API, "controlPlane.distro.k3s.extraArgs"])
+@pytest.mark.parametrize("level", ["off", None])
+def test_a_flag_that_may_open_a_control_plane_is_refused_of_every_team(program, flags, level):
+    message = refused(program, flags, level=level)[program]
+    assert "drop it" in message
+    assert "evil.example" not in message
+    assert flags not in SPELT or "--anonymous-auth" in message
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--oidc-issuer-url=https://id.example", "--oidc-username-claim", "email"],
+        ["--oidc-groups-claim=groups", "--oidc-groups-prefix=oidc:"],
+        ["--oidc-username-prefix=sysop:"],
+        ["--audit-policy-file=/etc/audit/policy.yaml", "--audit-log-path=-"],
+        ["--feature-gates=A=true,B=false", "--event-ttl=2h", "-v=2", "--v", "4"],
+        ["--node-monitor-grace-period=60s", "--kube-api-qps=100", "--leader-elect=true"],
+        ["--auto-compaction-retention=1h", "--datastore-max-open-connections=20"],
+        [],
+        None,
+    ],
+)
+def test_flags_that_open_nothing_pass_where_it_is_off(flags):
+    assert refused(API, flags, level="off") == {}
+
+
+def test_groups_of_an_identity_provider_need_a_prefix():
+    message = refused(API, ["--oidc-groups-claim=groups"], level="off")[API]
+    assert "add --oidc-groups-prefix=oidc:" in message
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("controlPlane.distro.k8s.apiServer.command", ["/evil"]),
+        (f"{STATEFUL}.command", ["sh", "-c", "evil"]),
+        (f"{STATEFUL}.args", ["evil"]),
+        (f"{STATEFUL}.env", [{"name": "LD_PRELOAD", "value": "/evil.so"}]),
+        ("controlPlane.distro.k8s.env", {"GODEBUG": "x"}),
+        ("controlPlane.backingStore.etcd.deploy.statefulSet.env", [{"name": "ETCD_X"}]),
+    ],
+)
+def test_commands_and_variables_of_the_control_plane_are_its_own(key, value):
+    message = refused(key, value, level="off")[key]
+    assert "drop it" in message
+    assert "evil" not in message
+    proxy = [{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}, {"name": "no_proxy"}]
+    assert refused(f"{STATEFUL}.env", proxy, level="off") == {}
+
+
+@pytest.mark.parametrize(
+    ("mode", "key", "value", "says"),
+    [
+        ("virtual", "sync.fromHost.customResources", {"podgroups.x": {}}, "syncs podgroups"),
+        ("virtual", "controlPlane.backingStore.etcd.embedded", ON, "licence, free up to 64 CPUs"),
+        ("virtual", "sleep.auto.afterInactivity", "1h", "licence; drop it"),
+        ("virtual", f"{STATEFUL}.image.repository", "loft-sh/vcluster-pro", "Pro image"),
+        ("virtual", "controlPlane.distro.k8s.scheduler.enabled", False, "virtual scheduler off"),
+        ("virtual", "sync.fromHost.nodes.enabled", False, "switches node sync off"),
+        ("host", "experimental.syncSettings.setOwner", True, "pod-grouper"),
+    ],
+)
+def test_what_breaks_a_vcluster_is_refused_of_any_program(mode, key, value, says):
+    assert says in str(refused(key, value, None, mode))
+    licensed = refused(key, value, None, mode, licensed=True)
+    assert bool(licensed) is ("licence" not in says and "Pro" not in says)
+
+
+@pytest.mark.parametrize("value", [UNKNOWN, nested(API, UNKNOWN), nested(API, ["--v=2", UNKNOWN])])
+def test_values_not_known_yet_are_an_open_question(value):
+    host = Cluster("host", teams=(Team("ml", values=value),))
+    assert open_question(RULE, host)
+
+
+def kai(level, **values):
+    own = Kai("v0.16.8", path="kai", values=values)
+    team = Team("ml", path="ml", level=level, inside=Cluster("ml", kai=(own,)))
+    return {
+        it.path: it.message
+        for it in found("kai-values", Cluster("host", "", teams=(team,), declared=True))
+    }
+
+
+def test_a_teams_kai_takes_values_of_the_allow_list():
+    own = {"global": {"registry": "x", "tolerations": []}, "binder": {"runtimeClassName": ""}}
+    assert kai("baseline", **own, scheduler={"resources": {"limits": {"cpu": 1}}}) == {}
+    wrong = {"operator": {"image": {"name": "x"}}, "binder": {"additionalArgs": ["--x"]}}
+    assert list(kai("baseline", **wrong)) == [
+        "kai.values.operator.image",
+        "kai.values.binder.additionalArgs",
+    ]
+    assert kai("off", **wrong) == {}
+    assert "write gpuSharing in the stack file" in str(
+        kai("baseline", **{"global": {"gpuSharing": False}})
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "trap"),
+    [
+        ({"defaultQueue": {"createDefaultQueue": True}}, "K4"),
+        ({"topologyMigration": {"enabled": True}}, "K13"),
+        ({"postCleanup": {"enabled": True}}, "K14"),
+    ],
+)
+@pytest.mark.parametrize("level", ["baseline", "off"])
+def test_what_the_program_switched_off_stays_off(values, trap, level):
+    assert trap in str(kai(level, **values))
+
+
+def stack(**keys):
+    raw = {
+        "cluster": {"name": "lab", "context": "lab"},
+        "teams": {"ml": ML, "b": {**ML, "nodePool": {"pool": "b"}}},
+    }
+    return {it.path: it for it in validation.validate({**raw, **keys}).refused}
+
+
+def test_a_value_is_refused_where_it_is_written_and_once_for_all_teams():
+    role = {"values": {"rbac": {"role": {"enabled": True}}}}
+    finding = stack(vcluster=role)["kai-fleet:vcluster.values.rbac"]
+    assert finding.subject == "vClusters b and ml"
+    assert finding.cause.startswith("have rbac, which")
+    assert list(stack(teams={"ml": {**ML, "vcluster": role}})) == [
+        "kai-fleet:teams.ml.vcluster.values.rbac"
+    ]
+    assert stack(vcluster=role, isolation={"level": "off"}) == {}
+
+
+@pytest.mark.parametrize("chart", ["vcluster", "kai"])
+def test_every_allowed_path_is_a_key_of_some_version_of_the_chart(chart):
+    groups = json.loads((Path(chart_keys.__file__).with_name(f"{chart}.json")).read_text())["keys"]
+    keys = [key.split(".") for group in groups for key in group["keys"]]
+    for path in READ[chart]["allowed"]:
+        steps = path.split(".")
+        same = (zip(steps, key, strict=False) for key in keys)
+        assert any(all(a in (b, "*") for a, b in pairs) for pairs in same), path
