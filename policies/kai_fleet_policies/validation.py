@@ -132,8 +132,11 @@ def _together(finding: Finding, names: list[str]) -> Finding:
     )
 
 
-def unnamed_removals(verdict: SettingsVerdict, deployed: Iterable[str]) -> list[str]:
-    """The deployed teams that a run would remove although nothing names them.
+def unnamed_removals(
+    verdict: SettingsVerdict, deployed: Iterable[str], granted: Iterable[str] = ()
+) -> list[str]:
+    """The deployed teams, and those that are `granted` a stack, that a run would remove although
+    nothing names them.
 
     A team goes with its vCluster and its volumes: a cut file or a bad merge is not enough for that.
     None while some key could not be read.
@@ -143,12 +146,11 @@ def unnamed_removals(verdict: SettingsVerdict, deployed: Iterable[str]) -> list[
         return []
     named = {name.strip() for name in os.environ.get(REMOVE_VARIABLE, "").split(",")}
     # A team that is granted a stack of its own instead would go as well.
-    return sorted(set(deployed) - settings.teams.keys() - named - set(settings.removed))
+    gone = (set(deployed) - settings.teams.keys()) | (set(granted) - settings.team_stacks.keys())
+    return sorted(gone - named - set(settings.removed))
 
 
-def removal_findings(
-    verdict: SettingsVerdict, deployed: Iterable[str], stack: str
-) -> list[Finding]:
+def removal_findings(verdict: SettingsVerdict, deployed: Deployed, stack: str) -> list[Finding]:
     """One for each of them; `stack` is where they are deployed."""
     return [
         Finding(
@@ -162,7 +164,7 @@ def removal_findings(
             f" {REMOVE_VARIABLE}={name} for plain pulumi",
             check=REMOVAL_RULE,
         )
-        for name in unnamed_removals(verdict, deployed)
+        for name in unnamed_removals(verdict, deployed.teams, deployed.granted)
     ]
 
 
@@ -182,7 +184,7 @@ def checked_settings(deployed: Deployed, facts_of: FactsOf) -> Settings:
             pulumi.log.warn(str(finding))
     refused = verdict.refused
     if verdict.settings is not None:
-        refused += removal_findings(verdict, deployed.teams, pulumi.get_stack())
+        refused += removal_findings(verdict, deployed, pulumi.get_stack())
     if refused or verdict.settings is None:
         raise pulumi.RunError(report(refused))
     return verdict.settings

@@ -13,7 +13,6 @@ from kai_fleet.releases import KAI
 from kai_fleet.releases.keys import QUEUE_LABEL
 from kai_fleet_policies.adapters.from_resources import clusters
 from kai_fleet_policies.rules import check
-from tests.guard_evaluation import account, creation, refusals
 from tests.policies.kai_examples import OWN_TREE, TREES, examples
 from tests.policies.samples import manifest, refused_by, resource
 from tests.policy_evaluation import account, creation, refusals

@@ -41,7 +41,7 @@ AREAS = {
     "workloads": area(80, 50, COMPONENTS, "workloads.py"),
     "rules, pack, adapters": area(2600, 5110, POLICIES, "."),
     "commands, engine, display, recovery": area(
-        1600, 4520, COMMANDS, "commands", "engine", "display", "recovery"
+        1600, 2645, COMMANDS, "commands", "engine", "display", "recovery"
     ),
     "plan, diff": area(1000, 1000, COMMANDS, "plan", "diff"),
     "teams, stack_file": area(600, 2920, COMMANDS, "teams", "stack_file"),

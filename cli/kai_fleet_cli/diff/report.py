@@ -139,5 +139,5 @@ def refusals(stack: str, file: Path, resources: Sequence[Registered]) -> list[It
     verdict = validation.validate(read(file), deployed, facts_beside(file))
     problems = verdict.refused
     if verdict.settings is not None:
-        problems += validation.removal_findings(verdict, deployed.teams, stack)
+        problems += validation.removal_findings(verdict, deployed, stack)
     return [Item(HOST, it.subject, f"{it.message} [{it.check}]") for it in problems]

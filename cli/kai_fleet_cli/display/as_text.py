@@ -15,7 +15,7 @@ from kai_fleet_cli.diff.changes import with_queues
 from kai_fleet_cli.diff.report import SECRETS, DiffReport
 from kai_fleet_cli.diff.summary import HEADINGS, Summary
 from kai_fleet_cli.display.queue_trees import queue_line
-from kai_fleet_cli.display.terminal import columns, told
+from kai_fleet_cli.display.terminal import columns, print_wrapped
 from kai_fleet_cli.plan.offline import Plan
 from kai_fleet_cli.plan.picture import TEAM_COLUMNS, Picture, picture
 from kai_fleet_cli.plan.recorder import Registered
@@ -47,21 +47,21 @@ def show_plan(
         if seen.trees:
             _line(console, ("\n  queues that pods name, with the GPUs guaranteed to each", "dim"))
         for name, queues in seen.trees.items():
-            told(console, queue_line(queues), f"  {name}:", indent=6)
+            print_wrapped(console, queue_line(queues), f"  {name}:", indent=6)
         console.print()
         of_file = f" --config {shlex.quote(str(config))}" if config else ""
         command = f".venv/bin/fleet plan --stack {plan.stack}{of_file} --details"
-        told(console, f"each resource: {command}")
+        print_wrapped(console, f"each resource: {command}")
 
 
 def show_diff(report: DiffReport, console: Console) -> None:
     """Print a diff: what follows from it, the secrets that differ, then what the rules say."""
     _line(console, (report.stack, "bold"), f": {report.base.at} → work tree")
     if report.note:
-        told(console, report.note)
+        print_wrapped(console, report.note)
     show_summary(report.summary, console)
     for key, change in report.secrets.items():
-        told(console, f"{key} {SECRETS[change]}")
+        print_wrapped(console, f"{key} {SECRETS[change]}")
     for problem in report.now.problems if report.now else ():
         show_problem(problem, console)
     _line(console, (report.verdict, _COLOURS.get(report.verdict, "")))
@@ -73,7 +73,7 @@ def show_summary(summary: Summary, console: Console) -> None:
         _line(console, (HEADINGS[part], f"bold {_COLOURS[part]}"))
         for item in items[:_MOST_ITEMS]:
             lead = Text.assemble("  ", (f"{item.team}:", "bold"))
-            told(console, f"{item.subject} {item.words}", lead, indent=6)
+            print_wrapped(console, f"{item.subject} {item.words}", lead, indent=6)
         if len(items) > _MOST_ITEMS:
             _line(console, f"  … and {len(items) - _MOST_ITEMS} more; --format json has them all")
 
@@ -83,8 +83,8 @@ def show_problem(problem: Finding, console: Console, where: str = "") -> None:
     mandatory = problem.level is Level.MANDATORY
     word, colour = ("refused", "red") if mandatory else ("warning", "yellow")
     lead = Text.assemble((word, colour), " ", (f"[{problem.check}]", "bold"))
-    told(console, f"{where}{problem.path or problem.subject}", lead)
-    told(console, problem.message, f"  {problem.subject}:", indent=4)
+    print_wrapped(console, f"{where}{problem.path or problem.subject}", lead)
+    print_wrapped(console, problem.message, f"  {problem.subject}:", indent=4)
 
 
 def _line(console: Console, *parts: str | tuple[str, str]) -> None:
@@ -113,7 +113,7 @@ def _tree(plan: Plan, console: Console) -> None:
         for item in sorted(children[urn], key=lambda item: (item.name, item.type)):
             kind = item.type.rpartition(":")[2]
             lead = Text.assemble("  " * depth, f"{kind} ", (item.name, "bold"))
-            told(console, _detail(kind, item.inputs), lead, indent=2 * depth + 4)
+            print_wrapped(console, _detail(kind, item.inputs), lead, indent=2 * depth + 4)
             grow(item.urn, depth + 1)
 
     grow("", 0)
