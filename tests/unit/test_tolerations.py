@@ -164,5 +164,5 @@ def test_mappings_among_the_charts_strings_are_refused():
     pods = {"pods": {"enforceTolerations": [OWN]}}
     plan = plan_settings(stack({"vcluster": {"values": {"sync": {"toHost": pods}}}}))
     (problem,) = plan.problems
-    assert problem.path.endswith("vcluster.values.sync.toHost.pods.enforceTolerations")
-    assert "write them at the team's tolerations" in problem.message
+    assert problem.path.endswith("vcluster.values.sync.toHost.pods")
+    assert "write tolerations of the team in the stack file" in problem.message
