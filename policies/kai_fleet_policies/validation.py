@@ -135,8 +135,8 @@ def _together(finding: Finding, names: list[str]) -> Finding:
 def unnamed_removals(
     verdict: SettingsVerdict, deployed: Iterable[str], granted: Iterable[str] = ()
 ) -> list[str]:
-    """The deployed teams, and those `granted` a stack of their own, that a run would remove and
-    that nothing names.
+    """The deployed teams, and those that are `granted` a stack, that a run would remove although
+    nothing names them.
 
     A team goes with its vCluster and its volumes: a cut file or a bad merge is not enough for that.
     None while some key could not be read.
