@@ -60,9 +60,10 @@ AREAS = {
         1600, 2645, COMMANDS, "commands", "engine", "display", "recovery"
     ),
     "plan, diff": area(1000, 1000, COMMANDS, "plan", "diff"),
-    "teams, stack_file": area(600, 2920, COMMANDS, "teams", "stack_file"),
+    "teams, stack_file": area(600, 971, COMMANDS, "teams", "stack_file"),
     "doctor": area(1600, 2280, COMMANDS, "doctor"),
     "report": area(700, 410, COMMANDS, "report"),
+    "kube": area(450, 1010, COMPONENTS, "kube"),
     "kubectl fleet": area(1600, 1600, "kubectl", "."),
     "sandbox": area(3400, 3490, "sandbox", "."),
     "bench": area(300, 300, ".", "bench.py"),
