@@ -28,7 +28,7 @@ def area(wanted: int, ceiling: int, root: str, *paths: str) -> Area:
 
 AREAS = {
     "settings": area(2300, 3221, COMPONENTS, "settings"),
-    "fleet": area(1100, 1735, COMPONENTS, "fleet"),
+    "fleet": area(500, 2880, COMPONENTS, "fleet"),
     "host, cluster, kind": area(
         800,
         1475,
@@ -46,12 +46,7 @@ AREAS = {
     "releases": area(800, 920, COMPONENTS, "releases"),
     "probes": area(450, 740, COMPONENTS, "probes"),
     "kai, vcluster, program, team": area(
-        1600,
-        1935,
-        COMPONENTS,
-        *("program.py", "team.py", "virtual_cluster.py", "vcluster_kubeconfig.py"),
-        *("vcluster_oidc.py", "vcluster_values.py", "kai_scheduler.py", "kai_values.py"),
-        *("queue_tree.py", "queue_specs.py"),
+        1200, 1310, COMPONENTS, "kai", "vcluster", "program.py", "team.py"
     ),
     "monitoring": area(250, 276, COMPONENTS, "monitoring.py"),
     "workloads": area(80, 50, COMPONENTS, "workloads.py"),
@@ -60,10 +55,9 @@ AREAS = {
         1600, 2645, COMMANDS, "commands", "engine", "display", "recovery"
     ),
     "plan, diff": area(1000, 1000, COMMANDS, "plan", "diff"),
-    "teams, stack_file": area(600, 971, COMMANDS, "teams", "stack_file"),
-    "doctor": area(1600, 2280, COMMANDS, "doctor"),
+    "teams, stack_file": area(600, 2920, COMMANDS, "teams", "stack_file"),
+    "doctor": area(1600, 2275, COMMANDS, "doctor"),
     "report": area(700, 410, COMMANDS, "report"),
-    "kube": area(450, 1010, COMPONENTS, "kube"),
     "kubectl fleet": area(1600, 1600, "kubectl", "."),
     "sandbox": area(3400, 3490, "sandbox", "."),
     "bench": area(300, 300, ".", "bench.py"),
