@@ -135,7 +135,7 @@ def _together(finding: Finding, names: list[str]) -> Finding:
 def unnamed_removals(
     verdict: SettingsVerdict, deployed: Iterable[str], granted: Iterable[str] = ()
 ) -> list[str]:
-    """The deployed teams, and those `granted` a stack of their own, that a run would remove although
+    """The deployed teams, and those that are `granted` a stack, that a run would remove although
     nothing names them.
 
     A team goes with its vCluster and its volumes: a cut file or a bad merge is not enough for that.

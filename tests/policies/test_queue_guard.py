@@ -9,6 +9,7 @@ from kai_fleet.guards.queue_guard import inside, queue_bounds
 from kai_fleet.releases.keys import MEANT, QUEUE_LABEL, right_key
 from kai_fleet_cli.plan.recorder import record
 from tests.engine.guarded_pods import GROUPED, HALF, IN_TEST, pod
+from tests.policy_evaluation import account, creation, refusals
 
 CLUSTER = {"name": "lab", "context": "lab"}
 FREE = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}
