@@ -91,3 +91,5 @@ GPU_PROVIDERS: Final[Mapping[str, GpuProvider]] = {
     ),
     "none": GpuProvider(),
 }
+# Of those charts, whose namespaces are called as they are.
+GPU_CHARTS: Final = frozenset(each.chart for each in GPU_PROVIDERS.values() if each.chart)

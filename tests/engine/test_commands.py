@@ -167,7 +167,7 @@ def test_what_waits_once_more_replaces_nothing_in_a_preview(first, fleet):
         ran = fleet("preview", "--stack", "sandbox")
     finally:
         file.write_text(before)
-    assert re.search("~ +command:local:Command ml-ready", ran.stdout), ran.stderr
+    assert "ml: RoleBinding ml-vcluster-inside-binding is deleted" in ran.stdout, ran.stderr
     assert " to replace" not in ran.stdout, ran.stdout
 
 

@@ -129,7 +129,9 @@ def test_a_switch_touches_that_team_only(fleet, host, neighbour):
 
 @pytest.mark.slow
 def test_a_rollback_goes_to_what_ran_before(fleet, host, neighbour):
-    assert "vision: KAI v0.16.8 → v0.9.3, replaced" in fleet("team", "rollback", "vision", "--yes")
+    assert "vision: KAI v0.16.8 → v0.9.3: helm cannot downgrade" in fleet(
+        "team", "rollback", "vision", "--yes"
+    )
     assert "scheduler" in deployments(inside(fleet, "vision"), "kai-scheduler")
     assert listed(fleet)["vision"]["version"] == {"wanted": "v0.9.3", "running": "v0.9.3"}
     assert uids(fleet, host, "nlp") == neighbour

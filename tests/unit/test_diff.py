@@ -14,11 +14,13 @@ from tests.unit.golden import compare as golden
 from tests.unit.golden.reports import named, report, said, with_queue, without
 
 PROBLEM = {
-    "rule": "queue-quota",
+    "check": "queue-quota",
     "level": "mandatory",
-    "subject": "queue all in research",
+    "kind": "queue",
+    "name": "all in research",
     "path": "kai-fleet:teams.research.queues.all",
-    "message": "guarantees 5 GPUs of 4; write 4",
+    "cause": "guarantees 5 GPUs of 4",
+    "fix": "write 4",
 }
 
 
@@ -185,7 +187,7 @@ def test_no_value_of_a_file_moves_the_terminal_or_turns_the_text_of_who_reviews_
     named(record, "research-namespace")["inputs"]["metadata"]["annotations"] = {"a/b": hiding}
     release = named(record, "research-release")["inputs"]
     release["values"]["controlPlane"] = {"service": {"annotations": {f"b{hiding}": hiding}}}
-    record["problems"] = [PROBLEM | {"path": hiding, "subject": hiding, "message": hiding}]
+    record["problems"] = [PROBLEM | {"path": hiding, "name": hiding, "cause": hiding}]
     text = page(report(record))
     assert "good" in text
     assert not set(text) & set(hiding) - set("[1A2Kgod")

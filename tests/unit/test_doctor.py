@@ -5,6 +5,10 @@ import re
 import pytest
 
 from kai_fleet.finding import Level
+from kai_fleet.guards.policies import BOUNDS
+from kai_fleet_cli.doctor import desired
+from kai_fleet_cli.doctor.sources import settings_of
+from kai_fleet_cli.plan.offline import plan
 from tests.engine.doctor_repairs import LOOK, REPAIR, commands, shape
 from tests.unit.doctor_cases import CASES
 from tests.unit.doctor_samples import (
@@ -417,3 +421,26 @@ def test_a_reservation_pod_on_a_node_without_the_runtime_needs_the_runtime_first
     found = only(lab)
     assert found.fix.startswith("set up NVIDIA's container toolkit on that node")
     assert "; then `kubectl" in found.fix
+
+
+@pytest.mark.parametrize("stack", ["sandbox", "prod", "sandbox-host"])
+def test_what_the_doctor_requires_is_what_the_program_declares(stack):
+    declared, spaces = set(), {}
+    for resource in plan(stack).resources:
+        metadata = resource.inputs.get("metadata") or {}
+        kind = resource.type.rpartition(":")[2]
+        declared.add((kind, metadata.get("name"), metadata.get("namespace")))
+        if kind == "Namespace":
+            spaces[metadata["name"]] = metadata
+    settings = settings_of(stack)
+    teams = desired.teams_of(settings)
+    every = [desired.host_of(settings), *teams.values(), *(it.inside for it in teams.values())]
+    own = ("queue", "SchedulingShard", "Topology")  # of providers of their own
+    required = [row for each in every for row in each.required if row.kind not in own]
+    assert len(required) > 10
+    assert [it for it in required if (it.kind, it.name, it.namespace) not in declared] == []
+    for team in teams.values():
+        metadata = spaces[team.namespace]
+        assert team.labels.items() <= metadata["labels"].items()
+        bounds = {key: it for key, it in metadata["annotations"].items() if key.startswith(BOUNDS)}
+        assert bounds == team.annotations

@@ -82,7 +82,7 @@ def test_every_stack_of_this_repository_is_fine(stack):
         assert set(each) == {"urn", "type", "name", "parent", "provider", "inputs"}
         assert each["parent"].startswith(f"urn:pulumi:{stack}::"), "not of another stack's"
     for problem in found["problems"]:
-        assert set(problem) == {"rule", "level", "subject", "path", "message"}
+        assert set(problem) == {"check", "level", "path", "kind", "name", "cause", "fix"}
         assert problem["level"] == "advisory"
 
 
@@ -112,7 +112,7 @@ def test_a_refused_file_exits_1_with_rule_path_and_remedy(stack_file):
     ran = plan("--stack", "lab", "--config", stack_file(bad), "--format", "json")
     found = json.loads(ran.stdout)
     assert (ran.returncode, found["ok"], ran.stderr) == (1, False, "")
-    refused = {(p["rule"], p["path"]) for p in found["problems"] if p["level"] == "mandatory"}
+    refused = {(p["check"], p["path"]) for p in found["problems"] if p["level"] == "mandatory"}
     assert ("kai-version-known", "kai-fleet:teams.ml.scheduler.version") in refused
     assert ("queue-quota", "kai-fleet:teams.ml.queues") in refused
     assert "v0.16.8" in str(found["problems"])
@@ -131,7 +131,7 @@ def test_a_refused_file_exits_1_with_rule_path_and_remedy(stack_file):
 def test_what_cannot_be_read_exits_2_with_one_sentence(stack_file, text, says):
     code, found, errors = as_json("--stack", "lab", "--config", stack_file(text))
     assert (code, found["ok"], errors) == (2, False, "")
-    assert says in found["problems"][0]["message"]
+    assert says in found["problems"][0]["cause"]
 
 
 def test_a_plan_of_six_teams_is_a_screen(stack_file):
@@ -161,7 +161,7 @@ def test_what_only_the_program_refuses_is_a_problem_of_the_plan(stack_file, tmp_
     code, found, _ = as_json("--config", stack_file(GOOD))
     assert (code, found["ok"]) == (1, False)
     (problem,) = [it for it in found["problems"] if it["level"] == "mandatory"]
-    assert "would be installed in place of the chart" in problem["message"]
+    assert "would be installed in place of the chart" in problem["cause"]
 
 
 @pytest.mark.parametrize("name", ["", "a b", "../x", "nosuch"])

@@ -81,7 +81,7 @@ def test_the_kubeconfig_is_a_secret_everywhere_and_no_step_has_a_copy(virtual):
         "clusterIdentifier": UNKNOWN,
         "enablePatchForce": "true",
         "enableSecretMutable": "true",
-        "kubeClientSettings": '{"timeout": 40}',
+        "kubeClientSettings": '{"timeout": 15}',
         "kubeconfig": SECRET,
     }
 

@@ -26,14 +26,14 @@ def nobody_answers(monkeypatch):
 def test_a_switch_is_one_line_and_one_update(project):
     ran = project.run(*SWITCH, "--yes")
     assert (ran.code, project.text(), project.engine.asked) == (0, SWITCHED, ["up lab"])
-    assert "ml: KAI v0.14.7 → v0.16.8, upgraded in place" in ran.out
+    assert "ml: KAI v0.14.7 → v0.16.8: helm upgrades it in place; queues and running" in ran.out
     assert "-      scheduler: {mode: virtual, version: v0.14.7}" in ran.out
     assert "+      scheduler: {mode: virtual, version: v0.16.8}" in ran.out
 
 
 def test_a_downgrade_says_why_it_replaces_and_no_up_only_writes(project):
     ran = project.run("team", "switch", "ml", "v0.13.4", "-s", "lab", "--no-up")
-    assert "replaced (helm cannot downgrade this chart" in ran.out
+    assert "helm cannot downgrade this chart (K9), so the release is replaced" in ran.out
     assert "Pulumi.lab.yaml is written. Next:\n  make up STACK=lab" in ran.out
     assert project.text() == LAB.replace("v0.14.7", "v0.13.4")
     again = project.run("team", "switch", "ml", "v0.13.4", "-s", "lab", "--yes")

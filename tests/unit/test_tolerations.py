@@ -158,11 +158,3 @@ def test_the_gpu_stack_is_on_every_node_that_a_team_tolerates():
     grants = {"nlp": {"nodePool": {"kai-fleet/pool": "nlp"}, "tolerations": [OWN]}}
     args = arguments({"tolerations": [OWN, {"key": "spot"}]}, teamStacks=grants).gpu_stack()
     assert args["tolerations"] == [SPECS[0], {"key": "spot", "operator": "Exists"}]
-
-
-def test_mappings_among_the_charts_strings_are_refused():
-    pods = {"pods": {"enforceTolerations": [OWN]}}
-    plan = plan_settings(stack({"vcluster": {"values": {"sync": {"toHost": pods}}}}))
-    (problem,) = plan.problems
-    assert problem.path.endswith("vcluster.values.sync.toHost.pods.enforceTolerations")
-    assert "write them at the team's tolerations" in problem.message

@@ -118,4 +118,4 @@ def test_an_update_that_loses_its_way_in_does_not_end_those_of_others(secret, ca
 
 def test_an_api_server_that_never_answers_is_not_waited_for():
     settings = json.loads(Found(good()).engine.inputs["ml", "kubernetes"]["kubeClientSettings"])
-    assert settings == {"timeout": 40}
+    assert settings == {"timeout": 15}

@@ -91,12 +91,12 @@ def planning(root: Path, ref: str, stack: str) -> Iterator[Callable[[], Base]]:
 
 
 def _planned(base: Base, process: subprocess.Popen[str]) -> Base:
-    """The base, once its plan is made."""
     out, errors = process.communicate()
     try:
         record = json.loads(out)
         resources = tuple(Registered(**item) for item in record["resources"])
-        refused = [it["message"] for it in record["problems"] if it["level"] == "mandatory"]
+        mandatory = [it for it in record["problems"] if it["level"] == "mandatory"]
+        refused = [it.get("message") or f"{it['cause']}; {it['fix']}" for it in mandatory]
     except (ValueError, KeyError, TypeError):
         lines = errors.strip().splitlines() or [f"exit code {process.returncode}"]
         return replace(base, error=f"its code does not run here: {lines[-1].strip('│ ')}")

@@ -18,8 +18,6 @@ from kai_fleet.settings import Settings
 from kai_fleet.values import value_at
 from kai_fleet.vcluster_oidc import group_roles
 
-# Bounds that only the guard of queues reads: on the host, where its KAI is.
-_OF_QUEUES: Final = frozenset({"allowed", "podGroups", "sharing", "become", "gpuResource"})
 _QUOTAS: Final = {
     "gpus": "the team may take every GPU of its nodes",
     "pods": "nothing bounds what its pods take of the host",
@@ -143,7 +141,9 @@ def _team(team: Team, settings: Settings) -> DesiredTeam:
     network = settings.isolation_of(name).network
     place, isolated = arguments.namespace(name), team.isolated
     labels = {policies.ENFORCED: "baseline", policies.ISOLATION_LABEL: str(team.level)}
-    annotations: Any = policies.as_annotations(bounds.pod_bounds(name, place))
+    of_queues = queue_guard.host_bounds(name, place) if queue_guard.is_on_host(place) else {}
+    of_pods = {"policies": place.get("guards", ""), **bounds.pod_bounds(name, place)}
+    annotations: Any = policies.as_annotations({**of_queues, **of_pods})
     inside = [] if granted else [*_inside(team, arguments)]
     path = team.path
     if not platform:
@@ -184,11 +184,6 @@ def _inside(team: Team, arguments: Arguments) -> Iterator[Required]:
             metadata.get("namespace"),
             Level.ADVISORY,
         )
-
-
-def is_of_queues(annotation: str) -> bool:
-    """Whether only the guard of queues reads a bound."""
-    return annotation.removeprefix(policies.BOUNDS) in _OF_QUEUES
 
 
 def _on_host(team: Team, args: Mapping[str, Any], *, platform: bool) -> Iterator[Required]:

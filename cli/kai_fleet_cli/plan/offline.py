@@ -108,10 +108,6 @@ def plan_program(program: Callable[[], None], stack: str = "plan") -> Plan:
     return Plan(stack, tuple(resources), tuple(_more(resources, ())))
 
 
-def _unreadable(stack: str, path: str, why: Exception, check: str) -> Finding:
-    return Finding(Level.MANDATORY, path, "stack", stack, str(why), check=check)
-
-
 def _more(resources: Sequence[Registered], known: Iterable[Finding]) -> list[Finding]:
     """What the policy pack will say of the resources that is not known already."""
     seen = {(problem.check, problem.subject) for problem in known}

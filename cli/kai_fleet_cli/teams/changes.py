@@ -1,6 +1,7 @@
 """The edit that each team command makes, and what it says of it."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -101,15 +102,11 @@ def switch(file: StackFile, team: DeclaredTeam, version: str) -> Change:
     old = written_kai(file, team)
     sentence = f"{team.path} has version {version} already: what is left is the update"
     if version != old:
-        before, after = (
-            releases.KAI[releases.closest_known(releases.KAI, it)] for it in (old, version)
-        )
-        way = kai_transition(before, after)
-        how = "replaced" if way.kind == "replace" else "upgraded in place"
-        why = way.why.partition(": ")[2]
-        sentence = (
-            f"{team.name}: KAI {old} → {version}, {how} ({why}); queues and running pods stay"
-        )
+        with suppress(releases.UnknownVersionError):  # which the rules refuse
+            before, after = (releases.kai(it, untested=True) for it in (old, version))
+            way = kai_transition(before, after)
+            replaced = ", so the release is replaced" if way.kind == "replace" else ""
+            sentence = f"{team.name}: KAI {way.why}{replaced}; queues and running pods stay"
     return _change(file, (*team.keys, "scheduler", "version"), version, sentence)
 
 

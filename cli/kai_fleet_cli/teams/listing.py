@@ -9,11 +9,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from kai_fleet.fleet.arguments import Arguments
+from kai_fleet.queue_specs import specs_of
 from kai_fleet.releases import KAI
 from kai_fleet.settings import Settings
 from kai_fleet.settings.files.project import FLEET
 from kai_fleet.settings.sections.kubernetes import UNLIMITED
-from kai_fleet.settings.sections.queues import leaves, walk
+from kai_fleet.settings.sections.queues import leaves
 from kai_fleet_cli.cluster_reader import ClusterReader, NoAnswerError
 from kai_fleet_cli.teams.stack_state import StackState
 
@@ -57,12 +59,15 @@ def _row(settings: Settings, name: str, state: StackState, used: float | None) -
     """One team. What its vCluster runs is told where that answers: one that is gone runs nothing"""
     team, version = settings.teams[name], settings.teams[name].scheduler.version
     end = KAI[version].support_end if version and version in KAI else None
-    promised = [queue.gpu.quota for queue in team.queues.values()]
-    if team.queue:
-        host = walk(settings.queues)
-        promised = [placed.queue.gpu.quota for placed in host if placed.name == team.queue]
-    running = None if used is None else state.versions.get(name)
-    guaranteed = UNLIMITED if UNLIMITED in promised else sum(promised, 0.0)
+    arguments, running = Arguments(settings), None if used is None else state.versions.get(name)
+    given = arguments.host_queues() if team.queue else arguments.queues(name)
+    specs = specs_of(given["queues"], given.get("gpus"), given.get("pools"))
+    promised = [
+        spec["resources"]["gpu"]["quota"]
+        for queue, spec in specs.items()
+        if (queue == team.queue if team.queue else "parentQueue" not in spec)
+    ]
+    guaranteed = UNLIMITED if UNLIMITED in promised else sum(promised)
     return {
         "team": name,
         "mode": team.scheduler.mode,

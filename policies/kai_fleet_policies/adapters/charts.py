@@ -8,6 +8,7 @@ from typing import Any, Final
 from kai_fleet.cluster.plain_yaml import GrownYamlError, OddYamlError, typed_documents
 from kai_fleet.fleet.chart_stores import store_of
 from kai_fleet.fleet.cluster import Chart, Kai, Team
+from kai_fleet.gpu_providers import GPU_CHARTS
 from kai_fleet.releases import has_sharing_modes
 from kai_fleet.releases.sharing import mode_in, of_switch
 from kai_fleet.releases.sources import from_mirror
@@ -15,7 +16,7 @@ from kai_fleet.values import UNKNOWN, flag, get, items, mapping, text
 from kai_fleet_policies.rules.rule import called
 
 KAI, VCLUSTER = "kai-scheduler", "vcluster"
-DEVICE_PLUGINS = frozenset({"nvidia-device-plugin", "gpu-operator"})
+DEVICE_PLUGINS = GPU_CHARTS
 
 # What the program declares has passed its own gate, which knows the stack's sources and levels.
 _OWN: Final = "kai-fleet:index:"

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
+from kai_fleet.gpu_providers import GPU_CHARTS
 from kai_fleet.kube.pods import GROUP, RESERVATIONS, groups_of
 from kai_fleet.releases import DISABLED
 from kai_fleet.settings.sections.platform import NVIDIA
@@ -13,7 +14,6 @@ from kai_fleet_cli.doctor.checks.kai import make_again
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
 from kai_fleet_cli.doctor.usage import GPU_INDEX
 
-GPU_STACK: Final = frozenset({"gpu-operator", "nvidia-device-plugin"})
 PATIENCE: Final = 60.0  # seconds; KAI waits 40 for a reservation pod
 _CLASS: Final = "nvidia"
 
@@ -23,7 +23,7 @@ def daemon_sets(host: Cluster, _: Snapshot) -> Iterator[Fault]:
     for item in host.all("daemonsets"):
         wanted = int(item.status.get("desiredNumberScheduled") or 0)
         ready = int(item.status.get("numberReady") or 0)
-        of_gpus = item.namespace in GPU_STACK or item.is_device_plugin
+        of_gpus = item.namespace in GPU_CHARTS or item.is_device_plugin
         if not of_gpus or ready >= wanted or host.age(item) <= PATIENCE:
             continue
         pods = [

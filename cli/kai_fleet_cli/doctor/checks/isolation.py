@@ -8,7 +8,6 @@ from kai_fleet.guards.policies import BOUNDS
 from kai_fleet.kube.objects import KubeObject
 from kai_fleet.quantities import parse_quantity
 from kai_fleet_cli.doctor.causes import Fault, absent, fault
-from kai_fleet_cli.doctor.desired import is_of_queues
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState, control_plane_pods
 
 NEARLY: Final = 0.8  # of a bound
@@ -39,7 +38,7 @@ def team(team: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
         changed = sorted(
             key
             for key in bounds.keys() | has_bounds
-            if space.annotations.get(key) != bounds.get(key) and not is_of_queues(key)
+            if space.annotations.get(key) != bounds.get(key)
         )
         if changed:
             yield fault("bounds-changed", host, space.name, changed=", ".join(changed))

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
+from kai_fleet.gpu_providers import GPU_CHARTS
 from kai_fleet.kube.objects import KubeObject, seconds_since
 from kai_fleet.releases.keys import POD_GROUP, QUEUE_LABEL, right_key
 from kai_fleet_cli.doctor.causes import Fault, explain, fault
-from kai_fleet_cli.doctor.checks.gpu import GPU_STACK
 from kai_fleet_cli.doctor.checks.why import why
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
 
@@ -71,7 +71,7 @@ def refused(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
         if pod.phase == "Failed" and reason in _REFUSED and cluster.age(pod) <= _LATELY:
             text = f"{reason}: {pod.status.get('message', '')}"
             texts["Pod", pod.namespace, pod.name] = text
-    apart = GPU_STACK | snapshot.apart(cluster)
+    apart = GPU_CHARTS | snapshot.apart(cluster)
     for (kind, namespace, name), text in texts.items():
         known = explain(cluster, kind, f"{namespace}/{name}", [text])
         if known is not None and namespace not in apart:
