@@ -85,7 +85,7 @@ def validate(
     verdict = validate_types(raw, facts_of)
     found = as_findings([*more, *secrets.mistakes(raw if written is None else written)])
     every = [*found, *verdict.each]
-    if verdict.whole and verdict.settings is not None:
+    if not every and verdict.settings is not None:
         every += rules.check(clusters_of(verdict.settings, deployed), only)
     return replace(verdict, each=tuple(every))
 

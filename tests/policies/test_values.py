@@ -8,6 +8,8 @@ import pytest
 from kai_fleet.fleet.cluster import Cluster, Kai, Team
 from kai_fleet.releases.allowed_values import READ
 from kai_fleet.releases.chart_values import nested
+from kai_fleet.settings import load
+from kai_fleet.settings.team_stack import Facts
 from kai_fleet.values import UNKNOWN
 from kai_fleet_policies import validation
 from tests import chart_keys
@@ -280,10 +282,7 @@ def test_values_not_known_yet_are_an_open_question(value):
 def kai(level, **values):
     own = Kai("v0.16.8", path="kai", values=values)
     team = Team("ml", path="ml", level=level, inside=Cluster("ml", kai=(own,)))
-    return {
-        it.path: it.message
-        for it in found("kai-values", Cluster("host", "", teams=(team,), declared=True))
-    }
+    return {it.path: it.message for it in found("kai-values", Cluster("host", "", teams=(team,)))}
 
 
 def test_a_teams_kai_takes_values_of_the_allow_list():
@@ -330,6 +329,20 @@ def test_a_value_is_refused_where_it_is_written_and_once_for_all_teams():
         "kai-fleet:teams.ml.vcluster.values.rbac"
     ]
     assert stack(vcluster=role, isolation={"level": "off"}) == {}
+
+
+def test_a_teams_own_stack_is_held_to_the_same_lists():
+    grant = {"nlp": {"nodePool": {"pool": "nlp"}, "gpus": 2}}
+    platform = load({"cluster": {"name": "lab", "context": "lab"}, "teamStacks": grant}).settings
+    scheduler = {"mode": "virtual", "version": "v0.16.8", "values": {"operator": {"args": ["x"]}}}
+    team = {"name": "nlp", "scheduler": scheduler, "queues": {"a": {"gpu": 2}}}
+    team["vcluster"] = {"values": {"rbac": {"role": {"enabled": True}}}}
+    raw = {"platform": {"stack": "lab"}, "team": team}
+    found = validation.validate(raw, facts_of=lambda _: Facts.of(platform)).refused
+    assert [(it.check, it.path) for it in found] == [
+        ("kai-values", "kai-fleet:team.scheduler.values.operator.args"),
+        ("vcluster-values", "kai-fleet:team.vcluster.values.rbac"),
+    ]
 
 
 @pytest.mark.parametrize("chart", ["vcluster", "kai"])

@@ -56,7 +56,7 @@ AREAS = {
     ),
     "plan, diff": area(1000, 1000, COMMANDS, "plan", "diff"),
     "teams, stack_file": area(600, 2920, COMMANDS, "teams", "stack_file"),
-    "doctor": area(1600, 2280, COMMANDS, "doctor"),
+    "doctor": area(1600, 2275, COMMANDS, "doctor"),
     "report": area(700, 410, COMMANDS, "report"),
     "kubectl fleet": area(1600, 1600, "kubectl", "."),
     "sandbox": area(3400, 3490, "sandbox", "."),

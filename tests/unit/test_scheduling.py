@@ -131,9 +131,9 @@ def test_a_queue_and_what_is_below_it_carry_their_shard():
     tree = {"top": {**LEAF, "shard": "gold", "children": {"leaf": LEAF}}, "other": LEAF}
     settings = load(host(queues=tree, **FULL)).settings
     assert settings is not None
-    labels = {placed.name: placed.labels for placed in walk(settings.queues)}
+    shards = {placed.name: placed.shard for placed in walk(settings.queues)}
+    assert shards == {"top": "gold", "leaf": "gold", "other": None}
     gold = {"kai.scheduler/node-pool": "gold"}
-    assert labels == {"top": gold, "leaf": gold, "other": {}}
     found = declared(**host(queues=tree, **FULL))
     assert found[("Queues", "host-queues")].inputs["labels"] == {"top": gold, "leaf": gold}
 
@@ -153,7 +153,7 @@ def test_a_shard_that_there_is_not_and_one_below_the_top_are_refused():
     [
         ({"fairshare": {"window": "1w"}}, "fairshare.window", "write 168h"),
         ({"fairshare": {"window": 7}}, "fairshare.window", "write 168h for a week"),
-        ({"fairshare": {"halfLife": "2d"}}, "fairshare.halfLife", "write 48h"),
+        ({"fairshare": {"halfLife": "2d"}}, "fairshare.halfLife", "write 168h for a week"),
         ({"fairshare": {"windowType": "tumbling"}}, "fairshare.start", "is missing"),
         ({"fairshare": {"windowType": "cron"}}, "fairshare.cron", "is missing"),
         ({"fairshare": {"cron": "0 0 * * 1"}}, "fairshare.cron", "write windowType: cron"),
@@ -171,7 +171,7 @@ def test_a_shard_that_there_is_not_and_one_below_the_top_are_refused():
         (
             {"shards": {"a": {"minRuntime": {"preempt": "1d"}}}},
             "shards.a.minRuntime.preempt",
-            "write 24h",
+            "write 168h for a week",
         ),
         ({"topologies": {"t": [RACK, RACK]}}, "topologies.t", "names cloud.example/rack twice"),
         ({"topologies": {"t": [HOSTNAME, RACK]}}, "topologies.t", "write it last"),

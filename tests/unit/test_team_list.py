@@ -161,7 +161,7 @@ def test_the_table_cuts_no_value_off(width):
         for text in (
             "computer-vision-and-robotics",
             "batch-of-the-night-8",
-            "127.5, unlimited, 128",
+            "127.5/unlimited/128",
         ):
             assert text in printed
 

@@ -2,12 +2,13 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -18,9 +19,7 @@ from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.recovery.resume import graceful_shutdown
 from kai_fleet_cli.stack_file.reading import beside
 
-# The folders that a commit's Python imports from.
-_CODE: Final = ("kubectl", "components", "policies", "cli")
-# What a git hook is started with would point git at another index or work tree.
+_CODE: Final = ("kubectl", "components", "policies", "cli")  # what a commit imports from
 _UNWANTED: Final = (
     *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"),
     *("PYTHONPATH", "PYTHONSAFEPATH"),
@@ -56,7 +55,12 @@ def planning(root: Path, ref: str, stack: str) -> Iterator[Callable[[], Base]]:
     SIGTERM, which CI sends to a cancelled job. Raises UserError.
     """
     commit = _commit(root, ref)
-    with graceful_shutdown(), tempfile.TemporaryDirectory(prefix="kai-fleet-base-") as folder:
+    with graceful_shutdown(), ExitStack() as whatever_comes:
+        # A folder that is made when a signal comes, and not registered yet, would stay.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+        made = tempfile.TemporaryDirectory(prefix="kai-fleet-base-")
+        folder = whatever_comes.enter_context(made)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         project = Path(folder, "project")
         project.mkdir()
         # Of the folder that holds the project only, where the commit has it.

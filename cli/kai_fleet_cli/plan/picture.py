@@ -17,8 +17,6 @@ from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies.adapters import from_resources
 
-_TEAM_PATH: Final = "kai-fleet:teams."
-
 
 class TeamRow(NamedTuple):
     """A team in words, by TEAM_COLUMNS. `gpus` is its bound by kind: `8, 14 mig-1g.10gb`."""
@@ -56,7 +54,7 @@ def picture(resources: Iterable[Registered], paths: Iterable[str] = ()) -> Pictu
     spaces = (it.inputs.get("metadata") for it in items if it.type in (NAMESPACE, NAMESPACE_PATCH))
     isolated = {str(get(it, "name")): ISOLATION_LABEL in (get(it, "labels") or ()) for it in spaces}
     teams = sorted(host.teams, key=lambda team: str(team.name))
-    found = Counter(path.split(".")[1] for path in paths if path.startswith(_TEAM_PATH))
+    found = Counter(path.split(".")[1] for path in paths if path.startswith("kai-fleet:teams."))
     rows = [
         _row(it, host, inside.get(str(it.name)), isolated.get(it.namespace), found[str(it.name)])
         for it in teams

@@ -20,7 +20,7 @@ from kai_fleet_cli.cluster_reader import ClusterReader, NoAnswerError
 from kai_fleet_cli.teams.stack_state import StackState
 
 _HEADINGS: Final = ("team", "mode", "version", "running", "support ends", "queues")
-_GPUS: Final = "GPUs used, promised, most"
+_GPUS: Final = "GPUs used/\npromised/most"
 Row = Mapping[str, Any]
 
 
@@ -86,7 +86,7 @@ def show(stack: str, found: Sequence[Row], notes: Sequence[str], console: Consol
     for row in found:
         version, gpus = row["version"], row["gpus"]
         texts = (version["wanted"], version["running"], row["supportEnd"], ", ".join(row["queues"]))
-        amounts = ", ".join(_amount(gpus[key]) for key in ("used", "guaranteed", "most"))
+        amounts = "/".join(_amount(gpus[key]) for key in ("used", "guaranteed", "most"))
         cells = (row["team"], row["mode"], *(text or "-" for text in texts), amounts)
         table.add_row(*map(escape, cells))
     if not found:

@@ -7,6 +7,7 @@ from rich.markup import escape
 from rich.prompt import Confirm
 
 from kai_fleet.settings.files.project import FLEET, update_command
+from kai_fleet.settings.team_stack import platform_of
 from kai_fleet_cli.display import as_text
 from kai_fleet_cli.display.terminal import Flags, Screen
 from kai_fleet_cli.engine import runs
@@ -52,6 +53,9 @@ def _judge(change: Change, screen: Screen) -> None:
     """Raise UserError, with everything that the rules have against it, for a wrong edit."""
     file = change.file.path
     raw = reading.parse(change.edit.after, file.name)
+    platform = platform_of(raw)
+    if platform and not reading.path_of(platform.rpartition("/")[2]).exists():
+        return  # kept elsewhere: the program asks the engine for its facts, and judges
     refused = validation.validate(raw, facts_of=facts_beside(file)).refused
     for problem in refused:
         as_text.show_problem(problem, screen.out)

@@ -1,5 +1,5 @@
-"""The one model of a fleet: what a stack file means, every default filled in, each value's key.
+"""What a stack file means: the arguments of its components, and the clusters that it declares.
 
-`resolve.fleet_of` makes it, of a platform's stack or of a team's own. Components declare it, rules
-judge it, and the doctor, the report and the plan hold what they see against it.
+`arguments` are what the program gives the components, `declared` the clusters that rules judge, and
+that plan, doctor and report hold what they see against.
 """

@@ -113,7 +113,7 @@ def kai_values(cluster: Cluster, item: tuple[Kai, bool], place: Place) -> Findin
     for key, why in _UNDONE.items():
         if value_at(values, key) is True:
             yield place.at(key).refuse(f"has {key}: true, which {why}", "drop it")
-    for key, cause, fix in refusals("kai", values) if isolated and cluster.declared else ():
+    for key, cause, fix in refusals("kai", values) if isolated else ():
         if key not in _UNDONE and cause:
             yield place.at(key).refuse(cause, fix)
 
