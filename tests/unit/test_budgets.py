@@ -47,7 +47,7 @@ AREAS = {
     "probes": area(450, 740, COMPONENTS, "probes"),
     "kai, vcluster, program, team": area(
         1600,
-        1934,
+        1929,
         COMPONENTS,
         *("program.py", "team.py", "virtual_cluster.py", "vcluster_kubeconfig.py"),
         *("vcluster_oidc.py", "vcluster_values.py", "kai_scheduler.py", "kai_values.py"),
