@@ -50,7 +50,7 @@ AREAS = {
     ),
     "monitoring": area(250, 276, COMPONENTS, "monitoring.py"),
     "workloads": area(80, 50, COMPONENTS, "workloads.py"),
-    "rules, pack, adapters": area(2600, 3775, POLICIES, "."),
+    "rules, pack, adapters": area(2600, 3780, POLICIES, "."),
     "commands, engine, display, recovery": area(
         1600, 2645, COMMANDS, "commands", "engine", "display", "recovery"
     ),
