@@ -82,9 +82,7 @@ DURATION = [
 ]
 
 SCOPE = [
-    # `default`, or a namespace of its own, is what a provider fills in before it has seen the CRD.
-    *passes(*(of(queue("a", namespace=it)) for it in (None, "", "default"))),
-    *passes(of(queue("a", namespace="team-a", filled_in_namespace="team-a"))),
+    *passes(of(queue("a")), of(queue("a", namespace=""))),
     refuses(
         of(queue("a", namespace="kai-scheduler")),
         "has the namespace kai-scheduler, but queues are cluster-wide; leave metadata.namespace",

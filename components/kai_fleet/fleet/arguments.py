@@ -373,27 +373,13 @@ def _isolation(isolation: Isolation) -> Any:
 
 
 def _access(access: Access) -> Any:
-    return _given(
-        type=access.type,
-        host=access.host,
-        port=access.port,
-        class_name=access.class_,
-        gateway=access.gateway,
-        annotations=access.annotations or None,
-        load_balancer_class=access.load_balancer_class,
-        load_balancer_source_ranges=access.load_balancer_source_ranges or None,
-    )
+    given = {key: value or None for key, value in access}
+    return without_none({"class_name": given.pop("class_"), **given})
 
 
 def _store(store: Store) -> Any:
     secret = store.data_source
-    return _given(
-        type=store.type,
-        replicas=store.replicas,
-        storage_class=store.storage_class,
-        size=store.size,
-        data_source=None if secret is None else secret.get_secret_value(),
-    )
+    return without_none({**dict(store), "data_source": secret and secret.get_secret_value()})
 
 
 def _oidc(vcluster: Vcluster) -> Any:

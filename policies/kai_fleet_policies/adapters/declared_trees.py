@@ -71,20 +71,17 @@ def members(props: Mapping[str, object], of_cluster: Mapping[str, str]) -> Itera
         yield Member(str(queue), manifest, provider)
 
 
-def queue(
-    props: Mapping[str, object], name: str, path: str, filled_in_namespace: str
-) -> DeclaredQueue:
-    """A Queue; `filled_in_namespace` is what its provider writes before it knows the CRD."""
-    spec = props.get("spec")
+def queue(props: Mapping[str, object], name: str, path: str, filled_in: str) -> DeclaredQueue:
+    """A Queue; `filled_in` is the namespace that its provider writes before it knows the CRD."""
+    spec, namespace = props.get("spec"), text(get(props.get("metadata"), "namespace"))
     return DeclaredQueue(
         name=name,
         parent=text(get(spec, "parentQueue")) or None,
         shares=shares(get(spec, "resources")),
-        namespace=text(get(props.get("metadata"), "namespace")),
+        namespace=None if namespace in ("default", filled_in) else namespace,
         preempt_min_runtime=get(spec, "preemptMinRuntime"),
         reclaim_min_runtime=get(spec, "reclaimMinRuntime"),
         path=path,
-        filled_in_namespace=filled_in_namespace,
         quoted=tuple(_quoted(get(spec, "resources"))),
     )
 

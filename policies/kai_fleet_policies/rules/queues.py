@@ -1,6 +1,7 @@
 """Rules about queues: one tree, in KAI's units, that promises no more than there is."""
 
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Final
 
@@ -106,7 +107,7 @@ def queue_units(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Finding
 
     Remedy: Write cores times 1000, gigabytes times 1000, and numbers without quotes.
     """
-    if queue.quoted is not UNKNOWN and queue.quoted:
+    if queue.quoted:
         yield place.warn(
             f"has {listed(queue.quoted, 'and')} as text, and the Queue CRD takes numbers: the API"
             " server refuses it",
@@ -115,7 +116,8 @@ def queue_units(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Finding
     if queue.shares is UNKNOWN:
         return  # queue-quota says so
     for resource, share in queue.shares.items():
-        amounts = {"quota": share.quota, "limit": share.limit}
+        both = (("quota", share.quota), ("limit", share.limit))
+        amounts = {word: it for word, it in both if it is not None and it is not UNKNOWN}
         odd = {word: _odd(resource, it, queue.path) for word, it in amounts.items()}
         found = {word: advice for word, advice in odd.items() if advice is not None}
         if found:
@@ -126,14 +128,12 @@ def queue_units(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Finding
             )
 
 
-def _odd(resource: Resource, amount: float | None, path: str) -> tuple[str, str] | None:
+def _odd(resource: Resource, amount: float, path: str) -> tuple[str, str] | None:
     """What an amount means, and what to write for what was meant in its place; else None.
 
     Below a quarter of a core, or half a gigabyte, a whole queue is rather meant in cores or GB; a
     petabyte is rather meant in bytes.
     """
-    if amount is UNKNOWN or amount is None:
-        return None
     meant, bare = exact(amount), path.startswith("urn:")  # a Queue's numbers have no unit
     times_1000 = exact(amount * 1000)
     if resource == "cpu" and 0 < amount < 256:
@@ -189,7 +189,7 @@ def queue_depth(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Finding
 
 
 _GO_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
-_PER_SECOND: Final = {
+_PER_SECOND: Final[Mapping[str, int | Fraction]] = {
     **{"ns": 10**9, "us": 10**6, "µs": 10**6, "μs": 10**6, "ms": 1000},
     **{"s": 1, "m": Fraction(1, 60), "h": Fraction(1, 3600)},
 }
@@ -245,8 +245,7 @@ def queue_cluster_scoped(cluster: Cluster, queue: DeclaredQueue, place: Place) -
     Remedy: Leave metadata.namespace out.
     """
     namespace = known(queue.namespace, "its metadata.namespace is known")
-    # A provider fills one in before it knows the CRD.
-    if namespace and namespace not in ("default", queue.filled_in_namespace):
+    if namespace:
         yield place.refuse(
             f"has the namespace {namespace}, but queues are cluster-wide",
             "leave metadata.namespace out",
