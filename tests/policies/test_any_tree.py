@@ -139,10 +139,7 @@ MISTAKES = {
             c, kai=(), teams=(team("x", pool={"p": "1"}), team("y", pool={"p": "1"}))
         ),
     ),
-    "V9": (
-        "team-unique",
-        lambda c: replace(c, teams=(team("x", "host"), team("x", "host"))),
-    ),
+    "V9": ("team-unique", lambda c: replace(c, teams=(team("x", "host"), team("x", "host")))),
     "V14": ("team-one-mode", lambda c: replace(c, teams=(team("x"),))),
     "K1": ("kai-version-known", lambda c: replace(c, kai=(Kai("v0.20.1"),))),
 }

@@ -309,10 +309,7 @@ UNBOUND = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
             ],
         ),
         ({}, []),
-        (
-            {"cpu": {"quota": 500, "limit": 8000}, "memory": {"quota": 4096, "limit": 2_000_000}},
-            [],
-        ),
+        ({"cpu": {"quota": 500, "limit": 8000}, "memory": {"quota": 4096, "limit": 2_000_000}}, []),
         ({"cpu": {"quota": 0, "limit": -1}, "memory": {"quota": 0, "limit": 0}}, []),
         ({"gpu": {"quota": 0.5, "limit": 2}}, []),
     ],

@@ -227,10 +227,7 @@ LEAF_QUEUE = [
         "the KAI of host sees only the pods, without their owners",
     ),
     refuses(cluster(GROUPED, kai=(Kai("v0.14.7"),)), "names no queue"),
-    refuses(
-        Cluster("ml", scheduled_by=IN_HOST_MODE, workloads=(GROUPED,)),
-        "names no queue",
-    ),
+    refuses(Cluster("ml", scheduled_by=IN_HOST_MODE, workloads=(GROUPED,)), "names no queue"),
     refuses(
         cluster(replace(GROUPED, labels={QUEUE_LABEL: "no"}), kai=(Kai("v0.16.8"),)),
         "names queue no, which is not declared",
@@ -241,8 +238,7 @@ LEAF_QUEUE = [
     waits(tree(queue(UNKNOWN), queue("default"), pod=names("x")), "queue names of host are known"),
     waits(tree(queue("test"), queue("x", UNKNOWN)), "test may have children"),
     waits(
-        cluster(workload("a"), workload("b"), queues=()),
-        "2 workload(s) name queues such as test",
+        cluster(workload("a"), workload("b"), queues=()), "2 workload(s) name queues such as test"
     ),
 ]
 

@@ -28,7 +28,7 @@ def area(wanted: int, ceiling: int, root: str, *paths: str) -> Area:
 
 AREAS = {
     "settings": area(2300, 3221, COMPONENTS, "settings"),
-    "fleet": area(500, 2880, COMPONENTS, "fleet"),
+    "fleet": area(1300, 1705, COMPONENTS, "fleet"),
     "host, cluster, kind": area(
         800,
         1475,
@@ -43,14 +43,14 @@ AREAS = {
         950, 1330, COMPONENTS, "guards", "team_namespace.py", "host_guards.py"
     ),
     "provider": area(400, 1050, COMPONENTS, "provider"),
-    "releases": area(800, 920, COMPONENTS, "releases"),
+    "releases": area(800, 910, COMPONENTS, "releases"),
     "probes": area(450, 740, COMPONENTS, "probes"),
     "kai, vcluster, program, team": area(
         1200, 1310, COMPONENTS, "kai", "vcluster", "program.py", "team.py"
     ),
     "monitoring": area(250, 276, COMPONENTS, "monitoring.py"),
     "workloads": area(80, 50, COMPONENTS, "workloads.py"),
-    "rules, pack, adapters": area(2600, 3780, POLICIES, "."),
+    "rules, pack, adapters": area(2600, 3690, POLICIES, "."),
     "commands, engine, display, recovery": area(
         1600, 2645, COMMANDS, "commands", "engine", "display", "recovery"
     ),

@@ -12,12 +12,7 @@ from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, mig, takes_external_p
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sharing import MODES, NV_FRACTIONS, mode_in
 from kai_fleet.settings import Settings
-from kai_fleet.settings.sections.access import (
-    OF_STACK,
-    OF_TEAM,
-    Access,
-    Registries,
-)
+from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM, Access, Registries
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.kubernetes import Toleration
 from kai_fleet.settings.sections.platform import HostKai, Scheduling, Shard
@@ -65,8 +60,7 @@ class Arguments:
         return {
             **self._kai(kai, kai, settings.labels, settings.isolation),
             **_given(
-                registries=_registries(settings.registries),
-                use_existing=self.existing.get("kai"),
+                registries=_registries(settings.registries), use_existing=self.existing.get("kai")
             ),
             "cluster_policy_crd": settings.gpu.provider != "operator",
             **self.host,

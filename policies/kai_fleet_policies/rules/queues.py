@@ -12,14 +12,7 @@ from kai_fleet.fleet.cluster import Cluster
 from kai_fleet.fleet.queues import DeclaredQueue, Resource
 from kai_fleet.values import UNKNOWN
 from kai_fleet.wording import listed, nearest_first
-from kai_fleet_policies.rules.rule import (
-    Findings,
-    Place,
-    Severity,
-    known,
-    queues,
-    rule,
-)
+from kai_fleet_policies.rules.rule import Findings, Place, Severity, known, queues, rule
 
 EXISTING_QUEUES: Final = "existingQueues"
 CHART_PARENT: Final = "default-parent-queue"  # which KAI's chart makes from v0.10
