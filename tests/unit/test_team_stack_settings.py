@@ -1,8 +1,8 @@
 """A team stack's file: its keys, what it takes from the platform, and what it may not have."""
 
 import pytest
-from kai_fleet.fleet.declared import clusters_of
 
+from kai_fleet.fleet.declared import clusters_of
 from kai_fleet.settings import load
 from kai_fleet.settings.team_stack import Facts, NoPlatformError, load_team_stack, read_platform
 from kai_fleet_cli.stack_file.platform import facts_beside

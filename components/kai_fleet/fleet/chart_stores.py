@@ -61,6 +61,7 @@ def store_of(values: Any) -> ChartStore:
 
 REPLICAS: Final = "controlPlane.statefulSet.highAvailability.replicas"
 RESOURCES: Final = "controlPlane.statefulSet.resources"
+
 _REQUESTS: Final = {"cpu": "200m", "memory": "256Mi", "ephemeral-storage": "1Gi"}
 _LIMITS: Final = {"memory": "4Gi", "ephemeral-storage": "10Gi"}
 _LIMITS_BEFORE_V0_30: Final = {"memory": "2Gi", "ephemeral-storage": "8Gi"}
