@@ -1,6 +1,6 @@
 """The queues of one cluster: each with its parent, its shares in KAI's units and its `spec`."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias
@@ -61,12 +61,6 @@ class DeclaredQueue:
     spec: Mapping[str, Any] = field(default_factory=dict, hash=False)
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     quoted: tuple[str, ...] = ()
-
-
-def leaves(queues: Sequence[DeclaredQueue]) -> list[str]:
-    """The names of the queues that take pods, in the tree's order."""
-    parents = {queue.parent for queue in queues}
-    return [queue.name for queue in queues if queue.name not in parents]
 
 
 class QueueIndex:
