@@ -9,8 +9,7 @@ from typing import Any, Final
 from kai_fleet.kube.api import OF_OPERATORS, Api
 from kai_fleet.kube.errors import KubeError
 from kai_fleet.kube.objects import MALFORMED, KubeObject
-from kai_fleet.kube.pods import PodUse, numbers, pods_of, whole_gpus
-from kai_fleet.values import value_at
+from kai_fleet.kube.pods import PodUse, pods_of
 
 _LIMITS: Final = {"connect": 3.0, "in_all": 10.0}  # in seconds
 _LONGEST: Final = 300  # of a reason: it ends a sentence
@@ -71,11 +70,6 @@ class ClusterReader:
                 return [*api.list(path)]
         except KubeError as error:
             raise NoAnswerError(str(error)[:_LONGEST]) from None
-
-
-def node_gpus(node: Mapping[str, Any]) -> float:
-    """The GPUs that a node offers; 0 while it is not Ready."""
-    return whole_gpus(numbers(value_at(node, "status.allocatable"))) if ready(node) else 0.0
 
 
 def ready(node: Mapping[str, Any]) -> bool:
