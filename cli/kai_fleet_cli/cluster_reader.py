@@ -1,4 +1,4 @@
-"""Looking at clusters that may not answer: their nodes and pods, asked once and briefly."""
+"""Look at the pods of clusters that may not answer: asked once and briefly."""
 
 from collections.abc import Mapping
 from contextlib import closing
@@ -9,8 +9,7 @@ from typing import Any, Final
 from kai_fleet.kube.api import OF_OPERATORS, Api
 from kai_fleet.kube.errors import KubeError
 from kai_fleet.kube.objects import MALFORMED, KubeObject
-from kai_fleet.kube.pods import PodUse, numbers, pods_of, whole_gpus
-from kai_fleet.values import value_at
+from kai_fleet.kube.pods import PodUse, pods_of
 
 _LIMITS: Final = {"connect": 3.0, "in_all": 10.0}  # in seconds
 _LONGEST: Final = 300  # of a reason: it ends a sentence
@@ -36,10 +35,6 @@ class ClusterReader:
     file: Path | None = None
     content: str | None = None
 
-    def nodes(self) -> list[Mapping[str, Any]]:
-        """Every node, as JSON. Raises NoAnswerError."""
-        return self._items("/api/v1/nodes")
-
     def pods(self) -> list[PodUse]:
         """The pods that are not over, without Kubernetes' and KAI's. Raises NoAnswerError.
 
@@ -56,10 +51,6 @@ class ClusterReader:
         pods = self.pods()
         return PodsHeld(len(pods), sum(pod.amounts.gpu for pod in pods if not pod.waits))
 
-    def claims(self) -> list[Mapping[str, Any]]:
-        """The claims of volumes. Raises NoAnswerError."""
-        return self._items("/api/v1/persistentvolumeclaims")
-
     def _items(self, path: str) -> list[Mapping[str, Any]]:
         try:
             if self.content is not None:
@@ -71,18 +62,3 @@ class ClusterReader:
                 return [*api.list(path)]
         except KubeError as error:
             raise NoAnswerError(str(error)[:_LONGEST]) from None
-
-
-def node_gpus(node: Mapping[str, Any]) -> float:
-    """The GPUs that a node offers; 0 while it is not Ready."""
-    return whole_gpus(numbers(value_at(node, "status.allocatable"))) if ready(node) else 0.0
-
-
-def ready(node: Mapping[str, Any]) -> bool:
-    """Whether a node takes pods, as its kubelet says."""
-    return KubeObject(node).is_true("Ready")
-
-
-def labels(node: Mapping[str, Any]) -> Mapping[str, str]:
-    """A node's labels."""
-    return KubeObject(node).labels

@@ -6,8 +6,7 @@ from contextvars import ContextVar
 import pytest
 from pulumi.runtime import config
 
-from kai_fleet.settings import load, read_config
-from kai_fleet_cli.engine.environment import sandbox_variables
+from kai_fleet.settings import read_config
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.reading import ROOT, StackFileError, parse
 from kai_fleet_policies import validation
@@ -298,56 +297,3 @@ def test_durations_that_overflow_are_refused(duration):
 def test_every_shipped_file_is_read():
     for stack in reading.stacks():
         assert reading.read(reading.path_of(stack))
-
-
-@pytest.mark.parametrize(
-    ("cluster", "refused"),
-    [
-        ({"context": "prod"}, "context: cluster c: is prod"),
-        ({"kind": {}}, "kind: cluster c: makes a cluster of its own"),
-        ({"kubeconfig": "[secret]"}, "kubeconfig: cluster c: is of another cluster"),
-        ({"context": "kai-fleet-sandbox"}, None),
-    ],
-)
-def test_the_sandboxs_state_takes_no_stack_of_another_cluster(
-    tmp_path, monkeypatch, cluster, refused
-):
-    """In a shell after `eval "$(fleet sandbox env)"` prod's state would go there."""
-    in_the_sandboxs_shell(tmp_path, monkeypatch, f"file://{tmp_path}/state")
-    problems = sandbox_problems(cluster)
-    if refused is None:
-        assert problems == []
-        return
-    (problem,) = problems
-    assert "and make down deletes it" in problem
-    assert f"kai-fleet:cluster.{refused}" in problem
-
-
-@pytest.mark.parametrize(
-    ("cluster", "refused"),
-    [
-        ({"context": "prod"}, True),
-        ({"kind": {}}, True),
-        ({"kubeconfig": "[secret]"}, False),  # whose it is cannot be read
-        ({"context": "kai-fleet-sandbox"}, False),
-    ],
-)
-def test_the_sandboxs_plugins_serve_no_other_cluster(tmp_path, monkeypatch, cluster, refused):
-    """After `unset PULUMI_BACKEND_URL` alone its stand-ins would still be used."""
-    in_the_sandboxs_shell(tmp_path, monkeypatch, "s3://states")
-    if refused:
-        (problem,) = sandbox_problems(cluster)
-        assert "the sandbox's plugins, a stand-in among them, would run" in problem
-        monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "home"))
-    assert sandbox_problems(cluster) == []
-
-
-def in_the_sandboxs_shell(tmp_path, monkeypatch, backend):
-    (tmp_path / "kubeconfig").touch()
-    monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "pulumi-home"))
-    monkeypatch.setenv("PULUMI_BACKEND_URL", backend)
-
-
-def sandbox_problems(cluster):
-    settings = load({"cluster": {"name": "c", **cluster}}).settings
-    return [str(problem) for problem in sandbox_variables(settings)]

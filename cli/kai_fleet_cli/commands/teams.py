@@ -42,7 +42,7 @@ def add(
     """Add a team."""
     from kai_fleet.values import value_at
     from kai_fleet_cli.engine import summary
-    from kai_fleet_cli.teams import changes, lookup, nodes, update
+    from kai_fleet_cli.teams import changes, lookup, update
 
     file, screen = lookup.stack_file(stack), Screen.standard()
     labels = changes.key_values(pool or (), "--pool", f"kai-fleet/pool={name}")
@@ -51,8 +51,6 @@ def add(
         queues = changes.key_values(queue or (), "--queue", f"{name}=4")
     flags = {"mode": mode, "version": version, "pool": labels, "gpus": gpus, "queue": queues}
     change = changes.add(file, name, flags)
-    if not no_up:  # what is only written waits for nothing
-        nodes.check_pool(file, labels)
     outputs = update.carry_out(change, Flags(yes, no_up), screen)
     if outputs is not None:
         resource = value_at(file.raw, "gpu.resource") or "nvidia.com/gpu"
