@@ -52,7 +52,7 @@ def test_a_team_is_added_behind_the_others_and_its_first_steps_are_shown(project
     assert project.text().startswith(LAB)
     assert "            a: {gpu: 1.5}\n" in project.text()
     assert "team kubeconfig new --stack lab --output new.kubeconfig" in ran.out
-    assert "kai.scheduler/queue: a" in ran.out
+    assert "kubectl fleet queues --kubeconfig new.kubeconfig" in ran.out
     assert project.run("plan", "--config", str(project.root / "Pulumi.lab.yaml")).code == 0
 
 
@@ -94,7 +94,7 @@ def test_a_rollback_goes_to_the_last_version_that_ran(project):
     ran = project.run("team", "rollback", "ml", "-s", "lab", "--yes")
     assert ran.code == 0, ran.refusal
     assert project.text() == LAB.replace("v0.14.7", "v0.13.4")
-    assert "Done: team ml is back on KAI v0.13.4." in ran.out
+    assert "Done: team ml runs KAI v0.13.4." in ran.out
 
 
 def test_removal_takes_the_lines_out_and_says_what_goes(project):

@@ -74,14 +74,6 @@ def engine_line(line: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-@dataclass(frozen=True)
-class Flags:
-    """`yes`: run without a question. `no_up`: write the files only."""
-
-    yes: bool = False
-    no_up: bool = False
-
-
 @contextmanager
 def clusters_read() -> Iterator[Callable[[int, int], None]]:
     """A bar on stderr while a stack's clusters are read, on a terminal only.
