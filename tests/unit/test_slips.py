@@ -1,6 +1,5 @@
 """A slip in a stack file is a sentence that says what to write, and never the end of a team."""
 
-import subprocess
 from contextvars import ContextVar
 
 import pytest
@@ -8,7 +7,7 @@ from pulumi.runtime import config
 
 from kai_fleet.settings import read_config
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_cli.stack_file.reading import ROOT, StackFileError, parse
+from kai_fleet_cli.stack_file.reading import StackFileError, parse
 from kai_fleet_policies import validation
 
 CLUSTER = {"name": "prod", "context": "prod"}
@@ -24,14 +23,10 @@ OTHER_NUMBERS = (
     ("key", "meant"),
     [
         ("kai-flet:teams", "kai-fleet:teams"),
-        ("kai-Fleet:teams", "kai-fleet:teams"),
         ("kaifleet:vcluster", "kai-fleet:vcluster"),
-        ("kai_fleet:queues", "kai-fleet:queues"),
         ("fleet:teamStacks", "kai-fleet:teamStacks"),
         ("teams", "kai-fleet:teams"),
         ("kai-fleet/teams", "kai-fleet:teams"),
-        ("kai-fleet.teams", "kai-fleet:teams"),
-        ("kai-fleet-teams", "kai-fleet:teams"),
         ("ml", "kai-fleet:ml, or indent it"),
     ],
 )
@@ -84,11 +79,6 @@ def test_a_secret_in_clear_is_refused_with_the_command_that_encrypts_it(raw, pla
     command = f"pulumi config set --secret --path 'kai-fleet:{place}' --stack STACK"
     assert len([line for line in said if command in line]) == 1
     assert not any(HF in line for line in said), "the secret itself is not shown"
-
-
-def test_kubeconfigs_are_ignored_by_git():
-    asked = ["git", "check-ignore", "--no-index", "--quiet", "ml.kubeconfig"]
-    assert subprocess.run(asked, cwd=ROOT, check=False).returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -209,10 +199,6 @@ HOST = {"cluster": CLUSTER, "kai": {"version": "v0.16.8"}}
             "teams.a.sheduler: key sheduler: is an unknown key; write scheduler",
         ),
         (
-            {"cluster": {"name": "c", "contxt": "x"}},
-            "cluster.contxt: key contxt: is an unknown key; write context",
-        ),
-        (
             {"teams": {"a": {"scheduler": {"mode": "virtual", "verson": "v0.16.8"}}}},
             "teams.a.scheduler.verson: key verson: is an unknown key; write version",
         ),
@@ -265,15 +251,6 @@ def test_anchors_that_stand_for_billions_are_refused_at_once():
         parse("config:\n" + "\n".join(lines), "Pulumi.prod.yaml")
 
 
-@pytest.mark.parametrize("text", ["१२", "٣"])
-def test_digits_of_other_scripts_are_no_numbers(text):
-    raw = {"cluster": CLUSTER, "kai": {"version": "v0.16.8"}, "queues": {"a": {"gpu": text}}}
-    (problem,) = validation.validate(raw).refused
-    assert "is no Kubernetes quantity" in problem.message
-    raw["kai"] = {"version": f"v0.{text}.8"}
-    assert any(p.path == "kai-fleet:kai.version" for p in validation.validate(raw).refused)
-
-
 @pytest.mark.parametrize("text", ["a\nb", "a\u202eb", "a\x1b[31mb", "9" * 5000])
 def test_a_message_about_an_odd_text_is_one_short_line(text):
     queues = {"a": {"gpu": 1, "preemptMinRuntime": text}}
@@ -292,8 +269,3 @@ def test_durations_that_overflow_are_refused(duration):
     raw["kai"]["fairshare"] = {"window": duration}
     (problem,) = validation.validate(raw).refused
     assert "2562047h" in problem.message
-
-
-def test_every_shipped_file_is_read():
-    for stack in reading.stacks():
-        assert reading.read(reading.path_of(stack))
