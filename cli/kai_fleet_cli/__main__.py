@@ -6,7 +6,6 @@ import sys
 import typer
 
 from kai_fleet_cli.commands import inspection, releases, sandbox, teams, updates
-from kai_fleet_cli.engine import environment
 from kai_fleet_cli.errors import run_command
 
 app = typer.Typer(
@@ -40,7 +39,7 @@ def main() -> None:
     Pulumi's SDKs have made, which takes it half a second.
     """
     try:
-        run_command(_run)
+        run_command(app)
     except SystemExit as end:
         if not isinstance(end.code, int):
             raise
@@ -50,11 +49,6 @@ def main() -> None:
         except OSError:  # nobody reads any more, which Python ends in its own way
             raise end from None
         os._exit(end.code)
-
-
-def _run() -> None:
-    environment.require_same(sys.argv[0])
-    app()
 
 
 if __name__ == "__main__":

@@ -1,15 +1,12 @@
-"""Looking at clusters that may not answer: their nodes and pods, asked once and briefly."""
+"""Look at the pods of a vCluster that may not answer: asked once and briefly."""
 
-from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from kai_fleet.kube.api import OF_OPERATORS, Api
+from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import KubeError
 from kai_fleet.kube.objects import MALFORMED, KubeObject
-from kai_fleet.kube.pods import PodUse, pods_of
+from kai_fleet.kube.pods import pods_of
 
 _LIMITS: Final = {"connect": 3.0, "in_all": 10.0}  # in seconds
 _LONGEST: Final = 300  # of a reason: it ends a sentence
@@ -19,64 +16,17 @@ class NoAnswerError(Exception):
     """The cluster cannot be asked; the message completes "… did not answer"."""
 
 
-@dataclass(frozen=True)
-class PodsHeld:
-    """How many pods there are, and the GPUs that those with a node hold."""
+def gpus_held(kubeconfig: str) -> float:
+    """The GPUs that pods with a node hold, without Kubernetes' and KAI's. Raises NoAnswerError.
 
-    pods: int
-    gpus: float
-
-
-@dataclass(frozen=True)
-class ClusterReader:
-    """A cluster by a context of a kubeconfig file, or by a kubeconfig's content."""
-
-    context: str | None = None
-    file: Path | None = None
-    content: str | None = None
-
-    def nodes(self) -> list[Mapping[str, Any]]:
-        """Every node, as JSON. Raises NoAnswerError."""
-        return self._items("/api/v1/nodes")
-
-    def pods(self) -> list[PodUse]:
-        """The pods that are not over, without Kubernetes' and KAI's. Raises NoAnswerError.
-
-        A pod with a share of GPU memory counts with a whole device: which part that is, the node
-        decides.
-        """
-        try:
-            return pods_of(map(KubeObject, self._items("/api/v1/pods")), (), {})
-        except MALFORMED as error:  # a vCluster's API server is its tenant's
-            raise NoAnswerError(f"it answers no pods ({type(error).__name__})") from None
-
-    def held(self) -> PodsHeld:
-        """These pods, counted. Raises NoAnswerError."""
-        pods = self.pods()
-        return PodsHeld(len(pods), sum(pod.amounts.gpu for pod in pods if not pod.waits))
-
-    def claims(self) -> list[Mapping[str, Any]]:
-        """The claims of volumes. Raises NoAnswerError."""
-        return self._items("/api/v1/persistentvolumeclaims")
-
-    def _items(self, path: str) -> list[Mapping[str, Any]]:
-        try:
-            if self.content is not None:
-                api = Api.of_kubeconfig(self.content, **_LIMITS)
-            else:
-                file = str(self.file) if self.file else None
-                api = Api.of_context(file, self.context, **_LIMITS, most=OF_OPERATORS)
-            with closing(api):
-                return [*api.list(path)]
-        except KubeError as error:
-            raise NoAnswerError(str(error)[:_LONGEST]) from None
-
-
-def ready(node: Mapping[str, Any]) -> bool:
-    """Whether a node takes pods, as its kubelet says."""
-    return KubeObject(node).is_true("Ready")
-
-
-def labels(node: Mapping[str, Any]) -> Mapping[str, str]:
-    """A node's labels."""
-    return KubeObject(node).labels
+    A pod with a share of GPU memory counts with a whole device: which part that is, the node
+    decides.
+    """
+    try:
+        with closing(Api.of_kubeconfig(kubeconfig, **_LIMITS)) as api:
+            pods = pods_of(map(KubeObject, api.list("/api/v1/pods")), (), {})
+    except KubeError as error:
+        raise NoAnswerError(str(error)[:_LONGEST]) from None
+    except MALFORMED as error:  # a vCluster's API server is its tenant's
+        raise NoAnswerError(f"it answers no pods ({type(error).__name__})") from None
+    return sum(pod.amounts.gpu for pod in pods if not pod.waits)

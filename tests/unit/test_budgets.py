@@ -57,10 +57,10 @@ AREAS = {
     "workloads": area(80, 50, COMPONENTS, "workloads.py"),
     "rules, pack, adapters": area(2600, 3671, POLICIES, "."),
     "commands, engine, display, recovery": area(
-        1600, 2645, COMMANDS, "commands", "engine", "display", "recovery"
+        1600, 2491, COMMANDS, "commands", "engine", "display", "recovery"
     ),
     "plan, diff": area(1000, 1000, COMMANDS, "plan", "diff"),
-    "teams, stack_file": area(600, 2920, COMMANDS, "teams", "stack_file"),
+    "teams, stack_file": area(600, 946, COMMANDS, "teams", "stack_file"),
     "doctor": area(1600, 2275, COMMANDS, "doctor"),
     "report": area(700, 410, COMMANDS, "report"),
     "kubectl fleet": area(1600, 1600, "kubectl", "."),

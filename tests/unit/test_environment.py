@@ -111,24 +111,16 @@ def test_a_real_cluster_is_never_touched_by_a_stand_in(sandbox, monkeypatch):
     assert not {KUBERNETES_PROVIDER, COMMAND_PROVIDER} & set(asked)
 
 
-@pytest.fixture
-def sandbox_shell(sandbox, monkeypatch):
-    """A shell after `eval "$(fleet sandbox env)"`, and a stack of another cluster."""
-    (sandbox / "Pulumi.prod.yaml").write_text(PLATFORM.replace("kai-fleet-sandbox", "prod"))
+@pytest.mark.parametrize("elsewhere", ["context: prod", "kind: {}", "kubeconfig: {secure: v1:x}"])
+def test_in_a_shell_of_the_sandbox_another_clusters_stack_is_refused_before_it_is_made(
+    sandbox, monkeypatch, elsewhere
+):
+    """After `eval "$(fleet sandbox env)"` its state would go where `make down` deletes it."""
+    file = sandbox / "Pulumi.prod.yaml"
+    file.write_text(f"config:\n  kai-fleet:cluster: {{name: prod, {elsewhere}}}\n")
     monkeypatch.setenv("PULUMI_HOME", str(sandbox / "pulumi-home"))
     monkeypatch.setenv("PULUMI_BACKEND_URL", f"file://{sandbox / 'state'}")
-    return sandbox
-
-
-def test_in_a_shell_of_the_sandbox_another_clusters_stack_is_refused_before_it_is_made(
-    sandbox_shell, monkeypatch
-):
     monkeypatch.setattr(toolbox, "ensure", lambda *_: pytest.fail("tools were looked for"))
     assert "and make down deletes it" in refusal("prod")
-
-
-@pytest.mark.parametrize("runs", [False, True])
-def test_in_a_shell_of_the_sandbox_a_plan_is_a_plan(sandbox_shell, runs):
-    if runs:
-        (sandbox_shell / "kubeconfig").write_text("clusters: []")
     assert offline.plan("prod").ok
+    for_stack("lab")

@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 
-from kai_fleet_cli import cluster_reader
+from kai_fleet_cli.cluster_reader import NoAnswerError, gpus_held
 from kai_fleet_cli.recovery import clusters
 from kai_fleet_cli.recovery.state import ExportedState
 from tests.unit import vcluster_secrets
@@ -18,33 +18,9 @@ def server():
         yield both
 
 
-def pod(name, namespace="lab", phase="Running"):
-    return {"metadata": {"name": name, "namespace": namespace}, "status": {"phase": phase}}
-
-
-def test_the_pods_that_run_are_those_of_users(server):
-    api, url = server
-    there = [
-        pod("mine"),
-        pod("done", phase="Succeeded"),
-        pod("binder", namespace="kai-scheduler"),
-    ]
-    api.answers["/api/v1/pods"] = (200, {"items": there})
-    found = cluster_reader.ClusterReader(content=kubeconfig(url)).pods()
-    assert [each.name for each in found] == ["mine"]
-
-
-def test_a_cluster_is_also_found_by_a_file(server, tmp_path):
-    api, url = server
-    file = tmp_path / "kubeconfig"
-    file.write_text(kubeconfig(url))
-    api.answers["/api/v1/nodes"] = (200, {"items": [{"metadata": {"name": "gpu"}}]})
-    assert cluster_reader.ClusterReader("lab", file).nodes() == [{"metadata": {"name": "gpu"}}]
-
-
 def test_the_words_of_a_silence(server):
     api, url = server
-    api.answers["/api/v1/nodes"] = (403, {})
+    api.answers["/api/v1/pods"] = (403, {})
     for content, words in (
         (kubeconfig(url), "^403 Forbidden$"),
         (
@@ -53,8 +29,8 @@ def test_the_words_of_a_silence(server):
         ),
         ("{}", "^the kubeconfig cannot be used: it has no current-context"),
     ):
-        with pytest.raises(cluster_reader.NoAnswerError, match=words):
-            cluster_reader.ClusterReader(content=content).nodes()
+        with pytest.raises(NoAnswerError, match=words):
+            gpus_held(content)
 
 
 def test_a_vclusters_kubeconfig_in_a_state_is_used_for_its_certificates_only():
@@ -69,7 +45,7 @@ def test_a_vclusters_kubeconfig_in_a_state_is_used_for_its_certificates_only():
 
     assert yaml.safe_load(read({}))["users"] == document["users"]
     says = r"its kubeconfig in the state has users\[0\].user.exec in its key config"
-    with pytest.raises(cluster_reader.NoAnswerError, match=says):
+    with pytest.raises(NoAnswerError, match=says):
         read({"exec": vcluster_secrets.USER["exec"]})
 
 
@@ -77,21 +53,23 @@ def test_a_vclusters_kubeconfig_in_a_state_is_used_for_its_certificates_only():
 def test_what_is_no_object_is_a_silence(server, odd):
     api, url = server
     api.answers["/api/v1/namespaces/kai-scheduler"] = (200, {"kind": "x", **odd})
-    with pytest.raises(cluster_reader.NoAnswerError, match=r"^it answers what no Kubernetes does"):
+    with pytest.raises(NoAnswerError, match=r"^it answers what no Kubernetes does"):
         clusters.held_in(kubeconfig(url), "kai-scheduler")
 
 
-@pytest.mark.parametrize("answer", [{"items": 3}, {"items": [], "metadata": "x"}])
-def test_what_is_no_list_is_a_silence(server, answer):
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ({"items": 3}, "no Kubernetes API"),
+        ({"items": [], "metadata": "x"}, "no Kubernetes API"),
+        (
+            {"items": [{"metadata": {"name": "a"}, "spec": {"containers": "x"}}]},
+            "it answers no pods",
+        ),
+    ],
+)
+def test_what_are_no_pods_is_a_silence(server, answer, words):
     api, url = server
-    api.answers["/api/v1/nodes"] = (200, answer)
-    with pytest.raises(cluster_reader.NoAnswerError, match="no Kubernetes API"):
-        cluster_reader.ClusterReader(content=kubeconfig(url)).nodes()
-
-
-def test_what_are_no_pods_is_a_silence(server):
-    api, url = server
-    odd = {"metadata": {"name": "a"}, "spec": {"nodeName": "n", "containers": "x"}}
-    api.answers["/api/v1/pods"] = (200, {"items": [odd]})
-    with pytest.raises(cluster_reader.NoAnswerError, match="it answers no pods"):
-        cluster_reader.ClusterReader(content=kubeconfig(url)).held()
+    api.answers["/api/v1/pods"] = (200, answer)
+    with pytest.raises(NoAnswerError, match=words):
+        gpus_held(kubeconfig(url))

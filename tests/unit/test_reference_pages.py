@@ -30,17 +30,6 @@ def test_a_key_says_what_may_be_written_what_holds_without_it_and_what_it_means(
     assert "| `scheduler` | [Scheduler](#scheduler) | **required** |  |" in rows
 
 
-def test_each_resource_is_bounded_in_its_own_unit():
-    bounds = pages.settings_page().partition("| `cpu` |")[2]
-    assert bounds.startswith(" 200, 500m |")
-    assert "| `memory` | 512Gi, 2Ti |" in bounds
-    page = pages.settings_page()
-    assert "| `size` | 5Gi, 20Gi |" in page
-    of_queue = page.partition("## Queue\n")[2]
-    assert '| `cpu` | [Share](#share) or cores: 16 or "500m", or unlimited |' in of_queue
-    assert "| `memory` | [Share](#share) or bytes with a suffix: 64Gi, or unlimited |" in of_queue
-
-
 def test_the_page_of_commands_is_up_to_date(tmp_path):
     fresh = tmp_path / "commands.md"
     typer = Path(sys.executable).parent / "typer"

@@ -69,8 +69,3 @@ def test_what_runs_counts_and_not_what_the_file_says(monkeypatch):
     )
     assert "so the release is replaced" in said
     assert "research is to run KAI v0.14.7" in said
-
-
-def test_a_stack_that_is_not_there_is_one_sentence():
-    ran = CliRunner().invoke(app, ["releases", "--stack", "nosuch"])
-    assert "is not there; stacks with a file" in str(ran.exception)

@@ -209,10 +209,6 @@ def test_what_is_written_by_others_is_text():
     assert text.count("&lt;script&gt;") > 9
 
 
-def test_a_command_is_code_and_only_that():
-    assert "<code><span>kubectl</span> <span>--kubeconfig</span> <span>ml" in page.page(busy())
-
-
 def test_of_many_rows_the_first_are_shown_and_many_trees_are_folded():
     found = busy()
     long = replace(found, waits=[found.waits[0]] * 20, findings=[found.findings[0]] * 15)

@@ -9,25 +9,26 @@ import pytest
 from rich.console import Console
 
 from kai_fleet.cluster.tenant_kubeconfig import of_secret
-from kai_fleet_cli import cluster_reader
+from kai_fleet_cli.cluster_reader import NoAnswerError, gpus_held
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.teams import listing, stack_state
 from tests.unit import vcluster_secrets
+from tests.unit.canned_api import kubeconfig, serving
 from tests.unit.team_project import GRANT
 
 KEPT = of_secret(vcluster_secrets.data(), "https://10.0.0.1:443", "team-ml-ml")
 
 
-def pod(node="n", gpus=None, **annotations):
+def pod(node="n", gpus=None, namespace="default", phase="Running", **annotations):
     limits = {"nvidia.com/gpu": gpus} if gpus else {}
     return {
         "metadata": {
             "name": "a",
-            "namespace": "default",
+            "namespace": namespace,
             "annotations": {key.replace("_", "-"): value for key, value in annotations.items()},
         },
         "spec": {"nodeName": node, "containers": [{"resources": {"limits": limits}}]},
-        "status": {"phase": "Running"},
+        "status": {"phase": phase},
     }
 
 
@@ -36,12 +37,8 @@ def lab(project, monkeypatch):
     """Its stack has the teams ml, in whose vCluster two pods run, and old, which the file lacks."""
     teams = {name: {"scheduler": "v0.13.4"} for name in ("ml", "old")}
     project.outputs = {"teams": teams, "kubeconfigs": dict.fromkeys(teams, KEPT)}
-    answers(monkeypatch, [pod(gpus="2"), pod(gpus="1")])
+    monkeypatch.setattr(listing, "gpus_held", lambda kubeconfig: 3)
     return project
-
-
-def answers(monkeypatch, pods):
-    monkeypatch.setattr(cluster_reader.ClusterReader, "_items", lambda cluster, path: pods)
 
 
 def as_json(project):
@@ -72,10 +69,10 @@ def test_the_list_tells_wanted_from_running(lab):
 
 
 def test_vclusters_that_do_not_answer_are_named(lab, monkeypatch):
-    def silent(cluster):
-        raise cluster_reader.NoAnswerError("connection refused")
+    def silent(kubeconfig):
+        raise NoAnswerError("connection refused")
 
-    monkeypatch.setattr(cluster_reader.ClusterReader, "pods", silent)
+    monkeypatch.setattr(listing, "gpus_held", silent)
     rows, notes = as_json(lab)
     assert rows["ml"]["gpus"]["used"] is None
     assert rows["ml"]["version"] == {"wanted": "v0.14.7", "running": None}, "it may be gone"
@@ -102,7 +99,7 @@ def test_a_kubeconfig_in_the_state_that_is_not_vclusters_is_neither_used_nor_giv
     document["users"][0]["user"]["exec"] = vcluster_secrets.USER["exec"]
     lab.outputs["kubeconfigs"] = {"ml": json.dumps(document)}
     asked = []
-    monkeypatch.setattr(cluster_reader.ClusterReader, "held", asked.append)
+    monkeypatch.setattr(listing, "gpus_held", asked.append)
     ran = lab.run("team", "kubeconfig", "ml", "-s", "lab")
     says = (
         "the kubeconfig of team ml in the stack's state has users[0].user.exec in its key config,"
@@ -134,12 +131,14 @@ def test_outputs_that_cannot_be_read_are_one_sentence(monkeypatch):
         ([pod(gpu_memory="2000")], 1),
         ([pod(node=None, gpus="8")], 0),
         ([pod(gpu_fraction="half")], 0),
+        ([pod(gpus="2", namespace="kai-scheduler"), pod(gpus="4", phase="Succeeded")], 0),
         ([], 0),
     ],
 )
-def test_gpus_in_use_are_those_of_pods_with_a_node(held, gpus, monkeypatch):
-    answers(monkeypatch, held)
-    assert cluster_reader.ClusterReader().held() == cluster_reader.PodsHeld(len(held), gpus)
+def test_gpus_in_use_are_those_of_pods_with_a_node(held, gpus):
+    with serving() as (api, url):
+        api.answers["/api/v1/pods"] = (200, {"items": held})
+        assert gpus_held(kubeconfig(url)) == gpus
 
 
 @pytest.mark.parametrize("width", [60, 80, 200])

@@ -30,7 +30,6 @@ ELSEWHERE = {
     "kai_fleet_cli/diff/base.py": "git",
     "kai_fleet_cli/doctor/sources.py": "it opens the host by the operator's own kubeconfig",
     "kai_fleet_cli/engine/environment.py": "the operator's Pulumi",
-    "kai_fleet_cli/reference/audit.py": "what osv.dev knows against packages",
     "kai_fleet_cli/teams/kubeconfigs.py": "a token of an account of the platform's",
     "kai_fleet/cluster/kind/this_machine.py": "the operator's docker",
     "kai_fleet/settings/team_stack.py": "the state of the platform's stack",

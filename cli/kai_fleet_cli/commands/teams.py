@@ -6,7 +6,7 @@ import typer
 
 from kai_fleet.settings.files.project import update_command
 from kai_fleet_cli.commands import options
-from kai_fleet_cli.display.terminal import Flags, Screen
+from kai_fleet_cli.display.terminal import Screen
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.errors import UserError
 
@@ -40,24 +40,17 @@ def add(
     no_up: NoUp = False,
 ) -> None:
     """Add a team."""
-    from kai_fleet.values import value_at
     from kai_fleet_cli.engine import summary
-    from kai_fleet_cli.teams import changes, lookup, nodes, update
+    from kai_fleet_cli.teams import changes, lookup, update
 
-    file, screen = lookup.stack_file(stack), Screen.standard()
     labels = changes.key_values(pool or (), "--pool", f"kai-fleet/pool={name}")
     queues = dict.fromkeys(queue or (), "")
     if mode != "host":
         queues = changes.key_values(queue or (), "--queue", f"{name}=4")
     flags = {"mode": mode, "version": version, "pool": labels, "gpus": gpus, "queue": queues}
-    change = changes.add(file, name, flags)
-    if not no_up:  # what is only written waits for nothing
-        nodes.check_pool(file, labels)
-    outputs = update.carry_out(change, Flags(yes, no_up), screen)
-    if outputs is not None:
-        resource = value_at(file.raw, "gpu.resource") or "nvidia.com/gpu"
-        about = outputs.get("teams", {}).get(name, {})
-        screen.line(summary.next_steps(stack, name, about, resource))
+    change = changes.add(lookup.stack_file(stack), name, flags)
+    if update.carry_out(change, yes=yes, no_up=no_up):
+        Screen.standard().line(summary.next_steps(stack, name))
 
 
 @app.command()
@@ -68,10 +61,8 @@ def switch(
     """Give a team another KAI version; its queues and running pods stay."""
     from kai_fleet_cli.teams import changes, lookup, update
 
-    file, screen = lookup.stack_file(stack), Screen.standard()
-    change = changes.switch(file, file.team(name), version)
-    if update.carry_out(change, Flags(yes, no_up), screen) is not None:
-        screen.line(f"Done: team {name} runs KAI {version}.")
+    file = lookup.stack_file(stack)
+    update.carry_out(changes.switch(file, file.team(name), version), yes=yes, no_up=no_up)
 
 
 @app.command()
@@ -80,7 +71,7 @@ def rollback(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp
     """Give a team the KAI version that it ran before, as the stack's history has it."""
     from kai_fleet_cli.teams import changes, lookup, stack_state, update
 
-    file, screen = lookup.stack_file(stack), Screen.standard()
+    file = lookup.stack_file(stack)
     team = file.team(name)
     changes.written_kai(file, team)  # refuses teams without a KAI before anything is read
     version = stack_state.earlier_version(stack, team)
@@ -89,9 +80,7 @@ def rollback(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp
             f"stack {stack} has no update in which team {name} ran another version than"
             f" {team.version}; to change it, run: fleet team switch {name} VERSION --stack {stack}"
         )
-    change = changes.switch(file, team, version)
-    if update.carry_out(change, Flags(yes, no_up), screen) is not None:
-        screen.line(f"Done: team {name} is back on KAI {version}.")
+    update.carry_out(changes.switch(file, team, version), yes=yes, no_up=no_up)
 
 
 @app.command()
@@ -100,10 +89,8 @@ def remove(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp =
     """Remove a team with everything in it; its name has to be typed, or --yes given."""
     from kai_fleet_cli.teams import changes, lookup, update
 
-    file, screen = lookup.stack_file(stack), Screen.standard()
-    change = changes.remove(file, file.team(name))
-    if update.carry_out(change, Flags(yes, no_up), screen) is not None:
-        screen.line(f"Done: team {name} is gone.")
+    file = lookup.stack_file(stack)
+    update.carry_out(changes.remove(file, file.team(name)), yes=yes, no_up=no_up)
 
 
 @app.command()

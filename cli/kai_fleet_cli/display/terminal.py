@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -71,14 +72,6 @@ def engine_line(line: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-@dataclass(frozen=True)
-class Flags:
-    """`yes`: run without a question. `no_up`: write the files only."""
-
-    yes: bool = False
-    no_up: bool = False
-
-
 @contextmanager
 def clusters_read() -> Iterator[Callable[[int, int], None]]:
     """A bar on stderr while a stack's clusters are read, on a terminal only.
@@ -95,19 +88,20 @@ def clusters_read() -> Iterator[Callable[[int, int], None]]:
         yield lambda done, of: shown.update(task, completed=done, total=of)
 
 
-# What follows, for those that are subjects and verbs of sentences as well.
-_VERBS: Final = {
-    "make": {"up", "preview", "down", "setup"},
-    "helm": {"get", "history", "list", "rollback", "status", "uninstall"},
-    "pulumi": {
-        *("cancel", "config", "destroy", "import", "login", "plugin", "preview", "refresh"),
-        *("stack", "state", "up"),
-    },
-}
-_COMMANDS: Final = frozenset({".venv/bin/fleet", "fleet", "make", "pulumi", "kubectl", "helm"})
-_AFTER: Final = frozenset({"or", "and", "then", "in", "for", "there", "where"})
-_LONGEST: Final = 300  # a text that opens a brace and does not close it ends somewhere, too
-_ENDS: Final = (",", ";", ".", ")", ":")
+# What is to be copied in one piece: code in backticks, a key with its YAML, a command up to the
+# end of its clause. The names of these tools are subjects of sentences, too: so with their verbs.
+_COMMAND: Final = (
+    r"(?:(?:\.venv/bin/)?fleet|kubectl|make (?:up|preview|down|setup)"
+    r"|helm (?:get|history|list|rollback|status|uninstall)"
+    r"|pulumi (?:cancel|config|destroy|import|login|plugin|preview|refresh|stack|state|up))"
+)
+_NEXT_WORD: Final = r"(?<![,;.:)]) (?!(?:or|and|then|in|for|there|where)(?!\S))\S+"
+_UNIT: Final = re.compile(
+    r"\(?`[^`]*`\S*"
+    r"|(?:kai-fleet:\S+: )?(?:\{(?:[^{}]|\{[^{}]*\}){0,300}\}|\[[^\[\]]{0,300}\])\S*"
+    rf"|\(?{_COMMAND}(?:{_NEXT_WORD})*(?!\S)"
+    r"|\S+"
+)
 _AMOUNTS: Final = ("GPUs", "queues", "guaranteed", "not promised")  # headings of numbers
 
 
@@ -163,28 +157,6 @@ def columns(
         line(row, *(("!", "yellow") if number in marked else (" ", "")))
 
 
-def units(words: str) -> Iterator[str]:
+def units(words: str) -> list[str]:
     """The words; a command, and a key with its YAML between braces, count as one."""
-    unit: list[str] = []
-    for word in words.split():
-        if unit and not _goes_on(unit, word):
-            yield " ".join(unit)
-            unit = []
-        unit.append(word)
-    if unit:
-        yield " ".join(unit)
-
-
-def _goes_on(unit: list[str], word: str) -> bool:
-    """Whether a word belongs to the unit before it."""
-    text, last = " ".join(unit), unit[-1]
-    if len(text) >= _LONGEST:
-        return False
-    if text.count("`") % 2 == 1 or any(text.count(a) > text.count(b) for a, b in ("{}", "[]")):
-        return True
-    if text.startswith("kai-fleet:") and text.endswith(":"):
-        return word[0] in "[{"
-    if unit[0].removeprefix("(") not in _COMMANDS or last.endswith(_ENDS):
-        return False
-    verbs = _VERBS.get(last.removeprefix("("))
-    return word not in _AFTER and (verbs is None or word in verbs)
+    return _UNIT.findall(" ".join(words.split()))

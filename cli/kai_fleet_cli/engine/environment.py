@@ -5,25 +5,18 @@ Only a checkout has the sandbox, and no wheel.
 
 from __future__ import annotations
 
-import json
 import os
-import secrets
 import shutil
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import platformdirs
-
-import kai_fleet
 from kai_fleet.cluster.kind import SCRIPTS
-from kai_fleet.finding import Finding, Level
-from kai_fleet.settings import Settings, key_path
 from kai_fleet.settings.files.project import CHECKOUT, update_command
 from kai_fleet_cli.display.terminal import say
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.stack_file import reading, write
+from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies import policy_pack_program
 
 if TYPE_CHECKING:
@@ -31,8 +24,6 @@ if TYPE_CHECKING:
 
 SANDBOX_CONTEXT: Final = "kai-fleet-sandbox"
 OCCUPANT: Final = "stack"  # a file in the sandbox's directory: the stack that runs there
-_LOGGED_IN_BY: Final = ("PULUMI_ACCESS_TOKEN", "PULUMI_BACKEND_URL")
-_PASSPHRASES: Final = ("PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE")
 
 
 @dataclass(frozen=True)
@@ -53,9 +44,9 @@ def for_stack(stack: str, *, validated: bool = True) -> Environment:
     """The environment in which a stack runs, made ready.
 
     A stack whose context is the sandbox's gets a running sandbox. Every other one gets the tools,
-    and uses your own Pulumi login and kubeconfig; a kind stack does without a login. Nothing is
-    started for a stack file that the rules refuse, unless it is not to be `validated`: what runs
-    must be removable whatever they say. Raises UserError.
+    and uses your own Pulumi login and kubeconfig. Nothing is started for a stack file that the
+    rules refuse, unless it is not to be `validated`: what runs must be removable whatever they say.
+    Raises UserError.
     """
     # Half a second of imports, which commands that only need UserError are spared.
     from kai_fleet.settings.secrets import copies
@@ -73,56 +64,33 @@ def for_stack(stack: str, *, validated: bool = True) -> Environment:
     else:
         verdict = validation.validate_types(raw, facts_beside(file))
     settings, refused = verdict.settings, verdict.refused
-    if settings is not None and validated and not refused:
-        refused = sandbox_variables(settings)  # before the stack is made in that state
     if settings is None or (validated and refused):
         raise UserError(validation.report(refused))
-    facts = settings.platform_facts
-    if (facts.context if facts else settings.cluster.context) == SANDBOX_CONTEXT:
+    facts, cluster = settings.platform_facts, settings.cluster
+    if (facts.context if facts else cluster.context) == SANDBOX_CONTEXT:
         return _in_sandbox(stack, platform, starts=validated)
-    if facts is not None or settings.cluster.kind is None:
+    elsewhere = cluster.context or cluster.kubeconfig or cluster.kind
+    if validated and elsewhere and _in_sandbox_shell():
+        raise UserError(
+            f"stack {stack} is of another cluster, but this shell has the sandbox's variables: its"
+            " state would be in the sandbox, and make down deletes it. Use another shell, or unset"
+            " PULUMI_BACKEND_URL PULUMI_HOME PULUMI_CONFIG_PASSPHRASE KUBECONFIG KAI_FLEET_CHARTS"
+        )
+    if facts is not None or cluster.kind is None:
         return _own_cluster()
     # Docker and kind, before the engine starts; the script says what is missing.
     check_script = ["bash", str(SCRIPTS / "check.sh")]
     checked = subprocess.run(check_script, capture_output=True, text=True, check=False)
     if checked.returncode != 0:
         raise UserError(checked.stderr.strip())
-    return Environment({**_own_cluster().variables, **state_variables()})
+    return _own_cluster()
 
 
-def sandbox_variables(settings: Settings) -> list[Finding]:
-    """What is wrong with a stack of another cluster in a shell that has the sandbox's variables.
-
-    With the backend its state would go to where `make down` deletes it, and its resources would
-    stay. With PULUMI_HOME alone the sandbox's plugins would run there, a stand-in among them.
-    """
-    cluster, home = settings.cluster, Path(os.environ.get("PULUMI_HOME", "/"))
-    in_backend = os.environ.get("PULUMI_BACKEND_URL") == f"file://{home.parent / 'state'}"
-    if home.name != "pulumi-home" or not (in_backend or (home.parent / "kubeconfig").is_file()):
-        return []
-    harm = "the sandbox's plugins, a stand-in among them, would run on that cluster"
-    if in_backend:
-        harm = "the stack's state would be in the sandbox, and make down deletes it"
-    if cluster.kind is not None:
-        key, sentence = "kind", "makes a cluster of its own"
-    elif cluster.kubeconfig is not None and in_backend:  # encrypted: whose it is cannot be read
-        key, sentence = "kubeconfig", "is of another cluster"
-    elif cluster.context not in (None, SANDBOX_CONTEXT):
-        key, sentence = "context", f"is {cluster.context}"
-    else:
-        return []
-    return [
-        Finding(
-            Level.MANDATORY,
-            key_path(("cluster", key)),
-            "cluster",
-            str(cluster.name),
-            f"{sentence}, but this shell has the sandbox's variables: {harm}. Use another shell, or"
-            " unset PULUMI_BACKEND_URL PULUMI_HOME PULUMI_CONFIG_PASSPHRASE KUBECONFIG"
-            " KAI_FLEET_CHARTS",
-            check="sandbox-variables",
-        )
-    ]
+def _in_sandbox_shell() -> bool:
+    """Whether this shell has the variables of `fleet sandbox env`."""
+    home = Path(os.environ.get("PULUMI_HOME", ""))
+    state = f"file://{home.parent / 'state'}"
+    return home.name == "pulumi-home" and os.environ.get("PULUMI_BACKEND_URL") == state
 
 
 def require_sandbox() -> None:
@@ -191,36 +159,6 @@ def _own_cluster() -> Environment:
     return Environment({"PATH": engine_path()})
 
 
-def state_variables() -> dict[str, str]:
-    """The engine's variables for the state of a kind stack; {} where there is a Pulumi login.
-
-    Without one the state goes to the user's data folder, its secrets under a passphrase made at
-    first use and kept beside it, readable by the user alone: what they protect is a cluster on this
-    machine.
-    """
-    if any(os.environ.get(name) for name in _LOGGED_IN_BY) or _is_logged_in():
-        return {}
-    folder = platformdirs.user_data_path("kai-fleet") / "kind"
-    state, passphrase = folder / "state", folder / "passphrase"
-    state.mkdir(parents=True, exist_ok=True, mode=0o700)
-    say(f"no Pulumi login here: the state is kept in {folder}")
-    variables = {"PULUMI_BACKEND_URL": f"file://{state}"}
-    if not any(name in os.environ for name in _PASSPHRASES):
-        if not passphrase.exists():
-            write.put(passphrase, secrets.token_urlsafe(32), 0o600)  # whole: state is locked by it
-        variables["PULUMI_CONFIG_PASSPHRASE_FILE"] = str(passphrase)
-    return variables
-
-
-def _is_logged_in() -> bool:
-    """Whether `pulumi login` chose a backend."""
-    home = Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi")
-    try:
-        return bool(json.loads((home / "credentials.json").read_text()).get("current"))
-    except (OSError, ValueError, AttributeError):
-        return False
-
-
 def engine_path() -> str:
     """PATH for the engine: Pulumi's CLI first, which a checkout fetches or builds where there is
     none. Raises UserError.
@@ -241,25 +179,3 @@ def engine_path() -> str:
         except toolbox.ToolError as why:
             raise UserError(str(why)) from None
     return os.pathsep.join([*map(str, folders), os.environ.get("PATH", "")])
-
-
-def require_same(script: str) -> None:
-    """Raise UserError where `script`, a checkout's `.venv/bin/fleet`, imports another checkout.
-
-    PYTHONPATH does that, or a `.venv` that was copied with its checkout: the sandbox and the
-    program would be those of the other checkout, for the stack files of this one.
-    """
-    called = Path(script).absolute()
-    checkout = called.parents[2] if called.parent.parent.name == ".venv" else None
-    imported = Path(kai_fleet.__file__).resolve().parents[2]
-    if checkout is None or not (checkout / "components").is_dir() or checkout.resolve() == imported:
-        return
-    named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    if any(Path(folder).resolve().is_relative_to(imported) for folder in named if folder):
-        remedy = "PYTHONPATH names it. Run: unset PYTHONPATH"
-    else:
-        remedy = f"{checkout / '.venv'} is that checkout's. Run: rm -rf .venv && make setup"
-    raise UserError(
-        f"{called} is of checkout {checkout}, but Python imports kai_fleet from {imported}:"
-        f" {remedy}"
-    )

@@ -1,1 +1,1 @@
-"""What `make reference` and `make check` write and look up: pages from the code, known faults."""
+"""What `make reference` writes: pages from the code."""

@@ -28,17 +28,23 @@ _NEEDED: Final = {
 
 @dataclass(frozen=True)
 class Change:
-    """One edit of a stack file. `removes` is the team that goes with it, "" where none does."""
+    """One edit of a stack file: what it means, and what is so once the update is done.
+
+    `removes` is the team that goes with it, "" where none does.
+    """
 
     file: StackFile
     edit: Edit
     sentence: str
+    done: str
     removes: str = ""
 
 
-def _change(file: StackFile, keys: Keys, value: Any, sentence: str, removes: str = "") -> Change:
+def _change(
+    file: StackFile, keys: Keys, value: Any, sentence: str, done: str, removes: str = ""
+) -> Change:
     after = changed(file.text, keys, value, file.path.name)
-    return Change(file, Edit(file.path, file.text, after), sentence, removes)
+    return Change(file, Edit(file.path, file.text, after), sentence, done, removes)
 
 
 def key_values(items: Sequence[str], flag: str, example: str) -> dict[str, str]:
@@ -85,7 +91,8 @@ def add(file: StackFile, name: str, flags: Mapping[str, Any]) -> Change:
         children = {leaf: {"gpu": _amount(text)} for leaf, text in leaves.items()}
         team["queues"] = {top: {"gpu": gpus, "children": children}}
     keys = ("config", f"{NAMESPACE}:teams", name)
-    return _change(file, keys, team, f"{name}: a new team in mode {mode}, with its own vCluster")
+    sentence = f"{name}: a new team in mode {mode}, with its own vCluster"
+    return _change(file, keys, team, sentence, f"team {name} is there.")
 
 
 def _amount(text: str) -> float | int | str:
@@ -107,7 +114,8 @@ def switch(file: StackFile, team: DeclaredTeam, version: str) -> Change:
             way = kai_transition(before, after)
             replaced = ", so the release is replaced" if way.kind == "replace" else ""
             sentence = f"{team.name}: KAI {way.why}{replaced}; queues and running pods stay"
-    return _change(file, (*team.keys, "scheduler", "version"), version, sentence)
+    done = f"team {team.name} runs KAI {version}."
+    return _change(file, (*team.keys, "scheduler", "version"), version, sentence, done)
 
 
 def written_kai(file: StackFile, team: DeclaredTeam) -> str:
@@ -131,4 +139,5 @@ def remove(file: StackFile, team: DeclaredTeam) -> Change:
         )
     kai = f", its KAI {team.version} with every queue" if team.version else ""
     lost = f"{team.name} goes: namespace team-{team.name} with its volumes, the vCluster{kai}"
-    return _change(file, team.keys, GONE, f"{lost}, and every pod in it", team.name)
+    sentence, done = f"{lost}, and every pod in it", f"team {team.name} is gone."
+    return _change(file, team.keys, GONE, sentence, done, team.name)

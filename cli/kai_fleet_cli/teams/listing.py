@@ -16,7 +16,7 @@ from kai_fleet.settings import Settings
 from kai_fleet.settings.files.project import FLEET
 from kai_fleet.settings.sections.kubernetes import UNLIMITED
 from kai_fleet.settings.sections.queues import leaves
-from kai_fleet_cli.cluster_reader import ClusterReader, NoAnswerError
+from kai_fleet_cli.cluster_reader import NoAnswerError, gpus_held
 from kai_fleet_cli.teams.stack_state import StackState
 
 _HEADINGS: Final = ("team", "mode", "version", "running", "support ends", "queues")
@@ -50,7 +50,7 @@ def _used(state: StackState, team: str) -> float | None:
     """The GPUs that pods of a vCluster hold; None where there is none, or it does not answer."""
     kubeconfig = state.kubeconfigs.get(team)
     try:
-        return ClusterReader(content=kubeconfig).held().gpus if kubeconfig else None
+        return gpus_held(kubeconfig) if kubeconfig else None
     except NoAnswerError:
         return None
 
