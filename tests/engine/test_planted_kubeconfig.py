@@ -30,7 +30,7 @@ PROBE = (
 OF_VCLUSTER = (
     "PROBE_KUBECONFIG=\"$(cat '{host}')\" VCLUSTER_NAME=ml VCLUSTER_NAMESPACE=team-ml"
     " VCLUSTER_ACCESS={access} VCLUSTER_HOST=127.0.0.1 VCLUSTER_TIMEOUT=60"
-    " .venv/bin/fleet-probe vcluster"
+    " .venv/bin/fleet-probe vcluster wait"
 )
 READERS = {
     "doctor": ".venv/bin/fleet doctor --stack sandbox",
