@@ -34,9 +34,9 @@ def test_a_thousand_queues_and_two_thousand_workloads_take_less_than_two_seconds
     teams: int,
 ) -> None:
     large = _large(teams, 1000, 2000)
-    begin = time.perf_counter()
+    begin = time.process_time()
     assert refused_by(check(large)) == set()
-    assert time.perf_counter() - begin < 2
+    assert time.process_time() - begin < 2
 
 
 def test_two_thousand_mistakes_take_no_longer() -> None:
@@ -45,9 +45,9 @@ def test_two_thousand_mistakes_take_no_longer() -> None:
         DeclaredQueue("top", None, FREE),
         *(DeclaredQueue(f"q{i}", "top", FREE) for i in range(999)),
     )
-    begin = time.perf_counter()
+    begin = time.process_time()
     problems = check([cluster(*lost, queues=queues)])
-    assert time.perf_counter() - begin < 2
+    assert time.process_time() - begin < 2
     assert len([p for p in problems if p.level is Level.MANDATORY]) == 2000
 
 

@@ -28,7 +28,7 @@ def area(wanted: int, ceiling: int, root: str, *paths: str) -> Area:
 
 AREAS = {
     "settings": area(2300, 3221, COMPONENTS, "settings"),
-    "fleet": area(1100, 1702, COMPONENTS, "fleet"),
+    "fleet": area(1100, 1667, COMPONENTS, "fleet"),
     "host, cluster, kind": area(
         800,
         1475,
