@@ -24,8 +24,8 @@ def listed(names: Sequence[str], last: str = "or", limit: int = 6) -> str:
 
 def counted(number: float, thing: str, verb: str = "") -> str:
     """`1 queue`, `3 queues`; with a verb `1 pod waits`, `3 pods wait`."""
-    told = f"{f'{number:g}' if isinstance(number, float) else number} {plural(number, thing)}"
-    return f"{told} {agreeing(number, verb)}" if verb else told
+    text = f"{f'{number:g}' if isinstance(number, float) else number} {plural(number, thing)}"
+    return f"{text} {agreeing(number, verb)}" if verb else text
 
 
 def plural(number: float, thing: str) -> str:

@@ -22,12 +22,7 @@ from kai_fleet.settings import (
     secrets,
 )
 from kai_fleet.settings.files.project import ROOT
-from kai_fleet.settings.team_stack import (
-    FactsOf,
-    NoPlatformError,
-    is_team_stack,
-    load_team_stack,
-)
+from kai_fleet.settings.team_stack import FactsOf, NoPlatformError, is_team_stack, load_team_stack
 from kai_fleet.wording import agreeing, counted, listed, plural
 from kai_fleet_policies import rules
 from kai_fleet_policies.rules.rule import Rule

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from kai_fleet.releases import KAI, VCLUSTER, closest_known, taken_for, version_key
+from kai_fleet.releases import KAI, VCLUSTER, taken_for, version_key
 from kai_fleet.wording import listed, spelt_like
 
 Chart = Literal["kai", "vcluster"]
@@ -54,7 +54,7 @@ def unknown_keys(chart: Chart, version: str, values: Mapping[str, Any]) -> list[
     """
     table, open_ = _TABLES[chart], frozenset(_list(chart)["open"])
     newer = taken_for(table, version) is not None
-    keys = _of(chart, version if newer else closest_known(table, version))
+    keys = _of(chart, version if newer else _closest_known(table, version))
     every, problems = keys.known | keys.above, []
     for key in _leaves(values, keys.above, keys.known | open_):
         parts = key.split(".")
@@ -111,3 +111,8 @@ def _of(chart: Chart, version: str) -> _Keys:
 def _list(chart: Chart) -> Any:
     file = Path(__file__).with_name(f"{chart}.json")
     return json.loads(file.read_text(encoding="utf-8"))
+
+
+def _closest_known(table: Mapping[str, Any], version: str) -> str:
+    """The version itself, else the one that it is taken for, else the newest."""
+    return version if version in table else taken_for(table, version) or list(table)[-1]

@@ -97,7 +97,8 @@ def test_a_reader_runs_nothing_of_it_and_says_whose_it_is(reader, repair, one_te
     done = run(repair, one_team, reader)
     said = " ".join(f"{done.stdout} {done.stderr}".split())
     assert not marker.exists(), marker.read_text()
-    assert done.returncode != 0, said
+    # A preview warns: in the update this team alone fails.
+    assert (done.returncode == 0) is (reader == "preview"), said
     assert "Traceback" not in said
     plain = "".join(said.split())  # a table breaks words
     for words in (SAID, BY, DELETE, RESTART):

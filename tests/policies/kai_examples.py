@@ -144,6 +144,10 @@ ON_THE_OWNER = frozenset({"workload-leaf-queue"})
 NO_QUEUE = "names no queue on the pod itself"
 
 
+def shown(name: str, *documents: Document, **more: Any) -> Example:
+    return Example(name, documents, **more)
+
+
 def examples(queue: str) -> list[Example]:
     """All of them, for a leaf of that name: theirs is `test`, later `default-queue`."""
     labels = {QUEUE: queue}
@@ -151,126 +155,108 @@ def examples(queue: str) -> list[Example]:
     mps = [{"name": "mps", "hostPath": {"path": "/tmp/nvidia-mps", "type": "DirectoryOrCreate"}}]
     cpu = {"requests": {"cpu": "100m", "memory": "250M"}}
     return [
-        Example("cpu-only pod", (pod(queue, {"name": "main", "resources": cpu}),)),
-        Example("gpu pod", (pod(queue, {"name": "main", "resources": ONE}),)),
-        Example("half a GPU", (pod(queue, annotations=half),)),
-        Example("GPU memory", (pod(queue, annotations={"gpu-memory": "2000"}),)),
-        Example("MPS by a hostPath", (pod(queue, annotations=half, volumes=mps),)),
-        Example(
+        shown("cpu-only pod", pod(queue, {"name": "main", "resources": cpu})),
+        shown("gpu pod", pod(queue, {"name": "main", "resources": ONE})),
+        shown("half a GPU", pod(queue, annotations=half)),
+        shown("GPU memory", pod(queue, annotations={"gpu-memory": "2000"})),
+        shown("MPS by a hostPath", pod(queue, annotations=half, volumes=mps)),
+        shown(
             "a priority in a label",
-            (
-                pod(
-                    queue, {"name": "main", "resources": ONE}, labels={"priorityClassName": "train"}
-                ),
-            ),
+            pod(queue, {"name": "main", "resources": ONE}, labels={"priorityClassName": "train"}),
         ),
-        Example(
+        shown(
             "DRA",
-            (
-                pod(
-                    queue,
-                    {"name": "main", "resources": {**ONE, "claims": [{"name": "imex-channel-0"}]}},
-                    resourceClaims=[
-                        {"name": "imex-channel-0", "resourceClaimTemplateName": "imex-channel-0"}
-                    ],
-                ),
+            pod(
+                queue,
+                {"name": "main", "resources": {**ONE, "claims": [{"name": "imex-channel-0"}]}},
+                resourceClaims=[
+                    {"name": "imex-channel-0", "resourceClaimTemplateName": "imex-channel-0"}
+                ],
             ),
         ),
-        Example("batch job", (job("batch", labels=labels),)),
-        Example("PyTorch", (pytorch(queue, **ONE),), refused=ON_THE_OWNER, denied=NO_QUEUE),
-        Example(
+        shown("batch job", job("batch", labels=labels)),
+        shown("PyTorch", pytorch(queue, **ONE), refused=ON_THE_OWNER, denied=NO_QUEUE),
+        shown(
             "elastic PyTorch",
-            (pytorch(queue, requests={"cpu": "4"}),),
+            pytorch(queue, requests={"cpu": "4"}),
             refused=ON_THE_OWNER,
             denied=NO_QUEUE,
         ),
-        Example(
+        shown(
             "half a GPU for another container",
-            (
-                pod(
-                    queue,
-                    {"name": "sidecar"},
-                    {"name": "gpu-workload"},
-                    annotations={**half, "gpu-fraction-container-name": "gpu-workload"},
-                ),
+            pod(
+                queue,
+                {"name": "sidecar"},
+                {"name": "gpu-workload"},
+                annotations={**half, "gpu-fraction-container-name": "gpu-workload"},
             ),
             since="v0.12",
         ),
-        Example(
+        shown(
             "half a GPU for an init container",
-            (
-                pod(
-                    queue,
-                    {"name": "main"},
-                    annotations={**half, "gpu-fraction-container-name": "gpu-init"},
-                    initContainers=[{"name": "gpu-init", "image": "i"}],
-                ),
+            pod(
+                queue,
+                {"name": "main"},
+                annotations={**half, "gpu-fraction-container-name": "gpu-init"},
+                initContainers=[{"name": "gpu-init", "image": "i"}],
             ),
             since="v0.12",
         ),
-        Example("Ray", (ray(queue),), since="v0.13", refused=ON_THE_OWNER, denied=NO_QUEUE),
-        Example(
+        shown("Ray", ray(queue), since="v0.13", refused=ON_THE_OWNER, denied=NO_QUEUE),
+        shown(
             "eight GPUs",
-            (pod(queue, {"name": "t", "resources": {"limits": {"nvidia.com/gpu": "8"}}}),),
+            pod(queue, {"name": "t", "resources": {"limits": {"nvidia.com/gpu": "8"}}}),
             since="v0.13",
         ),
-        Example(
+        shown(
             "batch job with a minimum",
-            (job("batch", labels=labels, on_job={"kai.scheduler/batch-min-member": "2"}),),
+            job("batch", labels=labels, on_job={"kai.scheduler/batch-min-member": "2"}),
             since="v0.14",
         ),
-        Example(
+        shown(
             "job in an external PodGroup that has the queue",
-            (
-                group("batch", queue, subGroups=[{"name": "workers", "minMember": 2}]),
-                job(
-                    "batch",
-                    on_job=SKIP,
-                    on_pods={"pod-group-name": "batch"},
-                    labels={"kai.scheduler/subgroup-name": "workers"},
-                ),
+            group("batch", queue, subGroups=[{"name": "workers", "minMember": 2}]),
+            job(
+                "batch",
+                on_job=SKIP,
+                on_pods={"pod-group-name": "batch"},
+                labels={"kai.scheduler/subgroup-name": "workers"},
             ),
             since="v0.15.1",
         ),
-        Example(
+        shown(
             "two jobs in one external PodGroup",
-            (
-                group("pipeline", queue, minSubGroup=2),
-                *(
-                    job(
-                        name,
-                        FOUR,
-                        on_job=SKIP,
-                        on_pods={"pod-group-name": "pipeline"},
-                        labels={**labels, "kai.scheduler/subgroup-name": name},
-                    )
-                    for name in ("rack", "zone")
-                ),
+            group("pipeline", queue, minSubGroup=2),
+            *(
+                job(
+                    name,
+                    FOUR,
+                    on_job=SKIP,
+                    on_pods={"pod-group-name": "pipeline"},
+                    labels={**labels, "kai.scheduler/subgroup-name": name},
+                )
+                for name in ("rack", "zone")
             ),
             since="v0.16",
         ),
-        Example(
+        shown(
             "a pod in a PodGroup of its own",
-            (
-                group("victim", queue, priorityClassName="train"),
-                pod(queue, annotations={"pod-group-name": "victim"}, priorityClassName="train"),
-            ),
+            group("victim", queue, priorityClassName="train"),
+            pod(queue, annotations={"pod-group-name": "victim"}, priorityClassName="train"),
             since="v0.17",
         ),
-        Example(
+        shown(
             "a pod that waits before it preempts",
-            (
-                pod(
-                    queue,
-                    annotations={"kai.scheduler/preemption-delay": "2m"},
-                    priorityClassName="build-preemptible",
-                ),
+            pod(
+                queue,
+                annotations={"kai.scheduler/preemption-delay": "2m"},
+                priorityClassName="build-preemptible",
             ),
             since="v0.17",
         ),
-        Example(
+        shown(
             "a pod of a gang that goes stale",
-            (pod(queue, annotations={"kai.scheduler/staleness-grace-period": "5s"}),),
+            pod(queue, annotations={"kai.scheduler/staleness-grace-period": "5s"}),
             since="v0.17",
         ),
     ]

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from kai_fleet.finding import Finding, Level
 from kai_fleet.fleet.cluster import Cluster, Kai, Team
 from kai_fleet.fleet.pods import PodContainer, PodTemplate
@@ -111,3 +113,27 @@ def manifest(document: Mapping[str, Any], provider: str = "") -> Declared:
     group = version if "/" in version else f"core/{version}"
     type_ = f"kubernetes:{group}:{document['kind']}"
     return resource(type_, document["metadata"]["name"], document, provider)
+
+
+def passes(*clusters: Cluster) -> list[Any]:
+    """Cases of which a rule has nothing to report."""
+    return [pytest.param(each, None, "") for each in clusters]
+
+
+def refuses(cluster: Cluster, message: str) -> Any:
+    """A case that a rule refuses, with a part of what it says."""
+    return pytest.param(cluster, "refused", message)
+
+
+def waits(cluster: Cluster, message: str) -> Any:
+    """A case that a rule decides in the update."""
+    return pytest.param(cluster, "undecided", message)
+
+
+def judged(rule: str, cluster: Cluster, level: str | None, message: str) -> None:
+    """Hold a rule to one case."""
+    if level is None:
+        assert found(rule, cluster) == []
+    else:
+        problem = (refusal if level == "refused" else open_question)(rule, cluster)
+        assert message in problem.message

@@ -139,10 +139,7 @@ MISTAKES = {
             c, kai=(), teams=(team("x", pool={"p": "1"}), team("y", pool={"p": "1"}))
         ),
     ),
-    "V9": (
-        "team-unique",
-        lambda c: replace(c, teams=(team("x", "host"), team("x", "host"))),
-    ),
+    "V9": ("team-unique", lambda c: replace(c, teams=(team("x", "host"), team("x", "host")))),
     "V14": ("team-one-mode", lambda c: replace(c, teams=(team("x"),))),
     "K1": ("kai-version-known", lambda c: replace(c, kai=(Kai("v0.20.1"),))),
 }
@@ -194,7 +191,7 @@ def test_a_third_level_is_refused_by_versions_that_cannot_use_it(of: Cluster) ->
 def _blur(value: Any, chance: random.Random) -> Any:
     """The value with some of its parts unknown, as at a first preview."""
     if is_dataclass(value) and not isinstance(value, type):
-        keep = {"path", "kind", "part", "filled_in_namespace", "scheduled_by", "writer", "quoted"}
+        keep = {"path", "kind", "part", "scheduled_by", "writer", "quoted"}
         changes = {
             f.name: UNKNOWN if chance.random() < 0.1 else _blur(getattr(value, f.name), chance)
             for f in fields(value)

@@ -14,15 +14,7 @@ from kai_fleet.values import UNKNOWN
 from kai_fleet_policies import validation
 from kai_fleet_policies.adapters.charts import sharing_in
 from kai_fleet_policies.pack.analyzer import Analyzer
-from tests.policies.samples import (
-    cluster,
-    found,
-    open_question,
-    queue,
-    refusal,
-    resource,
-    workload,
-)
+from tests.policies.samples import cluster, found, open_question, queue, refusal, resource, workload
 from tests.policies.test_pack import IN_TEST, QUEUE, TREE, pod, request, said
 
 LEAF = "workload-leaf-queue"

@@ -74,11 +74,7 @@ def pods_of(document):
         yield {
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": {
-                "name": "p",
-                "labels": labels,
-                "annotations": dict(template.annotations),
-            },
+            "metadata": {"name": "p", "labels": labels, "annotations": dict(template.annotations)},
             "spec": {"schedulerName": template.scheduler, "containers": limits},
         }
 

@@ -170,11 +170,7 @@ def hosted(folder):
 
 @pytest.mark.parametrize(
     "command",
-    [
-        hosted(ROOT / "policies"),
-        hosted(policy_pack()),
-        [str(policy_pack_program()), "127.0.0.1:1"],
-    ],
+    [hosted(ROOT / "policies"), hosted(policy_pack()), [str(policy_pack_program()), "127.0.0.1:1"]],
     ids=["the checkout", "an installed package", "a program"],
 )
 def test_every_door_of_the_pack_serves_the_engine(command, tmp_path):

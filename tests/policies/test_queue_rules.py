@@ -1,98 +1,341 @@
-"""The small rules about queues: duration, scope, depth, zero quota."""
+"""The rules about queues, case by case: what passes, what is refused, and what waits."""
+
+from dataclasses import replace
 
 import pytest
 
 from kai_fleet.finding import Level
+from kai_fleet.fleet.cluster import Cluster
 from kai_fleet.fleet.queues import QueueShare
 from kai_fleet.values import UNKNOWN
-from tests.policies.samples import FREE, cluster, found, open_question, queue, refusal
+from kai_fleet_policies import validation
+from kai_fleet_policies.adapters.from_resources import clusters
+from kai_fleet_policies.rules import check
+from tests.policies.samples import (
+    FREE,
+    cluster,
+    found,
+    gpu_queue,
+    judged,
+    manifest,
+    passes,
+    queue,
+    refusal,
+    refuses,
+    waits,
+)
 
 
-@pytest.mark.parametrize("value", ["90s", "1h30m", "24h", "0", "1.5h", "250ms", None])
-def test_go_durations_pass(value):
-    kept = queue("a", preempt_min_runtime=value, reclaim_min_runtime=value)
-    assert found("queue-duration", cluster(queues=(kept,))) == []
+def of(*queues, **more):
+    return cluster(queues=queues, **more)
+
+
+TYPO = (queue("default"), queue("other"), queue("test", "defualt"))
+BELOW = (queue("top"), queue("team-a", "default-parent-queue"))
+RING = (queue("b", "c"), queue("a", "b"), queue("c", "a"), queue("leaf", "a"))
+TREE = [
+    *passes(cluster()),
+    refuses(
+        of(*TYPO),
+        "has the parent defualt, which is not declared in host; write default or other, or declare"
+        " defualt",
+    ),
+    # The parent of KAI's chart is there or not, where the chart is known.
+    waits(of(*BELOW, kai=()), "existingQueues: [default-parent-queue] in the pack's configuration"),
+    waits(of(*BELOW, version=None), "default-parent-queue"),
+    waits(of(*BELOW, version=UNKNOWN), "default-parent-queue"),
+    refuses(of(*BELOW, version="v0.9.3"), "default-parent-queue"),
+    waits(of(queue("team-a", "dep"), kai=()), "existingQueues: [dep] in the pack's configuration"),
+    # Beside a top queue an absent parent is a slip.
+    refuses(
+        of(queue("dept"), queue("team-a", "detp"), kai=()),
+        "write dept, or list detp in existingQueues of the pack's configuration of queue-tree if"
+        " another program makes it",
+    ),
+    refuses(of(queue("a", "a")), "is its own parent; leave the parent out"),
+    refuses(of(*RING), "is below itself (a → b → c → a); leave the parent of a, b or c out"),
+    refuses(of(queue("a"), queue("a")), "rename one of the two queues a"),
+    waits(of(queue("a", UNKNOWN)), "parent is known"),
+    waits(of(queue(UNKNOWN)), "the name of the queue is known"),
+]
+
+
+def lasting(value):
+    return of(queue("a", reclaim_min_runtime=value))
+
+
+DURATION = [
+    *passes(*map(lasting, ("90s", "1h30m", "24h", "0", "1.5h", "250ms", "2562047h", None))),
+    *(
+        refuses(
+            lasting(value),
+            f"has reclaimMinRuntime: {value}, which is not a duration for KAI (units are h, m and"
+            " s); write for example 90s, 1h30m, or 24h for a day",
+        )
+        for value in ("1d", "1w", "1d12h", "90", 300, "2 days", "1 hour", "soon", "")
+    ),
+    refuses(
+        lasting("2562048h"), "longer than a duration can be; write reclaimMinRuntime: 2562047h"
+    ),
+    refuses(lasting(f"{'9' * 5000}h"), "longer than a duration can be"),
+    waits(of(queue("a", preempt_min_runtime=UNKNOWN)), "preemptMinRuntime"),
+]
+
+SCOPE = [
+    *passes(of(queue("a")), of(queue("a", namespace=""))),
+    refuses(
+        of(queue("a", namespace="kai-scheduler")),
+        "has the namespace kai-scheduler, but queues are cluster-wide; leave metadata.namespace",
+    ),
+    waits(of(queue("a", namespace=UNKNOWN)), "namespace"),
+]
+
+THREE = (queue("a"), queue("b", "a"), queue("c", "b"))
+OLD, NEW = ("v0.7.11", "v0.9.3", "v0.12.23"), ("v0.14.7", "v0.16.8")
+DEPTH = [
+    *passes(*(cluster(version=it) for it in (*OLD, UNKNOWN))),
+    *passes(*(of(*THREE, queue("lone"), version=it) for it in NEW)),
+    *(
+        refuses(of(*THREE, version=it), f"is on level 3, and KAI {it} schedules from 2 levels only")
+        for it in OLD
+    ),
+    *(
+        refuses(
+            of(queue("lone"), version=it),
+            "never schedules pods from those; add a child queue below lone",
+        )
+        for it in OLD
+    ),
+    waits(of(*THREE, version=UNKNOWN), "version"),
+]
+
+
+def within(*queues, gpus=4):
+    """Queues of a team with so many GPUs."""
+    return Cluster("ml", path="kai-fleet:teams.ml", queues=queues, gpus=gpus)
+
+
+def shares(**more):
+    return of(queue("a", None, FREE | more))
+
+
+P4 = gpu_queue("p", None, 4)
+QUOTA = [
+    *passes(
+        of(P4, gpu_queue("a", "p", 2), gpu_queue("b", "p", 2)),
+        of(gpu_queue("p", None, -1), gpu_queue("a", "p", -1), gpu_queue("b", "p", 100)),
+        of(gpu_queue("p", None, 4, 4), gpu_queue("a", "p", 4, 4)),
+        of(gpu_queue("p", None, 4, 4), gpu_queue("a", "p", 4, -1)),  # the parent's limit holds
+        of(gpu_queue("p", None, 0.3), gpu_queue("a", "p", 0.1), gpu_queue("b", "p", 0.2)),
+        of(gpu_queue("p", None, 0, 0)),
+        of(queue("a", None, {r: FREE[r] for r in ("cpu", "memory")})),  # for pods without GPUs
+        within(gpu_queue("a", None, 2, 4), gpu_queue("b", None, 2, 4)),
+    ),
+    refuses(
+        of(P4, gpu_queue("a", "p", 3), gpu_queue("b", "p", 2)),
+        "the gpu quotas of a, b add up to 5, above its quota of 4; lower them to 4 together, or"
+        " raise that to 5",
+    ),
+    refuses(
+        of(P4, gpu_queue("a", "p", -1)), "the gpu quota of a is unlimited, above its quota of 4"
+    ),
+    # A second queue of one name does not count its children twice.
+    refuses(of(P4, replace(P4, path="x"), gpu_queue("a", "p", 5)), "add up to 5"),
+    refuses(of(gpu_queue("a", None, 4, 2)), "raise the limit to 4 or lower the quota to 2"),
+    refuses(of(gpu_queue("a", None, -1, 2)), "write quota 2, or limit unlimited"),
+    refuses(of(gpu_queue("a", None, 1, 0)), "raise the limit to 1 or lower the quota to 0"),
+    refuses(
+        of(gpu_queue("p", None, 1, 4), gpu_queue("a", "p", 1, 8)),
+        "has gpu limit 8, above the limit 4 of queue p over it; write at most 4",
+    ),
+    refuses(
+        of(gpu_queue("t", None, 2, 4), gpu_queue("p", "t", 1, -1), gpu_queue("a", "p", 1, 8)),
+        "above the limit 4 of queue t",
+    ),
+    # KAI reads a limit that is left out as 0.
+    refuses(
+        shares(cpu=QueueShare(500, None)),
+        "leaves its cpu limit out, which KAI reads as 0: no pod that asks for cpu ever runs; write"
+        " limit: -1 for unlimited",
+    ),
+    refuses(of(queue("a", None, {r: FREE[r] for r in ("cpu", "gpu")})), "has no share of memory"),
+    refuses(shares(gpu=QueueShare(-2)), "write 0 or more"),
+    refuses(shares(gpu=QueueShare(-1, -1, -1)), "write 0 or more"),
+    refuses(
+        within(gpu_queue("a", None, 3, 4), gpu_queue("b", None, 2, 4)),
+        "add up to 5, above the team's GPUs of 4; lower them to 4 together, or raise the team's"
+        " gpus to 5",
+    ),
+    # A limit that was filled in from the team's GPUs is in nobody's file.
+    refuses(within(gpu_queue("a", None, 5, 4)), "above the team's GPUs of 4"),
+    refuses(within(gpu_queue("a", None, -1, 4)), "above the team's GPUs of 4"),
+    refuses(within(gpu_queue("d", None, 9, 9), gpu_queue("a", "d", 9)), "add up to 9"),
+    *(
+        refuses(
+            within(gpu_queue("a", None, 2, limit)),
+            "but the team has 4 GPUs: its scheduler would hand out GPUs that the host then refuses;"
+            " write limit 4 or less",
+        )
+        for limit in (8, -1)
+    ),
+    waits(shares(gpu=QueueShare(UNKNOWN)), "gpu quota is known"),
+    waits(shares(gpu=QueueShare(0, UNKNOWN)), "gpu limit is known"),
+    waits(shares(gpu=QueueShare(0, -1, UNKNOWN)), "gpu weight is known"),
+    waits(of(queue("a", None, UNKNOWN)), "resources"),
+    waits(within(gpus=UNKNOWN), "number of GPUs"),
+]
+
+
+@pytest.mark.parametrize(("seen", "level", "message"), TREE)
+def test_queues_hang_in_one_tree(seen, level, message):
+    judged("queue-tree", seen, level, message)
+
+
+@pytest.mark.parametrize(("seen", "level", "message"), DURATION)
+def test_minimum_run_times_are_durations_of_go(seen, level, message):
+    judged("queue-duration", seen, level, message)
+
+
+@pytest.mark.parametrize(("seen", "level", "message"), SCOPE)
+def test_queues_belong_to_no_namespace(seen, level, message):
+    judged("queue-cluster-scoped", seen, level, message)
+
+
+@pytest.mark.parametrize(("seen", "level", "message"), DEPTH)
+def test_old_versions_take_two_levels_and_new_ones_any(seen, level, message):
+    judged("queue-depth", seen, level, message)
+
+
+@pytest.mark.parametrize(("seen", "level", "message"), QUOTA)
+def test_quotas_and_limits_add_up(seen, level, message):
+    judged("queue-quota", seen, level, message)
 
 
 @pytest.mark.parametrize(
-    ("value", "advice"),
+    ("rule", "seen", "path"),
     [
-        ("1d", "24h"),
-        ("1w", "168h"),
-        ("1d12h", "36h"),
-        ("90", "90s"),
-        (300, "5m"),
-        ("2 days", "48h"),
-        ("1 hour", "1h"),
-        ("soon", "24h"),
-        ("", "24h"),
+        ("queue-tree", of(*TYPO), "kai-fleet:queues.test.parent"),
+        ("queue-duration", lasting("1d"), "kai-fleet:queues.a.reclaimMinRuntime"),
+        ("queue-quota", of(P4, gpu_queue("a", "p", 5)), "kai-fleet:queues.p.gpu.quota"),
+        ("queue-quota", of(gpu_queue("a", None, 4, 2)), "kai-fleet:queues.a.gpu.limit"),
+        ("queue-quota", within(gpu_queue("a", None, 5, 4)), "kai-fleet:teams.ml.queues"),
     ],
 )
-def test_other_durations_are_refused_with_the_hours_to_write(value, advice):
-    problem = refusal("queue-duration", cluster(queues=(queue("a", reclaim_min_runtime=value),)))
-    assert problem.path == "kai-fleet:queues.a.reclaimMinRuntime"
-    assert problem.subject == "queue a in host"
-    assert problem.message.endswith(f"write reclaimMinRuntime: {advice}")
+def test_a_finding_is_at_the_key_that_is_wrong(rule, seen, path):
+    assert refusal(rule, seen).path == path
 
 
-def test_an_unknown_duration_is_told():
-    kept = queue("a", preempt_min_runtime=UNKNOWN)
-    assert "preemptMinRuntime" in open_question("queue-duration", cluster(queues=(kept,))).message
+def test_every_unknown_name_is_an_open_question():
+    problems = found("queue-tree", of(queue(UNKNOWN), queue("a", "somewhere")))
+    assert [it.message.split(";")[0] for it in problems] == [
+        "cannot decide until the name of the queue is known",
+        "cannot decide until all queue names are known",
+    ]
 
 
-@pytest.mark.parametrize("namespace", [None, "", "default"])
-def test_queues_without_a_namespace_pass(namespace):
-    """`default` is what a provider fills in before it has seen the CRD."""
-    kept = queue("a", namespace=namespace)
-    assert found("queue-cluster-scoped", cluster(queues=(kept,))) == []
+def test_a_known_excess_is_refused_beside_an_unknown_amount():
+    problems = found("queue-quota", of(P4, gpu_queue("a", "p", 5), gpu_queue("b", "p", UNKNOWN)))
+    assert any("add up to 5" in it.message and not it.undecided for it in problems)
+    problems = found("queue-quota", of(P4, gpu_queue("a", "p", UNKNOWN)))
+    assert all(it.undecided for it in problems)
+    assert any("quotas of its children" in it.message for it in problems)
 
 
-def test_what_the_provider_fills_in_is_no_mistake_of_the_program():
-    kept = queue("a", namespace="team-a", filled_in_namespace="team-a")
-    assert found("queue-cluster-scoped", cluster(queues=(kept,))) == []
+@pytest.mark.parametrize(
+    ("path", "cpu", "memory"),
+    [
+        (
+            "kai-fleet:queues.p",
+            "add up to 2500m, above its quota of 2;",
+            "add up to 64500M, above its quota of 64G;",
+        ),
+        (
+            "urn:pulumi:s::p::kubernetes:scheduling.run.ai/v2:Queue::p",
+            "add up to 2500 (millicores), above its quota of 2000 (millicores)",
+            "add up to 64500 (MB)",
+        ),
+    ],
+)
+def test_each_resource_counts_and_is_written_as_its_author_would(path, cpu, memory):
+    most = FREE | {"cpu": QueueShare(2000), "memory": QueueShare(64_000)}
+    more = FREE | {"cpu": QueueShare(2500), "memory": QueueShare(64_500)}
+    problems = found("queue-quota", of(queue("p", None, most, path=path), queue("a", "p", more)))
+    assert all(text in it.message for text, it in zip((cpu, memory), problems, strict=True))
 
 
-def test_a_namespaced_queue_is_refused():
-    problem = refusal(
-        "queue-cluster-scoped", cluster(queues=(queue("a", namespace="kai-scheduler"),))
-    )
-    assert "has the namespace kai-scheduler" in problem.message
-    assert "leave metadata.namespace out" in problem.message
-    kept = queue("a", namespace=UNKNOWN)
-    assert "namespace" in open_question("queue-cluster-scoped", cluster(queues=(kept,))).message
+@pytest.mark.parametrize(
+    ("amounts", "warned"),
+    [
+        ({"gpu": QueueShare(0, 4), "cpu": QueueShare(0, -1)}, True),
+        ({"gpu": QueueShare(0, 0)}, False),  # a resource that it may not use at all
+    ],
+)
+def test_a_zero_quota_is_warned_about(amounts, warned):
+    problems = found("queue-zero-quota", shares(**amounts))
+    assert [it.level for it in problems] == [Level.ADVISORY] * warned
+    assert all("guarantees no cpu and gpu (quota 0)" in it.message for it in problems)
+    assert all("priorityClassName: train" in it.message for it in problems)
 
 
-THREE = (queue("a"), queue("b", "a"), queue("c", "b"))
+UNBOUND = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
 
 
-@pytest.mark.parametrize("version", ["v0.7.11", "v0.9.3", "v0.12.23"])
-def test_old_versions_take_two_levels_and_no_less(version):
-    assert found("queue-depth", cluster(version=version)) == []
-    problem = refusal("queue-depth", cluster(queues=THREE, version=version))
-    assert problem.subject == "queue c in host"
-    assert f"is on level 3, and KAI {version} schedules from 2 levels only" in problem.message
-    problem = refusal("queue-depth", cluster(queues=(queue("lone"),), version=version))
-    assert "never schedules pods from those; add a child queue below lone" in problem.message
+@pytest.mark.parametrize(
+    ("resources", "warnings"),
+    [
+        (
+            {"cpu": {"quota": 4, "limit": 8}},
+            [
+                "has cpu quota 4 (millicores) and limit 8 (millicores); that is 0.008 of a core for"
+                " all its pods; write 8000 for 8 cores"
+            ],
+        ),
+        (
+            {"memory": {"quota": -1, "limit": 80_000_000_000}},
+            [
+                "has memory limit 80000000000 (MB); that is 80 PB, a limit that never holds;"
+                " write 80000 for 80000000000 bytes"
+            ],
+        ),
+        (
+            {"memory": {"quota": 0, "limit": 64}},
+            ["has memory limit 64 (MB); that is 64 MB for all its pods; write 64000 for 64 GB"],
+        ),
+        (
+            {"gpu": {"quota": "1", "limit": "-1"}},
+            [
+                'has gpu quota "1" and gpu limit "-1" as text, and the Queue CRD takes numbers: the'
+                " API server refuses it; write the number without quotes"
+            ],
+        ),
+        ({}, []),
+        ({"cpu": {"quota": 500, "limit": 8000}, "memory": {"quota": 4096, "limit": 2_000_000}}, []),
+        ({"cpu": {"quota": 0, "limit": -1}, "memory": {"quota": 0, "limit": 0}}, []),
+        ({"gpu": {"quota": 0.5, "limit": 2}}, []),
+    ],
+)
+def test_amounts_that_are_hardly_meant_are_warned_about(resources, warnings):
+    spec = {"resources": dict.fromkeys(("cpu", "memory", "gpu"), UNBOUND) | resources}
+    body = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": "odd"}}
+    problems = [
+        it
+        for it in check(clusters([manifest({**body, "spec": spec})]))
+        if it.check == "queue-units"
+    ]
+    assert [it.message for it in problems] == warnings
+    assert all(it.level is Level.ADVISORY for it in problems)
 
 
-@pytest.mark.parametrize("version", ["v0.14.7", "v0.16.8"])
-def test_new_versions_take_any_depth(version):
-    assert found("queue-depth", cluster(queues=(*THREE, queue("lone")), version=version)) == []
-
-
-def test_depth_waits_for_the_version_only_where_it_matters():
-    assert found("queue-depth", cluster(version=UNKNOWN)) == []
-    assert "version" in open_question("queue-depth", cluster(queues=THREE, version=UNKNOWN)).message
-
-
-def test_a_zero_quota_is_warned_about():
-    kept = queue("a", shares=FREE | {"gpu": QueueShare(0, 4), "cpu": QueueShare(0, -1)})
-    (problem,) = found("queue-zero-quota", cluster(queues=(kept,)))
-    assert problem.level is Level.ADVISORY
-    assert "guarantees no cpu and gpu (quota 0)" in problem.message
-    assert "priorityClassName: train" in problem.message
-
-
-def test_a_queue_that_may_not_use_a_resource_needs_no_quota_of_it():
-    kept = queue("a", shares=FREE | {"gpu": QueueShare(0, 0)})
-    assert found("queue-zero-quota", cluster(queues=(kept,))) == []
+@pytest.mark.parametrize(
+    ("cpu", "memory", "fixes"),
+    [("8m", "64M", ["write 8 for 8 cores", "write 64G for 64 GB"]), (8, "64Gi", [])],
+)
+def test_a_stack_file_is_advised_in_its_own_units(cpu, memory, fixes):
+    settings = {
+        "cluster": {"name": "lab", "context": "lab"},
+        "kai": {"version": "v0.16.8"},
+        "queues": {"top": {"cpu": {"limit": cpu}, "memory": {"limit": memory}}},
+    }
+    problems = [it for it in validation.validate(settings).problems if it.check == "queue-units"]
+    assert [it.message.rpartition("; ")[2] for it in problems] == fixes
+    assert [it.path.rpartition(".")[2] for it in problems] == ["cpu", "memory"][: len(fixes)]

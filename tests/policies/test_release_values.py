@@ -16,13 +16,7 @@ def kai(version, **values):
 
 
 def team(mode="virtual", version="v0.36.1", **changes):
-    one = Team(
-        "ml",
-        namespace="team-ml",
-        version=version,
-        mode=mode,
-        path="kai-fleet:teams.ml",
-    )
+    one = Team("ml", namespace="team-ml", version=version, mode=mode, path="kai-fleet:teams.ml")
     return Cluster("host", path="kai-fleet:cluster", teams=(replace(one, **changes),))
 
 
@@ -82,10 +76,7 @@ def fleet_of_teams(names="abcdef", **stack):
     ("stack", "path"),
     [
         ({"vcluster": {"values": {"controlPlan": {}}}}, "vcluster.values.controlPlan"),
-        (
-            {"vcluster": {"values": {"rbac": {"role": {"enabled": True}}}}},
-            "vcluster.values.rbac",
-        ),
+        ({"vcluster": {"values": {"rbac": {"role": {"enabled": True}}}}}, "vcluster.values.rbac"),
         (
             {"vcluster": {"values": {"controlPlane": {"statefulSet": {"command": ["x"]}}}}},
             "vcluster.values.controlPlane.statefulSet.command",

@@ -1,96 +1,217 @@
+"""The rules about teams, KAI's namespace and who shares GPUs, case by case."""
+
 import pytest
 
 from kai_fleet.finding import Level
-from kai_fleet.fleet.cluster import Kai
+from kai_fleet.fleet.cluster import Cluster, DevicePlugin, Kai, ManagedObject
 from kai_fleet.values import UNKNOWN
-from tests.policies.samples import cluster, found, host, open_question, refusal, team
+from kai_fleet_policies.adapters.charts import device_sharing
+from tests.policies.samples import (
+    cluster,
+    found,
+    host,
+    judged,
+    passes,
+    refusal,
+    refuses,
+    team,
+    waits,
+    workload,
+)
 
-POOLS = "team-node-pools"
+SAME = "{kai-fleet/pool: research} and {kai-fleet/pool: ml}"
+DEV = team("dev", "default", {})
+POOLS = [
+    *passes(
+        host(team("ml"), team("research"), team("dev", "default", {}, gpus=0)),
+        host(team("ml"), team("web", "default")),
+        host(team("a", pool={"pool": "x", "zone": "1"}), team("b", pool={"zone": "2"})),
+        host(team("a", "default", {}), team("b", "default", {})),  # one scheduler sees both
+        host(team("a", "host", {}), team("b", "default", {})),
+        host(team("only", pool={})),
+        host(team("a", "default", {}), team("b", "default", UNKNOWN)),
+    ),
+    *(
+        refuses(host(team("ml"), team("research", pool=pool)), SAME)
+        for pool in (
+            {},
+            {"kai-fleet/pool": "ml"},
+            {"zone": "a"},
+            {"kai-fleet/pool": "ml", "zone": "a"},
+        )
+    ),
+    refuses(
+        host(team("ml"), DEV),
+        "has no node pool, so it uses every node and may share nodes with that of team ml"
+        " ({kai-fleet/pool: ml}): the KAI inside ml would hand out GPUs",
+    ),
+    refuses(host(team("ml"), DEV), "or gpus: 0 for dev"),
+    refuses(host(team("a", "host", {}), team("ml")), "the KAI inside ml"),
+    # The pools that are proposed differ, also where the other's nodes are called after this team.
+    refuses(
+        host(*(team(it, pool={"pool": "vision"}) for it in ("nlp", "vision"))),
+        "for example {pool: vision} and {pool: nlp}",
+    ),
+    waits(host(team("a"), team("b", pool=UNKNOWN)), "node pool"),
+    waits(host(team("a"), team("b", pool={"pool": UNKNOWN})), "node pool"),
+    waits(host(team("a"), team("b", UNKNOWN)), "node pool"),
+]
+
+ONE_MODE = [
+    *passes(
+        host(team("a"), team("b"), team("c", "default")),
+        cluster(teams=(team("a", "host"), team("c", "default"))),
+        host(team("ml", UNKNOWN)),
+    ),
+    refuses(
+        cluster(teams=(team("ml"), team("dev", "default"))),
+        "beside KAI v0.9.3 on the host: each start of the host's KAI would delete this team's"
+        " running pods; write mode host (or default) here, or take KAI off the host",
+    ),
+    refuses(host(team("ml"), team("web", "host")), "host mode of web"),
+    refuses(cluster(kai=(Kai(None),), teams=(team("ml"),)), "KAI (no version) on the host"),
+    waits(cluster(teams=(team("ml", UNKNOWN),)), "mode"),
+]
+
+UNIQUE = [
+    *passes(host(team("a"), team("b"))),
+    refuses(
+        host(team("a"), team("a", path="kai-fleet:teams.second")),
+        "again in team-a: names are unique on a host; write another name",
+    ),
+    waits(host(team(UNKNOWN), team("a")), "name is known"),
+]
+
+SCALING = {"app": "scaling-pod", "shared-gpu-pod-name": "half"}
+RESERVED = [
+    *passes(
+        cluster(workload(), workload(namespace=None)),
+        # KAI's scaling pods are its own, in their namespace alone.
+        cluster(workload(namespace="kai-scale-adjust", labels=SCALING, scheduler=None)),
+        cluster(
+            objects=(
+                ManagedObject("Secret", "pull", "kai-scheduler"),
+                ManagedObject("Release", "plugin", "kube-system", "nvidia-device-plugin"),
+            )
+        ),
+    ),
+    *(
+        refuses(
+            cluster(workload(namespace=it)),
+            f"runs in {it}, which is reserved for the platform; write a namespace of the team's",
+        )
+        for it in (
+            *("kai-scheduler", "kai-resource-reservation", "kai-scale-adjust"),
+            *("gpu-operator", "kube-system"),
+        )
+    ),
+    refuses(cluster(workload(namespace="kube-system", labels=SCALING)), "runs in kube-system"),
+    refuses(
+        cluster(objects=(ManagedObject("Release", "grafana", "kai-scheduler", "grafana"),)),
+        "removing KAI deletes every Deployment; write another namespace",
+    ),
+    refuses(cluster(kai=(Kai("v0.9.3", namespace="gpu"),)), "write namespace: kai-scheduler"),
+    waits(cluster(workload(namespace=UNKNOWN)), "namespace"),
+    waits(cluster(kai=(Kai("v0.9.3", namespace=UNKNOWN),)), "namespace"),
+    waits(cluster(objects=(ManagedObject("Release", "x", UNKNOWN),)), "namespace"),
+]
+
+
+def plugin(sharing):
+    return (DevicePlugin(sharing, path="kai-fleet:gpu.values"),)
+
+
+def with_kai(sharing):
+    return cluster(kai=(Kai("v0.9.3", sharing=sharing),), device_plugins=plugin("MPS"))
+
+
+TWO_KAIS = (team("ml", inside=Cluster(kai=(Kai("v0.9.3"),))), team("b"))
+SHARERS = [
+    *passes(
+        cluster(device_plugins=plugin("")),
+        with_kai("Disabled"),
+        host(device_plugins=plugin("time-slicing")),
+    ),
+    refuses(
+        cluster(device_plugins=plugin("time-slicing")),
+        "shares GPUs by time-slicing while the KAI of the host shares them too; remove the sharing"
+        " section",
+    ),
+    refuses(host(*TWO_KAIS, device_plugins=plugin("MPS")), "team ml"),
+    waits(cluster(device_plugins=plugin(UNKNOWN)), "config"),
+    waits(with_kai(UNKNOWN), "whether the KAI of the host shares"),
+]
+
+
+@pytest.mark.parametrize(("seen", "level", "message"), POOLS)
+def test_teams_that_share_gpus_have_one_scheduler(seen, level, message):
+    judged("team-node-pools", seen, level, message)
+
+
+@pytest.mark.parametrize(("seen", "level", "message"), ONE_MODE)
+def test_a_host_has_one_kai_for_all_teams_or_each_has_its_own(seen, level, message):
+    judged("team-one-mode", seen, level, message)
+
+
+@pytest.mark.parametrize(("seen", "level", "message"), UNIQUE)
+def test_names_are_unique_on_a_host(seen, level, message):
+    judged("team-unique", seen, level, message)
+
+
+@pytest.mark.parametrize(("seen", "level", "message"), RESERVED)
+def test_namespaces_of_the_platform_are_kept_free(seen, level, message):
+    judged("namespace-reserved", seen, level, message)
+
+
+@pytest.mark.parametrize(("seen", "level", "message"), SHARERS)
+def test_gpus_are_shared_by_kai_or_by_the_device_plugin(seen, level, message):
+    judged("gpu-one-sharer", seen, level, message)
 
 
 @pytest.mark.parametrize(
-    "teams",
+    ("rule", "seen", "place"),
     [
-        (team("ml"), team("research"), team("dev", "default", {}, gpus=0)),
-        (team("ml"), team("web", "default")),
-        (team("a", pool={"pool": "x", "zone": "1"}), team("b", pool={"zone": "2"})),
-        (team("a", "default", {}), team("b", "default", {})),  # one scheduler sees both
-        (team("a", "host", {}), team("b", "default", {})),
-        (team("only", pool={}),),
+        (
+            "team-node-pools",
+            host(team("ml"), team("research", pool={})),
+            ("team research", "kai-fleet:teams.research.nodePool"),
+        ),
+        (
+            "team-one-mode",
+            cluster(teams=(team("ml"),)),
+            ("team ml", "kai-fleet:teams.ml.scheduler.mode"),
+        ),
+        (
+            "team-unique",
+            host(team("a"), team("a", path="kai-fleet:teams.b")),
+            ("vCluster a in host", "kai-fleet:teams.b"),
+        ),
+        (
+            "namespace-reserved",
+            cluster(objects=(ManagedObject("Release", "x", "kai-scheduler", "x", "urn:x"),)),
+            ("Release x in host", "urn:x"),
+        ),
+        (
+            "namespace-reserved",
+            cluster(kai=(Kai("v0.9.3", namespace="gpu", path="kai-fleet:kai"),)),
+            ("KAI of host", "kai-fleet:kai.namespace"),
+        ),
+        (
+            "gpu-one-sharer",
+            cluster(device_plugins=plugin("MPS")),
+            ("device plugin of host", "kai-fleet:gpu.values"),
+        ),
     ],
 )
-def test_teams_that_share_no_gpus_pass(teams):
-    assert found(POOLS, host(*teams)) == []
-
-
-@pytest.mark.parametrize(
-    "pool", [{}, {"kai-fleet/pool": "ml"}, {"zone": "a"}, {"kai-fleet/pool": "ml", "zone": "a"}]
-)
-def test_pools_that_may_overlap_are_refused(pool):
-    problem = refusal(POOLS, host(team("ml"), team("research", pool=pool)))
-    assert (problem.subject, problem.path) == ("team research", "kai-fleet:teams.research.nodePool")
-    assert "that of team ml ({kai-fleet/pool: ml})" in problem.message
-    assert "{kai-fleet/pool: research} and {kai-fleet/pool: ml}" in problem.message
-
-
-def test_a_team_of_the_host_needs_its_own_nodes_or_no_gpus():
-    problem = refusal(POOLS, host(team("ml"), team("dev", "default", {})))
-    assert "has no node pool, so it uses every node" in problem.message
-    assert "the KAI inside ml would hand out GPUs" in problem.message
-    assert problem.message.endswith("or gpus: 0 for dev")
-    assert "team-node-pools" in {
-        p.check for p in found(POOLS, host(team("a", "host", {}), team("ml")))
-    }
+def test_a_finding_is_at_the_key_that_is_wrong(rule, seen, place):
+    problem = refusal(rule, seen)
+    assert (problem.subject, problem.path) == place
 
 
 def test_every_team_with_an_overlap_is_named_once():
     teams = [team(f"t{i}", pool={"pool": "same"}) for i in range(5)]
-    assert [p.subject for p in found(POOLS, host(*teams))] == [f"team t{i}" for i in range(1, 5)]
-
-
-def test_unknown_pools_are_told():
-    for other in (team("b", pool=UNKNOWN), team("b", pool={"pool": UNKNOWN}), team("b", UNKNOWN)):
-        assert "node pool" in open_question(POOLS, host(team("a"), other)).message
-    assert found(POOLS, host(team("a", "default", {}), team("b", "default", UNKNOWN))) == []
-
-
-ONE = "team-one-mode"
-
-
-def test_one_mode_and_default_teams_pass():
-    assert found(ONE, host(team("a"), team("b"), team("c", "default"))) == []
-    assert found(ONE, cluster(teams=(team("a", "host"), team("c", "default")))) == []
-
-
-def test_a_kai_inside_beside_one_on_the_host_is_refused():
-    problem = refusal(ONE, cluster(teams=(team("ml"), team("dev", "default"))))
-    assert (problem.subject, problem.path) == ("team ml", "kai-fleet:teams.ml.scheduler.mode")
-    assert "beside KAI v0.9.3 on the host" in problem.message
-    assert "write mode host (or default) here, or take KAI off the host" in problem.message
-    assert "host mode of web" in refusal(ONE, host(team("ml"), team("web", "host"))).message
-
-
-def test_an_unknown_mode_is_told_where_it_matters():
-    assert "mode" in open_question(ONE, cluster(teams=(team("ml", UNKNOWN),))).message
-    assert found(ONE, host(team("ml", UNKNOWN))) == []
-
-
-def test_the_pools_that_are_proposed_differ():
-    """Also where the other team's nodes are called after this one."""
-    pool = {"pool": "vision"}
-    said = found("team-node-pools", host(team("nlp", pool=pool), team("vision", pool=pool)))
-    assert said[0].message.endswith("for example {pool: vision} and {pool: nlp}")
-
-
-UNIQUE = "team-unique"
-
-
-def test_names_are_unique_on_the_host():
-    assert found(UNIQUE, host(team("a"), team("b"))) == []
-    problem = refusal(UNIQUE, host(team("a"), team("a", path="kai-fleet:teams.second")))
-    assert problem.path == "kai-fleet:teams.second"
-    assert "again in team-a: names are unique on a host; write another name" in problem.message
-    assert "name is known" in open_question(UNIQUE, host(team(UNKNOWN), team("a"))).message
+    named = [p.subject for p in found("team-node-pools", host(*teams))]
+    assert named == [f"team t{i}" for i in range(1, 5)]
 
 
 def test_host_mode_costs_gangs():
@@ -101,6 +222,32 @@ def test_host_mode_costs_gangs():
     assert "one by one, not as a gang; write mode virtual" in problem.message
 
 
-def test_a_kai_release_is_named_even_without_a_version():
-    bare = cluster(kai=(Kai(None),), teams=(team("ml"),))
-    assert "KAI (no version) on the host" in refusal(ONE, bare).message
+SLICED = """
+version: v1
+sharing:
+  timeSlicing:
+    resources: [{name: nvidia.com/gpu, replicas: 4}]
+"""
+MPS = {"x": {"sharing": {"mps": {"resources": [1]}}}}
+
+
+@pytest.mark.parametrize(
+    ("chart", "values", "sharing"),
+    [
+        ("nvidia-device-plugin", {}, ""),
+        ("nvidia-device-plugin", {"config": {"map": {"default": SLICED}}}, "time-slicing"),
+        ("nvidia-device-plugin", {"config": {"name": "somewhere"}}, UNKNOWN),
+        ("nvidia-device-plugin", {"mps": {"root": "/run/nvidia/mps"}}, ""),
+        (
+            "gpu-operator",
+            {"devicePlugin": {"config": {"name": "c", "data": {"any": SLICED}}}},
+            "time-slicing",
+        ),
+        ("gpu-operator", {"devicePlugin": {"config": {"data": MPS}}}, "MPS"),
+        ("gpu-operator", {"devicePlugin": {"config": {"name": "elsewhere"}}}, UNKNOWN),
+        ("gpu-operator", {"devicePlugin": {"enabled": True}}, ""),
+        ("gpu-operator", UNKNOWN, UNKNOWN),
+    ],
+)
+def test_the_sharing_of_a_device_plugin_chart_is_read_from_its_values(chart, values, sharing):
+    assert device_sharing(chart, values) == sharing

@@ -36,11 +36,7 @@ HOST = {
     "teamStacks": {"nlp": {"gpus": 4, "parentQueue": "mine"}, "nlp-x": {"gpus": 0}},
 }
 HOST_WITH_VISION = HOST | {"teamStacks": {"vision": PLATFORM["teamStacks"]["vision"]}}
-VISION = {
-    "name": "vision",
-    "scheduler": VIRTUAL,
-    "queues": {"all": {"gpu": {"quota": 4}}},
-}
+VISION = {"name": "vision", "scheduler": VIRTUAL, "queues": {"all": {"gpu": {"quota": 4}}}}
 NLP = {
     "name": "nlp",
     "scheduler": {"mode": "host"},
@@ -91,9 +87,7 @@ def test_a_grant_without_a_queue_beside_a_kai_on_the_host_is_a_warning():
 def test_queues_on_the_host_carry_the_teams_name():
     path = "kai-fleet:team.queues"
     found = team_told(changed(NLP, queues={"train": {}, "nlp": {}}), HOST)
-    assert {place for rule, place in found if rule == "team-parent-queue"} == {
-        f"{path}.train",
-    }
+    assert {place for rule, place in found if rule == "team-parent-queue"} == {f"{path}.train"}
     assert "write nlp-train" in found[("team-parent-queue", f"{path}.train")]
 
 

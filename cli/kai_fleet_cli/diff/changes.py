@@ -112,9 +112,8 @@ def with_queues(resources: Sequence[Registered]) -> Iterator[Registered]:
         if item.type != QUEUES:
             yield item
             continue
-        for queue in declared_trees.members(item.inputs, of_cluster):
-            urn, inputs = f"{item.urn}#{queue.name}", dict(queue.props)
-            of_queue = (urn, declared_trees.QUEUE, queue.name, item.parent, queue.provider)
+        for name, inputs, provider in declared_trees.members(item.inputs, of_cluster):
+            of_queue = (f"{item.urn}#{name}", declared_trees.QUEUE, name, item.parent, provider)
             yield Registered(*of_queue, inputs)
 
 

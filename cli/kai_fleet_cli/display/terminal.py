@@ -17,8 +17,6 @@ from rich.text import Text
 from kai_fleet.kube.text import with_colours, without_controls
 from kai_fleet_cli.errors import UserError
 
-Say = Callable[[str], None]
-
 
 @dataclass(frozen=True)
 class Screen:

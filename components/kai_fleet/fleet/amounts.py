@@ -38,31 +38,6 @@ def rounded(amount: float) -> float:
     return round(amount, _DIGITS)
 
 
-def short(resource: Resource, amount: float) -> str:
-    """A number with its unit, as a stack file takes it: `2.5` or `500m`, `64G`, `0.25`.
-
-    At most two digits behind the point; `unlimited` for -1.
-    """
-    if amount == UNLIMITED:
-        return "unlimited"
-    if resource == "gpu":
-        return _two_digits(amount)
-    if resource == "cpu":
-        return f"{amount:.0f}m" if 0 < amount < 1000 else _two_digits(amount / 1000)
-    for size, unit in _STEPS:
-        if amount >= size:
-            return f"{_two_digits(amount / size)}{unit}"
-    return f"{_two_digits(amount)}M" if amount else "0"
-
-
-def in_words(resource: Resource, amount: float) -> str:
-    """For a sentence: `4 GPUs`, `1 GPU`, `2.5 CPUs`, `64G of memory`."""
-    text = short(resource, amount)
-    if resource == "memory":
-        return f"{text} of memory"
-    return f"{text} {resource.upper()}{'' if text == '1' else 's'}"
-
-
 def written(resource: Resource, amount: float, path: str) -> str:
     """An amount in KAI's units as its author would write it.
 
@@ -86,7 +61,3 @@ def written(resource: Resource, amount: float, path: str) -> str:
 def exact(number: float) -> str:
     """A number without an exponent or zeros behind the point."""
     return f"{number:.10f}".rstrip("0").rstrip(".") if number % 1 else str(int(number))
-
-
-def _two_digits(number: float) -> str:
-    return f"{number:.2f}".rstrip("0").rstrip(".")

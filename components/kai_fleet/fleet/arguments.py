@@ -12,12 +12,7 @@ from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, mig, takes_external_p
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sharing import MODES, NV_FRACTIONS, mode_in
 from kai_fleet.settings import Settings
-from kai_fleet.settings.sections.access import (
-    OF_STACK,
-    OF_TEAM,
-    Access,
-    Registries,
-)
+from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM, Access, Registries
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.kubernetes import Toleration
 from kai_fleet.settings.sections.platform import HostKai, Scheduling, Shard
@@ -65,8 +60,7 @@ class Arguments:
         return {
             **self._kai(kai, kai, settings.labels, settings.isolation),
             **_given(
-                registries=_registries(settings.registries),
-                use_existing=self.existing.get("kai"),
+                registries=_registries(settings.registries), use_existing=self.existing.get("kai")
             ),
             "cluster_policy_crd": settings.gpu.provider != "operator",
             **self.host,
@@ -373,27 +367,13 @@ def _isolation(isolation: Isolation) -> Any:
 
 
 def _access(access: Access) -> Any:
-    return _given(
-        type=access.type,
-        host=access.host,
-        port=access.port,
-        class_name=access.class_,
-        gateway=access.gateway,
-        annotations=access.annotations or None,
-        load_balancer_class=access.load_balancer_class,
-        load_balancer_source_ranges=access.load_balancer_source_ranges or None,
-    )
+    given = {key: value or None for key, value in access}
+    return without_none({"class_name": given.pop("class_"), **given})
 
 
 def _store(store: Store) -> Any:
     secret = store.data_source
-    return _given(
-        type=store.type,
-        replicas=store.replicas,
-        storage_class=store.storage_class,
-        size=store.size,
-        data_source=None if secret is None else secret.get_secret_value(),
-    )
+    return without_none({**dict(store), "data_source": secret and secret.get_secret_value()})
 
 
 def _oidc(vcluster: Vcluster) -> Any:

@@ -124,14 +124,7 @@ def _container(container: object) -> PodContainer:
         name=text(get(container, "name")) or "",
         requests=mapping(get(container, "resources", "requests")),
         limits=mapping(get(container, "resources", "limits")),
-        image=text(get(container, "image")),
-        command=_texts(get(container, "command")),
-        arguments=_texts(get(container, "args")),
     )
-
-
-def _texts(value: object) -> Any:
-    return UNKNOWN if value is UNKNOWN else tuple(text(part) or "" for part in items(value))
 
 
 def _services(base: PodTemplate, spec: object) -> Iterator[PodTemplate]:

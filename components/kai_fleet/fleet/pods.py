@@ -15,14 +15,11 @@ from kai_fleet.values import UNKNOWN, get, mapping, text
 
 @dataclass(frozen=True)
 class PodContainer:
-    """The name and resources of one container, its image, and its command with arguments."""
+    """The name and resources of one container."""
 
     name: str = ""
     requests: Any = field(default_factory=dict)
     limits: Any = field(default_factory=dict)
-    image: str | None = None
-    command: tuple[str, ...] = ()
-    arguments: tuple[str, ...] = ()
 
     @property
     def slices(self) -> list[str]:

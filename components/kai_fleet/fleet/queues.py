@@ -1,6 +1,6 @@
 """The queues of one cluster: each with its parent, its shares in KAI's units and its `spec`."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias
@@ -46,8 +46,8 @@ class DeclaredQueue:
 
     `spec` and `labels` are those of its Queue object, where a stack file declares it, `shard` the
     one that serves it. `preempt_min_runtime` and `reclaim_min_runtime` may be anything that was
-    written there: the rule says what is right. `filled_in_namespace` is what a provider writes that
-    has not seen the CRD yet. `quoted` are the amounts that are text, for example `gpu quota "1"`.
+    written there: the rule says what is right. `quoted` are the amounts that are text, for example
+    `gpu quota "1"`.
     """
 
     name: str
@@ -57,17 +57,10 @@ class DeclaredQueue:
     preempt_min_runtime: object = None
     reclaim_min_runtime: object = None
     path: str = ""
-    filled_in_namespace: str = "default"
     shard: str | None = None
     spec: Mapping[str, Any] = field(default_factory=dict, hash=False)
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     quoted: tuple[str, ...] = ()
-
-
-def leaves(queues: Sequence[DeclaredQueue]) -> list[str]:
-    """The names of the queues that take pods, in the tree's order."""
-    parents = {queue.parent for queue in queues}
-    return [queue.name for queue in queues if queue.name not in parents]
 
 
 class QueueIndex:

@@ -1,7 +1,7 @@
 """Who reaches whom: the NetworkPolicies of a team's namespace, from NetworkArgs."""
 
 from collections.abc import Mapping
-from ipaddress import IPv6Address, ip_address, ip_network
+from ipaddress import IPv6Address, ip_network
 from typing import Any, Final
 
 from kai_fleet.guards.bounds import Args, isolation, level
@@ -31,14 +31,6 @@ def network_policies(team: str, args: Args) -> dict[str, dict[str, Any]]:
         "kai-fleet-pods": _of_pods(network),
         "kai-fleet-control-plane": _of_control_plane(team, network),
     }
-
-
-def is_internet(address: str, network: Network) -> bool:
-    """Whether pods reach an address because it counts as a public one."""
-    found = ip_address(address)
-    inside = (ip_network(cidr, strict=False) for cidr in _inside(network))
-    is_inside = any(found in net for net in inside if net.version == found.version)
-    return bool(network.get("internet", True)) and not is_inside
 
 
 def _of_pods(network: Network) -> dict[str, Any]:

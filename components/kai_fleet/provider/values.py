@@ -144,12 +144,3 @@ def spelled(path: Path) -> str:
         else:
             text += f".{step}" if text else step
     return text
-
-
-def parsed(text: str) -> Path:
-    """The path that is spelled so, as in a diff or in a resource's `ignore_changes`."""
-    steps = re.findall(r'\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]|([^.\[\]]+)', text)
-    return tuple(
-        name or (quoted.replace('\\"', '"') if quoted else int(number))
-        for quoted, number, name in steps
-    )

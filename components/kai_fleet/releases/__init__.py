@@ -86,11 +86,6 @@ def taken_for(table: Mapping[str, Any], version: str) -> str | None:
     return newest if wanted > version_key(newest) else None
 
 
-def closest_known(table: Mapping[str, Any], version: str) -> str:
-    """The version itself, else the one that it is taken for, else the newest."""
-    return version if version in table else taken_for(table, version) or list(table)[-1]
-
-
 def kai(version: str, *, untested: bool = False) -> KaiRelease:
     """The table's entry for a KAI version such as `v0.9.3`.
 

@@ -13,13 +13,7 @@ NODE_POOL: Final = "kai.scheduler/node-pool"  # a label of nodes, queues and pod
 SCALING_NAMESPACE: Final = "kai-scale-adjust"
 # Namespaces of KAI, the GPU operator and Kubernetes.
 RESERVED: Final = frozenset(
-    {
-        KAI_NAMESPACE,
-        "kai-resource-reservation",
-        SCALING_NAMESPACE,
-        "gpu-operator",
-        "kube-system",
-    }
+    {KAI_NAMESPACE, "kai-resource-reservation", SCALING_NAMESPACE, "gpu-operator", "kube-system"}
 )
 POD_GROUP: Final = "pod-group-name"  # an annotation; the PodGroup of that name has the queue
 GPU_PRODUCT: Final = "nvidia.com/gpu.product"  # a label of nodes: the model of their GPUs

@@ -11,7 +11,6 @@ from typing import Final, TypeVar
 
 N = TypeVar("N", int, float)
 PREFIX: Final = "nvidia.com/mig-"
-STRATEGY_LABEL: Final = "nvidia.com/mig.strategy"  # of a node: none, single or mixed
 # Those of A30, A100, H100, H200, GH200, B200, GB200 and RTX PRO 6000, as NVIDIA's mig-parted cuts
 # them; what follows on a profile says which engines a slice has besides.
 _PROFILES: Final = (

@@ -27,27 +27,32 @@ def kai_transition(before: KaiRelease | None, after: KaiRelease) -> Transition:
     step = f"{before.version} → {after.version}"
     if before.version == after.version:
         return Transition("keep", f"{after.version} stays")
-    if version_key(after.version) < version_key(before.version):
-        return Transition("replace", f"{step}: helm cannot downgrade this chart (K9)")
-    if before.has_operator != after.has_operator:
-        return Transition(
-            "replace",
-            f"{step}: the new chart has kai-operator, whose CRD helm upgrade does not install (K7)",
-        )
-    if not before.has_operator and before.deployments != after.deployments:
-        return Transition(
-            "replace", f"{step}: admission moves from the binder into its own Deployment"
-        )
-    if before.operator_makes_binder != after.operator_makes_binder:
-        return Transition(
-            "replace", f"{step}: chart and operator both claim the binder's objects (K8)"
-        )
-    if after.recreates_config:
-        return Transition(
-            "replace",
-            f"{step}: helm upgrade to {after.version} recreates kai-config, and its scheduler would"
-            " not come up for most of an hour (K12)",
-        )
+    replaced = (
+        (
+            version_key(after.version) < version_key(before.version),
+            "helm cannot downgrade this chart (K9)",
+        ),
+        (
+            before.has_operator != after.has_operator,
+            "the new chart has kai-operator, whose CRD helm upgrade does not install (K7)",
+        ),
+        (
+            not before.has_operator and before.deployments != after.deployments,
+            "admission moves from the binder into its own Deployment",
+        ),
+        (
+            before.operator_makes_binder != after.operator_makes_binder,
+            "chart and operator both claim the binder's objects (K8)",
+        ),
+        (
+            after.recreates_config,
+            f"helm upgrade to {after.version} recreates kai-config, and its scheduler would not"
+            " come up for most of an hour (K12)",
+        ),
+    )
+    for holds, why in replaced:
+        if holds:
+            return Transition("replace", f"{step}: {why}")
     return Transition("in-place", f"{step}: helm upgrades it in place")
 
 

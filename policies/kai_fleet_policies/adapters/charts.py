@@ -109,8 +109,7 @@ def virtual_cluster(chart: Named, props: Mapping[str, object], name: str, path: 
         flag(get(values, "controlPlane", "advanced", "virtualScheduler", "enabled"), unset=no),
     )
     owner = flag(
-        get(values, "experimental", "syncSettings", "setOwner"),
-        unset=_unless_in_files(True, props),
+        get(values, "experimental", "syncSettings", "setOwner"), unset=_unless_in_files(True, props)
     )
     mode: Any = "virtual" if own else "default" if owner else "host"
     if own is UNKNOWN or (own is False and owner is UNKNOWN):

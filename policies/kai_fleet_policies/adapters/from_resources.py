@@ -104,14 +104,9 @@ def _without_trees(resources: Sequence[Declared]) -> Iterator[Declared]:
         if resource.type != QUEUES:
             yield resource
             continue
-        for queue in declared_trees.members(resource.props, of_cluster):
-            yield replace(
-                resource,
-                type=declared_trees.QUEUE,
-                name=queue.name,
-                props=queue.props,
-                provider=queue.provider,
-            )
+        for name, props, provider in declared_trees.members(resource.props, of_cluster):
+            kind = declared_trees.QUEUE
+            yield replace(resource, type=kind, name=name, props=props, provider=provider)
 
 
 def _provider_name(provider: str) -> str:

@@ -48,10 +48,7 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
     def GetAnalyzerInfo(self, request: Any, context: Any) -> Any:  # noqa: N802
         """The pack and its policies, each with its level and the configuration that it takes."""
         return proto.AnalyzerInfo(
-            name=NAME,
-            version=version(),
-            supportsConfig=True,
-            policies=POLICIES,
+            name=NAME, version=version(), supportsConfig=True, policies=POLICIES
         )
 
     def GetPluginInfo(self, request: Any, context: Any) -> Any:  # noqa: N802

@@ -39,9 +39,6 @@ _LEAST: Final = 0.01  # KAI rounds to hundredths what it adds to a queue
 # Whoever makes a pod may write anything: more digits than these cost hours, or are no number.
 _FLOAT: Final = re.compile(r"[+-]?([0-9]{1,40}\.?[0-9]{0,40}|\.[0-9]{1,40})([eE][+-]?[0-9]{1,3})?")
 _COUNT: Final = re.compile(r"0*[1-9][0-9]{0,17}")
-_MEMORY: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) ?(Mi?B?|Gi?B?|Ti?B?)", re.IGNORECASE)
-_PERCENT: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?%")
-_BYTES: Final = {"m": 10**6, "mi": 2**20, "g": 10**9, "gi": 2**30, "t": 10**12, "ti": 2**40}
 
 
 @rule("workload-gpu-request", Level.MANDATORY, Severity.HIGH, each=workloads)
@@ -75,8 +72,7 @@ def _wrong(annotations: Mapping[str, Any], workload: PodTemplate) -> Iterator[tu
     if memory not in (None, UNKNOWN) and not _count(memory):
         yield (
             f'has {MEMORY}: "{memory}"',
-            "write a positive whole number of MiB, for example"
-            f' {MEMORY}: "{_mebibytes(str(memory)) or 2000}"',
+            f'write a positive whole number of MiB, for example {MEMORY}: "2000"',
         )
     if FRACTION in annotations and MEMORY in annotations:
         yield f"has both {FRACTION} and {MEMORY}", "write only one of them"
@@ -107,16 +103,11 @@ def _fraction(text: str) -> Iterator[tuple[str, str]]:
     has = f'has {FRACTION}: "{text}", which'
     if 0 < value < _LEAST:
         yield f"{has} KAI counts as nothing", f"write {_LEAST} or more"
-    elif 1 <= value < 100:
-        whole = f'for whole GPUs drop it and write limits: nvidia.com/gpu: "{math.ceil(value)}"'
-        yield f"{has} is not a number between 0 and 1", whole
     elif not 0 < value < 1:
-        percent = _PERCENT.fullmatch(text.strip())
-        half = float(percent[1]) / 100 if percent else 0.5
-        part = f'"{half if 0 < half < 1 else 0.5:g}"'
         yield (
             f"{has} is not a number between 0 and 1",
-            f"write, for example, {FRACTION}: {part}",
+            f'write for example {FRACTION}: "0.5"; for whole GPUs drop it and write limits:'
+            ' nvidia.com/gpu: "1"',
         )
 
 
@@ -159,14 +150,6 @@ def _count(value: object) -> int:
     """A positive whole number; 0 for anything else."""
     text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
     return int(text[-18:]) if _COUNT.fullmatch(text) else 0
-
-
-def _mebibytes(text: str) -> int | None:
-    match = _MEMORY.fullmatch(text.strip())
-    if match is None:
-        return None
-    unit = match[2].lower().removesuffix("b")
-    return int(float(match[1]) * _BYTES[unit] / 2**20) or None
 
 
 _OWN_KEY: Final = re.compile(FRACTIONS_KEY)

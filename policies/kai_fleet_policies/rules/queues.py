@@ -1,24 +1,18 @@
 """Rules about queues: one tree, in KAI's units, that promises no more than there is."""
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Mapping
+from fractions import Fraction
 from typing import Final
 
 from kai_fleet import releases
 from kai_fleet.finding import Level
 from kai_fleet.fleet.amounts import exact, written
 from kai_fleet.fleet.cluster import Cluster
-from kai_fleet.fleet.queues import DeclaredQueue, QueueShare, Resource
+from kai_fleet.fleet.queues import DeclaredQueue, Resource
 from kai_fleet.values import UNKNOWN
 from kai_fleet.wording import listed, nearest_first
-from kai_fleet_policies.rules.durations import is_go_duration, is_too_long, likely_duration
-from kai_fleet_policies.rules.rule import (
-    Findings,
-    Place,
-    Severity,
-    known,
-    queues,
-    rule,
-)
+from kai_fleet_policies.rules.rule import Findings, Place, Severity, known, queues, rule
 
 EXISTING_QUEUES: Final = "existingQueues"
 CHART_PARENT: Final = "default-parent-queue"  # which KAI's chart makes from v0.10
@@ -106,7 +100,7 @@ def queue_units(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Finding
 
     Remedy: Write cores times 1000, gigabytes times 1000, and numbers without quotes.
     """
-    if queue.quoted is not UNKNOWN and queue.quoted:
+    if queue.quoted:
         yield place.warn(
             f"has {listed(queue.quoted, 'and')} as text, and the Queue CRD takes numbers: the API"
             " server refuses it",
@@ -114,50 +108,39 @@ def queue_units(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Finding
         )
     if queue.shares is UNKNOWN:
         return  # queue-quota says so
-    for resource, is_odd, advice in _ODD:
-        share = queue.shares.get(resource, QueueShare())
-        found = {
-            word: amount
-            for word, amount in (("quota", share.quota), ("limit", share.limit))
-            if amount not in (UNKNOWN, None) and is_odd(amount)
-        }
+    for resource, share in queue.shares.items():
+        both = (("quota", share.quota), ("limit", share.limit))
+        amounts = {word: it for word, it in both if it is not None and it is not UNKNOWN}
+        odd = {word: _odd(resource, it, queue.path) for word, it in amounts.items()}
+        found = {word: advice for word, advice in odd.items() if advice is not None}
         if found:
-            amounts = [f"{word} {written(resource, n, queue.path)}" for word, n in found.items()]
-            meaning, fix = advice([*found.values()][-1], queue.path.startswith("urn:"))
+            has = [f"{word} {written(resource, amounts[word], queue.path)}" for word in found]
+            meaning, fix = [*found.values()][-1]
             yield place.at(resource).warn(
-                f"has {resource} {listed(amounts, 'and')}; {meaning}", f"write {fix}"
+                f"has {resource} {listed(has, 'and')}; {meaning}", f"write {fix}"
             )
 
 
-def _cores(amount: float, in_kais_units: bool) -> tuple[str, str]:
-    meant = exact(amount)
-    meaning = f"that is {amount / 1000:g} of a core for all its pods"
-    write = exact(amount * 1000) if in_kais_units else meant
-    return meaning, f"{write} for {meant} cores"
+def _odd(resource: Resource, amount: float, path: str) -> tuple[str, str] | None:
+    """What an amount means, and what to write for what was meant in its place; else None.
 
-
-def _small(amount: float, in_kais_units: bool) -> tuple[str, str]:
-    meant = exact(amount)
-    write = exact(amount * 1000) if in_kais_units else f"{meant}G"
-    return f"that is {meant} MB for all its pods", f"{write} for {meant} GB"
-
-
-def _bytes(amount: float, in_kais_units: bool) -> tuple[str, str]:
-    megabytes = max(1, round(amount / 10**6))
-    write = str(megabytes) if in_kais_units else f"{megabytes}M"
-    meaning = f"that is {amount / 10**9:g} PB, a limit that never holds"
-    return meaning, f"{write} for {exact(amount)} bytes"
-
-
-# Below a quarter of a core, or half a gigabyte, a whole queue is rather meant in cores or GB; a
-# petabyte is rather meant in bytes.
-_ODD: Final[
-    Sequence[tuple[Resource, Callable[[float], bool], Callable[[float, bool], tuple[str, str]]]]
-] = (
-    ("cpu", lambda amount: 0 < amount < 256, _cores),
-    ("memory", lambda amount: 0 < amount < 512, _small),
-    ("memory", lambda amount: amount >= 10**9, _bytes),
-)
+    Below a quarter of a core, or half a gigabyte, a whole queue is rather meant in cores or GB; a
+    petabyte is rather meant in bytes.
+    """
+    meant, bare = exact(amount), path.startswith("urn:")  # a Queue's numbers have no unit
+    times_1000 = exact(amount * 1000)
+    if resource == "cpu" and 0 < amount < 256:
+        write = times_1000 if bare else meant
+        return f"that is {amount / 1000:g} of a core for all its pods", f"{write} for {meant} cores"
+    if resource == "memory" and 0 < amount < 512:
+        write = times_1000 if bare else f"{meant}G"
+        return f"that is {meant} MB for all its pods", f"{write} for {meant} GB"
+    if resource == "memory" and amount >= 10**9:
+        megabytes = max(1, round(amount / 10**6))
+        write = f"{megabytes}{'' if bare else 'M'}"
+        meaning = f"that is {amount / 10**9:g} PB, a limit that never holds"
+        return meaning, f"{write} for {meant} bytes"
+    return None
 
 
 @rule("queue-depth", Level.MANDATORY, Severity.HIGH, each=queues)
@@ -198,6 +181,26 @@ def queue_depth(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Finding
         )
 
 
+_GO_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
+_PER_SECOND: Final[Mapping[str, int | Fraction]] = {
+    **{"ns": 10**9, "us": 10**6, "µs": 10**6, "μs": 10**6, "ms": 1000},
+    **{"s": 1, "m": Fraction(1, 60), "h": Fraction(1, 3600)},
+}
+
+
+def _is_go_duration(text: str) -> bool:
+    """Whether Go's time.ParseDuration takes it: `90s`, `1h30m`; not `1d`."""
+    bare = text.removeprefix("+").removeprefix("-")
+    return bare == "0" or (bool(bare) and _GO_PART.sub("", bare) == "")
+
+
+def _is_too_long(text: str) -> bool:
+    """Whether a Go duration is longer than the 64 bits of nanoseconds that it is kept in."""
+    parts = [] if len(text) > 60 else _GO_PART.findall(text)
+    seconds = sum(Fraction(number) / _PER_SECOND[unit] for number, unit in parts)
+    return len(text) > 60 or seconds * 10**9 >= 2**63
+
+
 @rule("queue-duration", Level.MANDATORY, Severity.HIGH, each=queues)
 def queue_duration(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings:
     """Minimum run times are durations that Go parses.
@@ -213,12 +216,12 @@ def queue_duration(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Find
         value = known(found, f"the value of {key} is known")
         if value is None:
             continue
-        if not isinstance(value, str) or not is_go_duration(value):
+        if not isinstance(value, str) or not _is_go_duration(value):
             yield place.at(key).refuse(
                 f"has {key}: {value}, which is not a duration for KAI (units are h, m and s)",
-                f"write {key}: {likely_duration(value) or '24h'}",
+                "write for example 90s, 1h30m, or 24h for a day",
             )
-        elif is_too_long(value):
+        elif _is_too_long(value):
             yield place.at(key).refuse(
                 f"has {key}: {value}, longer than a duration can be",
                 f"write {key}: 2562047h (292 years) or less",
@@ -235,8 +238,7 @@ def queue_cluster_scoped(cluster: Cluster, queue: DeclaredQueue, place: Place) -
     Remedy: Leave metadata.namespace out.
     """
     namespace = known(queue.namespace, "its metadata.namespace is known")
-    # A provider fills one in before it knows the CRD.
-    if namespace and namespace not in ("default", queue.filled_in_namespace):
+    if namespace:
         yield place.refuse(
             f"has the namespace {namespace}, but queues are cluster-wide",
             "leave metadata.namespace out",

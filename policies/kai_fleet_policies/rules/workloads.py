@@ -173,8 +173,7 @@ def _named(queue: str, cluster: Cluster, place: Place, where: str = "") -> Findi
     elif not tree.is_leaf(queue):
         below = listed(tree.leaves_below(queue)) or "a queue without children"
         yield place.refuse(
-            f"names queue {queue}, which has children and so takes no pods",
-            f"write {below}{where}",
+            f"names queue {queue}, which has children and so takes no pods", f"write {below}{where}"
         )
     elif tree.unknown_parents:
         yield place.undecided(

@@ -12,7 +12,6 @@ from kai_fleet.settings.sections.kubernetes import cpu_millicores, memory_megaby
 from kai_fleet.settings.sections.models import Strict
 
 Level = Literal["baseline", "restricted", "off"]
-GuardMode = Literal["deny", "audit"]
 OutsideQueues = Literal["deny", "warn", "allow"]
 _Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
 # The name of a device that nodes advertise: nvidia.com/mig-1g.10gb, amd.com/gpu.

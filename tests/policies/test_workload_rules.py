@@ -1,0 +1,320 @@
+"""The rules about workloads, case by case: what passes, what is refused, and what waits."""
+
+from dataclasses import replace
+
+import pytest
+
+from kai_fleet.fleet.cluster import Cluster, Kai
+from kai_fleet.fleet.pods import PodContainer
+from kai_fleet.releases.keys import QUEUE_LABEL
+from kai_fleet.values import UNKNOWN
+from tests.policies.samples import (
+    cluster,
+    found,
+    host,
+    judged,
+    passes,
+    queue,
+    refusal,
+    refuses,
+    shared,
+    team,
+    waits,
+    workload,
+)
+
+WHOLE = PodContainer("main", limits={"nvidia.com/gpu": "1"})
+SLICED = PodContainer("main", limits={"nvidia.com/mig-1g.10gb": "1"})
+OFF = (Kai("v0.9.3", sharing="Disabled"),)
+HALF = shared(gpu_fraction="0.5")
+BY_NAME = shared(gpu_fraction="0.5", gpu_fraction_container_name="main")
+TOO_MANY = shared(gpu_fraction="0.5", gpu_fraction_num_devices="10000")
+NO_NUMBER = "which is not a number between 0 and 1; write for example"
+MIB = "write a positive whole number of MiB"
+
+
+def with_(*containers):
+    return cluster(replace(HALF, containers=containers))
+
+
+def of_version(pod, version):
+    return cluster(pod, version=version)
+
+
+GPU_REQUEST = [
+    *passes(
+        cluster(workload()),
+        cluster(shared(gpu_fraction="1e-1")),
+        cluster(shared(gpu_fraction="0.01")),
+        cluster(shared(gpu_memory="2000")),
+        cluster(shared(gpu_fraction="0.5", gpu_fraction_num_devices="2", mps="true")),
+        cluster(shared(gpu_fraction="0.5", gpu_fraction_num_devices=2.0)),  # another rule's
+        cluster(workload(containers=(WHOLE,))),
+        cluster(workload(scheduler=None, annotations={"mps": "true"})),
+        of_version(BY_NAME, "v0.12.23"),
+    ),
+    *(
+        refuses(cluster(shared(gpu_fraction=value)), f'has gpu-fraction: "{value}", {NO_NUMBER}')
+        for value in ("0", "1", "1.5", "-0.5", "nan", "NaN", "half", "", "50%", "0x1p-1")
+    ),
+    *(
+        refuses(cluster(shared(gpu_memory=value)), f'has gpu-memory: "{value}"; {MIB}')
+        for value in ("3Gi", "2000Mi", "0", "-5", "1.5")
+    ),
+    refuses(cluster(shared(gpu_fraction="2")), 'write limits: nvidia.com/gpu: "1"'),
+    refuses(cluster(shared(gpu_fraction="0.004")), "write 0.01 or more"),
+    refuses(cluster(shared(gpu_fraction="0.5", gpu_memory="2000")), "write only one of them"),
+    refuses(with_(PodContainer("side"), WHOLE), "in container main, for whole GPUs; drop"),
+    refuses(with_(PodContainer("main", requests={"nvidia.com/gpu": 1})), "for whole GPUs"),
+    refuses(with_(PodContainer("main", limits={"amd.com/gpu": 1})), "for whole GPUs"),
+    # KAI then counts the share alone.
+    refuses(with_(SLICED), "for slices; drop nvidia.com/mig-1g.10gb there"),
+    refuses(cluster(shared(gpu_fraction_num_devices="2")), "add gpu-fraction, for example"),
+    refuses(cluster(TOO_MANY), "more than KAI can count; write 9999 or less"),
+    refuses(
+        cluster(shared(gpu_fraction="0.5", gpu_fraction_num_devices="0")),
+        "write a positive whole number",
+    ),
+    refuses(cluster(shared(mps="true")), "add gpu-fraction"),
+    refuses(of_version(BY_NAME, "v0.9.3"), "KAI reads from v0.10 on, and host runs v0.9.3"),
+    refuses(
+        of_version(shared(gpu_fraction="0.5", gpu_fraction_container_name="gpu"), "v0.16.8"),
+        "no container of that name; write main",
+    ),
+    waits(of_version(BY_NAME, UNKNOWN), "v0.10"),
+    waits(cluster(BY_NAME, kai=()), "v0.10"),
+    waits(cluster(workload(annotations=UNKNOWN)), "annotations"),
+    waits(cluster(shared(gpu_fraction=UNKNOWN)), "gpu-fraction"),
+    waits(cluster(replace(HALF, containers=UNKNOWN)), "containers"),
+    waits(with_(PodContainer("main", limits=UNKNOWN)), "container main"),
+]
+
+TWO = (HALF, replace(shared(gpu_memory="1"), name="b"))
+GPU_SHARING = [
+    *passes(cluster(HALF), cluster(workload(), kai=OFF)),
+    *(
+        refuses(cluster(pod, kai=OFF), "off in the KAI of host; set gpuSharing: true")
+        for pod in TWO
+    ),
+    refuses(Cluster("ml", workloads=(HALF,), scheduled_by=cluster(kai=OFF)), "in the KAI of host"),
+    waits(cluster(*TWO, kai=(Kai("v0.9.3", sharing=UNKNOWN),)), "2 workload(s)"),
+    waits(cluster(*TWO, kai=()), "2 workload(s)"),
+]
+
+
+def annotated(key, value="0.5"):
+    return cluster(workload(annotations={key: value}))
+
+
+READ_OR_NOT_KAIS = (
+    *("gpu-fraction", "gpu-memory", "mps", "kai.scheduler/topology", "example.com/queue"),
+    *("kai.scheduler/batch-min-member", "kai.scheduler/background", "prometheus.io/scrape"),
+    *("runai/shared-gpu-configmap", "nvidia.com/gpu.memory", "nvidia.com/gpu"),
+    "nvidia.com/kai-scheduler-queue",
+)
+LOOK_ALIKES = {
+    "kai.scheduler/gpu-fraction": "annotation gpu-fraction",
+    "kai.scheduler/gpu-memory": "annotation gpu-memory",
+    "kai.scheduler/fraction": "annotation gpu-fraction",
+    "runai/gpu-fraction": "annotation gpu-fraction",
+    "runai/queue": "label kai.scheduler/queue",
+    "kai.scheduler.nvidia.com/gpu-fraction": "annotation gpu-fraction",
+    "kai.scheduler.nvidia.com/gpu-memory": "annotation gpu-memory",
+    "kai.scheduler.nvidia.com/queue": "label kai.scheduler/queue",
+    "kai.scheduler.nvidia.com/preemptibility": "annotation kai.scheduler/preemptibility",
+    "nvidia.com/gpu-fraction": "annotation gpu-fraction",
+    "gpu_fraction": "annotation gpu-fraction",
+    "gpuFraction": "annotation gpu-fraction",
+    "kai.scheduler/topolgy": "annotation kai.scheduler/topology",
+}
+FRACTION_RESOURCE = PodContainer("main", limits={"nvidia.com/gpu-fraction": "0.2"})
+NO_RESOURCE = "asks for the resource nvidia.com/gpu-fraction in container main, which no node has"
+OF_ANOTHER_PRODUCT = workload(scheduler="runai-scheduler", labels={"runai/queue": "a"})
+KNOWN_KEYS = [
+    *passes(*(annotated(key, "1") for key in READ_OR_NOT_KAIS)),
+    *passes(
+        cluster(workload(containers=(WHOLE, SLICED))),
+        cluster(OF_ANOTHER_PRODUCT),
+        cluster(shared(gpu_fraction=UNKNOWN)),
+    ),
+    *(
+        refuses(
+            annotated(key),
+            f"has the annotation {key}, which no supported KAI version reads; write the {right}",
+        )
+        for key, right in LOOK_ALIKES.items()
+    ),
+    *(
+        refuses(
+            cluster(workload(**{place: {"runai/queue": "test"}})),
+            "write the label kai.scheduler/queue",
+        )
+        for place in ("labels", "owner_labels")
+    ),
+    refuses(
+        cluster(workload(containers=(FRACTION_RESOURCE,))),
+        f"{NO_RESOURCE}; write the annotation gpu-fraction",
+    ),
+    refuses(annotated("kai.scheduler/sparkle"), "remove it"),
+    refuses(annotated(QUEUE_LABEL, "test"), "KAI reads it as label: move it there"),
+    refuses(
+        cluster(workload(labels={QUEUE_LABEL: "test", "gpu-fraction": "0.5"})),
+        "KAI reads it as annotation",
+    ),
+    *(
+        refuses(cluster(shared(gpu_memory=value)), f'not a string; write gpu-memory: "{text}"')
+        for value, text in ((0.5, "0.5"), (True, "true"), (2000.0, "2000"))
+    ),
+    waits(cluster(workload(annotations=UNKNOWN)), "annotations"),
+]
+
+
+def names(queue_name):
+    return workload(labels={QUEUE_LABEL: queue_name})
+
+
+def tree(*queues, pod=None, **more):
+    return cluster(pod or workload(), queues=queues, **more)
+
+
+def owned(name="test", **more):
+    """A Job that names the queue, and its pods do not."""
+    return workload(kind="Job", labels={}, owner_labels={QUEUE_LABEL: name}, **more)
+
+
+OF_HOST = Cluster(
+    "ml",
+    scheduled_by=cluster(queues=(queue("dep"), queue("ml", "dep"), queue("web", "dep"))),
+    team_queue="ml",
+)
+GROUPED = workload(labels={}, annotations={"pod-group-name": "batch"})
+IN_HOST_MODE = replace(host(team("ml", "host")), kai=(Kai("v0.16.8"),))
+LEAF_QUEUE = [
+    *passes(
+        cluster(workload()),
+        cluster(workload(scheduler=None, labels={})),
+        # The label of a workload wins over its pods', as in KAI.
+        cluster(owned()),
+        cluster(workload(owner_labels={QUEUE_LABEL: "test"}), guarded=True),
+        replace(OF_HOST, workloads=(names("ml"),)),
+        host(team("ml", "host")),
+        *(cluster(GROUPED, kai=(Kai(version),)) for version in ("v0.16.8", "v0.17.0", "v0.18.0")),
+    ),
+    refuses(cluster(workload(labels={})), "write the label kai.scheduler/queue: test"),
+    refuses(
+        tree(queue("a"), queue("zzz"), queue("test"), pod=names("tset")),
+        "names queue tset, which is not declared in host: its pods would stay Pending; write test,"
+        " a or zzz",
+    ),
+    refuses(cluster(names("default")), "has children and so takes no pods; write test"),
+    refuses(cluster(workload(owner_labels={QUEUE_LABEL: "default"})), "has children"),
+    refuses(
+        replace(OF_HOST, workloads=(names("web"),)),
+        "the queue of team ml is ml; write kai.scheduler/queue: ml",
+    ),
+    refuses(cluster(teams=(team("ml", "host", queue="default"),)), "which has children"),
+    refuses(
+        tree(queue("default"), queue("t", "default"), queue(UNKNOWN), pod=names("default")),
+        "has children",
+    ),
+    refuses(
+        cluster(owned(), guarded=True),
+        "names queue test on the Job only, and the guard at admission denies pods that do not name"
+        " it themselves; write kai.scheduler/queue: test in the labels of the pod template",
+    ),
+    refuses(
+        replace(OF_HOST, workloads=(owned("ml"),)),
+        "the KAI of host sees only the pods, without their owners",
+    ),
+    refuses(cluster(GROUPED, kai=(Kai("v0.14.7"),)), "names no queue"),
+    refuses(Cluster("ml", scheduled_by=IN_HOST_MODE, workloads=(GROUPED,)), "names no queue"),
+    refuses(
+        cluster(replace(GROUPED, labels={QUEUE_LABEL: "no"}), kai=(Kai("v0.16.8"),)),
+        "names queue no, which is not declared",
+    ),
+    waits(cluster(names(UNKNOWN)), "its label"),
+    waits(cluster(workload(labels=UNKNOWN)), "its label"),
+    waits(cluster(workload(labels={}, scheduler=UNKNOWN)), "its schedulerName is known"),
+    waits(tree(queue(UNKNOWN), queue("default"), pod=names("x")), "queue names of host are known"),
+    waits(tree(queue("test"), queue("x", UNKNOWN)), "test may have children"),
+    waits(
+        cluster(workload("a"), workload("b"), queues=()), "2 workload(s) name queues such as test"
+    ),
+]
+
+LABEL_ALONE = "has the label kai.scheduler/queue but {}, so KAI never sees it"
+SCHEDULER = [
+    *passes(cluster(workload()), cluster(workload(scheduler=None, labels={"app": "web"}))),
+    refuses(cluster(workload(scheduler=None)), LABEL_ALONE.format("no schedulerName")),
+    refuses(
+        cluster(workload(scheduler="default-scheduler")),
+        LABEL_ALONE.format("schedulerName: default-scheduler"),
+    ),
+    refuses(cluster(workload(scheduler=None)), "write schedulerName: kai-scheduler"),
+    refuses(
+        cluster(workload(labels={})),
+        "no label kai.scheduler/queue; write the label with a leaf queue",
+    ),
+    refuses(
+        cluster(workload(scheduler=None, labels={}, annotations={"gpu-fraction": "0.5"})),
+        "has the annotation gpu-fraction but no schedulerName",
+    ),
+    waits(cluster(workload(scheduler=UNKNOWN)), "schedulerName"),
+    waits(cluster(workload(labels=UNKNOWN)), "labels"),
+    waits(cluster(workload(scheduler=None, labels={}, annotations=UNKNOWN)), "annotations"),
+]
+
+
+@pytest.mark.parametrize(("seen", "level", "message"), GPU_REQUEST)
+def test_a_gpu_is_requested_in_one_way_that_kai_takes(seen, level, message):
+    judged("workload-gpu-request", seen, level, message)
+
+
+@pytest.mark.parametrize(("seen", "level", "message"), GPU_SHARING)
+def test_a_share_of_a_gpu_needs_a_kai_that_shares(seen, level, message):
+    judged("workload-gpu-sharing", seen, level, message)
+
+
+@pytest.mark.parametrize(("seen", "level", "message"), KNOWN_KEYS)
+def test_keys_are_those_that_kai_reads(seen, level, message):
+    judged("workload-known-keys", seen, level, message)
+
+
+@pytest.mark.parametrize(("seen", "level", "message"), LEAF_QUEUE)
+def test_pods_name_a_leaf_queue(seen, level, message):
+    judged("workload-leaf-queue", seen, level, message)
+
+
+@pytest.mark.parametrize(("seen", "level", "message"), SCHEDULER)
+def test_label_and_scheduler_come_together(seen, level, message):
+    judged("workload-scheduler", seen, level, message)
+
+
+def test_a_finding_names_the_workload_and_its_place():
+    problem = refusal("workload-leaf-queue", cluster(workload(labels={})))
+    assert problem.subject == "Pod train-a in namespace team-a of host"
+    assert problem.path.endswith("Pod::train-a")
+    of_team = cluster(teams=(team("ml", "host", queue="default"),))
+    problem = refusal("workload-leaf-queue", of_team)
+    assert (problem.subject, problem.path) == ("team ml", "kai-fleet:teams.ml.queue")
+
+
+@pytest.mark.parametrize(
+    "annotations",
+    [
+        {"gpu_memory": "9" * 5000},
+        {"gpu_memory": f"{'9' * 400}Gi"},
+        {"gpu_fraction": f"{'1' * 200_000}x"},
+        {"gpu_fraction": f"{' ' * 200_000}x"},
+        {"gpu_fraction": "0.5", "gpu_fraction_num_devices": "9" * 5000},
+    ],
+    ids=["memory", "memory with a unit", "fraction", "spaces", "devices"],
+)
+@pytest.mark.timeout(20)
+def test_a_number_of_a_tenant_that_no_machine_has_is_refused_at_once(annotations):
+    assert refusal("workload-gpu-request", cluster(shared(**annotations)))
+
+
+def test_a_known_mistake_is_refused_beside_an_unknown_value():
+    pod = shared(gpu_fraction="2", gpu_fraction_num_devices=UNKNOWN)
+    assert [it.undecided for it in found("workload-gpu-request", cluster(pod))] == [False, True]
