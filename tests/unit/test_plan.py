@@ -151,7 +151,7 @@ def test_a_plan_of_six_teams_is_a_screen(stack_file):
     assert marked == [f"! {long}"]
     assert [line for line in lines if f"kai-fleet:teams.{long}.scheduler.version" in line]
     *above, last = lines
-    assert "--details" in last
+    assert "--format json" in last
     assert all(len(line) <= 80 for line in above)
 
 

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from functools import partial
 
 import pytest
 
@@ -16,12 +15,11 @@ from kai_fleet_cli.stack_file.reading import ROOT
 from tests.unit.golden import compare as golden
 
 
-@pytest.mark.parametrize("format", ["txt", "details.txt", "json", "md"])
+@pytest.mark.parametrize("format", ["txt", "json", "md"])
 def test_a_plan_in_each_format(format):
     kept = golden.plan_of(golden.record())
     text = {
         "txt": lambda: golden.shown(as_text.show_plan, kept),
-        "details.txt": lambda: golden.shown(partial(as_text.show_plan, details=True), kept),
         "json": lambda: kept.json() + "\n",
         "md": lambda: as_markdown.plan_page(kept),
     }[format]()

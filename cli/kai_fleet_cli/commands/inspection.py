@@ -25,9 +25,6 @@ def plan(
         Path | None, typer.Option("--config", help="A stack file from anywhere.")
     ] = None,
     format: Annotated[ReportFormat, typer.Option("--format")] = "text",
-    details: Annotated[
-        bool, typer.Option("--details", help="As text: each resource in place of the summary.")
-    ] = False,
 ) -> None:
     """What a stack declares and what the rules say; no engine, no cluster, no network.
 
@@ -44,7 +41,7 @@ def plan(
         case "markdown":
             sys.stdout.write(as_markdown.plan_page(result))
         case "text":
-            as_text.show_plan(result, Console(), details=details, config=config)
+            as_text.show_plan(result, Console(), config=config)
     raise typer.Exit(result.exit_code)
 
 

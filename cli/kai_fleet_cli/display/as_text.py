@@ -1,25 +1,21 @@
 """Plans and diffs for people at a terminal; colours only where the console is one."""
 
 import shlex
-from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from rich.console import Console
 from rich.text import Text
 
 from kai_fleet.finding import Finding, Level
 from kai_fleet.kube.text import without_controls
-from kai_fleet_cli.diff.changes import with_queues
 from kai_fleet_cli.diff.report import SECRETS, DiffReport
 from kai_fleet_cli.diff.summary import HEADINGS, Summary
 from kai_fleet_cli.display.queue_trees import queue_line
 from kai_fleet_cli.display.terminal import columns, print_wrapped
 from kai_fleet_cli.plan.offline import Plan
 from kai_fleet_cli.plan.picture import TEAM_COLUMNS, Picture, picture
-from kai_fleet_cli.plan.recorder import Registered
-from kai_fleet_policies.adapters import charts
 
 _COLOURS: Final[Mapping[str, str]] = {
     **{"refused": "red", "nothing changes": "green", "not compared": "yellow"},
@@ -28,10 +24,8 @@ _COLOURS: Final[Mapping[str, str]] = {
 _MOST_ITEMS: Final = 40
 
 
-def show_plan(
-    plan: Plan, console: Console, *, details: bool = False, config: Path | None = None
-) -> None:
-    """Print a plan on a screen: what the rules say, then the teams; `details`: each resource.
+def show_plan(plan: Plan, console: Console, *, config: Path | None = None) -> None:
+    """Print a plan on a screen: what the rules say, then the teams.
 
     `config` is its stack file, where that is not the project's.
     """
@@ -39,9 +33,7 @@ def show_plan(
     _line(console, f"stack {plan.stack}: ", (verdict, _COLOURS[verdict]), f" ({plan.counts})")
     for problem in sorted(plan.problems, key=lambda each: each.level is not Level.MANDATORY):
         show_problem(problem, console)
-    if details:
-        _tree(plan, console)
-    elif plan.resources:
+    if plan.resources:
         seen = picture(plan.resources, (it.path for it in plan.problems))
         _teams(seen, console)
         if seen.trees:
@@ -50,7 +42,7 @@ def show_plan(
             print_wrapped(console, queue_line(queues), f"  {name}:", indent=6)
         console.print()
         of_file = f" --config {shlex.quote(str(config))}" if config else ""
-        command = f".venv/bin/fleet plan --stack {plan.stack}{of_file} --details"
+        command = f".venv/bin/fleet plan --stack {plan.stack}{of_file} --format json"
         print_wrapped(console, f"each resource: {command}")
 
 
@@ -101,36 +93,3 @@ def _teams(seen: Picture, console: Console) -> None:
     if seen.teams:
         *headings, last = TEAM_COLUMNS
         columns([*headings, last if marked else ""], seen.teams, console, marked)
-
-
-def _tree(plan: Plan, console: Console) -> None:
-    known = {resource.urn for resource in plan.resources}
-    children = defaultdict[str, list[Registered]](list)
-    for item in with_queues(plan.resources):
-        children[item.parent if item.parent in known else ""].append(item)
-
-    def grow(urn: str, depth: int) -> None:
-        for item in sorted(children[urn], key=lambda item: (item.name, item.type)):
-            kind = item.type.rpartition(":")[2]
-            lead = Text.assemble("  " * depth, f"{kind} ", (item.name, "bold"))
-            print_wrapped(console, _detail(kind, item.inputs), lead, indent=2 * depth + 4)
-            grow(item.urn, depth + 1)
-
-    grow("", 0)
-
-
-def _detail(kind: str, inputs: Mapping[str, Any]) -> str:
-    """The one thing about a resource that a reviewer looks for."""
-    match kind:
-        case "Release":
-            chart = charts.chart_of(inputs)
-            return f"{inputs.get('chart')} {getattr(chart, 'version', '')}".strip()
-        case "Queue":
-            gpu = inputs["spec"]["resources"]["gpu"]
-            quota, limit = ("unlimited" if it == -1 else it for it in (gpu["quota"], gpu["limit"]))
-            return f"gpu quota {quota}, limit {limit}"
-        case "ResourceQuota":
-            return ", ".join(f"{key}: {value}" for key, value in inputs["spec"]["hard"].items())
-        case "Namespace":
-            return str(inputs["metadata"]["name"])
-    return ""
