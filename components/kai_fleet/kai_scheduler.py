@@ -206,15 +206,11 @@ class KaiScheduler(pulumi.ComponentResource):
         # Removing this step cleans up what the release would leave behind. It goes before the
         # release, also when that is replaced, because its trigger is the release itself; and it
         # is there even if KAI never gets ready.
+        config = "remove" if release.clean_up_config else "keep"
         command.local.Command(
             f"{name}-clean-up",
             delete=probes.command("kai clean-up"),
-            environment=extended(
-                environment,
-                {
-                    "KAI_CONFIG": "remove" if release.clean_up_config else "keep",
-                },
-            ),
+            environment=extended(environment, {"KAI_CONFIG": config}),
             triggers=[helm.id],
             opts=step,
         )

@@ -96,11 +96,12 @@ def specs_of(
     Raises:
         ValueError: an amount is none, or a name is there twice.
     """
-    every = every_spec(queues, gpus, pools, parent)
-    names = [name for name, _ in every]
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise ValueError(f"queue {twice[0]} is there twice; names are unique in a cluster")
-    return dict(every)
+    specs = dict[str, dict[str, Any]]()
+    for name, spec in every_spec(queues, gpus, pools, parent):
+        if name in specs:
+            raise ValueError(f"queue {name} is there twice; names are unique in a cluster")
+        specs[name] = spec
+    return specs
 
 
 def every_spec(

@@ -82,19 +82,18 @@ class Team(pulumi.ComponentResource):
                 parent=self, depends_on=namespace, deleted_with=opts.deleted_with
             )
         queues = leaves(args.get("queues", {}).get("queues", {}))
+        self.ready: list[pulumi.Resource] = []
         if "host_queues" in args:
-            QueueTree(f"{name}-queues", args["host_queues"], first)
+            self.ready.append(QueueTree(f"{name}-queues", args["host_queues"], first))
         self.vcluster = VirtualCluster(name, own, first)
-        self.ready: list[pulumi.Resource] = [self.vcluster]
-        inside, scheduler = self.vcluster.inside(self), args.get("kai")
-        if "guard" in args:  # no pod is placed that it has not seen
-            guard = _guard(name, args["guard"], queues, inside)
-            inside_first = after(inside, *guard)
-        else:
-            inside_first = inside
-        if scheduler is not None:
-            environment: Any = self.vcluster.probe_environment
-            kai = KaiScheduler(name, {"probe_environment": environment, **scheduler}, inside_first)
+        self.ready.append(self.vcluster)
+        inside = self.vcluster.inside(self)
+        guard = _guard(name, args["guard"], queues, inside) if "guard" in args else []
+        if "kai" in args:
+            probes: Any = {"probe_environment": self.vcluster.probe_environment}
+            # After the guard: no pod is placed that it has not seen.
+            kai = KaiScheduler(name, {**probes, **args["kai"]}, after(inside, *guard))
+            self.ready.append(kai)
             inside = after(inside, kai)
         if "queues" in args:
             way_in = {"kubeconfig": self.vcluster.kubeconfig, "cluster": self.vcluster.cluster}

@@ -338,11 +338,7 @@ class VirtualCluster(pulumi.ComponentResource):
         pods: pulumi.Resource = command.local.Command(
             f"{name}-pods",
             delete=probes.command("vcluster clean-up"),
-            environment={
-                **host.environment(),
-                "PODS_NAMESPACE": namespace,
-                "PODS_VCLUSTER": name,
-            },
+            environment={**host.environment(), "PODS_NAMESPACE": namespace, "PODS_VCLUSTER": name},
             opts=opts,
         )
         before = [pods]

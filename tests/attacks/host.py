@@ -101,7 +101,7 @@ _GROUPS = {
 _OURS = (
     "kai-fleet:index:TeamNamespace",
     "kai-fleet:index:TeamStackAccess",
-    "kai-fleet:index:GuardPolicies",
+    "kai-fleet:index:HostGuards",
 )
 _WRITE = ["create", "delete", "patch", "update", "get", "list", "watch"]
 _READ = ["get", "list", "watch"]

@@ -43,7 +43,6 @@ NOT_WALKED = {
     "docs/compatibility.md": "wheels and a registry: test_wheel.py",
     "docs/faults.md": "test_plain_pulumi.py, tests/faults",
     "docs/local-gpu.md": "Docker",
-    "docs/monitoring.md": "a Prometheus",
     "docs/rules.md": "other people's programs: test_policy_pack.py",
     "docs/workloads.md": "images that run",
     "examples/clusters/README.md": "clusters of clouds: tests/unit/test_examples.py",

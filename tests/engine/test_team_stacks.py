@@ -37,8 +37,6 @@ config:
   kai-fleet:team:
     name: nlp
     scheduler: {mode: virtual, version: v0.9.3}
-    nodePool: {kai-fleet/pool: nlp}
-    gpus: 8
     queues: {all: {gpu: {quota: 8}, children: {nlp: {gpu: {quota: 8}}}}}
 """
 GRANT = {"nodePool": {"kai-fleet/pool": "nlp"}, "gpus": 8}
@@ -265,13 +263,21 @@ def test_more_than_the_grant_is_refused_at_preview(both, vision):
     vision.edit(lambda settings: settings["kai-fleet:team"].update(gpus=5))
     said = refusal(vision)
     assert "kai-fleet:team.gpus" in said
-    assert "stack sandbox grants 4; write 4 or less" in said
-    vision.edit(lambda settings: settings["kai-fleet:team"].update(gpus=4))
+    assert "is granted by the platform's stack" in said
+    vision.edit(lambda settings: settings["kai-fleet:team"].pop("gpus"))
 
 
 @pytest.mark.slow
 def test_a_grant_is_not_withdrawn_while_the_team_runs(both, platform, nlp, host):
-    platform.edit(lambda settings: settings["kai-fleet:teamStacks"].pop("nlp"))
+    def withdraw(settings):
+        settings["kai-fleet:teamStacks"].pop("nlp")
+        settings["kai-fleet:removed"] = ["nlp"]
+
+    def grant(settings):
+        settings["kai-fleet:teamStacks"]["nlp"] = GRANT
+        settings.pop("kai-fleet:removed")
+
+    platform.edit(withdraw)
     before = uids(host, inside(nlp, "nlp"), "nlp")
     with pytest.raises(automation.errors.CommandError) as refused:
         platform.up()
@@ -279,7 +285,7 @@ def test_a_grant_is_not_withdrawn_while_the_team_runs(both, platform, nlp, host)
         refused.value
     )
     assert uids(host, inside(nlp, "nlp"), "nlp") == before, "what runs is not taken away"
-    platform.edit(lambda settings: settings["kai-fleet:teamStacks"].update(nlp=GRANT))
+    platform.edit(grant)
     assert platform.up().changed == {}
 
 

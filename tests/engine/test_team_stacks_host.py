@@ -18,7 +18,6 @@ config:
   kai-fleet:team:
     name: nlp
     scheduler: {mode: host}
-    gpus: 2
     queues:
       nlp:
         cpu: {quota: unlimited}

@@ -28,7 +28,7 @@ def area(wanted: int, ceiling: int, root: str, *paths: str) -> Area:
 
 AREAS = {
     "settings": area(2300, 3221, COMPONENTS, "settings"),
-    "fleet": area(500, 2880, COMPONENTS, "fleet"),
+    "fleet": area(1100, 1733, COMPONENTS, "fleet"),
     "host, cluster, kind": area(
         800,
         1475,
@@ -46,11 +46,16 @@ AREAS = {
     "releases": area(800, 920, COMPONENTS, "releases"),
     "probes": area(450, 740, COMPONENTS, "probes"),
     "kai, vcluster, program, team": area(
-        1200, 1310, COMPONENTS, "kai", "vcluster", "program.py", "team.py"
+        1600,
+        1929,
+        COMPONENTS,
+        *("program.py", "team.py", "virtual_cluster.py", "vcluster_kubeconfig.py"),
+        *("vcluster_oidc.py", "vcluster_values.py", "kai_scheduler.py", "kai_values.py"),
+        *("queue_tree.py", "queue_specs.py"),
     ),
     "monitoring": area(250, 276, COMPONENTS, "monitoring.py"),
     "workloads": area(80, 50, COMPONENTS, "workloads.py"),
-    "rules, pack, adapters": area(2600, 3775, POLICIES, "."),
+    "rules, pack, adapters": area(2600, 3780, POLICIES, "."),
     "commands, engine, display, recovery": area(
         1600, 2645, COMMANDS, "commands", "engine", "display", "recovery"
     ),

@@ -224,6 +224,8 @@ def test_an_api_server_at_another_port_than_the_policies_allow_is_broken():
     ports = {"spec": {"ports": [{"targetPort": 8443}]}}
     lab.host["services"].append({"metadata": meta("kubernetes", "default")} | ports)
     assert only(lab).fix == "write kai-fleet:isolation.network.apiPorts: [443, 8443]"
+    lab.host["nodes"][0]["metadata"]["annotations"] = {"kwok.x-k8s.io/node": "fake"}
+    assert lab.ill() == [], "no vCluster runs on the sandbox's nodes"
 
 
 def test_the_place_of_a_team_with_a_stack_of_its_own_is_checked_with_its_platform():

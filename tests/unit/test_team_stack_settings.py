@@ -1,8 +1,8 @@
 """A team stack's file: its keys, what it takes from the platform, and what it may not have."""
 
 import pytest
-from kai_fleet.fleet.resolve import fleet_of
 
+from kai_fleet.fleet.declared import clusters_of
 from kai_fleet.settings import load
 from kai_fleet.settings.team_stack import Facts, NoPlatformError, load_team_stack, read_platform
 from kai_fleet_cli.stack_file.platform import facts_beside
@@ -196,5 +196,6 @@ def test_a_shard_is_checked_where_the_team_has_its_own_kai_and_refused_below_the
     (found,) = loaded(host, team=sharded).mistakes
     assert found.path == "kai-fleet:team.queues.vision-a.shard" and "drop it" in found.fix
     below = loaded(host, team=team).settings
-    (own,) = fleet_of(below).teams["vision"].host_queues
-    assert (own.name, own.parent, own.shard) == ("vision-a", "mine", "gold")
+    host_cluster, *_ = clusters_of(below)
+    (own,) = (queue for queue in host_cluster.queues if queue.name == "vision-a")
+    assert (own.parent, own.shard) == ("mine", "gold")

@@ -46,9 +46,8 @@ def add(
 
     file, screen = lookup.stack_file(stack), Screen.standard()
     labels = changes.key_values(pool or (), "--pool", f"kai-fleet/pool={name}")
-    if mode == "host":
-        queues = dict.fromkeys(queue or (), "")
-    else:
+    queues = dict.fromkeys(queue or (), "")
+    if mode != "host":
         queues = changes.key_values(queue or (), "--queue", f"{name}=4")
     flags = {"mode": mode, "version": version, "pool": labels, "gpus": gpus, "queue": queues}
     change = changes.add(file, name, flags)
@@ -183,8 +182,7 @@ def teams(stack: Stack = "sandbox", as_json: options.AsJson = False) -> None:
     except UserError as why:
         notes.append(str(why))
     rows, more = listing.rows(settings, state)
-    notes += more
     if as_json:
-        options.print_json({"teams": rows, "notes": notes})
+        options.print_json({"teams": rows, "notes": notes + more})
     else:
-        listing.show(stack, rows, notes, Screen.standard().out)
+        listing.show(stack, rows, notes + more, Screen.standard().out)

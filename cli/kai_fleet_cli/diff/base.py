@@ -55,11 +55,10 @@ def planning(root: Path, ref: str, stack: str) -> Iterator[Callable[[], Base]]:
     SIGTERM, which CI sends to a cancelled job. Raises UserError.
     """
     commit = _commit(root, ref)
-    with graceful_shutdown(), ExitStack() as whatever_comes:
+    with graceful_shutdown(), ExitStack() as cleanup:
         # A folder that is made when a signal comes, and not registered yet, would stay.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
-        made = tempfile.TemporaryDirectory(prefix="kai-fleet-base-")
-        folder = whatever_comes.enter_context(made)
+        folder = cleanup.enter_context(tempfile.TemporaryDirectory(prefix="kai-fleet-base-"))
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         project = Path(folder, "project")
         project.mkdir()

@@ -123,8 +123,8 @@ def up(stack: automation.Stack, *, refresh: bool = False, removed: Sequence[str]
                 sys.unraisablehook = _collected
         if held:
             raise EngineError(run.of_teams("is done, but for", held, failed))
-        report = run.report
-        return Outcome(_counted(done.summary.resource_changes), report.outputs, report.steps)
+        changes = _counted(done.summary.resource_changes)
+        return Outcome(changes, run.report.outputs, run.report.steps)
 
 
 def preview(stack: automation.Stack, *, details: bool = False) -> Outcome:
@@ -206,8 +206,8 @@ class _Run:
         if teams := self.failed_teams(why):
             message = self.of_teams("failed for", teams, self.report.failed)
         else:
-            variables = self.stack.workspace.env_vars
-            message = failures.explain(self.what, self.stack.name, why, variables, self.again)
+            environment = self.stack.workspace.env_vars
+            message = failures.explain(self.what, self.stack.name, why, environment, self.again)
         return EngineError(message, began=bool(self.report.steps))
 
 

@@ -21,7 +21,6 @@ from kai_fleet_cli.display.terminal import Screen, say
 
 CTRL_C: Final = 130  # the exit code that a shell expects after it
 _WAIT_SECONDS: Final = 1.0
-RECEIVED: Final = " received; cancelling"  # how the engine acknowledges a signal
 
 
 class Interrupted(KeyboardInterrupt):
@@ -45,8 +44,8 @@ class Signals:
             raise Interrupted(self.number)
 
     def hear(self, line: str) -> None:
-        """Note a line of the engine's."""
-        if RECEIVED in line:
+        """Note a line of the engine's: it acknowledges a signal."""
+        if " received; cancelling" in line:
             self.received.set()
 
 
@@ -73,15 +72,14 @@ def graceful_shutdown() -> Iterator[Signals]:
     """
     came = Signals()
     if threading.current_thread() is not threading.main_thread():
-        yield came  # only the main thread may say what a signal does
+        yield came  # only the main thread may set handlers
         return
 
     def end(number: int, frame: FrameType | None) -> None:
         if came.number:
             return
         came.number = number
-        engines = _engines()
-        if not engines:
+        if not (engines := _engines()):
             came.check()
         if not came.received.wait(_WAIT_SECONDS):
             for engine in engines:

@@ -39,7 +39,7 @@ class ExportedState:
 
     def urns(self) -> set[str]:
         """The resources that the state has."""
-        return {str(resource["urn"]) for resource in self.resources}
+        return set(self.parents())
 
     def parents(self) -> dict[str, str]:
         """The URN of what each resource is a part of."""

@@ -8,12 +8,10 @@ from typing import Any, Final
 import pulumi
 from pulumi_kubernetes.core import v1 as core
 from pulumi_kubernetes.meta import v1 as meta
-from pydantic import SecretStr
 
 from kai_fleet.inputs import RegistryArgs
 from kai_fleet.settings.sections.access import OF_STACK as OF_STACK
 from kai_fleet.settings.sections.access import OF_TEAM as OF_TEAM
-from kai_fleet.settings.sections.access import RegistryCredentials
 
 TYPE: Final = "kubernetes.io/dockerconfigjson"
 
@@ -22,16 +20,13 @@ def registry_secret(
     name: str,
     secret: str,
     namespace: pulumi.Input[str],
-    registries: Mapping[str, RegistryCredentials] | Mapping[str, RegistryArgs],
+    registries: Mapping[str, RegistryArgs],
     opts: pulumi.ResourceOptions,
 ) -> core.Secret:
     """The Secret of that name in a namespace, by which images are pulled; `name` begins that of the
     resource. It is changed in place: a new password is in use at a pod's next pull.
     """
-    accounts: dict[str, Any] = {
-        registry: dict(own) if isinstance(own, Mapping) else _account(own)
-        for registry, own in registries.items()
-    }
+    accounts: Any = dict(registries)
     metadata: meta.ObjectMetaArgsDict = {"name": secret, "namespace": namespace}
     return core.Secret(
         f"{name}-{secret.removeprefix('kai-fleet-')}",
@@ -40,12 +35,6 @@ def registry_secret(
         data={".dockerconfigjson": pulumi.Output.secret(accounts).apply(docker_config)},
         opts=opts,
     )
-
-
-def _account(own: Any) -> dict[str, Any]:
-    """Name and password; of a program's component it may be another resource's output."""
-    clear = own.password.get_secret_value() if isinstance(own.password, SecretStr) else own.password
-    return {"username": own.username, "password": clear}
 
 
 def docker_config(accounts: Mapping[str, Mapping[str, str]]) -> str:

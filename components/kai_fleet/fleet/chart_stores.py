@@ -61,7 +61,6 @@ def store_of(values: Any) -> ChartStore:
 
 REPLICAS: Final = "controlPlane.statefulSet.highAvailability.replicas"
 RESOURCES: Final = "controlPlane.statefulSet.resources"
-DATA_SOURCE: Final = "controlPlane.backingStore.database.external.dataSource"
 
 _REQUESTS: Final = {"cpu": "200m", "memory": "256Mi", "ephemeral-storage": "1Gi"}
 _LIMITS: Final = {"memory": "4Gi", "ephemeral-storage": "10Gi"}

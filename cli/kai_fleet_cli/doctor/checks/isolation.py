@@ -88,15 +88,16 @@ def network(host: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
             if item.name not in own:
                 name = f"{item.namespace}/{item.name}"
                 yield fault("policy-undeclared", host, name, check="isolation")
+    nodes = [node for node in host.all("nodes") if _FAKE_NODE not in node.annotations]
+    if not nodes or not teams:
+        return
     service = host.named("services", "kubernetes", "default")
     ports = {port.get("targetPort") for port in service.spec.get("ports") or []} if service else ()
     for port in {port for port in ports if isinstance(port, int)}:
         if any(port not in desired.api_ports for desired in teams):
             yield fault("api-port", host, "of the host", port=port)
-    nodes = [node for node in host.all("nodes") if _FAKE_NODE not in node.annotations]
-    built_in = any("+k3s" in str(node.status.get("nodeInfo")) for node in nodes)
-    if not nodes or built_in or not teams:
-        return
+    if any("+k3s" in str(node.status.get("nodeInfo")) for node in nodes):
+        return  # it enforces them in a process of its own
     enforcing = [item for item in host.all("daemonsets") if _enforces(item)]
     if not enforcing:
         yield fault("no-network-plugin", host, "of the host")
