@@ -6,7 +6,7 @@ from typing import Any
 
 import pulumi
 from pulumi.output import UNKNOWN
-from pulumi.runtime import invoke_output, is_dry_run
+from pulumi.runtime import invoke_async, is_dry_run
 
 from kai_fleet import deployed
 from kai_fleet.cluster.connection import ClusterConnection
@@ -72,9 +72,12 @@ class WayIn:
         state twice in each run, though nothing changed; with fifteen teams that was half of its
         work.
         """
-        asked = {"namespace": self.namespace, "name": f"vc-{self.name}", "after": later}
+        asked = {"namespace": self.namespace, "name": f"vc-{self.name}", **self.host.properties()}
         options = pulumi.InvokeOptions(parent=self.component)
-        return invoke_output(SECRET, {**asked, **self.host.properties()}, options)
+        # Called with plain values. Of a component that a plugin constructs, the engine takes what
+        # the namespace depends on for not yet made, and answers an Output with an unknown value.
+        known = pulumi.Output.all(asked, later)
+        return known.apply(lambda values: invoke_async(SECRET, values[0], options))
 
     def _problem(self, answer: Mapping[str, Any], namespace: str) -> str:
         """Why the Secret gives no way in; "" where it does."""

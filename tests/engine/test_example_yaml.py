@@ -44,6 +44,15 @@ def pulumi(sandbox, tmp_path):
     run("stack", "rm", "--yes")
 
 
+def queues_of(kubeconfig):
+    """The GPUs that each queue of a cluster is guaranteed."""
+    inside = client.CustomObjectsApi(api(kubeconfig))
+    queues = inside.list_cluster_custom_object("scheduling.run.ai", "v2", "queues")["items"]
+    return {
+        queue["metadata"]["name"]: queue["spec"]["resources"]["gpu"]["quota"] for queue in queues
+    }
+
+
 def test_a_program_in_yaml_makes_a_team(pulumi):
     pulumi("config", "set", "context", "kai-fleet-sandbox")
     pulumi("config", "set", "node", "127.0.0.1")
@@ -53,10 +62,5 @@ def test_a_program_in_yaml_makes_a_team(pulumi):
     assert masked["kubeconfig"] == "[secret]"
     kubeconfig = json.loads(pulumi("stack", "output", "--json", "--show-secrets"))["kubeconfig"]
     assert yaml.safe_load(kubeconfig)["users"]
-    inside = client.CustomObjectsApi(api(kubeconfig))
-    queues = inside.list_cluster_custom_object("scheduling.run.ai", "v2", "queues")["items"]
-    quotas = {
-        queue["metadata"]["name"]: queue["spec"]["resources"]["gpu"]["quota"] for queue in queues
-    }
-    assert quotas == {"default": 8, "train": 6, "serve": 2}
+    assert queues_of(kubeconfig) == {"default": 8, "train": 6, "serve": 2}
     assert "unchanged" in pulumi("preview")

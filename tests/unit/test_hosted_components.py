@@ -1,0 +1,98 @@
+"""Components as the plugin constructs them for programs in other languages, over gRPC."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+import pytest
+import yaml
+from google.protobuf.empty_pb2 import Empty
+from pulumi.runtime.proto import (
+    engine_pb2_grpc,
+    provider_pb2,
+    resource_pb2,
+    resource_pb2_grpc,
+)
+
+from kai_fleet.deployed import COMMAND
+from kai_fleet.provider import SECRET
+from kai_fleet.provider.values import plain, struct, unmarked
+from tests.unit import plugin_process, vcluster_secrets
+
+PRINTED = {"server": "https://1.2.3.4:443", "uid": "0d9f"}
+
+
+class Engine(resource_pb2_grpc.ResourceMonitorServicer, engine_pb2_grpc.EngineServicer):
+    """An engine in which each step works; it keeps the resources' inputs by type and name."""
+
+    def __init__(self):
+        self.inputs = {}
+
+    def GetDeploymentInfo(self, request, context):  # noqa: N802
+        features = resource_pb2.ResourceMonitorFeature.values()
+        return resource_pb2.DeploymentInfo(supportedFeatures=features)
+
+    def RegisterResource(self, request, context):  # noqa: N802
+        self.inputs[request.type, request.name] = plain(request.object)
+        outputs = {"stdout": json.dumps(PRINTED)} if request.type == COMMAND else {}
+        return resource_pb2.RegisterResourceResponse(
+            urn=f"urn:pulumi:lab::one-team::{request.type}::{request.name}",
+            id=f"{request.name}-id" if request.custom else "",
+            object=struct({**plain(request.object), **outputs}),
+        )
+
+    def RegisterResourceOutputs(self, request, context):  # noqa: N802
+        return Empty()
+
+    def Invoke(self, request, context):  # noqa: N802
+        if request.dependsOn:  # as the engine, where what it depends on is not there yet
+            return resource_pb2.ResourceInvokeResponse(unknown=True)
+        data = {"data": vcluster_secrets.data()} if request.tok == SECRET else {"outputs": {}}
+        return resource_pb2.ResourceInvokeResponse(**{"return": struct(data)})
+
+    def Log(self, request, context):  # noqa: N802
+        return Empty()
+
+
+@pytest.fixture
+def engine():
+    """An engine at a free port of the loopback, and the plugin that it started."""
+    engine, server = Engine(), grpc.server(ThreadPoolExecutor(8))
+    resource_pb2_grpc.add_ResourceMonitorServicer_to_server(engine, server)
+    engine_pb2_grpc.add_EngineServicer_to_server(engine, server)
+    address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    server.start()
+    with plugin_process.running([plugin_process.LAUNCHER, address]) as (stub, _):
+
+        def construct(kind, inputs):
+            request = provider_pb2.ConstructRequest(
+                project="one-team",
+                stack="lab",
+                parallel=8,
+                monitorEndpoint=address,
+                type=f"kai-fleet:index:{kind}",
+                name="ml",
+                inputs=inputs,
+            )
+            return stub.Construct(request).state
+
+        engine.construct = construct
+        yield engine
+    server.stop(None)
+
+
+def test_an_update_hands_the_kubeconfig_of_a_vcluster_to_its_kai(engine):
+    asked = {"namespace": "team-ml", "nodePool": {"pool": "ml"}, "context": "host"}
+    made = engine.construct("VirtualCluster", struct(asked))
+    kubeconfig = unmarked(made.fields["kubeconfig"])
+    assert kubeconfig.secret
+    assert yaml.safe_load(kubeconfig.content.string_value)["clusters"]
+    inputs = struct({"version": "v0.16.8"})
+    for key in ("kubeconfig", "probeEnvironment"):
+        inputs.fields[key].CopyFrom(made.fields[key])
+    engine.construct("KaiScheduler", inputs)
+    wait = engine.inputs[COMMAND, "ml-kai-ready"]["environment"]
+    assert wait["PROBE_SECRET"] == "team-ml/vc-ml"
+    assert "PROBE_KUBECONFIG" not in wait
+    provider = engine.inputs["pulumi:providers:kubernetes", "ml-kai"]
+    assert provider["kubeconfig"] == kubeconfig.content.string_value
