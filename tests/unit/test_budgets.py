@@ -42,9 +42,9 @@ AREAS = {
     "isolation, guards": area(
         950, 1330, COMPONENTS, "guards", "team_namespace.py", "host_guards.py"
     ),
-    "provider": area(400, 1050, COMPONENTS, "provider"),
+    "provider": area(400, 930, COMPONENTS, "provider"),
     "releases": area(800, 920, COMPONENTS, "releases"),
-    "probes": area(450, 740, COMPONENTS, "probes"),
+    "probes": area(450, 620, COMPONENTS, "probes"),
     "kai, vcluster, program, team": area(
         1600,
         1929,
