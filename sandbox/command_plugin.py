@@ -41,7 +41,7 @@ class CommandPlugin(provider.Provider):
 
     async def check(self, request: provider.CheckRequest) -> provider.CheckResponse:
         """Take the inputs as they are, if all of them are served."""
-        given = {key for key, value in _plain(request.new_inputs).items() if value is not None}
+        given = {key for key, value in plain(request.new_inputs).items() if value is not None}
         if more := sorted(given - set(_INPUTS)):
             raise PluginError(
                 f"The input {more[0]} of a command is not served by kai-fleet's stand-in for"
@@ -52,7 +52,7 @@ class CommandPlugin(provider.Provider):
 
     async def diff(self, request: provider.DiffRequest) -> provider.DiffResponse:
         """Name the inputs that differ; another trigger makes a new command."""
-        old, new = _plain(request.old_state), _plain(request.new_inputs)
+        old, new = plain(request.old_state), plain(request.new_inputs)
         ignored = set(request.ignore_changes)
         changed = [key for key in _INPUTS if old.get(key) != new.get(key) and key not in ignored]
         replaces = [key for key in changed if key == "triggers"]
@@ -70,15 +70,15 @@ class CommandPlugin(provider.Provider):
 
     async def update(self, request: provider.UpdateRequest) -> provider.UpdateResponse:
         """Run the command `update`, or `create` where there is none."""
-        verb = "update" if _plain(request.news).get("update") else "create"
-        last = _plain(request.olds)
+        verb = "update" if plain(request.news).get("update") else "create"
+        last = plain(request.olds)
         state = await self._ran(request.urn, verb, request.news, last, request.preview)
         return provider.UpdateResponse(state)
 
     async def delete(self, request: provider.DeleteRequest) -> None:
         """Run the command `delete`."""
         given = request.properties
-        await self._ran(request.urn, "delete", given, _plain(given), preview=False)
+        await self._ran(request.urn, "delete", given, plain(given), preview=False)
 
     async def cancel(self) -> None:
         """Kill what runs."""
@@ -92,7 +92,7 @@ class CommandPlugin(provider.Provider):
         Outputs are never secret, whatever was printed.
         """
         outputs = {stream: str(last.get(stream) or "") for stream in _OUTPUTS}
-        given = _plain(inputs)
+        given = plain(inputs)
         if preview:
             outputs = dict.fromkeys(_OUTPUTS, UNKNOWN)
         elif command := given.get(verb):
@@ -144,10 +144,6 @@ class CommandPlugin(provider.Provider):
             self._engine.Log(request, timeout=5)
         except grpc.RpcError:
             return
-
-
-def _plain(properties: Values) -> dict[str, Any]:
-    return {key: plain(value) for key, value in properties.items()}
 
 
 def main() -> None:

@@ -47,4 +47,3 @@ def test_a_program_in_typescript_makes_a_team(program):
     assert kubeconfig["secret"]
     assert yaml.safe_load(kubeconfig["value"])["users"]
     assert queues_of(kubeconfig["value"]) == {"default": 8, "train": 6, "serve": 2}
-    assert set(program("preview")["changes"]) == {"same"}

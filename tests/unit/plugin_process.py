@@ -10,7 +10,7 @@ import grpc
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
 from kai_fleet.provider import QUEUES
-from kai_fleet.provider.values import plain, struct
+from kai_fleet.provider.values import SECRET_MARK, SIGNATURE, plain, struct
 from kai_fleet_cli.stack_file.reading import ROOT
 
 Json = dict[str, Any]
@@ -70,6 +70,11 @@ class Plugin:
         except grpc.RpcError as error:
             return error
         raise AssertionError("the call succeeded")
+
+
+def secret(value: Any) -> Json:
+    """A plain value with the protocol's mark of a secret."""
+    return {SIGNATURE: SECRET_MARK, "value": value}
 
 
 def said(error: Any) -> str:

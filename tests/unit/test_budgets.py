@@ -28,7 +28,7 @@ def area(wanted: int, ceiling: int, root: str, *paths: str) -> Area:
 
 AREAS = {
     "settings": area(2300, 3221, COMPONENTS, "settings"),
-    "fleet": area(1100, 1667, COMPONENTS, "fleet"),
+    "fleet": area(1100, 1733, COMPONENTS, "fleet"),
     "host, cluster, kind": area(
         800,
         1475,
@@ -42,9 +42,9 @@ AREAS = {
     "isolation, guards": area(
         950, 1330, COMPONENTS, "guards", "team_namespace.py", "host_guards.py"
     ),
-    "provider": area(400, 1050, COMPONENTS, "provider"),
-    "releases": area(800, 909, COMPONENTS, "releases"),
-    "probes": area(450, 740, COMPONENTS, "probes"),
+    "provider": area(400, 930, COMPONENTS, "provider"),
+    "releases": area(800, 920, COMPONENTS, "releases"),
+    "probes": area(450, 620, COMPONENTS, "probes"),
     "kai, vcluster, program, team": area(
         1600,
         1929,
@@ -55,12 +55,12 @@ AREAS = {
     ),
     "monitoring": area(250, 276, COMPONENTS, "monitoring.py"),
     "workloads": area(80, 50, COMPONENTS, "workloads.py"),
-    "rules, pack, adapters": area(2600, 3671, POLICIES, "."),
+    "rules, pack, adapters": area(2600, 3780, POLICIES, "."),
     "commands, engine, display, recovery": area(
-        1600, 2445, COMMANDS, "commands", "engine", "display", "recovery"
+        1600, 2645, COMMANDS, "commands", "engine", "display", "recovery"
     ),
     "plan, diff": area(1000, 1000, COMMANDS, "plan", "diff"),
-    "teams, stack_file": area(600, 946, COMMANDS, "teams", "stack_file"),
+    "teams, stack_file": area(600, 2920, COMMANDS, "teams", "stack_file"),
     "doctor": area(1600, 2275, COMMANDS, "doctor"),
     "report": area(700, 410, COMMANDS, "report"),
     "kubectl fleet": area(1600, 1600, "kubectl", "."),

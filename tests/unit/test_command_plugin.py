@@ -12,8 +12,8 @@ from google.protobuf.empty_pb2 import Empty
 from pulumi.runtime.proto import engine_pb2_grpc, provider_pb2
 from pulumi.runtime.rpc import UNKNOWN
 
-from kai_fleet.provider.values import plain, secret, struct, unmarked
-from tests.unit.plugin_process import running
+from kai_fleet.provider.values import plain, struct
+from tests.unit.plugin_process import running, secret
 
 Json = dict[str, Any]
 URN = "urn:pulumi:stack::project::command:local:Command::it"
@@ -98,7 +98,7 @@ def test_outputs_are_no_secrets_even_when_an_input_is(driver):
     inputs = {"create": "echo $A", "environment": {"A": secret("x")}, "logging": "none"}
     state = driver.create(inputs).properties.fields
     assert state["stdout"].string_value == "x"
-    assert unmarked(state["environment"].struct_value.fields["A"]).secret
+    assert state["environment"].struct_value.fields["A"] == struct({"": secret("x")}).fields[""]
 
 
 def test_a_preview_runs_nothing(driver, tmp_path):

@@ -16,7 +16,7 @@ from pulumi.runtime.proto import (
 
 from kai_fleet.deployed import COMMAND
 from kai_fleet.provider import SECRET
-from kai_fleet.provider.values import plain, struct, unmarked
+from kai_fleet.provider.values import plain, struct
 from tests.unit import plugin_process, vcluster_secrets
 
 PRINTED = {"server": "https://1.2.3.4:443", "uid": "0d9f"}
@@ -84,9 +84,10 @@ def engine():
 def test_an_update_hands_the_kubeconfig_of_a_vcluster_to_its_kai(engine):
     asked = {"namespace": "team-ml", "nodePool": {"pool": "ml"}, "context": "host"}
     made = engine.construct("VirtualCluster", struct(asked))
-    kubeconfig = unmarked(made.fields["kubeconfig"])
-    assert kubeconfig.secret
-    assert yaml.safe_load(kubeconfig.content.string_value)["clusters"]
+    secrets = set()
+    kubeconfig = plain(made, secrets=secrets)["kubeconfig"]
+    assert secrets == {kubeconfig}
+    assert yaml.safe_load(kubeconfig)["clusters"]
     inputs = struct({"version": "v0.16.8"})
     for key in ("kubeconfig", "probeEnvironment"):
         inputs.fields[key].CopyFrom(made.fields[key])
@@ -95,4 +96,4 @@ def test_an_update_hands_the_kubeconfig_of_a_vcluster_to_its_kai(engine):
     assert wait["PROBE_SECRET"] == "team-ml/vc-ml"
     assert "PROBE_KUBECONFIG" not in wait
     provider = engine.inputs["pulumi:providers:kubernetes", "ml-kai"]
-    assert provider["kubeconfig"] == kubeconfig.content.string_value
+    assert provider["kubeconfig"] == kubeconfig

@@ -3,9 +3,9 @@
 import pytest
 
 from kai_fleet.provider import SECRET
-from kai_fleet.provider.values import plain, secret, struct
+from kai_fleet.provider.values import plain, struct
 from tests.unit.canned_api import kubeconfig, serving
-from tests.unit.plugin_process import said, started
+from tests.unit.plugin_process import said, secret, started
 
 PATH = "/api/v1/namespaces/team-ml/secrets/vc-ml"
 ASKED = {"namespace": "team-ml", "name": "vc-ml"}

@@ -1,4 +1,4 @@
-"""The product's own Pulumi provider: queue trees, each as one resource, and three functions.
+"""The product's own Pulumi provider: queue trees, each as one resource, and two functions.
 
 One resource for each queue is what the file backend cannot bear: it writes the whole state anew at
 each step, so 500 queues took 36 s of which 28 s were that (P7 in docs/traps.md).
@@ -13,7 +13,6 @@ from typing import Any, Final
 PACKAGE: Final = "kai-fleet"
 QUEUES: Final = "kai-fleet:index:Queues"
 SECRET: Final = "kai-fleet:index:secret"
-CLUSTER_UID: Final = "kai-fleet:index:clusterUid"
 EXISTING: Final = "kai-fleet:index:existing"
 
 

@@ -1,10 +1,9 @@
-"""The functions `secret`, `clusterUid` and `existing` of `kai-fleet:index`.
+"""The functions `secret` and `existing` of `kai-fleet:index`.
 
 What there is to say of a cluster is an answer, `problem`, not a failure: to that the engine would
 add its own words.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -14,14 +13,10 @@ from kai_fleet.kube.kubeconfig import Connection
 from kai_fleet.kube.text import plain
 
 _SECRET_SECONDS: Final = 30.0
-_UID_SECONDS: Final = 10.0
 _MOST: Final = 8 << 20  # bytes: etcd holds 1.5 MiB of an object
 _EXISTING_SECONDS: Final = 10.0
 NODES: Final = "/api/v1/nodes"
-_VALUED: Final = "/priorityclasses/"
-_QUEUES: Final = "/apis/scheduling.run.ai/"
 _FEATURES: Final = "feature.node.kubernetes.io/"
-_UID: Final = re.compile(r"[0-9a-zA-Z-]{1,64}")
 
 
 def read_secret(way: Connection, namespace: str, name: str) -> dict[str, Any]:
@@ -34,22 +29,6 @@ def read_secret(way: Connection, namespace: str, name: str) -> dict[str, Any]:
     if content is None:
         return {"problem": "is not there"}
     return {"data": content.get("data") or {}}
-
-
-def read_cluster_uid(way: Connection) -> dict[str, Any]:
-    """The `uid` of the namespace `kube-system`; or the `problem`, why it cannot be had.
-
-    Kubernetes makes that namespace once in a cluster's life, so its UID stands for the cluster.
-    """
-    try:
-        namespace = Api(way, _UID_SECONDS).get("/api/v1/namespaces/kube-system")
-    except KubeError as error:
-        return {"problem": complaint(error)}
-    # Of a vCluster, its tenant's own API server says so: nothing else may come of it.
-    uid = str((namespace.get("metadata") or {}).get("uid"))
-    if not _UID.fullmatch(uid):
-        return {"problem": "the namespace kube-system has no UID there"}
-    return {"uid": uid}
 
 
 def read_existing(way: Connection, path: str) -> dict[str, Any]:
@@ -69,33 +48,29 @@ def read_existing(way: Connection, path: str) -> dict[str, Any]:
     if found is None:
         return {"there": False}
     metadata = found.get("metadata") or {}
-    more: dict[str, Any] = {}
-    if _VALUED in path:
-        more["value"] = found.get("value")
-    if path.startswith(_QUEUES):
-        more["spec"] = found.get("spec") or {}
-    notes = metadata.get("annotations") or {}
-    if (release := notes.get("meta.helm.sh/release-name")) is not None:
-        more["release"] = plain(f"{notes.get('meta.helm.sh/release-namespace')}/{release}", 200)
-    return {
+    labels, notes = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    answer: dict[str, Any] = {
         "there": True,
         "handler": plain(str(found.get("handler") or ""), 100),
-        "labels": {
-            str(key): plain(str(value), 100)
-            for key, value in (metadata.get("labels") or {}).items()
-        },
-        **more,
+        "labels": {str(key): plain(str(value), 100) for key, value in labels.items()},
     }
+    if "/priorityclasses/" in path:
+        answer["value"] = found.get("value")
+    if path.startswith("/apis/scheduling.run.ai/"):
+        answer["spec"] = found.get("spec") or {}
+    if (release := notes.get("meta.helm.sh/release-name")) is not None:
+        answer["release"] = plain(f"{notes.get('meta.helm.sh/release-namespace')}/{release}", 200)
+    return answer
 
 
 def _node(item: Mapping[str, Any]) -> dict[str, Any]:
     """What pools are told by: not what feature discovery finds, a hundred labels of each node."""
     labels = (item.get("metadata") or {}).get("labels") or {}
-    keys = ("key", "value", "effect")
+    taints = (item.get("spec") or {}).get("taints") or ()
     return {
         "labels": {key: it for key, it in labels.items() if not key.startswith(_FEATURES)},
         "taints": [
-            {key: str(taint.get(key) or "") for key in keys}
-            for taint in (item.get("spec") or {}).get("taints") or ()
+            {key: str(taint.get(key) or "") for key in ("key", "value", "effect")}
+            for taint in taints
         ],
     }

@@ -18,7 +18,6 @@ from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import UnusableKubeconfigError
 from kai_fleet.kube.kubeconfig import Connection, connection
 from kai_fleet.provider import (
-    CLUSTER_UID,
     EXISTING,
     PACKAGE,
     QUEUES,
@@ -27,14 +26,13 @@ from kai_fleet.provider import (
     PluginError,
     version,
 )
-from kai_fleet.provider.functions import read_cluster_uid, read_existing, read_secret
+from kai_fleet.provider.functions import read_existing, read_secret
 from kai_fleet.provider.queues import ClusterAwayError, Queues, SomeQueuesError
 from kai_fleet.provider.serving import (
     Servicer,
     Values,
     engine_address,
     plain,
-    property_value,
     property_values,
     serve,
 )
@@ -116,16 +114,16 @@ class KaiFleet(provider.Provider):
 
     async def delete(self, request: provider.DeleteRequest) -> None:
         """Delete all queues of the tree."""
-        await asyncio.to_thread(self._remove, _plain(request.properties))
+        await asyncio.to_thread(self._remove, plain(request.properties))
 
     async def invoke(self, request: provider.InvokeRequest) -> provider.InvokeResponse:
-        """Read a Secret's content, which cluster it is, or whether an object is there."""
-        if request.tok not in (CLUSTER_UID, EXISTING, SECRET):
+        """Read a Secret's content, or whether an object is there."""
+        if request.tok not in (EXISTING, SECRET):
             raise PluginError(f"the plugin {PACKAGE} serves no function {request.tok}")
-        found = await asyncio.to_thread(self._answer, request.tok, _plain(request.args))
+        found = await asyncio.to_thread(self._answer, request.tok, plain(request.args))
         answer = property_values(found)
         if "data" in found:
-            answer["data"] = property_value(found["data"], secret=True)
+            answer["data"] = answer["data"].with_secret(True)
         return provider.InvokeResponse(answer)
 
     async def cancel(self) -> None:
@@ -138,9 +136,7 @@ class KaiFleet(provider.Provider):
         except ClusterAwayError as error:
             if function == SECRET:
                 raise
-            return {"problem": str(error)} | ({"away": True} if function == EXISTING else {})
-        if function == CLUSTER_UID:
-            return read_cluster_uid(way)
+            return {"problem": str(error), "away": True}
         if function == EXISTING:
             return read_existing(way, str(arguments["path"]))
         return read_secret(way, str(arguments["namespace"]), str(arguments["name"]))
@@ -148,7 +144,7 @@ class KaiFleet(provider.Provider):
     def _read(self, request: provider.ReadRequest) -> provider.ReadResponse:
         state = _tree(request.properties)
         try:
-            live = self._queues(_plain(request.inputs), _READ_PATIENCE).live(state["queues"])
+            live = self._queues(plain(request.inputs), _READ_PATIENCE).live(state["queues"])
         except ClusterAwayError as error:
             if _is_gone():
                 return provider.ReadResponse("", {}, {})
@@ -171,7 +167,7 @@ class KaiFleet(provider.Provider):
     def _make(self, inputs: Values, identity: str, known: Iterable[str]) -> None:
         """Make the tree as wanted. Raises PartialError with what is there if it is so in part."""
         tree = _tree(inputs)
-        queues = self._queues(_plain(inputs))
+        queues = self._queues(plain(inputs))
         try:
             queues.make(unpacked(tree["queues"]), known, tree.get("labels"))
         except SomeQueuesError as error:
@@ -217,13 +213,9 @@ class PackageServicer(Servicer):
         return await self._components.Construct(request, context)
 
 
-def _plain(properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: plain(value) for key, value in properties.items()}
-
-
 def _tree(properties: Mapping[str, Any]) -> dict[str, Any]:
     """What the tree is, without the way to its cluster."""
-    return {key: plain(value) for key, value in properties.items() if key not in ACCESS}
+    return {key: value for key, value in plain(properties).items() if key not in ACCESS}
 
 
 def _specs(live: Mapping[str, Any]) -> dict[str, str]:

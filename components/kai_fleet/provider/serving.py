@@ -5,11 +5,15 @@ a deletion no inputs. These three are repaired here, and nothing else is.
 """
 
 import asyncio
+import os
+import signal
 import sys
+import threading
+import time
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import grpc
 import grpc.aio
@@ -18,37 +22,24 @@ from pulumi.provider.experimental.provider import Provider
 from pulumi.provider.experimental.server import ProviderServicer
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc, status_pb2
 
-from kai_fleet.provider import PartialError, PluginError
-from kai_fleet.provider.process import OPTIONS, announce
+from kai_fleet.provider import PartialError, PluginError, values
 
 Values = dict[str, PropertyValue]
+# As large messages as the engine's.
+OPTIONS: Final = [
+    (f"grpc.max_{way}_message_length", 400 * 1024 * 1024) for way in ("receive", "send")
+]
 _WORKERS: Final = 64  # the engine runs many operations at once, and one that waits holds its thread
 
 
-def plain(value: PropertyValue) -> Any:
+def plain(properties: Mapping[str, PropertyValue]) -> dict[str, Any]:
     """Convert to plain Python: whole numbers become int, an unknown value stays its mark."""
-    inner = value.value
-    if isinstance(inner, Mapping):
-        return {key: plain(item) for key, item in inner.items()}
-    if isinstance(inner, tuple):
-        return [plain(item) for item in inner]
-    return int(inner) if isinstance(inner, float) and inner.is_integer() else inner
-
-
-def property_value(content: Any, *, secret: bool = False) -> PropertyValue:
-    """Convert plain Python: the SDK takes no int, and nothing nested that is plain."""
-    if isinstance(content, Mapping):
-        content = {str(key): property_value(item) for key, item in content.items()}
-    elif isinstance(content, list | tuple):
-        content = [property_value(item) for item in content]
-    elif isinstance(content, int) and not isinstance(content, bool):
-        content = float(content)
-    return PropertyValue(content, is_secret=secret)
+    return values.plain(PropertyValue.marshal_map(dict(properties)))
 
 
 def property_values(content: Mapping[str, Any]) -> Values:
-    """Convert the properties of a resource."""
-    return {key: property_value(item) for key, item in content.items()}
+    """Convert plain Python: the SDK's own class takes no int, and nothing nested that is plain."""
+    return dict(PropertyValue.unmarshal_map(values.struct(content)))
 
 
 def engine_address() -> str:
@@ -132,3 +123,16 @@ async def _serve(servicer: ProviderServicer) -> None:
     await server.start()
     announce(port)
     await server.wait_for_termination()
+
+
+def announce(port: int) -> None:
+    """Tell the engine the port. End when it interrupts, and when it is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # asyncio would print a traceback
+
+    def watch(parent: int) -> NoReturn:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(0)
+
+    threading.Thread(target=watch, args=[os.getppid()], daemon=True).start()
+    print(port, flush=True)

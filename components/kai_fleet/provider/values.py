@@ -2,8 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from google.protobuf.struct_pb2 import Struct, Value
@@ -27,34 +26,6 @@ UNKNOWN_TEXTS: Final = frozenset(
     }
 )
 
-Path = tuple[str | int, ...]
-
-
-@dataclass(frozen=True)
-class Unmarked:
-    """A protobuf Value without the protocol's marks around it; `content` is None if not known."""
-
-    content: Value | None
-    secret: bool = False
-
-
-def unmarked(value: Value) -> Unmarked:
-    """Take the marks of secrets and outputs off a value; those inside it stay."""
-    content: Value | None = value
-    secret = False
-    while content is not None and SIGNATURE in content.struct_value.fields:
-        fields = content.struct_value.fields
-        mark = fields[SIGNATURE].string_value
-        if mark not in (SECRET_MARK, OUTPUT_MARK):
-            break
-        secret = (
-            secret or mark == SECRET_MARK or ("secret" in fields and fields["secret"].bool_value)
-        )
-        content = fields.get("value")
-    if content is not None and content.string_value in UNKNOWN_TEXTS:
-        content = None
-    return Unmarked(content, secret)
-
 
 def plain(
     struct: Struct, unknown: object = UNKNOWN, secrets: set[str] | None = None
@@ -68,28 +39,25 @@ def plain(
         kind = value.WhichOneof("kind")
         if kind == "struct_value":
             fields = value.struct_value.fields
-            if SIGNATURE in fields and (inner := unmarked(value)).content is not value:
-                secret = secret or inner.secret
-                return unknown if inner.content is None else of(inner.content, secret=secret)
-            return {key: of(item, secret=secret) for key, item in fields.items()}
+            mark = fields[SIGNATURE].string_value if SIGNATURE in fields else ""
+            if mark not in (SECRET_MARK, OUTPUT_MARK):
+                return {key: of(item, secret=secret) for key, item in fields.items()}
+            if "value" not in fields:
+                return unknown
+            marked = mark == SECRET_MARK or ("secret" in fields and fields["secret"].bool_value)
+            return of(fields["value"], secret=secret or marked)
         if kind == "list_value":
             return [of(item, secret=secret) for item in value.list_value.values]
         if value.string_value in UNKNOWN_TEXTS:
             return unknown
         if secret and secrets is not None:
             secrets.add(value.string_value)
-        return scalar(value)
+        if kind == "number_value":
+            number = value.number_value
+            return int(number) if number.is_integer() else number
+        return getattr(value, kind) if kind in ("string_value", "bool_value") else None
 
     return {key: of(value) for key, value in struct.fields.items()}
-
-
-def scalar(value: Value) -> str | bool | int | float | None:
-    """A text, bool or number; None for what is none of these."""
-    kind = value.WhichOneof("kind")
-    if kind == "number_value":
-        number = value.number_value
-        return int(number) if number.is_integer() else number
-    return getattr(value, kind) if kind in ("string_value", "bool_value") else None
 
 
 def struct(values: Mapping[str, Any]) -> Struct:
@@ -97,11 +65,6 @@ def struct(values: Mapping[str, Any]) -> Struct:
     message = Struct()
     message.update(values)
     return message
-
-
-def secret(value: Any) -> dict[str, Any]:
-    """A plain value that the engine encrypts in the state and hides in its output."""
-    return {SIGNATURE: SECRET_MARK, "value": value}
 
 
 # The engine copies, compares and writes down every single value several times in a run, and so do
@@ -133,13 +96,11 @@ def _with_ints(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def spelled(path: Path) -> str:
-    """A path as Pulumi writes it: `metadata.annotations["a.b/c"]`, `spec.containers[0].image`."""
+def spelled(path: Sequence[str]) -> str:
+    """A path as Pulumi writes it: `metadata.annotations["a.b/c"]`."""
     text = ""
     for step in path:
-        if isinstance(step, int):
-            text += f"[{step}]"
-        elif re.search(r'[."\[\]]', step):
+        if re.search(r'[."\[\]]', step):
             text += '["{}"]'.format(step.replace('"', '\\"'))
         else:
             text += f".{step}" if text else step

@@ -6,6 +6,7 @@ value is read once, and an unknown one is UNKNOWN.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from pulumi.runtime.proto import analyzer_pb2_grpc
 
 from kai_fleet.finding import Finding, Level
 from kai_fleet.provider import PACKAGE, QUEUES, version
-from kai_fleet.provider.process import serve
+from kai_fleet.provider.serving import OPTIONS, announce
 from kai_fleet.provider.values import plain
 from kai_fleet.values import UNKNOWN
 from kai_fleet.wording import MASK
@@ -179,4 +180,9 @@ def _one(resource: Any, properties: Any, namespaces: dict[str, str], secrets: se
 
 def main() -> None:
     """Answer the engine until it ends this process; never returns (P5)."""
-    serve(Analyzer(), analyzer_pb2_grpc.add_AnalyzerServicer_to_server, workers=4)
+    server = grpc.server(ThreadPoolExecutor(4), options=OPTIONS)
+    analyzer_pb2_grpc.add_AnalyzerServicer_to_server(Analyzer(), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    announce(port)
+    server.wait_for_termination()
