@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Final
 
-from kai_fleet.cluster.tenant_kubeconfig import mending_commands, name_writer
+from kai_fleet.cluster.tenant_kubeconfig import name_writer, repair_commands
 from kai_fleet.fleet.cluster import HOST
 from kai_fleet.fleet.queues import QueueIndex
 from kai_fleet.kube.objects import KubeObject, seconds_since
@@ -195,7 +195,7 @@ class TeamState:
     def new_kubeconfig(self, host: Cluster) -> str:
         """The commands after which the vCluster has written its kubeconfig again."""
         team = self.desired
-        steps = mending_commands(team.name, team.namespace, host.kubectl, team.workload)
+        steps = repair_commands(team.name, team.namespace, host.kubectl, team.workload)
         return ", then ".join(f"`{step}`" for step in steps)
 
 

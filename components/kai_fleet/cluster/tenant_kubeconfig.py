@@ -106,11 +106,11 @@ class Pieces:
 def explain(
     name: str, namespace: str, error: TenantKubeconfigError, workload: str = "statefulset"
 ) -> str:
-    """A sentence about a vCluster's Secret, with the commands that mend it. `workload` is what
+    """A sentence about a vCluster's Secret, with the commands that repair it. `workload` is what
     kubectl calls its control plane.
     """
     sentence = f"Secret vc-{name} of namespace {namespace} {error}"
-    again = " and ".join(mending_commands(name, namespace, workload=workload))
+    again = " and ".join(repair_commands(name, namespace, workload=workload))
     if not error.foreign:
         return f"{sentence}; vCluster writes it when it starts: {again}"
     return f"{sentence}. {name_writer(name)}. Have vCluster write it again: {again}"
@@ -123,7 +123,7 @@ def name_writer(name: str) -> str:
     )
 
 
-def mending_commands(
+def repair_commands(
     name: str, namespace: str, kubectl: str = "kubectl", workload: str = "statefulset"
 ) -> tuple[str, ...]:
     """The commands after which vCluster has written its Secret again: it does when it starts."""
