@@ -7,9 +7,9 @@ import yaml
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
+from kai_fleet.fleet.declared import clusters_of
 from kai_fleet.releases import KAI
 from kai_fleet.settings import load
-from kai_fleet.settings.sections.queues import walk
 from kai_fleet_cli.stack_file import reading
 from tests.engine.product import api
 from tests.engine.sandbox_commands import until
@@ -33,11 +33,8 @@ def declared() -> dict[str, dict[str, Any]]:
     for stack in ("prod", "sandbox", "sandbox-host"):
         settings = load(reading.read(reading.path_of(stack))).settings
         assert settings is not None
-        trees = [(team.queues, team.gpus) for team in settings.teams.values()]
-        for tree, gpus in [(settings.queues, None), *trees]:
-            for placed in walk(tree):
-                limit = gpus if placed.parent is None else None
-                found[f"{stack}-{placed.name}"] = placed.queue.spec(placed.parent, limit)
+        for cluster in clusters_of(settings):
+            found |= {f"{stack}-{name}": spec for name, spec in cluster.queue_specs.items()}
     return found
 
 
