@@ -106,7 +106,9 @@ def test_a_team_is_added(neighbour, fleet, folder, host):
     text = (folder / f"Pulumi.{STACK}.yaml").read_text()
     assert text.startswith(FILE)
     assert text.endswith(SALT)
-    pod = yaml.safe_load(said.split("<<'EOF'\n")[1].split("EOF")[0])
+    assert f"fleet team kubeconfig vision --stack {STACK}" in said
+    page = (ROOT / "docs" / "ml-engineers.md").read_text()  # which the next steps name
+    pod = yaml.safe_load(page.split("```yaml\n")[1].split("```")[0])
     there = client.CoreV1Api(inside(fleet, "vision"))
     there.create_namespaced_pod("default", pod)  # the guard at admission takes it
     there.delete_namespaced_pod("first", "default", grace_period_seconds=0)
