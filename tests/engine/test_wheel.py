@@ -38,9 +38,8 @@ from kai_fleet_cli import plan_program
 
 
 def program():
-    tree = {"ml": kai_fleet.Queue(children={"train": kai_fleet.Queue()})}
-    access = kai_fleet.ClusterAccess("lab", context="lab")
-    kai_fleet.QueueTree("queues", kai_fleet.QueueTreeArgs(kai_fleet.declared_queues(tree), access))
+    tree = {"ml": {"children": {"train": {}}}}
+    kai_fleet.QueueTree("queues", {"queues": tree, "cluster": "lab", "context": "lab"})
 
 
 print(*sorted(resource.type for resource in plan_program(program).resources))
