@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from kai_fleet.releases import KAI, closest_known
+from kai_fleet.releases import KAI, taken_for
 from kai_fleet.releases.metric_names import Component
 from tests.chart_keys import covers
 
@@ -32,7 +32,7 @@ def kai_metrics(version: str) -> dict[str, KaiMetric]:
 
     A version that is not in the table is taken for the newest one of its line, or of all.
     """
-    known = closest_known(KAI, version)
+    known = version if version in KAI else taken_for(KAI, version) or list(KAI)[-1]
     return {
         name: KaiMetric(name, group["component"], group["type"], tuple(group["labels"]))
         for group in _READ["kai"]
