@@ -40,8 +40,11 @@ def refresh(stack: automation.Stack, signals: Signals, options: Options) -> None
                 **options(report),
             )
             return
-        except automation.errors.CommandError:
+        except automation.errors.CommandError as why:
             failed = set().union(*(_clusters(known.resource(urn)) for urn in report.own_errors()))
+            # A provider that takes no such cluster is named in the engine's error alone.
+            urns = {str(resource["urn"]) for resource in known.resources}
+            failed |= {urn for urn in urns if f"{OF_VCLUSTER}pulumi:" in urn and urn in str(why)}
             if failed <= silent:
                 raise
             silent |= failed
@@ -60,13 +63,8 @@ def _import(
 ) -> None:
     """Take an object into the state, if it is there."""
     name = str(resource["urn"]).rpartition("::")[2]
-    entry: Any = {
-        "type": resource["type"],
-        "name": name,
-        "id": object_id(resource),
-        "parent": "parent",
-        "provider": "provider",
-    }
+    entry: Any = {"type": resource["type"], "name": name, "id": object_id(resource)}
+    entry |= {"parent": "parent", "provider": "provider"}
     try:
         stack.import_resources(
             resources=[entry],
