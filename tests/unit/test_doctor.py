@@ -7,8 +7,8 @@ import pytest
 from kai_fleet.finding import Level
 from kai_fleet.guards.policies import BOUNDS
 from kai_fleet_cli.doctor import desired
-from kai_fleet_cli.doctor.sources import settings_of
 from kai_fleet_cli.plan.offline import plan
+from kai_fleet_cli.stack_file.platform import settings_of
 from tests.engine.doctor_repairs import LOOK, REPAIR, commands, shape
 from tests.unit.doctor_cases import CASES
 from tests.unit.doctor_samples import (

@@ -7,15 +7,13 @@ from pathlib import Path
 
 from kai_fleet.kube.api import OF_OPERATORS, Api
 from kai_fleet.kube.errors import UnreachableError
-from kai_fleet.settings import Settings
 from kai_fleet_cli.doctor import desired
 from kai_fleet_cli.doctor.read import SECONDS, Sources
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT, running_sandbox
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_cli.stack_file.platform import facts_beside
+from kai_fleet_cli.stack_file.platform import settings_of
 from kai_fleet_cli.teams import stack_state
-from kai_fleet_policies import validation
 
 
 def of_context(context: str | None, kubeconfig: Path | None, team: str | None) -> Sources:
@@ -68,15 +66,6 @@ def of_stack(stack: str, team: str | None, context: str | None) -> Sources:
         host_kubectl=f"kubectl {flag}",
         namespace=f"team-{next(iter(settings.teams))}" if platform else None,
     )
-
-
-def settings_of(stack: str) -> Settings:
-    """A stack's settings, a team stack's with its platform's file beside it. Raises UserError."""
-    path = reading.path_of(stack)
-    verdict = validation.validate(reading.read(path), facts_of=facts_beside(path))
-    if verdict.settings is None:
-        raise UserError(validation.report(verdict.refused))
-    return verdict.settings
 
 
 def _sandbox(context: str | None) -> tuple[str | None, dict[str, str]]:

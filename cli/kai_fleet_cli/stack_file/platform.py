@@ -15,7 +15,7 @@ _OF_OTHERS: Final = tuple(f"{key_path((key,))}." for key in ("teams", "workloads
 def settings_of(stack: str) -> Settings:
     """A stack's settings, which the rules did not judge. Raises UserError for wrong keys."""
     path = reading.path_of(stack)
-    verdict = validation.validate_types(reading.read(path), facts_of=facts_beside(path))
+    verdict = validation.validate(reading.read(path), facts_of=facts_beside(path), only=())
     if verdict.settings is None:
         raise UserError(validation.report(verdict.refused))
     return verdict.settings
