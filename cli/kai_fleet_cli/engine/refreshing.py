@@ -43,8 +43,8 @@ def refresh(stack: automation.Stack, signals: Signals, options: Options) -> None
         except automation.errors.CommandError as why:
             failed = set().union(*(_clusters(known.resource(urn)) for urn in report.own_errors()))
             # A provider that takes no such cluster is named in the engine's error alone.
-            urns = {str(resource["urn"]) for resource in known.resources}
-            failed |= {urn for urn in urns if f"{OF_VCLUSTER}pulumi:" in urn and urn in str(why)}
+            vclusters = (urn for urn in known.urns() if f"{OF_VCLUSTER}pulumi:" in urn)
+            failed |= {urn for urn in vclusters if urn in str(why)}
             if failed <= silent:
                 raise
             silent |= failed

@@ -14,22 +14,13 @@ from kai_fleet.fleet.chart_stores import store_of
 from kai_fleet.kube.text import plain
 from kai_fleet.wording import listed
 from kai_fleet_cli.cluster_reader import NoAnswerError
+from kai_fleet_cli.diff.changes import team_of
 from kai_fleet_cli.recovery import clusters, failures, resume
 from kai_fleet_cli.recovery.state import OF_VCLUSTER, ExportedState, provider_of
 
 _OBJECT: Final = re.compile(rf"{failures.NAME}/{failures.NAME}")
 _LONGEST: Final = 300  # of the engine's own words
 _OF_TEAMS: Final = (TEAM, TEAM_NAMESPACE)
-
-
-def team_of(urn: str, parents: Mapping[str, str]) -> str:
-    """The team that a resource is a part of; "" for all others."""
-    while urn:
-        types, _, name = urn.rpartition("::")
-        if types.rpartition("::")[2].rpartition("$")[2] in _OF_TEAMS:
-            return name
-        urn = parents.get(urn, "")
-    return ""
 
 
 def by_team(errors: Mapping[str, str], parents: Mapping[str, str]) -> dict[str, dict[str, str]]:
