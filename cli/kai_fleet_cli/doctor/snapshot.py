@@ -132,7 +132,7 @@ class Cluster:
         """The version of the KAI that runs."""
         return running_version(self.all("deployments"))
 
-    @property
+    @cached_property
     def schedulers(self) -> list[str]:
         """The deployments that are KAI schedulers."""
         names = [item.name for item in self.within("deployments", KAI_NAMESPACE)]
