@@ -48,17 +48,17 @@ def for_stack(stack: str, *, validated: bool = True) -> Environment:
     rules refuse, unless it is not to be `validated`: what runs must be removable whatever they say.
     Raises UserError.
     """
-    # Half a second of imports, which commands that only need UserError are spared.
+    # The rules and Pulumi's SDK: half a second, which commands without a stack are spared.
     from kai_fleet.settings.secrets import copies
     from kai_fleet.settings.team_stack import platform_of
     from kai_fleet_cli.stack_file.platform import facts_beside
     from kai_fleet_policies import validation
 
-    raw = reading.read(reading.path_of(stack))
-    platform = platform_of(raw)
-    if platform is not None and not reading.path_of(platform.rpartition("/")[2]).exists():
-        return _own_cluster()  # kept elsewhere: the program asks the engine for its facts
     file = reading.path_of(stack)
+    raw = reading.read(file)
+    platform = platform_of(raw)
+    if is_elsewhere(platform):
+        return _own_cluster()  # the program judges it
     if validated:
         verdict = validation.validate(raw, facts_of=facts_beside(file), more=copies(file))
     else:
@@ -84,6 +84,11 @@ def for_stack(stack: str, *, validated: bool = True) -> Environment:
     if checked.returncode != 0:
         raise UserError(checked.stderr.strip())
     return _own_cluster()
+
+
+def is_elsewhere(platform: str | None) -> bool:
+    """Whether a team stack's platform is kept elsewhere: the engine alone has its facts then."""
+    return bool(platform and not reading.path_of(platform.rpartition("/")[2]).exists())
 
 
 def _in_sandbox_shell() -> bool:

@@ -8,7 +8,7 @@ from kai_fleet.settings.team_stack import platform_of
 from kai_fleet_cli.display import as_text
 from kai_fleet_cli.display.terminal import Screen
 from kai_fleet_cli.engine import runs
-from kai_fleet_cli.engine.environment import for_stack
+from kai_fleet_cli.engine.environment import for_stack, is_elsewhere
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.stack_file import reading
@@ -53,9 +53,8 @@ def _judge(change: Change, screen: Screen) -> None:
     """Raise UserError, with everything that the rules have against it, for a wrong edit."""
     file = change.file.path
     raw = reading.parse(change.edit.after, file.name)
-    platform = platform_of(raw)
-    if platform and not reading.path_of(platform.rpartition("/")[2]).exists():
-        return  # kept elsewhere: the program asks the engine for its facts, and judges
+    if is_elsewhere(platform_of(raw)):
+        return  # the program judges it
     refused = validation.validate(raw, facts_of=facts_beside(file)).refused
     for problem in refused:
         as_text.show_problem(problem, screen.out)
@@ -83,4 +82,4 @@ def _again(change: Change) -> str:
     """The command that makes what is written."""
     if not change.removes:
         return update_command(change.file.stack)
-    return f"{FLEET} up --stack {change.file.stack} --remove-team {change.removes}"
+    return f"{FLEET} up --stack {change.file.stack}{resume.naming(_going(change))}"
