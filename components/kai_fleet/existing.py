@@ -18,7 +18,7 @@ from kai_fleet.gpu_providers import GPU_PROVIDERS
 from kai_fleet.guards.bounds import KAI_PRIORITIES
 from kai_fleet.guards.policies import TEAM_LABEL
 from kai_fleet.inputs import toleration_spec
-from kai_fleet.kube.objects import in_pool
+from kai_fleet.kube.objects import in_pool, tolerates
 from kai_fleet.provider import EXISTING
 from kai_fleet.provider.functions import NODES
 from kai_fleet.provider.queues import DEFAULT_QUEUES, PATH, TREE, differences, different
@@ -314,16 +314,8 @@ def closing_taint(
             for taint in taints
             if taint.get("effect") in ("NoSchedule", "NoExecute")
             and not taint["key"].startswith("node.kubernetes.io/")
-            and not any(_tolerates(spec, taint) for spec in specs)
+            and not any(tolerates(spec, taint) for spec in specs)
         ]
         for taints in nodes
     ]
     return foreign[0][0] if foreign and all(foreign) else None
-
-
-def _tolerates(spec: Mapping[str, str], taint: Mapping[str, str]) -> bool:
-    return (
-        spec["key"] == taint["key"]
-        and (spec["operator"] == "Exists" or spec["value"] == taint.get("value", ""))
-        and spec.get("effect") in (None, taint["effect"])
-    )

@@ -31,6 +31,11 @@ class KubeObject(dict[str, Any]):
         return str(self["metadata"].get("namespace", ""))
 
     @property
+    def namespaced_name(self) -> str:
+        """`namespace/name`, as Kubernetes writes it."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
     def labels(self) -> Mapping[str, str]:
         """Its labels."""
         return self["metadata"].get("labels") or {}
@@ -145,6 +150,18 @@ class KubeObject(dict[str, Any]):
 def in_pool(labels: Mapping[str, str], pool: Mapping[str, str]) -> bool:
     """Whether a node with these labels carries all those of a pool."""
     return all(labels.get(key) == value for key, value in pool.items())
+
+
+def tolerates(toleration: Mapping[str, str], taint: Mapping[str, str]) -> bool:
+    """Whether a pod with this toleration may be where that taint is."""
+    return (
+        toleration.get("key") in (None, "", taint["key"])
+        and toleration.get("effect") in (None, "", taint["effect"])
+        and (
+            toleration.get("operator") == "Exists"
+            or toleration.get("value", "") == taint.get("value", "")
+        )
+    )
 
 
 def seconds_since(stamp: object, now: datetime) -> float:

@@ -21,26 +21,26 @@ _CLASS: Final = "nvidia"
 def daemon_sets(host: Cluster, _: Snapshot) -> Iterator[Fault]:
     """DaemonSets of the GPU stack, and device plugins anywhere, without their pods."""
     for item in host.all("daemonsets"):
-        wanted = int(item.status.get("desiredNumberScheduled") or 0)
+        scheduled = int(item.status.get("desiredNumberScheduled") or 0)
         ready = int(item.status.get("numberReady") or 0)
         of_gpus = item.namespace in GPU_CHARTS or item.is_device_plugin
-        if not of_gpus or ready >= wanted or host.age(item) <= PATIENCE:
+        if not of_gpus or ready >= scheduled or host.age(item) <= PATIENCE:
             continue
         pods = [
             pod for pod in host.within("pods", item.namespace) if pod.name.startswith(item.name)
         ]
-        name, texts = f"{item.namespace}/{item.name}", host.messages_of(item)
+        name, texts = item.namespaced_name, host.messages_of(item)
         texts += [text for pod in pods for text in host.messages_of(pod)]
         look = f"look with: `{host.kubectl} -n {item.namespace} get pods,events`"
         known = explain(host, "", name, texts) or Fault("", name, "nothing known is why", look)
-        values = {"ready": ready, "wanted": wanted, "cause": known.cause, "fix": known.fix}
+        values = {"ready": ready, "scheduled": scheduled, "cause": known.cause, "fix": known.fix}
         yield fault("daemon-set-not-ready", host, name, **values)
 
 
 def runtime_class(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
     """RuntimeClass nvidia, which pods that share GPUs name, on the host and inside."""
     host = snapshot.host
-    sharing = [it for it in snapshot.clusters if it.kai is not None and _names_class(it)]
+    sharing = [own for own in snapshot.clusters if own.kai is not None and _names_class(own)]
     on_host = host.named("runtimeclasses", _CLASS) or "runtimeclasses" in host.unreadable
     if cluster.named("runtimeclasses", _CLASS) or not sharing:
         return
@@ -68,7 +68,7 @@ def sharing(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
     held = {pod.labels.get(GROUP) for pod in cluster.within("pods", RESERVATIONS)}
     members: dict[str, list[tuple[str, float]]] = defaultdict(list)
     for pod, use in ((pod, use) for pod, use in shares if use.phase == "Running"):
-        name = f"{pod.namespace}/{pod.name}"
+        name = pod.namespaced_name
         if not use.groups:
             yield fault("share-without-group", cluster, name, label=GROUP)
         for group in use.groups:
@@ -97,7 +97,7 @@ def reservations(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
     """Reservation pods, each of which holds a GPU for those that share it."""
     users = {group for pod in cluster.kai_pods for group in groups_of(pod.labels)}
     for pod in cluster.within("pods", RESERVATIONS):
-        name = f"{pod.namespace}/{pod.name}"
+        name = pod.namespaced_name
         if cluster.age(pod) < PATIENCE:
             continue
         if pod.phase != "Running":

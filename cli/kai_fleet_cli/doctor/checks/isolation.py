@@ -60,8 +60,7 @@ def team(team: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
         node = host.named("nodes", str(pod.spec.get("nodeName") or ""))
         if node is not None and not pool.items() <= node.labels.items():
             labels = ", ".join(f"{key}={value}" for key, value in pool.items())
-            name = f"{pod.namespace}/{pod.name}"
-            yield fault("control-plane-elsewhere", host, name, labels=labels)
+            yield fault("control-plane-elsewhere", host, pod.namespaced_name, labels=labels)
     yield from _pods(host, desired.namespace)
 
 
@@ -69,11 +68,10 @@ def _pods(host: Cluster, namespace: str) -> Iterator[Fault]:
     """Pods that carry tokens, or share a ConfigMap of KAI's."""
     by_map: dict[str, list[str]] = defaultdict(list)
     for pod in host.within("pods", namespace):
-        name = f"{pod.namespace}/{pod.name}"
         if any(key.startswith(TOKEN_ANNOTATION) for key in pod.annotations):
-            yield fault("pod-with-tokens", host, name)
+            yield fault("pod-with-tokens", host, pod.namespaced_name)
         if not pod.ended and _SHARED_MAP in pod.annotations:
-            by_map[pod.annotations[_SHARED_MAP]].append(name)
+            by_map[pod.annotations[_SHARED_MAP]].append(pod.namespaced_name)
     for config_map, names in by_map.items():
         for name in names if len(names) > 1 else ():
             yield fault("shared-config-map", host, name, map=config_map)
@@ -86,8 +84,7 @@ def network(host: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
         own = {row.name for row in desired.required if row.kind == "NetworkPolicy"}
         for item in host.within("networkpolicies", desired.namespace):
             if item.name not in own:
-                name = f"{item.namespace}/{item.name}"
-                yield fault("policy-undeclared", host, name, check="isolation")
+                yield fault("policy-undeclared", host, item.namespaced_name, check="isolation")
     nodes = [node for node in host.all("nodes") if _FAKE_NODE not in node.annotations]
     if not nodes or not teams:
         return
@@ -103,10 +100,10 @@ def network(host: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
         yield fault("no-network-plugin", host, "of the host")
     for item in enforcing:
         ready = item.status.get("numberReady") or 0
-        wanted = item.status.get("desiredNumberScheduled") or 0
-        if ready < wanted:
-            name = f"{item.namespace}/{item.name}"
-            yield fault("network-plugin-not-ready", host, name, ready=ready, wanted=wanted)
+        scheduled = item.status.get("desiredNumberScheduled") or 0
+        if ready < scheduled:
+            values = {"ready": ready, "scheduled": scheduled}
+            yield fault("network-plugin-not-ready", host, item.namespaced_name, **values)
 
 
 def _enforces(item: KubeObject) -> bool:

@@ -36,9 +36,7 @@ def wrong_keys(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
                     where = "label" if meant == QUEUE_LABEL else "annotation"
                     write = f"write the {where} {meant}" if meant else "drop it"
                     values = {"has": f"the {kind} {key}", "write": write}
-                    yield fault(
-                        "pod-with-wrong-key", cluster, f"{pod.namespace}/{pod.name}", **values
-                    )
+                    yield fault("pod-with-wrong-key", cluster, pod.namespaced_name, **values)
 
 
 def without_group(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
@@ -46,7 +44,7 @@ def without_group(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
     for pod in cluster.kai_pods:
         group = pod.annotations.get(POD_GROUP)
         if group and not pod.ended and not cluster.named("podgroups", group, pod.namespace):
-            yield fault("pod-group-gone", cluster, f"{pod.namespace}/{pod.name}")
+            yield fault("pod-group-gone", cluster, pod.namespaced_name)
 
 
 def refused(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:

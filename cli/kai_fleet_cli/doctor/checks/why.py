@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from kai_fleet.fleet.amounts import SLACK
 from kai_fleet.fleet.queues import UNLIMITED
-from kai_fleet.kube.objects import KubeObject, in_pool
+from kai_fleet.kube.objects import KubeObject, in_pool, tolerates
 from kai_fleet.kube.pods import PodUse, requests_of
 from kai_fleet.releases import keys, mig
 from kai_fleet.wording import counted, listed
@@ -74,10 +74,10 @@ class _Waiting:
         return self._fault("pod-unexplained", text=pod.unscheduled or "no event, no condition")
 
     def _fault(self, row: str, **values: Any) -> Fault:
-        return fault(row, self.cluster, f"{self.pod.namespace}/{self.pod.name}", **values)
+        return fault(row, self.cluster, self.pod.namespaced_name, **values)
 
     def _known(self, *texts: str) -> Fault | None:
-        return explain(self.cluster, "pod", f"{self.pod.namespace}/{self.pod.name}", texts)
+        return explain(self.cluster, "pod", self.pod.namespaced_name, texts)
 
     def _message(self) -> Fault | None:
         """What the first known message means; counts of nodes are judged by its own nodes."""
@@ -141,7 +141,8 @@ class _Waiting:
         """It asks for more than its queues or its team may ever hold."""
         team, (wants, asks) = self.team, self._together()
         bounds = [
-            (f"queue {it.name}", it.limit, self._raise(it.name, wants)) for it in self._queues
+            (f"queue {queue.name}", queue.limit, self._raise(queue.name, wants))
+            for queue in self._queues
         ]
         if team is not None and team.declared and team.gpus is not None:
             bounds.append((f"team {team.name}", team.gpus, f"raise {team.gpus_path}"))
@@ -236,13 +237,7 @@ def _keeps_off(pod: KubeObject, node: KubeObject) -> str:
     for taint in node.spec.get("taints") or []:
         if taint.get("effect") not in ("NoSchedule", "NoExecute") or taint["key"] == _CORDONED:
             continue
-        tolerated = any(
-            it.get("effect") in (None, "", taint["effect"])
-            and it.get("key") in (None, "", taint["key"])
-            and (it.get("operator") == "Exists" or it.get("value", "") == taint.get("value", ""))
-            for it in pod.spec.get("tolerations") or []
-        )
-        if not tolerated:
+        if not any(tolerates(each, taint) for each in pod.spec.get("tolerations") or []):
             value = f"={taint['value']}" if taint.get("value") else ""
             return f"tainted ({taint['key']}{value}:{taint['effect']})"
     return "" if node.is_true("Ready") else "not Ready"
