@@ -98,8 +98,8 @@ def _planned(base: Base, process: subprocess.Popen[str]) -> Base:
     try:
         record = json.loads(out)
         resources = tuple(Registered(**item) for item in record["resources"])
-        mandatory = [it for it in record["problems"] if it["level"] == "mandatory"]
-        refused = [it.get("message") or f"{it['cause']}; {it['fix']}" for it in mandatory]
+        problems = [each for each in record["problems"] if each["level"] == "mandatory"]
+        refused = [each.get("message") or f"{each['cause']}; {each['fix']}" for each in problems]
     except (ValueError, KeyError, TypeError):
         lines = errors.strip().splitlines() or [f"exit code {process.returncode}"]
         return replace(base, error=f"its code does not run here: {lines[-1].strip('│ ')}")

@@ -77,7 +77,7 @@ class DiffReport:
             **self.summary.record(),
             "secrets": dict(self.secrets),
             "resources": [change.record() for change in self.changes],
-            "problems": [it.record() for it in self.now.problems] if self.now else [],
+            "problems": [problem.record() for problem in self.now.problems] if self.now else [],
         }
 
 
@@ -119,13 +119,13 @@ def report(base: Base, now: offline.Plan | None, file: Path) -> DiffReport:
 
 def _secrets(before: Iterable[Encrypted], now: Iterable[Encrypted], file: str) -> dict[str, str]:
     """Each key of a file whose secret differs, and how, by a word of SECRETS."""
-    old = {it.path: it.content for it in before if it.file == file}
-    new = {it.path: it.content for it in now}
+    old = {secret.path: secret.content for secret in before if secret.file == file}
+    new = {secret.path: secret.content for secret in now}
     differ = {
         **dict.fromkeys(old.keys() - new.keys(), "removed"),
         **dict.fromkeys(new.keys() - old.keys(), "added"),
         **{key: "changed" for key in new.keys() & old.keys() if old[key] != new[key]},
-        **{it.path: "moved" for it in moved(before, now)},
+        **{finding.path: "moved" for finding in moved(before, now)},
     }
     return dict(sorted(differ.items()))
 
@@ -135,9 +135,9 @@ def refusals(stack: str, file: Path, resources: Sequence[Registered]) -> list[It
 
     The rules judge a stack file where these resources of a plan run now.
     """
-    deployed = of_resources((it.urn, it.type, it.inputs) for it in resources)
+    deployed = of_resources((each.urn, each.type, each.inputs) for each in resources)
     verdict = validation.validate(read(file), deployed, facts_beside(file))
     problems = verdict.refused
     if verdict.settings is not None:
         problems += validation.removal_findings(verdict, deployed, stack)
-    return [Item(HOST, it.subject, f"{it.message} [{it.check}]") for it in problems]
+    return [Item(HOST, each.subject, f"{each.message} [{each.check}]") for each in problems]

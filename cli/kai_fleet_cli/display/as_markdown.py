@@ -30,7 +30,7 @@ def plan_page(plan: Plan) -> str:
     parts = [f"## Stack {_text(plan.stack)}", f"{verdict}: {plan.counts}"]
     parts += ["### Problems", _problems(plan.problems) or "None: every rule holds."]
     if plan.resources:
-        seen = picture(plan.resources, (it.path for it in plan.problems))
+        seen = picture(plan.resources, (problem.path for problem in plan.problems))
         parts += ["### Teams", _table(TEAM_COLUMNS, _rows(seen)) if seen.teams else "None."]
         parts += ["### Queues"] if seen.trees else []
         for name, tree in seen.trees.items():
@@ -59,7 +59,7 @@ def diff_page(report: DiffReport) -> str:
         *_summary(report.summary),
     ]
     if report.secrets:
-        lines = (f"- {_code(key)} {SECRETS[it]}" for key, it in report.secrets.items())
+        lines = (f"- {_code(key)} {SECRETS[change]}" for key, change in report.secrets.items())
         parts.append("\n".join(lines))
     if report.changes and report.now:
         parts += _trees(report.base.resources, report.now.resources)
@@ -71,7 +71,8 @@ def diff_page(report: DiffReport) -> str:
 
 def _summary(summary: Summary) -> Iterator[str]:
     for part, items in summary.parts.items():
-        lines = [f"- **{_text(it.team)}**: {_prose(f'{it.subject} {it.words}')}" for it in items]
+        texts = ((item.team, f"{item.subject} {item.words}") for item in items)
+        lines = [f"- **{_text(team)}**: {_prose(text)}" for team, text in texts]
         yield f"### {HEADINGS[part]}"
         yield "\n".join(lines[:_MOST_ROWS]) + _more(len(lines) - _MOST_ROWS, "line")
 
@@ -91,11 +92,11 @@ def _trees(before: Sequence[Registered], after: Sequence[Registered]) -> Iterato
 
 
 def _folded(changes: Sequence[Change]) -> str:
-    rows = [
-        [_text(it.team or HOST), it.kind, _text(it.label), _code(field.path), *_sides(field)]
-        for it in changes
-        for field in it.fields or (FieldChange("", None, None),)
-    ]
+    rows = []
+    for change in changes:
+        cells = [_text(change.team or HOST), change.kind, _text(change.label)]
+        fields = change.fields or (FieldChange("", None, None),)
+        rows += [[*cells, _code(field.path), *_sides(field)] for field in fields]
     table = _table(("team", "", "resource", "field", "before", "after"), rows[:_MOST_ROWS])
     head = f"<details><summary>{counted(len(changes), 'resource', 'differs')}</summary>"
     more = _more(len(rows) - _MOST_ROWS, "line")
@@ -103,7 +104,8 @@ def _folded(changes: Sequence[Change]) -> str:
 
 
 def _sides(field: FieldChange) -> list[str]:
-    return [it if it == UNSET else _code(it) for it in field.shown()] if field.path else ["", ""]
+    values = field.shown() if field.path else ("", "")
+    return [value if value == UNSET else _code(value) for value in values]
 
 
 def _more(number: int, thing: str) -> str:
@@ -148,8 +150,9 @@ def _code(value: str) -> str:
 def _problems(problems: Iterable[Finding]) -> str:
     """A plan's problems as a list, those that stop a preview first."""
     lines = []
-    for it in sorted(problems, key=lambda problem: problem.level is not Level.MANDATORY):
-        word = "**refused**" if it.level is Level.MANDATORY else "warning"
-        message = _prose(f"{it.subject}: {it.message}")
-        lines.append(f"- {word} {_code(it.check)} {_code(it.path or it.subject)}<br>{message}")
+    for problem in sorted(problems, key=lambda each: each.level is not Level.MANDATORY):
+        word = "**refused**" if problem.level is Level.MANDATORY else "warning"
+        where = _code(problem.path or problem.subject)
+        message = _prose(f"{problem.subject}: {problem.message}")
+        lines.append(f"- {word} {_code(problem.check)} {where}<br>{message}")
     return "\n".join(lines)

@@ -167,23 +167,16 @@ def _team(team: Team, settings: Settings) -> DesiredTeam:
 
 def _inside(team: Team, arguments: Arguments) -> Iterator[Required]:
     """What guards its queues inside its vCluster, and what its groups may do there."""
-    args = arguments.team(team.name)
+    args, level = arguments.team(team.name), Level.ADVISORY
     if "guard" in args:
         of_team, bindings = queue_guard.inside(
             team.name, leaves(args["queues"]["queues"]), args["guard"]
         )
-        yield from _guards("guard", (*of_team.values(), *bindings.values()), _harm, Level.ADVISORY)
+        yield from _guards("guard", (*of_team.values(), *bindings.values()), _harm, level)
     for role in group_roles(args["vcluster"].get("oidc", {}), args["vcluster"]["groups"]):
-        metadata = role["metadata"]
+        name, namespace = role["metadata"]["name"], role["metadata"].get("namespace")
         harm = "groups may do less than declared"
-        yield Required(
-            "groups",
-            role["kind"],
-            metadata["name"],
-            harm,
-            metadata.get("namespace"),
-            Level.ADVISORY,
-        )
+        yield Required("groups", role["kind"], name, harm, namespace, level)
 
 
 def _on_host(team: Team, args: Mapping[str, Any], *, platform: bool) -> Iterator[Required]:
@@ -212,7 +205,7 @@ def _guards(
     harm: Callable[[str], str],
     level: Level = Level.MANDATORY,
 ) -> list[Required]:
-    names = [(str(it["kind"]), str(it["metadata"]["name"])) for it in declared]
+    names = [(str(guard["kind"]), str(guard["metadata"]["name"])) for guard in declared]
     return [Required(check, kind, name, harm(name), level=level) for kind, name in names]
 
 

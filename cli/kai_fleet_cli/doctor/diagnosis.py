@@ -96,7 +96,8 @@ def diagnose(
     if team is not None and team not in snapshot.teams:
         raise UserError(f"there is no team {team} on this cluster")
     # What is wrong with the host concerns the team, but not what is wrong with another's.
-    of_team = (it for it in examine(snapshot) if team is None or it.path in (HOST, team))
+    found = examine(snapshot)
+    of_team = (finding for finding in found if team is None or finding.path in (HOST, team))
     unread = tuple(cluster.name for cluster in snapshot.clusters if cluster.is_unread)
     return Diagnosis(stack, tuple(of_team), unread=unread)
 
@@ -124,7 +125,7 @@ def _summary(diagnosis: Diagnosis) -> str:
     if diagnosis.blind:
         return f"{what} could not be read"
     ok, warned, broken = map(diagnosis.count, (Level.OK, Level.ADVISORY, Level.MANDATORY))
-    names = sorted({it.check for it in diagnosis.findings if it.level is Level.OK})
+    names = sorted({finding.check for finding in diagnosis.findings if finding.level is Level.OK})
     passed = f"{counted(ok, 'check')} passed ({', '.join(names)})" if ok else "no check passed"
     warnings = counted(warned, "warning")
     if broken:

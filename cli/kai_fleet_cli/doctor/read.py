@@ -78,7 +78,8 @@ def read_clusters(sources: Sources) -> Snapshot:
         with ThreadPoolExecutor(max_workers=_REQUESTS_AT_ONCE) as pool:
             found = pool.map(lambda team: _access(api, host, team), teams.values())
             accesses = dict(zip(teams, found, strict=True))
-    known = sources.kubeconfigs() if any(it.forbidden for it in accesses.values()) else {}
+    forbidden = any(access.forbidden for access in accesses.values())
+    known = sources.kubeconfigs() if forbidden else {}
     for name in known.keys() & accesses.keys():
         if accesses[name].forbidden:
             accesses[name] = _of_state(known[name])
@@ -105,14 +106,14 @@ def read(api: Api, blank: Cluster, namespace: str | None = None) -> Cluster:
     paths = {**READS, **optional, **required}
     objects, refused = api.lists(paths, _REQUESTS_AT_ONCE)
     if namespace is not None:
-        denied = [kind for kind, it in refused.items() if it.status == HTTPStatus.FORBIDDEN]
+        denied = [kind for kind, error in refused.items() if error.status == HTTPStatus.FORBIDDEN]
         inside = {kind: paths[kind] for kind in denied if "{}" in paths[kind]}
         own, still = api.lists(inside, _REQUESTS_AT_ONCE, namespace)
         if "namespaces" in denied:
             with suppress(RefusedError):
                 own["namespaces"] = [api.get(f"{paths['namespaces']}/{namespace}")]
         objects |= own
-        refused = {kind: still.get(kind, it) for kind, it in refused.items() if kind not in own}
+        refused = {kind: still.get(kind, why) for kind, why in refused.items() if kind not in own}
     unreadable = {
         kind: str(error)
         for kind, error in refused.items()
@@ -132,7 +133,7 @@ def _named(host: Cluster, context: str) -> Cluster:
     guards = [item.name for item in host.all("validatingadmissionpolicies")]
     names = [name.removeprefix(QUEUES) for name in guards if name.startswith(QUEUES)]
     dns = host.within("deployments", "kube-system")
-    if len(names) != 1 and not any(it.labels.get("k8s-app") == _VCLUSTER_DNS for it in dns):
+    if len(names) != 1 and not any(item.labels.get("k8s-app") == _VCLUSTER_DNS for item in dns):
         return host
     name = names[0] if len(names) == 1 else context
     key = f"teams.{name}"

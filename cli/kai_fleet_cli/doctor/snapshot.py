@@ -84,7 +84,7 @@ class Cluster:
 
     @cached_property
     def _by_kind(self) -> Mapping[str, Sequence[KubeObject]]:
-        return {kind: [KubeObject(item) for item in of] for kind, of in self.objects.items()}
+        return {kind: [*map(KubeObject, items)] for kind, items in self.objects.items()}
 
     @cached_property
     def _by_name(self) -> Mapping[tuple[str, str], list[KubeObject]]:
@@ -136,7 +136,7 @@ class Cluster:
     def schedulers(self) -> list[str]:
         """The deployments that are KAI schedulers."""
         names = [item.name for item in self.within("deployments", KAI_NAMESPACE)]
-        return [it for it in names if it == "scheduler" or it.startswith("kai-scheduler-")]
+        return [name for name in names if name == "scheduler" or name.startswith("kai-scheduler-")]
 
     @cached_property
     def kai_pods(self) -> list[KubeObject]:
@@ -151,7 +151,11 @@ class Cluster:
         """The events about one object, the last first."""
         events = self._events.get((item.namespace, item.name), ())
         uid = item["metadata"].get("uid")
-        return [it for it in events if not uid or it["involvedObject"].get("uid") in (uid, None)]
+        return [
+            event
+            for event in events
+            if not uid or event["involvedObject"].get("uid") in (uid, None)
+        ]
 
     @cached_property
     def _events(self) -> Mapping[tuple[str, str], list[KubeObject]]:
@@ -223,7 +227,7 @@ class Snapshot:
 
     def apart(self, cluster: Cluster) -> frozenset[str]:
         """The namespaces that are no user's, or whose pods are read inside their vClusters."""
-        read = (it.desired.namespace for it in self.teams.values() if it.inside)
+        read = (team.desired.namespace for team in self.teams.values() if team.inside)
         return RESERVED | frozenset(read if cluster.name == HOST else ())
 
     def pods(self, cluster: Cluster) -> list[KubeObject]:

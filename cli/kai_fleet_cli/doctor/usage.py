@@ -99,12 +99,13 @@ def _tree(index: QueueIndex, pods: Iterable[PodUse]) -> dict[str, QueueUse]:
         queue = index.by_name[name]
         # An amount that is not written is 0, a limit too: then nothing may run.
         share = queue.shares.get("gpu", QueueShare(limit=None))
-        quota, limit = (max(-_MOST, min(it or 0.0, _MOST)) for it in (share.quota, share.limit))
+        quota, limit = (max(-_MOST, min(n or 0.0, _MOST)) for n in (share.quota, share.limit))
         amounts = (quota, limit, rounded(held[name]), rounded(waiting[name]))
         shown = queue.spec.get("displayName") or ""
         leaf = index.is_leaf(name)
         uses[name] = QueueUse(name, queue.parent, levels[name], leaf, *amounts, shown)
         # An API server of a tenant may list two queues of one name.
-        below = (it for it in index.children.get(name, ()) if index.by_name[it.name] is it)
-        pending += sorted((it.name for it in below), reverse=True)
+        children = index.children.get(name, ())
+        below = (child.name for child in children if index.by_name[child.name] is child)
+        pending += sorted(below, reverse=True)
     return uses

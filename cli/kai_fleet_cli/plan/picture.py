@@ -16,6 +16,7 @@ from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies.adapters import from_resources
+from kai_fleet_policies.adapters.from_resources import Declared
 
 
 class TeamRow(NamedTuple):
@@ -47,17 +48,17 @@ def picture(resources: Iterable[Registered], paths: Iterable[str] = ()) -> Pictu
     """The picture that the resources of a plan make; `paths` are those of its findings."""
     items = list(resources)
     clusters = from_resources.clusters(as_declared(items))
-    host = next((c for c in clusters if c.teams), None) or next(
-        (c for c in clusters if c.name == HOST), Cluster(HOST)
-    )
+    named = (cluster for cluster in clusters if cluster.name == HOST)
+    host = next((c for c in clusters if c.teams), None) or next(named, Cluster(HOST))
     inside = {cluster.name: cluster for cluster in clusters if cluster is not host}
-    spaces = (it.inputs.get("metadata") for it in items if it.type in (NAMESPACE, NAMESPACE_PATCH))
-    isolated = {str(get(it, "name")): ISOLATION_LABEL in (get(it, "labels") or ()) for it in spaces}
-    teams = sorted(host.teams, key=lambda team: str(team.name))
+    namespaces = (item.inputs for item in items if item.type in (NAMESPACE, NAMESPACE_PATCH))
+    metadata = [get(inputs, "metadata") for inputs in namespaces]
+    isolated = {str(get(m, "name")): ISOLATION_LABEL in (get(m, "labels") or ()) for m in metadata}
+    teams = sorted(((str(team.name), team) for team in host.teams), key=lambda pair: pair[0])
     found = Counter(path.split(".")[1] for path in paths if path.startswith("kai-fleet:teams."))
     rows = [
-        _row(it, host, inside.get(str(it.name)), isolated.get(it.namespace), found[str(it.name)])
-        for it in teams
+        _row(team, host, inside.get(name), isolated.get(team.namespace), found[name])
+        for name, team in teams
     ]
     places = {HOST: host, **{row.team: inside[row.team] for row in rows if row.team in inside}}
     return Picture(
@@ -110,11 +111,11 @@ def gpu_quota(queue: DeclaredQueue) -> float:
     return 0.0 if share is None or share.quota is UNKNOWN else share.quota
 
 
-def as_declared(resources: Iterable[Registered]) -> list[from_resources.Declared]:
+def as_declared(resources: Iterable[Registered]) -> list[Declared]:
     """A plan's resources as the rules read them: masked and unknown values are UNKNOWN."""
     return [
-        from_resources.Declared(it.urn, it.type, it.name, _with_unknowns(it.inputs), it.provider)
-        for it in resources
+        Declared(item.urn, item.type, item.name, _with_unknowns(item.inputs), item.provider)
+        for item in resources
     ]
 
 

@@ -93,8 +93,8 @@ class _Recorder(mocks.MockMonitor):
         plain = _shown(json_format.MessageToDict(inputs))
         if request.type == QUEUES:
             plain["queues"] = unpacked(plain["queues"])
-        of, provider = request, request.provider.rpartition("::")[0]
-        self.registered[urn] = Registered(urn, of.type, of.name, of.parent, provider, plain)
+        names = (request.type, request.name, request.parent, request.provider.rpartition("::")[0])
+        self.registered[urn] = Registered(urn, *names, plain)
         return urn
 
 
@@ -154,8 +154,8 @@ def record(
                 loop.run_until_complete(wait_for_rpcs())
 
         copy_context().run(run)  # what a program sets for itself ends with it
-    registered = (it for it in recorder.registered.values() if it.type != STACK)
-    return sorted(registered, key=lambda it: it.urn)
+    registered = (item for item in recorder.registered.values() if item.type != STACK)
+    return sorted(registered, key=lambda item: item.urn)
 
 
 def _noted(options: pulumi.ResourceOptions) -> pulumi.ResourceOptions:

@@ -70,24 +70,24 @@ def graceful_shutdown() -> Iterator[Signals]:
     cancels a job, send the signal to the engine, too, which says so. It must have it once: at a
     second one it drops its state. So it gets ours only where it has said nothing for a second.
     """
-    came = Signals()
+    signals = Signals()
     if threading.current_thread() is not threading.main_thread():
-        yield came  # only the main thread may set handlers
+        yield signals  # only the main thread may set handlers
         return
 
     def end(number: int, frame: FrameType | None) -> None:
-        if came.number:
+        if signals.number:
             return
-        came.number = number
+        signals.number = number
         if not (engines := _engines()):
-            came.check()
-        if not came.received.wait(_WAIT_SECONDS):
+            signals.check()
+        if not signals.received.wait(_WAIT_SECONDS):
             for engine in engines:
                 engine.send_signal(signal.SIGINT)
 
     before = {n: signal.signal(n, end) for n in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield came
+        yield signals
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -151,13 +151,13 @@ def _values(field: Mapping[str, Any]) -> str:
 
 def _either(forms: Iterable[Mapping[str, Any]]) -> str:
     """Forms of which one may be written: each in words of its own, where it has some."""
-    told = (
+    words = (
         _values(form)
         if form.keys() & _NAMED
         else _text(form.get("description", "")) or _values(form)
         for form in forms
     )
-    return " or ".join(dict.fromkeys(filter(None, told)))
+    return " or ".join(dict.fromkeys(filter(None, words)))
 
 
 def _link(name: str) -> str:

@@ -50,8 +50,8 @@ def fill(
 ) -> Report:
     """Fill a report. `whole`: it is about all of a host, not about one team's own stack."""
     host, clusters, teams = snapshot.host, snapshot.clusters, snapshot.teams
-    away = {name: it.unreached for name, it in teams.items() if it.unreached and not it.foreign}
-    unreached = [f"team {name}: {reason}" for name, reason in away.items()]
+    away = ((name, team) for name, team in teams.items() if team.unreached and not team.foreign)
+    unreached = [f"team {name}: {team.unreached}" for name, team in away]
     refused = [f"team {each.name}: {why}" for each in clusters[1:] if (why := each.refused())]
     hidden = host.refused("nodes", "pods")
     exit_code = ExitCode.BLIND if unreached or snapshot.foreign else ExitCode.HEALTHY
@@ -119,7 +119,7 @@ def _pools(snapshot: Snapshot, *, whole: bool) -> Iterator[Pool]:
     for state in snapshot.teams.values():
         pool = sorted(state.desired.node_pool.items())
         teams[", ".join(f"{key}={value}" for key, value in pool)].append(state.desired)
-    selectors = {labels: of[0].node_pool for labels, of in teams.items() if labels}
+    selectors = {labels: of_pool[0].node_pool for labels, of_pool in teams.items() if labels}
     nodes: dict[str, list[KubeObject]] = defaultdict(list)
     for node in host.all("nodes"):
         labels = next((key for key, pool in selectors.items() if in_pool(node.labels, pool)), "")

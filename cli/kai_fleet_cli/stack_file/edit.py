@@ -24,8 +24,8 @@ def changed(text: str, keys: Keys, value: Any, name: str) -> str:
 
     Raises UserError where nothing but that place cannot be changed, because of anchors.
     """
-    wanted = _plain(text)
-    _put(wanted, keys, value)
+    expected = _plain(text)
+    _put(expected, keys, value)
     yaml = YAML()
     yaml.preserve_quotes, yaml.width = True, 10**6
     yaml.brace_single_entry_mapping_in_flow_sequence = True
@@ -35,7 +35,7 @@ def changed(text: str, keys: Keys, value: Any, name: str) -> str:
     _put(document, keys, value)
     after = _lines(yaml, document)
     for candidate in (_merged(text, before, after), "".join(after)):
-        if _plain(candidate) == wanted:
+        if _plain(candidate) == expected:
             return candidate
     raise UserError(
         f"{'.'.join(keys[1:])} in {name} shares values with other keys by YAML anchors, so this"

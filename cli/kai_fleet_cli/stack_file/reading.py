@@ -83,7 +83,7 @@ def parse(text: str, name: str) -> dict[str, Any]:
         raise StackFileError(f"{name}: {outside}")
     text_keys = {key: value for key, value in (config or {}).items() if isinstance(key, str)}
     if wrong := stack_keys.misspelt(text_keys, _KNOWN):
-        raise StackFileError(f"{name}: " + "; ".join(f"{it.path} {it.message}" for it in wrong))
+        raise StackFileError(f"{name}: " + "; ".join(f"{key.path} {key.message}" for key in wrong))
     own = stack_keys.own(text_keys)
     return {key: _without_secrets(value) for key, value in own.items()}
 

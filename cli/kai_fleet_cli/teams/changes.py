@@ -78,7 +78,7 @@ def add(file: StackFile, name: str, flags: Mapping[str, Any]) -> Change:
             write = f"--{flag} {example.format(name=name)}"
             raise UserError(f"--{flag} is missing; write, for example, {write}")
     scheduler = {"mode": mode, "version": flags["version"]}
-    team: dict[str, Any] = {"scheduler": {key: it for key, it in scheduler.items() if it}}
+    team: dict[str, Any] = {"scheduler": {key: value for key, value in scheduler.items() if value}}
     if flags["pool"]:
         team["nodePool"] = flags["pool"]
     if mode == "host":
@@ -110,7 +110,7 @@ def switch(file: StackFile, team: DeclaredTeam, version: str) -> Change:
     sentence = f"{team.path} has version {version} already: what is left is the update"
     if version != old:
         with suppress(releases.UnknownVersionError):  # which the rules refuse
-            before, after = (releases.kai(it, untested=True) for it in (old, version))
+            before, after = (releases.kai(name, untested=True) for name in (old, version))
             way = kai_transition(before, after)
             replaced = ", so the release is replaced" if way.kind == "replace" else ""
             sentence = f"{team.name}: KAI {way.why}{replaced}; queues and running pods stay"

@@ -50,7 +50,7 @@ def of_account(team: str, context: str, days: int, platform: str, file: str | No
     where None), whose user must be allowed to create tokens. The API server may shorten the time.
     Raises UserError.
     """
-    request = {
+    body = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",
         "spec": {"expirationSeconds": days * DAY_SECONDS},
@@ -58,7 +58,7 @@ def of_account(team: str, context: str, days: int, platform: str, file: str | No
     try:
         way = connection(file=file, context=context)
         with closing(Api(way)) as api:
-            made = api.post(f"/api/v1/namespaces/{ACCOUNTS}/serviceaccounts/{team}/token", request)
+            answer = api.post(f"/api/v1/namespaces/{ACCOUNTS}/serviceaccounts/{team}/token", body)
     except UnusableKubeconfigError as why:
         raise UserError(f"context {context} cannot be used: {why}") from None
     except UnreachableError as why:
@@ -74,7 +74,7 @@ def of_account(team: str, context: str, days: int, platform: str, file: str | No
         "kind": "Config",
         "current-context": name,
         "clusters": [{"name": context, "cluster": cluster}],
-        "users": [{"name": name, "user": {"token": made["status"]["token"]}}],
+        "users": [{"name": name, "user": {"token": answer["status"]["token"]}}],
         "contexts": [{"name": name, "context": {"cluster": context, "user": name}}],
     }
     return yaml.safe_dump(document, sort_keys=False)

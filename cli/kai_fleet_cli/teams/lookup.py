@@ -74,7 +74,7 @@ def stack_file(stack: str) -> StackFile:
         every = {f"{NAMESPACE}:team": (own.get("name"), own)}
     teams = {}
     for key, (name, team) in every.items():
-        mode, version = (get(team, "scheduler", it) for it in ("mode", "version"))
+        mode, version = (get(team, "scheduler", part) for part in ("mode", "version"))
         text = version if isinstance(version, str) and mode == "virtual" else None
         teams[str(name)] = DeclaredTeam(str(name), key, str(mode), text)
     return StackFile(stack, path.read_bytes().decode(), raw, teams, bool(own))

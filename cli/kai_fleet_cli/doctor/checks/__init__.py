@@ -29,7 +29,7 @@ _SUBJECTS: Final[Mapping[str, Callable[[Snapshot], Iterable[tuple[Cluster, Any]]
     "cluster": lambda read: [(cluster, cluster) for cluster in read.clusters],
     "KAI": lambda read: [(cluster, cluster) for cluster in read.clusters if cluster.kai],
     "team": lambda read: [(read.host, team) for team in read.teams.values()],
-    "vCluster": lambda read: [(it.inside, it) for it in read.teams.values() if it.inside],
+    "vCluster": lambda read: [(team.inside, team) for team in read.teams.values() if team.inside],
 }
 
 

@@ -14,8 +14,8 @@ _WEBHOOKS: Final = ("validatingwebhookconfigurations", "mutatingwebhookconfigura
 
 def make_again(cluster: Cluster) -> str:
     """What makes a part of KAI again."""
-    made = cluster.made_again("kai-scheduler", KAI_NAMESPACE)
-    return made if cluster.all("releases") else cluster.update
+    apply = cluster.made_again("kai-scheduler", KAI_NAMESPACE)
+    return apply if cluster.all("releases") else cluster.update
 
 
 def parts(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
@@ -74,11 +74,12 @@ def webhooks(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
 def _unanswered(
     cluster: Cluster, plural: str, name: str, hook: Mapping[str, Any]
 ) -> Iterator[Fault]:
-    never = any(it.get("expression") == "false" for it in hook.get("matchConditions") or [])
+    never = any(each.get("expression") == "false" for each in hook.get("matchConditions") or [])
     if never or hook.get("failurePolicy", "Fail") != "Fail":
         return
     service = str(value_at(hook, "clientConfig.service.name"))
-    kinds = {str(it) for rule in hook.get("rules") or [] for it in rule.get("resources") or []}
+    rules = hook.get("rules") or []
+    kinds = {str(kind) for rule in rules for kind in rule.get("resources") or []}
     values = {
         "service": service,
         "plural": plural.removesuffix("s"),

@@ -20,7 +20,8 @@ def cluster(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
         since = item["metadata"].get("deletionTimestamp")
         if since is not None and seconds_since(since, cluster.now) >= STUCK:
             conditions = item.status.get("conditions") or []
-            texts = [str(it.get("message")) for it in conditions if it.get("status") == "True"]
+            held = (each for each in conditions if each.get("status") == "True")
+            texts = [str(condition.get("message")) for condition in held]
             left = [text for text in texts if "remaining" in text]
             yield fault("namespace-stuck", cluster, item.name, reason="; ".join(left or texts))
     names = [item.name for item in cluster.within("deployments", KAI_NAMESPACE)]

@@ -18,7 +18,7 @@ def nodes(host: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
             yield fault("node-not-ready", host, node.name)
         if resource == NVIDIA and node.gpus(resource) and MEMORY_LABEL not in node.labels:
             yield fault("node-without-memory-label", host, node.name, label=MEMORY_LABEL)
-    needed = host.kai is not None or any(it.desired.gpus for it in snapshot.teams.values())
+    needed = host.kai is not None or any(team.desired.gpus for team in snapshot.teams.values())
     if needed and not any(node.gpus(resource) or _has_slices(node) for node in every):
         yield fault("no-gpus", host, host.name, count=len(every), resource=resource)
 

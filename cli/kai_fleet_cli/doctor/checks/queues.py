@@ -22,14 +22,14 @@ def queues(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
         if queue.name not in levels:
             yield fault("queue-dropped", cluster, queue.name, parent=queue.parent)
     for grant in desired.grants:  # a team stack makes its own below it
-        own = [it for it in index.queues if f"{it.name}-".startswith(f"{grant.name}-")]
-        above = {it.name: {up.name for up in index.ancestors(it)} for it in own}
+        own = [queue for queue in index.queues if f"{queue.name}-".startswith(f"{grant.name}-")]
+        above = {queue.name: {up.name for up in index.ancestors(queue)} for queue in own}
         known |= {name for name, of_name in above.items() if grant.parent_queue in of_name}
     # KAI does not delete a queue that has children.
     for name in sorted(index.by_name, key=lambda name: (-levels.get(name, 0), name)):
         if desired.declared and name not in known:
-            made = "queue-by-chart" if name in _BY_CHART else "queue-by-hand"
-            yield fault(made, cluster, name)
+            row = "queue-by-chart" if name in _BY_CHART else "queue-by-hand"
+            yield fault(row, cluster, name)
 
 
 def shards(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:

@@ -82,9 +82,12 @@ def _not_ready(team: TeamState, host: Cluster, look: str) -> Fault:
     """What its volumes, its pods or their events give as the reason, and the fix if known."""
     name, space = team.desired.name, team.desired.namespace
     claims = host.within("persistentvolumeclaims", space)
-    own = [*control_plane_pods(host, team.desired), *(it for it in claims if name in it.name)]
-    item = control_plane(host, team.desired)
-    texts = [text for it in (*own, *filter(None, [item])) for text in host.messages_of(it)]
+    own = [
+        *control_plane_pods(host, team.desired),
+        *(claim for claim in claims if name in claim.name),
+    ]
+    own += filter(None, [control_plane(host, team.desired)])
+    texts = [text for item in own for text in host.messages_of(item)]
     known = explain(host, "vCluster", name, texts)
     cause = known.cause if known else f"is not ready: {next(iter(texts), 'nothing gives a reason')}"
     fix = known.fix if known else look
