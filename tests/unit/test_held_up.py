@@ -299,7 +299,7 @@ def test_what_is_of_no_team_ends_the_update(updated):
 
 
 def options(report):
-    return {"on_output": print, "on_event": report.hear}
+    return {"on_output": print, "on_event": report.note}
 
 
 def test_a_refresh_goes_on_without_a_vcluster_that_fails_it(tmp_path, monkeypatch, capsys):

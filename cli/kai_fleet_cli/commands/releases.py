@@ -4,13 +4,12 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from kai_fleet import releases as known
 from kai_fleet.releases.transitions import kai_transition
 from kai_fleet.values import value_at
 from kai_fleet_cli.commands.options import AsJson, print_json
-from kai_fleet_cli.display.terminal import say
+from kai_fleet_cli.display.terminal import Screen, say
 from kai_fleet_cli.errors import UserError
 
 
@@ -24,9 +23,9 @@ def releases(
     if as_json:
         print_json({"known": {"KAI": list(known.KAI), "vCluster": list(known.VCLUSTER)}})
         return
-    out = Console()
+    screen = Screen.standard()
     for line in (*_known(), *(_teams(stack) if stack else ())):
-        out.print(line, markup=False, highlight=False, soft_wrap=True)
+        screen.line(line)
 
 
 def _known() -> Iterator[str]:
@@ -56,8 +55,8 @@ def _teams(stack: str) -> Iterator[str]:
         say(f"- {why}")
     written = {"KAI of the host": value_at(file.raw, "kai.version")}
     written |= {name: team.version for name, team in sorted(file.teams.items())}
-    for name, wanted in written.items():
-        version = running.get(name) or wanted
+    for name, declared in written.items():
+        version = running.get(name) or declared
         if isinstance(version, str) and version in known.KAI:
             yield _way(name, "runs" if running.get(name) else "is to run", version)
 

@@ -32,7 +32,7 @@ class Screen:
 
     def line(self, text: str) -> None:
         """One line of the result, as it is."""
-        _line(self.out, text)
+        print_line(self.out, text)
 
     def require_answer(self, command: str, loss: str, *, yes: bool) -> None:
         """Refuse before anything is read where nobody can be asked and there is no `--yes`.
@@ -53,10 +53,11 @@ class Screen:
 
 def say(text: str) -> None:
     """One line of progress, on stderr."""
-    _line(Console(stderr=True), text)
+    print_line(Console(stderr=True), text)
 
 
-def _line(console: Console, text: str) -> None:
+def print_line(console: Console, text: str) -> None:
+    """Print text as it is, but for control characters."""
     console.print(without_controls(text), highlight=False, markup=False, soft_wrap=True)
 
 

@@ -12,7 +12,7 @@ from kai_fleet.finding import Finding, Level
 from kai_fleet.fleet.cluster import HOST
 from kai_fleet.kube.errors import UnreachableError
 from kai_fleet.wording import counted
-from kai_fleet_cli.display.terminal import print_wrapped
+from kai_fleet_cli.display.terminal import print_line, print_wrapped
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.read import Progress, no_progress, read_clusters
 from kai_fleet_cli.doctor.sources import of_context, of_stack
@@ -113,11 +113,10 @@ def show(diagnosis: Diagnosis, console: Console) -> None:
             print_wrapped(console, finding.fix, "  →", indent=4)
     if causes:
         console.print()
-    console.print(_summary(diagnosis), markup=False, highlight=False, soft_wrap=True)
+    print_line(console, _summary(diagnosis))
     if diagnosis.stack and not diagnosis.blind:
         refresh = f"pulumi refresh --preview-only --stack {diagnosis.stack}"
-        line = f"other differences from what is declared: `{refresh}`"
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        print_line(console, f"other differences from what is declared: `{refresh}`")
 
 
 def _summary(diagnosis: Diagnosis) -> str:

@@ -26,7 +26,7 @@ class Report:
     outputs: dict[str, Any] = field(default_factory=dict, repr=False)
     steps: list[Any] = field(default_factory=list, repr=False)
 
-    def hear(self, event: automation.EngineEvent) -> None:
+    def note(self, event: automation.EngineEvent) -> None:
         """Note one event."""
         if (diagnostic := event.diagnostic_event) is not None and diagnostic.severity == "error":
             urn = diagnostic.urn or ""
@@ -37,9 +37,9 @@ class Report:
             self._end(event.res_outputs_event.metadata)
         elif event.res_op_failed_event is not None:
             step = event.res_op_failed_event.metadata
-            of = step.new or step.old
+            state = step.new or step.old
             keys = ("urn", "type", "parent", "provider", "inputs")
-            self.failed[step.urn] = {key: getattr(of, key) for key in keys} if of else {}
+            self.failed[step.urn] = {key: getattr(state, key) for key in keys} if state else {}
 
     def own_errors(self) -> dict[str, str]:
         """The errors without those of steps that the end of the run stopped."""
@@ -50,11 +50,11 @@ class Report:
         }
 
     def _begin(self, step: Any) -> None:
-        of = step.new or step.old
-        if of is not None and of.parent:
-            self.parents[step.urn] = of.parent
+        state = step.new or step.old
+        if state is not None and state.parent:
+            self.parents[step.urn] = state.parent
         # No program declares a provider at the top: the engine makes that for itself.
-        own = of is not None and (of.parent or not step.type.startswith(PROVIDERS))
+        own = state is not None and (state.parent or not step.type.startswith(PROVIDERS))
         if own and str(getattr(step.op, "value", step.op)) not in UNTOUCHED:
             self.steps.append(step)
 

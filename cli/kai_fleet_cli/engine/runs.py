@@ -174,11 +174,11 @@ class _Run:
         """Show the output, in colours where there is a terminal, and note the events."""
 
         def show(line: str) -> None:
-            self.signals.hear(line)
+            self.signals.note(line)
             engine_line(line)
 
         return {
-            "on_event": (report or self.report).hear,
+            "on_event": (report or self.report).note,
             "on_output": show,
             "color": "always" if Console().is_terminal else "never",
             "suppress_progress": True,

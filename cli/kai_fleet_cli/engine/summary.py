@@ -8,7 +8,7 @@ from rich.console import Console
 
 from kai_fleet.settings.files.project import FLEET, preview_command
 from kai_fleet.wording import counted
-from kai_fleet_cli.display.terminal import columns
+from kai_fleet_cli.display.terminal import columns, print_line
 from kai_fleet_cli.engine.runs import Outcome
 
 _SANDBOX_TOOLS: Final = f'  eval "$({FLEET} sandbox env)"   # its kubectl, helm and pulumi'
@@ -17,7 +17,7 @@ _SANDBOX_TOOLS: Final = f'  eval "$({FLEET} sandbox env)"   # its kubectl, helm 
 def show(name: str, outcome: Outcome, standins: Sequence[str], console: Console) -> None:
     """Print the teams of a stack as a table, what in it is not real, and how to reach them."""
     teams: Mapping[str, Mapping[str, Any]] = outcome.outputs.get("teams", {})
-    console.print(f"Stack {name}", markup=False, highlight=False)
+    print_line(console, f"Stack {name}")
     rows = []
     for team, about in teams.items():
         schedulers = {"virtual": f"KAI {about.get('scheduler')}", "host": "the host's KAI"}
@@ -31,8 +31,7 @@ def show(name: str, outcome: Outcome, standins: Sequence[str], console: Console)
         same = counted(outcome.changes.get("same", 0), "resource", "is")
         console.print(f"Nothing changed: {same} as declared.")
     if standins:
-        named = f"Not real here: {', '.join(standins)} (docs/sandbox.md)."
-        console.print(named, markup=False, highlight=False, soft_wrap=True)
+        print_line(console, f"Not real here: {', '.join(standins)} (docs/sandbox.md).")
     if teams:
         tools = [_SANDBOX_TOOLS] if standins else []
         console.print(

@@ -43,7 +43,7 @@ class Signals:
         if self.number:
             raise Interrupted(self.number)
 
-    def hear(self, line: str) -> None:
+    def note(self, line: str) -> None:
         """Note a line of the engine's: it acknowledges a signal."""
         if " received; cancelling" in line:
             self.received.set()

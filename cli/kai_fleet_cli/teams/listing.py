@@ -17,6 +17,7 @@ from kai_fleet.settings.files.project import FLEET
 from kai_fleet.settings.sections.kubernetes import UNLIMITED
 from kai_fleet.settings.sections.queues import leaves
 from kai_fleet_cli.cluster_reader import NoAnswerError, gpus_held
+from kai_fleet_cli.display.terminal import print_line
 from kai_fleet_cli.teams.stack_state import StackState
 
 _HEADINGS: Final = ("team", "mode", "version", "running", "support ends", "queues")
@@ -30,8 +31,8 @@ def rows(settings: Settings, state: StackState) -> tuple[list[Row], list[str]]:
     What is not known is None; a GPU amount of -1 is unlimited.
     """
     with ThreadPoolExecutor(8) as pool:
-        asked = {name: pool.submit(_used, state, name) for name in sorted(settings.teams)}
-    used = {name: answer.result() for name, answer in asked.items()}
+        answers = {name: pool.submit(_used, state, name) for name in sorted(settings.teams)}
+    used = {name: answer.result() for name, answer in answers.items()}
     notes = list(state.refused.values())
     if own := ", ".join(sorted(settings.team_stacks)):
         notes.append(f"teams with a stack of their own are listed there: {own}")
@@ -94,7 +95,7 @@ def show(stack: str, found: Sequence[Row], notes: Sequence[str], console: Consol
     else:
         console.print(table)
     for note in notes:
-        console.print(f"- {note}", markup=False, highlight=False, soft_wrap=True)
+        print_line(console, f"- {note}")
 
 
 def _amount(value: float | None) -> str:
