@@ -4,6 +4,7 @@ import signal
 
 import pytest
 
+from kai_fleet.settings.files.project import FLEET
 from kai_fleet_cli.engine.runs import EngineError, Outcome
 from kai_fleet_cli.recovery import resume, state
 from kai_fleet_cli.recovery.state import ExportedState
@@ -48,7 +49,7 @@ def cluster(project, monkeypatch):
 
 def printed(text):
     """The first `fleet` command of a message, as a shell would get it."""
-    return text.partition(f"{resume.FLEET} ")[2].partition("\n")[0].split()
+    return text.partition(f"{FLEET} ")[2].partition("\n")[0].split()
 
 
 def test_an_interrupted_team_command_names_the_update_that_goes_on(project, cluster):

@@ -6,11 +6,11 @@ import sys
 import typer
 from rich.console import Console
 
+from kai_fleet.settings.files.project import FLEET
 from kai_fleet_cli.commands.options import Sure, with_exit_codes
 from kai_fleet_cli.display.terminal import Screen, say
 from kai_fleet_cli.engine.environment import OCCUPANT, require_sandbox, running_sandbox
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.recovery import resume
 
 app = typer.Typer(
     help="The local sandbox.", no_args_is_help=True, callback=lambda: require_sandbox()
@@ -59,7 +59,7 @@ def down(yes: Sure = False) -> None:
     if not yes and file is not None and file.exists():
         screen, stack = Screen.standard(), file.read_text(encoding="utf-8").strip()
         loss = f"stack {stack} would be gone with the sandbox"
-        screen.require_answer(f"{resume.FLEET} sandbox down", loss, yes=False)
+        screen.require_answer(f"{FLEET} sandbox down", loss, yes=False)
         screen.line(f"Stack {stack} goes with its clusters and its state.")
         screen.confirm_name(stack)
     lifecycle.down(say)

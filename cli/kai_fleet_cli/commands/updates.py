@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from kai_fleet.settings.files.project import FLEET, preview_command
 from kai_fleet_cli.commands.options import NamedStack, StackFile, Sure, with_exit_codes
 from kai_fleet_cli.display.terminal import Screen
 from kai_fleet_cli.engine.environment import for_stack
@@ -101,7 +102,6 @@ def preview(
     ] = False,
 ) -> None:
     """Show what `up` would change, resource by resource, with every rule's verdict."""
-    from kai_fleet.settings.files.project import preview_command
     from kai_fleet_cli.diff.summary import of_steps
     from kai_fleet_cli.display import as_text
     from kai_fleet_cli.engine import runs
@@ -122,7 +122,7 @@ def destroy(stack: NamedStack, refresh: Refresh = False, yes: Sure = False) -> N
     from kai_fleet_cli.teams import lookup
 
     screen = Screen.standard()
-    command = f"{resume.FLEET} destroy --stack {stack}{' --refresh' if refresh else ''}"
+    command = f"{FLEET} destroy --stack {stack}{' --refresh' if refresh else ''}"
     loss = f"stack {stack} and every team in it would be gone"
     screen.require_answer(command, loss, yes=yes)
     environment = for_stack(stack, validated=False)

@@ -12,10 +12,11 @@ from typing import Any, Final
 from kai_fleet.deployed import RELEASE, STACK, TEAM, TEAM_NAMESPACE
 from kai_fleet.fleet.chart_stores import store_of
 from kai_fleet.kube.text import plain
+from kai_fleet.settings.files.project import FLEET
 from kai_fleet.wording import listed
 from kai_fleet_cli.cluster_reader import NoAnswerError
 from kai_fleet_cli.diff.changes import team_of
-from kai_fleet_cli.recovery import clusters, failures, resume
+from kai_fleet_cli.recovery import clusters, failures
 from kai_fleet_cli.recovery.state import OF_VCLUSTER, ExportedState, provider_of
 
 _OBJECT: Final = re.compile(rf"{failures.NAME}/{failures.NAME}")
@@ -64,7 +65,7 @@ def _cause(stack: str, team: str, urn: str, message: str, known: ExportedState, 
     resource = known.resource(urn)
     inside = OF_VCLUSTER in f"{provider_of(resource)} {resource.get('deletedWith')}"
     on_host = str(resource.get("type")).startswith("kubernetes:") and not inside
-    login = f"{resume.FLEET} team kubeconfig {team} --stack {stack} --output {team}.kubeconfig"
+    login = f"{FLEET} team kubeconfig {team} --stack {stack} --output {team}.kubeconfig"
     kubectl = f"kubectl --kubeconfig {team}.kubeconfig"
     inputs = resource.get("inputs") or {}
     fill = {
@@ -74,7 +75,7 @@ def _cause(stack: str, team: str, urn: str, message: str, known: ExportedState, 
         "login": login,
         "kubectl": kubectl,
         "reach": f"{login} && {kubectl}" if inside else "kubectl",
-        "give_up": f"{resume.FLEET} team remove {team} --stack {stack}",
+        "give_up": f"{FLEET} team remove {team} --stack {stack}",
         "release": str(inputs.get("name")),
         "namespace": str(inputs.get("namespace")),
     }

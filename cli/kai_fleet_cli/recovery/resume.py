@@ -16,7 +16,7 @@ from typing import Final
 import psutil
 import typer
 
-from kai_fleet.settings.files.project import FLEET as FLEET
+from kai_fleet.settings.files.project import FLEET
 from kai_fleet_cli.display.terminal import Screen, say
 
 CTRL_C: Final = 130  # the exit code that a shell expects after it

@@ -40,7 +40,7 @@ def daemon_sets(host: Cluster, _: Snapshot) -> Iterator[Fault]:
 def runtime_class(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
     """RuntimeClass nvidia, which pods that share GPUs name, on the host and inside."""
     host = snapshot.host
-    sharing = [own for own in snapshot.clusters if own.kai is not None and _names_class(own)]
+    sharing = [each for each in snapshot.clusters if each.kai is not None and _names_class(each)]
     on_host = host.named("runtimeclasses", _CLASS) or "runtimeclasses" in host.unreadable
     if cluster.named("runtimeclasses", _CLASS) or not sharing:
         return
