@@ -16,7 +16,7 @@ from pulumi_kubernetes import core
 from pulumi_kubernetes.apiextensions import CustomResource
 from pulumi_kubernetes.networking import v1 as networking
 
-from kai_fleet.guards.bounds import isolation, level
+from kai_fleet.guards.bounds import closes_network
 from kai_fleet.inputs import resolved
 from kai_fleet.releases import KAI, version_key
 from kai_fleet.releases.metric_names import APPS, METRICS_PORT
@@ -110,8 +110,7 @@ class TeamMonitoring(pulumi.ComponentResource):
         own: Args = args["monitoring"]
         child = pulumi.ResourceOptions(parent=self)
         within = pulumi.ResourceOptions.merge(inside, child)
-        closed = level(args) != "off" and isolation(args).get("network", {}).get("enabled", True)
-        if closed and args.get("scheduler", "inside") == "inside":
+        if closes_network(args) and args.get("scheduler", "inside") == "inside":
             networking.NetworkPolicy(
                 f"{name}-monitoring-network",
                 metadata={"name": ALLOW_PROMETHEUS, "namespace": namespace},

@@ -14,6 +14,7 @@ from pulumi_kubernetes import core
 from pulumi_kubernetes.rbac import v1 as rbac
 
 from kai_fleet.guards.declare import (
+    RBAC,
     declare_bindings,
     declare_policies,
     declare_role,
@@ -27,7 +28,6 @@ from kai_fleet.options import after, child_of
 IN_NAMESPACE: Final = "kai-fleet-team-stack"  # the ClusterRole inside the team's namespace
 _CHANGE: Final = ("patch", "update", "delete")
 _ALL: Final = ("create", *_CHANGE, *READ)
-_RBAC: Final = "rbac.authorization.k8s.io"
 
 
 class AccountArgs(TypedDict):
@@ -110,7 +110,7 @@ def in_namespace() -> list[rbac.PolicyRuleArgsDict]:
         rule("policy", "poddisruptionbudgets", _ALL),
         rule("networking.k8s.io", "ingresses", _ALL),
         rule("", "pods persistentvolumeclaims", ("delete", *READ)),
-        rule(_RBAC, "roles rolebindings", ("delete", *READ)),
+        rule(RBAC, "roles rolebindings", ("delete", *READ)),
         rule("", "pods/log events endpoints resourcequotas limitranges", READ),
         rule("apps", "replicasets", READ),
         rule("networking.k8s.io", "networkpolicies", READ),
