@@ -107,9 +107,9 @@ def _guard(
     name: str, args: QueueGuardArgs, leaves: list[str], opts: pulumi.ResourceOptions
 ) -> list[pulumi.Resource]:
     """The queue policies of a vCluster with the team's bounds in them, and their bindings."""
-    called = f"Team {name}"
-    one_of(called, "guard.mode", args.get("mode", "deny"), ("deny", "audit"))
-    one_of(called, "guard.outside", args.get("outside", "deny"), ("deny", "warn", "allow"))
+    team = f"Team {name}"
+    one_of(team, "guard.mode", args.get("mode", "deny"), ("deny", "audit"))
+    one_of(team, "guard.outside", args.get("outside", "deny"), ("deny", "warn", "allow"))
     of_team, bindings = queue_guard.inside(name, args.get("queues", leaves), args)
     policies = declare_policies(f"{name}-guard", of_team, opts)
     return [

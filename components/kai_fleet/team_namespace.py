@@ -220,9 +220,9 @@ class TeamNamespace(pulumi.ComponentResource):
         )
         declared = [namespace, *self._quotas(name, args)]
         if level(args) != "off":
-            for called, spec in network_policies(name, args).items():
-                part = f"{name}-network-{called.removeprefix('kai-fleet-')}"
-                declared.append(self._bound(networking.NetworkPolicy, part, called, spec))
+            for policy, spec in network_policies(name, args).items():
+                part = f"{name}-network-{policy.removeprefix('kai-fleet-')}"
+                declared.append(self._bound(networking.NetworkPolicy, part, policy, spec))
             declared += self._rights(name, args, beside)
             nodes = node_bindings(name, self._space, args)
             declared += declare_bindings(f"{name}-host-guard", nodes, beside)
@@ -275,8 +275,8 @@ class TeamNamespace(pulumi.ComponentResource):
 
     def _quotas(self, name: str, args: TeamNamespaceArgs) -> list[pulumi.Resource]:
         return [
-            self._bound(core.v1.ResourceQuota, f"{name}-{called}", called, spec)
-            for called, spec in quotas(args).items()
+            self._bound(core.v1.ResourceQuota, f"{name}-{quota}", quota, spec)
+            for quota, spec in quotas(args).items()
         ]
 
     def _rights(
@@ -284,10 +284,10 @@ class TeamNamespace(pulumi.ComponentResource):
     ) -> list[pulumi.Resource]:
         """On the host it reads; in the namespace it writes what it syncs. The chart gives none."""
         account = service_account(vcluster_rights.account(name), self._space)
-        part, called = f"{name}-vcluster", vcluster_rights.called(name)
+        part = f"{name}-vcluster"
         reads = declare_role(
             (f"{part}-role", f"{part}-binding"),
-            {"name": called},
+            {"name": vcluster_rights.called(name)},
             vcluster_rights.on_host(args),
             account,
             beside,

@@ -73,9 +73,9 @@ def _account(name: str, team: str, args: AccountArgs, opts: pulumi.ResourceOptio
     # The bounds come before the rights that they bound, and go after them.
     before: list[pulumi.Resource] = []
     if parent_queue is not None:
-        found, bound = queue_bounds(team, parent_queue, args.get("foreign_queues", ()))
-        policies = declare_policies(name, {"bounds": found}, opts)
-        bindings = declare_bindings(name, {"bounds-binding": bound}, opts, policies)
+        bounds, bounds_binding = queue_bounds(team, parent_queue, args.get("foreign_queues", ()))
+        policies = declare_policies(name, {"bounds": bounds}, opts)
+        bindings = declare_bindings(name, {"bounds-binding": bounds_binding}, opts, policies)
         before = [*policies.values(), *bindings]
     account = core.v1.ServiceAccount(
         f"{name}-account", metadata={"name": team, "namespace": ACCOUNTS}, opts=opts
@@ -124,9 +124,9 @@ def queue_bounds(team: str, parent_queue: str, foreign: Sequence[str]) -> tuple[
     bounds = {"team": team, "parentQueue": parent_queue}
     if foreign:
         bounds["foreignQueues"] = ",".join(sorted(foreign))
-    found, called = policy("team-stack-queues", "", bounds), f"{IN_NAMESPACE}-{team}"
-    found["metadata"]["name"] = called
+    body, name = policy("team-stack-queues", "", bounds), f"{IN_NAMESPACE}-{team}"
+    body["metadata"]["name"] = name
     account = f"system:serviceaccount:{ACCOUNTS}:{team}"
-    for condition in found["spec"]["matchConditions"]:
+    for condition in body["spec"]["matchConditions"]:
         condition["expression"] = condition["expression"].replace("ACCOUNT", account)
-    return found, binding(called, called)
+    return body, binding(name, name)

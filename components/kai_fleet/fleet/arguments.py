@@ -342,8 +342,8 @@ def _parents(tree: Mapping[str, Queue]) -> list[str]:
 
 
 def _tolerations(tolerations: Iterable[Toleration]) -> Any:
-    given: Iterable[Any] = (without_none(dict(toleration)) for toleration in tolerations)
-    return [toleration_spec(args) for args in given]
+    every: Iterable[Any] = (without_none(dict(toleration)) for toleration in tolerations)
+    return [toleration_spec(args) for args in every]
 
 
 def _registries(registries: Registries) -> Any:
@@ -365,8 +365,8 @@ def _isolation(isolation: Isolation) -> Any:
 
 
 def _access(access: Access) -> Any:
-    given = {key: value or None for key, value in access}
-    return without_none({"class_name": given.pop("class_"), **given})
+    args = {key: value or None for key, value in access}
+    return without_none({"class_name": args.pop("class_"), **args})
 
 
 def _store(store: Store) -> Any:

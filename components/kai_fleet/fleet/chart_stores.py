@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kai_fleet.releases import version_key
-from kai_fleet.values import value_at
+from kai_fleet.values import pairs, value_at
 
 CLAIM: Final = "controlPlane.statefulSet.persistence.volumeClaim"
 ETCD: Final = "controlPlane.backingStore.etcd.deploy"
@@ -52,7 +52,7 @@ def store_of(values: Any) -> ChartStore:
     )
     place = {"etcd": f"{ETCD}.statefulSet.persistence.volumeClaim"}.get(kind, CLAIM)
     claim = value_at(values, place) if kind in (*_ON_ITS_VOLUME, "etcd") else {}
-    written = claim if isinstance(claim, Mapping) else {}
+    written = pairs(claim)
     return ChartStore(
         kind,
         int(members) if isinstance(members, int | float) else 1,  # outputs have no integers
