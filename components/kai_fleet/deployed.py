@@ -131,7 +131,7 @@ def _read() -> Deployed:
         pulumi.log.debug(f"the stack's state cannot be read: {error}")
         return Deployed(readable=False)
     resources = (answer or {}).get("outputs") or {}
-    return of_resources((urn, it["type"], it["outputs"]) for urn, it in resources.items())
+    return of_resources((urn, one["type"], one["outputs"]) for urn, one in resources.items())
 
 
 def of_resources(resources: Iterable[tuple[str, str, Mapping[str, Any]]]) -> Deployed:

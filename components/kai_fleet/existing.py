@@ -12,7 +12,7 @@ import pulumi
 from pulumi.runtime import invoke
 
 from kai_fleet.cluster.connection import ClusterConnection
-from kai_fleet.deployed import RELEASE, Deployed
+from kai_fleet.deployed import NAMESPACE, NAMESPACE_PATCH, RELEASE, Deployed
 from kai_fleet.fleet.arguments import Arguments
 from kai_fleet.gpu_providers import GPU_PROVIDERS
 from kai_fleet.guards.bounds import KAI_PRIORITIES
@@ -32,8 +32,6 @@ from kai_fleet.values import value_at
 # The program's names of the two components.
 GPU_STACK: Final = "host-gpu"
 KAI: Final = "host"
-NAMESPACE: Final = "kubernetes:core/v1:Namespace"
-NAMESPACE_PATCH: Final = f"{NAMESPACE}Patch"
 CRD: Final = "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"
 RUNTIME_CLASS: Final = "kubernetes:node.k8s.io/v1:RuntimeClass"
 _PATHS: Final = {
@@ -141,31 +139,29 @@ def find(
 def existing_of(settings: Settings, host: HostObjects) -> dict[str, Any]:
     """The same, for objects that are read already. Warn of pools whose taints keep teams off."""
     args = Arguments(settings)
-    found = {
+    namespaces = {name: args.namespace(name) for name in (*settings.teams, *settings.team_stacks)}
+    existing = {
         "gpu": gpu_stack(args.gpu_stack(), host),
         "kai": host_kai(args.host_kai(), args.host_queues(), host) if settings.kai else [],
-        "teams": [
-            name
-            for name in (*settings.teams, *settings.team_stacks)
-            if is_of_others(name, args.namespace(name), host)
-        ],
+        "teams": [name for name, own in namespaces.items() if is_of_others(name, own, host)],
     }
     for name, team in settings.teams.items():
-        tolerates = value_at(settings.vcluster_of(name).values, _ENFORCED_TOLERATIONS)
+        tolerates = value_at(team.vcluster.values, _ENFORCED_TOLERATIONS)
         if team.node_pool and not tolerates:
-            warn_of_taints(name, args.namespace(name), settings.team_path(name), host)
-    return found
+            warn_of_taints(name, namespaces[name], settings.team_path(name), host)
+    return existing
 
 
 def gpu_stack(args: Mapping[str, Any], host: HostObjects) -> list[str]:
     """`use_existing` of a GpuStack. Raises pulumi.RunError where it cannot work beside others."""
     kind, provider, existing = args["provider"], GPU_PROVIDERS[args["provider"]], list[str]()
     if name := provider.runtime_class:
-        found = host.at(f"{_PATHS[RUNTIME_CLASS]}{name}")
-        if found and found["handler"] != name:
+        runtime_class = host.at(f"{_PATHS[RUNTIME_CLASS]}{name}")
+        if runtime_class and runtime_class["handler"] != name:
             raise pulumi.RunError(
                 f"kai-fleet:gpu.provider: {kind} needs RuntimeClass {name} with handler {name}, and"
-                f" this cluster's has handler {found['handler']}, which this stack did not write."
+                f" this cluster's has handler {runtime_class['handler']}, which this stack did not"
+                " write."
                 " Nothing was made. Write provider: none if the cluster's nodes advertise their"
                 f" GPUs already, or agree with the owner of the class on the handler {name}; a"
                 " handler cannot be changed, so the owner has to make it anew"
@@ -179,8 +175,8 @@ def gpu_stack(args: Mapping[str, Any], host: HostObjects) -> list[str]:
             f" one, with ClusterPolicy {provider.rival.rpartition('/')[2]}, which this stack did"
             " not make. Nothing was made. Write provider: none, which uses what is there"
         )
-    space = provider.chart
-    if space and host.of_others(NAMESPACE, space, f"{GPU_STACK}-namespace"):
+    namespace = provider.chart
+    if namespace and host.of_others(NAMESPACE, namespace, f"{GPU_STACK}-namespace"):
         existing.append("namespace")
     return existing
 
@@ -203,9 +199,9 @@ def host_kai(args: Mapping[str, Any], queues: Mapping[str, Any], host: HostObjec
     if not own_choice and _priority_classes_of_others(release.version, host):
         existing.append("priorityClasses")
     for name, spec in every_spec(queues["queues"]):
-        found = host.at(f"{PATH}/{name}") if name in DEFAULT_QUEUES else None
-        differs = differences(found.get("spec") or {}, spec) if found else []
-        if found and differs and TREE not in found["labels"]:
+        queue = host.at(f"{PATH}/{name}") if name in DEFAULT_QUEUES else None
+        differs = differences(queue.get("spec") or {}, spec) if queue else []
+        if queue and differs and TREE not in queue["labels"]:
             raise pulumi.RunError(f"kai-fleet:queues: {different(name, differs)}. Nothing was made")
     return existing
 
@@ -213,15 +209,15 @@ def host_kai(args: Mapping[str, Any], queues: Mapping[str, Any], host: HostObjec
 def _priority_classes_of_others(version: str, host: HostObjects) -> bool:
     classes = {name: host.at(f"{_PRIORITY_CLASSES}{name}") for name in _PRIORITIES}
     ours = f"{KAI_NAMESPACE}/kai-scheduler"
-    others = {name: it for name, it in classes.items() if it and it.get("release") != ours}
+    others = {name: own for name, own in classes.items() if own and own.get("release") != ours}
     if not others:
         return False
     wrong = [
-        f"{name} has {found.get('value'):.0f} in place of {_PRIORITIES[name]}"
-        for name, found in others.items()
-        if found.get("value") != _PRIORITIES[name]
+        f"{name} has {own.get('value'):.0f} in place of {_PRIORITIES[name]}"
+        for name, own in others.items()
+        if own.get("value") != _PRIORITIES[name]
     ]
-    absent = [f"there is no {name}" for name, found in classes.items() if not found]
+    absent = [f"there is no {name}" for name, own in classes.items() if not own]
     why = "; ".join(wrong or absent[:1])
     can_leave_out = version_key(version) >= _WITHOUT_PRIORITIES
     if can_leave_out and not why:
@@ -255,18 +251,17 @@ def is_of_others(team: str, args: Mapping[str, Any], host: HostObjects) -> bool:
     resource, name = f"{team}-namespace", args.get("name", f"team-{team}")
     if host.deployed.has(NAMESPACE_PATCH, resource):
         return True
-    found = host.of_others(NAMESPACE, name, resource)
-    if found is None:
+    namespace = host.of_others(NAMESPACE, name, resource)
+    if namespace is None:
         return False
-    if TEAM_LABEL in found["labels"]:
-        return all(found["labels"].get(key) == value for key, value in USED.items())
+    labels = namespace["labels"]
+    if TEAM_LABEL in labels:
+        return all(labels.get(key) == value for key, value in USED.items())
     desired = namespace_labels(team, args)
-    differ = {
-        key: value for key, value in found["labels"].items() if desired.get(key, value) != value
-    }
+    differ = sorted(key for key, value in labels.items() if desired.get(key, value) != value)
     if differ:
-        has = ", ".join(f"{key}={value}" for key, value in sorted(differ.items()))
-        wants = ", ".join(f"{key}={desired[key]}" for key in sorted(differ))
+        has = ", ".join(f"{key}={labels[key]}" for key in differ)
+        wants = ", ".join(f"{key}={desired[key]}" for key in differ)
         raise pulumi.RunError(
             f"namespace {name} was on the cluster before this stack and is used for team"
             f" {team}, but it has {has}, and the team's labels are {wants}. Nothing was"

@@ -43,8 +43,6 @@ class GpuProvider:
     # Lists of Secrets by which images are pulled: of names, and of objects with a name.
     pull_names: Sequence[str] = ()
     pull_objects: Sequence[str] = ()
-    # The device plugin's configuration, in which it may share GPUs by itself.
-    plugin_config: str = ""
     # In a kind cluster.
     in_kind: Mapping[str, Any] = field(default_factory=dict)
 
@@ -70,7 +68,6 @@ GPU_PROVIDERS: Final[Mapping[str, GpuProvider]] = {
         },
         pull_names=[f"{part}.imagePullSecrets" for part in _OPERATOR_PARTS],
         pull_objects=[f"{_NODE_DISCOVERY}.imagePullSecrets"],
-        plugin_config="devicePlugin.config",
     ),
     "device-plugin": GpuProvider(
         "nvidia-device-plugin",
@@ -79,7 +76,6 @@ GPU_PROVIDERS: Final[Mapping[str, GpuProvider]] = {
         runtime_class="nvidia",
         tolerations={"tolerations": [_CRITICAL, _GPU_TAINT]},
         pull_objects=["imagePullSecrets", "nfd.imagePullSecrets"],
-        plugin_config="config",
         # The plugin finds the driver only as the node does: on the node's network, with its rights,
         # its libraries, and in NVIDIA's runtime (guide 001).
         in_kind={

@@ -98,8 +98,9 @@ class GpuStack(pulumi.ComponentResource):
         chart, registries = provider.chart, args.get("registries", {})
         if "namespace" not in args.get("use_existing", ()):
             metadata: Any = {"name": chart, "labels": PRIVILEGED}
-            space = kubernetes.core.v1.Namespace(f"{name}-namespace", metadata=metadata, opts=child)
-            before.append(space)
+            before.append(
+                kubernetes.core.v1.Namespace(f"{name}-namespace", metadata=metadata, opts=child)
+            )
         if registries:
             before.append(registry_secret(name, OF_STACK, chart, registries, after(child, *before)))
         if args.get("system_priorities"):  # GKE admits such pods nowhere else

@@ -37,14 +37,14 @@ class HostGuards(pulumi.ComponentResource):
         self, name: str, args: HostGuardsArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__(HOST_GUARDS, name, None, opts)
-        child, given = child_of(self, opts), args.get("host_kai", False)
-        host_kai = plain(f"HostGuards {name}", "host_kai", given)
+        child = child_of(self, opts)
+        host_kai = plain(f"HostGuards {name}", "host_kai", args.get("host_kai", False))
         of_host = {kind: policy(kind) for kind in kinds(beside_kai=host_kai)}
         shared = shared_bindings(beside_kai=host_kai)
         policies = declare_policies(name, of_host, child)
         bindings = {f"{kind}-binding": body for kind, body in shared.items()}
-        bound = declare_bindings(name, bindings, child, policies)
+        declared = declare_bindings(name, bindings, child, policies)
         # URNs are known in a preview, too.
-        urns = pulumi.Output.all(*(each.urn for each in (*policies.values(), *bound)))
+        urns = pulumi.Output.all(*(each.urn for each in (*policies.values(), *declared)))
         self.ready = urns.apply(lambda _: "declared")
         self.register_outputs({"ready": self.ready})

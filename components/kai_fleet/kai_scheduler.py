@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final, NotRequired, TypedDict
 
 import pulumi
@@ -145,7 +146,7 @@ class KaiScheduler(pulumi.ComponentResource):
 
     Another version upgrades the release in place where that is known to work, else replaces it,
     old one first: no KAI version can be rolled back by Helm, and between several an upgrade
-    collides (K7, K8, K9, K12). Queues and running pods stay. Depend on it before declaring a queue.
+    collides. Queues and running pods stay. Depend on it before declaring a queue.
 
     Raises:
         UnknownVersionError: the version is not in the release table.
@@ -162,23 +163,24 @@ class KaiScheduler(pulumi.ComponentResource):
         self, name: str, args: KaiSchedulerArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__(KAI_SCHEDULER, name, None, opts)
-        called = f"KaiScheduler {name}"
-        _check(called, args)
+        component = f"KaiScheduler {name}"
+        _check(component, args)
         release = kai(args["version"], untested=bool(args.get("untested")))
-        environment = args.get("probe_environment") or connection_of(called, args).environment()
+        environment = args.get("probe_environment") or connection_of(component, args).environment()
         of_shards, name = name, f"{name}-kai"  # a vCluster of this name has children, too
-        on_it = provider_options(self, name, args)
-        given = on_it or self.get_provider("kubernetes:core/v1:Namespace")
-        if "probe_environment" in args and not given:  # else it would be made on the host
+        provider = provider_options(self, name, args)
+        inherited = self.get_provider("kubernetes:core/v1:Namespace")
+        if "probe_environment" in args and not (provider or inherited):
+            # Else it would be made on the host.
             raise pulumi.RunError(
-                f"{called}: probe_environment is that of a vCluster; write kubeconfig: the one of"
-                " the same VirtualCluster"
+                f"{component}: probe_environment is that of a vCluster; write kubeconfig: the one"
+                " of the same VirtualCluster"
             )
         # Without what the component waits for.
         later = pulumi.ResourceOptions(deleted_with=opts.deleted_with if opts else None)
-        child = child_of(self, later, **on_it)
+        child = child_of(self, later, **provider)
         step = child_of(self, later, delete_before_replace=True)
-        before = self._before(name, args, release, child_of(self, opts, **on_it), child)
+        before = self._before(name, args, release, child_of(self, opts, **provider), child)
         helm = kubernetes.helm.v3.Release(
             f"{name}-release",
             **chart_args(
@@ -192,7 +194,7 @@ class KaiScheduler(pulumi.ComponentResource):
             # and after an upgrade that failed so, the next one keeps the fields that were wrong.
             skip_await=True,
             opts=pulumi.ResourceOptions.merge(
-                child_of(self, later, delete_before_replace=True, **on_it),
+                child_of(self, later, delete_before_replace=True, **provider),
                 pulumi.ResourceOptions(
                     depends_on=before, replace_on_changes=self._replacing(name, release)
                 ),
@@ -201,8 +203,8 @@ class KaiScheduler(pulumi.ComponentResource):
         if registries := args.get("registries"):
             # The chart makes that namespace, and leaves it when it goes.
             own = value_at(args.get("values", {}), "global.resourceReservation.namespace")
-            made = after(child, helm)
-            registry_secret(f"{name}-reservation", OF_STACK, own or RESERVATIONS, registries, made)
+            last = after(child, helm)
+            registry_secret(f"{name}-reservation", OF_STACK, own or RESERVATIONS, registries, last)
         # Removing this step cleans up what the release would leave behind. It goes before the
         # release, also when that is replaced, because its trigger is the release itself; and it
         # is there even if KAI never gets ready.
@@ -254,18 +256,18 @@ class KaiScheduler(pulumi.ComponentResource):
         child: pulumi.ResourceOptions,
     ) -> list[pulumi.Resource]:
         """What has to be there before the release."""
-        there, before = args.get("use_existing", ()), list[pulumi.Resource]()
+        existing, before = args.get("use_existing", ()), list[pulumi.Resource]()
         inside = "probe_environment" in args
-        if "namespace" not in there:
+        if "namespace" not in existing:
             # Nothing in it takes long to go. Inside a vCluster its tenant may keep it from going.
             soon = pulumi.CustomTimeouts(delete=_GONE_AFTER) if inside else None
             opts = pulumi.ResourceOptions.merge(first, pulumi.ResourceOptions(custom_timeouts=soon))
-            space = kubernetes.core.v1.Namespace(
+            namespace = kubernetes.core.v1.Namespace(
                 f"{name}-namespace", metadata={"name": KAI_NAMESPACE}, opts=opts
             )
-            before.append(space)
-        wanted = release.needs_cluster_policy_crd and args.get("cluster_policy_crd", True)
-        if wanted and "clusterPolicyCrd" not in there:
+            before.append(namespace)
+        needs_crd = release.needs_cluster_policy_crd and args.get("cluster_policy_crd", True)
+        if needs_crd and "clusterPolicyCrd" not in existing:
             opts = child
             if not inside:
                 # On a host it stays as it is: with it would go the ClusterPolicy of a GPU operator,
@@ -274,8 +276,8 @@ class KaiScheduler(pulumi.ComponentResource):
                 opts = pulumi.ResourceOptions.merge(child, kept)
             before.append(_cluster_policy_crd(f"{name}-cluster-policy", opts))
         if registries := args.get("registries"):
-            made = after(child, *before)
-            before.append(registry_secret(name, OF_STACK, KAI_NAMESPACE, registries, made))
+            last = after(child, *before)
+            before.append(registry_secret(name, OF_STACK, KAI_NAMESPACE, registries, last))
         return before
 
     def _replacing(self, name: str, release: KaiRelease) -> list[str]:
@@ -283,13 +285,15 @@ class KaiScheduler(pulumi.ComponentResource):
         before = deployed.read().versions.get(deployed.named(KAI_SCHEDULER, f"{name}-release"))
         known = KAI.get(before or "")
         if before is not None and before != release.version:
-            way = kai_transition(known, release) if known else None
-            verb = "upgraded in place" if way and way.kind == "in-place" else "replaced"
-            why = way.why if way else f"{before} → {release.version}: {before} is not in the table"
+            transition = kai_transition(known, release) if known else None
+            in_place = transition is not None and transition.kind == "in-place"
+            verb = "upgraded in place" if in_place else "replaced"
+            unknown = f"{before} → {release.version}: {before} is not in the table"
+            why = transition.why if transition else unknown
             grouped = release.groups_deployments and not (known and known.groups_deployments)
-            news = "; a Deployment made after it is one PodGroup" if grouped else ""
-            pulumi.log.info(f"KAI is {verb}: {why}. Queues and running pods stay{news}", self)
-            if way and way.kind == "in-place":
+            more = "; a Deployment made after it is one PodGroup" if grouped else ""
+            pulumi.log.info(f"KAI is {verb}: {why}. Queues and running pods stay{more}", self)
+            if in_place:
                 return []
         # Where an upgrade makes kai-config anew, new values are such an upgrade too (K12).
         return ["version", "values"] if release.recreates_config else ["version"]
@@ -321,7 +325,7 @@ class KaiScheduler(pulumi.ComponentResource):
                 environment,
                 {
                     "KAI_VERSION": release.version,
-                    "KAI_OBJECTS": resolved(lambda it: json.dumps(it, sort_keys=True), objects),
+                    "KAI_OBJECTS": resolved(partial(json.dumps, sort_keys=True), objects),
                 },
             ),
             triggers=[helm.id],
@@ -336,8 +340,8 @@ def _check(component: str, args: KaiSchedulerArgs) -> None:
     one_of(component, "isolation", args.get("isolation", LEVELS[0]), LEVELS)
     mode = args.get("gpu_sharing_mode", NOT_ENFORCED)
     one_of(component, "gpu_sharing_mode", mode, MODES[1:])
-    for thing in plain(component, "use_existing", args.get("use_existing", [])):
-        one_of(component, "use_existing", thing, EXISTING)
+    for existing in plain(component, "use_existing", args.get("use_existing", [])):
+        one_of(component, "use_existing", existing, EXISTING)
 
 
 def _topology(
@@ -360,7 +364,7 @@ def _topology(
 
 
 def _cluster_policy_crd(name: str, opts: pulumi.ResourceOptions) -> pulumi.Resource:
-    """The CRD alone, with no field of it fixed: KAI only watches for objects of the kind (K3)."""
+    """The CRD alone, with no field of it fixed: KAI only watches for objects of the kind."""
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     # As the API spells it: the SDK's own name of the extension is another one in the state.
     schema: Any = {"openAPIV3Schema": anything}

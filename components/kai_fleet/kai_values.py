@@ -29,8 +29,8 @@ _LABELS_SINCE: Final = (0, 16, 7)
 def kai_values(release: KaiRelease, args: Mapping[str, Any]) -> dict[str, Any]:
     """What the chart of that version gets for KaiSchedulerArgs; their `values` come last.
 
-    Through v0.17 the charts share no GPUs by themselves (K6). Without a RuntimeClass the pods that
-    reserve a shared GPU see none where the container runtime's default is not NVIDIA's (K5).
+    Through v0.17 the charts share no GPUs by themselves. Without a RuntimeClass the pods that
+    reserve a shared GPU see none where the container runtime's default is not NVIDIA's.
     """
     shares, mode = args.get("gpu_sharing", True), args.get("gpu_sharing_mode", NOT_ENFORCED)
     tolerations = [toleration_spec(each) for each in args.get("tolerations", ())]

@@ -35,7 +35,7 @@ class KindCluster(pulumi.ComponentResource):
 
     Give `going_with_it` to every component on the cluster, as a transformation: what they declare
     is deleted together with the cluster, not one by one. Otherwise removing the stack would ask a
-    cluster that may be gone already, and fail at the first Helm release (P1).
+    cluster that may be gone already, and fail at the first Helm release.
     """
 
     kubeconfig: pulumi.Output[str]

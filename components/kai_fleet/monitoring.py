@@ -16,7 +16,7 @@ from pulumi_kubernetes import core
 from pulumi_kubernetes.apiextensions import CustomResource
 from pulumi_kubernetes.networking import v1 as networking
 
-from kai_fleet.guards.bounds import isolation, level
+from kai_fleet.guards.bounds import closes_network
 from kai_fleet.inputs import resolved
 from kai_fleet.releases import KAI, version_key
 from kai_fleet.releases.metric_names import APPS, METRICS_PORT
@@ -82,10 +82,10 @@ class FleetMonitoring(pulumi.ComponentResource):
             config = ("kai-fleet-prometheus", namespace, _FOR_PROMETHEUS)
             _config_map(f"{name}-prometheus", config, data, child)
         if args.get("dashboards", True):
-            for called, content in dashboards().items():
-                config = (f"kai-fleet-{called}", namespace, _DASHBOARD)
-                data = {f"kai-fleet-{called}.json": content}
-                _config_map(f"{name}-dashboard-{called}", config, data, child)
+            for dashboard, content in dashboards().items():
+                config = (f"kai-fleet-{dashboard}", namespace, _DASHBOARD)
+                data = {f"kai-fleet-{dashboard}.json": content}
+                _config_map(f"{name}-dashboard-{dashboard}", config, data, child)
         self.register_outputs({"namespace": namespace})
 
 
@@ -110,8 +110,7 @@ class TeamMonitoring(pulumi.ComponentResource):
         own: Args = args["monitoring"]
         child = pulumi.ResourceOptions(parent=self)
         within = pulumi.ResourceOptions.merge(inside, child)
-        closed = level(args) != "off" and isolation(args).get("network", {}).get("enabled", True)
-        if closed and args.get("scheduler", "inside") == "inside":
+        if closes_network(args) and args.get("scheduler", "inside") == "inside":
             networking.NetworkPolicy(
                 f"{name}-monitoring-network",
                 metadata={"name": ALLOW_PROMETHEUS, "namespace": namespace},
@@ -129,10 +128,10 @@ class TeamMonitoring(pulumi.ComponentResource):
                 if spec:
                     _custom(f"{name}-monitoring-{kind.lower()}", kind, namespace, own, spec, within)
         elif facts:
-            called = f"kai-fleet-team-{name}"
-            config = (called, own.get("namespace", _NAMESPACE), _FOR_PROMETHEUS)
-            text = resolved(_text, rules)
-            _config_map(f"{name}-monitoring-rules", config, {f"{called}.yml": text}, child)
+            config_map = f"kai-fleet-team-{name}"
+            config = (config_map, own.get("namespace", _NAMESPACE), _FOR_PROMETHEUS)
+            data = {f"{config_map}.yml": resolved(_text, rules)}
+            _config_map(f"{name}-monitoring-rules", config, data, child)
         self.register_outputs({"namespace": namespace})
 
 
@@ -199,8 +198,8 @@ def team_facts(team: str, args: Args) -> list[Rule]:
 
 def dashboards() -> dict[str, str]:
     """Each dashboard's name, and its JSON as Grafana imports it."""
-    found = _filled("dashboards.yaml")["dashboards"]
-    return {name: json.dumps(dashboard, indent=1) for name, dashboard in found.items()}
+    by_name = _filled("dashboards.yaml")["dashboards"]
+    return {name: json.dumps(dashboard, indent=1) for name, dashboard in by_name.items()}
 
 
 def _support() -> Iterator[Rule]:
@@ -226,14 +225,14 @@ def _fact(name: str, labels: Args, expr: str = "vector(1)") -> Rule:
 
 
 def _scrape(args: Args) -> dict[str, Any]:
-    found: dict[str, Any] = _filled(
+    endpoint: dict[str, Any] = _filled(
         "scrape.yaml",
         Interval=args.get("interval", _INTERVAL),
         Apps="|".join(APPS.values()),
         AppsOfScheduler=APPS["scheduler"],
         AppsOfQueueController=APPS["queue-controller"],
     )
-    return found
+    return endpoint
 
 
 def _snake(step: dict[str, Any]) -> dict[str, Any]:
@@ -265,8 +264,8 @@ def _config_map(
     name: str, config: tuple[str, str, Args], data: Any, opts: pulumi.ResourceOptions
 ) -> None:
     """Files where the Prometheus is, that mounts them: name, namespace and labels of `config`."""
-    called, namespace, labels = config
-    metadata: Any = {"name": called, "namespace": namespace, "labels": labels}
+    config_map, namespace, labels = config
+    metadata: Any = {"name": config_map, "namespace": namespace, "labels": labels}
     core.v1.ConfigMap(name, metadata=metadata, data=data, opts=opts)
 
 

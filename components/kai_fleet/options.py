@@ -101,8 +101,9 @@ def noted(
             return None
         notes = {} if args.type_ in _LABELLED_ONLY else annotations
         more = {"labels": labels, "annotations": notes}
-        of_both = {key: {**it, **(metadata.get(key) or {})} for key, it in more.items() if it}
-        props = {**args.props, "metadata": {**metadata, **of_both}}
+        own = {key: metadata.get(key) or {} for key in more}
+        both = {key: {**added, **own[key]} for key, added in more.items() if added}
+        props = {**args.props, "metadata": {**metadata, **both}}
         return pulumi.ResourceTransformationResult(props, args.opts)
 
     return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(transformations=[note]))

@@ -73,11 +73,11 @@ def declare_host(
 ) -> list[pulumi.Resource]:
     """What all teams share, and the places of teams with a stack of their own."""
     on_host = noted(opts, settings.labels, settings.annotations)
-    gpu = GpuStack("host-gpu", args.gpu_stack(), on_host)
+    gpu = GpuStack(existing.GPU_STACK, args.gpu_stack(), on_host)
     guards = HostGuards("host-guards", {"host_kai": settings.kai is not None}, on_host)
     ready: list[pulumi.Resource] = [gpu, guards]
     if settings.kai is not None:
-        kai = KaiScheduler("host", args.host_kai(), after(on_host, gpu))
+        kai = KaiScheduler(existing.KAI, args.host_kai(), after(on_host, gpu))
         ready += [kai, QueueTree("host-queues", args.host_queues(), after(on_host, kai))]
     if settings.monitoring is not None:
         FleetMonitoring("host", args.monitoring(), after(on_host, *ready))

@@ -89,7 +89,7 @@ def specs_of(
     Args:
         queues: the top-level queues, as QueueArgs.
         gpus: the team's GPUs: the limit of top-level queues that have none, for each inner
-            scheduler sees every GPU of its nodes (V18).
+            scheduler sees every GPU of its nodes.
         pools: in place of it, those of each shard.
         parent: a queue of another tree below which this one hangs.
 
@@ -182,8 +182,8 @@ def _specs(queue: _Placed) -> Iterator[tuple[str, dict[str, Any]]]:
         "preemptMinRuntime": queue.args.get("preempt_min_runtime"),
         "reclaimMinRuntime": queue.args.get("reclaim_min_runtime"),
     }
-    spec = {"resources": resources, **{key: it for key, it in optional.items() if it is not None}}
-    yield queue.name, spec
+    given = {key: value for key, value in optional.items() if value is not None}
+    yield queue.name, {"resources": resources, **given}
     for child in queue.children:
         yield from _specs(child)
 

@@ -5,7 +5,7 @@ from typing import Any, Dict, Final, NotRequired, TypedDict  # noqa: UP035 - see
 import pulumi
 
 from kai_fleet.cluster.connection import connection_of
-from kai_fleet.inputs import resolved
+from kai_fleet.inputs import resolved, without_none
 from kai_fleet.options import child_of
 from kai_fleet.provider import QUEUES
 from kai_fleet.provider.values import packed
@@ -92,10 +92,10 @@ class QueueTreeArgs(TypedDict):
 
 
 class QueueTree(pulumi.ComponentResource):
-    """`scheduling.run.ai/v2` Queues: cluster-scoped, parents before children (Q1, Q9).
+    """`scheduling.run.ai/v2` Queues: cluster-scoped, parents before children.
 
     All of them are one resource, served by the provider in `kai_fleet.provider`: the engine writes
-    its whole state at each step, which a thousand resources turn into minutes (P7). The preview
+    its whole state at each step, which a thousand resources turn into minutes. The preview
     shows each queue's change all the same, and a refresh what was changed by hand. Give
     `depends_on` a KaiScheduler: until KAI's webhook answers, a Queue is refused.
 
@@ -110,28 +110,26 @@ class QueueTree(pulumi.ComponentResource):
         self, name: str, args: QueueTreeArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__(QUEUE_TREE, name, None, opts)
-        called, queues = f"QueueTree {name}", args["queues"]
-        connection = connection_of(called, args)
+        component, queues = f"QueueTree {name}", args["queues"]
+        connection = connection_of(component, args)
 
-        def specs(*given: Any) -> dict[str, str]:
+        def specs(*tree: Any) -> dict[str, str]:
             try:
-                return packed(specs_of(*given))
+                return packed(specs_of(*tree))
             except ValueError as why:
-                raise pulumi.RunError(f"{called}: {why}") from None
+                raise pulumi.RunError(f"{component}: {why}") from None
 
         parent, names = args.get("parent"), leaves(queues)
         if queues:
-            given = (queues, args.get("gpus"), args.get("pools"), parent)
-            own = args.get("cluster")
+            cluster = args.get("cluster")
             properties: dict[str, Any] = {
-                "cluster": connection.identity() if own is None else own,
+                "cluster": connection.identity() if cluster is None else cluster,
                 "tree": name,
-                "queues": resolved(specs, *given),
+                "queues": resolved(specs, queues, args.get("gpus"), args.get("pools"), parent),
                 "labels": resolved(lambda tree: labels_of(tree) or None, queues),
                 "parent": parent,
                 **connection.properties(),
             }
-            given_only = {key: value for key, value in properties.items() if value is not None}
-            pulumi.CustomResource(QUEUES, name, given_only, child_of(self, opts))
+            pulumi.CustomResource(QUEUES, name, without_none(properties), child_of(self, opts))
         self.leaves = pulumi.Output.from_input(names)
         self.register_outputs({"leaves": names})

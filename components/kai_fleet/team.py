@@ -9,7 +9,7 @@ from kai_fleet.guards import queue_guard
 from kai_fleet.guards.declare import declare_bindings, declare_policies
 from kai_fleet.inputs import one_of
 from kai_fleet.kai_scheduler import KaiScheduler, KaiSchedulerArgs
-from kai_fleet.options import after
+from kai_fleet.options import after, child_of
 from kai_fleet.queue_specs import leaves
 from kai_fleet.queue_tree import QueueTree, QueueTreeArgs
 from kai_fleet.team_namespace import TeamNamespace, TeamNamespaceArgs
@@ -70,16 +70,13 @@ class Team(pulumi.ComponentResource):
         self, name: str, args: TeamArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__(TEAM, name, None, opts)
-        opts = opts or pulumi.ResourceOptions()
-        first = pulumi.ResourceOptions(
-            parent=self, depends_on=opts.depends_on, deleted_with=opts.deleted_with
-        )
+        first = child_of(self, opts)
         place, own = args.get("namespace"), args["vcluster"]
         if place is not None:
             # Its name stays plain, which rules read: so this is what the order comes of.
             namespace = TeamNamespace(name, place, first)
             first = pulumi.ResourceOptions(
-                parent=self, depends_on=namespace, deleted_with=opts.deleted_with
+                parent=self, depends_on=namespace, deleted_with=first.deleted_with
             )
         queues = leaves(args.get("queues", {}).get("queues", {}))
         self.ready: list[pulumi.Resource] = []
@@ -110,9 +107,9 @@ def _guard(
     name: str, args: QueueGuardArgs, leaves: list[str], opts: pulumi.ResourceOptions
 ) -> list[pulumi.Resource]:
     """The queue policies of a vCluster with the team's bounds in them, and their bindings."""
-    called = f"Team {name}"
-    one_of(called, "guard.mode", args.get("mode", "deny"), ("deny", "audit"))
-    one_of(called, "guard.outside", args.get("outside", "deny"), ("deny", "warn", "allow"))
+    team = f"Team {name}"
+    one_of(team, "guard.mode", args.get("mode", "deny"), ("deny", "audit"))
+    one_of(team, "guard.outside", args.get("outside", "deny"), ("deny", "warn", "allow"))
     of_team, bindings = queue_guard.inside(name, args.get("queues", leaves), args)
     policies = declare_policies(f"{name}-guard", of_team, opts)
     return [

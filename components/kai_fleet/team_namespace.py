@@ -9,8 +9,9 @@ from pulumi_kubernetes.networking import v1 as networking
 from pulumi_kubernetes.rbac import v1 as rbac
 
 from kai_fleet.cluster.registry_secrets import OF_STACK, registry_secret
+from kai_fleet.deployed import TEAM_NAMESPACE
 from kai_fleet.guards import queue_guard, vcluster_rights
-from kai_fleet.guards.bounds import level, node_bindings, pod_bounds
+from kai_fleet.guards.bounds import level, network, node_bindings, pod_bounds
 from kai_fleet.guards.declare import declare_bindings, declare_role, role_ref, service_account
 from kai_fleet.guards.network_policies import network_policies
 from kai_fleet.guards.policies import (
@@ -28,7 +29,6 @@ from kai_fleet.monitoring import TeamMonitoring
 from kai_fleet.options import child_of, noted
 from kai_fleet.team_stack_access import IN_NAMESPACE
 
-TEAM_NAMESPACE: Final = "kai-fleet:index:TeamNamespace"
 PLACES: Final = ("inside", "host", "none")
 GUARD_MODES: Final = ("deny", "audit", "off")
 USED: Final = {USED_LABEL: "used"}
@@ -208,7 +208,6 @@ class TeamNamespace(pulumi.ComponentResource):
         super().__init__(TEAM_NAMESPACE, name, None, opts)
         _check(f"TeamNamespace {name}", args)
         self._space = args.get("name", f"team-{name}")
-        opts = opts or pulumi.ResourceOptions()
         namespace = self._namespace(name, args, opts)
         # What is of the whole cluster stands beside the namespace, not after it: while that ends,
         # which takes Kubernetes 5 s, it is removed. What is inside goes with a namespace of ours,
@@ -221,9 +220,9 @@ class TeamNamespace(pulumi.ComponentResource):
         )
         declared = [namespace, *self._quotas(name, args)]
         if level(args) != "off":
-            for called, spec in network_policies(name, args).items():
-                part = f"{name}-network-{called.removeprefix('kai-fleet-')}"
-                declared.append(self._bound(networking.NetworkPolicy, part, called, spec))
+            for policy, spec in network_policies(name, args).items():
+                part = f"{name}-network-{policy.removeprefix('kai-fleet-')}"
+                declared.append(self._bound(networking.NetworkPolicy, part, policy, spec))
             declared += self._rights(name, args, beside)
             nodes = node_bindings(name, self._space, args)
             declared += declare_bindings(f"{name}-host-guard", nodes, beside)
@@ -231,19 +230,17 @@ class TeamNamespace(pulumi.ComponentResource):
             bindings = queue_guard.host_bindings(name, self._space, args)
             declared += declare_bindings(f"{name}-queue-guard", bindings, beside)
         if args.get("account"):
-            account = service_account(name, ACCOUNTS)
             declared.append(
                 rbac.RoleBinding(
                     f"{name}-account-rights",
                     metadata={"name": IN_NAMESPACE, "namespace": self._space},
                     role_ref=role_ref("ClusterRole", IN_NAMESPACE),
-                    subjects=[account],
+                    subjects=[service_account(name, ACCOUNTS)],
                     opts=self._inside,
                 )
             )
         if registries := args.get("registries"):
-            secret = registry_secret(name, OF_STACK, self._space, registries, self._inside)
-            declared.append(secret)
+            declared.append(registry_secret(name, OF_STACK, self._space, registries, self._inside))
         if "monitoring" in args:
             child = pulumi.ResourceOptions(parent=self, depends_on=[namespace])
             TeamMonitoring(name, self._space, args, self._inside, child)
@@ -278,8 +275,8 @@ class TeamNamespace(pulumi.ComponentResource):
 
     def _quotas(self, name: str, args: TeamNamespaceArgs) -> list[pulumi.Resource]:
         return [
-            self._bound(core.v1.ResourceQuota, f"{name}-{called}", called, spec)
-            for called, spec in quotas(args).items()
+            self._bound(core.v1.ResourceQuota, f"{name}-{quota}", quota, spec)
+            for quota, spec in quotas(args).items()
         ]
 
     def _rights(
@@ -287,10 +284,10 @@ class TeamNamespace(pulumi.ComponentResource):
     ) -> list[pulumi.Resource]:
         """On the host it reads; in the namespace it writes what it syncs. The chart gives none."""
         account = service_account(vcluster_rights.account(name), self._space)
-        part, called = f"{name}-vcluster", vcluster_rights.called(name)
+        part = f"{name}-vcluster"
         reads = declare_role(
             (f"{part}-role", f"{part}-binding"),
-            {"name": called},
+            {"name": vcluster_rights.called(name)},
             vcluster_rights.on_host(args),
             account,
             beside,
@@ -335,12 +332,12 @@ def namespace_metadata(team: str, args: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check(component: str, args: TeamNamespaceArgs) -> None:
     """Raise where a choice is none, or an Output decides what is declared."""
-    for key in ("name", "gpu_resource", "host_kai", "account", "use_existing", "guard"):
+    for key in ("name", "gpu_resource", "host_kai", "account", "use_existing"):
         plain(component, key, args.get(key))
     one_of(component, "scheduler", args.get("scheduler", PLACES[0]), PLACES)
     one_of(component, "guard", args.get("guard", GUARD_MODES[0]), GUARD_MODES)
     one_of(component, "isolation.level", level(args), LEVELS)
-    plain(component, "isolation.network", args.get("isolation", {}).get("network", {}))
+    plain(component, "isolation.network", network(args))
     if bounds := [key for key in args.get("annotations", {}) if key.startswith(BOUNDS)]:
         raise pulumi.RunError(
             f"{component}: annotations.{bounds[0]} is a bound, which other arguments write; drop it"

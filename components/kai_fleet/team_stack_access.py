@@ -14,6 +14,7 @@ from pulumi_kubernetes import core
 from pulumi_kubernetes.rbac import v1 as rbac
 
 from kai_fleet.guards.declare import (
+    RBAC,
     declare_bindings,
     declare_policies,
     declare_role,
@@ -27,7 +28,6 @@ from kai_fleet.options import after, child_of
 IN_NAMESPACE: Final = "kai-fleet-team-stack"  # the ClusterRole inside the team's namespace
 _CHANGE: Final = ("patch", "update", "delete")
 _ALL: Final = ("create", *_CHANGE, *READ)
-_RBAC: Final = "rbac.authorization.k8s.io"
 
 
 class AccountArgs(TypedDict):
@@ -73,9 +73,9 @@ def _account(name: str, team: str, args: AccountArgs, opts: pulumi.ResourceOptio
     # The bounds come before the rights that they bound, and go after them.
     before: list[pulumi.Resource] = []
     if parent_queue is not None:
-        found, bound = queue_bounds(team, parent_queue, args.get("foreign_queues", ()))
-        policies = declare_policies(name, {"bounds": found}, opts)
-        bindings = declare_bindings(name, {"bounds-binding": bound}, opts, policies)
+        bounds, bounds_binding = queue_bounds(team, parent_queue, args.get("foreign_queues", ()))
+        policies = declare_policies(name, {"bounds": bounds}, opts)
+        bindings = declare_bindings(name, {"bounds-binding": bounds_binding}, opts, policies)
         before = [*policies.values(), *bindings]
     account = core.v1.ServiceAccount(
         f"{name}-account", metadata={"name": team, "namespace": ACCOUNTS}, opts=opts
@@ -110,7 +110,7 @@ def in_namespace() -> list[rbac.PolicyRuleArgsDict]:
         rule("policy", "poddisruptionbudgets", _ALL),
         rule("networking.k8s.io", "ingresses", _ALL),
         rule("", "pods persistentvolumeclaims", ("delete", *READ)),
-        rule(_RBAC, "roles rolebindings", ("delete", *READ)),
+        rule(RBAC, "roles rolebindings", ("delete", *READ)),
         rule("", "pods/log events endpoints resourcequotas limitranges", READ),
         rule("apps", "replicasets", READ),
         rule("networking.k8s.io", "networkpolicies", READ),
@@ -124,9 +124,9 @@ def queue_bounds(team: str, parent_queue: str, foreign: Sequence[str]) -> tuple[
     bounds = {"team": team, "parentQueue": parent_queue}
     if foreign:
         bounds["foreignQueues"] = ",".join(sorted(foreign))
-    found, called = policy("team-stack-queues", "", bounds), f"{IN_NAMESPACE}-{team}"
-    found["metadata"]["name"] = called
+    body, name = policy("team-stack-queues", "", bounds), f"{IN_NAMESPACE}-{team}"
+    body["metadata"]["name"] = name
     account = f"system:serviceaccount:{ACCOUNTS}:{team}"
-    for condition in found["spec"]["matchConditions"]:
+    for condition in body["spec"]["matchConditions"]:
         condition["expression"] = condition["expression"].replace("ACCOUNT", account)
-    return found, binding(called, called)
+    return body, binding(name, name)

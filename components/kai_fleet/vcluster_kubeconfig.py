@@ -28,7 +28,7 @@ class WayIn:
     values: Mapping[str, Any]
 
     def kubeconfig(self, server: pulumi.Output[str]) -> pulumi.Output[str]:
-        """The kubeconfig for a server: built anew, whoever wrote the Secret (T15)."""
+        """The kubeconfig for a server: built anew, whoever wrote the Secret."""
 
         def built(answer: dict[str, Any], namespace: str, server: str, context: str) -> Any:
             if problem := self._problem(answer, namespace):

@@ -52,7 +52,7 @@ def flags(oidc: Oidc) -> list[pulumi.Input[str]]:
     named = {
         "issuer-url": oidc["issuer"],
         "client-id": oidc["client_id"],
-        **{key.replace("_", "-"): oidc.get(key, its) for key, its in _DEFAULTS.items()},
+        **{key.replace("_", "-"): oidc.get(key, unset) for key, unset in _DEFAULTS.items()},
         **({"ca-file": f"{_FOLDER}/{FILE}"} if "ca" in oidc else {}),
     }
     return [joined("", [f"--oidc-{name}=", value]) for name, value in named.items()]
@@ -84,8 +84,8 @@ def group_roles(oidc: Oidc, groups: Mapping[str, str]) -> Iterator[dict[str, Any
     prefix = oidc.get("groups_prefix", _DEFAULTS["groups_prefix"])
     yield _bound("ClusterRoleBinding", "view", prefix, groups)
     for role in ("edit", "admin"):
-        if bound := [group for group, its in groups.items() if its == role]:
-            yield _bound("RoleBinding", role, prefix, bound)
+        if members := [group for group, granted in groups.items() if granted == role]:
+            yield _bound("RoleBinding", role, prefix, members)
 
 
 def _reading(group: str, *resources: str) -> dict[str, Any]:

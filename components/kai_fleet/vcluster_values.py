@@ -33,10 +33,10 @@ def vcluster_values(
         # The control plane on the platform's own nodes, or the team's, never another team's (T8).
         _at(_ends(".scheduling.nodeSelector"), dict(args.get("control_pool", {}))),
         _noted(dict(args.get("labels", {})), dict(args.get("annotations", {}))),
-        _scheduled("tolerations", [toleration_spec(each) for each in tolerations]),
+        _scheduled("tolerations", [*map(toleration_spec, tolerations)]),
         _scheduled("affinity", args.get("affinity", {})),
         # Of every pod that it syncs. It then shows its own scheduler nodes without these taints.
-        _at(["sync.toHost.pods.enforceTolerations"], [toleration_text(it) for it in tolerations]),
+        _at(["sync.toHost.pods.enforceTolerations"], [*map(toleration_text, tolerations)]),
         _pulling(args.get("image_pull_secrets", ())),
         control_plane(args),
         _reachable(name, namespace, args.get("access", {})),
@@ -92,11 +92,12 @@ def _pulling(secrets: Iterable[pulumi.Input[str]]) -> dict[str, Any]:
     """The Secrets of the accounts of the control plane and of all synced pods.
 
     A pod inside names none, so Kubernetes gives it those of its account on the host: in this way
-    they reach KAI's operands as well, which its charts before v0.14 forget (K17).
+    they reach KAI's operands as well, which its charts before v0.14 forget.
     """
     accounts = ("serviceAccount", "workloadServiceAccount")
     named = [{"name": name} for name in secrets]
-    return _at((f"controlPlane.advanced.{it}.imagePullSecrets" for it in accounts), named)
+    keys = (f"controlPlane.advanced.{account}.imagePullSecrets" for account in accounts)
+    return _at(keys, named)
 
 
 def _noted(labels: dict[str, Any], annotations: dict[str, Any]) -> dict[str, Any]:
@@ -117,7 +118,7 @@ def _noted(labels: dict[str, Any], annotations: dict[str, Any]) -> dict[str, Any
 def _reachable(
     name: str, namespace: pulumi.Input[str], access: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The Service, and every name the API's certificate must answer to (V11)."""
+    """The Service, and every name the API's certificate must answer to."""
     inside = [f"{name}.", namespace, ".svc"]
     names = [joined("", inside), joined("", [*inside, ".cluster.local"])]
     if "host" in access:

@@ -206,10 +206,10 @@ class VirtualClusterArgs(TypedDict):
 class VirtualCluster(pulumi.ComponentResource):
     """A vCluster named after the component, in a namespace that is there.
 
-    The name must be unique on the host (V9): vCluster takes pods of another vCluster of the same
-    name for its own. The chart leaves its volume and, in host mode, every pod behind (V4, V10,
-    V17): what is left of it in the namespace goes after the release. In Python, declare what lives
-    inside with the options of `inside`.
+    The name must be unique on the host: vCluster takes pods of another vCluster of the same name
+    for its own. The chart leaves its volume and, in host mode, every pod behind: what is left of it
+    in the namespace goes after the release. In Python, declare what lives inside with the options
+    of `inside`.
 
     Raises:
         UnknownVersionError: the version is not in the release table.
@@ -319,7 +319,7 @@ class VirtualCluster(pulumi.ComponentResource):
 
     def inside(self, parent: pulumi.Resource) -> pulumi.ResourceOptions:
         """Options of what lives inside, declared below `parent`: it goes with the vCluster, without
-        asking its API (P1), and is made anew in another vCluster of this name (S1).
+        asking its API, and is made anew in another vCluster of this name.
         """
         return pulumi.ResourceOptions(
             parent=parent, provider=self.provider, deleted_with=self.provider
@@ -361,8 +361,8 @@ class VirtualCluster(pulumi.ComponentResource):
             rbac.ClusterRole(name, metadata=metadata, rules=body["rules"], opts=inside)
             return
         binding = rbac.RoleBinding if "namespace" in metadata else rbac.ClusterRoleBinding
-        bound = {"role_ref": body["roleRef"], "subjects": body["subjects"]}
-        binding(name, metadata=metadata, **bound, opts=inside)
+        role_ref, subjects = body["roleRef"], body["subjects"]
+        binding(name, metadata=metadata, role_ref=role_ref, subjects=subjects, opts=inside)
 
 
 def _check(component: str, args: VirtualClusterArgs) -> None:
@@ -384,7 +384,7 @@ def _check(component: str, args: VirtualClusterArgs) -> None:
 
 
 def _with_secrets(args: VirtualClusterArgs) -> dict[str, Any]:
-    """The arguments, the address of a database encrypted in every state (P6)."""
+    """The arguments, the address of a database encrypted in every state."""
     store = args.get("store", {})
     if "data_source" not in store:
         return {**args}

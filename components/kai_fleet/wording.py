@@ -42,11 +42,11 @@ def agreeing(number: float, verb: str) -> str:
     return verb if number == 1 else _PLURAL_VERBS.get(verb, verb.removesuffix("s"))
 
 
-def nearest_first(wanted: str, names: Sequence[str]) -> list[str]:
+def nearest_first(name: str, names: Sequence[str]) -> list[str]:
     """The names with the one that was probably meant in front."""
     # Comparing with every name is worth its time only for lists that a person could read.
-    close = get_close_matches(wanted, names, n=1) if len(names) <= 100 else []
-    return close + [name for name in names if name not in close]
+    close = get_close_matches(name, names, n=1) if len(names) <= 100 else []
+    return close + [other for other in names if other not in close]
 
 
 def spelt_like(key: str, known: Sequence[str]) -> str | None:

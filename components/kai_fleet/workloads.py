@@ -26,9 +26,10 @@ def declare_manifests(
     """
     documents = [document for file in files.values() for document in file]
     opts = after(team.vcluster.inside(team), *team.ready)
-    first = [_declare(name, it, opts) for it in documents if it["kind"] in _FIRST]
+    first = [_declare(name, manifest, opts) for manifest in documents if manifest["kind"] in _FIRST]
+    others = [manifest for manifest in documents if manifest["kind"] not in _FIRST]
     opts = after(opts, *first)
-    return first + [_declare(name, it, opts) for it in documents if it["kind"] not in _FIRST]
+    return first + [_declare(name, manifest, opts) for manifest in others]
 
 
 def _declare(

@@ -6,7 +6,7 @@ import pulumi
 import pytest
 
 from kai_fleet import existing
-from kai_fleet.deployed import Deployed
+from kai_fleet.deployed import NAMESPACE, NAMESPACE_PATCH, Deployed
 from kai_fleet.existing import HostObjects, is_of_others
 from kai_fleet.queue_specs import every_spec
 from kai_fleet.settings import load
@@ -49,7 +49,7 @@ def kai(host: HostObjects, queues: Any = None, **args: Any) -> list[str]:
             [],
         ),
         (there(f"{SPACE}nvidia-device-plugin"), ["namespace"]),
-        (there(deployed=state((existing.NAMESPACE, "host-gpu-namespace"))), []),
+        (there(deployed=state((NAMESPACE, "host-gpu-namespace"))), []),
     ],
 )
 def test_what_fits_is_used_and_what_is_the_stacks_own_is_declared(host, used):
@@ -72,7 +72,7 @@ def test_a_second_operator_is_not_installed():
 
 def test_the_namespace_of_kai_and_the_crd_of_an_operator_are_used():
     assert kai(there(f"{SPACE}kai-scheduler")) == ["namespace"]
-    own = state((existing.NAMESPACE, "host-kai-namespace"))
+    own = state((NAMESPACE, "host-kai-namespace"))
     assert kai(there(f"{SPACE}kai-scheduler", deployed=own)) == []
     assert kai(there(CRD), version="v0.9.20") == ["clusterPolicyCrd"]
     assert kai(there(CRD), version="v0.9.20", cluster_policy_crd=False) == []
@@ -173,8 +173,8 @@ def test_a_preview_warns_of_a_pool_whose_taints_are_not_tolerated(
     [
         ({}, (), True),
         # Used from then on, also where it has the stack's own labels by now.
-        ({"kai-fleet/team": "ml"}, [(existing.NAMESPACE_PATCH, "ml-namespace")], True),
-        ({"kai-fleet/team": "ml"}, [(existing.NAMESPACE, "ml-namespace")], False),
+        ({"kai-fleet/team": "ml"}, [(NAMESPACE_PATCH, "ml-namespace")], True),
+        ({"kai-fleet/team": "ml"}, [(NAMESPACE, "ml-namespace")], False),
         # Of an update that was cut off.
         ({"kai-fleet/team": "ml"}, (), False),
         ({"kai-fleet/team": "ml", "kai-fleet/namespace": "used"}, (), True),

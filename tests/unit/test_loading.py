@@ -50,6 +50,14 @@ def test_the_policy_pack_loads_no_settings():
     assert (ran.stdout, ran.stderr) == ("False\n", "")
 
 
+def test_the_doctor_loads_no_types_of_core_objects():
+    # They are half a second, and only what declares objects needs them.
+    types = "pulumi_kubernetes.core.v1._inputs"
+    code = f"import kai_fleet_cli.doctor.diagnosis, sys; print({types!r} in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert (ran.stdout, ran.stderr) == ("False\n", "")
+
+
 @pytest.mark.parametrize(("stack", "code"), [("prod", 0), ("absent", 2)])
 def test_a_command_that_ends_at_once_has_written_all_and_gives_its_code(stack, code):
     command = [sys.executable, "-m", "kai_fleet_cli", "plan", "--stack", stack, "--format", "json"]

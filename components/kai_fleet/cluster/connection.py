@@ -19,8 +19,8 @@ ANSWER_SECONDS: Final = 15
 
 @dataclass(frozen=True)
 class ClusterConnection:
-    """A kubeconfig's content, which is a secret wherever it goes (P6), or a context of the caller's
-    own kubeconfig.
+    """A kubeconfig's content, which is a secret wherever it goes, or a context of the caller's own
+    kubeconfig.
     """
 
     kubeconfig: pulumi.Output[str] | None = None
@@ -59,7 +59,8 @@ def _authority(kubeconfig: str) -> str:
 
 
 def _entry(content: Any, plural: str, name: Any) -> Any:
-    return next((it for it in items(value_at(content, plural)) if value_at(it, "name") == name), {})
+    entries = items(value_at(content, plural))
+    return next((entry for entry in entries if value_at(entry, "name") == name), {})
 
 
 def connection_of(component: str, args: Mapping[str, Any]) -> ClusterConnection:
@@ -89,10 +90,10 @@ def provider_options(
     of its `kubeconfig` or `context`, unless its own options have one.
 
     Without `cluster_identifier`: then it is replaced where another cluster stands in the
-    kubeconfig, and only updated by other credentials (P3).
+    kubeconfig, and only updated by other credentials.
     """
-    given = component.get_provider("kubernetes:core/v1:Namespace")
-    if given is not None or not {"kubeconfig", "context"} & args.keys():
+    provider = component.get_provider("kubernetes:core/v1:Namespace")
+    if provider is not None or not {"kubeconfig", "context"} & args.keys():
         return {}
     seconds = ANSWER_SECONDS if "probe_environment" in args else None
     opts = pulumi.ResourceOptions(parent=component)

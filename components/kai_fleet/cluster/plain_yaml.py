@@ -50,20 +50,20 @@ def typed_documents(text: str) -> list[Any]:
     has: what reads the result, and texts of YAML in it, then takes no longer than for a text
     without aliases.
     """
-    found, left = [], len(text) + _SPARE
+    documents, spare = [], len(text) + _SPARE
     try:
         loader = yaml.SafeLoader(text)
         while loader.check_node():
             node = loader.get_node()
-            if (left := left - _size(node, {})) < 0:
+            if (spare := spare - _size(node, {})) < 0:
                 raise GrownYamlError("its aliases stand for more than is written")
-            found.append(loader.construct_document(node))
+            documents.append(loader.construct_document(node))
     except OddYamlError:
         raise
     # A ring, a day that is none, and what a tag makes of another text.
     except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         raise OddYamlError("it is not YAML") from None
-    return [content for content in found if content is not None]
+    return [content for content in documents if content is not None]
 
 
 def _size(node: Any, sizes: dict[int, int]) -> int:
@@ -87,11 +87,11 @@ def _plain(node: Any) -> Any:
         return [_plain(each) for each in node.value]
     if not isinstance(node, yaml.MappingNode):
         return node.value
-    found: dict[str, Any] = {}
+    mapping: dict[str, Any] = {}
     for key, value in node.value:
         if not isinstance(key, yaml.ScalarNode):
             raise OddYamlError("it has a key that is no text")
-        if key.value in found:
+        if key.value in mapping:
             raise OddYamlError("it has a key twice")
-        found[key.value] = _plain(value)
-    return found
+        mapping[key.value] = _plain(value)
+    return mapping

@@ -22,7 +22,7 @@ def registry_secret(
     namespace: pulumi.Input[str],
     registries: Mapping[str, RegistryArgs],
     opts: pulumi.ResourceOptions,
-) -> core.Secret:
+) -> pulumi.Resource:
     """The Secret of that name in a namespace, by which images are pulled; `name` begins that of the
     resource. It is changed in place: a new password is in use at a pod's next pull.
     """

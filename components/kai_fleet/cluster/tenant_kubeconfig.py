@@ -136,7 +136,7 @@ def repair_commands(
 def of_secret(data: Mapping[str, Any], server: str, context: str) -> str:
     """The kubeconfig of a Secret `vc-NAME`, from its `data`, for a server that is known otherwise.
 
-    The address in the Secret is not taken either: vCluster writes `https://localhost:8443` (V11).
+    The address in the Secret is not taken either: vCluster writes `https://localhost:8443`.
     Raises TenantKubeconfigError.
     """
     return pieces(data).kubeconfig(server, context)
@@ -147,13 +147,13 @@ def pieces(data: Mapping[str, Any]) -> Pieces:
     for key in (AUTHORITY, CERTIFICATE, KEY):
         if key not in data:
             raise TenantKubeconfigError(f"has no key {key}", foreign=False)
-    held = {key: _decoded(key, data[key]) for key in (AUTHORITY, CERTIFICATE, KEY)}
+    texts = {key: _decoded(key, data[key]) for key in (AUTHORITY, CERTIFICATE, KEY)}
     if CONFIG in data:
-        beside = _of_config(_decoded(CONFIG, data[CONFIG]))[0]
-        for key, text in held.items():
-            if beside[key].strip() != text.strip():
+        of_config = _of_config(_decoded(CONFIG, data[CONFIG]))[0]
+        for key, text in texts.items():
+            if of_config[key].strip() != text.strip():
                 raise TenantKubeconfigError(f"has another {key} in its key {CONFIG}")
-    return _checked(held)
+    return _checked(texts)
 
 
 def rebuild(text: str) -> tuple[str, Pieces]:
@@ -161,7 +161,7 @@ def rebuild(text: str) -> tuple[str, Pieces]:
 
     A team stack's state is written by the team. Raises TenantKubeconfigError.
     """
-    held, server, context = _of_config(text)
+    texts, server, context = _of_config(text)
     try:
         parts = urlsplit(server)
         usable = parts.scheme == "https" and parts.hostname and parts.username is None
@@ -169,19 +169,19 @@ def rebuild(text: str) -> tuple[str, Pieces]:
         usable = False
     if not usable:
         raise TenantKubeconfigError(f"has a server in its key {CONFIG} that is no https:// address")
-    pieces = _checked(held)
+    pieces = _checked(texts)
     return pieces.kubeconfig(server, context), pieces
 
 
-def _checked(held: Mapping[str, str]) -> Pieces:
-    authority = _certificates(AUTHORITY, held[AUTHORITY])
-    chain = _certificates(CERTIFICATE, held[CERTIFICATE])
-    if not _PRIVATE_KEY.fullmatch(held[KEY]):
+def _checked(texts: Mapping[str, str]) -> Pieces:
+    authority = _certificates(AUTHORITY, texts[AUTHORITY])
+    chain = _certificates(CERTIFICATE, texts[CERTIFICATE])
+    if not _PRIVATE_KEY.fullmatch(texts[KEY]):
         raise TenantKubeconfigError(f"holds no private key at its key {KEY}")
     try:
         # Whether its numbers are primes concerns the tenant alone, and takes 0.1 s.
         key = serialization.load_pem_private_key(
-            held[KEY].encode(), password=None, unsafe_skip_rsa_key_validation=True
+            texts[KEY].encode(), password=None, unsafe_skip_rsa_key_validation=True
         )
         is_its_key = key.public_key() == chain[0].public_key()
     except (ValueError, TypeError, UnsupportedAlgorithm):
@@ -192,7 +192,7 @@ def _checked(held: Mapping[str, str]) -> Pieces:
         ends = chain[0].not_valid_after_utc
     except ValueError:  # in the year 0, which X.509 has and Python has not
         raise TenantKubeconfigError(f"holds no certificate at its key {CERTIFICATE}") from None
-    return Pieces(_pem(authority), _pem(chain), held[KEY].strip() + "\n", ends)
+    return Pieces(_pem(authority), _pem(chain), texts[KEY].strip() + "\n", ends)
 
 
 def _certificates(key: str, text: str) -> list[x509.Certificate]:
@@ -208,8 +208,8 @@ def _certificates(key: str, text: str) -> list[x509.Certificate]:
 
 
 def _pem(certificates: list[x509.Certificate]) -> str:
-    encoded = (it.public_bytes(serialization.Encoding.PEM).decode() for it in certificates)
-    return "".join(encoded)
+    pem = serialization.Encoding.PEM
+    return "".join(certificate.public_bytes(pem).decode() for certificate in certificates)
 
 
 def _decoded(key: str, value: Any) -> str:

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from kai_fleet import vcluster_values
 from kai_fleet.fleet.queue_arguments import host_queue_args, queue_args
-from kai_fleet.inputs import without_none
+from kai_fleet.gpu_providers import GPU_PROVIDERS
+from kai_fleet.inputs import toleration_spec, toleration_text, without_none
 from kai_fleet.options import hidden
 from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, mig, takes_external_pod_groups
 from kai_fleet.releases.chart_values import merged
@@ -39,14 +40,17 @@ class Arguments:
     def gpu_stack(self) -> Any:
         """Of the host's GpuStack, whose daemons run on every team's nodes."""
         settings, gpu = self.settings, self.settings.gpu
-        names = (*settings.teams, *settings.team_stacks)
-        every = {it.text: it for name in names for it in settings.place_of(name).tolerations}
+        tolerations = {
+            toleration_text(toleration): toleration
+            for name in (*settings.teams, *settings.team_stacks)
+            for toleration in _tolerations(settings.own_of(name).tolerations)
+        }
         return _given(
             provider=gpu.provider,
             version=gpu.version,
             chart=gpu.chart,
             values=hidden(gpu.values),
-            tolerations=_tolerations(every.values()),
+            tolerations=[*tolerations.values()],
             registries=_registries(settings.registries),
             system_priorities=gpu.system_priorities,
             in_kind=settings.cluster.kind is not None,
@@ -62,21 +66,19 @@ class Arguments:
             **_given(
                 registries=_registries(settings.registries), use_existing=self.existing.get("kai")
             ),
-            "cluster_policy_crd": settings.gpu.provider != "operator",
+            "cluster_policy_crd": not GPU_PROVIDERS[settings.gpu.provider].cluster_policy,
             **self.host,
         }
 
     def host_queues(self) -> Any:
-        """Of the host's QueueTree: a queue of teams has no more GPUs than they have (T13)."""
+        """Of the host's QueueTree: a queue of teams has no more GPUs than they have."""
         queues = host_queue_args(self.settings.queues, self._queue_limits())
         return {"queues": queues, "cluster": self.settings.cluster.name, **self.host}
 
     def _queue_limits(self) -> dict[str, int]:
         settings, limits = self.settings, dict[str, int]()
-        for name, queue in (
-            *((name, team.queue) for name, team in settings.teams.items()),
-            *((name, grant.parent_queue) for name, grant in settings.team_stacks.items()),
-        ):
+        for name in (*settings.teams, *settings.team_stacks):
+            _, queue = self._scheduler(name)
             if queue is not None:
                 limits[queue] = limits.get(queue, 0) + settings.gpus_of(name)
         return limits
@@ -86,7 +88,7 @@ class Arguments:
         settings, monitoring = self.settings, self.settings.monitoring
         assert monitoring is not None
         return {
-            **{key: it for key, it in monitoring if key != "certificates"},
+            **{key: value for key, value in monitoring if key != "certificates"},
             "gpu_resource": settings.gpu.resource,
             "host_kai": settings.kai is not None,
             "parent_queues": _parents(settings.queues),
@@ -108,13 +110,9 @@ class Arguments:
 
     def namespace(self, name: str) -> Any:
         """Of the TeamNamespace of a team that this stack runs, or grants a stack of its own."""
-        settings, has, place = (
-            self.settings,
-            self.settings.own_of(name),
-            self.settings.place_of(name),
-        )
+        settings, own = self.settings, self.settings.own_of(name)
         scheduler, queue = self._scheduler(name)
-        isolation, slices, kai = place.isolation, settings.slices_of(name), settings.kai
+        isolation, slices, kai = own.isolation, settings.slices_of(name), settings.kai
         by_host, granted = scheduler == "host", name in settings.team_stacks
         return _given(
             name=f"team-{name}",
@@ -124,12 +122,12 @@ class Arguments:
             slices=slices,
             devices=dict(isolation.devices),
             device_classes=dict(isolation.device_classes),
-            node_pool=dict(has.node_pool),
+            node_pool=dict(own.node_pool),
             control_pool=self.control_pool(name),
-            foreign_pools=[] if has.node_pool else self._foreign_pools(name),
+            foreign_pools=[] if own.node_pool else self._foreign_pools(name),
             scheduler=scheduler,
             isolation=_isolation(isolation),
-            tolerations=_tolerations(place.tolerations),
+            tolerations=_tolerations(own.tolerations),
             queues=[queue] if by_host and queue else [],
             queue_prefix=f"{name}-" if by_host and granted else None,
             foreign_queues=self._foreign_queues(name),
@@ -139,8 +137,8 @@ class Arguments:
             nv_fractions=by_host and kai is not None and settings.sharing_of(kai) == NV_FRACTIONS,
             # Nothing that a team's values say: images with such names pass where others do not.
             kai_images=[*settings.sources.known.kai_images],
-            labels=dict(place.labels),
-            annotations=dict(place.annotations),
+            labels=dict(own.labels),
+            annotations=dict(own.annotations),
             registries=_registries(settings.registries),
             account=granted,
             monitoring=self._team_monitoring(name),
@@ -150,12 +148,12 @@ class Arguments:
 
     def _scheduler(self, name: str) -> tuple[str, str | None]:
         """Where the KAI of a team is, and its queue on the host."""
-        has = self.settings.own_of(name)
-        if isinstance(has, TeamSettings):
-            return _PLACES[has.scheduler.mode], has.queue
+        own = self.settings.own_of(name)
+        if isinstance(own, TeamSettings):
+            return _PLACES[own.scheduler.mode], own.queue
         if self.settings.kai is None:  # the stack of the team chooses the mode
-            return "inside", has.parent_queue
-        return "host" if has.parent_queue else "none", has.parent_queue
+            return "inside", own.parent_queue
+        return "host" if own.parent_queue else "none", own.parent_queue
 
     def _rights(self, name: str) -> Any:
         """What decides about the rights of a team's vCluster, without the address of a database."""
@@ -169,24 +167,26 @@ class Arguments:
 
     def control_pool(self, name: str) -> dict[str, str]:
         """The labels of the nodes of a team's control plane: the platform's own, or the team's."""
-        has = self.settings.own_of(name)
-        own = has.vcluster.node_pool if isinstance(has, TeamSettings) else {}
-        return dict(own or self.settings.vcluster.node_pool or has.node_pool)
+        own = self.settings.own_of(name)
+        of_vcluster = own.vcluster.node_pool if isinstance(own, TeamSettings) else {}
+        return dict(of_vcluster or self.settings.vcluster.node_pool or own.node_pool)
 
     def _foreign_pools(self, name: str) -> list[dict[str, str]]:
         """The pools of the platform's control planes and of other teams, each once."""
         settings = self.settings
-        others = [it for it in (*settings.teams, *settings.team_stacks) if it != name]
-        pools = [settings.vcluster.node_pool, *(settings.own_of(it).node_pool for it in others)]
-        pools += [self.control_pool(it) for it in others]
-        return [dict(pool) for pool in sorted({tuple(sorted(it.items())) for it in pools if it})]
+        others = [team for team in (*settings.teams, *settings.team_stacks) if team != name]
+        pools = [settings.vcluster.node_pool]
+        pools += [settings.own_of(team).node_pool for team in others]
+        pools += [self.control_pool(team) for team in others]
+        labels = {tuple(sorted(pool.items())) for pool in pools if pool}
+        return [dict(pool) for pool in sorted(labels)]
 
     def _foreign_queues(self, name: str) -> list[str]:
         """Queues and teams whose names only begin like those of a team's own queues."""
         settings = self.settings
         queues = (placed.name for placed in walk(settings.queues))
         every = {*queues, *settings.teams, *settings.team_stacks}
-        return sorted(it for it in every if it.startswith(f"{name}-"))
+        return sorted(other for other in every if other.startswith(f"{name}-"))
 
     def _team_monitoring(self, name: str) -> Any:
         monitoring, team = self.settings.monitoring, self.settings.teams.get(name)
@@ -218,17 +218,13 @@ class Arguments:
 
     def notes(self, name: str) -> tuple[Mapping[str, str], Mapping[str, str]]:
         """Labels and annotations of everything that is declared for a team."""
-        place = self.settings.place_of(name)
-        return place.labels, place.annotations
+        own = self.settings.own_of(name)
+        return own.labels, own.annotations
 
     def vcluster(self, name: str) -> Any:
         """Of a team's VirtualCluster, but for the way to the host."""
-        settings, team, place = (
-            self.settings,
-            self.settings.teams[name],
-            self.settings.place_of(name),
-        )
-        own = settings.vcluster_of(name)
+        team = self.settings.teams[name]
+        own = team.vcluster
         return _given(
             namespace=f"team-{name}",
             version=own.version,
@@ -244,35 +240,36 @@ class Arguments:
             storage_class=own.storage_class,
             size=own.size,
             resources={
-                kind: amounts for kind, it in own.resources if (amounts := without_none(dict(it)))
+                kind: amounts
+                for kind, written in own.resources
+                if (amounts := without_none(dict(written)))
             },
             oidc=_oidc(own),
             groups=dict(own.groups) if own.oidc else {},
-            isolation=place.isolation.level,
-            tolerations=_tolerations(place.tolerations),
-            affinity=place.affinity.spec if place.affinity else None,
+            isolation=team.isolation.level,
+            tolerations=_tolerations(team.tolerations),
+            affinity=team.affinity.spec if team.affinity else None,
             image_pull_secrets=self._pull_secrets(name, own.image_pull_secrets),
             registries=_registries(team.registries),
-            labels=dict(place.labels),
-            annotations=dict(place.annotations),
+            labels=dict(team.labels),
+            annotations=dict(team.annotations),
             licensed=own.licensed,
             values=hidden(own.values),
         )
 
-    def _pull_secrets(self, name: str, there: Sequence[str]) -> list[str]:
-        """Those that are there, and those that are made: in a team stack also by its platform."""
-        facts, made = self.settings.platform_facts, list[str]()
+    def _pull_secrets(self, name: str, existing: Sequence[str]) -> list[str]:
+        """Those that exist, and those that are made: in a team stack also by its platform."""
+        facts, secrets = self.settings.platform_facts, [*existing]
         if self.settings.registries or (facts is not None and facts.registries):
-            made.append(OF_STACK)
+            secrets.append(OF_STACK)
         if self.settings.teams[name].registries:
-            made.append(OF_TEAM)
-        return [*dict.fromkeys([*there, *made])]
+            secrets.append(OF_TEAM)
+        return [*dict.fromkeys(secrets)]
 
     def kai(self, name: str) -> Any:
         """Of the KaiScheduler in a team's vCluster: its pods pull as their account on the host."""
-        place = self.settings.place_of(name)
-        own = self.settings.teams[name].scheduler
-        return self._kai(own, place, place.labels, place.isolation)
+        team = self.settings.teams[name]
+        return self._kai(team.scheduler, team, team.labels, team.isolation)
 
     def _kai(
         self,
@@ -345,7 +342,8 @@ def _parents(tree: Mapping[str, Queue]) -> list[str]:
 
 
 def _tolerations(tolerations: Iterable[Toleration]) -> Any:
-    return [it.spec for it in tolerations]
+    every: Iterable[Any] = (without_none(dict(toleration)) for toleration in tolerations)
+    return [toleration_spec(args) for args in every]
 
 
 def _registries(registries: Registries) -> Any:
@@ -367,8 +365,8 @@ def _isolation(isolation: Isolation) -> Any:
 
 
 def _access(access: Access) -> Any:
-    given = {key: value or None for key, value in access}
-    return without_none({"class_name": given.pop("class_"), **given})
+    args = {key: value or None for key, value in access}
+    return without_none({"class_name": args.pop("class_"), **args})
 
 
 def _store(store: Store) -> Any:
@@ -379,7 +377,7 @@ def _store(store: Store) -> Any:
 def _oidc(vcluster: Vcluster) -> Any:
     if vcluster.oidc is None:
         return None
-    return without_none({key: it for key, it in vcluster.oidc if key != "scopes"})
+    return without_none({key: value for key, value in vcluster.oidc if key != "scopes"})
 
 
 def _scheduling(own: Scheduling) -> Any:

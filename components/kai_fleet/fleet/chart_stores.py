@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kai_fleet.values import value_at
+from kai_fleet.releases import version_key
+from kai_fleet.values import pairs, value_at
 
 CLAIM: Final = "controlPlane.statefulSet.persistence.volumeClaim"
 ETCD: Final = "controlPlane.backingStore.etcd.deploy"
@@ -51,11 +52,11 @@ def store_of(values: Any) -> ChartStore:
     )
     place = {"etcd": f"{ETCD}.statefulSet.persistence.volumeClaim"}.get(kind, CLAIM)
     claim = value_at(values, place) if kind in (*_ON_ITS_VOLUME, "etcd") else {}
-    said = claim if isinstance(claim, Mapping) else {}
+    written = pairs(claim)
     return ChartStore(
         kind,
         int(members) if isinstance(members, int | float) else 1,  # outputs have no integers
-        {key: said[key] for key in ("storageClass", "size") if key in said},
+        {key: written[key] for key in ("storageClass", "size") if key in written},
     )
 
 
@@ -71,6 +72,5 @@ ETCD_REQUESTS: Final = {"cpu": "20m", "memory": "150Mi"}
 
 def default_resources(version: str) -> dict[str, dict[str, str]]:
     """The requests and limits that the chart of this version gives a control plane."""
-    numbers = version.removeprefix("v").split(".")
-    old = numbers[0] == "0" and len(numbers) > 1 and numbers[1].isdigit() and int(numbers[1]) < 30
+    old = (0,) < version_key(version) < (0, 30)  # text without numbers is none
     return {"requests": dict(_REQUESTS), "limits": dict(_LIMITS_BEFORE_V0_30 if old else _LIMITS)}

@@ -41,14 +41,14 @@ def workloads(kind: str, props: Mapping[str, object], name: str, path: str) -> l
         return list(_serving(base, metadata, spec))
     if kind == "TrainJob":  # its pods stand in a runtime; here is only their queue
         return written([base]) if base.names_queue is True else []
-    found = [_workload(base, part, meta, pod) for part, meta, pod in _templates(spec, ())]
+    templates = [_workload(base, part, meta, pod) for part, meta, pod in _templates(spec, ())]
     if kind == "DynamoGraphDeployment":
-        found += _services(base, spec)
+        templates += _services(base, spec)
     if kind in _CARRIERS and _hides_template(spec, 0):
-        found.append(_unknown(base))
-    if len(found) == 1:
-        found = [replace(found[0], part="")]
-    return written(found)
+        templates.append(_unknown(base))
+    if len(templates) == 1:
+        templates = [replace(templates[0], part="")]
+    return written(templates)
 
 
 def _templates(value: object, steps: tuple[str, ...]) -> Iterator[tuple[str, object, object]]:
@@ -110,13 +110,13 @@ def _workload(base: PodTemplate, part: str, metadata: object, spec: object) -> P
 
 
 def _containers(spec: object) -> Any:
-    found: list[PodContainer] = []
+    containers: list[PodContainer] = []
     for key in ("containers", "initContainers"):
         listed = get(spec, key)
         if listed is UNKNOWN:
             return UNKNOWN
-        found += [_container(container) for container in items(listed)]
-    return tuple(found)
+        containers += [_container(container) for container in items(listed)]
+    return tuple(containers)
 
 
 def _container(container: object) -> PodContainer:
@@ -137,15 +137,15 @@ def _services(base: PodTemplate, spec: object) -> Iterator[PodTemplate]:
         return  # said already, as a part that may hide a template
     for name, service in services.items():
         pod = get(service, "extraPodSpec")
-        made = _workload(base, str(name), service, pod)
-        if made.containers is not UNKNOWN:
+        template = _workload(base, str(name), service, pod)
+        if template.containers is not UNKNOWN:
             main = replace(
                 _container(get(pod, "mainContainer")),
                 requests=_dynamo_amounts(get(service, "resources", "requests")),
                 limits=_dynamo_amounts(get(service, "resources", "limits")),
             )
-            made = replace(made, containers=(main, *made.containers))
-        yield made
+            template = replace(template, containers=(main, *template.containers))
+        yield template
 
 
 def _dynamo_amounts(amounts: object) -> Any:
@@ -166,14 +166,14 @@ def _serving(base: PodTemplate, metadata: object, spec: object) -> Iterator[PodT
             yield _unknown(base)
         if not isinstance(pod, Mapping):
             continue
-        made = _workload(base, "" if part == "predictor" else part, pod, pod)
-        if made.containers is not UNKNOWN:
+        template = _workload(base, "" if part == "predictor" else part, pod, pod)
+        if template.containers is not UNKNOWN:
             models = (_container(pod[key]) for key in _SERVING_MODELS if key in pod)
-            made = replace(made, containers=(*made.containers, *models))
+            template = replace(template, containers=(*template.containers, *models))
         yield replace(
-            made,
-            labels=_merged(get(metadata, "labels"), made.labels),
-            annotations=_merged(get(metadata, "annotations"), made.annotations),
+            template,
+            labels=_merged(get(metadata, "labels"), template.labels),
+            annotations=_merged(get(metadata, "annotations"), template.annotations),
             owner_labels={},
         )
 

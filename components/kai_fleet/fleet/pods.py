@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kai_fleet.releases.keys import POD_GROUP, QUEUE_LABEL, SCHEDULER
 from kai_fleet.releases.mig import PREFIX
-from kai_fleet.values import UNKNOWN, get, mapping, text
+from kai_fleet.values import UNKNOWN, get, mapping, pairs, text
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class PodContainer:
     @property
     def slices(self) -> list[str]:
         """The names of the MIG slices that it asks for, as far as that is known."""
-        known = [it for it in (self.requests, self.limits) if isinstance(it, Mapping)]
-        return sorted({key for it in known for key in it if str(key).startswith(PREFIX)})
+        keys = (key for amounts in (self.requests, self.limits) for key in pairs(amounts))
+        return sorted({key for key in keys if str(key).startswith(PREFIX)})
 
     def asks_for(self, resource: str) -> Any:
         """Whether the resource is requested or limited at all, were it 0."""
@@ -161,23 +161,23 @@ def written(templates: Iterable[PodTemplate]) -> list[PodTemplate]:
     """The templates of one object, with what its operator writes on their pods."""
     every = list(templates)
     # By what they look like: what is written in place of a name may be a list or a mapping.
-    queues = {repr(it.queue): it.queue for it in every if it.names_queue is True}
+    queues = {repr(each.queue): each.queue for each in every if each.names_queue is True}
     result = []
     for template in every:
-        made = replace(template, writer=WRITERS.get(template.kind))
-        if made.writer is _GROVE and made.names_queue is False and len(queues) == 1:
+        pod = replace(template, writer=WRITERS.get(template.kind))
+        if pod.writer is _GROVE and pod.names_queue is False and len(queues) == 1:
             # One clique names the queue of the whole set.
-            made = replace(
-                made, owner_labels={**made.owner_labels, QUEUE_LABEL: next(iter(queues.values()))}
+            pod = replace(
+                pod, owner_labels={**pod.owner_labels, QUEUE_LABEL: next(iter(queues.values()))}
             )
-        writer = made.writer
-        if writer is _DYNAMO and made.scheduler not in (None, "", SCHEDULER, UNKNOWN):
-            result.append(replace(made, owner_labels={}))  # of another scheduler, without the queue
+        writer = pod.writer
+        if writer is _DYNAMO and pod.scheduler not in (None, "", SCHEDULER, UNKNOWN):
+            result.append(replace(pod, owner_labels={}))  # of another scheduler, without the queue
             continue
-        if writer is not None and writer.scheduler and made.names_queue is True:
-            if made.scheduler is not UNKNOWN and not made.scheduler:
-                made = replace(made, scheduler=SCHEDULER)
+        if writer is not None and writer.scheduler and pod.names_queue is True:
+            if pod.scheduler is not UNKNOWN and not pod.scheduler:
+                pod = replace(pod, scheduler=SCHEDULER)
             else:  # then the operator may not know of KAI, and copies nothing
-                made = replace(made, writer=replace(writer, queue=False))
-        result.append(made)
+                pod = replace(pod, writer=replace(writer, queue=False))
+        result.append(pod)
     return result

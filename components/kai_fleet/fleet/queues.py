@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias
 
+from kai_fleet.queue_specs import UNLIMITED as UNLIMITED
 from kai_fleet.values import UNKNOWN, get, number
 
-UNLIMITED: Final = -1.0
 Resource: TypeAlias = Literal["cpu", "memory", "gpu"]
 RESOURCES: Final[tuple[Resource, ...]] = ("cpu", "memory", "gpu")
 

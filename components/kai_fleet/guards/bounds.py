@@ -15,6 +15,7 @@ import pulumi
 from kai_fleet.guards.policies import Object, binding, policy_name
 from kai_fleet.inputs import has_output, joined, resolved, toleration_text
 from kai_fleet.releases.sources import KAI_IMAGES
+from kai_fleet.settings.sections.isolation import NO_GPU_CLASSES
 
 Args = Mapping[str, Any]
 Inputs = Mapping[str, pulumi.Input[str]]
@@ -22,11 +23,6 @@ Inputs = Mapping[str, pulumi.Input[str]]
 KAI_PRIORITIES: Final = ("train", "build-preemptible", "build", "inference")
 GPU_RESOURCE: Final = "nvidia.com/gpu"
 GRACE_SECONDS: Final = 3600
-# What runtimes without GPUs are called in their own installation guides.
-NO_GPU_CLASSES: Final = (
-    *("runc", "crun", "youki", "gvisor", "runsc"),
-    *("kata", "kata-clh", "kata-fc", "kata-qemu"),
-)
 _OF_V1: Final = {"apiGroups": [""], "apiVersions": ["v1"]}
 # What comes with its node.
 _PLACED: Final = [
@@ -57,11 +53,24 @@ def level(args: Args) -> str:
     return str(isolation(args).get("level", "baseline"))
 
 
+def network(args: Args) -> Args:
+    """The part about the network, empty where it is not given."""
+    part: Args = isolation(args).get("network", {})
+    return part
+
+
+def closes_network(args: Args) -> bool:
+    """Whether network policies are declared."""
+    return level(args) != "off" and bool(network(args).get("enabled", True))
+
+
 def pod_bounds(team: str, args: Args) -> dict[str, pulumi.Input[str]]:
     """What the team's pods may have, by the name of the bound. One that is absent grants nothing;
     neither does an Output that turns out to be empty.
     """
-    own, place, network = isolation(args), args.get("scheduler", "inside"), _network(args)
+    own, place = isolation(args), args.get("scheduler", "inside")
+    private = network(args).get("private", ())
+    unbounded = not network(args).get("enabled", True)
     gpu, pool = args.get("gpu_resource", GPU_RESOURCE), args.get("node_pool", {})
     others = sorted({*args.get("devices", {}), *args.get("slices", {})} - {gpu})
     by_host, restricted = place == "host", level(args) == "restricted"
@@ -88,13 +97,13 @@ def pod_bounds(team: str, args: Args) -> dict[str, pulumi.Input[str]]:
         "queues": joined(",", args.get("queues", ()) if by_host else ()),
         "queuePrefix": args.get("queue_prefix", ""),
         "foreignQueues": sorted_names(args.get("foreign_queues", ())),
-        "attachments": _flag(network.get("attachments") or not network.get("enabled", True)),
-        "endpoints": _flag(network.get("endpoints") or not network.get("enabled", True)),
-        "privateRanges": ",".join(_ranges(network.get("private", ()))),
-        "privateV6": _flag(any(":" in cidr for cidr in network.get("private", ()))),
+        "attachments": _flag(network(args).get("attachments") or unbounded),
+        "endpoints": _flag(network(args).get("endpoints") or unbounded),
+        "privateRanges": ",".join(_ranges(private)),
+        "privateV6": _flag(any(":" in cidr for cidr in private)),
         "annotations": sorted_names(own.get("annotations", ())),
         "volumes": sorted_names(own.get("volumes", ())),
-        "graceSeconds": resolved(_whole, own.get("bounds", {}).get("grace_seconds", GRACE_SECONDS)),
+        "graceSeconds": whole(own.get("bounds", {}).get("grace_seconds", GRACE_SECONDS)),
         "tolerations": sorted_names(
             [toleration_text(each) for each in args.get("tolerations", ())]
         ),
@@ -102,6 +111,11 @@ def pod_bounds(team: str, args: Args) -> dict[str, pulumi.Input[str]]:
         "restricted": _flag(restricted),
         "kaiImages": resolved(_places, args.get("kai_images", KAI_IMAGES)) if restricted else "",
     }
+    return without_empty(bounds)
+
+
+def without_empty(bounds: Inputs) -> dict[str, pulumi.Input[str]]:
+    """Leave out what is empty. An Output stays, whatever it turns out to be."""
     return {key: value for key, value in bounds.items() if value or has_output(value)}
 
 
@@ -149,11 +163,6 @@ def _selecting(key: str, operator: str, values: Sequence[pulumi.Input[str]]) -> 
     return {"matchExpressions": [{"key": key, "operator": operator, "values": among}]}
 
 
-def _network(args: Args) -> Args:
-    part: Args = isolation(args).get("network", {})
-    return part
-
-
 def _key(label: tuple[str, Any]) -> str:
     return label[0]
 
@@ -162,8 +171,9 @@ def _flag(on: Any) -> str:
     return "true" if on else ""
 
 
-def _whole(number: float) -> str:
-    return str(int(number))
+def whole(number: pulumi.Input[float]) -> pulumi.Input[str]:
+    """A number as text; other languages send every number as a fraction."""
+    return resolved(lambda known: str(int(known)), number)
 
 
 def sorted_names(names: Iterable[pulumi.Input[str]]) -> pulumi.Input[str]:

@@ -10,7 +10,7 @@ from pulumi_kubernetes.rbac import v1 as rbac
 from kai_fleet.guards.policies import Object
 from kai_fleet.options import after
 
-_GROUP: Final = "rbac.authorization.k8s.io"
+RBAC: Final = "rbac.authorization.k8s.io"
 
 
 def declare_policies(
@@ -60,25 +60,22 @@ def declare_role(
     what comes `before`.
     """
     inside = "namespace" in metadata
-    kind: Any
-    binding: Any
-    kind, binding = (
-        (rbac.Role, rbac.RoleBinding) if inside else (rbac.ClusterRole, rbac.ClusterRoleBinding)
-    )
+    kind: Any = rbac.Role if inside else rbac.ClusterRole
+    binding_kind: Any = rbac.RoleBinding if inside else rbac.ClusterRoleBinding
     role = kind(names[0], metadata=metadata, rules=rules, opts=opts)
-    bound = binding(
+    binding = binding_kind(
         names[1],
         metadata=metadata,
         role_ref=role_ref("Role" if inside else "ClusterRole", metadata["name"]),
         subjects=[subject],
         opts=after(opts, *before, role),
     )
-    return [role, bound]
+    return [role, binding]
 
 
 def role_ref(kind: str, name: pulumi.Input[str]) -> rbac.RoleRefArgsDict:
     """What a binding names."""
-    return {"api_group": _GROUP, "kind": kind, "name": name}
+    return {"api_group": RBAC, "kind": kind, "name": name}
 
 
 def service_account(name: str, namespace: pulumi.Input[str]) -> rbac.SubjectArgsDict:
@@ -88,11 +85,11 @@ def service_account(name: str, namespace: pulumi.Input[str]) -> rbac.SubjectArgs
 
 def rule(group: str, resources: str, verbs: Sequence[str], *names: str) -> rbac.PolicyRuleArgsDict:
     """A rule of RBAC; `resources` are words."""
-    found: rbac.PolicyRuleArgsDict = {
+    policy_rule: rbac.PolicyRuleArgsDict = {
         "api_groups": [group],
         "resources": resources.split(),
         "verbs": list(verbs),
     }
     if names:
-        found["resource_names"] = list(names)
-    return found
+        policy_rule["resource_names"] = list(names)
+    return policy_rule

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from ipaddress import IPv6Address, ip_network
 from typing import Any, Final
 
-from kai_fleet.guards.bounds import Args, isolation, level
+from kai_fleet.guards.bounds import Args, closes_network, network
 from kai_fleet.guards.policies import NAME_LABEL
 
 # What is no public address: nodes, pods, services and the host's neighbours.
@@ -24,12 +24,11 @@ Network = Mapping[str, Any]
 
 def network_policies(team: str, args: Args) -> dict[str, dict[str, Any]]:
     """The network policies of a team with these TeamNamespaceArgs by name: each its spec."""
-    network: Network = isolation(args).get("network", {})
-    if level(args) == "off" or not network.get("enabled", True):
+    if not closes_network(args):
         return {}
     return {
-        "kai-fleet-pods": _of_pods(network),
-        "kai-fleet-control-plane": _of_control_plane(team, network),
+        "kai-fleet-pods": _of_pods(network(args)),
+        "kai-fleet-control-plane": _of_control_plane(team, network(args)),
     }
 
 

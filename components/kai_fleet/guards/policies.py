@@ -63,8 +63,8 @@ def _policy(kind: Kind) -> Object:
     for variable in body["spec"]["variables"]:
         if "expression" not in variable:
             variable["expression"] = shared[variable["name"]]
-    found: Object = body
-    return found
+    parsed: Object = body
+    return parsed
 
 
 def policy(kind: Kind, suffix: str = "", bounds: Mapping[str, str] | None = None) -> Object:

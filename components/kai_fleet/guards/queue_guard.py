@@ -1,6 +1,6 @@
 """The guard of queues: what one team's pods may ask of KAI, on the host and inside its vCluster.
 
-KAI lets any pod name any queue (W10), and leaves one that names a wrong queue Pending, mostly
+KAI lets any pod name any queue, and leaves one that names a wrong queue Pending, mostly
 without a word; this denies it at once and names the right ones. It looks at pods, so a queue named
 only on their Deployment is denied too; only the Deployment's events would say so, and therefore
 whoever applies it is warned in the same words. Pods that KAI does not schedule are not judged,
@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import pulumi
 
-from kai_fleet.guards.bounds import GPU_RESOURCE, Args, sorted_names
+from kai_fleet.guards.bounds import GPU_RESOURCE, Args, sorted_names, without_empty
 from kai_fleet.guards.policies import AUDIT, DENY, WARN, Object, binding, policy, policy_name
-from kai_fleet.inputs import has_output, resolved
+from kai_fleet.inputs import resolved
 from kai_fleet.wording import listed
 
 # A denial is read by a person: of many queues it names the first.
@@ -62,11 +62,8 @@ def inside(
 
 
 def _with_bounds(kind: Any, suffix: str, bounds: Mapping[str, pulumi.Input[str]]) -> Object:
-    def spec(written: Mapping[str, str]) -> Object:
-        found: Object = policy(kind, suffix, written)["spec"]
-        return found
-
-    return {**policy(kind, suffix), "spec": resolved(spec, dict(bounds))}
+    spec = resolved(lambda known: policy(kind, suffix, known)["spec"], dict(bounds))
+    return {**policy(kind, suffix), "spec": spec}
 
 
 def queue_bounds(
@@ -92,7 +89,7 @@ def queue_bounds(
         "sharing": resolved(lambda on: "true" if on else "false", args.get("gpu_sharing", True)),
         "become": "denied" if mode == "deny" else "warned about",
     }
-    return {key: value for key, value in bounds.items() if value or has_output(value)}
+    return without_empty(bounds)
 
 
 def _allowed(queues: Iterable[str], prefix: str) -> str:

@@ -5,9 +5,10 @@ from typing import Any, Final
 
 import pulumi
 
-from kai_fleet.guards.bounds import GPU_RESOURCE, Args, isolation, level
+from kai_fleet.guards.bounds import GPU_RESOURCE, Args, isolation, level, whole
 from kai_fleet.guards.policies import SYSTEM_SCOPE
-from kai_fleet.inputs import resolved, without_none
+from kai_fleet.inputs import without_none
+from kai_fleet.releases.keys import GPU_RESOURCES
 
 Amounts = dict[str, pulumi.Input[str]]
 
@@ -20,7 +21,6 @@ _OBJECTS: Final = (
     *("httproutes.gateway.networking.k8s.io", "tlsroutes.gateway.networking.k8s.io"),
     *("backendtlspolicies.gateway.networking.k8s.io", "referencegrants.gateway.networking.k8s.io"),
 )
-_GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu")
 _CLAIMS: Final = ("resourceclaims", "resourceclaimtemplates")
 
 
@@ -34,7 +34,7 @@ def quotas(args: Args) -> dict[str, dict[str, Any]]:
     if level(args) == "off":
         return {"gpus": {"hard": _granted_gpus(args)}}
     bounds: Mapping[str, Any] = isolation(args).get("bounds", {})
-    objects = _count(bounds.get("objects", 5000))
+    objects = whole(bounds.get("objects", 5000))
     return {
         "gpus": {"hard": _devices(args, objects)},
         "pods": {"hard": _pods(bounds, objects)},
@@ -54,11 +54,11 @@ def _devices(args: Args, objects: pulumi.Input[str]) -> Amounts:
     classes = args.get("device_classes", {})
     claims = objects if classes else "0"
     return {
-        **_requests(dict.fromkeys(_GPUS, 0)),
+        **_requests(dict.fromkeys(GPU_RESOURCES, 0)),
         **_granted_gpus(args),
         **_requests(args.get("devices", {})),
         **{
-            f"{name}.deviceclass.resource.k8s.io/devices": _count(count)
+            f"{name}.deviceclass.resource.k8s.io/devices": whole(count)
             for name, count in classes.items()
         },
         **{f"count/{kind}.resource.k8s.io": claims for kind in _CLAIMS},
@@ -71,7 +71,7 @@ def _pods(bounds: Mapping[str, Any], objects: pulumi.Input[str]) -> Amounts:
         "requests.cpu": bounds.get("cpu"),
         "requests.memory": bounds.get("memory"),
         "requests.ephemeral-storage": bounds.get("ephemeral_storage"),
-        "pods": _count(bounds.get("pods", 2000)),
+        "pods": whole(bounds.get("pods", 2000)),
         # Those that have ended too, which fill etcd until somebody deletes them.
         "count/pods": objects,
     }
@@ -80,14 +80,14 @@ def _pods(bounds: Mapping[str, Any], objects: pulumi.Input[str]) -> Amounts:
 
 def _objects(bounds: Mapping[str, Any], objects: pulumi.Input[str]) -> Amounts:
     """What else etcd, storage and the network have for everybody."""
-    load_balancers = _count(bounds.get("load_balancers", 10))
-    volumes = _count(bounds.get("volumes", 500))
+    load_balancers = whole(bounds.get("load_balancers", 10))
+    volumes = whole(bounds.get("volumes", 500))
     amounts = {
         "services": objects,
         "services.loadbalancers": load_balancers,
         # A controller makes a load balancer for each, mostly in a namespace of its own.
         "count/gateways.gateway.networking.k8s.io": load_balancers,
-        "services.nodeports": _count(bounds.get("node_ports", 50)),
+        "services.nodeports": whole(bounds.get("node_ports", 50)),
         "requests.storage": bounds.get("storage"),
         "persistentvolumeclaims": volumes,
         "count/volumesnapshots.snapshot.storage.k8s.io": volumes,
@@ -99,9 +99,4 @@ def _objects(bounds: Mapping[str, Any], objects: pulumi.Input[str]) -> Amounts:
 
 
 def _requests(counts: Mapping[str, Any]) -> Amounts:
-    return {f"requests.{name}": _count(count) for name, count in counts.items()}
-
-
-def _count(number: pulumi.Input[float]) -> pulumi.Input[str]:
-    """A number as quotas have it; other languages send every number as a fraction."""
-    return resolved(lambda whole: str(int(whole)), number)
+    return {f"requests.{name}": whole(count) for name, count in counts.items()}

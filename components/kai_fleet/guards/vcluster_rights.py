@@ -48,16 +48,16 @@ def account(team: str) -> str:
 
 def on_host(args: Args) -> list[PolicyRuleArgsDict]:
     """Classes of every kind; nodes and what runs on them where a scheduler inside chooses them."""
-    found = [rule(group, classes, READ) for group, classes in _CLASSES.items()]
+    rules = [rule(group, classes, READ) for group, classes in _CLASSES.items()]
     if args.get("scheduler", "inside") == "inside":
-        found.append(rule("", "nodes nodes/status", READ))
+        rules.append(rule("", "nodes nodes/status", READ))
         # Of other teams' pods it takes the sum: what is left on a node that they share. Without
         # these two it waits for good before its first syncer (ModifyController in nodes/syncer.go).
-        found.append(rule("", "pods", ("list", "watch")))
+        rules.append(rule("", "pods", ("list", "watch")))
         # What room a driver has on which nodes; they are in the driver's namespace. Without a
         # scheduler inside, `auto` does not sync them (pkg/config/validation.go).
-        found.append(rule("storage.k8s.io", "csistoragecapacities", READ))
-    return found
+        rules.append(rule("storage.k8s.io", "csistoragecapacities", READ))
+    return rules
 
 
 def in_namespace(team: str, args: Args) -> pulumi.Input[list[PolicyRuleArgsDict]]:

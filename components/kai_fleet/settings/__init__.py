@@ -162,10 +162,6 @@ class Settings(Strict):
         """A team's vCluster."""
         return self.teams[team].vcluster
 
-    def place_of(self, team: str) -> HostPlace:
-        """A team's place on the host."""
-        return self.own_of(team)
-
     def isolation_of(self, team: str) -> Isolation:
         """What keeps a team from others."""
         return self.own_of(team).isolation

@@ -34,7 +34,7 @@ Cidr = Annotated[
 ]
 
 # What runtimes without GPUs are called in their own installation guides.
-_NO_GPU_CLASSES: Final = (
+NO_GPU_CLASSES: Final = (
     *("runc", "crun", "youki", "gvisor", "runsc"),
     *("kata", "kata-clh", "kata-fc", "kata-qemu"),
 )
@@ -126,7 +126,7 @@ class Isolation(Strict):
     """DRA device classes, and how many devices of each."""
     priority_classes: list[_Name] = Field(default_factory=list)
     """Priority classes of the host besides KAI's that pods may name."""
-    runtime_classes: list[_Name] = Field(default_factory=lambda: list(_NO_GPU_CLASSES))
+    runtime_classes: list[_Name] = Field(default_factory=lambda: list(NO_GPU_CLASSES))
     """Runtime classes of the host that show no GPU, so that any pod may name them."""
     annotations: list[_Name] = Field(default_factory=list)
     """Domains of annotations that runtimes or plugins read and pods may have: memory-qos.nri.io."""

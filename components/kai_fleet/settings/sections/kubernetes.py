@@ -151,24 +151,6 @@ class Toleration(Strict):
             raise ValueError("has a value, which Exists does not read; drop value, or write Equal")
         return self
 
-    @property
-    def spec(self) -> dict[str, str]:
-        """As a pod has it."""
-        effect = {"effect": self.effect} if self.effect else {}
-        if self.operator == "Exists" or (self.operator is None and self.value is None):
-            return {"key": self.key, "operator": "Exists", **effect}
-        return {"key": self.key, "operator": "Equal", "value": self.value or "", **effect}
-
-    @property
-    def text(self) -> str:
-        """As vCluster and the guards read it: `dedicated=ml:NoSchedule`, `nvidia.com/gpu:`.
-
-        The colon stands there without an effect, too: vCluster takes a bare key for an empty value.
-        """
-        spec = self.spec
-        value = f"={spec['value']}" if spec["operator"] == "Equal" else ""
-        return f"{self.key}{value}:{self.effect or ''}"
-
 
 class Affinity(Strict):
     """A pod's affinity; below these keys everything is Kubernetes' own."""
