@@ -1,5 +1,6 @@
 """What a stack file declares of one team: the arguments of its components, its chart's values."""
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,26 @@ from kai_fleet.fleet.declared import Declared
 from kai_fleet.releases import vcluster
 from kai_fleet.settings import Settings, load
 from kai_fleet.vcluster_values import vcluster_values
+from tests.unit.doctor_samples import SETTINGS
+
+
+def stack(team: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    """A stack file with a team of a vCluster; `team` and `more` are keys of it and of all."""
+    ml = {
+        "scheduler": {"mode": "virtual", "version": "v0.16.8"},
+        "nodePool": {"kai-fleet/pool": "ml"},
+        "gpus": 4,
+        "queues": {"train": {}},
+        **(team or {}),
+    }
+    return {"cluster": {"name": "lab", "context": "lab"}, "teams": {"ml": ml}, **more}
+
+
+def vcluster_stack(own: Mapping[str, Any] | None = None, **of_all: Any) -> dict[str, Any]:
+    """The stack file of the doctor's samples, with these keys of its vCluster and of all."""
+    raw = copy.deepcopy(SETTINGS)
+    raw["teams"]["ml"]["vcluster"] = own or {}
+    return raw | ({"vcluster": of_all} if of_all else {})
 
 
 def settings_of(raw: Mapping[str, Any]) -> Settings:

@@ -2,7 +2,6 @@
 
 import pytest
 
-from kai_fleet.fleet.arguments import Arguments
 from kai_fleet.guards.bounds import pod_bounds
 from kai_fleet.guards.quotas import quotas
 from kai_fleet.queue_specs import labels_of, specs_of
@@ -12,6 +11,7 @@ from kai_fleet_cli.plan.picture import picture
 from kai_fleet_policies import validation
 from tests.attacks.objects import pod
 from tests.policy_evaluation import creation, refusals
+from tests.unit.stack_arguments import arguments
 
 SLICE = "nvidia.com/mig-1g.10gb"
 LARGE = "nvidia.com/mig-3g.40gb"
@@ -29,12 +29,6 @@ def raw(gpus, **more):
 def mistakes(gpus, gpu=None, **more):
     file = raw(gpus, **more) | ({"gpu": gpu} if gpu else {})
     return {m.path: m.message for m in load(file).mistakes}
-
-
-def arguments(file):
-    loaded = load(file)
-    assert loaded.mistakes == ()
-    return Arguments(loaded.settings)
 
 
 def namespace(gpus, **more):
