@@ -63,7 +63,7 @@ def of_queue(queue: str) -> Object:
     return {"labels": {"kai.scheduler/queue": queue}, "schedulerName": "kai-scheduler"}
 
 
-def fraction(team: str, *sidecars: Object, init: bool = False, **more: Any) -> Object:
+def fraction(team: str, *sidecars: Object, **more: Any) -> Object:
     """A pod with half a GPU, once KAI's admission has been at it."""
     maps = "train-a-abcdefg-shared-gpu-0"
 

@@ -81,8 +81,8 @@ def by_hand(queue: str) -> dict[str, Any]:
     return {"metadata": meta(queue), "spec": {"resources": {}}}
 
 
-def daemon_set(name: str, ready: int = 0) -> dict[str, Any]:
-    status = {"desiredNumberScheduled": 1, "numberReady": ready}
+def daemon_set(name: str) -> dict[str, Any]:
+    status = {"desiredNumberScheduled": 1, "numberReady": 0}
     return {"metadata": meta(name, "gpu-operator"), "spec": {}, "status": status}
 
 
@@ -169,9 +169,9 @@ def reservation(group: str = GROUP, index: str | None = "GPU-1", **status: Any) 
     )
 
 
-def release_secret(status: str = "deployed", revision: str = "1") -> dict[str, Any]:
-    labels = {"owner": "helm", "name": "kai-scheduler", "status": status, "version": revision}
-    return {"metadata": meta(f"sh.helm.release.v1.kai-scheduler.v{revision}", labels=labels)}
+def release_secret() -> dict[str, Any]:
+    labels = {"owner": "helm", "name": "kai-scheduler", "status": "deployed", "version": "1"}
+    return {"metadata": meta("sh.helm.release.v1.kai-scheduler.v1", labels=labels)}
 
 
 @dataclass

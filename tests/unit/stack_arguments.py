@@ -4,7 +4,6 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from kai_fleet.deployed import Deployed
 from kai_fleet.fleet.arguments import Arguments
 from kai_fleet.fleet.cluster import Team
 from kai_fleet.fleet.declared import Declared
@@ -45,12 +44,11 @@ def arguments(raw: Mapping[str, Any]) -> Arguments:
     return Arguments(settings_of(raw))
 
 
-def team_of(raw: Mapping[str, Any], team: str = "ml", state: Deployed | None = None) -> Team:
-    """A team as the rules read it."""
-    return Declared(settings_of(raw), state).team(team)
+def team_of(raw: Mapping[str, Any]) -> Team:
+    """Team ml as the rules read it."""
+    return Declared(settings_of(raw), None).team("ml")
 
 
-def team_values(raw: Mapping[str, Any], version: str = "v0.36.1", team: str = "ml") -> Any:
-    """The values of a team's vCluster of that version."""
-    args = arguments(raw).vcluster(team)
-    return vcluster_values(team, args, f"team-{team}", vcluster(version))
+def team_values(raw: Mapping[str, Any], version: str = "v0.36.1") -> Any:
+    """The values of the vCluster of team ml, of that version."""
+    return vcluster_values("ml", arguments(raw).vcluster("ml"), "team-ml", vcluster(version))

@@ -23,7 +23,6 @@ from tests.unit.doctor_samples import (
 from tests.unit.doctor_spoils import gone, waiting, without
 
 GPU = "nvidia.com/gpu"
-POOL = {"kai-fleet/pool": "ml"}
 
 
 def only(lab):

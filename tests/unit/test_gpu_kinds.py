@@ -123,8 +123,8 @@ def test_a_queue_of_the_host_is_bounded_by_what_its_teams_hold():
     assert specs["leaf"]["resources"]["gpu"]["limit"] == 6
 
 
-def said_of(gpus, name, count="1"):
-    body = pod("ml", {"name": "c", "resources": {"limits": {name: count}}})
+def said_of(gpus, name):
+    body = pod("ml", {"name": "c", "resources": {"limits": {name: "1"}}})
     user = {"username": "system:serviceaccount:team-ml:vc-ml", "groups": []}
     request = creation("pods", "team-ml", user)
     return list(refusals("devices", body, request, pod_bounds("ml", namespace(gpus))))
