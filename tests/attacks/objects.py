@@ -307,3 +307,11 @@ def deployment(template: Object) -> Object:
 def stateful_set(team: str, template: Object) -> Object:
     """Of a vCluster, as its chart makes it; nothing runs in it."""
     return _workload("StatefulSet", team, template, serviceName=team, replicas=0)
+
+
+def scaled_down(kind: str, team: str) -> Object:
+    """A Deployment or StatefulSet of a vCluster's control plane; nothing runs in it."""
+    template = control_plane(team)
+    whole = deployment(template) if kind == "Deployment" else stateful_set(team, template)
+    whole["spec"]["replicas"] = 0
+    return whole
