@@ -171,10 +171,10 @@ class Host:
                 if found == kind:
                     self.post(kind, body)
 
-    def post(self, kind: str, body: Mapping[str, Any], who: client.ApiClient | None = None) -> None:
+    def post(self, kind: str, body: Mapping[str, Any]) -> None:
         path = _GROUPS[kind].format(body["metadata"].get("namespace", ""))
         try:
-            Http(who or self.admin).post(path, {"kind": kind, **body})
+            Http(self.admin).post(path, {"kind": kind, **body})
         except ApiException as why:
             if why.status != 409:  # both hosts have the accounts' namespace and the policies
                 raise AssertionError(why.body) from why

@@ -63,7 +63,7 @@ def of_queue(queue: str) -> Object:
     return {"labels": {"kai.scheduler/queue": queue}, "schedulerName": "kai-scheduler"}
 
 
-def fraction(team: str, *sidecars: Object, init: bool = False, **more: Any) -> Object:
+def fraction(team: str, *sidecars: Object, **more: Any) -> Object:
     """A pod with half a GPU, once KAI's admission has been at it."""
     maps = "train-a-abcdefg-shared-gpu-0"
 
@@ -307,3 +307,11 @@ def deployment(template: Object) -> Object:
 def stateful_set(team: str, template: Object) -> Object:
     """Of a vCluster, as its chart makes it; nothing runs in it."""
     return _workload("StatefulSet", team, template, serviceName=team, replicas=0)
+
+
+def scaled_down(kind: str, team: str) -> Object:
+    """A Deployment or StatefulSet of a vCluster's control plane; nothing runs in it."""
+    template = control_plane(team)
+    whole = deployment(template) if kind == "Deployment" else stateful_set(team, template)
+    whole["spec"]["replicas"] = 0
+    return whole

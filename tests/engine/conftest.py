@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kubernetes import client
 
+from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies import validation
 from sandbox import lifecycle
 from tests.engine.bare_engine import Engine
 from tests.engine.emptied import Emptied
 from tests.engine.one_team import OneTeam
+from tests.engine.product import Product
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +42,26 @@ def one_team(place: Emptied, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KAI_FLEET_SANDBOX", str(place.sandbox.directory))
         yield place.tenant
+
+
+@pytest.fixture(scope="module")
+def product(one_team: OneTeam) -> Iterator[Product]:
+    """The program of `one_team`, for modules that have the doctor read its checkout."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "ROOT", one_team.folder)
+        yield one_team.product
+
+
+@pytest.fixture(scope="module")
+def ml(product: Product, one_team: OneTeam) -> client.ApiClient:
+    """The vCluster of `one_team`."""
+    return one_team.inside()
+
+
+@pytest.fixture(scope="module")
+def host(product: Product, one_team: OneTeam) -> client.ApiClient:
+    """The cluster that the vCluster is on."""
+    return one_team.host()
 
 
 @pytest.fixture(scope="module", autouse=True)

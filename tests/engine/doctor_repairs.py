@@ -135,9 +135,9 @@ class Repair:
         return finding
 
 
-def eventually(true: Callable[[], Any], seconds: float = 20) -> Any:
+def eventually(true: Callable[[], Any]) -> Any:
     """What comes true in time; else everything that the doctor finds ill."""
-    ends = time.monotonic() + seconds
+    ends = time.monotonic() + 20
     while not (found := true()):
         assert time.monotonic() < ends, "\n".join(
             str(f.record()) for f in diagnose("sandbox").findings if f.level is not Level.OK

@@ -33,7 +33,7 @@ def exposed(version: str, component: Component, queues: Queues) -> str:
 
 
 @contextlib.contextmanager
-def serving(address: str, text: str, port: int = METRICS_PORT) -> Iterator[str]:
+def serving(address: str, text: str) -> Iterator[str]:
     """Serve a text at `/metrics` of one of this machine's own addresses; gives where."""
 
     class Metrics(BaseHTTPRequestHandler):
@@ -48,10 +48,10 @@ def serving(address: str, text: str, port: int = METRICS_PORT) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             """Nothing on the terminal."""
 
-    server = ThreadingHTTPServer((address, port), Metrics)
+    server = ThreadingHTTPServer((address, METRICS_PORT), Metrics)
     Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield f"{address}:{server.server_port}"
+        yield f"{address}:{METRICS_PORT}"
     finally:
         server.shutdown()
         server.server_close()

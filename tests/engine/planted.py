@@ -55,7 +55,6 @@ RELEASES: dict[str, set[str]] = {
 }
 REFUSED = QUEUES | PODS | RELEASES
 ADVISED = {"q8-zero": "queue-zero-quota"}
-RIGHT = ("right-cpu", "right-gpu", "right-fraction")
 
 
 def program(charts: str) -> Callable[[], None]:

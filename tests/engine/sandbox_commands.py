@@ -11,6 +11,7 @@ from typing import Any
 
 import psutil
 
+from kai_fleet_cli.stack_file.reading import ROOT
 from sandbox.control_plane.etcd import Etcd, below
 from sandbox.control_plane.ports import Ports
 from sandbox.control_plane.processes import MARK, Processes
@@ -19,16 +20,35 @@ from sandbox.lifecycle import Sandbox
 from sandbox.nodes.fake_nodes import EVERY_NODE, POOL_LABEL, fake_node
 
 
-def run(sandbox: Sandbox, *command: str, stdin: str | None = None, **env: str) -> str:
-    """Run a command; what it prints. AssertionError with the end of its output where it fails."""
-    done = subprocess.run(
+def completed(
+    sandbox: Sandbox,
+    *command: str,
+    cwd: Path | None = None,
+    stdin: str | None = None,
+    **env: str,
+) -> subprocess.CompletedProcess[str]:
+    """Run a command with the sandbox's tools and variables to its end."""
+    return subprocess.run(
         command,
+        cwd=cwd,
         env={**os.environ, **sandbox.env(), **env},
         input=stdin,
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+def pulumi(sandbox: Sandbox, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run plain `pulumi` in a folder, with the programs of this checkout on PATH."""
+    path = os.pathsep.join([sandbox.env()["PATH"], str(ROOT / ".venv" / "bin")])
+    command = ("pulumi", *arguments, "--non-interactive")
+    return completed(sandbox, *command, cwd=folder, PATH=path)
+
+
+def run(sandbox: Sandbox, *command: str, **options: Any) -> str:
+    """What a command prints. AssertionError with the end of its output where it fails."""
+    done = completed(sandbox, *command, **options)
     assert done.returncode == 0, f"{command}: {done.stdout[-800:]}{done.stderr}"
     return done.stdout
 

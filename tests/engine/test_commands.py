@@ -12,6 +12,7 @@ from kubernetes import client
 from kai_fleet.releases import kai
 from kai_fleet_cli.stack_file.reading import ROOT
 from tests.engine.product import api, cluster_roles, deployments, namespaces, project, queues
+from tests.engine.sandbox_commands import pulumi
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
@@ -187,22 +188,8 @@ def test_the_sandbox_takes_one_stack_at_a_time(first, fleet):
 
 def test_plain_pulumi_is_held_by_the_policy_pack(first, sandbox, tmp_path):
     directory = project(tmp_path / "project")
-    environment = {**os.environ, **sandbox.env()}
-    environment["PATH"] = os.pathsep.join([environment["PATH"], str(ROOT / ".venv" / "bin")])
-
-    def pulumi(*arguments):
-        return subprocess.run(
-            ["pulumi", *arguments, "--non-interactive"],
-            cwd=directory,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    shown = pulumi(
-        "preview", "--stack", "sandbox", "--policy-pack", ".venv/bin/kai-fleet-policy-pack"
-    )
+    pack = ("--policy-pack", ".venv/bin/kai-fleet-policy-pack")
+    shown = pulumi(sandbox, directory, "preview", "--stack", "sandbox", *pack)
     assert shown.returncode == 0, shown.stdout + shown.stderr
     assert "[mandatory]" not in shown.stdout
 
@@ -210,14 +197,12 @@ def test_plain_pulumi_is_held_by_the_policy_pack(first, sandbox, tmp_path):
     document = yaml.safe_load(file.read_text())
     document["config"]["kai-fleet:teams"]["ml"]["queues"]["default"]["gpu"] = 99
     file.write_text(yaml.safe_dump(document))
-    refused = pulumi(
-        "preview", "--stack", "sandbox", "--policy-pack", ".venv/bin/kai-fleet-policy-pack"
-    )
+    refused = pulumi(sandbox, directory, "preview", "--stack", "sandbox", *pack)
     assert refused.returncode != 0
-    said = refused.stdout + refused.stderr
-    assert "kai-fleet:teams.ml.queues" in said
-    assert "[queue-quota]" in said
-    assert "Traceback" not in said
+    printed = refused.stdout + refused.stderr
+    assert "kai-fleet:teams.ml.queues" in printed
+    assert "[queue-quota]" in printed
+    assert "Traceback" not in printed
 
 
 def test_destroy_empties_the_cluster(first, fleet, sandbox):

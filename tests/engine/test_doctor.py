@@ -11,27 +11,9 @@ from kubernetes import client
 from kai_fleet.finding import Level
 from kai_fleet_cli.doctor.checks import leftovers
 from kai_fleet_cli.doctor.diagnosis import diagnose
-from kai_fleet_cli.stack_file import reading
 from tests.engine import broken_things as things
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
-
-
-@pytest.fixture(scope="module")
-def product(one_team):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "ROOT", one_team.folder)
-        yield one_team.product
-
-
-@pytest.fixture(scope="module")
-def ml(product, one_team):
-    return one_team.inside()
-
-
-@pytest.fixture(scope="module")
-def host(one_team):
-    return one_team.host()
 
 
 def ill():

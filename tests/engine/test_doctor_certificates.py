@@ -7,7 +7,6 @@ import pytest
 import trustme
 from kubernetes import client
 
-from kai_fleet_cli.stack_file import reading
 from sandbox.control_plane.certificates import Authority
 from sandbox.vcluster import vcluster
 from tests.engine.doctor_repairs import OF_CERTIFICATES, Repair, eventually
@@ -23,13 +22,6 @@ def one_team(sandbox, tmp_path_factory):
     """One of its own, whose vCluster is the last that renews no certificate."""
     folder = tmp_path_factory.mktemp("certificates") / "project"
     return OneTeam.make(sandbox, folder, vcluster="v0.30.5")
-
-
-@pytest.fixture(scope="module")
-def product(one_team):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "ROOT", one_team.folder)
-        yield one_team.product
 
 
 @pytest.fixture

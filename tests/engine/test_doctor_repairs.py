@@ -9,7 +9,6 @@ from kubernetes import client
 from kai_fleet.quantities import parse_quantity
 from kai_fleet_cli.doctor.checks import gpu, isolation
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT
-from kai_fleet_cli.stack_file import reading
 from tests.engine import broken_things as things
 from tests.engine.doctor_repairs import (
     LOOK,
@@ -27,23 +26,6 @@ from tests.unit.doctor_samples import Lab
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
 HOST = f"--context {SANDBOX_CONTEXT}"
-
-
-@pytest.fixture(scope="module")
-def product(one_team):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "ROOT", one_team.folder)
-        yield one_team.product
-
-
-@pytest.fixture(scope="module")
-def ml(product, one_team):
-    return one_team.inside()
-
-
-@pytest.fixture(scope="module")
-def host(ml, one_team):
-    return one_team.host()
 
 
 @pytest.fixture

@@ -1,15 +1,14 @@
 """examples/typescript on the sandbox: a program in TypeScript declares a team by the plugin."""
 
 import json
-import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
 
 from kai_fleet_cli.stack_file.reading import ROOT
+from tests.engine.sandbox_commands import run
 from tests.engine.test_example_yaml import queues_of
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
@@ -22,20 +21,12 @@ def program(sandbox, tmp_path):
     project = shutil.copytree(ROOT / "examples" / "typescript", tmp_path / "typescript")
     declared = project / "Pulumi.yaml"
     declared.write_text(declared.read_text().replace("../../.venv", str(ROOT / ".venv")))
-    environment = {**os.environ, **sandbox.env()}
-
-    def run(*command: str) -> str:
-        done = subprocess.run(
-            command, cwd=project, env=environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-        return done.stdout
-
-    run("npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts")
-    run("node_modules/.bin/tsc", "-p", ".")
+    run(sandbox, "npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", cwd=project)
+    run(sandbox, "node_modules/.bin/tsc", "-p", ".", cwd=project)
 
     def operation(name: str, *settings: str):
-        return json.loads(run("node", str(INLINE), str(project), "typescript", name, *settings))
+        command = ("node", str(INLINE), str(project), "typescript", name, *settings)
+        return json.loads(run(sandbox, *command, cwd=project))
 
     yield operation
     operation("destroy")

@@ -1,8 +1,6 @@
 """examples/yaml on the sandbox: a program in YAML declares a team by the component host."""
 
 import json
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ from kai_fleet_cli.stack_file.reading import ROOT
 from sandbox.tools import toolbox
 from sandbox.tools.table import YAML_HOST
 from tests.engine.product import api
+from tests.engine.sandbox_commands import run
 
 pytestmark = [pytest.mark.engine, pytest.mark.yaml, pytest.mark.timeout(300)]
 
@@ -23,25 +22,16 @@ def pulumi(sandbox, tmp_path):
     text = (ROOT / "examples" / "yaml" / "Pulumi.yaml").read_text()
     (tmp_path / "Pulumi.yaml").write_text(text.replace("../../.venv", str(ROOT / ".venv")))
     host = toolbox.ensure([YAML_HOST], print)[YAML_HOST]
-    environment = {**os.environ, **sandbox.env()}
-    environment["PATH"] = f"{Path(host.path).parent}:{environment['PATH']}"
+    path = f"{Path(host.path).parent}:{sandbox.env()['PATH']}"
 
-    def run(*arguments: str) -> str:
-        done = subprocess.run(
-            ["pulumi", *arguments, "--non-interactive"],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-        return done.stdout
+    def pulumi(*arguments: str) -> str:
+        command = ("pulumi", *arguments, "--non-interactive")
+        return run(sandbox, *command, cwd=tmp_path, PATH=path)
 
-    run("stack", "init", "yaml")
-    yield run
-    run("destroy", "--yes", "--skip-preview")
-    run("stack", "rm", "--yes")
+    pulumi("stack", "init", "yaml")
+    yield pulumi
+    pulumi("destroy", "--yes", "--skip-preview")
+    pulumi("stack", "rm", "--yes")
 
 
 def queues_of(kubeconfig):

@@ -79,9 +79,9 @@ class Project:
         environment = {**os.environ, **self.sandbox.env(), **named, "PATH": path}
         return self._run(["pulumi", *arguments, "--non-interactive"], environment)
 
-    def plain_up(self, stack: str = STACK) -> None:
+    def plain_up(self) -> None:
         pack = ("--policy-pack", ".venv/bin/kai-fleet-policy-pack")
-        self.pulumi("up", "--yes", "--skip-preview", "--stack", stack, *pack)
+        self.pulumi("up", "--yes", "--skip-preview", "--stack", STACK, *pack)
 
     def files(self) -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in self.folder.glob("Pulumi.plain*.yaml")}

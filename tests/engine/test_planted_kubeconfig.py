@@ -12,7 +12,6 @@ import pytest
 import yaml
 from kubernetes import client
 
-from kai_fleet_cli.stack_file import reading
 from tests.attacks.http import Http
 from tests.engine.doctor_repairs import OF_KUBECONFIGS, Repair, commands, eventually
 
@@ -43,10 +42,8 @@ READERS = {
 
 
 @pytest.fixture(scope="module")
-def repair(one_team):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "ROOT", one_team.folder)
-        yield Repair(one_team)
+def repair(product, one_team):
+    return Repair(one_team)
 
 
 @pytest.fixture(scope="module")

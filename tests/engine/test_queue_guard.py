@@ -120,7 +120,7 @@ def test_kubectl_shows_the_same(guard, sandbox):
         )
 
 
-def test_the_deployment_of_guide_004_gets_its_pods(guard, core, sandbox):
+def test_the_deployment_of_guide_004_gets_its_pods(guard, core):
     labels = {"app": "vllm-test-07"}
     container = {
         "name": "vllm",
@@ -142,7 +142,7 @@ def test_the_deployment_of_guide_004_gets_its_pods(guard, core, sandbox):
     until(lambda: core.list_namespaced_pod("guarded", label_selector="app=vllm-test-07").items)
 
 
-def test_audit_mode_lets_pods_pass_with_a_warning(guard, core, sandbox):
+def test_audit_mode_lets_pods_pass_with_a_warning(guard, core):
     assert sent(core, "audited", pod()) == ""
     _, _, headers = core.create_namespaced_pod_with_http_info("audited", pod(), dry_run="All")
     assert "names no queue on the pod itself" in headers["Warning"]

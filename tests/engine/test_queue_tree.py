@@ -46,11 +46,11 @@ def tree(cluster, asked):
     tree.remove()
 
 
-def specs(cluster, tree: str = "test-tree") -> dict[str, Any]:
+def specs(cluster) -> dict[str, Any]:
     return {
         name: item["spec"]
         for name, item in queues(cluster).items()
-        if item["metadata"].get("labels", {}).get(TREE) == tree
+        if item["metadata"].get("labels", {}).get(TREE) == "test-tree"
     }
 
 

@@ -121,7 +121,7 @@ def test_a_kai_without_a_node_is_named_too(first, late):
     assert re.search(r"is not ready after 8 s\. Missing: [^.]*deployment kai-operator;", said)
 
 
-def test_the_next_run_goes_on_and_ends_well(first, late, host, tmp_path):
+def test_the_next_run_goes_on_and_ends_well(first, late, host):
     late.chart, late.values, late.seconds = None, {}, 120
     said = late.up()
     assert "error:" not in said

@@ -1,7 +1,5 @@
 """A platform and two teams with stacks of their own; the tests build on one another."""
 
-import os
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -16,7 +14,6 @@ from kai_fleet_cli.doctor.diagnosis import diagnose
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT
 from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_cli.teams import kubeconfigs
 from tests.engine import broken_things as things
 from tests.engine.product import (
@@ -28,6 +25,7 @@ from tests.engine.product import (
     project,
     queues,
 )
+from tests.engine.sandbox_commands import pulumi
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
@@ -94,18 +92,9 @@ def nlp(sandbox, directory, granted):
 @pytest.fixture(scope="module")
 def both(vision, nlp, sandbox, directory):
     """Both team stacks, made at the same time by plain `pulumi up`."""
-    environment = {**os.environ, **sandbox.env()}
-    environment["PATH"] = os.pathsep.join([environment["PATH"], str(ROOT / ".venv" / "bin")])
 
     def up(stack):
-        return subprocess.run(
-            ["pulumi", "up", "--yes", "--non-interactive", "--stack", stack],
-            cwd=directory,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return pulumi(sandbox, directory, "up", "--yes", "--stack", stack)
 
     with ThreadPoolExecutor() as pool:
         return list(pool.map(up, ("sandbox-vision", "sandbox-nlp")))

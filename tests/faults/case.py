@@ -257,10 +257,6 @@ class Case:
         """Have every part of the sandbox running."""
         self._python("from sandbox import lifecycle; lifecycle.up(lambda _: None)")
 
-    def sandbox_down(self) -> None:
-        """Leave nothing of it."""
-        self._python("from sandbox import lifecycle; lifecycle.down(lambda _: None)")
-
     def part(self, name: str) -> psutil.Process:
         """A process of the sandbox."""
         found = Processes(self.sandbox).running(name)

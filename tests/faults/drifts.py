@@ -77,13 +77,6 @@ def _binding(hands: Hands) -> None:
     hands.guard().patch_validating_admission_policy_binding(GUARD, body)
 
 
-def _crd(hands: Hands) -> None:
-    names = {"names": {"shortNames": ["cp"]}}
-    client.ApiextensionsV1Api(hands.inside).patch_custom_resource_definition(
-        "clusterpolicies.nvidia.com", {"spec": names}
-    )
-
-
 def delete_namespace(hands: Hands, name: str) -> None:
     core = client.CoreV1Api(hands.host)
     core.delete_namespace(name)
@@ -108,7 +101,6 @@ def _delete_binding(hands: Hands) -> None:
     hands.guard().delete_validating_admission_policy_binding(GUARD)
 
 
-GPU = "requests.nvidia.com/gpu"
 EDITS = (
     Drift("a team's label", "ml-namespace", lambda h: _label(h, "team-ml", "other")),
     Drift("a team's label taken off", "dev-namespace", lambda h: _label(h, "team-dev", None)),

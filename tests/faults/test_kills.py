@@ -38,15 +38,15 @@ def test_killed_at_random_moments(case, reference, foreign, who, round_):
         assert left == [], f"{name}, {victim} killed after {moment:.2f} s: {left}\n{ran.said}{said}"
 
 
-def wait_for_release(kubeconfig, namespace, seconds=60.0):
+def wait_for_release(kubeconfig, namespace):
     """Until Helm has noted there that it installs something."""
     with client_of(kubeconfig) as cluster:
-        core, until = client.CoreV1Api(cluster), time.monotonic() + seconds
+        core, until = client.CoreV1Api(cluster), time.monotonic() + 60
         while time.monotonic() < until:
             if core.list_namespaced_secret(namespace, field_selector=HELM).items:
                 return
             time.sleep(0.005)
-    raise AssertionError(f"no release in {namespace} in {seconds} s")
+    raise AssertionError(f"no release in {namespace} in 60 s")
 
 
 @pytest.mark.parametrize(

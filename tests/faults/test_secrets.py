@@ -165,7 +165,7 @@ def test_nothing_kept_has_one(ran, markers, secret, case):
     assert found == {}
 
 
-def test_no_file_is_left_in_the_temporary_folder(ran, markers, tmp_path_factory):
+def test_no_file_is_left_in_the_temporary_folder(ran, markers):
     """Providers write kubeconfigs for helm; they are gone when it ends."""
     import tempfile
     from pathlib import Path

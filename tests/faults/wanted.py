@@ -54,12 +54,12 @@ def without_ml(config: Any) -> None:
 CHANGES = {"added": with_ml, "switched": switched, "removed": without_ml}
 
 
-def converge(case: Case, command: Sequence[str] = ("up",), stack: str = STACK) -> list[str]:
+def converge(case: Case, command: Sequence[str] = ("up",)) -> list[str]:
     """What a person does after a fault: reads the last line, and does what it says."""
     said: list[str] = []
     printed = ""
     for _ in range(8):
-        ran = case.typed(printed) if printed else case.fleet(*command, stack=stack)
+        ran = case.typed(printed) if printed else case.fleet(*command)
         said.append(ran.said)
         assert "Traceback" not in ran.said, ran.said
         if ran.code == 0 and (not printed or "--remove-team" in printed):

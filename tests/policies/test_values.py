@@ -22,7 +22,6 @@ STATEFUL = "controlPlane.statefulSet"
 ROLE = "v1\nkind: ClusterRole\nmetadata: {name: x}\n---\napiVersion: v1"
 LOOKUP = '{{ lookup "v1" "Secret" "kube-system" "" | toJson }}'
 ML = {"scheduler": {"mode": "default"}, "nodePool": {"pool": "ml"}, "gpus": 4}
-B = {**ML, "nodePool": {"pool": "b"}}
 
 
 def refused(key, value, level="baseline", mode="default", **more):

@@ -4,24 +4,31 @@ from datetime import timedelta
 
 from tests.unit.doctor_samples import (
     NOW,
+    by_hand,
+    daemon_set,
+    deployment,
+    endpoints,
+    event,
+    node,
+    pod,
+    reservation,
+    sharing,
+    space,
+)
+from tests.unit.doctor_spoils import (
     Case,
     add,
     both,
-    by_hand,
-    deployment,
+    crash,
     edit,
-    endpoints,
-    event,
     gone,
+    grouped,
+    host,
     inside_runs,
-    meta,
-    node,
     of_version,
-    pod,
-    reservation,
     scheduling,
     set_to,
-    sharing,
+    volume,
     waiting,
     without,
 )
@@ -30,55 +37,10 @@ READY = ("nodes", "ml-0", "status", "conditions")
 ALLOCATABLE = ("nodes", "ml-0", "status", "allocatable")
 CHART = ("statefulsets", "ml", "metadata", "labels", "chart")
 GONE = "2026-11-01T11:00:00Z"
-POOL = "node pool kai-fleet/pool=ml"
 GOLD = {"kai.scheduler/node-pool": "gold"}
 GPU = "nvidia.com/gpu"
 
 
-def host(kind, *path, value):
-    return edit(kind, *path, value=value, where="host")
-
-
-def more(kind, *items, where="host"):
-    """Objects beside those that are there."""
-
-    def spoil(lab):
-        objects = lab.host if where == "host" else lab.ml
-        objects[kind] = [*objects.get(kind, ()), *items]
-
-    return spoil
-
-
-def space(name, **metadata):
-    return {"metadata": meta(name, **metadata)}
-
-
-def crash(message):
-    """The control plane's pod, whose container ended with a message."""
-    labels = {"app": "vcluster", "release": "ml"}
-    ended = {"lastState": {"terminated": {"message": message}}}
-    made = {
-        "metadata": meta("ml-0", "team-ml", labels=labels),
-        "spec": {},
-        "status": {"phase": "Running", "containerStatuses": [ended]},
-    }
-    return both(host("statefulsets", "ml", "status", value={}), more("pods", made))
-
-
-def daemon_set(name, ready=0):
-    status = {"desiredNumberScheduled": 1, "numberReady": ready}
-    return {"metadata": meta(name, "gpu-operator"), "spec": {}, "status": status}
-
-
-def volume(text):
-    """A volume of the control plane that waits, with the event that says why."""
-    claim = {"metadata": meta("data-ml-0", "team-ml"), "spec": {}, "status": {"phase": "Pending"}}
-    events = more("events", event(claim, text, "ProvisioningFailed", "PersistentVolumeClaim"))
-    not_ready = host("statefulsets", "ml", "status", value={})
-    return both(not_ready, more("persistentvolumeclaims", claim), events)
-
-
-# By name: what is done; then the check, the subject, and words of its cause and of its fix.
 CLUSTERS: dict[str, Case] = {
     "a node is not Ready": (
         host(*READY, value=[]),
@@ -117,11 +79,11 @@ CLUSTERS: dict[str, Case] = {
         "nodes | node pool kai-fleet/pool=ml | has a taint (a) | write tolerations: [{key:",
     ),
     "nodes of other pools inside": (
-        more("nodes", node("research-0"), where="ml"),
+        add(nodes=[node("research-0")]),
         "nodes | node research-0 | is of another pool | kai-fleet:teams.ml.vcluster.values",
     ),
     "a node that is not inside": (
-        more("nodes", node("ml-1")),
+        add("host", nodes=[node("ml-1")]),
         "nodes | node ml-1 | not there | delete pod -l app=vcluster,release=ml",
     ),
     "no RuntimeClass inside": (
@@ -133,7 +95,7 @@ CLUSTERS: dict[str, Case] = {
         "runtime-class | RuntimeClass nvidia | is not there | kai-fleet:gpu.provider",
     ),
     "a device plugin without its pods": (
-        more("daemonsets", daemon_set("nvidia-driver")),
+        add("host", daemonsets=[daemon_set("nvidia-driver")]),
         "gpu-stack | DaemonSet gpu-operator/nvidia-driver | 0 of 1 pods are Ready | "
         "get pods,events",
     ),
@@ -161,7 +123,8 @@ CLUSTERS: dict[str, Case] = {
     ),
     "no StatefulSet, and the chart's Service": (
         both(
-            gone("statefulsets", "ml", "host"), more("services", space("ml", namespace="team-ml"))
+            gone("statefulsets", "ml", "host"),
+            add("host", services=[space("ml", namespace="team-ml")]),
         ),
         "vcluster | vCluster ml | is not there | `helm -n team-ml get manifest ml",
     ),
@@ -215,7 +178,7 @@ CLUSTERS: dict[str, Case] = {
         "write v0.31.3 at kai-fleet:teams.ml.vcluster.version",
     ),
     "a namespace that does not go": (
-        more("namespaces", space("old", deletionTimestamp=GONE), where="ml"),
+        add(namespaces=[space("old", deletionTimestamp=GONE)]),
         "leftovers | namespace old | is being deleted and does not go | get all,pvc -n old",
     ),
     "a shard that a newer version left": (
@@ -229,24 +192,26 @@ CLUSTERS: dict[str, Case] = {
         "delete deployment kai-scheduler-default",
     ),
     "a cluster role of a removed team": (
-        more("clusterroles", space("vc-old-v-team-old")),
+        add("host", clusterroles=[space("vc-old-v-team-old")]),
         "leftovers | ClusterRole vc-old-v-team-old | whose namespace is gone | "
         "delete clusterrole,clusterrolebinding vc-old-v-team-old",
     ),
     "the namespace of a team that the file does not have": (
-        more("namespaces", space("team-old", labels={"kai-fleet/team": "old"})),
+        add("host", namespaces=[space("team-old", labels={"kai-fleet/team": "old"})]),
         "leftovers | namespace team-old | is of team old | `kubectl delete namespace team-old`",
     ),
     "such a namespace that others made": (
-        more(
-            "namespaces",
-            space("theirs", labels={"kai-fleet/team": "old", "kai-fleet/namespace": "used"}),
+        add(
+            "host",
+            namespaces=[
+                space("theirs", labels={"kai-fleet/team": "old", "kai-fleet/namespace": "used"})
+            ],
         ),
         "leftovers | namespace theirs | is of team old | "
         "`kubectl label namespace theirs kai-fleet/team- kai-fleet/namespace- kai-fleet/isolation-",
     ),
     "a KAI that nobody declared": (
-        more("deployments", deployment("kai-operator")),
+        add("host", deployments=[deployment("kai-operator")]),
         "leftovers | KAI v0.16.8 | the stack declares none | "
         "`kubectl -n kai-scheduler delete deployment kai-operator`",
     ),
@@ -255,7 +220,7 @@ CLUSTERS: dict[str, Case] = {
         "kai-parts | Deployment binder | is not there | get manifest kai-scheduler",
     ),
     "no KAI": (
-        lambda lab: lab.ml.update(deployments=[]),
+        set_to("ml.deployments", []),
         "kai-parts | KAI v0.16.8 | not installed | make up STACK=lab",
     ),
     "a scheduler that is scaled to 0": (
@@ -303,11 +268,11 @@ CLUSTERS: dict[str, Case] = {
         "queues | queue train | its parent nosuch is not there | kai-fleet:teams.ml.queues",
     ),
     "the chart's own queues": (
-        more("queues", by_hand("default-queue"), where="ml"),
+        add(queues=[by_hand("default-queue")]),
         "queues | queue default-queue | KAI's chart made it | createDefaultQueue",
     ),
     "a queue made by hand": (
-        more("queues", by_hand("mine"), where="ml"),
+        add(queues=[by_hand("mine")]),
         "queues | queue mine | the stack does not declare it | delete queue mine",
     ),
     "a shard that is not there": (
@@ -350,10 +315,7 @@ PODS: dict[str, Case] = {
         "write the label kai.scheduler/queue",
     ),
     "a look-alike key on a pod that runs": (
-        add(
-            podgroups=[space("pg-w", namespace="default")],
-            pods=[pod("w", node="ml-0", annotations={"kai.scheduler/gpu-fraction": "0.5"})],
-        ),
+        grouped(pod("w", node="ml-0", annotations={"kai.scheduler/gpu-fraction": "0.5"})),
         "workload-known-keys | pod default/w | has the annotation kai.scheduler/gpu-fraction | "
         "write the annotation gpu-fraction",
     ),
@@ -364,8 +326,7 @@ PODS: dict[str, Case] = {
     ),
     "a full queue": (
         both(
-            add(podgroups=[space("pg-big", namespace="default")]),
-            add(pods=[pod("big", "serve", node="ml-0", limits={GPU: "2"})]),
+            grouped(pod("big", "serve", node="ml-0", limits={GPU: "2"})),
             waiting(queue="serve", limits={GPU: "1"}),
         ),
         "pending | pod default/w | asks for 1 GPU, and queue serve holds 2 of at most 2 | "
@@ -373,8 +334,7 @@ PODS: dict[str, Case] = {
     ),
     "a full queue above": (
         both(
-            add(podgroups=[space("pg-big", namespace="default")]),
-            add(pods=[pod("big", "train", node="ml-0", limits={GPU: "4"})]),
+            grouped(pod("big", "train", node="ml-0", limits={GPU: "4"})),
             waiting(queue="serve", limits={GPU: "1"}),
         ),
         "pending | pod default/w | queue default holds 4.75 of at most 4 | "
@@ -471,7 +431,7 @@ PODS: dict[str, Case] = {
         "`kubectl --kubeconfig ml -n default delete pod infer-a`",
     ),
     "too much on one GPU": (
-        add(pods=[sharing("c", "0.5")], podgroups=[space("pg-c", namespace="default")]),
+        grouped(sharing("c", "0.5")),
         "gpu-sharing | pod default/infer-a, default/infer-b and default/c | "
         "whose pods hold 1.25 GPUs together | "
         "delete one of them",

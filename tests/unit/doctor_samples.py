@@ -1,7 +1,7 @@
 """A healthy host with one team, as an API server would answer; tests break one thing of it."""
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -71,6 +71,19 @@ def deployment(name: str, version: str = VERSION, **more: Any) -> dict[str, Any]
         },
         "status": {"observedGeneration": 1, "updatedReplicas": 1, "availableReplicas": 1},
     }
+
+
+def space(name: str, **metadata: Any) -> dict[str, Any]:
+    return {"metadata": meta(name, **metadata)}
+
+
+def by_hand(queue: str) -> dict[str, Any]:
+    return {"metadata": meta(queue), "spec": {"resources": {}}}
+
+
+def daemon_set(name: str) -> dict[str, Any]:
+    status = {"desiredNumberScheduled": 1, "numberReady": 0}
+    return {"metadata": meta(name, "gpu-operator"), "spec": {}, "status": status}
 
 
 def pod(name: str, queue: str | None = "train", node: str | None = None, **more: Any) -> Any:
@@ -156,9 +169,9 @@ def reservation(group: str = GROUP, index: str | None = "GPU-1", **status: Any) 
     )
 
 
-def release_secret(status: str = "deployed", revision: str = "1") -> dict[str, Any]:
-    labels = {"owner": "helm", "name": "kai-scheduler", "status": status, "version": revision}
-    return {"metadata": meta(f"sh.helm.release.v1.kai-scheduler.v{revision}", labels=labels)}
+def release_secret() -> dict[str, Any]:
+    labels = {"owner": "helm", "name": "kai-scheduler", "status": "deployed", "version": "1"}
+    return {"metadata": meta("sh.helm.release.v1.kai-scheduler.v1", labels=labels)}
 
 
 @dataclass
@@ -289,96 +302,6 @@ def _inside() -> dict[str, list[Any]]:
         ],
         "releases": [release_secret()],
     }
-
-
-Spoil = Callable[[Lab], None]
-
-
-# What is done; then `check | subject | words of its cause | words of its fix`.
-Case = tuple[Spoil, str]
-
-
-def add(**pods_or_events):
-    def spoil(lab: Lab) -> None:
-        for kind, items in pods_or_events.items():
-            lab.ml[kind] = [*lab.ml[kind], *items]
-
-    return spoil
-
-
-def waiting(name="w", text="", **more):
-    """A pod of KAI without a node, and the event that a scheduler left at it."""
-    made = pod(name, **more)
-    group = {"metadata": meta(f"pg-{name}", "default")}
-    return add(pods=[made], podgroups=[group], events=[event(made, text)] if text else [])
-
-
-def edit(kind, name, *path, value, where="ml"):
-    def spoil(lab: Lab) -> None:
-        here = lab.named(kind, name, where)
-        for key in path[:-1]:
-            here = here.setdefault(key, {}) if isinstance(here, dict) else here[key]
-        here[path[-1]] = value
-
-    return spoil
-
-
-def gone(kind, name, where="ml"):
-    return lambda lab: lab.drop(kind, name, where)
-
-
-def both(*spoils):
-    def spoil(lab: Lab) -> None:
-        for one in spoils:
-            one(lab)
-
-    return spoil
-
-
-def set_to(name, value):
-    """An attribute of the lab, or the objects of one kind."""
-
-    def spoil(lab: Lab) -> None:
-        where, _, kind = name.partition(".")
-        if kind:
-            getattr(lab, where)[kind] = value
-        else:
-            setattr(lab, where, value)
-
-    return spoil
-
-
-def without(*names):
-    """Required objects that are not there."""
-    return lambda lab: lab.gone.update(names)
-
-
-def of_version(version):
-    def spoil(lab: Lab) -> None:
-        lab.settings["teams"]["ml"]["scheduler"]["version"] = version
-
-    return spoil
-
-
-def inside_runs(version):
-    """KAI of that version inside, with what it brings."""
-
-    def spoil(lab: Lab) -> None:
-        of_version(version)(lab)
-        lab.ml["deployments"] = [deployment(name, version) for name in kai(version).deployments]
-
-    return spoil
-
-
-def by_hand(queue):
-    return {"metadata": meta(queue), "spec": {"resources": {}}}
-
-
-OF_ML = {"app": "vcluster", "release": "ml"}
-
-
-def scheduling(**keys):
-    return lambda lab: lab.settings["teams"]["ml"]["scheduler"].update(keys)
 
 
 def in_host_mode():

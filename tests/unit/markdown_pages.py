@@ -61,11 +61,6 @@ def blocks(language: str) -> list[Found]:
     ]
 
 
-def languages() -> set[str]:
-    """The languages of all fenced blocks."""
-    return {match.group(1) for _, text in _texts() for match in _FENCE.finditer(text)}
-
-
 def commands() -> list[Found]:
     """Every command: the lines of console blocks, and inline code that begins with a program."""
     found = []

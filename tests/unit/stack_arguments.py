@@ -1,15 +1,35 @@
 """What a stack file declares of one team: the arguments of its components, its chart's values."""
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
-from kai_fleet.deployed import Deployed
 from kai_fleet.fleet.arguments import Arguments
 from kai_fleet.fleet.cluster import Team
 from kai_fleet.fleet.declared import Declared
 from kai_fleet.releases import vcluster
 from kai_fleet.settings import Settings, load
 from kai_fleet.vcluster_values import vcluster_values
+from tests.unit.doctor_samples import SETTINGS
+
+
+def stack(team: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    """A stack file with a team of a vCluster; `team` and `more` are keys of it and of all."""
+    ml = {
+        "scheduler": {"mode": "virtual", "version": "v0.16.8"},
+        "nodePool": {"kai-fleet/pool": "ml"},
+        "gpus": 4,
+        "queues": {"train": {}},
+        **(team or {}),
+    }
+    return {"cluster": {"name": "lab", "context": "lab"}, "teams": {"ml": ml}, **more}
+
+
+def vcluster_stack(own: Mapping[str, Any] | None = None, **of_all: Any) -> dict[str, Any]:
+    """The stack file of the doctor's samples, with these keys of its vCluster and of all."""
+    raw = copy.deepcopy(SETTINGS)
+    raw["teams"]["ml"]["vcluster"] = own or {}
+    return raw | ({"vcluster": of_all} if of_all else {})
 
 
 def settings_of(raw: Mapping[str, Any]) -> Settings:
@@ -24,12 +44,11 @@ def arguments(raw: Mapping[str, Any]) -> Arguments:
     return Arguments(settings_of(raw))
 
 
-def team_of(raw: Mapping[str, Any], team: str = "ml", state: Deployed | None = None) -> Team:
-    """A team as the rules read it."""
-    return Declared(settings_of(raw), state).team(team)
+def team_of(raw: Mapping[str, Any]) -> Team:
+    """Team ml as the rules read it."""
+    return Declared(settings_of(raw), None).team("ml")
 
 
-def team_values(raw: Mapping[str, Any], version: str = "v0.36.1", team: str = "ml") -> Any:
-    """The values of a team's vCluster of that version."""
-    args = arguments(raw).vcluster(team)
-    return vcluster_values(team, args, f"team-{team}", vcluster(version))
+def team_values(raw: Mapping[str, Any], version: str = "v0.36.1") -> Any:
+    """The values of the vCluster of team ml, of that version."""
+    return vcluster_values("ml", arguments(raw).vcluster("ml"), "team-ml", vcluster(version))

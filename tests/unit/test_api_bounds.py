@@ -49,10 +49,10 @@ def raw():
         yield serve
 
 
-def drip(found, what, every=0.02):
+def drip(found, what):
     for _ in range(5000):
         found.sendall(what)
-        time.sleep(every)
+        time.sleep(0.02)
 
 
 SLOW = {

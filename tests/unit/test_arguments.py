@@ -10,10 +10,10 @@ from kai_fleet.gpu_stack import GpuStackArgs
 from kai_fleet.kai_scheduler import KaiSchedulerArgs
 from kai_fleet.queue_specs import specs_of
 from kai_fleet.queue_tree import QueueTreeArgs
-from kai_fleet.settings import load
 from kai_fleet.team import TeamArgs
 from kai_fleet.team_namespace import TeamNamespaceArgs
 from tests.unit.component_samples import fields
+from tests.unit.stack_arguments import settings_of
 
 PASSWORD, DATABASE = "s3cret", "postgres://u:t0psecret@db/ml"
 STACK: dict[str, Any] = {
@@ -68,9 +68,7 @@ STACK: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def arguments():
-    loaded = load(STACK)
-    assert loaded.mistakes == ()
-    return Arguments(loaded.settings, {"context": "lab"})
+    return Arguments(settings_of(STACK), {"context": "lab"})
 
 
 def unknown(kind: Any, value: Any, path: str) -> list[str]:

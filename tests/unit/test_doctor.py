@@ -15,17 +15,14 @@ from tests.unit.doctor_samples import (
     Lab,
     by_hand,
     event,
-    gone,
     in_host_mode,
     meta,
     node,
     pod,
-    waiting,
-    without,
 )
+from tests.unit.doctor_spoils import gone, waiting, without
 
 GPU = "nvidia.com/gpu"
-POOL = {"kai-fleet/pool": "ml"}
 
 
 def only(lab):
@@ -72,8 +69,7 @@ def test_pods_that_wait_for_one_reason_are_one_finding_with_their_names():
     lab = Lab()
     for n in range(12):
         waiting(f"w-{n}", queue="nosuch")(lab)
-    lab.ml["pods"].append(pod("x", "nosuch", namespace="other"))
-    lab.ml["podgroups"].append({"metadata": meta("pg-x", "other")})
+    waiting("x", queue="nosuch", namespace="other")(lab)
     found = only(lab)
     assert found.name.startswith("default/w-0, default/w-1, ")
     assert found.name.endswith("… (3 more)")
@@ -94,7 +90,6 @@ def test_a_command_that_repairs_names_everything_and_one_that_looks_names_one():
     bound = {"conditions": [{"type": "PodBound", "status": "True"}]}
     for name, namespace in (("a", "default"), ("b", "default"), ("c", "other")):
         waiting(name, status=bound, namespace=namespace)(lab)
-        lab.ml["podgroups"].append({"metadata": meta(f"pg-{name}", namespace)})
     assert commands(only(lab).fix)[:2] == [
         "kubectl --kubeconfig ml -n default delete pod a b",
         "kubectl --kubeconfig ml -n other delete pod c",

@@ -5,6 +5,7 @@ import pytest
 from kai_fleet_cli.doctor.causes import explain
 from kai_fleet_cli.doctor.snapshot import Cluster
 from tests.unit.doctor_samples import Lab, event, meta, pod
+from tests.unit.doctor_spoils import grouped
 
 SEEN = {
     "failed to wait for config caches to sync kind source: *v1.ClusterPolicy: timed out waiting for"
@@ -112,8 +113,7 @@ def test_another_message_has_none():
 def test_the_fix_has_the_places_of_the_stack():
     lab = Lab()
     waits = pod("w")
-    lab.ml["pods"].append(waits)
-    lab.ml["podgroups"].append({"metadata": meta("pg-w", "default")})
+    grouped(waits)(lab)
     text = "OverLimit: train quota has reached the allowable limit of GPUs. Limit is 1 GPUs"
     lab.ml["events"] = [event(waits, "Unable to schedule pod"), event(waits, text)]
     (found,) = lab.ill()

@@ -2,7 +2,6 @@
 
 import pytest
 
-from kai_fleet.fleet.arguments import Arguments
 from kai_fleet.guards.bounds import pod_bounds
 from kai_fleet.guards.quotas import quotas
 from kai_fleet.queue_specs import labels_of, specs_of
@@ -12,6 +11,7 @@ from kai_fleet_cli.plan.picture import picture
 from kai_fleet_policies import validation
 from tests.attacks.objects import pod
 from tests.policy_evaluation import creation, refusals
+from tests.unit.stack_arguments import arguments
 
 SLICE = "nvidia.com/mig-1g.10gb"
 LARGE = "nvidia.com/mig-3g.40gb"
@@ -29,12 +29,6 @@ def raw(gpus, **more):
 def mistakes(gpus, gpu=None, **more):
     file = raw(gpus, **more) | ({"gpu": gpu} if gpu else {})
     return {m.path: m.message for m in load(file).mistakes}
-
-
-def arguments(file):
-    loaded = load(file)
-    assert loaded.mistakes == ()
-    return Arguments(loaded.settings)
 
 
 def namespace(gpus, **more):
@@ -129,8 +123,8 @@ def test_a_queue_of_the_host_is_bounded_by_what_its_teams_hold():
     assert specs["leaf"]["resources"]["gpu"]["limit"] == 6
 
 
-def said_of(gpus, name, count="1"):
-    body = pod("ml", {"name": "c", "resources": {"limits": {name: count}}})
+def said_of(gpus, name):
+    body = pod("ml", {"name": "c", "resources": {"limits": {name: "1"}}})
     user = {"username": "system:serviceaccount:team-ml:vc-ml", "groups": []}
     request = creation("pods", "team-ml", user)
     return list(refusals("devices", body, request, pod_bounds("ml", namespace(gpus))))

@@ -21,6 +21,7 @@ from tests.attacks.objects import pod
 from tests.chart_keys import unknown_keys
 from tests.policies.samples import resource
 from tests.policy_evaluation import account, creation, refusals
+from tests.unit.stack_arguments import settings_of
 from tests.unit.test_program import CLUSTER, HOST, ML
 
 CHART = "oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler"
@@ -105,10 +106,7 @@ def test_what_v0_18_0_does_not_read_yet_is_told():
 )
 def test_a_stack_file_says_a_switch_or_a_mode(written, mode):
     raw = {"cluster": CLUSTER, **HOST, "kai": {"version": "v0.18.0", **written}}
-    loaded = load(raw)
-    assert loaded.mistakes == ()
-    assert loaded.settings is not None
-    assert clusters_of(loaded.settings)[0].sharing == mode
+    assert clusters_of(settings_of(raw))[0].sharing == mode
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Images from a registry that wants credentials: one key names the Secrets."""
 
-import copy
 import json
 
 import jsonschema
@@ -11,25 +10,19 @@ from kai_fleet.releases import VCLUSTER
 from kai_fleet.settings import load
 from kai_fleet_cli.plan.offline import plan_settings
 from tests.chart_keys import unknown_keys
-from tests.unit.doctor_samples import SETTINGS, Lab, event, pod
-from tests.unit.stack_arguments import arguments, team_values
+from tests.unit.doctor_samples import Lab, event, pod
+from tests.unit.stack_arguments import arguments, team_values, vcluster_stack
 
 NAMED = [{"name": "regcred"}]
 
 
-def stack(own=None, **of_all):
-    raw = copy.deepcopy(SETTINGS)
-    raw["teams"]["ml"]["vcluster"] = own or {}
-    return raw | ({"vcluster": of_all} if of_all else {})
-
-
 def named(own=None, **of_all):
-    return arguments(stack(own, **of_all)).vcluster("ml")["image_pull_secrets"]
+    return arguments(vcluster_stack(own, **of_all)).vcluster("ml")["image_pull_secrets"]
 
 
 @pytest.mark.parametrize("version", sorted(VCLUSTER))
 def test_the_accounts_of_the_control_plane_and_of_synced_pods_have_them(version):
-    values = team_values(stack({"imagePullSecrets": ["regcred"]}), version)
+    values = team_values(vcluster_stack({"imagePullSecrets": ["regcred"]}), version)
     accounts = values["controlPlane"]["advanced"]
     assert accounts["serviceAccount"] == {"imagePullSecrets": NAMED}
     assert accounts["workloadServiceAccount"] == {"imagePullSecrets": NAMED}
@@ -39,12 +32,12 @@ def test_the_accounts_of_the_control_plane_and_of_synced_pods_have_them(version)
 def test_a_teams_own_stand_in_place_of_those_of_all():
     assert named(imagePullSecrets=["mirror"]) == ["mirror"]
     assert named({"imagePullSecrets": []}, imagePullSecrets=["a"]) == []
-    values = team_values(stack())
+    values = team_values(vcluster_stack())
     assert "serviceAccount" not in values["controlPlane"].get("advanced", {})
 
 
 def test_the_plan_has_them_and_refuses_nothing():
-    plan = plan_settings(stack(imagePullSecrets=["regcred"]))
+    plan = plan_settings(vcluster_stack(imagePullSecrets=["regcred"]))
     assert plan.problems == ()
     (release,) = (it for it in plan.resources if it.name == "ml-release")
     advanced = release.inputs["values"]["controlPlane"]["advanced"]
@@ -52,13 +45,13 @@ def test_the_plan_has_them_and_refuses_nothing():
 
 
 def test_a_name_is_one_of_a_secret():
-    (mistake,) = load(stack({"imagePullSecrets": ["Reg Cred"]})).mistakes
+    (mistake,) = load(vcluster_stack({"imagePullSecrets": ["Reg Cred"]})).mistakes
     assert mistake.path == "kai-fleet:teams.ml.vcluster.imagePullSecrets.0"
     assert "write lower-case letters, digits, dashes and dots" in mistake.message
 
 
 def test_the_doctor_names_a_secret_that_is_not_there():
-    lab = Lab(settings=stack({"imagePullSecrets": ["regcred"]}))
+    lab = Lab(settings=vcluster_stack({"imagePullSecrets": ["regcred"]}))
     about = pod("ml-0", queue=None, node="ml-0", namespace="team-ml")
     about["metadata"]["labels"] = {"app": "vcluster", "release": "ml"}
     lab.named("statefulsets", "ml", "host")["status"] = {}
@@ -85,7 +78,9 @@ def test_no_time_of_an_event_stops_the_doctor(seen):
 @pytest.mark.parametrize("version", ["v0.27.3", "v0.30.5", "v0.34.7", "v0.36.1"])
 def test_the_charts_own_schema_takes_them(version, facts):
     schema = json.loads((facts / f"vcluster/values.schema-{version}.json").read_text())
-    jsonschema.validate(team_values(stack({"imagePullSecrets": ["regcred"]}), version), schema)
+    jsonschema.validate(
+        team_values(vcluster_stack({"imagePullSecrets": ["regcred"]}), version), schema
+    )
 
 
 def test_the_values_of_the_field_are_no_rights_on_the_host(facts):

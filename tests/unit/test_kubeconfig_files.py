@@ -338,9 +338,7 @@ PROXY = "http://proxy:3128"
         ({"HTTPS_PROXY": PROXY, "NO_PROXY": ".internal"}, "api.internal", None),
     ],
 )
-def test_the_environments_proxy_is_used_as_by_kubectl(
-    tmp_path, monkeypatch, variables, server, proxy
-):
+def test_the_environments_proxy_is_used_as_by_kubectl(monkeypatch, variables, server, proxy):
     for name in ("HTTPS_PROXY", "NO_PROXY", "https_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():

@@ -13,28 +13,12 @@ from kai_fleet.vcluster_values import vcluster_values
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.stack_file.reading import ROOT
 from tests.unit.component_samples import declared
+from tests.unit.stack_arguments import settings_of, stack
 
 PROJECT = "field.cattle.io/projectId"
 OWN = {"labels": {"cost-centre": "17"}, "annotations": {"note": "x"}}
 GRANT = {"nodePool": {"kai-fleet/pool": "nlp"}, "labels": {"cost-centre": "18"}}
 SITE = {"labels": {"example.com/site": "hq"}}
-
-
-def stack(team=None, **more):
-    ml = {
-        "scheduler": {"mode": "virtual", "version": "v0.16.8"},
-        "nodePool": {"kai-fleet/pool": "ml"},
-        "gpus": 4,
-        "queues": {"train": {}},
-        **(team or {}),
-    }
-    return {"cluster": {"name": "lab", "context": "lab"}, "teams": {"ml": ml}, **more}
-
-
-def settings(team=None, **more):
-    loaded = load(stack(team, **more))
-    assert loaded.mistakes == ()
-    return loaded.settings
 
 
 def test_the_namespace_has_those_of_the_stack_and_over_them_the_teams():
@@ -52,7 +36,7 @@ def test_the_namespace_has_those_of_the_stack_and_over_them_the_teams():
 
 
 def test_a_team_with_a_stack_of_its_own_has_those_of_its_platform():
-    platform = settings(teamStacks={"nlp": GRANT}, **SITE)
+    platform = settings_of(stack(teamStacks={"nlp": GRANT}, **SITE))
     both = {"cost-centre": "18", "example.com/site": "hq"}
     labels = namespace_metadata("nlp", Arguments(platform).namespace("nlp"))["labels"]
     assert labels.items() >= both.items()

@@ -1,6 +1,5 @@
 """People enter a vCluster by accounts of an identity provider: flags, roles, a kubeconfig."""
 
-import copy
 import json
 
 import jsonschema
@@ -20,8 +19,7 @@ from sandbox.control_plane.ports import FIRST, Ports
 from sandbox.vcluster.declared import parse
 from tests.chart_keys import unknown_keys
 from tests.unit import vcluster_secrets
-from tests.unit.doctor_samples import SETTINGS
-from tests.unit.stack_arguments import arguments, team_values
+from tests.unit.stack_arguments import arguments, team_values, vcluster_stack
 from tests.unit.test_team_list import KEPT
 
 ISSUER = {"issuer": "https://id.example.com/realms/ml", "clientId": "kubernetes"}
@@ -38,18 +36,12 @@ FLAGS = [
 ]
 
 
-def stack(own=None, **of_all):
-    raw = copy.deepcopy(SETTINGS)
-    raw["teams"]["ml"]["vcluster"] = own or {}
-    return raw | ({"vcluster": of_all} if of_all else {})
-
-
 def declared(own=None, **of_all):
-    return arguments(stack(own, **of_all)).vcluster("ml")
+    return arguments(vcluster_stack(own, **of_all)).vcluster("ml")
 
 
 def values(own=None, version="v0.36.1"):
-    return team_values(stack(own), version)
+    return team_values(vcluster_stack(own), version)
 
 
 def flags(of):
@@ -108,7 +100,7 @@ def test_without_a_provider_nothing_changes():
 
 
 def test_the_plan_mounts_the_authority_by_its_content():
-    plan = plan_settings(stack({"oidc": {**ISSUER, "ca": AUTHORITY}}))
+    plan = plan_settings(vcluster_stack({"oidc": {**ISSUER, "ca": AUTHORITY}}))
     assert plan.problems == ()
     made = {it.name: it.inputs for it in plan.resources}
     name = made["ml-oidc"]["metadata"]["name"]
@@ -119,7 +111,7 @@ def test_the_plan_mounts_the_authority_by_its_content():
     ]
     assert volume["configMap"] == {"name": name}
     other = vcluster_secrets.keys("other").authority.decode()
-    again = plan_settings(stack({"oidc": {**ISSUER, "ca": other}}))
+    again = plan_settings(vcluster_stack({"oidc": {**ISSUER, "ca": other}}))
     assert next(it for it in again.resources if it.name == "ml-oidc").inputs["metadata"][
         "name"
     ] != (name), "a file that changes in place is read by no API server"
@@ -128,7 +120,7 @@ def test_the_plan_mounts_the_authority_by_its_content():
 def test_each_group_reads_all_and_changes_what_its_role_may_in_default():
     made = {
         it.name: it.inputs
-        for it in plan_settings(stack({"oidc": ISSUER, "groups": GROUPS})).resources
+        for it in plan_settings(vcluster_stack({"oidc": ISSUER, "groups": GROUPS})).resources
     }
     assert [it["name"] for it in made["ml-view"]["subjects"]] == [
         "oidc:auditors",
@@ -153,7 +145,7 @@ def test_each_group_reads_all_and_changes_what_its_role_may_in_default():
 
 @pytest.mark.parametrize("mode", ["default", "host"])
 def test_groups_enter_in_every_mode(mode):
-    raw = stack({"oidc": ISSUER, "groups": GROUPS})
+    raw = vcluster_stack({"oidc": ISSUER, "groups": GROUPS})
     team = {key: it for key, it in raw["teams"]["ml"].items() if key != "queues"}
     team["scheduler"] = {"mode": mode}
     if mode == "host":
@@ -174,7 +166,9 @@ def test_one_provider_serves_all_teams_and_groups_add_up():
 
 def test_a_team_stack_has_its_platforms_provider_and_its_own_groups():
     grant = {"nodePool": {"kai-fleet/pool": "nlp"}}
-    platform = load(stack(oidc=ISSUER, groups={"audit": "view"}) | {"teamStacks": {"nlp": grant}})
+    platform = load(
+        vcluster_stack(oidc=ISSUER, groups={"audit": "view"}) | {"teamStacks": {"nlp": grant}}
+    )
     output = json.loads(json.dumps(Facts.of(platform.settings).output()))
     team = {"name": "nlp", "scheduler": {"mode": "default"}}
     team["vcluster"] = {"groups": {"nlp": "edit"}}
@@ -188,7 +182,7 @@ def test_a_team_stack_has_its_platforms_provider_and_its_own_groups():
 
 def test_the_guard_inside_asks_nobody_for_a_name():
     """So that no name of a provider gets around it."""
-    args = arguments(stack(ENTERED)).team("ml")
+    args = arguments(vcluster_stack(ENTERED)).team("ml")
     guards = inside("ml", ["train"], args["guard"])
     assert "userInfo" not in json.dumps(guards)
 
@@ -217,7 +211,7 @@ OF_ML = "kai-fleet:teams.ml.vcluster"
     ],
 )  # fmt: skip
 def test_what_no_api_server_takes_is_refused_at_its_key(wrong, path, says):
-    (mistake,) = load(stack(wrong)).mistakes
+    (mistake,) = load(vcluster_stack(wrong)).mistakes
     assert mistake.path == f"{OF_ML}.{path}"
     assert says in mistake.message
 
@@ -225,14 +219,14 @@ def test_what_no_api_server_takes_is_refused_at_its_key(wrong, path, says):
 @pytest.mark.parametrize("prefix", ["", "-", "system:", "s", "sys", "system", "system:x"])
 @pytest.mark.parametrize("key", ["usernamePrefix", "groupsPrefix"])
 def test_no_prefix_makes_kubernetes_own_names_of_a_providers(key, prefix):
-    (mistake,) = load(stack({"oidc": {**ISSUER, key: prefix}})).mistakes
+    (mistake,) = load(vcluster_stack({"oidc": {**ISSUER, key: prefix}})).mistakes
     assert mistake.path == f"{OF_ML}.oidc.{key}"
     assert "write oidc: in quotes" in mistake.message
     assert may_name_system(prefix)
 
 
 def test_what_is_wrong_for_all_teams_is_said_once_and_where_it_stands():
-    raw = stack(groups={"audit": "view"})
+    raw = vcluster_stack(groups={"audit": "view"})
     raw["teams"]["two"] = {"scheduler": {"mode": "default"}, "nodePool": {"pool": "two"}}
     assert [it.path for it in load(raw).mistakes] == ["kai-fleet:vcluster.groups"]
 

@@ -17,7 +17,8 @@ from kai_fleet_cli.doctor.diagnosis import ExitCode
 from kai_fleet_cli.report import build, page
 from kai_fleet_cli.report.text import age, gpus
 from kai_fleet_cli.stack_file import reading
-from tests.unit.doctor_samples import NOW, Lab, in_host_mode, node, pod, waiting
+from tests.unit.doctor_samples import NOW, Lab, in_host_mode, node, pod
+from tests.unit.doctor_spoils import waiting
 from tests.unit.report_samples import busy, empty, many
 
 GPU = "nvidia.com/gpu"

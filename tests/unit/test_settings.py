@@ -1,6 +1,7 @@
 import pytest
 
 from kai_fleet.settings import Settings, load
+from tests.unit.stack_arguments import settings_of
 
 CLUSTER = {"name": "prod", "context": "prod"}
 KAI = {"version": "v0.16.8"}
@@ -12,10 +13,7 @@ def mistakes(**raw):
 
 
 def settings(**raw) -> Settings:
-    loaded = load({"cluster": CLUSTER, **raw})
-    assert loaded.mistakes == ()
-    assert loaded.settings is not None
-    return loaded.settings
+    return settings_of({"cluster": CLUSTER, **raw})
 
 
 def test_every_mistake_is_reported_at_once_with_its_path():

@@ -13,6 +13,7 @@ from kai_fleet.settings import load
 from kai_fleet.settings.team_stack import Facts, load_team_stack
 from kai_fleet.vcluster_values import vcluster_values
 from kai_fleet_cli.plan.offline import plan_settings
+from tests.unit.stack_arguments import arguments, settings_of, stack
 
 OWN = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
 GPU = {"key": "nvidia.com/gpu"}
@@ -29,23 +30,6 @@ AFFINITY = {
 }
 OTHER = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
 PLACED = {"tolerations": [OWN, GPU], "affinity": AFFINITY, "control_pool": {"pool": "ml"}}
-
-
-def stack(team=None, **more):
-    ml = {
-        "scheduler": {"mode": "virtual", "version": "v0.16.8"},
-        "nodePool": {"kai-fleet/pool": "ml"},
-        "gpus": 4,
-        "queues": {"train": {}},
-        **(team or {}),
-    }
-    return {"cluster": {"name": "lab", "context": "lab"}, "teams": {"ml": ml}, **more}
-
-
-def arguments(team=None, **more):
-    loaded = load(stack(team, **more))
-    assert loaded.mistakes == ()
-    return Arguments(loaded.settings)
 
 
 def of_release(version, **args):
@@ -86,14 +70,15 @@ def test_the_plan_shows_them_in_both_releases():
     [({}, ["nvidia.com/gpu"]), ({"tolerations": [OWN]}, ["dedicated"]), ({"tolerations": []}, [])],
 )
 def test_a_teams_own_stand_in_place_of_the_stacks(team, keys):
-    found = arguments(team, tolerations=[GPU])
+    found = arguments(stack(team, tolerations=[GPU]))
     for args in (found.namespace("ml"), found.vcluster("ml"), found.kai("ml")):
         assert [it["key"] for it in args.get("tolerations", ())] == keys
 
 
 def test_an_affinity_stands_in_place_of_that_of_all_teams():
-    assert arguments(affinity=AFFINITY).vcluster("ml")["affinity"] == AFFINITY
-    assert arguments({"affinity": OTHER}, affinity=AFFINITY).kai("ml")["affinity"] == OTHER
+    assert arguments(stack(affinity=AFFINITY)).vcluster("ml")["affinity"] == AFFINITY
+    own = arguments(stack({"affinity": OTHER}, affinity=AFFINITY))
+    assert own.kai("ml")["affinity"] == OTHER
     (mistake,) = load(stack({"affinity": {"nodeSelector": {"a": "b"}}})).mistakes
     assert mistake.path == "kai-fleet:teams.ml.affinity.nodeSelector"
     assert "nodeAffinity" in mistake.message
@@ -108,7 +93,7 @@ def test_without_any_nothing_changes():
 
 def test_a_team_stack_has_those_of_its_grant_and_writes_none():
     grant = {"nodePool": {"kai-fleet/pool": "nlp"}, "tolerations": [OWN]}
-    platform = load(stack(teamStacks={"nlp": grant})).settings
+    platform = settings_of(stack(teamStacks={"nlp": grant}))
     facts = Facts.read(json.loads(json.dumps(Facts.of(platform).output())))
     team = {"name": "nlp", "scheduler": {"mode": "default"}}
     raw = {"platform": {"stack": "prod"}, "team": team}
@@ -149,12 +134,13 @@ def test_the_charts_of_kai_read_them(facts):
 
 def test_the_hosts_kai_has_its_own():
     own = {"version": "v0.16.8", "tolerations": [OWN], "affinity": AFFINITY}
-    args = arguments(kai=own).host_kai()
+    args = arguments(stack(kai=own)).host_kai()
     assert (args["tolerations"], args["affinity"]) == ([SPECS[0]], AFFINITY)
 
 
 def test_the_gpu_stack_is_on_every_node_that_a_team_tolerates():
     """Without the device plugin there, a node with a taint has no GPUs."""
     grants = {"nlp": {"nodePool": {"kai-fleet/pool": "nlp"}, "tolerations": [OWN]}}
-    args = arguments({"tolerations": [OWN, {"key": "spot"}]}, teamStacks=grants).gpu_stack()
+    raw = stack({"tolerations": [OWN, {"key": "spot"}]}, teamStacks=grants)
+    args = arguments(raw).gpu_stack()
     assert args["tolerations"] == [SPECS[0], {"key": "spot", "operator": "Exists"}]

@@ -1,6 +1,5 @@
 """The volume of a control plane: two keys, and what becomes of a later change."""
 
-import copy
 import json
 
 import jsonschema
@@ -12,17 +11,10 @@ from kai_fleet.releases import VCLUSTER
 from kai_fleet.releases.chart_values import nested
 from kai_fleet_policies.rules.vcluster_stores import vcluster_volume
 from tests.chart_keys import unknown_keys
-from tests.unit.doctor_samples import SETTINGS
-from tests.unit.stack_arguments import settings_of, team_of, team_values
+from tests.unit.stack_arguments import settings_of, team_of, team_values, vcluster_stack
 
 CLAIM = "controlPlane.statefulSet.persistence.volumeClaim"
 URN = f"urn:pulumi:lab::kai-fleet::{VIRTUAL_CLUSTER}${RELEASE}::ml-release"
-
-
-def stack(own=None, **of_all):
-    raw = copy.deepcopy(SETTINGS)
-    raw["teams"]["ml"]["vcluster"] = own or {}
-    return raw | ({"vcluster": of_all} if of_all else {})
 
 
 def refused(own=None, runs=None, **of_all):
@@ -31,17 +23,17 @@ def refused(own=None, runs=None, **of_all):
     if runs is not None:
         outputs = {"version": "0.36.1", "values": nested(CLAIM, runs)}
         state = of_resources([(URN, RELEASE, outputs)])
-    host, *_ = clusters_of(settings_of(stack(own, **of_all)), state)
+    host, *_ = clusters_of(settings_of(vcluster_stack(own, **of_all)), state)
     return list(vcluster_volume.check(host))
 
 
 def claim(own=None, **of_all):
-    return team_of(stack(own, **of_all)).store.claim
+    return team_of(vcluster_stack(own, **of_all)).store.claim
 
 
 @pytest.mark.parametrize("version", sorted(VCLUSTER))
 def test_the_chart_gets_both_by_its_own_keys(version):
-    values = team_values(stack({"storageClass": "fast", "size": "20Gi"}), version)
+    values = team_values(vcluster_stack({"storageClass": "fast", "size": "20Gi"}), version)
     claim = values["controlPlane"]["statefulSet"]["persistence"]["volumeClaim"]
     assert claim == {"storageClass": "fast", "size": "20Gi"}
     assert unknown_keys("vcluster", version, values) == []
@@ -52,7 +44,7 @@ def test_they_are_of_all_teams_or_of_one_and_values_go_before_them():
     assert claim({"size": "8Gi"}, size="20Gi") == {"size": "8Gi"}
     values = nested(CLAIM, {"size": "9Gi"})
     assert claim({"size": "8Gi", "values": values}) == {"size": "9Gi"}
-    untouched = team_values(stack())
+    untouched = team_values(vcluster_stack())
     assert "persistence" not in untouched["controlPlane"]["statefulSet"]
 
 
@@ -111,5 +103,5 @@ def test_another_class_needs_another_vcluster():
 def test_the_charts_own_schema_takes_them(facts, version):
     schema = json.loads((facts / f"vcluster/values.schema-{version}.json").read_text())
     jsonschema.validate(
-        team_values(stack({"storageClass": "fast", "size": "20Gi"}), version), schema
+        team_values(vcluster_stack({"storageClass": "fast", "size": "20Gi"}), version), schema
     )

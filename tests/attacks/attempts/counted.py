@@ -1,6 +1,7 @@
 """What a KAI on the host counts by, looks up in all namespaces, and leaves behind (T2, T9, T13)."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from tests.attacks.attempts.attempt import STACKS, Attempt
@@ -8,12 +9,10 @@ from tests.attacks.objects import (
     Object,
     config_map,
     container,
-    control_plane,
-    deployment,
     fraction,
     of_queue,
     pod,
-    stateful_set,
+    scaled_down,
 )
 
 ON_KAI_HOST = ("nlp", "sim")
@@ -65,19 +64,14 @@ def _by_template(name: str, where: str, key: str, value: str) -> Iterator[Attemp
     """What a team's own stack makes pods of; no other account of a team makes it."""
     change = ("", {"spec": {"template": {"metadata": {where: {key: value}}}}})
     for kind in ("Deployment", "StatefulSet"):
+        plain = partial(scaled_down, kind)
 
-        def there(team: str, kind: str = kind) -> Object:
-            own = control_plane(team)
-            whole = deployment(own) if kind == "Deployment" else stateful_set(team, own)
-            whole["spec"]["replicas"] = 0
-            return whole
-
-        def made(team: str, there: Any = there) -> Object:
-            whole: Object = there(team)
+        def written(team: str, plain: Any = plain) -> Object:
+            whole: Object = plain(team)
             _with(whole["spec"]["template"], where, key, value)
             return whole
 
-        for when, body, how in (("", made, None), (", later", there, change)):
+        for when, body, how in (("", written, None), (", later", plain, change)):
             name_of_it = f"{name}, by a {kind}{when}"
             yield Attempt(name_of_it, ("audio",), body, _LEFT, change=how, who=STACKS[:1])
 

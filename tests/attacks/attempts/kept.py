@@ -30,9 +30,12 @@ def _status(name: str, **status: Any) -> Attempt:
     )
 
 
-def _marked(name: str, says: str = "leave the others to KAI", **metadata: Any) -> Attempt:
+_LEFT = "leave the others to KAI"
+
+
+def _marked(name: str, **metadata: Any) -> Attempt:
     """A running fraction pod of the team in host mode, changed."""
-    return Attempt(name, ("nlp",), fraction, says, change=("", {"metadata": metadata}))
+    return Attempt(name, ("nlp",), fraction, _LEFT, change=("", {"metadata": metadata}))
 
 
 def _labelled(body: Object, queue: str) -> Object:
@@ -45,7 +48,6 @@ def _of_another(team: str) -> Object:
     return _labelled(deployment(template), "nlp")
 
 
-_LEFT = "leave the others to KAI"
 KEPT = [
     _status("its GPUs back to the quota by a phase", phase="Succeeded"),
     _status("its GPUs back to the quota by a failure", phase="Failed"),

@@ -25,9 +25,6 @@ def _unlike(field: str, value: Any) -> Any:
     return lambda team: pod(team, container(securityContext=context))
 
 
-_ASK = "ask for nvidia.com/gpu in resources.limits"
-
-
 def _commanded(body: Object) -> Object:
     body["spec"]["containers"][0]["command"] = ["/bin/sh"]
     return body

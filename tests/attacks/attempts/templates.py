@@ -1,16 +1,15 @@
 """Templates, judged as what they become, and the fields of a probe (T4, T7, T16)."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from tests.attacks.attempts.attempt import EVERY_MODE, Attempt
 from tests.attacks.objects import (
     Object,
     container,
-    control_plane,
-    deployment,
     pod,
-    stateful_set,
+    scaled_down,
 )
 
 LEVELS = (*EVERY_MODE, "tight", "quiet")
@@ -26,13 +25,7 @@ def _ephemeral(team: str) -> Object:
 
 
 def _restarted(name: str, change: Any, kind: str = "StatefulSet") -> Attempt:
-    def body(team: str) -> Object:
-        own = control_plane(team)
-        whole = deployment(own) if kind == "Deployment" else stateful_set(team, own)
-        whole["spec"]["replicas"] = 0
-        return whole
-
-    return Attempt(name, EVERY_MODE, body, _BY_VALUES, change=("", change))
+    return Attempt(name, EVERY_MODE, partial(scaled_down, kind), _BY_VALUES, change=("", change))
 
 
 def _template(**metadata: Any) -> Object:
