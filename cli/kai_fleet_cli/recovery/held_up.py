@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from kai_fleet.deployed import RELEASE, STACK, TEAM, TEAM_NAMESPACE
+from kai_fleet.deployed import RELEASE, STACK, TEAM, TEAM_NAMESPACE, team_of
 from kai_fleet.fleet.chart_stores import store_of
 from kai_fleet.kube.text import plain
 from kai_fleet.wording import listed
@@ -20,16 +20,6 @@ from kai_fleet_cli.recovery.state import OF_VCLUSTER, ExportedState, provider_of
 _OBJECT: Final = re.compile(rf"{failures.NAME}/{failures.NAME}")
 _LONGEST: Final = 300  # of the engine's own words
 _OF_TEAMS: Final = (TEAM, TEAM_NAMESPACE)
-
-
-def team_of(urn: str, parents: Mapping[str, str]) -> str:
-    """The team that a resource is a part of; "" for all others."""
-    while urn:
-        types, _, name = urn.rpartition("::")
-        if types.rpartition("::")[2].rpartition("$")[2] in _OF_TEAMS:
-            return name
-        urn = parents.get(urn, "")
-    return ""
 
 
 def by_team(errors: Mapping[str, str], parents: Mapping[str, str]) -> dict[str, dict[str, str]]:
