@@ -95,6 +95,16 @@ def granted_of(urns: Iterable[str]) -> frozenset[str]:
     return frozenset(urn.rpartition("::")[2] for urn in urns if f"::{TEAM_NAMESPACE}::" in urn)
 
 
+def team_of(urn: str, parents: Mapping[str, str]) -> str:
+    """The team that a resource is a part of, by the parents' URNs; "" for the host's."""
+    while urn:
+        types, _, name = urn.rpartition("::")
+        if types.rpartition("::")[2].rpartition("$")[2] in (TEAM, TEAM_NAMESPACE):
+            return name
+        urn = parents.get(urn, "")
+    return ""
+
+
 def named(component: str, name: str) -> str:
     """A resource by the type of the component above it and its own name.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Final, Literal
 
-from kai_fleet.deployed import TEAM, TEAM_NAMESPACE
+from kai_fleet.deployed import team_of
 from kai_fleet.fleet.queues import UNLIMITED
 from kai_fleet.provider import QUEUES
 from kai_fleet_cli.plan.recorder import Registered
@@ -31,7 +31,7 @@ class FieldChange:
         same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False)))
         begin = max(0, same - 40) if max(map(len, texts)) > most else 0
         lead, end = "…" if begin else "", begin + most
-        old, new = (f"{lead}{it[begin:end]}{'…' if len(it) > end else ''}" for it in texts)
+        old, new = (f"{lead}{text[begin:end]}{'…' if len(text) > end else ''}" for text in texts)
         return old, new
 
     def _text(self, value: Any) -> str:
@@ -60,7 +60,8 @@ class Change:
     @property
     def component(self) -> str:
         """The type of the component that it is a part of; "" for none."""
-        return next((it for it in reversed(_types(self.urn)[:-1]) if "kai-fleet:" in it), "")
+        types = self.urn.split("::")[2].split("$") if self.urn.count("::") > 2 else []
+        return next((kind for kind in reversed(types[:-1]) if "kai-fleet:" in kind), "")
 
     def record(self) -> dict[str, Any]:
         """For the JSON format."""
@@ -77,9 +78,9 @@ def difference(
 
     `above` are the parents of what is in neither. `replaced` are URNs that the engine replaces.
     """
-    before, after = ({it.urn: it for it in with_queues(part)} for part in (base, now))
+    before, after = ({item.urn: item for item in with_queues(part)} for part in (base, now))
     every = (*before.values(), *after.values())
-    parents = {**(above or {}), **{it.urn: it.parent for it in every}}
+    parents = {**(above or {}), **{item.urn: item.parent for item in every}}
     changes = []
     for urn in before.keys() | after.keys():
         old, new = before.get(urn), after.get(urn)
@@ -92,22 +93,9 @@ def difference(
     return sorted(changes, key=lambda change: (change.team, change.urn))
 
 
-def team_of(urn: str, parents: Mapping[str, str]) -> str:
-    """The team that a resource is a part of; "" for the host's."""
-    while urn:
-        if _types(urn)[-1] in (TEAM, TEAM_NAMESPACE):
-            return urn.rpartition("::")[2]
-        urn = parents.get(urn, "")
-    return ""
-
-
-def _types(urn: str) -> list[str]:
-    return urn.split("::")[2].split("$") if urn.count("::") > 2 else [""]
-
-
 def with_queues(resources: Sequence[Registered]) -> Iterator[Registered]:
     """The resources, with each queue of a tree in the place of the tree."""
-    of_cluster = declared_trees.providers((it.type, it.urn, it.inputs) for it in resources)
+    of_cluster = declared_trees.providers((item.type, item.urn, item.inputs) for item in resources)
     for item in resources:
         if item.type != QUEUES:
             yield item
@@ -119,7 +107,7 @@ def with_queues(resources: Sequence[Registered]) -> Iterator[Registered]:
 
 def _fields(old: Any, new: Any, path: str = "") -> Iterator[FieldChange]:
     """The leaves that differ; a list whose length differs is one leaf."""
-    if (old or new) and all(it is None or isinstance(it, dict) for it in (old, new)):
+    if (old or new) and all(side is None or isinstance(side, dict) for side in (old, new)):
         old, new = old or {}, new or {}
         for key in sorted({*old, *new}):
             name = f"[{key}]" if "." in key or "/" in key else key

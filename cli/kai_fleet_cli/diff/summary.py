@@ -70,7 +70,7 @@ class Summary:
 
     def record(self) -> dict[str, Any]:
         """For the JSON format."""
-        return {part: [dict(vars(it)) for it in getattr(self, part)] for part in HEADINGS}
+        return {part: [dict(vars(item)) for item in getattr(self, part)] for part in HEADINGS}
 
     def __str__(self) -> str:
         """`1 refused, 2 lost`; for a verdict."""
@@ -104,8 +104,8 @@ def of_steps(steps: Iterable[Any]) -> Summary:
 def of_changes(changes: Iterable[Change], refused: Iterable[Item] = ()) -> Summary:
     """The four lists of these changes. Of a team that comes or goes, only what is most."""
     every = list(changes)
-    whole = Counter((it.team, it.kind) for it in every)
-    teams = {(it.team, it.kind) for it in every if it.type == TEAM}
+    whole = Counter((change.team, change.kind) for change in every)
+    teams = {(change.team, change.kind) for change in every if change.type == TEAM}
     lists: dict[Part, list[Item]] = {part: [] for part in HEADINGS}
     for change in every:
         team = (change.team, change.kind)
@@ -126,8 +126,8 @@ def _fits(row: Consequence, change: Change) -> bool:
     """Whether a row is about a change."""
     if change.kind not in row.kinds.split() or not change.type.endswith(row.type):
         return False
-    paths = [it.path for it in change.fields]
-    paths += [f"-{it.path}" for it in change.fields if it.new is None]
+    paths = [field.path for field in change.fields]
+    paths += [f"-{field.path}" for field in change.fields if field.new is None]
     whole = not row.fields or change.kind == "replaced"
     of_fields = whole or any(path.startswith(row.fields) for path in paths)
     return of_fields and change.component.endswith(row.component)
@@ -140,10 +140,10 @@ def _item(change: Change, consequence: str) -> Item:
     elif change.type == POLICY:
         words = [consequence or "changes what it refuses"]
     else:
-        fields = sorted(change.fields, key=lambda it: it.path != "version")
-        for it in fields[:_FEW_FIELDS]:
-            path = it.path.removeprefix("spec.").removeprefix("resources.")
-            words.append(f"{path} {' → '.join(it.shown(60))}")
+        fields = sorted(change.fields, key=lambda field: field.path != "version")
+        for field in fields[:_FEW_FIELDS]:
+            path = field.path.removeprefix("spec.").removeprefix("resources.")
+            words.append(f"{path} {' → '.join(field.shown(60))}")
         if len(fields) > _FEW_FIELDS:
             words.append(counted(len(fields) - _FEW_FIELDS, "more field"))
     return Item(change.team or HOST, change.label, ", ".join(filter(None, words)))

@@ -34,7 +34,7 @@ def show_plan(plan: Plan, console: Console, *, config: Path | None = None) -> No
     for problem in sorted(plan.problems, key=lambda each: each.level is not Level.MANDATORY):
         show_problem(problem, console)
     if plan.resources:
-        seen = picture(plan.resources, (it.path for it in plan.problems))
+        seen = picture(plan.resources, (problem.path for problem in plan.problems))
         _teams(seen, console)
         if seen.trees:
             _line(console, ("\n  queues that pods name, with the GPUs guaranteed to each", "dim"))
@@ -70,12 +70,12 @@ def show_summary(summary: Summary, console: Console) -> None:
             _line(console, f"  … and {len(items) - _MOST_ITEMS} more; --format json has them all")
 
 
-def show_problem(problem: Finding, console: Console, where: str = "") -> None:
-    """Print one problem; `where` comes before its key."""
+def show_problem(problem: Finding, console: Console) -> None:
+    """Print one problem, with its key or its subject first."""
     mandatory = problem.level is Level.MANDATORY
     word, colour = ("refused", "red") if mandatory else ("warning", "yellow")
     lead = Text.assemble((word, colour), " ", (f"[{problem.check}]", "bold"))
-    print_wrapped(console, f"{where}{problem.path or problem.subject}", lead)
+    print_wrapped(console, problem.path or problem.subject, lead)
     print_wrapped(console, problem.message, f"  {problem.subject}:", indent=4)
 
 

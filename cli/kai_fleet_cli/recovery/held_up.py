@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from kai_fleet.deployed import RELEASE, STACK, TEAM, TEAM_NAMESPACE
+from kai_fleet.deployed import RELEASE, STACK, TEAM, TEAM_NAMESPACE, team_of
 from kai_fleet.fleet.chart_stores import store_of
 from kai_fleet.kube.text import plain
 from kai_fleet.settings.files.project import FLEET
