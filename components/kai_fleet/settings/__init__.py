@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, PrivateAttr, model_validator
 
+from kai_fleet.finding import Finding
 from kai_fleet.releases import DISABLED
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sharing import SharingMode
 from kai_fleet.settings.cross_checks import between_keys
 from kai_fleet.settings.files import stack_keys
 from kai_fleet.settings.files.queue_files import or_file
-from kai_fleet.settings.mistakes import NAMESPACE, Mistake, key_path, validated, within
+from kai_fleet.settings.mistakes import NAMESPACE, key_path, validated, within
 from kai_fleet.settings.sections.access import Access, Cluster, Registries, access_in_kind
 from kai_fleet.settings.sections.gpu_share import counted, slices
 from kai_fleet.settings.sections.isolation import Guard, Isolation
@@ -33,7 +34,7 @@ from kai_fleet.settings.sections.workloads import Manifests
 if TYPE_CHECKING:
     from kai_fleet.settings.team_stack import Facts
 
-__all__ = ["Loaded", "Mistake", "Settings", "key_path", "load", "read_config", "validated"]
+__all__ = ["Loaded", "Settings", "key_path", "load", "read_config", "validated"]
 
 
 class Settings(Strict):
@@ -214,16 +215,16 @@ class Loaded:
     """
 
     settings: Settings | None
-    mistakes: tuple[Mistake, ...] = ()
+    mistakes: tuple[Finding, ...] = ()
     dropped: tuple[str, ...] = ()
 
     @classmethod
     def of(
         cls,
         settings: Settings,
-        found: Iterable[Mistake],
+        found: Iterable[Finding],
         dropped: Sequence[str],
-        more: Iterable[Mistake] = (),
+        more: Iterable[Finding] = (),
     ) -> Self:
         """With what only shows between keys, but not for what was left out."""
         between = dict.fromkeys((*more, *between_keys(settings, dropped)))
@@ -239,7 +240,7 @@ def load(raw: Mapping[str, Any]) -> Loaded:
     return Loaded.of(settings.of_file(raw), found, dropped)
 
 
-def read_config() -> tuple[dict[str, Any], frozenset[str], list[Mistake]]:
+def read_config() -> tuple[dict[str, Any], frozenset[str], list[Finding]]:
     """The `kai-fleet:` part of the running program's Pulumi configuration; which of its keys hold
     something encrypted; and keys that were meant to be ours and are not.
 

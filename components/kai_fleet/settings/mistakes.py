@@ -5,7 +5,7 @@ A finding names the key, the cause, and what to write instead.
 
 import copy
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -18,12 +18,11 @@ from kai_fleet.wording import on_one_line, quoted, spelt_like
 M = TypeVar("M", bound=BaseModel)
 NAMESPACE: Final = "kai-fleet"
 CHECK: Final = "config"
-Mistake: TypeAlias = Finding
 
 
 def wrong_key(path: str, message: str) -> Finding:
     """A mistake at a key of a stack file; the message is `cause; fix`."""
-    cause, _, fix = message.partition("; ")
+    cause, _, fix = on_one_line(message).partition("; ")
     name = path.replace(":", ".").rpartition(".")[2]
     return Finding(Level.MANDATORY, path, "key", name, cause, fix, CHECK)
 
