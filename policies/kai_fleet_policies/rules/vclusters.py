@@ -149,8 +149,8 @@ _DNS: Final = re.compile(
 )
 
 
-@rule("vcluster-access", Level.MANDATORY, Severity.CRITICAL, each=vclusters)
-def vcluster_access(cluster: Cluster, team: Team, place: Place) -> Findings:
+@rule("vcluster-access", Level.MANDATORY, Severity.CRITICAL)
+def vcluster_access(cluster: Cluster) -> Findings:
     """Each vCluster's API has a host name to itself, and its annotations take nothing of others.
 
     Ingresses and Gateways lead a name to whoever claims it, so one team would answer the
@@ -159,29 +159,35 @@ def vcluster_access(cluster: Cluster, team: Team, place: Place) -> Findings:
 
     Remedy: Give each API a name of its own, and drop the annotation.
     """
-    before = cluster.teams[: cluster.teams.index(team)]
-    taken = {host.lower(): other.name for other in before for host, _ in _hosts(other)}
-    for host, key in _hosts(team):
-        other = taken.get(host.lower())
-        if host == "" or host.startswith("*"):
-            yield of_vcluster(team, key).refuse(
-                f"takes {host or 'every name'} of its controller", "write the API's one name"
-            )
-        elif other is not None:
-            domain = host.partition(".")[2]
-            yield of_vcluster(team, key).refuse(
-                f"is {host}, where team {other} is reached already: clients of the one would come"
-                " to the other",
-                f"write another name, such as {team.name}.{domain if '.' in domain else host}",
-            )
-    access = team.access
-    if access is not None and access.type == "Gateway":
-        yield from _makes_no_route(team)
-    for annotation, value in access.annotations.items() if access is not None else ():
-        if why := _why_refused(team, annotation, value):
-            yield of_vcluster(team, "access.annotations").refuse(
-                f"has {annotation}, which {why[0]}", why[1]
-            )
+    taken: dict[str, str] = {}
+    for team in cluster.teams:
+        hosts = list(_hosts(team))
+        for host, key in hosts:
+            yield from _wrong_host(team, host, of_vcluster(team, key), taken.get(host.lower()))
+        taken |= {host.lower(): team.name for host, _ in hosts}
+        access = team.access
+        if access is not None and access.type == "Gateway":
+            yield from _makes_no_route(team)
+        for annotation, value in access.annotations.items() if access is not None else ():
+            if why := _why_refused(team, annotation, value):
+                yield of_vcluster(team, "access.annotations").refuse(
+                    f"has {annotation}, which {why[0]}", why[1]
+                )
+
+
+def _wrong_host(team: Team, host: str, place: Place, other: str | None) -> Findings:
+    """What is wrong with a name of this API; `other` is the team that has it already."""
+    if host == "" or host.startswith("*"):
+        yield place.refuse(
+            f"takes {host or 'every name'} of its controller", "write the API's one name"
+        )
+    elif other is not None:
+        domain = host.partition(".")[2]
+        yield place.refuse(
+            f"is {host}, where team {other} is reached already: clients of the one would come"
+            " to the other",
+            f"write another name, such as {team.name}.{domain if '.' in domain else host}",
+        )
 
 
 def _hosts(team: Team) -> Iterator[tuple[str, str]]:
