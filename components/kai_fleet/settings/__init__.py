@@ -30,6 +30,7 @@ from kai_fleet.settings.sections.queues import QueueTree
 from kai_fleet.settings.sections.teams import Grant, HostPlace, Removed, Scheduler, TeamSettings
 from kai_fleet.settings.sections.vcluster import Vcluster
 from kai_fleet.settings.sections.workloads import Manifests
+from kai_fleet.values import get
 
 if TYPE_CHECKING:
     from kai_fleet.settings.team_stack import Facts
@@ -140,7 +141,7 @@ class Settings(Strict):
 
     def written_of(self, team: str, keys: str) -> Any:
         """What the file has below a team's key at keys such as `vcluster.values`."""
-        return _at(self._file, f"{'.'.join(self._place_of(team))}.{keys}")
+        return _at(get(self._file, *self._place_of(team)), keys)
 
     def written_at(self, team: str, *keys: str) -> str:
         """The key path of what a team has at `keys`: the stack's where that says it for all teams.
