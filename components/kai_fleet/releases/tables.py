@@ -101,10 +101,14 @@ class VclusterRelease:
         return self.version.removeprefix("v")
 
 
-_READ: Final[Mapping[str, Any]] = yaml.load(
-    (files(__package__) / "versions.yaml").read_text(encoding="utf-8"),
-    getattr(yaml, "CSafeLoader", yaml.SafeLoader),
-)
+def table(name: str) -> Mapping[str, Any]:
+    """A YAML file of this folder."""
+    text = (files(__package__) / f"{name}.yaml").read_text(encoding="utf-8")
+    content: Mapping[str, Any] = yaml.load(text, yaml.CSafeLoader)
+    return content
+
+
+_READ: Final = table("versions")
 
 
 def _kai(version: str, row: Mapping[str, Any]) -> KaiRelease:
