@@ -20,7 +20,7 @@ from kai_fleet.releases.keys import (
     SCHEDULER,
 )
 from kai_fleet.releases.sharing import FRACTIONS_KEY, NV_FRACTIONS
-from kai_fleet.values import UNKNOWN, pairs
+from kai_fleet.values import UNKNOWN, pairs, text
 from kai_fleet.wording import listed
 from kai_fleet_policies.rules.rule import (
     Findings,
@@ -148,8 +148,8 @@ def _container(cluster: Cluster, workload: PodTemplate, name: Any, place: Place)
 
 def _count(value: object) -> int:
     """A positive whole number; 0 for anything else."""
-    text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-    return int(text[-18:]) if _COUNT.fullmatch(text) else 0
+    digits = str(text(value))
+    return int(digits[-18:]) if _COUNT.fullmatch(digits) else 0
 
 
 _OWN_KEY: Final = re.compile(FRACTIONS_KEY)

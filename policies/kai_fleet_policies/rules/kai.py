@@ -60,7 +60,7 @@ def kai_version_known(cluster: Cluster, kai: Kai, place: Place) -> Findings:
             f"has version {version}, and KAI's chart versions keep their v", f"write v{version}"
         )
     elif version not in releases.KAI:
-        retracted = version.removeprefix("v") == "0.20.1"
+        retracted = f"v{version.removeprefix('v')}" == releases.RETRACTED
         why = "retracted (its chart is that of v0.10.2)" if retracted else "not supported here"
         every = f"(all: {', '.join(releases.KAI)})"
         yield place.refuse(
