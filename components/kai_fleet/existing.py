@@ -151,7 +151,7 @@ def existing_of(settings: Settings, host: HostObjects) -> dict[str, Any]:
         ],
     }
     for name, team in settings.teams.items():
-        tolerates = value_at(settings.vcluster_of(name).values, _ENFORCED_TOLERATIONS)
+        tolerates = value_at(settings.teams[name].vcluster.values, _ENFORCED_TOLERATIONS)
         if team.node_pool and not tolerates:
             warn_of_taints(name, args.namespace(name), settings.team_path(name), host)
     return found

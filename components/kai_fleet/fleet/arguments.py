@@ -40,7 +40,7 @@ class Arguments:
         """Of the host's GpuStack, whose daemons run on every team's nodes."""
         settings, gpu = self.settings, self.settings.gpu
         names = (*settings.teams, *settings.team_stacks)
-        every = {it.text: it for name in names for it in settings.place_of(name).tolerations}
+        every = {it.text: it for name in names for it in settings.own_of(name).tolerations}
         return _given(
             provider=gpu.provider,
             version=gpu.version,
@@ -111,7 +111,7 @@ class Arguments:
         settings, has, place = (
             self.settings,
             self.settings.own_of(name),
-            self.settings.place_of(name),
+            self.settings.own_of(name),
         )
         scheduler, queue = self._scheduler(name)
         isolation, slices, kai = place.isolation, settings.slices_of(name), settings.kai
@@ -218,7 +218,7 @@ class Arguments:
 
     def notes(self, name: str) -> tuple[Mapping[str, str], Mapping[str, str]]:
         """Labels and annotations of everything that is declared for a team."""
-        place = self.settings.place_of(name)
+        place = self.settings.own_of(name)
         return place.labels, place.annotations
 
     def vcluster(self, name: str) -> Any:
@@ -226,9 +226,9 @@ class Arguments:
         settings, team, place = (
             self.settings,
             self.settings.teams[name],
-            self.settings.place_of(name),
+            self.settings.own_of(name),
         )
-        own = settings.vcluster_of(name)
+        own = settings.teams[name].vcluster
         return _given(
             namespace=f"team-{name}",
             version=own.version,
@@ -270,7 +270,7 @@ class Arguments:
 
     def kai(self, name: str) -> Any:
         """Of the KaiScheduler in a team's vCluster: its pods pull as their account on the host."""
-        place = self.settings.place_of(name)
+        place = self.settings.own_of(name)
         own = self.settings.teams[name].scheduler
         return self._kai(own, place, place.labels, place.isolation)
 

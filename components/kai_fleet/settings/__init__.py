@@ -160,29 +160,19 @@ class Settings(Strict):
         """A team, or what a stack of its own is granted."""
         return self.teams.get(team) or self.team_stacks[team]
 
-    def vcluster_of(self, team: str) -> Vcluster:
-        """A team's vCluster."""
-        return self.teams[team].vcluster
-
-    def place_of(self, team: str) -> HostPlace:
-        """A team's place on the host."""
-        return self.own_of(team)
-
-    def isolation_of(self, team: str) -> Isolation:
-        """What keeps a team from others."""
-        return self.own_of(team).isolation
-
     def access_of(self, team: str) -> Access:
         """How a team's vCluster is reached."""
         return self.teams[team].vcluster.access or Access()
 
     def slices_of(self, team: str) -> dict[str, int]:
         """The MIG slices that a team may hold, by the names of their resources."""
-        return slices(self.own_of(team).gpus, self.isolation_of(team).devices)
+        own = self.own_of(team)
+        return slices(own.gpus, own.isolation.devices)
 
     def gpus_of(self, team: str) -> int:
         """All GPUs that a team may hold as KAI counts them: a slice of profile 3g is three."""
-        return counted(self.own_of(team).gpus, self.isolation_of(team).devices)
+        own = self.own_of(team)
+        return counted(own.gpus, own.isolation.devices)
 
     def sharing_of(self, kai: HostKai | Scheduler) -> SharingMode:
         """How a KAI lets pods share GPUs.
