@@ -64,7 +64,7 @@ class _Found:
         """The cluster that they declare."""
         queues = self.parts["queues"]
         names = {queue.name for queue in queues}
-        default = {it.name: it for it in self.default_queues if it.name not in names}
+        default = {queue.name: queue for queue in self.default_queues if queue.name not in names}
         parts = {key: tuple(found) for key, found in self.parts.items()}
         parts |= {"kai": self.kai, "queues": (*queues, *default.values())}
         return Cluster(self.name, guarded=self.guarded, **(parts | more))
@@ -93,13 +93,13 @@ def clusters(resources: Iterable[Declared]) -> list[Cluster]:
             by = host if team.mode == "host" else None
             more = {"path": team.path, "gpus": team.gpus, "team_queue": team.queue}
             result.append(inner.cluster(teams=(), scheduled_by=by, **more))
-    rest = (it for it in found.values() if it not in hosts and it.name not in inside)
+    rest = (part for part in found.values() if part not in hosts and part.name not in inside)
     return [*result, *(part.cluster() for part in rest)]
 
 
 def _without_trees(resources: Sequence[Declared]) -> Iterator[Declared]:
     """The resources, with each queue of a tree in the place of the tree."""
-    of_cluster = declared_trees.providers((it.type, it.urn, it.props) for it in resources)
+    of_cluster = declared_trees.providers((each.type, each.urn, each.props) for each in resources)
     for resource in resources:
         if resource.type != QUEUES:
             yield resource

@@ -117,10 +117,11 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
                 seen = (configured(cluster, properties) for cluster in every)
                 found = check(seen, (BY_NAME[policy.name],))
                 undecided += [finding for finding in found if finding.undecided]
-                findings = [it for it in found if not it.undecided and it not in self._reported]
+                decided = (finding for finding in found if not finding.undecided)
+                findings = [finding for finding in decided if finding not in self._reported]
             if early:
                 self._reported.update(findings)
-            answer.diagnostics.extend(self._diagnostic(policy, level, it) for it in findings)
+            answer.diagnostics.extend(self._diagnostic(policy, level, one) for one in findings)
         return answer
 
     def _diagnostic(self, policy: Any, level: Any, finding: Finding) -> Any:

@@ -112,8 +112,8 @@ class ImageScan:
             return ""
         text, registry = str(value or ""), low.endswith(("registry", "mirror"))
         if not text:
-            wanted = registry or low == "repository"
-            return "is empty, so that the name beside it may lead anywhere" if wanted else None
+            needed = registry or low == "repository"
+            return "is empty, so that the name beside it may lead anywhere" if needed else None
         if low in ("repo", "bundle"):
             return wrong_chart(text, self.known)
         if low == "registry" and self.image:

@@ -110,8 +110,8 @@ def queue_units(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Finding
         return  # queue-quota says so
     for resource, share in queue.shares.items():
         both = (("quota", share.quota), ("limit", share.limit))
-        amounts = {word: it for word, it in both if it is not None and it is not UNKNOWN}
-        odd = {word: _odd(resource, it, queue.path) for word, it in amounts.items()}
+        amounts = {word: amount for word, amount in both if amount not in (None, UNKNOWN)}
+        odd = {word: _odd(resource, amount, queue.path) for word, amount in amounts.items()}
         found = {word: advice for word, advice in odd.items() if advice is not None}
         if found:
             has = [f"{word} {written(resource, amounts[word], queue.path)}" for word in found]

@@ -210,7 +210,7 @@ def _names(cluster: Cluster) -> Findings:
         place, above = Place("queue", name, queue.path), queue.parent
         # The team to which the name belongs is the longest that it begins with.
         names = [grant.name for grant in (team, *cluster.grants)]
-        owners = [it for it in names if name == it or name.startswith(f"{it}-")]
+        owners = [owner for owner in names if name == owner or name.startswith(f"{owner}-")]
         if max(owners, key=len, default=None) != team.name:
             yield place.refuse(
                 "does not carry the team's name, so that another team's stack may use it too",

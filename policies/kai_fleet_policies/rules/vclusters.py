@@ -276,9 +276,7 @@ def _programs(value: object, above: str) -> Iterator[tuple[str, str, str]]:
             yield key, cause, "drop it"
         elif name in _EVERY["variables"]:
             below = known(below, f"{key} is known")
-            variables = (
-                below if isinstance(below, Mapping) else [get(it, "name") for it in items(below)]
-            )
+            variables = (*pairs(below), *(get(entry, "name") for entry in items(below)))
             if not all(_VARIABLES.fullmatch(str(variable)) for variable in variables):
                 cause = (
                     f"sets variables of the control plane in {key}, which may change what it does"

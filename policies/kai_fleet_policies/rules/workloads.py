@@ -72,11 +72,11 @@ def workload_leaf_queue(cluster: Cluster, item: PodTemplate | Team, place: Place
         yield from _on_pods(queue, cluster, item, place)
         if cluster.scheduling.queues:
             yield from _named(queue, cluster, place, _where(item))
-        elif item is next(it for it in cluster.workloads if isinstance(it.queue, str)):
-            host, count = cluster.scheduling.name, sum(bool(it.queue) for it in cluster.workloads)
+        elif item is next(pods for pods in cluster.workloads if isinstance(pods.queue, str)):
+            count = sum(bool(pods.queue) for pods in cluster.workloads)
             yield of_cluster("queues", cluster).undecided(
-                f"the queues of {host} are declared here: {count} workload(s) name queues such as"
-                f" {queue}"
+                f"the queues of {cluster.scheduling.name} are declared here: {count} workload(s)"
+                f" name queues such as {queue}"
             )
 
 
@@ -312,7 +312,8 @@ def _placed(cluster: Cluster) -> Iterable[tuple[object, Place]]:
             yield thing, Place(thing.kind, name, thing.path)
     yield from ((kai, of_kai(kai, cluster, "namespace")) for kai in cluster.kai)
     every: list[PodTemplate | ManagedObject] = [*cluster.workloads, *cluster.objects]
-    of_chart = [it.path for it in every if it.namespace == KAI_NAMESPACE and _by_chart(it.path)]
+    there = (item.path for item in every if item.namespace == KAI_NAMESPACE)
+    of_chart = list(filter(_by_chart, there))
     if of_chart:
         yield None, Place("Chart", f"in {cluster.name}", min(of_chart))
 
