@@ -202,8 +202,8 @@ class Queues:
     def _patient(self, ask: Callable[[], Any]) -> Any:
         """Ask again while a webhook or an API server that is just starting does not answer.
 
-        `failurePolicy: Fail` makes KAI's queue webhook a part that must be up (K16); an API server
-        inside a vCluster refuses connections for a second after an upgrade (measured, 13).
+        `failurePolicy: Fail` makes KAI's queue webhook a part that must be up; an API server
+        inside a vCluster refuses connections for a second after an upgrade.
         """
         begun = time.monotonic()
         while True:

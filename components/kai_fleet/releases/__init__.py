@@ -91,7 +91,7 @@ def kai(version: str, *, untested: bool = False) -> KaiRelease:
 
     `untested` lets a version through that is newer than the newest known one of its line, or of
     all: it is taken for that one. Raises UnknownVersionError for anything else, also for the
-    highest tag there is, v0.20.1, which is a retracted one (K1).
+    highest tag there is, v0.20.1, which is a retracted one.
     """
     return _entry("KAI", KAI, version, untested)
 

@@ -26,7 +26,7 @@ class KaiRelease:
     """One KAI version: where its chart is and what that version needs.
 
     `runtime_class_key` is the dotted value that sets the RuntimeClass of reservation pods; it has
-    five names or none, by version (K5). `support_end` is None for a line in no support list.
+    five names or none, by version. `support_end` is None for a line in no support list.
     `max_queue_depth` counts levels of the queue tree; None is no bound. `caveat` says why no
     advice leads to a version.
     """
@@ -92,7 +92,7 @@ class VclusterRelease:
 
     @property
     def line(self) -> str:
-        """The minor line, for example `v0.36`; upgrades go one line at a time (V12)."""
+        """The minor line, for example `v0.36`; upgrades go one line at a time."""
         return ".".join(self.version.split(".")[:2])
 
     @property

@@ -164,7 +164,7 @@ def _gpu_kinds(settings: Settings, name: str) -> Iterator[Finding]:
 
 
 def _outside_queues(settings: Settings) -> Iterator[Finding]:
-    """In host mode a team's GPUs are bounded by its queue, so nothing may go beside that (T13)."""
+    """In host mode a team's GPUs are bounded by its queue, so nothing may go beside that."""
     held = [
         name
         for name, team in settings.teams.items()

@@ -1,7 +1,7 @@
 """The rules as a policy pack, by Pulumi's analyzer protocol: a policy for each rule.
 
 Not the SDK's `PolicyPack`: it reads the whole stack anew for each of its policies, in two passes,
-wrapped so that an unknown value raises an error (P4), and forgets what was declared. Here every
+wrapped so that an unknown value raises an error, and forgets what was declared. Here every
 value is read once, and an unknown one is UNKNOWN.
 """
 
@@ -180,7 +180,7 @@ def _one(resource: Any, properties: Any, namespaces: dict[str, str], secrets: se
 
 
 def main() -> None:
-    """Answer the engine until it ends this process; never returns (P5)."""
+    """Answer the engine until it ends this process; never returns."""
     server = grpc.server(ThreadPoolExecutor(4), options=OPTIONS)
     analyzer_pb2_grpc.add_AnalyzerServicer_to_server(Analyzer(), server)
     port = server.add_insecure_port("127.0.0.1:0")

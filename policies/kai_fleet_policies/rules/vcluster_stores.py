@@ -174,7 +174,7 @@ def vcluster_volume(cluster: Cluster, team: Team, place: Place) -> Findings:
     """The volume of a vCluster that runs keeps its storage class and size.
 
     Kubernetes changes no volume template of a StatefulSet: the update would fail each time,
-    with all else that it was to do (C5).
+    with all else that it was to do.
 
     Remedy: Write what the volume has; a volume grows by its claim, as the message says.
     """

@@ -38,7 +38,7 @@ from kai_fleet_policies.rules.rule import (
 def vcluster_version_known(cluster: Cluster, team: Team, place: Place) -> Findings:
     """Only vCluster versions of the release table.
 
-    The keys of vCluster's chart differ by version, its virtual scheduler's among them (V2).
+    The keys of vCluster's chart differ by version, its virtual scheduler's among them.
 
     Remedy: Write one of the versions that the message names.
     """
@@ -76,7 +76,7 @@ def vcluster_upgrade(cluster: Cluster, team: Team, place: Place) -> Findings:
     """vCluster goes up one minor version at a time, and never down.
 
     Larger steps are untested, and a downgrade does not undo what the newer version wrote to its
-    volume: the team's whole Kubernetes may not start again (V12).
+    volume: the team's whole Kubernetes may not start again.
 
     Remedy: Take the steps that the message names, one update each.
     """
@@ -92,7 +92,7 @@ def vcluster_kubernetes(cluster: Cluster, team: Team, place: Place) -> Findings:
     """A Kubernetes inside a vCluster that knows the policies of the guard there.
 
     The guard inside a vCluster is made of ValidatingAdmissionPolicies. An API server without
-    them refuses the update after the vCluster is made, and any pod may name any queue (W10).
+    them refuses the update after the vCluster is made, and any pod may name any queue.
 
     Remedy: Write Kubernetes 1.30 or newer, or leave it to vCluster's version.
     """
@@ -250,9 +250,9 @@ def vcluster_values(cluster: Cluster, team: Team, place: Place) -> Findings:
     """Of an isolated team only values of the allow-list, of others none that open or break it.
 
     Whoever writes the values of a vCluster would decide what it may do on the host, to all
-    teams (T12). One flag of its API server opens a team's Kubernetes to everybody who reaches
-    it (T17). Keys of paid tiers make the control plane crash without a licence (V5); the vendor
-    guide's podgroups sync does so in any case (V3).
+    teams. One flag of its API server opens a team's Kubernetes to everybody who reaches it. Keys
+    of paid tiers make the control plane crash without a licence; the vendor guide's podgroups sync
+    does so in any case.
 
     Remedy: Write the key of the stack file that the message names, drop the value, or write
     isolation: {level: off} for that team if it is meant.
