@@ -145,7 +145,7 @@ def _read(found: _Found, resource: Declared) -> None:
     if kind.endswith("List"):
         return
     if kind.endswith("Patch"):
-        parts["workloads"] += _patched(kind.removesuffix("Patch"), resource)
+        parts["workloads"] += _patched(kind.removesuffix("Patch"), name, resource)
     elif resource.type in _RELEASES:
         _read_release(found, resource)
     elif resource.type == declared_trees.QUEUE:
@@ -157,7 +157,7 @@ def _read(found: _Found, resource: Declared) -> None:
             found.default_queues.append(
                 DeclaredQueue(queue.parent, None, _UNLIMITED, path=resource.urn)
             )
-    elif pods := _pods(kind, resource):
+    elif pods := _pods(kind, name, resource):
         parts["workloads"] += pods
     elif resource.type == _SHARD:
         found.shards.append(name)
@@ -193,18 +193,17 @@ def _read_quota(found: _Found, namespace: str, hard: object) -> None:
             of_slices[name] = amount
 
 
-def _pods(kind: str, resource: Declared) -> list[PodTemplate]:
+def _pods(kind: str, name: str, resource: Declared) -> list[PodTemplate]:
     """Its pods; in a preview the provider may not have written its namespace on them yet."""
-    name = text(get(resource.props.get("metadata"), "name")) or resource.name
     return [
         pod if pod.namespace else replace(pod, namespace=resource.default_namespace)
         for pod in workloads(kind, resource.props, name, resource.urn)
     ]
 
 
-def _patched(kind: str, resource: Declared) -> Iterator[PodTemplate]:
+def _patched(kind: str, name: str, resource: Declared) -> Iterator[PodTemplate]:
     """The pods that a patch gives a queue; what else they have stands elsewhere."""
-    for pod in _pods(kind, resource):
+    for pod in _pods(kind, name, resource):
         if pod.names_queue is True:
             scheduler = pod.scheduler or keys.SCHEDULER
             yield replace(pod, scheduler=scheduler, annotations={}, containers=())

@@ -13,7 +13,6 @@ from kai_fleet_policies.rules.rule import (
     Severity,
     called,
     known,
-    of_queue,
     of_team,
     of_vcluster,
     queues,
@@ -245,7 +244,7 @@ def team_queue_limit(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Fi
     for word, value in (("quota", share.quota), ("limit", share.limit)):
         if isinstance(value, float | int) and (value == UNLIMITED or value > most):
             has = "unlimited" if value == UNLIMITED else f"{value:g}"
-            yield of_queue(queue, cluster, "gpu", word).refuse(
+            yield place.at("gpu", word).refuse(
                 f"has gpu {word} {has}, and the teams whose queue it is have {most:g} GPUs:"
                 " fractions would pass that",
                 f"write {most:g} or less, or raise their gpus",

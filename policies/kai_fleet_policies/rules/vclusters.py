@@ -42,9 +42,10 @@ def vcluster_version_known(cluster: Cluster, team: Team, place: Place) -> Findin
 
     Remedy: Write one of the versions that the message names.
     """
-    version, place = known(team.version, "its version is known"), of_vcluster(team, "version")
+    version = known(team.version, "its version is known")
     if not version or version in VCLUSTER:
         return  # one that names none gets the newest known
+    place = of_vcluster(team, "version")
     if team.untested and (newest := taken_for(VCLUSTER, version)):
         yield place.warn(
             f"is {version}, which nobody tried with this program; it is taken for {newest}"
