@@ -7,7 +7,6 @@ Here are its names, as the program and the engine have them, and how its operati
 """
 
 from collections.abc import Mapping
-from functools import cache
 from importlib import metadata
 from typing import Any, Final
 
@@ -17,7 +16,6 @@ SECRET: Final = "kai-fleet:index:secret"
 EXISTING: Final = "kai-fleet:index:existing"
 
 
-@cache
 def version() -> str:
     """The version of the installed package, such as `0.4.0`."""
     return metadata.version(PACKAGE)

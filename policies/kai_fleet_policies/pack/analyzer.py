@@ -38,6 +38,7 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
     """What the engine asks of a policy pack during one preview or update."""
 
     def __init__(self) -> None:
+        self._version = version()  # read from the package's metadata
         self._config: dict[str, Any] = {}
         self._inputs: dict[str, Any] = {}
         self._secrets = set[str]()
@@ -49,12 +50,12 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
     def GetAnalyzerInfo(self, request: Any, context: Any) -> Any:  # noqa: N802
         """The pack and its policies, each with its level and the configuration that it takes."""
         return proto.AnalyzerInfo(
-            name=NAME, version=version(), supportsConfig=True, policies=POLICIES
+            name=NAME, version=self._version, supportsConfig=True, policies=POLICIES
         )
 
     def GetPluginInfo(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Its version."""
-        return proto.PluginInfo(version=version())
+        return proto.PluginInfo(version=self._version)
 
     def Configure(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Levels and properties that a stack sets, by policy; the engine has checked them."""
@@ -135,7 +136,7 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
         return proto.AnalyzeDiagnostic(
             policyName=policy.name,
             policyPackName=NAME,
-            policyPackVersion=version(),
+            policyPackVersion=self._version,
             message=f"{policy.description}\n{rule}{what}",
             urn=finding.path if finding.path.startswith("urn:") else "",
             description=policy.description,
