@@ -77,6 +77,15 @@ def items(value: Any) -> Sequence[object]:
     return value if isinstance(value, Sequence) and not isinstance(value, str) else ()
 
 
+def whole_numbers(value: Any) -> Any:
+    """The value with integers in place of floats that are whole, at any depth."""
+    if isinstance(value, Mapping):
+        return {key: whole_numbers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [whole_numbers(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def at(path: str, *fields: str) -> str:
     """The key below `path` for a stack file; a URN stays the URN of the whole resource."""
     if not path or path.startswith("urn:"):

@@ -1,7 +1,6 @@
 """The gate in front of a program: its settings, once no rule has anything against its clusters."""
 
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NoReturn
@@ -11,23 +10,13 @@ import pulumi
 from kai_fleet.deployed import Deployed
 from kai_fleet.finding import Finding, Level
 from kai_fleet.fleet.declared import clusters_of
-from kai_fleet.settings import (
-    Loaded,
-    Mistake,
-    Settings,
-    key_path,
-    load,
-    parsed,
-    read_config,
-    secrets,
-)
+from kai_fleet.settings import Loaded, Settings, key_path, load, parsed, read_config, secrets
 from kai_fleet.settings.files.project import ROOT
 from kai_fleet.settings.team_stack import FactsOf, NoPlatformError, is_team_stack, load_team_stack
 from kai_fleet.wording import agreeing, counted, listed, plural
 from kai_fleet_policies import rules
 from kai_fleet_policies.rules.rule import Rule
 
-CONFIG_RULE: Final = "config"
 REMOVAL_RULE: Final = "team-removal"
 # Names of teams, with commas between: for one run, in place of kai-fleet:removed in the file.
 REMOVE_VARIABLE: Final = "KAI_FLEET_REMOVE_TEAM"
@@ -66,7 +55,7 @@ def validate(
     facts_of: FactsOf = no_platform,
     *,
     written: Mapping[str, Any] | None = None,
-    more: Iterable[Mistake] = (),
+    more: Iterable[Finding] = (),
     only: Sequence[Rule] = rules.RULES,
 ) -> SettingsVerdict:
     """Judge a stack file: all mistakes of its keys, and where there are none the rules.
@@ -78,8 +67,8 @@ def validate(
         only: The rules to apply.
     """
     verdict = validate_types(raw, facts_of)
-    found = as_findings([*more, *secrets.mistakes(raw if written is None else written)])
-    every = [*found, *verdict.each]
+    of_secrets = secrets.mistakes(raw if written is None else written)
+    every = [*more, *of_secrets, *verdict.each]
     if not every and verdict.settings is not None:
         every += rules.check(clusters_of(verdict.settings, deployed), only)
     return replace(verdict, each=tuple(every))
@@ -88,20 +77,7 @@ def validate(
 def validate_types(raw: Mapping[str, Any], facts_of: FactsOf = no_platform) -> SettingsVerdict:
     """What the types say, without the rules: for a command that declares nothing."""
     loaded: Loaded = load_team_stack(raw, facts_of) if is_team_stack(raw) else load(raw)
-    mistakes = tuple(as_findings(loaded.mistakes))
-    return SettingsVerdict(loaded.settings, mistakes, whole=not mistakes)
-
-
-def as_findings(mistakes: Iterable[Mistake]) -> list[Finding]:
-    """Mistakes of a file as what stops a preview."""
-    found = []
-    for mistake in mistakes:
-        key = re.split("[:.]", mistake.path)[-1]
-        cause, _, fix = mistake.message.partition("; ")
-        found.append(
-            Finding(Level.MANDATORY, mistake.path, "key", key, cause, fix, check=CONFIG_RULE)
-        )
-    return found
+    return SettingsVerdict(loaded.settings, loaded.mistakes, whole=not loaded.mistakes)
 
 
 def together(findings: Iterable[Finding]) -> list[Finding]:
@@ -193,7 +169,7 @@ def secret_findings(stack: str, config: Mapping[str, str], keys: Iterable[str]) 
     file = ROOT / f"Pulumi.{stack}.yaml"
     decrypted = parsed(dict.fromkeys(keys)).keys()
     written = secrets.as_written(parsed(config), decrypted, file)
-    return as_findings([*secrets.copies(file), *secrets.mistakes(written)])
+    return [*secrets.copies(file), *secrets.mistakes(written)]
 
 
 def report(findings: Sequence[Finding]) -> str:

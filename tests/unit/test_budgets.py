@@ -27,7 +27,7 @@ def area(wanted: int, ceiling: int, root: str, *paths: str) -> Area:
 
 
 AREAS = {
-    "settings": area(2300, 3220, COMPONENTS, "settings"),
+    "settings": area(2300, 3206, COMPONENTS, "settings"),
     "fleet": area(500, 1667, COMPONENTS, "fleet"),
     "host, cluster, kind": area(
         800,
@@ -42,8 +42,8 @@ AREAS = {
     "isolation, guards": area(
         950, 1319, COMPONENTS, "guards", "team_namespace.py", "host_guards.py"
     ),
-    "provider": area(400, 924, COMPONENTS, "provider"),
-    "releases": area(800, 909, COMPONENTS, "releases"),
+    "provider": area(400, 923, COMPONENTS, "provider"),
+    "releases": area(800, 908, COMPONENTS, "releases"),
     "probes": area(450, 614, COMPONENTS, "probes"),
     "kai, vcluster, program, team": area(
         1200,
@@ -55,7 +55,7 @@ AREAS = {
     ),
     "monitoring": area(250, 276, COMPONENTS, "monitoring.py"),
     "workloads": area(80, 50, COMPONENTS, "workloads.py"),
-    "rules, pack, adapters": area(2600, 3677, POLICIES, "."),
+    "rules, pack, adapters": area(2600, 3665, POLICIES, "."),
     "commands, engine, display, recovery": area(
         1600, 2445, COMMANDS, "commands", "engine", "display", "recovery"
     ),

@@ -98,7 +98,7 @@ def test_a_teams_vcluster_has_the_stacks_defaults():
             }
         },
     )
-    merged = stack.vcluster_of("ml")
+    merged = stack.teams["ml"].vcluster
     assert merged.version == "v0.34.7"
     assert merged.kubernetes_version == "v1.34.4"
     assert merged.values == {"a": {"b": 2, "c": 1}}

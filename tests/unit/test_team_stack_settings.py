@@ -47,7 +47,7 @@ def test_a_team_stack_is_an_ordinary_stack_with_one_team_in_its_granted_place():
     own = found.settings
     assert (own.cluster.name, own.cluster.context, own.platform_stack) == ("lab", "lab", "prod")
     assert (own.gpu.resource, own.gpu.provider, own.guard.mode) == ("amd.com/gpu", "none", "audit")
-    vcluster, team = own.vcluster_of("vision"), own.teams["vision"]
+    vcluster, team = own.teams["vision"].vcluster, own.teams["vision"]
     assert (vcluster.version, vcluster.kubernetes_version) == ("v0.34.7", "v1.34.4")
     assert vcluster.access.host == "10.0.0.1"
     assert (team.node_pool, own.gpus_of("vision")) == ({"pool": "vision"}, 4)
@@ -80,7 +80,7 @@ def test_what_the_platform_grants_is_one_mistake_in_the_teams_file():
     assert "drop nodePool, gpus, isolation, labels, and have it written in" in message
     assert "kai-fleet:teamStacks.vision of Pulumi.prod.yaml" in message
     own = loaded(team={**TEAM, **written}).settings
-    assert (own.gpus_of("vision"), own.isolation_of("vision").level) == (4, "restricted")
+    assert (own.gpus_of("vision"), own.own_of("vision").isolation.level) == (4, "restricted")
 
 
 def test_what_is_missing_or_wrong_is_named_with_its_key():

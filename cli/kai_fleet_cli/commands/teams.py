@@ -114,7 +114,7 @@ def kubeconfig(
 
     file = lookup.stack_file(stack)
     team = file.team(name)
-    provider = settings_of(stack).vcluster_of(name).oidc if oidc else None
+    provider = settings_of(stack).teams[name].vcluster.oidc if oidc else None
     if oidc and provider is None:
         raise UserError(
             f"team {name} has no identity provider; write vcluster: {{oidc: {{issuer: https://…,"

@@ -101,7 +101,7 @@ def report(base: Base, now: offline.Plan | None, file: Path) -> DiffReport:
     if now is None:
         return DiffReport(stack, base, None, _GONE.format(stack))
     here = encrypted(file)
-    now = replace(now, problems=(*now.problems, *validation.as_findings(moved(base.secrets, here))))
+    now = replace(now, problems=(*now.problems, *moved(base.secrets, here)))
     found = DiffReport(stack, base, now, secrets=_secrets(base.secrets, here, file.name))
     if base.error:
         return replace(found, note=f"There is no plan at {base.at}: {base.error}")

@@ -94,7 +94,7 @@ def host_of(settings: Settings) -> DesiredCluster:
         return _cluster(Cluster(queues=own, queues_key=key, gpu_resource=resource))
     required: list[Required] = []
     names = (*settings.teams, *settings.team_stacks)
-    if any(settings.isolation_of(name).on for name in names):
+    if any(settings.own_of(name).isolation.on for name in names):
         beside_kai = settings.kai is not None
         kinds = [policies.policy_name(kind) for kind in policies.kinds(beside_kai=beside_kai)]
         bindings = policies.shared_bindings(beside_kai=beside_kai).values()
@@ -138,7 +138,7 @@ def _fields(own: Cluster | Team) -> dict[str, Any]:
 def _team(team: Team, settings: Settings) -> DesiredTeam:
     arguments, name = Arguments(settings), team.name
     granted, platform = name in settings.team_stacks, settings.platform_facts is None
-    network = settings.isolation_of(name).network
+    network = settings.own_of(name).isolation.network
     place, isolated = arguments.namespace(name), team.isolated
     labels = {policies.ENFORCED: "baseline", policies.ISOLATION_LABEL: str(team.level)}
     of_queues = queue_guard.host_bounds(name, place) if queue_guard.is_on_host(place) else {}

@@ -9,7 +9,7 @@ import pulumi
 import pydantic_core
 
 from kai_fleet.finding import Finding, Level
-from kai_fleet.settings import Mistake, secrets
+from kai_fleet.settings import secrets
 from kai_fleet.settings.team_stack import FactsOf, platform_of
 from kai_fleet.wording import counted
 from kai_fleet_cli.errors import UserError
@@ -83,7 +83,7 @@ def plan_settings(
     raw: Mapping[str, Any],
     stack: str = "plan",
     facts_of: FactsOf | None = None,
-    more: Iterable[Mistake] = (),
+    more: Iterable[Finding] = (),
 ) -> Plan:
     """The plan of the settings of a stack file: `{"cluster": {…}, "teams": {…}}`.
 

@@ -97,7 +97,7 @@ class Declared:
     def team(self, name: str) -> Team:
         """A team that this stack runs."""
         settings, own = self.settings, self.settings.teams[name]
-        vcluster, args = settings.vcluster_of(name), self.arguments.vcluster(name)
+        vcluster, args = settings.teams[name].vcluster, self.arguments.vcluster(name)
         values = chart_values({**args, "values": vcluster.values})
         facts = settings.platform_facts
         release = named(VIRTUAL_CLUSTER, f"{name}-release")
@@ -126,7 +126,7 @@ class Declared:
     def _on_host(self, name: str) -> Team:
         """A team's namespace and its bounds, whichever stack runs it."""
         settings, own = self.settings, self.settings.own_of(name)
-        isolation = settings.isolation_of(name)
+        isolation = settings.own_of(name).isolation
         return Team(
             name,
             path=settings.team_path(name),

@@ -112,7 +112,9 @@ class Api:
         found: Lists = {}
         refused: dict[str, RefusedError] = {}
         with ThreadPoolExecutor(max_workers=at_once) as pool:
-            answers = {it: pool.submit(self.get, at.format(where)) for it, at in paths.items()}
+            answers = {
+                kind: pool.submit(self.get, path.format(where)) for kind, path in paths.items()
+            }
         for kind, answer in answers.items():
             try:
                 found[kind] = answer.result().get("items") or []

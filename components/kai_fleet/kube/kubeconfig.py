@@ -85,7 +85,7 @@ def connection(
                 if whole is None:
                     raise ValueError(f"{paths} is not there")
                 # The first one counts, as for kubectl; the loader would take the last one.
-                current = [it.get("current-context") for it in files.config_files.values()]
+                current = [config.get("current-context") for config in files.config_files.values()]
                 whole.value["current-context"] = next(filter(None, current), None)
             chosen, user, cluster = _chosen(whole, context)
             loaded = Configuration()

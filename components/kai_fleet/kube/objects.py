@@ -68,7 +68,7 @@ class KubeObject(dict[str, Any]):
     def condition(self, kind: str) -> Mapping[str, Any]:
         """A condition by its type; empty where there is none."""
         conditions = self.status.get("conditions") or []
-        return next((it for it in conditions if it.get("type") == kind), {})
+        return next((condition for condition in conditions if condition.get("type") == kind), {})
 
     def is_true(self, kind: str) -> bool:
         """Whether a condition holds."""
@@ -90,7 +90,7 @@ class KubeObject(dict[str, Any]):
     def waiting(self) -> Iterator[str]:
         """The reason and the message of each container of a pod that waits to start."""
         of_pod = ("initContainerStatuses", "containerStatuses")
-        for container in (it for key in of_pod for it in self.status.get(key) or []):
+        for container in (status for key in of_pod for status in self.status.get(key) or []):
             if waiting := (container.get("state") or {}).get("waiting"):
                 yield f"{waiting.get('reason', '')} {waiting.get('message', '')}".strip()
 
@@ -111,7 +111,7 @@ class KubeObject(dict[str, Any]):
     @property
     def is_device_plugin(self) -> bool:
         """Whether a pod, or the pods of a workload, advertise NVIDIA's GPUs."""
-        return any(_PLUGIN.fullmatch(str(it.get("name"))) for it in self.containers)
+        return any(_PLUGIN.fullmatch(str(container.get("name"))) for container in self.containers)
 
     @property
     def image_tag(self) -> str | None:
@@ -123,12 +123,12 @@ class KubeObject(dict[str, Any]):
     @property
     def rolled_out(self) -> bool:
         """Whether all the pods that a Deployment wants are there and serve."""
-        wanted, now = self.spec.get("replicas", 1), self.status
+        replicas, now = self.spec.get("replicas", 1), self.status
         return bool(
             now.get("observedGeneration", 0) >= self["metadata"].get("generation", 0)
-            and now.get("updatedReplicas", 0) >= wanted
-            and now.get("availableReplicas", 0) >= wanted
-            and wanted > 0
+            and now.get("updatedReplicas", 0) >= replicas
+            and now.get("availableReplicas", 0) >= replicas
+            and replicas > 0
         )
 
     @property
@@ -205,7 +205,7 @@ def well_named(items: object) -> Iterator[dict[str, Any]]:
             continue
         labels = metadata.get("labels") or {}
         pairs = labels.items() if isinstance(labels, Mapping) else ()
-        allowed = {key: it for key, it in pairs if _fits(_KEY, key) and _fits(_LABEL, it)}
+        allowed = {key: value for key, value in pairs if _fits(_KEY, key) and _fits(_LABEL, value)}
         yield {**item, "metadata": {**metadata, "labels": allowed}}
 
 

@@ -93,7 +93,7 @@ def _count(text: str) -> int:
 
 def _fractions_memory(annotations: Mapping[str, str]) -> int | None:
     """MiB of a pod in KAI's mode NvFractions: what one container requests, else its limit."""
-    found = {key.rpartition(".")[2]: it for key, it in annotations.items() if _FRACTIONS(key)}
+    found = {key.rpartition(".")[2]: value for key, value in annotations.items() if _FRACTIONS(key)}
     text = found.get("request", found.get("limit"))
     return None if text is None else math.ceil(_number(text) / 2**20) or None
 
@@ -234,8 +234,8 @@ def pods_of(
         if item.namespace in keys.RESERVED or item.ended:
             continue
         metadata, labels, annotations = item["metadata"], item.labels, item.annotations
-        node, wanted = item.spec.get("nodeName") or None, requests_of(item.spec)
-        gpu = gpu_request(annotations, wanted)
+        node, requests = item.spec.get("nodeName") or None, requests_of(item.spec)
+        gpu = gpu_request(annotations, requests)
         memory = memories.get(node) if node else smallest
         group = (item.namespace, annotations.get(keys.POD_GROUP, ""))
         pods.append(
@@ -246,7 +246,7 @@ def pods_of(
                 queue=queues.get(group) or labels.get(keys.QUEUE_LABEL),
                 node=node,
                 phase=item.phase or "Pending",
-                amounts=in_queue_units(wanted, gpu.gpus(memory)),
+                amounts=in_queue_units(requests, gpu.gpus(memory)),
                 gpu=gpu,
                 groups=groups_of(labels),
                 scheduled_by_kai=item.spec.get("schedulerName") == keys.SCHEDULER,

@@ -33,7 +33,7 @@ def without_controls(text: str) -> str:
 def with_colours(text: str) -> str:
     """The same with its colours left: for a program's screen, which has others' words in it."""
     parts = _COLOUR.split(text)
-    return "".join(it if n % 2 else without_controls(it) for n, it in enumerate(parts))
+    return "".join(part if n % 2 else without_controls(part) for n, part in enumerate(parts))
 
 
 def may_have_controls(json: bytes) -> bool:
@@ -46,9 +46,9 @@ def cleaned(value: Any) -> Any:
     if isinstance(value, str):
         return without_controls(value)
     if isinstance(value, list):
-        return [cleaned(it) for it in value]
+        return [cleaned(item) for item in value]
     if isinstance(value, dict):
-        return {without_controls(key): cleaned(it) for key, it in value.items()}
+        return {without_controls(key): cleaned(item) for key, item in value.items()}
     return value
 
 

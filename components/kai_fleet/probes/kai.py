@@ -25,7 +25,7 @@ _WEBHOOKS = tuple(
 
 
 def wait() -> None:
-    """Return when KAI works; a fraction pod made earlier would stay Pending for good (K16)."""
+    """Return when KAI works; a fraction pod made earlier would stay Pending for good."""
     api, version = cluster(), os.environ["KAI_VERSION"]
     deployments = _listed("KAI_DEPLOYMENTS")
     conditions = _listed("KAI_CONDITIONS")
@@ -46,7 +46,7 @@ def wait() -> None:
 
 
 def clean_up() -> None:
-    """Delete `kai-config` and the chart's shard, and wait until what they own is gone (K10).
+    """Delete `kai-config` and the chart's shard, and wait until what they own is gone.
 
     Otherwise uninstalling leaves Fail-policy webhooks without a server, and no pod can be made
     in the whole cluster; and the shard's scheduler, which would run beside the next version's.
@@ -114,7 +114,7 @@ def _rolled_out(item: Object) -> bool:
 
 
 def _pending_jobs(api: Api) -> list[str]:
-    """Hook jobs whose pod has no node: helm hangs on them until its timeout (K19)."""
+    """Hook jobs whose pod has no node: helm hangs on them until its timeout."""
     return [
         f"job {pod['metadata']['labels']['job-name']} (its pod is Pending: no node has room for it)"
         for pod in api.list(_PODS, labelSelector="job-name")

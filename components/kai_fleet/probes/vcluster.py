@@ -104,7 +104,7 @@ def _without_node(api: Api, name: str, namespace: str) -> list[str]:
 
 
 def _warn_if_no_node(api: Api, name: str) -> None:
-    """Warn of a pool without a Ready node. It is no error: it may scale from zero (V16)."""
+    """Warn of a pool without a Ready node. It is no error: it may scale from zero."""
     pool = os.environ.get("VCLUSTER_NODE_POOL")
     if not pool:
         return
@@ -126,7 +126,7 @@ def clean_up() -> None:
     Of a namespace that is deleted Kubernetes touches nothing for 5 s, and looks at pods that take
     time to end again only after half of their grace period. Pods that end meanwhile make it go at
     once. Where the namespace stays, because the platform keeps it for the team's stack, a volume
-    that stayed would bring the old state back (V10). In a namespace that others made, their own
+    that stayed would bring the old state back. In a namespace that others made, their own
     pods and volumes stay. Nothing is waited for; what hinders it is reported and hinders nothing.
     """
     namespace = os.environ["PODS_NAMESPACE"]

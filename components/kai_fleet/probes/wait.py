@@ -68,8 +68,8 @@ def control_plane_kind(host: Api, name: str, namespace: str) -> str:
 def until_ready(what: str, missing: Missing, timeout: float, how_to_look: str) -> None:
     """Return when nothing is missing; raise NotReadyError after `timeout` seconds.
 
-    A cluster that refuses or does not answer counts as missing: its API may still be starting (13
-    in the measurements). Progress goes to stderr, where the engine shows it.
+    A cluster that refuses or does not answer counts as missing: its API may still be starting.
+    Progress goes to stderr, where the engine shows it.
     """
     start = last = time.monotonic()
     while True:

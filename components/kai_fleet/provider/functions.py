@@ -41,7 +41,7 @@ def read_existing(way: Connection, path: str) -> dict[str, Any]:
     api = Api(way, _EXISTING_SECONDS, in_all=_EXISTING_SECONDS, most=_MOST)
     try:
         if path == NODES:
-            return {"there": True, "nodes": [_node(it) for it in api.list(NODES)]}
+            return {"there": True, "nodes": [_node(node) for node in api.list(NODES)]}
         found = api.find(path)
     except KubeError as error:
         return {"problem": complaint(error), "away": isinstance(error, UnreachableError)}
@@ -68,7 +68,7 @@ def _node(item: Mapping[str, Any]) -> dict[str, Any]:
     labels = (item.get("metadata") or {}).get("labels") or {}
     taints = (item.get("spec") or {}).get("taints") or ()
     return {
-        "labels": {key: it for key, it in labels.items() if not key.startswith(_FEATURES)},
+        "labels": {key: value for key, value in labels.items() if not key.startswith(_FEATURES)},
         "taints": [
             {key: str(taint.get(key) or "") for key in ("key", "value", "effect")}
             for taint in taints

@@ -93,15 +93,16 @@ class KaiFleet(provider.Provider):
         if request.preview:
             return provider.CreateResponse("", property_values(tree))
         identity = f"{tree['cluster']}/{tree['tree']}"
-        await asyncio.to_thread(self._make, request.properties, identity, ())
+        await asyncio.to_thread(self._make, request.properties, tree, identity, ())
         return provider.CreateResponse(identity, property_values(tree))
 
     async def update(self, request: provider.UpdateRequest) -> provider.UpdateResponse:
         """Change the queues that differ."""
+        tree = _tree(request.news)
         if not request.preview:
             known = _tree(request.olds)["queues"]
-            await asyncio.to_thread(self._make, request.news, request.resource_id, known)
-        return provider.UpdateResponse(property_values(_tree(request.news)))
+            await asyncio.to_thread(self._make, request.news, tree, request.resource_id, known)
+        return provider.UpdateResponse(property_values(tree))
 
     async def read(self, request: provider.ReadRequest) -> provider.ReadResponse:
         """Read the queues as they are; no id where none is left."""
@@ -164,15 +165,16 @@ class KaiFleet(provider.Provider):
             if not _is_gone():
                 raise PluginError(f"{error}. {_if_gone('pulumi up')}") from None
 
-    def _make(self, inputs: Values, identity: str, known: Iterable[str]) -> None:
-        """Make the tree as wanted. Raises PartialError with what is there if it is so in part."""
-        tree = _tree(inputs)
+    def _make(
+        self, inputs: Values, tree: Mapping[str, Any], identity: str, known: Iterable[str]
+    ) -> None:
+        """Make the tree as declared. Raises PartialError with what is there if it is so in part."""
         queues = self._queues(plain(inputs))
         try:
             queues.make(unpacked(tree["queues"]), known, tree.get("labels"))
         except SomeQueuesError as error:
-            tree["queues"] = _specs(queues.live(known))
-            raise PartialError(str(error), identity, property_values(tree), inputs) from None
+            state = {**tree, "queues": _specs(queues.live(known))}
+            raise PartialError(str(error), identity, property_values(state), inputs) from None
 
     def _queues(self, properties: Mapping[str, Any], patience: float = 30.0) -> Queues:
         cluster, tree = str(properties["cluster"]), str(properties["tree"])

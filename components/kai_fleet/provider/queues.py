@@ -63,19 +63,20 @@ class Queues:
         Without the CRD there are none. Raises ClusterAwayError, and PluginError for a refusal.
         """
         live, names = self._all(), set(known)
-        return {it: live[it] for it in names if _of_a_chart(live.get(it))} | self._ours(live, names)
+        charts = {name: live[name] for name in names if _of_a_chart(live.get(name))}
+        return charts | self._ours(live, names)
 
-    def make(self, wanted: Specs, known: Iterable[str] = (), labels: Labels | None = None) -> None:
+    def make(self, specs: Specs, known: Iterable[str] = (), labels: Labels | None = None) -> None:
         """Have exactly these queues: create, change and delete what differs, parents first.
 
         `labels` are more labels of some of them; others that they carry are left alone.
         A default queue of a KAI's chart is used as it is, and neither changed nor deleted. Raises
-        PluginError before anything is touched where it differs, another's queue has a wanted name
-        or a project's controller has taken one of ours, and
-        SomeQueuesError with every refusal where the cluster refused some.
+        PluginError before anything is touched where it differs, another's queue has the name of one
+        or a project's controller has taken one of ours, and SomeQueuesError with every refusal
+        where the cluster refused some.
         """
         live = self._all()
-        if managed := {it: by for it in wanted if (by := _managed_by(live.get(it, {})))}:
+        if managed := {name: by for name in specs if (by := _managed_by(live.get(name, {})))}:
             name = min(managed)
             raise PluginError(
                 f"queue {name} is {managed[name]}'s, made by KAI Resource Management, which writes"
@@ -83,25 +84,25 @@ class Queues:
                 " queues that are not its own: allowExternalQueues: true in its chart's commonArgs"
             )
         ours = self._ours(live, set(known))
-        used = {name for name in wanted if _of_a_chart(live.get(name))}
+        used = {name for name in specs if _of_a_chart(live.get(name))}
         for name in sorted(used):
-            if differs := differences(live[name].get("spec") or {}, wanted[name]):
+            if differs := differences(live[name].get("spec") or {}, specs[name]):
                 raise PluginError(
                     f"{different(name, differs)}; or, to take it over: kubectl label queue {name}"
                     f" {TREE}={self._tree}"
                 )
-        if foreign := sorted(wanted.keys() & live.keys() - ours.keys() - used):
+        if foreign := sorted(specs.keys() & live.keys() - ours.keys() - used):
             raise PluginError(self._foreign(foreign, live))
 
         def put(name: str) -> None:
             more = (labels or {}).get(name, {})
-            self._put(name, wanted[name], {**more, TREE: self._tree}, ours.get(name))
+            self._put(name, specs[name], {**more, TREE: self._tree}, ours.get(name))
 
         failed: list[str] = []
-        parents = {n: spec.get("parentQueue") for n, spec in wanted.items() if n not in used}
+        parents = {n: spec.get("parentQueue") for n, spec in specs.items() if n not in used}
         for names in _by_depth(parents):
             failed += self._each(names, put)
-        failed += self._delete({it: ours[it] for it in ours if it not in wanted})
+        failed += self._delete({name: ours[name] for name in ours if name not in specs})
         if failed:
             raise SomeQueuesError(_several(failed))
 
@@ -201,8 +202,8 @@ class Queues:
     def _patient(self, ask: Callable[[], Any]) -> Any:
         """Ask again while a webhook or an API server that is just starting does not answer.
 
-        `failurePolicy: Fail` makes KAI's queue webhook a part that must be up (K16); an API server
-        inside a vCluster refuses connections for a second after an upgrade (measured, 13).
+        `failurePolicy: Fail` makes KAI's queue webhook a part that must be up; an API server
+        inside a vCluster refuses connections for a second after an upgrade.
         """
         begun = time.monotonic()
         while True:
@@ -238,9 +239,9 @@ def _of_a_chart(item: Mapping[str, Any] | None) -> bool:
     return (item["metadata"].get("annotations") or {}).get("helm.sh/resource-policy") == "keep"
 
 
-def differences(there: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
-    """The fields of a queue that are not as wanted, each with both values."""
-    one, other = dict(_fields(there)), dict(_fields(wanted))
+def differences(live: Mapping[str, Any], declared: Mapping[str, Any]) -> list[str]:
+    """The fields of a queue that are not as declared, each with both values."""
+    one, other = dict(_fields(live)), dict(_fields(declared))
     return [
         f"{key} is {one.get(key, 'unset')} there, and {other.get(key, 'unset')} here"
         for key in sorted(one.keys() | other.keys())
@@ -283,7 +284,7 @@ def _by_depth(parents: Mapping[str, str | None]) -> list[list[str]]:
 
 
 def _passing(error: RefusedError) -> bool:
-    webhook = any(it in error.message for it in ("failed calling webhook", "failed to call"))
+    webhook = any(words in error.message for words in ("failed calling webhook", "failed to call"))
     return error.status == 429 or (error.status == 500 and webhook)
 
 

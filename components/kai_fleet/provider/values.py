@@ -7,6 +7,8 @@ from typing import Any, Final
 
 from google.protobuf.struct_pb2 import Struct, Value
 
+from kai_fleet.values import whole_numbers
+
 # Marks of the protocol (sdk/go/common/resource/sig): a mapping with this key is a special value.
 SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
 SECRET_MARK: Final = "1b47061264138c4ac30d75fd1eb44270"
@@ -75,7 +77,7 @@ def struct(values: Mapping[str, Any]) -> Struct:
 def packed(specs: Mapping[str, Any]) -> dict[str, str]:
     """Each spec as JSON text. Equal specs give equal texts: 2.0 is 2, as in Kubernetes' answers."""
     return {
-        name: json.dumps(_with_ints(spec), sort_keys=True, separators=(",", ":"))
+        name: json.dumps(whole_numbers(spec), sort_keys=True, separators=(",", ":"))
         for name, spec in specs.items()
     }
 
@@ -88,12 +90,6 @@ def unpacked(queues: Any) -> Any:
         name: json.loads(spec) if isinstance(spec, str) and spec.startswith("{") else spec
         for name, spec in queues.items()
     }
-
-
-def _with_ints(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _with_ints(item) for key, item in value.items()}
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def spelled(path: Sequence[str]) -> str:

@@ -53,16 +53,16 @@ def nearest(table: Mapping[str, Any], version: str) -> list[str]:
     """The two supported versions closest to `version`, nearest first; of older lines only where
     there is none of its own or a newer one. Of a line such as `v0.16` its newest two.
     """
-    line = [it for it in table if version_key(it)[:2] == version_key(version)]
+    line = [known for known in table if version_key(known)[:2] == version_key(version)]
     if line:
         return sorted(line, key=version_key, reverse=True)[:2]
-    wanted = (*version_key(version), 0, 0, 0)[:3]
-    if table and wanted > max(map(version_key, table)):
+    numbers = (*version_key(version), 0, 0, 0)[:3]
+    if table and numbers > max(map(version_key, table)):
         return sorted(table, key=version_key, reverse=True)[:2]
-    table = {it: table[it] for it in table if version_key(it)[:2] >= wanted[:2]}
+    table = {known: table[known] for known in table if version_key(known)[:2] >= numbers[:2]}
 
     def distance(known: str) -> tuple[int, ...]:
-        return tuple(abs(a - b) for a, b in zip(version_key(known), wanted, strict=True))
+        return tuple(abs(a - b) for a, b in zip(version_key(known), numbers, strict=True))
 
     return sorted(table, key=distance)[:2]
 
@@ -80,10 +80,10 @@ def taken_for(table: Mapping[str, Any], version: str) -> str | None:
     """
     if version in table or version == RETRACTED:
         return None
-    wanted = version_key(version)
-    line = [known for known in table if version_key(known)[:2] == wanted[:2]]
+    numbers = version_key(version)
+    line = [known for known in table if version_key(known)[:2] == numbers[:2]]
     newest = (line or list(table))[-1]
-    return newest if wanted > version_key(newest) else None
+    return newest if numbers > version_key(newest) else None
 
 
 def kai(version: str, *, untested: bool = False) -> KaiRelease:
@@ -91,7 +91,7 @@ def kai(version: str, *, untested: bool = False) -> KaiRelease:
 
     `untested` lets a version through that is newer than the newest known one of its line, or of
     all: it is taken for that one. Raises UnknownVersionError for anything else, also for the
-    highest tag there is, v0.20.1, which is a retracted one (K1).
+    highest tag there is, v0.20.1, which is a retracted one.
     """
     return _entry("KAI", KAI, version, untested)
 
@@ -158,10 +158,9 @@ def advised(
     None where none does that is newer than `version`: no advice leads down.
     """
     soon = (today or date.today()) + _QUARTER
-    kept = [
-        it for it, of in table.items() if not of.caveat and _support(table, it, today).maintained
-    ]
-    best = [it for it in kept if _support(table, it, soon).maintained] or kept
+    advisable = [known for known, release in table.items() if not release.caveat]
+    kept = [known for known in advisable if _support(table, known, today).maintained]
+    best = [known for known in kept if _support(table, known, soon).maintained] or kept
     return best[-1] if best and version_key(best[-1]) > version_key(version) else None
 
 

@@ -2,17 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any, Final, Literal
 
-import yaml
-
+from kai_fleet.releases.tables import table
 from kai_fleet.values import UNKNOWN, items
 
 Chart = Literal["vcluster", "kai"]
-READ: Final[Mapping[str, Any]] = yaml.safe_load(
-    (files(__package__) / "allowed_values.yaml").read_text(encoding="utf-8")
-)
+READ: Final = table("allowed_values")
 _OFF: Final = "write isolation: {level: off} for the team if that is meant"
 
 

@@ -26,7 +26,7 @@ class KaiRelease:
     """One KAI version: where its chart is and what that version needs.
 
     `runtime_class_key` is the dotted value that sets the RuntimeClass of reservation pods; it has
-    five names or none, by version (K5). `support_end` is None for a line in no support list.
+    five names or none, by version. `support_end` is None for a line in no support list.
     `max_queue_depth` counts levels of the queue tree; None is no bound. `caveat` says why no
     advice leads to a version.
     """
@@ -92,7 +92,7 @@ class VclusterRelease:
 
     @property
     def line(self) -> str:
-        """The minor line, for example `v0.36`; upgrades go one line at a time (V12)."""
+        """The minor line, for example `v0.36`; upgrades go one line at a time."""
         return ".".join(self.version.split(".")[:2])
 
     @property
@@ -101,10 +101,14 @@ class VclusterRelease:
         return self.version.removeprefix("v")
 
 
-_READ: Final[Mapping[str, Any]] = yaml.load(
-    (files(__package__) / "versions.yaml").read_text(encoding="utf-8"),
-    getattr(yaml, "CSafeLoader", yaml.SafeLoader),
-)
+def table(name: str) -> Mapping[str, Any]:
+    """A YAML file of this folder."""
+    text = (files(__package__) / f"{name}.yaml").read_text(encoding="utf-8")
+    content: Mapping[str, Any] = yaml.load(text, yaml.CSafeLoader)
+    return content
+
+
+_READ: Final = table("versions")
 
 
 def _kai(version: str, row: Mapping[str, Any]) -> KaiRelease:

@@ -60,7 +60,7 @@ def vcluster_refusal(before: str, after: str) -> str | None:
     """Why a vCluster cannot go from one version to the other in one step; None where it can.
 
     Upgrades go one minor line at a time, and there is no way back: the state in the volume and
-    Kubernetes' own storage versions are not undone (V12).
+    Kubernetes' own storage versions are not undone.
     """
     old, new = version_key(before)[:2], version_key(after)[:2]
     if version_key(after) < version_key(before):

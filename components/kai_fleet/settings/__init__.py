@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, PrivateAttr, model_validator
 
+from kai_fleet.finding import Finding
 from kai_fleet.releases import DISABLED
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sharing import SharingMode
 from kai_fleet.settings.cross_checks import between_keys
 from kai_fleet.settings.files import stack_keys
 from kai_fleet.settings.files.queue_files import or_file
-from kai_fleet.settings.mistakes import NAMESPACE, Mistake, key_path, validated, within
+from kai_fleet.settings.mistakes import NAMESPACE, key_path, validated, within
 from kai_fleet.settings.sections.access import Access, Cluster, Registries, access_in_kind
 from kai_fleet.settings.sections.gpu_share import counted, slices
 from kai_fleet.settings.sections.isolation import Guard, Isolation
@@ -29,11 +30,12 @@ from kai_fleet.settings.sections.queues import QueueTree
 from kai_fleet.settings.sections.teams import Grant, HostPlace, Removed, Scheduler, TeamSettings
 from kai_fleet.settings.sections.vcluster import Vcluster
 from kai_fleet.settings.sections.workloads import Manifests
+from kai_fleet.values import get
 
 if TYPE_CHECKING:
     from kai_fleet.settings.team_stack import Facts
 
-__all__ = ["Loaded", "Mistake", "Settings", "key_path", "load", "read_config", "validated"]
+__all__ = ["Loaded", "Settings", "key_path", "load", "read_config", "validated"]
 
 
 class Settings(Strict):
@@ -139,7 +141,7 @@ class Settings(Strict):
 
     def written_of(self, team: str, keys: str) -> Any:
         """What the file has below a team's key at keys such as `vcluster.values`."""
-        return _at(self._file, f"{'.'.join(self._place_of(team))}.{keys}")
+        return _at(get(self._file, *self._place_of(team)), keys)
 
     def written_at(self, team: str, *keys: str) -> str:
         """The key path of what a team has at `keys`: the stack's where that says it for all teams.
@@ -158,25 +160,19 @@ class Settings(Strict):
         """A team, or what a stack of its own is granted."""
         return self.teams.get(team) or self.team_stacks[team]
 
-    def vcluster_of(self, team: str) -> Vcluster:
-        """A team's vCluster."""
-        return self.teams[team].vcluster
-
-    def isolation_of(self, team: str) -> Isolation:
-        """What keeps a team from others."""
-        return self.own_of(team).isolation
-
     def access_of(self, team: str) -> Access:
         """How a team's vCluster is reached."""
         return self.teams[team].vcluster.access or Access()
 
     def slices_of(self, team: str) -> dict[str, int]:
         """The MIG slices that a team may hold, by the names of their resources."""
-        return slices(self.own_of(team).gpus, self.isolation_of(team).devices)
+        own = self.own_of(team)
+        return slices(own.gpus, own.isolation.devices)
 
     def gpus_of(self, team: str) -> int:
         """All GPUs that a team may hold as KAI counts them: a slice of profile 3g is three."""
-        return counted(self.own_of(team).gpus, self.isolation_of(team).devices)
+        own = self.own_of(team)
+        return counted(own.gpus, own.isolation.devices)
 
     def sharing_of(self, kai: HostKai | Scheduler) -> SharingMode:
         """How a KAI lets pods share GPUs.
@@ -210,16 +206,16 @@ class Loaded:
     """
 
     settings: Settings | None
-    mistakes: tuple[Mistake, ...] = ()
+    mistakes: tuple[Finding, ...] = ()
     dropped: tuple[str, ...] = ()
 
     @classmethod
     def of(
         cls,
         settings: Settings,
-        found: Iterable[Mistake],
+        found: Iterable[Finding],
         dropped: Sequence[str],
-        more: Iterable[Mistake] = (),
+        more: Iterable[Finding] = (),
     ) -> Self:
         """With what only shows between keys, but not for what was left out."""
         between = dict.fromkeys((*more, *between_keys(settings, dropped)))
@@ -235,7 +231,7 @@ def load(raw: Mapping[str, Any]) -> Loaded:
     return Loaded.of(settings.of_file(raw), found, dropped)
 
 
-def read_config() -> tuple[dict[str, Any], frozenset[str], list[Mistake]]:
+def read_config() -> tuple[dict[str, Any], frozenset[str], list[Finding]]:
     """The `kai-fleet:` part of the running program's Pulumi configuration; which of its keys hold
     something encrypted; and keys that were meant to be ours and are not.
 

@@ -111,7 +111,7 @@ def _gpu(settings: Settings) -> Iterator[Finding]:
 
 def _vcluster(settings: Settings, name: str) -> Iterator[Finding]:
     """Of one team's vCluster, at the stack's own key where that says it."""
-    vcluster, access = settings.vcluster_of(name), settings.access_of(name)
+    vcluster, access = settings.teams[name].vcluster, settings.access_of(name)
     wrong = [(f"access.{key}", message) for key, message in access_mistakes(access)]
     if settings.platform_facts is not None and access.type == "Gateway":
         message = (
@@ -149,22 +149,22 @@ def _databases(settings: Settings) -> Iterator[Finding]:
 
 def _gpu_kinds(settings: Settings, name: str) -> Iterator[Finding]:
     """Kinds of GPUs that are none of the host's, or that a team is granted twice."""
-    gpus, resource = settings.own_of(name).gpus, settings.gpu.resource
+    own, resource = settings.own_of(name), settings.gpu.resource
     pools = name in settings.teams and settings.teams[name].pools
     path = f"{settings.team_path(name)}.{'pools' if pools else 'gpus'}"
-    for kind, count in gpus.items() if isinstance(gpus, dict) else ():
+    for kind, count in own.gpus.items() if isinstance(own.gpus, dict) else ():
         if kind != resource and (resource != NVIDIA or not kind.startswith(mig.PREFIX)):
             yield wrong_key(
                 path,
                 f"has {kind}, and the host's GPUs are {resource} (kai-fleet:gpu.resource); write"
                 f" {resource}: {count}",
             )
-        elif kind in settings.isolation_of(name).devices:
+        elif kind in own.isolation.devices:
             yield wrong_key(path, f"has {kind}, which isolation.devices has as well; drop it there")
 
 
 def _outside_queues(settings: Settings) -> Iterator[Finding]:
-    """In host mode a team's GPUs are bounded by its queue, so nothing may go beside that (T13)."""
+    """In host mode a team's GPUs are bounded by its queue, so nothing may go beside that."""
     held = [
         name
         for name, team in settings.teams.items()

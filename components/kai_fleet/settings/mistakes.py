@@ -5,7 +5,7 @@ A finding names the key, the cause, and what to write instead.
 
 import copy
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -18,12 +18,11 @@ from kai_fleet.wording import on_one_line, quoted, spelt_like
 M = TypeVar("M", bound=BaseModel)
 NAMESPACE: Final = "kai-fleet"
 CHECK: Final = "config"
-Mistake: TypeAlias = Finding
 
 
 def wrong_key(path: str, message: str) -> Finding:
     """A mistake at a key of a stack file; the message is `cause; fix`."""
-    cause, _, fix = message.partition("; ")
+    cause, _, fix = on_one_line(message).partition("; ")
     name = path.replace(":", ".").rpartition(".")[2]
     return Finding(Level.MANDATORY, path, "key", name, cause, fix, CHECK)
 
@@ -57,13 +56,13 @@ def validated(model: type[M], raw: Any) -> tuple[M | None, list[Finding], list[s
             return model.model_validate(rest), found, dropped
         except ValidationError as error:
             details = error.errors(include_url=False)
-        new = {it["loc"]: wrong_key(key_path(it["loc"]), _message(it, model)) for it in details}
-        meant = {_meant(it["loc"], model) for it in details if it["type"] == "extra_forbidden"}
-        found += [
-            it for loc, it in new.items() if loc not in meant and not within(it.path, dropped)
-        ]
+        messages = {detail["loc"]: _message(detail, model) for detail in details}
+        unknown = [detail["loc"] for detail in details if detail["type"] == "extra_forbidden"]
+        meant = {_meant(place, model) for place in unknown}
+        wrong = [wrong_key(key_path(at), messages[at]) for at in messages if at not in meant]
+        found += [finding for finding in wrong if not within(finding.path, dropped)]
         dropped += [key_path(place) for place in meant if place[-1]]
-        rest, out = _without(rest, [it["loc"] for it in details])
+        rest, out = _without(rest, [detail["loc"] for detail in details])
         dropped += map(key_path, out)
         if not out:
             return None, found, dropped
@@ -77,7 +76,7 @@ def _without(raw: Any, places: list[Location]) -> tuple[Any, list[Location]]:
     """
     rest, out = copy.deepcopy(raw), list[Location]()
     for place in places:
-        if any(place[: len(it)] == it for it in out):
+        if any(place[: len(above)] == above for above in out):
             continue
         here, holder = rest, None
         for depth, part in enumerate(place, 1):
@@ -143,28 +142,31 @@ _SECRETS: Final = frozenset({"registries", "kubeconfig", "dataSource"})
 
 def _meant(place: Location, model: type[BaseModel]) -> Location:
     """The place of the known key that an unknown one is spelt like."""
-    known = models.fields(models.model_at(place[:-1], model))
-    return (*place[:-1], spelt_like(str(place[-1]), list(map(str, known))) or "")
+    return (*place[:-1], spelt_like(str(place[-1]), _keys(place, model)) or "")
+
+
+def _keys(place: Location, model: type[BaseModel]) -> list[str]:
+    """The keys that there are beside a place."""
+    return list(map(str, models.fields(models.model_at(place[:-1], model))))
 
 
 def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
     """What is wrong with a key, and what to write: `cause; fix`."""
     kind, place, context = detail["type"], detail["loc"], detail.get("ctx", {})
-    known = models.fields(models.model_at(place[:-1], model))
     # A password may stand in the wrong place of an account.
     shown = "of another form" if _SECRETS & set(place) else _shown(detail["input"])
     if kind == "extra_forbidden":
         close = _meant(place, model)[-1]
-        keys = f"the keys here are {', '.join(map(str, known))}"
+        keys = f"the keys here are {', '.join(_keys(place, model))}"
         return f"is an unknown key; {f'write {close}' if close else keys}"
     example = _EXAMPLES.get(place[-1])
     if kind == "missing":
-        field = known.get(place[-1])
+        field = models.fields(models.model_at(place[:-1], model)).get(place[-1])
         about = (field.description or "") if field else ""
         return f"is missing; write {place[-1]}: {example or '…'} ({about.rstrip('.')})"
     if kind == "string_pattern_mismatch":
         pattern = str(context["pattern"])
-        form = next((it for start, it in _FORMS.items() if pattern.startswith(start)), None)
+        form = next((form for start, form in _FORMS.items() if pattern.startswith(start)), None)
         name = "has a name" if place[-1] == "[key]" else f"is {shown},"
         return f"{name} which does not fit; write {form or f'text like {pattern}'}"
     if kind not in _MESSAGES:

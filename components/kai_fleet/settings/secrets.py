@@ -72,9 +72,9 @@ def encrypted(file: Path) -> list[Encrypted]:
     return list(below(yaml_file.mapping(file).get("config"), ()))
 
 
-def encrypted_in(folder: Path) -> list[Encrypted]:
-    """That of every stack file of a folder."""
-    files = sorted(folder.glob("Pulumi.*.yaml"))
+def encrypted_in(folder: Path, but: Path | None = None) -> list[Encrypted]:
+    """That of every stack file of a folder, `but` for one that is read already."""
+    files = sorted(set(folder.glob("Pulumi.*.yaml")) - {but})
     return [secret for file in files for secret in encrypted(file)]
 
 
@@ -96,7 +96,7 @@ def copies(file: Path) -> Iterator[Finding]:
         yield wrong_key(secret.path, f"{cause}; write it in the stack's file")
     own = encrypted(file)
     same = defaultdict(set)
-    for secret in (*own, *encrypted_in(file.parent)) if own else ():
+    for secret in (*own, *encrypted_in(file.parent, but=file)) if own else ():
         if secret.allowed:
             same[secret.content].add(secret)
     for secret in own:

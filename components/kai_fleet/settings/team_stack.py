@@ -23,7 +23,7 @@ from kai_fleet.settings.sections.queues import walk
 from kai_fleet.settings.sections.teams import Grant, Removed, Runs, TeamSettings
 from kai_fleet.settings.sections.vcluster import Vcluster
 from kai_fleet.settings.sections.workloads import Manifests
-from kai_fleet.values import value_at
+from kai_fleet.values import value_at, whole_numbers
 
 OUTPUT: Final = "platform"  # of a platform's stack
 _TEAM: Final = key_path(("team",))
@@ -155,7 +155,8 @@ class Facts(Fact):
     def read(cls, output: Any) -> Self:
         """The facts from the output `platform`. Raises NoPlatformError."""
         try:
-            return cls.model_validate(_whole_numbers(output))
+            # Outputs have no integers of their own; the settings insist on them.
+            return cls.model_validate(whole_numbers(output))
         except ValidationError as why:
             detail = why.errors(include_url=False)[0]
             place = ".".join(map(str, detail["loc"]))
@@ -175,15 +176,6 @@ class Facts(Fact):
 
 
 _SHARED: Final = ("vcluster", "guard", "sources", "monitoring")  # sections that hold for both
-
-
-def _whole_numbers(value: Any) -> Any:
-    """Outputs have no integers of their own; the settings insist on them."""
-    if isinstance(value, Mapping):
-        return {key: _whole_numbers(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_whole_numbers(item) for item in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 # From a stack's name to what it exports as `platform`. Raises NoPlatformError.

@@ -118,11 +118,13 @@ def virtual_cluster(chart: Named, props: Mapping[str, object], name: str, path: 
     image = get(values, "controlPlane", "statefulSet", "image", "repository")
     selector = get(values, "sync", "fromHost", "nodes", "selector", "labels")
     pool: Any = UNKNOWN if selector is None and no is UNKNOWN else mapping(selector)
+    if pool is not UNKNOWN:
+        pool = {key: text(value) or "" for key, value in pool.items()}
     return Team(
         name=name,
         namespace=text(props.get("namespace")) or "",
         version=_with_v(chart.version),
-        node_pool=pool if pool is UNKNOWN else {key: text(it) or "" for key, it in pool.items()},
+        node_pool=pool,
         mode=mode,
         path=path,
         chart=_location(props, path),

@@ -64,7 +64,7 @@ class _Found:
         """The cluster that they declare."""
         queues = self.parts["queues"]
         names = {queue.name for queue in queues}
-        default = {it.name: it for it in self.default_queues if it.name not in names}
+        default = {queue.name: queue for queue in self.default_queues if queue.name not in names}
         parts = {key: tuple(found) for key, found in self.parts.items()}
         parts |= {"kai": self.kai, "queues": (*queues, *default.values())}
         return Cluster(self.name, guarded=self.guarded, **(parts | more))
@@ -93,13 +93,13 @@ def clusters(resources: Iterable[Declared]) -> list[Cluster]:
             by = host if team.mode == "host" else None
             more = {"path": team.path, "gpus": team.gpus, "team_queue": team.queue}
             result.append(inner.cluster(teams=(), scheduled_by=by, **more))
-    rest = (it for it in found.values() if it not in hosts and it.name not in inside)
+    rest = (part for part in found.values() if part not in hosts and part.name not in inside)
     return [*result, *(part.cluster() for part in rest)]
 
 
 def _without_trees(resources: Sequence[Declared]) -> Iterator[Declared]:
     """The resources, with each queue of a tree in the place of the tree."""
-    of_cluster = declared_trees.providers((it.type, it.urn, it.props) for it in resources)
+    of_cluster = declared_trees.providers((each.type, each.urn, each.props) for each in resources)
     for resource in resources:
         if resource.type != QUEUES:
             yield resource
@@ -145,7 +145,7 @@ def _read(found: _Found, resource: Declared) -> None:
     if kind.endswith("List"):
         return
     if kind.endswith("Patch"):
-        parts["workloads"] += _patched(kind.removesuffix("Patch"), resource)
+        parts["workloads"] += _patched(kind.removesuffix("Patch"), name, resource)
     elif resource.type in _RELEASES:
         _read_release(found, resource)
     elif resource.type == declared_trees.QUEUE:
@@ -157,7 +157,7 @@ def _read(found: _Found, resource: Declared) -> None:
             found.default_queues.append(
                 DeclaredQueue(queue.parent, None, _UNLIMITED, path=resource.urn)
             )
-    elif pods := _pods(kind, resource):
+    elif pods := _pods(kind, name, resource):
         parts["workloads"] += pods
     elif resource.type == _SHARD:
         found.shards.append(name)
@@ -193,18 +193,17 @@ def _read_quota(found: _Found, namespace: str, hard: object) -> None:
             of_slices[name] = amount
 
 
-def _pods(kind: str, resource: Declared) -> list[PodTemplate]:
+def _pods(kind: str, name: str, resource: Declared) -> list[PodTemplate]:
     """Its pods; in a preview the provider may not have written its namespace on them yet."""
-    name = text(get(resource.props.get("metadata"), "name")) or resource.name
     return [
         pod if pod.namespace else replace(pod, namespace=resource.default_namespace)
         for pod in workloads(kind, resource.props, name, resource.urn)
     ]
 
 
-def _patched(kind: str, resource: Declared) -> Iterator[PodTemplate]:
+def _patched(kind: str, name: str, resource: Declared) -> Iterator[PodTemplate]:
     """The pods that a patch gives a queue; what else they have stands elsewhere."""
-    for pod in _pods(kind, resource):
+    for pod in _pods(kind, name, resource):
         if pod.names_queue is True:
             scheduler = pod.scheduler or keys.SCHEDULER
             yield replace(pod, scheduler=scheduler, annotations={}, containers=())

@@ -1,7 +1,7 @@
 """The rules as a policy pack, by Pulumi's analyzer protocol: a policy for each rule.
 
 Not the SDK's `PolicyPack`: it reads the whole stack anew for each of its policies, in two passes,
-wrapped so that an unknown value raises an error (P4), and forgets what was declared. Here every
+wrapped so that an unknown value raises an error, and forgets what was declared. Here every
 value is read once, and an unknown one is UNKNOWN.
 """
 
@@ -38,6 +38,7 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
     """What the engine asks of a policy pack during one preview or update."""
 
     def __init__(self) -> None:
+        self._version = version()  # read from the package's metadata
         self._config: dict[str, Any] = {}
         self._inputs: dict[str, Any] = {}
         self._secrets = set[str]()
@@ -49,12 +50,12 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
     def GetAnalyzerInfo(self, request: Any, context: Any) -> Any:  # noqa: N802
         """The pack and its policies, each with its level and the configuration that it takes."""
         return proto.AnalyzerInfo(
-            name=NAME, version=version(), supportsConfig=True, policies=POLICIES
+            name=NAME, version=self._version, supportsConfig=True, policies=POLICIES
         )
 
     def GetPluginInfo(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Its version."""
-        return proto.PluginInfo(version=version())
+        return proto.PluginInfo(version=self._version)
 
     def Configure(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Levels and properties that a stack sets, by policy; the engine has checked them."""
@@ -117,10 +118,11 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
                 seen = (configured(cluster, properties) for cluster in every)
                 found = check(seen, (BY_NAME[policy.name],))
                 undecided += [finding for finding in found if finding.undecided]
-                findings = [it for it in found if not it.undecided and it not in self._reported]
+                decided = (finding for finding in found if not finding.undecided)
+                findings = [finding for finding in decided if finding not in self._reported]
             if early:
                 self._reported.update(findings)
-            answer.diagnostics.extend(self._diagnostic(policy, level, it) for it in findings)
+            answer.diagnostics.extend(self._diagnostic(policy, level, one) for one in findings)
         return answer
 
     def _diagnostic(self, policy: Any, level: Any, finding: Finding) -> Any:
@@ -134,7 +136,7 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
         return proto.AnalyzeDiagnostic(
             policyName=policy.name,
             policyPackName=NAME,
-            policyPackVersion=version(),
+            policyPackVersion=self._version,
             message=f"{policy.description}\n{rule}{what}",
             urn=finding.path if finding.path.startswith("urn:") else "",
             description=policy.description,
@@ -179,7 +181,7 @@ def _one(resource: Any, properties: Any, namespaces: dict[str, str], secrets: se
 
 
 def main() -> None:
-    """Answer the engine until it ends this process; never returns (P5)."""
+    """Answer the engine until it ends this process; never returns."""
     server = grpc.server(ThreadPoolExecutor(4), options=OPTIONS)
     analyzer_pb2_grpc.add_AnalyzerServicer_to_server(Analyzer(), server)
     port = server.add_insecure_port("127.0.0.1:0")

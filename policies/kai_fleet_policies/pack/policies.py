@@ -124,7 +124,7 @@ def _policy(name: str, description: str, level: Level, severity: Severity, remed
 
 # A policy for each rule, and last the one for what is not decided yet.
 POLICIES: Final = (
-    *(_policy(it.name, it.why, it.level, it.severity, it.remedy) for it in RULES),
+    *(_policy(rule.name, rule.why, rule.level, rule.severity, rule.remedy) for rule in RULES),
     _policy(
         UNDECIDED,
         "Some values are known only during the update; these rules decide then.",

@@ -38,5 +38,11 @@ def in_order(findings: Iterable[Finding]) -> list[Finding]:
     """Each finding once, mandatory ones first, then by path, rule and text."""
     return sorted(
         set(findings),
-        key=lambda it: (it.level is Level.ADVISORY, it.path, it.check, it.subject, it.message),
+        key=lambda one: (
+            one.level is Level.ADVISORY,
+            one.path,
+            one.check,
+            one.subject,
+            one.message,
+        ),
     )

@@ -20,7 +20,7 @@ from kai_fleet.releases.keys import (
     SCHEDULER,
 )
 from kai_fleet.releases.sharing import FRACTIONS_KEY, NV_FRACTIONS
-from kai_fleet.values import UNKNOWN, pairs
+from kai_fleet.values import UNKNOWN, pairs, text
 from kai_fleet.wording import listed
 from kai_fleet_policies.rules.rule import (
     Findings,
@@ -45,7 +45,7 @@ _COUNT: Final = re.compile(r"0*[1-9][0-9]{0,17}")
 def workload_gpu_request(cluster: Cluster, workload: PodTemplate, place: Place) -> Findings:
     """A GPU share is requested in one way, with a value that KAI takes.
 
-    KAI's admission refuses such pods, or schedules them wrong where it does not notice (W3).
+    KAI's admission refuses such pods, or schedules them wrong where it does not notice.
 
     Remedy: Write one of: the annotation gpu-fraction ("0.5"), the annotation gpu-memory
     ("2000", MiB), or whole GPUs in the container's resources.
@@ -148,8 +148,8 @@ def _container(cluster: Cluster, workload: PodTemplate, name: Any, place: Place)
 
 def _count(value: object) -> int:
     """A positive whole number; 0 for anything else."""
-    text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-    return int(text[-18:]) if _COUNT.fullmatch(text) else 0
+    digits = str(text(value))
+    return int(digits[-18:]) if _COUNT.fullmatch(digits) else 0
 
 
 _OWN_KEY: Final = re.compile(FRACTIONS_KEY)
@@ -159,7 +159,7 @@ _OWN_KEY: Final = re.compile(FRACTIONS_KEY)
 def workload_gpu_sharing(cluster: Cluster) -> Findings:
     """Shares of a GPU only where KAI's GPU sharing is on.
 
-    While gpuSharing is off, KAI's admission refuses every pod that asks for a share (W4).
+    While gpuSharing is off, KAI's admission refuses every pod that asks for a share.
 
     Remedy: Switch gpuSharing on for that KAI, or into the mode that reads the key.
     """
@@ -203,7 +203,7 @@ def gpu_one_sharer(cluster: Cluster, plugin: DevicePlugin, place: Place) -> Find
     """GPUs are shared by KAI or by the device plugin, not by both.
 
     Time-slicing and MPS make the device plugin advertise more GPUs than there are; KAI then
-    splits those once more, and pods run out of GPU memory (W9).
+    splits those once more, and pods run out of GPU memory.
 
     Remedy: Take the sharing section out of the device plugin's config, or switch KAI's sharing
     off.

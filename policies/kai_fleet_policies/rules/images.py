@@ -85,7 +85,7 @@ class ImageScan:
             low = re.sub(r"[^a-z]", "", str(name).lower())
             if key.startswith(_USERS_OWN) or _NO_NAMES.search(low):
                 continue
-            says = bool(_NAMES.search(low)) or (named and low in ("name", "url"))
+            names_image = bool(_NAMES.search(low)) or (named and low in ("name", "url"))
             if isinstance(value, str) and "manifests" in low:
                 yield key, "has manifests, in which no image is looked at"
             elif low == "chart" and isinstance(value, Mapping):  # that a vCluster installs inside
@@ -94,15 +94,15 @@ class ImageScan:
                 )
                 if why := wrong_chart("/".join(parts), self.known):
                     yield key, why
-            elif isinstance(value, str) and _TAG.search(low) and not says:
+            elif isinstance(value, str) and _TAG.search(low) and not names_image:
                 if not is_tag(value):
                     yield key, "is no tag and no sha256 digest, and may continue the image's name"
-            elif says and (isinstance(value, str) or value is None or value is UNKNOWN):
+            elif names_image and (isinstance(value, str) or value is None or value is UNKNOWN):
                 why = self._why(low, value, values, listed=listed)
                 if why is not None:
                     yield key, why
             else:
-                yield from self.wrong(value, key, named=named or says, listed=listed)
+                yield from self.wrong(value, key, named=named or names_image, listed=listed)
 
     def _why(
         self, low: str, value: object, beside: Mapping[str, object], *, listed: bool
@@ -112,8 +112,8 @@ class ImageScan:
             return ""
         text, registry = str(value or ""), low.endswith(("registry", "mirror"))
         if not text:
-            wanted = registry or low == "repository"
-            return "is empty, so that the name beside it may lead anywhere" if wanted else None
+            needed = registry or low == "repository"
+            return "is empty, so that the name beside it may lead anywhere" if needed else None
         if low in ("repo", "bundle"):
             return wrong_chart(text, self.known)
         if low == "registry" and self.image:

@@ -40,7 +40,7 @@ def kai_version_known(cluster: Cluster, kai: Kai, place: Place) -> Findings:
     """Only KAI versions of the release table.
 
     Charts differ by version in names, hooks and defects, and the highest tag, v0.20.1, is a
-    retracted one (K1).
+    retracted one.
 
     Remedy: Write one of the versions that the message names.
     """
@@ -60,7 +60,7 @@ def kai_version_known(cluster: Cluster, kai: Kai, place: Place) -> Findings:
             f"has version {version}, and KAI's chart versions keep their v", f"write v{version}"
         )
     elif version not in releases.KAI:
-        retracted = version.removeprefix("v") == "0.20.1"
+        retracted = f"v{version.removeprefix('v')}" == releases.RETRACTED
         why = "retracted (its chart is that of v0.10.2)" if retracted else "not supported here"
         every = f"(all: {', '.join(releases.KAI)})"
         yield place.refuse(
@@ -73,7 +73,7 @@ def kai_version_known(cluster: Cluster, kai: Kai, place: Place) -> Findings:
 def kai_version_supported(cluster: Cluster, kai: Kai, place: Place) -> Findings:
     """KAI lines that still get fixes.
 
-    A line out of support gets no more fixes, security fixes included (K18).
+    A line out of support gets no more fixes, security fixes included.
 
     Remedy: Move to the maintained version that the message names.
     """
@@ -123,7 +123,7 @@ def kai_value_reaches(cluster: Cluster, kai: Kai, place: Place) -> Findings:
     """Values that the chart reads and that do not reach KAI's parts.
 
     From v0.9 through v0.12 global.nodeSelector and global.imagePullSecrets stop at the
-    operator: the parts that it makes run anywhere, and pull without credentials (K17).
+    operator: the parts that it makes run anywhere, and pull without credentials.
 
     Remedy: Move to v0.13 or newer, or put the pull secret on the namespace's service accounts.
     """
@@ -188,8 +188,8 @@ def gpu_sharing_mode(cluster: Cluster, item: Kai | Team, place: Place) -> Findin
     """A mode of GPU sharing only where KAI's version, the cluster and the isolation have it.
 
     NonMemoryEnforced leaves GPU memory to agreement. HamiCore and NvFractions enforce it, by
-    parts on the nodes: without those, pods that share a GPU stay Pending or share without a
-    bound (C7).
+    parts on the nodes: without those, pods that share a GPU stay Pending or share
+    without a bound.
 
     Remedy: Write the version or the mode that the message names.
     """
@@ -269,7 +269,7 @@ def sources_known(cluster: Cluster, source: _Source, place: Place) -> Findings:
     """Charts and images come from where the release tables and kai-fleet:sources say.
 
     A chart is installed with the platform's rights, and an image of the platform's parts runs
-    beside every team: one line of a pull request would put somebody else's program there (T17).
+    beside every team: one line of a pull request would put somebody else's program there.
 
     Remedy: Drop the key, or name the mirror once, in kai-fleet:sources of the platform's stack.
     Images of workloads are their users' own.

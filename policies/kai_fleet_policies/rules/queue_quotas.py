@@ -28,8 +28,8 @@ def queue_quota(cluster: Cluster) -> Findings:
     """Quotas and limits of a queue fit each other, its parent's and the team's GPUs.
 
     KAI checks no sums: a tree that promises more than its parent, or a team's scheduler that
-    promises more GPUs than the team has, leaves pods Pending or takes other teams' share (Q7,
-    V18). A limit that is left out is 0: nothing ever runs (Q2).
+    promises more GPUs than the team has, leaves pods Pending or takes other teams' share.
+    A limit that is left out is 0: nothing ever runs.
 
     Remedy: Per resource: children's quotas add up to at most the parent's quota, a quota is at
     most the limit, a child's limit at most its parent's. -1 (unlimited) counts as more than any

@@ -23,7 +23,7 @@ def queue_tree(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings
     """Every queue hangs in one tree: unique names, existing parents, no cycles.
 
     KAI checks none of this: it drops a queue whose parent is absent, or that is in a cycle,
-    with everything below it, and says nothing (Q5).
+    with everything below it, and says nothing.
 
     Remedy: Give every queue a name of its own and an existing parent, or none for a top-level
     queue.
@@ -95,8 +95,8 @@ def queue_units(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Finding
     """The amounts of a queue are in the units that KAI counts, and are numbers.
 
     A Queue counts cpu in millicores and memory in 10^6 bytes, as bare numbers: a limit of cpu:
-    8 is less than a hundredth of a core, and nothing runs; bytes are a limit that never holds
-    (Q3). Its CRD takes numbers, no text.
+    8 is less than a hundredth of a core, and nothing runs; bytes are a limit that never holds.
+    Its CRD takes numbers, no text.
 
     Remedy: Write cores times 1000, gigabytes times 1000, and numbers without quotes.
     """
@@ -110,8 +110,8 @@ def queue_units(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Finding
         return  # queue-quota says so
     for resource, share in queue.shares.items():
         both = (("quota", share.quota), ("limit", share.limit))
-        amounts = {word: it for word, it in both if it is not None and it is not UNKNOWN}
-        odd = {word: _odd(resource, it, queue.path) for word, it in amounts.items()}
+        amounts = {word: amount for word, amount in both if amount not in (None, UNKNOWN)}
+        odd = {word: _odd(resource, amount, queue.path) for word, amount in amounts.items()}
         found = {word: advice for word, advice in odd.items() if advice is not None}
         if found:
             has = [f"{word} {written(resource, amounts[word], queue.path)}" for word in found]
@@ -147,8 +147,7 @@ def _odd(resource: Resource, amount: float, path: str) -> tuple[str, str] | None
 def queue_depth(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings:
     """No more and no fewer levels of queues than the KAI version can schedule from.
 
-    Through v0.12 KAI schedules only from the second level: never from the top, never deeper
-    (Q6).
+    Through v0.12 KAI schedules only from the second level: never from the top, never deeper.
 
     Remedy: For such versions build exactly two levels, or use v0.14 or newer.
     """
@@ -205,7 +204,7 @@ def _is_too_long(text: str) -> bool:
 def queue_duration(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings:
     """Minimum run times are durations that Go parses.
 
-    KAI takes Go durations, which know no days and no weeks: 1d does not parse (Q4).
+    KAI takes Go durations, which know no days and no weeks: 1d does not parse.
 
     Remedy: Write hours, minutes and seconds: 24h for a day, 168h for a week, 1h30m.
     """
@@ -233,7 +232,7 @@ def queue_cluster_scoped(cluster: Cluster, queue: DeclaredQueue, place: Place) -
     """Queues belong to no namespace.
 
     Queue is a cluster-scoped kind: a namespace on it does nothing but promise a separation that
-    is not there, and two queues of one name in two namespaces are one queue (Q1).
+    is not there, and two queues of one name in two namespaces are one queue.
 
     Remedy: Leave metadata.namespace out.
     """
@@ -250,8 +249,7 @@ def queue_zero_quota(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Fi
     """A queue with no quota keeps pods of Deployments Pending.
 
     KAI treats pods of Deployments as non-preemptible, and those may use only guaranteed
-    resources of their queue and of every queue above it: with a quota of 0 they stay Pending
-    (Q8).
+    resources of their queue and of every queue above it: with a quota of 0 they stay Pending.
 
     Remedy: Give the queue a quota, or run such pods with priorityClassName: train.
     """

@@ -13,7 +13,6 @@ from kai_fleet_policies.rules.rule import (
     Severity,
     called,
     known,
-    of_queue,
     of_team,
     of_vcluster,
     queues,
@@ -47,7 +46,7 @@ def team_node_pools(cluster: Cluster) -> Findings:
     """Teams with a KAI of their own have nodes of their own.
 
     A KAI inside a vCluster sees all GPUs of the nodes synced to it and none of the other teams'
-    pods: two of them on one node hand out the same GPU twice (V1).
+    pods: two of them on one node hand out the same GPU twice.
 
     Remedy: Give such teams node pools that share a label key and differ in its value. A team
     that the host schedules needs one too, or gpus: 0.
@@ -105,7 +104,7 @@ def team_one_mode(cluster: Cluster, team: Team, place: Place) -> Findings:
     """A host has one KAI for all its teams, or teams with a KAI each, never both.
 
     Each start of a host's KAI deletes the running GPU-share pods of every KAI inside a vCluster
-    of that host, and its admission breaks their new ones (V14).
+    of that host, and its admission breaks their new ones.
 
     Remedy: Move all teams to one mode; default goes with both.
     """
@@ -141,7 +140,7 @@ def team_unique(cluster: Cluster, team: Team, place: Place) -> Findings:
     """vCluster names are unique on a host.
 
     vCluster tells its pods from the others' by its name alone, in all namespaces: two of one
-    name count each other's pods as their own (V9).
+    name count each other's pods as their own.
 
     Remedy: Give each vCluster on the host a name of its own.
     """
@@ -169,7 +168,7 @@ def team_parent_queue(cluster: Cluster) -> Findings:
     """The queue that a team stack is granted is its own, and its queues carry its name.
 
     Queues are cluster-wide, and no stack sees another's: two teams below one queue take each
-    other's share, two queues of one name overwrite each other (Q5).
+    other's share, two queues of one name overwrite each other.
 
     Remedy: Grant each team stack a leaf of kai-fleet:queues that nobody else has; name a team's
     queues after the team.
@@ -210,7 +209,7 @@ def _names(cluster: Cluster) -> Findings:
         place, above = Place("queue", name, queue.path), queue.parent
         # The team to which the name belongs is the longest that it begins with.
         names = [grant.name for grant in (team, *cluster.grants)]
-        owners = [it for it in names if name == it or name.startswith(f"{it}-")]
+        owners = [owner for owner in names if name == owner or name.startswith(f"{owner}-")]
         if max(owners, key=len, default=None) != team.name:
             yield place.refuse(
                 "does not carry the team's name, so that another team's stack may use it too",
@@ -230,7 +229,7 @@ def team_queue_limit(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Fi
     """In host mode the queue of a team holds no more GPUs than the team may have.
 
     The host's KAI reserves shared GPUs in its own namespace, so that the team's quota counts no
-    fraction: only the limit of its queue does (T13).
+    fraction: only the limit of its queue does.
 
     Remedy: Drop the queue's gpu limit, lower its quota, or raise the team's gpus.
     """
@@ -245,7 +244,7 @@ def team_queue_limit(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Fi
     for word, value in (("quota", share.quota), ("limit", share.limit)):
         if isinstance(value, float | int) and (value == UNLIMITED or value > most):
             has = "unlimited" if value == UNLIMITED else f"{value:g}"
-            yield of_queue(queue, cluster, "gpu", word).refuse(
+            yield place.at("gpu", word).refuse(
                 f"has gpu {word} {has}, and the teams whose queue it is have {most:g} GPUs:"
                 " fractions would pass that",
                 f"write {most:g} or less, or raise their gpus",
@@ -257,8 +256,8 @@ def team_isolation(cluster: Cluster, team: Team, place: Place) -> Findings:
     """Isolation that is off is a warning, and refused for a team with a stack of its own.
 
     Without it, whoever holds the kubeconfig of the team's vCluster is root on its nodes with
-    one pod, and sees every GPU there (T1, T2). The account of a team's own stack makes pods on
-    the host itself, and no cluster role, which the vCluster's chart would bring then (T9).
+    one pod, and sees every GPU there. The account of a team's own stack makes pods on the host
+    itself, and no cluster role, which the vCluster's chart would bring then.
 
     Remedy: Write isolation: {level: baseline}, or drop level: off. Run a team that is meant to
     be open in the platform's stack.
@@ -286,7 +285,7 @@ def team_gang(cluster: Cluster, team: Team, place: Place) -> Findings:
     """What host mode costs: pods of one job are no longer started together.
 
     The host sees a team's pods but not the Jobs that own them, so each pod is a group of its
-    own (V15).
+    own.
 
     Remedy: Use mode virtual for teams that train on several pods at once.
     """

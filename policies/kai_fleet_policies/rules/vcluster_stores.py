@@ -119,26 +119,26 @@ def vcluster_resources(cluster: Cluster, team: Team, place: Place) -> Findings:
     resources = merged(chart_stores.default_resources(version), own)
     requests, limits = (pairs(resources.get(kind)) for kind in ("requests", "limits"))
     for name, key in _NAMES.items():
-        asked, most = _amount(requests.get(name)), _amount(limits.get(name))
-        if asked is None:
+        request, most = _amount(requests.get(name)), _amount(limits.get(name))
+        if request is None:
             continue
         at_key = of_vcluster(team, "resources", "requests", key)
-        if most is not None and asked > most:
+        if most is not None and request > most:
             yield at_key.refuse(
                 f"is {requests[name]}, above its limit of {limits[name]}",
                 f"write limits: {{{key}: {requests[name]}}} or more beside requests",
             )
-        yield from _within_bounds(team, values, name, asked, at_key)
+        yield from _within_bounds(team, values, name, request, at_key)
 
 
 def _within_bounds(
-    team: Team, values: Mapping[str, Any], name: str, asked: Decimal, place: Place
+    team: Team, values: Mapping[str, Any], name: str, request: Decimal, place: Place
 ) -> Findings:
     """All pods of a control plane against the team's quota, which counts them."""
     bound = _amount(team.bounds.get(name))
     if bound is None:
         return
-    whole = asked * int(known(number(value_at(values, REPLICAS)), "its replicas are known") or 1)
+    whole = request * int(known(number(value_at(values, REPLICAS)), "its replicas are known") or 1)
     store = store_of(values)
     if store.type == "etcd":
         own = pairs(value_at(values, f"{chart_stores.ETCD}.statefulSet.resources.requests"))
@@ -174,7 +174,7 @@ def vcluster_volume(cluster: Cluster, team: Team, place: Place) -> Findings:
     """The volume of a vCluster that runs keeps its storage class and size.
 
     Kubernetes changes no volume template of a StatefulSet: the update would fail each time,
-    with all else that it was to do (C5).
+    with all else that it was to do.
 
     Remedy: Write what the volume has; a volume grows by its claim, as the message says.
     """

@@ -38,13 +38,14 @@ from kai_fleet_policies.rules.rule import (
 def vcluster_version_known(cluster: Cluster, team: Team, place: Place) -> Findings:
     """Only vCluster versions of the release table.
 
-    The keys of vCluster's chart differ by version, its virtual scheduler's among them (V2).
+    The keys of vCluster's chart differ by version, its virtual scheduler's among them.
 
     Remedy: Write one of the versions that the message names.
     """
-    version, place = known(team.version, "its version is known"), of_vcluster(team, "version")
+    version = known(team.version, "its version is known")
     if not version or version in VCLUSTER:
         return  # one that names none gets the newest known
+    place = of_vcluster(team, "version")
     if team.untested and (newest := taken_for(VCLUSTER, version)):
         yield place.warn(
             f"is {version}, which nobody tried with this program; it is taken for {newest}"
@@ -76,7 +77,7 @@ def vcluster_upgrade(cluster: Cluster, team: Team, place: Place) -> Findings:
     """vCluster goes up one minor version at a time, and never down.
 
     Larger steps are untested, and a downgrade does not undo what the newer version wrote to its
-    volume: the team's whole Kubernetes may not start again (V12).
+    volume: the team's whole Kubernetes may not start again.
 
     Remedy: Take the steps that the message names, one update each.
     """
@@ -92,7 +93,7 @@ def vcluster_kubernetes(cluster: Cluster, team: Team, place: Place) -> Findings:
     """A Kubernetes inside a vCluster that knows the policies of the guard there.
 
     The guard inside a vCluster is made of ValidatingAdmissionPolicies. An API server without
-    them refuses the update after the vCluster is made, and any pod may name any queue (W10).
+    them refuses the update after the vCluster is made, and any pod may name any queue.
 
     Remedy: Write Kubernetes 1.30 or newer, or leave it to vCluster's version.
     """
@@ -149,8 +150,8 @@ _DNS: Final = re.compile(
 )
 
 
-@rule("vcluster-access", Level.MANDATORY, Severity.CRITICAL, each=vclusters)
-def vcluster_access(cluster: Cluster, team: Team, place: Place) -> Findings:
+@rule("vcluster-access", Level.MANDATORY, Severity.CRITICAL)
+def vcluster_access(cluster: Cluster) -> Findings:
     """Each vCluster's API has a host name to itself, and its annotations take nothing of others.
 
     Ingresses and Gateways lead a name to whoever claims it, so one team would answer the
@@ -159,29 +160,35 @@ def vcluster_access(cluster: Cluster, team: Team, place: Place) -> Findings:
 
     Remedy: Give each API a name of its own, and drop the annotation.
     """
-    before = cluster.teams[: cluster.teams.index(team)]
-    taken = {host.lower(): other.name for other in before for host, _ in _hosts(other)}
-    for host, key in _hosts(team):
-        other = taken.get(host.lower())
-        if host == "" or host.startswith("*"):
-            yield of_vcluster(team, key).refuse(
-                f"takes {host or 'every name'} of its controller", "write the API's one name"
-            )
-        elif other is not None:
-            domain = host.partition(".")[2]
-            yield of_vcluster(team, key).refuse(
-                f"is {host}, where team {other} is reached already: clients of the one would come"
-                " to the other",
-                f"write another name, such as {team.name}.{domain if '.' in domain else host}",
-            )
-    access = team.access
-    if access is not None and access.type == "Gateway":
-        yield from _makes_no_route(team)
-    for annotation, value in access.annotations.items() if access is not None else ():
-        if why := _why_refused(team, annotation, value):
-            yield of_vcluster(team, "access.annotations").refuse(
-                f"has {annotation}, which {why[0]}", why[1]
-            )
+    taken: dict[str, str] = {}
+    for team in cluster.teams:
+        hosts = list(_hosts(team))
+        for host, key in hosts:
+            yield from _wrong_host(team, host, of_vcluster(team, key), taken.get(host.lower()))
+        taken |= {host.lower(): team.name for host, _ in hosts}
+        access = team.access
+        if access is not None and access.type == "Gateway":
+            yield from _makes_no_route(team)
+        for annotation, value in access.annotations.items() if access is not None else ():
+            if why := _why_refused(team, annotation, value):
+                yield of_vcluster(team, "access.annotations").refuse(
+                    f"has {annotation}, which {why[0]}", why[1]
+                )
+
+
+def _wrong_host(team: Team, host: str, place: Place, other: str | None) -> Findings:
+    """What is wrong with a name of this API; `other` is the team that has it already."""
+    if host == "" or host.startswith("*"):
+        yield place.refuse(
+            f"takes {host or 'every name'} of its controller", "write the API's one name"
+        )
+    elif other is not None:
+        domain = host.partition(".")[2]
+        yield place.refuse(
+            f"is {host}, where team {other} is reached already: clients of the one would come"
+            " to the other",
+            f"write another name, such as {team.name}.{domain if '.' in domain else host}",
+        )
 
 
 def _hosts(team: Team) -> Iterator[tuple[str, str]]:
@@ -244,9 +251,9 @@ def vcluster_values(cluster: Cluster, team: Team, place: Place) -> Findings:
     """Of an isolated team only values of the allow-list, of others none that open or break it.
 
     Whoever writes the values of a vCluster would decide what it may do on the host, to all
-    teams (T12). One flag of its API server opens a team's Kubernetes to everybody who reaches
-    it (T17). Keys of paid tiers make the control plane crash without a licence (V5); the vendor
-    guide's podgroups sync does so in any case (V3).
+    teams. One flag of its API server opens a team's Kubernetes to everybody who reaches it. Keys
+    of paid tiers make the control plane crash without a licence; the vendor guide's podgroups sync
+    does so in any case.
 
     Remedy: Write the key of the stack file that the message names, drop the value, or write
     isolation: {level: off} for that team if it is meant.
@@ -270,9 +277,7 @@ def _programs(value: object, above: str) -> Iterator[tuple[str, str, str]]:
             yield key, cause, "drop it"
         elif name in _EVERY["variables"]:
             below = known(below, f"{key} is known")
-            variables = (
-                below if isinstance(below, Mapping) else [get(it, "name") for it in items(below)]
-            )
+            variables = (*pairs(below), *(get(entry, "name") for entry in items(below)))
             if not all(_VARIABLES.fullmatch(str(variable)) for variable in variables):
                 cause = (
                     f"sets variables of the control plane in {key}, which may change what it does"

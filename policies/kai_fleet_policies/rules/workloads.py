@@ -45,7 +45,7 @@ def workload_leaf_queue(cluster: Cluster, item: PodTemplate | Team, place: Place
     """Pods for KAI, and teams in host mode, name a leaf queue that exists.
 
     KAI schedules pods only from leaf queues. A pod that names none, a parent or one that does
-    not exist stays Pending, in most versions without an event (W1).
+    not exist stays Pending, in most versions without an event.
 
     Remedy: Write the label kai.scheduler/queue with the name of one of the team's leaf queues.
     """
@@ -72,11 +72,11 @@ def workload_leaf_queue(cluster: Cluster, item: PodTemplate | Team, place: Place
         yield from _on_pods(queue, cluster, item, place)
         if cluster.scheduling.queues:
             yield from _named(queue, cluster, place, _where(item))
-        elif item is next(it for it in cluster.workloads if isinstance(it.queue, str)):
-            host, count = cluster.scheduling.name, sum(bool(it.queue) for it in cluster.workloads)
+        elif item is next(pods for pods in cluster.workloads if isinstance(pods.queue, str)):
+            count = sum(bool(pods.queue) for pods in cluster.workloads)
             yield of_cluster("queues", cluster).undecided(
-                f"the queues of {host} are declared here: {count} workload(s) name queues such as"
-                f" {queue}"
+                f"the queues of {cluster.scheduling.name} are declared here: {count} workload(s)"
+                f" name queues such as {queue}"
             )
 
 
@@ -115,7 +115,7 @@ def _on_pods(queue: str, cluster: Cluster, workload: PodTemplate, place: Place) 
 
 
 def _allowed(queue: str, cluster: Cluster, workload: PodTemplate, place: Place) -> Findings:
-    """The queues that the pack's configuration leaves to a namespace (W10)."""
+    """The queues that the pack's configuration leaves to a namespace."""
     if not cluster.queues_of:
         return
     namespace = known(workload.namespace, "its namespace is known") or "default"
@@ -192,7 +192,7 @@ def workload_scheduler(cluster: Cluster, workload: PodTemplate, place: Place) ->
     """The queue label and `schedulerName: kai-scheduler` come together.
 
     Without schedulerName the default scheduler places the pod: its queue and its GPU fraction
-    are ignored without a word. Without the label KAI leaves it Pending (W6).
+    are ignored without a word. Without the label KAI leaves it Pending.
 
     Remedy: Write both: schedulerName: kai-scheduler in the pod's spec, the label
     kai.scheduler/queue on it.
@@ -229,7 +229,7 @@ def workload_known_keys(cluster: Cluster, workload: PodTemplate, place: Place) -
     """Labels and annotations that KAI reads, in the place where it reads them, as strings.
 
     KAI ignores keys that it does not know: a pod with kai.scheduler/gpu-fraction runs without a
-    GPU, or on one that nobody accounts (W2). Values of labels and annotations are strings (W5).
+    GPU, or on one that nobody accounts. Values of labels and annotations are strings.
 
     Remedy: Write the key that the message names, and put numbers and booleans between quotes.
     """
@@ -312,7 +312,8 @@ def _placed(cluster: Cluster) -> Iterable[tuple[object, Place]]:
             yield thing, Place(thing.kind, name, thing.path)
     yield from ((kai, of_kai(kai, cluster, "namespace")) for kai in cluster.kai)
     every: list[PodTemplate | ManagedObject] = [*cluster.workloads, *cluster.objects]
-    of_chart = [it.path for it in every if it.namespace == KAI_NAMESPACE and _by_chart(it.path)]
+    there = (item.path for item in every if item.namespace == KAI_NAMESPACE)
+    of_chart = list(filter(_by_chart, there))
     if of_chart:
         yield None, Place("Chart", f"in {cluster.name}", min(of_chart))
 
@@ -321,8 +322,8 @@ def _placed(cluster: Cluster) -> Iterable[tuple[object, Place]]:
 def namespace_reserved(cluster: Cluster, item: object, place: Place) -> Findings:
     """Namespaces that belong to KAI, the GPU operator and Kubernetes stay theirs.
 
-    KAI's admission lets pods in these namespaces through unseen (W8), and removing KAI deletes
-    every Deployment in its own (K11).
+    KAI's admission lets pods in these namespaces through unseen, and removing KAI deletes
+    every Deployment in its own.
 
     Remedy: Put workloads in a namespace of the team, and only KAI in kai-scheduler.
     """

@@ -69,7 +69,7 @@ def _checked(documents: Iterable[Any]) -> Iterator[dict[str, Any]]:
         metadata = about.get("metadata")
         name = metadata.get("name") if isinstance(metadata, dict) else None
         if not all(
-            isinstance(it, str) for it in (about.get("apiVersion"), about.get("kind"), name)
+            isinstance(text, str) for text in (about.get("apiVersion"), about.get("kind"), name)
         ):
             raise ValueError(
                 f"document {number} is no Kubernetes object; write apiVersion, kind and"

@@ -147,7 +147,7 @@ def access_mistakes(access: Access) -> Iterator[tuple[str, str]]:
     for name, types in _TYPES_BY_KEY.items():
         if access.written.get(name) and access.type not in types:
             key = Access.key_of(name)
-            ways = listed([f"type: {it}" for it in types])
+            ways = listed([f"type: {kind}" for kind in types])
             yield key, f"has no use with type {access.type}; write {ways}, or drop {key}"
     if access.type == "NodePort" and access.host is None:
         yield "host", "is missing: a NodePort is reached at a node; write its name or address"

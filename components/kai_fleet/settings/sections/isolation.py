@@ -156,5 +156,5 @@ class Guard(Strict):
         """
         if not queues:
             return "allow"
-        only_told = self.mode == "audit" and self.outside_queues == "deny"
-        return "warn" if only_told else self.outside_queues
+        in_audit = self.mode == "audit" and self.outside_queues == "deny"
+        return "warn" if in_audit else self.outside_queues

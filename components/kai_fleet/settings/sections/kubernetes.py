@@ -120,7 +120,7 @@ def _noting(key: str) -> str:
     if key in _OF_CHART:
         raise ValueError(f"is the chart's own; write one of your domain, such as example.com/{key}")
     domain = f".{key.rpartition('/')[0]}"
-    decides = next((it for it in _DECIDING if domain.endswith(f".{it}")), None)
+    decides = next((owner for owner in _DECIDING if domain.endswith(f".{owner}")), None)
     if decides is not None:
         raise ValueError(
             f"is of {decides}, by whose keys a cluster decides what a team may do; drop it, and"

@@ -187,7 +187,7 @@ def oidc_mistakes(
             yield "groups", f"are those of an identity provider, and none is declared; {write}"
         return
     written = value_at(values, _EXTRA_ARGS)
-    flags = [str(it).strip(" -") for it in written] if isinstance(written, list) else []
+    flags = [str(argument).strip(" -") for argument in written] if isinstance(written, list) else []
     if any(_OIDC_FLAG.match(flag) for flag in flags):
         yield f"values.{_EXTRA_ARGS}", "has flags that oidc writes; drop them here"
     if value_at(values, _K3S) is True:
