@@ -371,44 +371,6 @@ def test_a_pod_is_reported_in_its_vcluster_and_not_by_its_copy_on_the_host():
     assert only(lab).path == "ml"
 
 
-TAINT = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
-CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
-COUNTS = (
-    "0/9 nodes are available: 1 node(s) had untolerated taint {gpu: yes}, 8 node(s) didn't match"
-    " Pod's node affinity/selector."
-)
-FULL = COUNTS.replace("1 node(s) had untolerated taint {gpu: yes}", "1 Insufficient cpu")
-
-
-@pytest.mark.parametrize(
-    ("on_node", "spec", "text", "cause"),
-    [
-        ({"taints": [TAINT]}, {}, COUNTS, "takes it: 1 tainted (gpu=yes:NoSchedule)"),
-        ({"taints": [CORDON], "unschedulable": True}, {}, COUNTS, "takes it: 1 cordoned"),
-        (
-            {"taints": [TAINT]},
-            {"tolerations": [{"key": "gpu", "operator": "Exists"}]},
-            *(FULL, "no node that may take it has room for it: 0/9 nodes"),
-        ),
-        (
-            {"taints": [TAINT]},
-            {"tolerations": [TAINT]},
-            *(FULL, "no node that may take it has room for it: 0/9 nodes"),
-        ),
-        ({}, {"nodeSelector": {"zone": "z9"}}, COUNTS, "the labels that it asks for (zone=z9)"),
-    ],
-)
-def test_the_nodes_of_its_own_pool_are_why_a_pod_has_no_node(on_node, spec, text, cause):
-    lab = Lab()
-    other = node("other-0")
-    other["metadata"]["labels"]["kai-fleet/pool"] = "other"
-    lab.host["nodes"].append(other)
-    lab.ml["nodes"][0]["spec"] |= on_node
-    waiting(text=text, spec=spec)(lab)
-    (found,) = of(lab, "pending")
-    assert cause in found.cause
-
-
 def test_a_reservation_pod_on_a_node_without_the_runtime_needs_the_runtime_first():
     lab = Lab()
     held = lab.named("pods", "gpu-reservation-ml-0-x7")

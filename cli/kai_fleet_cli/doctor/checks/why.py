@@ -5,11 +5,11 @@ from typing import Any, Final
 
 from kai_fleet.fleet.amounts import SLACK
 from kai_fleet.fleet.queues import UNLIMITED
-from kai_fleet.kube.objects import KubeObject, in_pool, tolerates
+from kai_fleet.kube.objects import KubeObject
 from kai_fleet.kube.pods import PodUse, requests_of
 from kai_fleet.releases import keys, mig
 from kai_fleet.wording import counted, listed
-from kai_fleet_cli.doctor.causes import Fault, explain, fault, quoted
+from kai_fleet_cli.doctor.causes import Fault, explain, fault
 from kai_fleet_cli.doctor.desired import DesiredTeam
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
 from kai_fleet_cli.doctor.usage import upwards
@@ -17,9 +17,6 @@ from kai_fleet_cli.doctor.usage import upwards
 _PATIENCE: Final = 60.0  # seconds; what takes no longer is on its way
 _NO_GROUP: Final = "kai.scheduler/skip-podgrouper"
 _CANNOT_START: Final = ("ImagePullBackOff", "ErrImagePull", "CreateContainerError")
-# The known messages that count nodes, most of which are of other pools.
-_COUNTED: Final = frozenset({"no-such-node", "taint", "no-room"})
-_CORDONED: Final = "node.kubernetes.io/unschedulable"
 
 
 def why(pod: KubeObject, cluster: Cluster, snapshot: Snapshot) -> Fault | None:
@@ -63,7 +60,7 @@ class _Waiting:
             return self._fault("pod-of-another-scheduler")
         else:
             found = self._too_large()
-        found = found or self._message()
+        found = found or self._known(*cluster.messages_of(pod))
         if found is not None or cluster.age(pod) <= _PATIENCE:
             return found
         grouped = pod.annotations.get(keys.POD_GROUP) or _NO_GROUP in pod.annotations
@@ -78,17 +75,6 @@ class _Waiting:
 
     def _known(self, *texts: str) -> Fault | None:
         return explain(self.cluster, "pod", self.pod.namespaced_name, texts)
-
-    def _message(self) -> Fault | None:
-        """What the first known message means; counts of nodes are judged by its own nodes."""
-        for text in self.cluster.messages_of(self.pod):
-            known = self._known(text)
-            if known is not None and known.row not in _COUNTED:
-                return known
-            if known is not None:
-                room = self._fault("pod-no-room", text=quoted(text))
-                return self._no_node() or (room if "Insufficient" in text else known)
-        return None
 
     def _queue(self) -> Fault | None:
         """It names no queue that takes its pods: a leaf, in host mode the one of its team."""
@@ -207,37 +193,3 @@ class _Waiting:
             if own.shares["gpu"].limit == desired.pools.get(pool, team.gpus):
                 return f"raise {team.gpus_path}{f'.{pool}' if team.pools else ''}"
         return f"raise gpu.limit of {queue} at {desired.queues_key}"
-
-    def _no_node(self) -> Fault | None:
-        """Why none of the nodes with the labels that it selects takes it; None where some may."""
-        team, pod = self.team, self.pod
-        # A scheduler inside sees its copies of nodes, without the taints that the vCluster's pods
-        # tolerate; in other modes the host's scheduler sees its own.
-        inside = team is not None and team.mode == "virtual" and self.cluster.all("nodes")
-        where = self.cluster if inside or "nodes" in self.host.unreadable else self.host
-        pool = team.node_pool if team is not None else {}
-        own = [node for node in where.all("nodes") if in_pool(node.labels, pool)]
-        selector = pod.spec.get("nodeSelector") or {}
-        if not own or (pod.spec.get("affinity") or {}).get("nodeAffinity"):
-            return None  # the scheduler's message has to do
-        matching = [node for node in own if in_pool(node.labels, selector)]
-        if not matching:
-            asked = ", ".join(f"{key}={value}" for key, value in selector.items())
-            return self._fault("pod-no-labels", count=len(own), asked=asked)
-        reasons = [_keeps_off(pod, node) for node in matching]
-        causes = ", ".join(f"{reasons.count(each)} {each}" for each in sorted(set(reasons)))
-        found = self._fault("pod-no-node", count=len(matching), causes=causes)
-        return None if "" in reasons else found
-
-
-def _keeps_off(pod: KubeObject, node: KubeObject) -> str:
-    """What keeps a pod off a node; "" where nothing does."""
-    if node.spec.get("unschedulable"):
-        return "cordoned"
-    for taint in node.spec.get("taints") or []:
-        if taint.get("effect") not in ("NoSchedule", "NoExecute") or taint["key"] == _CORDONED:
-            continue
-        if not any(tolerates(each, taint) for each in pod.spec.get("tolerations") or []):
-            value = f"={taint['value']}" if taint.get("value") else ""
-            return f"tainted ({taint['key']}{value}:{taint['effect']})"
-    return "" if node.is_true("Ready") else "not Ready"
