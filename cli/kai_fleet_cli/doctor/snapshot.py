@@ -13,7 +13,7 @@ from kai_fleet.fleet.queues import QueueIndex
 from kai_fleet.kube.objects import KubeObject, seconds_since
 from kai_fleet.kube.pods import PodUse
 from kai_fleet.releases import KaiRelease
-from kai_fleet.releases.keys import KAI_NAMESPACE, POD_GROUP, RESERVED, SCHEDULER
+from kai_fleet.releases.keys import KAI_NAMESPACE, RESERVED, SCHEDULER
 from kai_fleet_cli.doctor.desired import DesiredCluster, DesiredTeam
 from kai_fleet_cli.doctor.usage import ClusterUsage, count, queue_of, running_version
 
@@ -111,16 +111,6 @@ class Cluster:
     @cached_property
     def _uses(self) -> Mapping[tuple[str, str], PodUse]:
         return {(pod.namespace, pod.name): pod for pod in self.usage.pods}
-
-    @cached_property
-    def gpus_by_group(self) -> Mapping[tuple[str, str], list[float]]:
-        """The GPUs of each pod of a PodGroup, by namespace and group, the fewest first."""
-        amounts: dict[tuple[str, str], list[float]] = defaultdict(list)
-        for pod in self.all("pods"):
-            if name := pod.annotations.get(POD_GROUP):
-                use = self.use_of(pod)
-                amounts[pod.namespace, name].append(use.amounts.gpu if use is not None else 0.0)
-        return {group: sorted(each) for group, each in amounts.items()}
 
     @property
     def kai(self) -> KaiRelease | None:

@@ -6,8 +6,8 @@ from typing import Any, Final
 from kai_fleet.fleet.amounts import SLACK
 from kai_fleet.fleet.queues import UNLIMITED
 from kai_fleet.kube.objects import KubeObject
-from kai_fleet.kube.pods import PodUse, requests_of
-from kai_fleet.releases import keys, mig
+from kai_fleet.kube.pods import PodUse
+from kai_fleet.releases import keys
 from kai_fleet.wording import counted, listed
 from kai_fleet_cli.doctor.causes import Fault, explain, fault
 from kai_fleet_cli.doctor.desired import DesiredTeam
@@ -54,8 +54,7 @@ class _Waiting:
         if pod.is_true("PodBound") or any(bound):
             return self._fault("pod-bound-in-name-only")
         if self.use.scheduled_by_kai:
-            found = self._queue() or self._scheduler() or self._never() or self._too_large()
-            found = found or self._queue_full()
+            found = self._queue() or self._scheduler() or self._limits() or self._too_large()
         elif self.kai.kai is not None and keys.QUEUE_LABEL in pod.labels:
             return self._fault("pod-of-another-scheduler")
         else:
@@ -117,43 +116,22 @@ class _Waiting:
         shards = {"shard": shard or keys.DEFAULT_SHARD, "has": has or keys.DEFAULT_SHARD}
         return self._fault("pod-of-another-shard", queue=queue.name, fix=fix, **shards)
 
-    @property
-    def _queues(self) -> list[Any]:
-        """Its queue and those above, as far as they have a limit."""
-        above = upwards(self.kai.usage.queues, self.use.queue) if self.use.amounts.gpu else ()
-        return [queue for queue in above if queue.limit != UNLIMITED]
-
-    def _never(self) -> Fault | None:
-        """It asks for more than its queues or its team may ever hold."""
-        team, (wants, asks) = self.team, self._together()
-        bounds = [
-            (f"queue {queue.name}", queue.limit, self._raise(queue.name, wants))
-            for queue in self._queues
+    def _limits(self) -> Fault | None:
+        """Its queue, or one above, may never hold what it asks for, or is full now."""
+        queues, gpus = self.kai.usage.queues, self.use.amounts.gpu
+        above = [
+            queue for queue in upwards(queues, self.use.queue) if gpus and queue.limit != UNLIMITED
         ]
-        if team is not None and team.declared and team.gpus is not None:
-            bounds.append((f"team {team.name}", team.gpus, f"raise {team.gpus_path}"))
-        for what, most, more in bounds:
-            if wants > most + SLACK:
-                values = {"what": what, "asks": asks, "most": f"{most:g}", "more": more}
-                return self._fault("pod-over-limit", **values)
-        slices = (
-            mig.slices(requests_of(self.pod.spec)) if team is not None and team.declared else {}
-        )
-        for kind, asked in slices.items():
-            most = team.slices.get(kind, 0) if team is not None else 0
-            if asked > most:
-                asks, more = f"it asks for {asked:g} {kind}", f"have {kind} raised for the team"
-                values = {"what": "its team", "asks": asks, "most": f"{most:g}", "more": more}
-                return self._fault("pod-over-limit", **values)
-        return None
-
-    def _queue_full(self) -> Fault | None:
-        wants, asks = self._together()
-        for queue in self._queues:
-            if queue.in_use + wants > queue.limit + SLACK:
-                more = self._raise(queue.name, queue.in_use + wants)
-                values = {"held": f"{queue.in_use:g}", "most": f"{queue.limit:g}", "more": more}
-                return self._fault("pod-queue-full", queue=queue.name, asks=asks, **values)
+        for row, at_once in (("pod-over-limit", False), ("pod-queue-full", True)):
+            for queue in above:
+                total = gpus + queue.in_use * at_once
+                if total > queue.limit + SLACK:
+                    amounts = {"held": f"{queue.in_use:g}", "most": f"{queue.limit:g}"}
+                    amounts |= {
+                        "asked": counted(gpus, "GPU"),
+                        "more": self._raise(queue.name, total),
+                    }
+                    return self._fault(row, queue=queue.name, **amounts)
         return None
 
     def _too_large(self) -> Fault | None:
@@ -161,25 +139,10 @@ class _Waiting:
         gpu, of_pod = self.cluster.desired.gpu_resource, self.use.gpu
         whole = of_pod.whole or (of_pod.devices if of_pod.shared else 0)
         nodes = [node for node in self.cluster.all("nodes") if node.takes_pods]
-        for kind, wants in {gpu: whole, **mig.slices(requests_of(self.pod.spec))}.items():
-            most = max((node.gpus(kind) for node in nodes), default=0.0)
-            if wants > most and "nodes" not in self.cluster.unreadable:
-                what = "GPUs" if kind == gpu else kind
-                values = {"asked": f"{wants:g}", "what": what, "most": f"{most:g}"}
-                return self._fault("pod-too-large", **values)
-        return None
-
-    def _together(self) -> tuple[float, str]:
-        """The GPUs that have to be free at once for it to run, with its gang; and in words."""
-        pod, own = self.pod, self.use.amounts.gpu
-        name = pod.annotations.get(keys.POD_GROUP, "")
-        group = self.cluster.named("podgroups", name, pod.namespace)
-        least = int(group.spec.get("minMember") or 1) if group else 1
-        if least < 2:
-            return own, f"it asks for {counted(own, 'GPU')}"
-        amounts = self.cluster.gpus_by_group.get((pod.namespace, name), [])
-        wants = sum(amounts[:least]) + own * max(0, least - len(amounts))
-        return wants, f"its group of {least} pods asks for {counted(wants, 'GPU')} together"
+        most = max((node.gpus(gpu) for node in nodes), default=0.0)
+        if whole <= most or "nodes" in self.cluster.unreadable:
+            return None
+        return self._fault("pod-too-large", asked=f"{whole:g}", most=f"{most:g}")
 
     def _raise(self, queue: str, to: float) -> str:
         """What raises a queue's limit: the key that declares it, or a command."""
