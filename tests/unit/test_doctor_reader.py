@@ -115,30 +115,6 @@ def test_a_kubeconfig_that_only_the_stacks_state_has_is_asked_for_there(tmp_path
     assert "give --context" in finding["cause"]
 
 
-@pytest.mark.parametrize("planted", [False, True])
-def test_a_forbidden_secret_leads_to_the_stacks_state(server, planted):
-    """Which a team stack's team writes: nothing but certificates is taken from there either."""
-    api, url = server
-    team = {"metadata": {"name": "team-ml", "labels": {"kai-fleet/team": "ml"}}}
-    api.answers |= {
-        "/api/v1/namespaces": (200, {"items": [team]}),
-        "/api/v1/namespaces/team-ml/secrets/vc-ml": (403, {}),
-    }
-    with vcluster_secrets.serving() as (_, inside):
-        document = vcluster_secrets.config(server=inside)
-        if planted:
-            document["users"][0]["user"]["exec"] = vcluster_secrets.USER["exec"]
-        look = read_clusters(
-            Sources(
-                host=lambda: Api.of_kubeconfig(kubeconfig(url)),
-                kubeconfigs=lambda: {"ml": json.dumps(document)},
-            )
-        )
-    assert (look.teams["ml"].inside is None) == planted
-    says = "its kubeconfig in the stack's state has users[0].user.exec in its key config"
-    assert look.teams["ml"].unreached.startswith(says if planted else "")
-
-
 def vcluster(port, data):
     team = {"metadata": {"name": "team-ml", "labels": {"kai-fleet/team": "ml"}}}
     service = {

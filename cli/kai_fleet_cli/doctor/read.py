@@ -15,7 +15,7 @@ from typing import Final
 import yaml
 
 from kai_fleet.cluster.service_address import address_of
-from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, pieces, rebuild
+from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, pieces
 from kai_fleet.fleet.cluster import HOST
 from kai_fleet.guards.policies import QUEUES, TEAM_LABEL
 from kai_fleet.kube.api import Api
@@ -51,8 +51,6 @@ class Sources:
     desired: DesiredCluster = field(default_factory=DesiredCluster)
     teams: Mapping[str, DesiredTeam] | None = None  # None for those that the host has
     only: str | None = None  # the one of these to read
-    # From the stack's state, which is slow: only read where the host does not give them.
-    kubeconfigs: Callable[[], Mapping[str, str]] = dict
     update: str = OF_ITS_STACK
     team_update: str = ""
     host_kubectl: str = "kubectl"
@@ -78,11 +76,6 @@ def read_clusters(sources: Sources) -> Snapshot:
         with ThreadPoolExecutor(max_workers=_REQUESTS_AT_ONCE) as pool:
             found = pool.map(lambda team: _access(api, host, team), teams.values())
             accesses = dict(zip(teams, found, strict=True))
-    forbidden = any(access.forbidden for access in accesses.values())
-    known = sources.kubeconfigs() if forbidden else {}
-    for name in known.keys() & accesses.keys():
-        if accesses[name].forbidden:
-            accesses[name] = _of_state(known[name])
     sources.progress(1, 1 + len(teams))
     update = sources.team_update or sources.update
     with ThreadPoolExecutor(max_workers=_CLUSTERS_AT_ONCE) as pool:
@@ -156,17 +149,8 @@ class _Access:
 
     kubeconfig: str = field(default="", repr=False)
     missing: str = ""
-    forbidden: bool = False  # this user may not read it
     foreign: bool = False  # somebody else than the vCluster wrote what is there
     ends: datetime | None = None
-
-
-def _of_state(content: str) -> _Access:
-    try:
-        text, credentials = rebuild(content)
-    except TenantKubeconfigError as error:
-        return _Access(missing=f"its kubeconfig in the stack's state {error}")
-    return _Access(text, ends=credentials.ends)
 
 
 def _access(api: Api, host: Cluster, team: DesiredTeam) -> _Access:
@@ -177,7 +161,7 @@ def _access(api: Api, host: Cluster, team: DesiredTeam) -> _Access:
     try:
         secret = api.find(f"/api/v1/namespaces/{team.namespace}/secrets/vc-{team.name}")
     except RefusedError as error:
-        return _Access(missing=f"{name} cannot be read ({error})", forbidden=True)
+        return _Access(missing=f"{name} cannot be read ({error})")
     except UnreachableError as error:
         return _Access(missing=f"the host does not give its kubeconfig: {error}")
     if secret is None:

@@ -13,7 +13,6 @@ from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT, running_sandbox
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.platform import settings_of
-from kai_fleet_cli.teams import stack_state
 
 
 def of_context(context: str | None, kubeconfig: Path | None, team: str | None) -> Sources:
@@ -60,7 +59,6 @@ def of_stack(stack: str, team: str | None, context: str | None) -> Sources:
         host=open_host,
         desired=desired.host_of(settings),
         teams=teams if team is None else {team: teams[team]},
-        kubeconfigs=lambda: _kubeconfigs(stack, variables),
         update=update.format(host_stack),
         team_update=update.format(stack),
         host_kubectl=f"kubectl {flag}",
@@ -74,14 +72,6 @@ def _sandbox(context: str | None) -> tuple[str | None, dict[str, str]]:
         return None, {}
     running = running_sandbox()
     return str(running.kubeconfig), running.env()
-
-
-def _kubeconfigs(stack: str, variables: Mapping[str, str]) -> Mapping[str, str]:
-    """The teams' kubeconfigs from the stack's state; none where it cannot be read."""
-    try:
-        return stack_state.read(stack, variables).kubeconfigs
-    except UserError:
-        return {}
 
 
 def _secret_kubeconfig(stack: str, variables: Mapping[str, str]) -> str:
