@@ -225,15 +225,6 @@ def _with(own: dict[str, list[Any]], more: dict[str, list[Any]]) -> dict[str, li
     return {kind: [*own.get(kind, ()), *more.get(kind, ())] for kind in {**own, **more}}
 
 
-def bounds(raw: dict[str, Any]) -> dict[str, str]:
-    """The annotations of the namespace of team ml, of these settings."""
-    settings = load(raw).settings
-    assert settings is not None
-    found = desired.teams_of(settings)["ml"].annotations
-    assert found is not None
-    return dict(found)
-
-
 def _host() -> dict[str, list[Any]]:
     labels = {
         "kai-fleet/team": "ml",
@@ -242,7 +233,7 @@ def _host() -> dict[str, list[Any]]:
     }
     return {
         "nodes": [node("ml-0")],
-        "namespaces": [{"metadata": meta("team-ml", labels=labels, annotations=bounds(SETTINGS))}],
+        "namespaces": [{"metadata": meta("team-ml", labels=labels)}],
         "pods": [],
         "events": [],
         "deployments": [],
@@ -317,6 +308,4 @@ def in_host_mode():
         gpu = queue["spec"]["resources"]["gpu"]
         gpu["limit"] = {"serve": 2, "train": 4}.get(queue["metadata"]["name"], -1)
     lab.ml["pods"] = []
-    space = lab.named("namespaces", "team-ml", "host")
-    space["metadata"]["annotations"] = bounds(lab.settings)
     return lab

@@ -5,7 +5,6 @@ import re
 import pytest
 
 from kai_fleet.finding import Level
-from kai_fleet.guards.policies import BOUNDS
 from kai_fleet_cli.doctor import desired
 from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.stack_file.platform import settings_of
@@ -132,27 +131,6 @@ def test_a_network_policy_that_is_gone_or_that_nobody_declared_is_named():
     assert "`kubectl -n team-ml delete networkpolicy open`" in found["team-ml/open"].fix
 
 
-@pytest.mark.parametrize(
-    ("part", "changes", "words"),
-    [
-        ("labels", {"pod-security.kubernetes.io/enforce": "privileged"}, "is privileged, and base"),
-        ("labels", {"kai-fleet/isolation": None}, "kai-fleet/isolation is not there"),
-        ("annotations", {"guard.kai-fleet/devices": "amd.com/gpu"}, "guard.kai-fleet/devices are"),
-        ("annotations", {"guard.kai-fleet/endpoints": "true"}, "guard.kai-fleet/endpoints are not"),
-        ("annotations", {"guard.kai-fleet/team": None}, "guard.kai-fleet/team are not as declared"),
-    ],
-)
-def test_a_bound_of_a_namespace_that_somebody_changed_is_named(part, changes, words):
-    lab = Lab()
-    own = lab.named("namespaces", "team-ml", "host")["metadata"]
-    own[part] = {key: it for key, it in (own[part] | changes).items() if it is not None}
-    found = only(lab)
-    assert (found.check, found.level) == ("isolation", Level.MANDATORY)
-    assert words in found.cause
-    lab.settings["isolation"] = {"level": "off"}
-    assert of(lab, "isolation") == []
-
-
 def on_host(name, **more):
     own = {"nodeName": "ml-0", "containers": [{"name": "a", "image": "x"}]}
     return {"metadata": meta(name, "team-ml", **more), "spec": own, "status": {"phase": "Running"}}
@@ -231,7 +209,6 @@ def test_the_place_of_a_team_with_a_stack_of_its_own_is_checked_with_its_platfor
     without("gpus", "kai-fleet-nodes-nlp")(lab)
     subjects = {it.subject for it in of(lab, "isolation") if "nlp" in it.subject}
     assert subjects >= {
-        "namespace team-nlp",
         "ResourceQuota team-ml/gpus and team-nlp/gpus",
         "ValidatingAdmissionPolicyBinding kai-fleet-nodes-nlp",
     }
@@ -368,13 +345,11 @@ def test_a_reservation_pod_on_a_node_without_the_runtime_needs_the_runtime_first
 
 @pytest.mark.parametrize("stack", ["sandbox", "prod", "sandbox-host"])
 def test_what_the_doctor_requires_is_what_the_program_declares(stack):
-    declared, spaces = set(), {}
+    declared = set()
     for resource in plan(stack).resources:
         metadata = resource.inputs.get("metadata") or {}
         kind = resource.type.rpartition(":")[2]
         declared.add((kind, metadata.get("name"), metadata.get("namespace")))
-        if kind == "Namespace":
-            spaces[metadata["name"]] = metadata
     settings = settings_of(stack)
     teams = desired.teams_of(settings)
     every = [desired.host_of(settings), *teams.values(), *(it.inside for it in teams.values())]
@@ -382,8 +357,3 @@ def test_what_the_doctor_requires_is_what_the_program_declares(stack):
     required = [row for each in every for row in each.required if row.kind not in own]
     assert len(required) > 10
     assert [it for it in required if (it.kind, it.name, it.namespace) not in declared] == []
-    for team in teams.values():
-        metadata = spaces[team.namespace]
-        assert team.labels.items() <= metadata["labels"].items()
-        bounds = {key: it for key, it in metadata["annotations"].items() if key.startswith(BOUNDS)}
-        assert bounds == team.annotations

@@ -56,16 +56,11 @@ class DesiredTeam(Team):
 
     Args:
         granted: It has a stack of its own; this one has its namespace and its bounds alone.
-        labels: Labels of its namespace that isolate it.
-        annotations: Those of its namespace that the policies read; None where another stack has
-            them.
         network: Whether network policies isolate it.
         closed: Cause and fix where it tolerates the taints of none of its nodes.
     """
 
     granted: bool = False
-    labels: Mapping[str, str] = field(default_factory=dict)
-    annotations: Mapping[str, str] | None = None
     network: bool = False
     api_ports: Sequence[int] = ()
     required: tuple[Required, ...] = ()
@@ -140,10 +135,6 @@ def _team(team: Team, settings: Settings) -> DesiredTeam:
     granted, platform = name in settings.team_stacks, settings.platform_facts is None
     network = settings.own_of(name).isolation.network
     place, isolated = arguments.namespace(name), team.isolated
-    labels = {policies.ENFORCED: "baseline", policies.ISOLATION_LABEL: str(team.level)}
-    of_queues = queue_guard.host_bounds(name, place) if queue_guard.is_on_host(place) else {}
-    of_pods = {"policies": place.get("guards", ""), **bounds.pod_bounds(name, place)}
-    annotations: Any = policies.as_annotations({**of_queues, **of_pods})
     inside = [] if granted else [*_inside(team, arguments)]
     path = team.path
     if not platform:
@@ -156,8 +147,6 @@ def _team(team: Team, settings: Settings) -> DesiredTeam:
     return DesiredTeam(
         **own,
         granted=granted,
-        labels=labels if isolated else {},
-        annotations=annotations if platform and isolated else None,
         network=isolated and network.enabled,
         api_ports=network.api_ports if isolated and network.enabled else (),
         required=tuple(_on_host(team, place, platform=platform)),

@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
-from kai_fleet.guards.policies import BOUNDS
 from kai_fleet.kube.objects import KubeObject
 from kai_fleet.quantities import parse_quantity
 from kai_fleet_cli.doctor.causes import Fault, absent, fault
@@ -29,19 +28,6 @@ def team(team: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
     if space is None:
         return
     yield from absent(host, desired.required, "isolation")
-    for label, value in desired.labels.items():
-        if (has := space.labels.get(label)) != value:
-            values = {"label": label, "has": has or "not there", "declared": value}
-            yield fault("label-changed", host, space.name, **values)
-    if (bounds := desired.annotations) is not None:
-        has_bounds = {key for key in space.annotations if key.startswith(BOUNDS)}
-        changed = sorted(
-            key
-            for key in bounds.keys() | has_bounds
-            if space.annotations.get(key) != bounds.get(key)
-        )
-        if changed:
-            yield fault("bounds-changed", host, space.name, changed=", ".join(changed))
     pods = [pod for pod in host.usage.pods if pod.namespace == desired.namespace]
     held = sum(pod.amounts.gpu for pod in pods if not pod.waits)
     if desired.mode == "host" and desired.gpus is not None and held > desired.gpus + 1e-6:
