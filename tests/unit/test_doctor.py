@@ -5,7 +5,8 @@ import re
 import pytest
 
 from kai_fleet.finding import Level
-from kai_fleet_cli.doctor import desired
+from kai_fleet_cli.doctor.read import declared_clusters
+from kai_fleet_cli.doctor.required import required_objects
 from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.stack_file.platform import settings_of
 from tests.engine.doctor_repairs import LOOK, REPAIR, commands, shape
@@ -231,9 +232,7 @@ def test_a_role_of_groups_that_is_gone_is_a_warning():
         "groups": {"ml-people": "edit"},
     }
     assert lab.ill() == []
-    (row, *_) = [
-        it for it in lab.look().teams["ml"].desired.inside.required if it.check == "groups"
-    ]
+    (row, *_) = [it for it in lab.look().required if it.check == "groups"]
     without(row.name)(lab)
     assert {(it.level, it.check) for it in lab.ill()} == {(Level.ADVISORY, "groups")}
 
@@ -351,9 +350,12 @@ def test_what_the_doctor_requires_is_what_the_program_declares(stack):
         kind = resource.type.rpartition(":")[2]
         declared.add((kind, metadata.get("name"), metadata.get("namespace")))
     settings = settings_of(stack)
-    teams = desired.teams_of(settings)
-    every = [desired.host_of(settings), *teams.values(), *(it.inside for it in teams.values())]
-    own = ("queue", "SchedulingShard", "Topology")  # of providers of their own
-    required = [row for each in every for row in each.required if row.kind not in own]
+    # Of providers of their own; the class may be of whoever installed the GPU stack.
+    of_providers = ("queue", "SchedulingShard", "Topology", "RuntimeClass")
+    required = [
+        row
+        for row in required_objects(settings, *declared_clusters(settings))
+        if row.kind not in of_providers
+    ]
     assert len(required) > 10
     assert [it for it in required if (it.kind, it.name, it.namespace) not in declared] == []

@@ -101,7 +101,7 @@ def meaning(text):
 def test_a_message_that_was_seen_has_its_meaning(text):
     name, cause = SEEN[text]
     found = meaning(text)
-    assert (found.row, cause in found.cause) == (name, True), found
+    assert (found.check, cause in found.cause) == (name, True), found
     assert found.fix
 
 

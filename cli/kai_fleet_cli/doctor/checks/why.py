@@ -1,16 +1,16 @@
 """Why a pod waits: what can never be had first, then what is full, then what messages mean."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from kai_fleet.fleet.amounts import SLACK
+from kai_fleet.fleet.cluster import Team
 from kai_fleet.fleet.queues import UNLIMITED
 from kai_fleet.kube.objects import KubeObject
 from kai_fleet.kube.pods import PodUse
 from kai_fleet.releases import keys
 from kai_fleet.wording import counted, listed
 from kai_fleet_cli.doctor.causes import Fault, explain, fault
-from kai_fleet_cli.doctor.desired import DesiredTeam
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
 from kai_fleet_cli.doctor.usage import upwards
 
@@ -21,7 +21,7 @@ _CANNOT_START: Final = ("ImagePullBackOff", "ErrImagePull", "CreateContainerErro
 
 def why(pod: KubeObject, cluster: Cluster, snapshot: Snapshot) -> Fault | None:
     """Why a pod does not run; None for one that runs, or is on its way."""
-    use = cluster.use_of(pod)
+    use = cluster.uses.get((pod.namespace, pod.name))
     if use is None or use.phase != "Pending" or use.ending:
         return None
     kai, team = snapshot.scheduling(cluster), snapshot.team_of(cluster)
@@ -38,7 +38,7 @@ class _Waiting:
     cluster: Cluster
     kai: Cluster
     host: Cluster
-    team: DesiredTeam | None
+    team: Team | None
 
     def on_its_node(self) -> Fault | None:
         """Its containers do not start."""
@@ -73,7 +73,8 @@ class _Waiting:
         return fault(row, self.cluster, self.pod.namespaced_name, **values)
 
     def _known(self, *texts: str) -> Fault | None:
-        return explain(self.cluster, "pod", self.pod.namespaced_name, texts)
+        known = explain(self.cluster, "pod", self.pod.namespaced_name, texts)
+        return replace(known, check="") if known else None
 
     def _queue(self) -> Fault | None:
         """It names no queue that takes its pods: a leaf, in host mode the one of its team."""
@@ -98,14 +99,12 @@ class _Waiting:
     def _scheduler(self) -> Fault | None:
         """No KAI serves, its RuntimeClass is not there, or its shard is not its queue's."""
         pod, kai = self.pod, self.kai
-        parts = kai.within("deployments", keys.KAI_NAMESPACE)
-        serves = any(item.rolled_out for item in parts if item.name in kai.schedulers)
+        serves = any(item.rolled_out for item in kai.schedulers)
         if not serves and "deployments" not in kai.unreadable:
             row = "pod-without-scheduler" if kai.kai else "pod-without-kai"
             return self._fault(row, of=kai.name)
         name = pod.spec.get("runtimeClassName")
-        absent = name and self.cluster.named("runtimeclasses", name) is None
-        if absent and "runtimeclasses" not in self.cluster.unreadable:
+        if name and self.cluster.lacks("runtimeclasses", name):
             return self._known(f'RuntimeClass "{name}" not found')
         queue = kai.named("queues", pod.labels.get(keys.QUEUE_LABEL, ""))
         has, label = pod.labels.get(keys.NODE_POOL), keys.NODE_POOL
