@@ -10,7 +10,7 @@ import yaml
 from kubernetes import client
 
 from kai_fleet.finding import Level
-from kai_fleet_cli.doctor.checks import leftovers
+from kai_fleet_cli.doctor.checks import teams
 from kai_fleet_cli.doctor.diagnosis import diagnose
 from tests.engine import broken_things as things
 
@@ -161,7 +161,7 @@ def test_no_gpus(host):
 
 
 def test_a_namespace_that_does_not_go(ml, monkeypatch):
-    monkeypatch.setattr(leftovers, "STUCK", 0.0)
+    monkeypatch.setattr(teams, "STUCK", 0.0)
     core = client.CoreV1Api(ml)
     core.create_namespace({"metadata": {"name": "stuck"}})
     core.create_namespaced_config_map(

@@ -25,7 +25,6 @@ from tests.unit.doctor_spoils import (
     grouped,
     host,
     inside_runs,
-    of_version,
     scheduling,
     set_to,
     volume,
@@ -145,11 +144,6 @@ CLUSTERS: dict[str, Case] = {
         volume("no persistent volumes available for this claim and no storage class is set"),
         "vcluster | vCluster ml | no storage class is set | is-default-class",
     ),
-    "another version of vCluster": (
-        host(*CHART, value="vcluster-0.35.3"),
-        "vcluster | vCluster ml | runs v0.35.3, and v0.36.1 is declared | "
-        "write v0.35.3 at kai-fleet:teams.ml.vcluster.version",
-    ),
     "an API that does not answer": (
         set_to("unreached", "it does not answer in time"),
         "vcluster | vCluster ml | its API: it does not answer in time | "
@@ -236,12 +230,6 @@ CLUSTERS: dict[str, Case] = {
     "a hook job without a node": (
         add(pods=[pod("x", None, namespace="kai-scheduler", labels={"job-name": "crd-upgrader"})]),
         "kai-parts | Job crd-upgrader | Helm waits for it | free some cpu",
-    ),
-    "another version of KAI": (
-        of_version("v0.14.7"),
-        "kai-version | Deployment kai-scheduler-default, kai-operator, binder | "
-        "runs v0.16.8, and v0.14.7 is declared | "
-        "write v0.16.8 at kai-fleet:teams.ml.scheduler.version",
     ),
     "a webhook without its Service": (
         gone("services", "admission"),

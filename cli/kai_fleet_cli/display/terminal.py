@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -71,22 +70,6 @@ def engine_line(line: str) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-@contextmanager
-def clusters_read() -> Iterator[Callable[[int, int], None]]:
-    """A bar on stderr while a stack's clusters are read, on a terminal only.
-
-    Yields what takes how many of all have answered.
-    """
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    parts = TextColumn("reading clusters"), BarColumn(), MofNCompleteColumn()
-    console = Console(stderr=True)
-    off = not console.is_terminal
-    with Progress(*parts, console=console, transient=True, disable=off) as shown:
-        task = shown.add_task("", total=None)
-        yield lambda done, of: shown.update(task, completed=done, total=of)
 
 
 # What is to be copied in one piece: code in backticks, a key with its YAML, a command up to the

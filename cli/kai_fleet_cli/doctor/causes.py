@@ -14,6 +14,7 @@ from typing import Any, Final
 import yaml
 
 from kai_fleet.finding import Finding, Level
+from kai_fleet.kube.objects import KubeObject
 from kai_fleet.kube.text import plain
 from kai_fleet.wording import listed
 from kai_fleet_cli.doctor.snapshot import Cluster
@@ -67,6 +68,17 @@ def explain(cluster: Cluster, kind: str, name: str, texts: Iterable[str]) -> Fau
                     Level.MANDATORY, cluster.name, kind, name, cause, fix, row["name"], key=key
                 )
     return None
+
+
+def reason(cluster: Cluster, *items: KubeObject) -> tuple[str, str]:
+    """Why objects are not ready, by the first known message about them, and the fix; "" where none
+    is known.
+    """
+    texts = cluster.messages_of(*items)
+    known = explain(cluster, "", "", texts)
+    if known is not None:
+        return known.cause, known.fix
+    return next(iter(texts), "nothing gives a reason")[:_QUOTED], ""
 
 
 def findings(check: str, faults: Iterable[Fault]) -> Iterator[Finding]:

@@ -5,8 +5,8 @@ All requests are GETs, bounded in time and size. What this user may not read is 
 
 import os
 import shlex
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -40,12 +40,6 @@ _REQUESTS_AT_ONCE: Final = 6  # to one API server
 _READS: Final = yaml.safe_load((files(__package__) / "reads.yaml").read_text(encoding="utf-8"))
 READS: Final[Mapping[str, str]] = _READS["always"]
 _WHERE_REQUIRED: Final[Mapping[str, str]] = _READS["required"]
-
-Progress = Callable[[int, int], None]  # how many clusters have answered, of how many
-
-
-def no_progress(done: int, of: int) -> None:
-    """A progress callback that does nothing."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +123,7 @@ def declared_clusters(settings: Settings) -> tuple[Declaration, dict[str, Team]]
     return host, teams | {name: declared.grant(name) for name in settings.team_stacks}
 
 
-def read_clusters(source: Source, progress: Progress = no_progress) -> Snapshot:
+def read_clusters(source: Source) -> Snapshot:
     """Read all. A vCluster that does not answer is part of the result.
 
     Raises:
@@ -146,7 +140,6 @@ def read_clusters(source: Source, progress: Progress = no_progress) -> Snapshot:
         host = _read(api, blank, kinds, own)
         with ThreadPoolExecutor(max_workers=_REQUESTS_AT_ONCE) as pool:
             accesses = list(pool.map(lambda team: _access(api, host, team), teams.values()))
-    progress(1, 1 + len(teams))
 
     def with_inside(access: tuple[TeamState, str]) -> TeamState:
         state, kubeconfig = access
@@ -155,11 +148,8 @@ def read_clusters(source: Source, progress: Progress = no_progress) -> Snapshot:
         return _with_inside(state, kubeconfig, blank, kinds) if kubeconfig else state
 
     with ThreadPoolExecutor(max_workers=_CLUSTERS_AT_ONCE) as pool:
-        states = [pool.submit(with_inside, access) for access in accesses]
-        for done, _ in enumerate(as_completed(states), 2):
-            progress(done, 1 + len(teams))
-    read = {name: state.result() for name, state in zip(teams, states, strict=True)}
-    return Snapshot(settings, host, read, required, source.team_update)
+        states = dict(zip(teams, pool.map(with_inside, accesses), strict=True))
+    return Snapshot(settings, host, states, required, source.team_update)
 
 
 def _read(
@@ -234,14 +224,11 @@ def _with_inside(
         with closing(Api.of_kubeconfig(kubeconfig, in_all=SECONDS)) as api:
             inside = _read(api, blank, required)
         # Its tenant's own API server answered these.
-        inside = replace(inside, objects=_well_named(inside.objects))
+        objects = {kind: list(well_named(items)) for kind, items in inside.objects.items()}
+        inside = replace(inside, objects=objects)
         _ = inside.usage
     except UnreachableError as error:
         return replace(state, unreached=str(error))
     except MALFORMED as error:
         return replace(state, unreached=malformed(error))
     return replace(state, inside=inside)
-
-
-def _well_named(objects: Mapping[str, Iterable[object]]) -> dict[str, list[dict[str, object]]]:
-    return {kind: list(well_named(items)) for kind, items in objects.items()}

@@ -83,12 +83,8 @@ def _is_over(cluster: Cluster, kind: str, namespace: str, name: str, event: Kube
     item = cluster.named(kinds, name, namespace)
     if item is None or kind == "Pod":
         return item is None or late or item.is_true("Ready") or item.phase == "Succeeded"
-    now, spec = item.status, item.spec
-    for pods, want in (
-        ("currentNumberScheduled", now.get("desiredNumberScheduled")),
-        ("replicas", spec.get("replicas")),
-    ):
-        if want is not None:
-            return bool(now.get(pods, 0) >= want)
-    done = item.is_true("Complete") or item.is_true("Failed") or spec.get("suspend")
-    return bool(done or now.get("active") or now.get("succeeded"))
+    created = ("replicas", "currentNumberScheduled", "active", "succeeded")
+    has = max(item.status.get(key) or 0 for key in created)
+    asked = item.spec.get("replicas", item.status.get("desiredNumberScheduled", 1))
+    ended = item.is_true("Complete") or item.is_true("Failed") or item.spec.get("suspend")
+    return bool(ended or has >= asked)
