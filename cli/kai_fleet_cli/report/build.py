@@ -18,7 +18,7 @@ from kai_fleet.releases import support
 from kai_fleet.releases.keys import GPU_PRODUCT
 from kai_fleet_cli.doctor.causes import Fault, filled, text
 from kai_fleet_cli.doctor.checks import examine
-from kai_fleet_cli.doctor.checks.why import why
+from kai_fleet_cli.doctor.checks.pods import why
 from kai_fleet_cli.doctor.diagnosis import ExitCode
 from kai_fleet_cli.doctor.read import of_stack, read_clusters
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
