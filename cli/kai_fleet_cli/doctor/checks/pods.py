@@ -121,8 +121,8 @@ def _by_queue(
     if item is not None and (shard := item.labels.get(NODE_POOL)) != has:
         # A shard's scheduler sees the pods with its label, not those that only name its queue.
         fix = f"write the label {NODE_POOL}: {shard}" if shard else f"drop the label {NODE_POOL}"
-        shards = {"shard": shard or DEFAULT_SHARD, "has": has or DEFAULT_SHARD}
-        yield found("pod-of-another-shard", fix=fix, **shards)
+        shard, has = shard or DEFAULT_SHARD, has or DEFAULT_SHARD
+        yield found("pod-of-another-shard", fix=fix, shard=shard, has=has)
 
 
 def _by_limits(use: PodUse, cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
