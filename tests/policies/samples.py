@@ -130,6 +130,11 @@ def waits(cluster: Cluster, message: str) -> Any:
     return pytest.param(cluster, "undecided", message)
 
 
+def cases(tables: Mapping[str, Iterable[Any]]) -> list[Any]:
+    """Cases by the names of their rules, as one list."""
+    return [pytest.param(rule, *case.values) for rule, table in tables.items() for case in table]
+
+
 def judged(rule: str, cluster: Cluster, level: str | None, message: str) -> None:
     """Hold a rule to one case."""
     if level is None:

@@ -191,7 +191,7 @@ def test_a_third_level_is_refused_by_versions_that_cannot_use_it(of: Cluster) ->
 def _blur(value: Any, chance: random.Random) -> Any:
     """The value with some of its parts unknown, as at a first preview."""
     if is_dataclass(value) and not isinstance(value, type):
-        keep = {"path", "kind", "part", "scheduled_by", "writer", "quoted"}
+        keep = {"path", "kind", "part", "scheduled_by", "writer"}
         changes = {
             f.name: UNKNOWN if chance.random() < 0.1 else _blur(getattr(value, f.name), chance)
             for f in fields(value)

@@ -7,6 +7,7 @@ from kai_fleet.fleet.cluster import Cluster, DevicePlugin, Kai, ManagedObject
 from kai_fleet.values import UNKNOWN
 from kai_fleet_policies.adapters.charts import device_sharing
 from tests.policies.samples import (
+    cases,
     cluster,
     found,
     host,
@@ -143,29 +144,18 @@ SHARERS = [
 ]
 
 
-@pytest.mark.parametrize(("seen", "level", "message"), POOLS)
-def test_teams_that_share_gpus_have_one_scheduler(seen, level, message):
-    judged("team-node-pools", seen, level, message)
+CASES = {
+    "team-node-pools": POOLS,
+    "team-one-mode": ONE_MODE,
+    "team-unique": UNIQUE,
+    "namespace-reserved": RESERVED,
+    "gpu-one-sharer": SHARERS,
+}
 
 
-@pytest.mark.parametrize(("seen", "level", "message"), ONE_MODE)
-def test_a_host_has_one_kai_for_all_teams_or_each_has_its_own(seen, level, message):
-    judged("team-one-mode", seen, level, message)
-
-
-@pytest.mark.parametrize(("seen", "level", "message"), UNIQUE)
-def test_names_are_unique_on_a_host(seen, level, message):
-    judged("team-unique", seen, level, message)
-
-
-@pytest.mark.parametrize(("seen", "level", "message"), RESERVED)
-def test_namespaces_of_the_platform_are_kept_free(seen, level, message):
-    judged("namespace-reserved", seen, level, message)
-
-
-@pytest.mark.parametrize(("seen", "level", "message"), SHARERS)
-def test_gpus_are_shared_by_kai_or_by_the_device_plugin(seen, level, message):
-    judged("gpu-one-sharer", seen, level, message)
+@pytest.mark.parametrize(("rule", "seen", "level", "message"), cases(CASES))
+def test_a_rule_passes_refuses_or_waits(rule, seen, level, message):
+    judged(rule, seen, level, message)
 
 
 @pytest.mark.parametrize(

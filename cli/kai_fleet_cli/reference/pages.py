@@ -199,8 +199,7 @@ def _section(rule: Rule) -> str:
         [
             f"## {rule.name}\n",
             f"{rule.about} ({rule.level}, severity {rule.severity})\n",
-            f"Why: {rule.why}\n",
-            f"Remedy: {rule.remedy}\n",
+            f"{rule.why}\n",
             *([f"Configuration: {keys}.\n"] if keys else []),
         ]
     )

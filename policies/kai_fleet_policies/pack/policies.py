@@ -24,38 +24,39 @@ QUEUES_KEY: Final = "queuesByNamespace"
 CHARTS_KEY: Final = "charts"
 IMAGES_KEY: Final = "images"
 
-_NAMES: Final[dict[str, Any]] = {"type": "array", "items": {"type": "string"}}
-
-
-def _names(description: str) -> dict[str, Any]:
-    return _NAMES | {"description": description, "default": []}
-
-
-_EXEMPT: Final = {EXEMPT_KEY: _names("Namespaces whose workloads this rule leaves alone.")}
-_EXISTING: Final = {
-    EXISTING_QUEUES: _names("Queues that another program makes, such as KAI's chart.")
-}
-_BY_NAMESPACE: Final = {
+_NAMES: Final[dict[str, Any]] = {"type": "array", "items": {"type": "string"}, "default": []}
+_BY_NAMESPACE: Final[dict[str, Any]] = {
     "type": "object",
-    "additionalProperties": _NAMES,
-    "description": "The only queues that pods of a namespace may name, by namespace.",
+    "additionalProperties": {"type": "array", "items": {"type": "string"}},
     "default": {},
 }
-_OWN: Final[Mapping[str, dict[str, Any]]] = {
-    "namespace-reserved": {RESERVED_KEY: _names(f"Reserved beside {', '.join(sorted(RESERVED))}.")},
-    "queue-tree": _EXISTING,
-    "workload-leaf-queue": _EXISTING | {QUEUES_KEY: _BY_NAMESPACE},
-    "sources-known": {
-        CHARTS_KEY: _names("Chart locations besides those of the release tables."),
-        IMAGES_KEY: _names("Image registries besides those of the release tables."),
-    },
+# What a stack may set: of which rules, and what it means.
+_PROPERTIES: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
+    EXEMPT_KEY: (
+        ("workload-", "namespace-reserved"),
+        "Namespaces whose workloads this rule leaves alone.",
+    ),
+    RESERVED_KEY: (("namespace-reserved",), f"Reserved beside {', '.join(sorted(RESERVED))}."),
+    EXISTING_QUEUES: (
+        ("queue-tree", "workload-leaf-queue"),
+        "Queues that another program makes, such as KAI's chart.",
+    ),
+    QUEUES_KEY: (
+        ("workload-leaf-queue",),
+        "The only queues that pods of a namespace may name, by namespace.",
+    ),
+    CHARTS_KEY: (("sources-known",), "Chart locations besides those of the release tables."),
+    IMAGES_KEY: (("sources-known",), "Image registries besides those of the release tables."),
 }
 
 
 def schema(rule: str) -> dict[str, dict[str, Any]]:
-    """The properties that a rule takes, as JSON Schema; none for rules that look at no workload."""
-    workloads = rule.startswith("workload-") or rule == "namespace-reserved"
-    return (_EXEMPT if workloads else {}) | dict(_OWN.get(rule, {}))
+    """The properties that a rule takes, as JSON Schema."""
+    return {
+        key: {**(_BY_NAMESPACE if key == QUEUES_KEY else _NAMES), "description": description}
+        for key, (rules, description) in _PROPERTIES.items()
+        if rule.startswith(rules)
+    }
 
 
 def configured(cluster: Cluster, properties: Mapping[str, Any]) -> Cluster:
@@ -107,15 +108,15 @@ def _places(read: Callable[[str], object], texts: Iterable[str]) -> tuple[str, .
     return tuple(filter(is_place, texts))
 
 
-def _policy(name: str, description: str, level: Level, severity: Severity, remedy: str) -> Any:
+def _policy(name: str, about: str, why: str, level: Level, severity: Severity) -> Any:
     """The protocol's own record of a policy."""
     info = proto.PolicyInfo(
         name=name,
-        description=description,
+        description=why,
         enforcementLevel=getattr(proto, level.name),
         policy_type=proto.POLICY_TYPE_STACK,
-        severity=getattr(proto, f"POLICY_SEVERITY_{severity.name}"),
-        remediation_steps=remedy,
+        severity=getattr(proto, f"POLICY_SEVERITY_{severity.upper()}"),
+        remediation_steps=about,
     )
     if properties := schema(name):
         json_format.ParseDict(properties, info.configSchema.properties)
@@ -124,12 +125,12 @@ def _policy(name: str, description: str, level: Level, severity: Severity, remed
 
 # A policy for each rule, and last the one for what is not decided yet.
 POLICIES: Final = (
-    *(_policy(rule.name, rule.why, rule.level, rule.severity, rule.remedy) for rule in RULES),
+    *(_policy(rule.name, rule.about, rule.why, rule.level, rule.severity) for rule in RULES),
     _policy(
         UNDECIDED,
+        "Nothing to do: the rules are asked again during the update.",
         "Some values are known only during the update; these rules decide then.",
         Level.ADVISORY,
-        Severity.LOW,
-        "Nothing to do: the rules are asked again during the update.",
+        "low",
     ),
 )

@@ -7,19 +7,23 @@ from kai_fleet.finding import Finding, Level
 from kai_fleet.fleet.cluster import Cluster
 from kai_fleet_policies.rules import (
     gpus,
-    kai,
     queue_quotas,
     queues,
+    sources,
     teams,
+    values,
     vcluster_stores,
     vclusters,
+    versions,
     workloads,
 )
 from kai_fleet_policies.rules.rule import Rule
 
+_QUEUES: Final = (queues, queue_quotas)
+_TEAMS: Final = (teams, versions, values, sources, vclusters, vcluster_stores)
 RULES: Final[tuple[Rule, ...]] = tuple(
     rule
-    for module in (queues, queue_quotas, workloads, gpus, teams, kai, vclusters, vcluster_stores)
+    for module in (*_QUEUES, workloads, gpus, *_TEAMS)
     for rule in vars(module).values()
     if isinstance(rule, Rule)
 )

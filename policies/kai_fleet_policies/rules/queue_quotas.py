@@ -2,38 +2,26 @@
 
 from typing import Any, Final
 
-from kai_fleet.finding import Level
 from kai_fleet.fleet.amounts import written
 from kai_fleet.fleet.cluster import Cluster
 from kai_fleet.fleet.queues import RESOURCES, UNLIMITED, DeclaredQueue, QueueShare, Resource
 from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.values import UNKNOWN
-from kai_fleet_policies.rules.rule import (
-    Findings,
-    Place,
-    Severity,
-    called,
-    of_cluster,
-    of_queue,
-    rule,
-)
+from kai_fleet_policies.rules.places import Place, called, of_cluster, of_queue
+from kai_fleet_policies.rules.rule import Findings, mandatory
 
 # Sums of fractions such as 0.1 + 0.2 must not count as above 0.3.
 _SLACK: Final = 1e-6
 _NOTHING: Final = QueueShare(quota=0.0, limit=0.0, weight=0.0)
 
 
-@rule("queue-quota", Level.MANDATORY, Severity.HIGH)
+@mandatory("queue-quota", "high")
 def queue_quota(cluster: Cluster) -> Findings:
     """Quotas and limits of a queue fit each other, its parent's and the team's GPUs.
 
     KAI checks no sums: a tree that promises more than its parent, or a team's scheduler that
     promises more GPUs than the team has, leaves pods Pending or takes other teams' share.
     A limit that is left out is 0: nothing ever runs.
-
-    Remedy: Per resource: children's quotas add up to at most the parent's quota, a quota is at
-    most the limit, a child's limit at most its parent's. -1 (unlimited) counts as more than any
-    number.
     """
     for queue in cluster.queues:
         if queue.shares is UNKNOWN:

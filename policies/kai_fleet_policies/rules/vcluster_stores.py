@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final
 
-from kai_fleet.finding import Level
 from kai_fleet.fleet import chart_stores
 from kai_fleet.fleet.chart_stores import CLAIM, EMBEDDED, REPLICAS, SWITCHES, ChartStore, store_of
 from kai_fleet.fleet.cluster import Cluster, Team
@@ -12,15 +11,8 @@ from kai_fleet.quantities import parse_quantity
 from kai_fleet.releases import DEFAULT_VCLUSTER
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.values import UNKNOWN, mapping, number, pairs, value_at
-from kai_fleet_policies.rules.rule import (
-    Findings,
-    Place,
-    Severity,
-    known,
-    of_vcluster,
-    rule,
-    vclusters,
-)
+from kai_fleet_policies.rules.places import VCLUSTERS, Place, of_vcluster
+from kai_fleet_policies.rules.rule import Findings, known, mandatory
 
 # What a store or a volume takes that cannot be changed.
 _ANOTHER: Final = (
@@ -31,14 +23,12 @@ _MIGRATE: Final = "controlPlane.backingStore.etcd.embedded.migrateFromDeployedEt
 _LICENCES: Final = {"embeddedEtcd": "the free tier has it", "external": "the tier Prod has it"}
 
 
-@rule("vcluster-store", Level.MANDATORY, Severity.CRITICAL, each=vclusters)
+@mandatory("vcluster-store", "critical", VCLUSTERS)
 def vcluster_store(cluster: Cluster, team: Team, place: Place) -> Findings:
     """A control plane's store fits its replicas and its licence, and stays what it is.
 
     vCluster moves no state from one store to another: the team's Kubernetes would start again
     empty, or not at all. Several control planes on one SQLite do not start.
-
-    Remedy: Choose the store before the vCluster is made, and keep it.
     """
     values = team.chart_values
     if values is UNKNOWN:
@@ -49,14 +39,29 @@ def vcluster_store(cluster: Cluster, team: Team, place: Place) -> Findings:
     replicas = number(value_at(values, REPLICAS))
     if isinstance(replicas, float) and replicas > 1:
         yield from _replicas(team, store, replicas)
+    place = of_vcluster(team, "store", "type")
     if store.type in _LICENCES and not team.licensed:
-        yield of_vcluster(team, "store", "type").refuse(
+        yield place.refuse(
             f"is {store.type}, which the open source image has in no version",
             "write etcd, or licensed: true beside store if you have a licence"
             f" ({_LICENCES[store.type]})",
         )
-    if runs is not None:
-        yield from _change(team, runs, store)
+    if runs is None:
+        return
+    moves = (runs.type, store.type) == ("etcd", "embeddedEtcd")
+    if runs.type != store.type and not (moves and value_at(values, _MIGRATE) is True):
+        fix = f"write {runs.type}. Another store {_ANOTHER}"
+        if moves:
+            fix = f"write etcd, or have vCluster move it once, by {_MIGRATE}: true in values"
+        yield place.refuse(
+            f"changes from {runs.type} to {store.type}, and the state stays in the one before", fix
+        )
+    elif runs.type == store.type and runs.members != store.members:
+        yield of_vcluster(team, "store", "replicas").refuse(
+            f"changes from {runs.members} to {store.members}, and each etcd keeps the members of"
+            " its first start: others would begin a second, empty store under the same name",
+            f"write {runs.members}. Another store {_ANOTHER}",
+        )
 
 
 def _replicas(team: Team, store: ChartStore, replicas: float) -> Findings:
@@ -79,38 +84,16 @@ def _replicas(team: Team, store: ChartStore, replicas: float) -> Findings:
         )
 
 
-def _change(team: Team, before: ChartStore, after: ChartStore) -> Findings:
-    if before.type != after.type:
-        moves = (before.type, after.type) == ("etcd", "embeddedEtcd")
-        if moves and value_at(team.chart_values, _MIGRATE) is True:
-            return
-        fix = f"write {before.type}. Another store {_ANOTHER}"
-        if moves:
-            fix = f"write etcd, or have vCluster move it once, by {_MIGRATE}: true in values"
-        yield of_vcluster(team, "store", "type").refuse(
-            f"changes from {before.type} to {after.type}, and the state stays in the one before",
-            fix,
-        )
-    elif before.members != after.members:
-        yield of_vcluster(team, "store", "replicas").refuse(
-            f"changes from {before.members} to {after.members}, and each etcd keeps the members of"
-            " its first start: others would begin a second, empty store under the same name",
-            f"write {before.members}. Another store {_ANOTHER}",
-        )
-
-
 # The names of resources in a pod, and in a stack file.
 _NAMES: Final = {"cpu": "cpu", "memory": "memory", "ephemeral-storage": "ephemeralStorage"}
 
 
-@rule("vcluster-resources", Level.MANDATORY, Severity.HIGH, each=vclusters)
+@mandatory("vcluster-resources", "high", VCLUSTERS)
 def vcluster_resources(cluster: Cluster, team: Team, place: Place) -> Findings:
     """A control plane's requests are within its limits, and within what its team may have.
 
     Kubernetes makes no pod that asks for more than its limit, or than its namespace's quota has
     left: the control plane would not start, and an update waits for it in vain.
-
-    Remedy: Write a larger limit or bound, or ask for less.
     """
     values, version = team.chart_values, team.version or DEFAULT_VCLUSTER
     own = mapping(value_at(values, chart_stores.RESOURCES))
@@ -169,14 +152,12 @@ def _shown(name: str, quantity: Decimal) -> str:
 _DEFAULTS: Final = {"size": "5Gi", "storageClass": ""}
 
 
-@rule("vcluster-volume", Level.MANDATORY, Severity.HIGH, each=vclusters)
+@mandatory("vcluster-volume", "high", VCLUSTERS)
 def vcluster_volume(cluster: Cluster, team: Team, place: Place) -> Findings:
     """The volume of a vCluster that runs keeps its storage class and size.
 
     Kubernetes changes no volume template of a StatefulSet: the update would fail each time,
     with all else that it was to do.
-
-    Remedy: Write what the volume has; a volume grows by its claim, as the message says.
     """
     runs = team.runs.store if team.runs is not None else None
     if runs is None or runs.type != team.store.type:
@@ -184,33 +165,23 @@ def vcluster_volume(cluster: Cluster, team: Team, place: Place) -> Findings:
     for key, default in _DEFAULTS.items():
         before = runs.claim.get(key) or default
         after = team.store.claim.get(key) or default
-        if not same_claim(key, before, after):
-            yield _volume_place(team, key).refuse(*_changed(team, key, before, after))
-
-
-def same_claim(key: str, before: Any, after: Any) -> bool:
-    """Whether two values of `size` or `storageClass` mean the same."""
-    size = _amount(before) if key == "size" else None
-    return bool(before == after or (size is not None and size == _amount(after)))
-
-
-def _volume_place(team: Team, key: str) -> Place:
-    """Where the value is written."""
-    if key in pairs(value_at(team.values, CLAIM)):
-        return of_vcluster(team, "values", CLAIM, key)
-    return of_vcluster(team, *(("store", key) if team.store.type == "etcd" else (key,)))
-
-
-def _changed(team: Team, key: str, before: Any, after: Any) -> tuple[str, str]:
-    was, is_now = before or "the cluster's default class", after or "the cluster's default class"
-    written = before or '""'
-    cause = f"changes from {was} to {is_now}, and the volume is made already"
-    if key == "size" and (_amount(after) or 0) > (_amount(before) or 0):
-        etcds = [f"data-{team.name}-etcd-{n}" for n in range(team.store.members)]
-        claims = " ".join(etcds) if team.store.type == "etcd" else f"data-{team.name}-0"
-        grow = f'{{"spec":{{"resources":{{"requests":{{"storage":"{after}"}}}}}}}}'
-        return cause, (
-            f"write {written}, and have the volume itself grow where its class can: `kubectl -n"
-            f" {team.namespace} patch pvc {claims} -p '{grow}'`"
+        sizes = [_amount(value) if key == "size" else None for value in (before, after)]
+        if before == after or (sizes[0] is not None and sizes[0] == sizes[1]):
+            continue
+        steps = ("store", key) if team.store.type == "etcd" else (key,)
+        in_values = key in pairs(value_at(team.values, CLAIM))
+        was, is_now = (value or "the cluster's default class" for value in (before, after))
+        fix = "write " + (before or '""')
+        if (sizes[1] or 0) > (sizes[0] or 0):
+            etcds = (f"data-{team.name}-etcd-{n}" for n in range(team.store.members))
+            claims = " ".join(etcds) if team.store.type == "etcd" else f"data-{team.name}-0"
+            grow = f'{{"spec":{{"resources":{{"requests":{{"storage":"{after}"}}}}}}}}'
+            fix += (
+                ", and have the volume itself grow where its class can: `kubectl -n"
+                f" {team.namespace} patch pvc {claims} -p '{grow}'`"
+            )
+        else:
+            fix += f". Another volume {_ANOTHER}"
+        yield of_vcluster(team, *(("values", CLAIM, key) if in_values else steps)).refuse(
+            f"changes from {was} to {is_now}, and the volume is made already", fix
         )
-    return cause, f"write {written}. Another volume {_ANOTHER}"
