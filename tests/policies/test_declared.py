@@ -274,7 +274,6 @@ def test_values_in_files_leave_a_question_open_and_refuse_nothing():
     problems = check(clusters([teams[0], files_too]))
     assert refused_by(problems) == set()
     assert {p.check for p in problems if p.undecided} == {
-        "sources-known",
         "team-node-pools",
         "team-one-mode",
         "vcluster-values",

@@ -72,7 +72,7 @@ def test_slices_that_only_the_update_bounds_break_nothing():
     chart = {"name": "ml", "chart": "vcluster", "version": "0.36.1", "namespace": "team-ml"}
     made = resource("kubernetes:core/v1:ResourceQuota", "gpus", bound)
     release = resource("kubernetes:helm.sh/v3:Release", "ml", chart)
-    assert rules(Analyzer(), made, release) == {"sources-known"}
+    assert rules(Analyzer(), made, release) == set()
 
 
 def with_provider(namespace: Any, *resources: Any) -> Any:

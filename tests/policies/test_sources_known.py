@@ -6,14 +6,9 @@ import pytest
 
 from kai_fleet.fleet.arguments import Arguments
 from kai_fleet.releases import KAI, sources
-from kai_fleet.releases.sources import MIRROR
 from kai_fleet.settings import load
 from kai_fleet.settings.team_stack import Facts
-from kai_fleet.values import UNKNOWN
 from kai_fleet_policies import validation
-from kai_fleet_policies.adapters.from_resources import Declared, clusters
-from kai_fleet_policies.pack.policies import configured
-from kai_fleet_policies.rules import check
 
 NAME = "sources-known"
 DIGEST = f"sha256:{'a' * 64}"
@@ -348,49 +343,3 @@ def test_at_restricted_kais_registry_is_named_as_a_whole():
     assert told(raw) == {}
     raw["teams"]["ml"]["scheduler"]["values"]["operator"] = {"image": {"name": "below/operator"}}
     assert list(told(raw)) == ["kai-fleet:teams.ml.scheduler.values.operator.image.name"]
-
-
-def release(**props):
-    name = "kubernetes:helm.sh/v3:Release"
-    return Declared(f"urn:pulumi:s::p::{name}::r", name, "r", props)
-
-
-def refused(resource, config=None):
-    read = [configured(it, config or {}) for it in clusters([resource])]
-    return [p for p in check(read) if p.check == NAME]
-
-
-LOFT = {"repo": "https://charts.loft.sh"}
-
-
-@pytest.mark.parametrize(
-    "props",
-    [
-        {"chart": "oci://evil.example/vcluster", "version": "0.36.1"},
-        {"chart": "./vcluster"},
-        {"chart": "/srv/kai-scheduler-v0.16.8.tgz"},
-        {"chart": "vcluster", "repositoryOpts": {"repo": "https://evil.example"}},
-        {"chart": "../evil/vcluster", "repositoryOpts": LOFT},
-        {"chart": "vcluster", "repositoryOpts": LOFT, "values": {"plugins": {"image": "evil/x"}}},
-        {"chart": "gpu-operator", "repositoryOpts": {"repo": "http://helm.ngc.nvidia.com/nvidia"}},
-    ],
-)
-def test_the_pack_refuses_it_in_any_program(props):
-    (problem,) = refused(release(**props))
-    assert problem.path.startswith("urn:")
-    assert "evil" not in problem.message, "a secret comes in clear there"
-
-
-def test_the_pack_lets_the_tables_places_a_mirror_and_the_programs_own_by(tmp_path, monkeypatch):
-    assert refused(release(chart="vcluster", repositoryOpts=LOFT)) == []
-    assert refused(release(chart="oci://evil.example/nginx")) == [], "nothing of ours"
-    (question,) = refused(release(chart="vcluster", repositoryOpts={"repo": UNKNOWN}))
-    assert question.undecided
-    mirror = release(chart="oci://mirror.corp/charts/kai-scheduler", version="v0.16.8")
-    assert refused(mirror)
-    assert refused(mirror, {"charts": ["oci://mirror.corp/charts", "no place"]}) == []
-    package = release(chart=str(tmp_path / "vcluster-0.36.1.tgz"))
-    assert refused(package)
-    monkeypatch.setenv(MIRROR, str(tmp_path))
-    assert refused(package) == []
-    assert refused(release(chart=str(tmp_path / "x" / "vcluster-0.36.1.tgz")))

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kai_fleet.fleet.chart_stores import store_of
-from kai_fleet.fleet.cluster import Chart, Kai, Team
+from kai_fleet.fleet.cluster import Kai, Team
 from kai_fleet.gpu_providers import GPU_CHARTS
 from kai_fleet.releases import has_sharing_modes
 from kai_fleet.releases.sharing import mode_in, of_switch
-from kai_fleet.releases.sources import from_mirror
 from kai_fleet.values import UNKNOWN, flag, get, mapping, pairs, text, value_at
-from kai_fleet_policies.rules.places import called
 
 KAI, VCLUSTER = "kai-scheduler", "vcluster"
 DEVICE_PLUGINS = GPU_CHARTS
@@ -49,23 +47,6 @@ def chart_of(props: Mapping[str, Any]) -> Any:
     return Named(name, version or (tag if colon else None))
 
 
-def of_host(props: Mapping[str, object], name: str, urn: str) -> Chart:
-    """A release of the GPU stack."""
-    return Chart(f"release {called(name)}", urn, _location(props, urn), _written(props, urn))
-
-
-def _location(props: Mapping[str, object], urn: str) -> Any:
-    """Where a chart is; None where the program's own components, or a local mirror, say so."""
-    where = text(props.get("chart"))
-    repository = text(get(props.get("repositoryOpts"), "repo"))
-    if _OWN in urn or (isinstance(where, str) and from_mirror(where)):
-        return None
-    if UNKNOWN in (where, repository):
-        return UNKNOWN
-    # Helm looks a chart up in the repository; a path there stays a path of the repository's.
-    return f"{str(repository).rstrip('/')}/{where}" if repository else where
-
-
 def _written(props: Mapping[str, object], urn: str) -> Any:
     """The values that were written by hand."""
     return {} if _OWN in urn else mapping(props.get("values"))
@@ -91,7 +72,6 @@ def kai_release(chart: Named, props: Mapping[str, object], path: str) -> Kai:
         _written(props, path),
         namespace=text(props.get("namespace")),
         path=path,
-        chart=_location(props, path),
         untested=f"{_OWN}KaiScheduler$" in path,
     )
 
@@ -122,7 +102,6 @@ def virtual_cluster(chart: Named, props: Mapping[str, object], name: str, path: 
         node_pool=pool,
         mode=mode,
         path=path,
-        chart=_location(props, path),
         values=_written(props, path),
         chart_values=mapping(values),
         store=store_of(values),

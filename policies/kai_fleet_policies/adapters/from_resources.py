@@ -217,7 +217,6 @@ def _read_release(found: _Found, resource: Declared) -> None:
     else:
         parts["objects"].append(ManagedObject("Release", name, namespace, chart.name, urn))
         if chart.name in charts.DEVICE_PLUGINS:
-            parts["charts"].append(charts.of_host(props, name, urn))
             sharing = charts.device_sharing(chart.name, props.get("values"))
             parts["device_plugins"].append(DevicePlugin(sharing, urn))
 

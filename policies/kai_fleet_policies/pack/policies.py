@@ -1,6 +1,6 @@
 """The rules as policies of Pulumi: what the engine is told of each, and what a stack may set."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -11,7 +11,6 @@ from kai_fleet.finding import Level
 from kai_fleet.fleet.cluster import Cluster
 from kai_fleet.fleet.queues import DeclaredQueue
 from kai_fleet.releases.keys import RESERVED
-from kai_fleet.releases.sources import KnownSources, NoPlaceError, chart_place, registry_place
 from kai_fleet.values import UNKNOWN
 from kai_fleet_policies.rules import RULES
 from kai_fleet_policies.rules.queues import EXISTING_QUEUES
@@ -21,8 +20,6 @@ UNDECIDED: Final = "undecided"
 RESERVED_KEY: Final = "reservedNamespaces"
 EXEMPT_KEY: Final = "exemptNamespaces"
 QUEUES_KEY: Final = "queuesByNamespace"
-CHARTS_KEY: Final = "charts"
-IMAGES_KEY: Final = "images"
 
 _NAMES: Final[dict[str, Any]] = {"type": "array", "items": {"type": "string"}, "default": []}
 _BY_NAMESPACE: Final[dict[str, Any]] = {
@@ -45,8 +42,6 @@ _PROPERTIES: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
         ("workload-leaf-queue",),
         "The only queues that pods of a namespace may name, by namespace.",
     ),
-    CHARTS_KEY: (("sources-known",), "Chart locations besides those of the release tables."),
-    IMAGES_KEY: (("sources-known",), "Image registries besides those of the release tables."),
 }
 
 
@@ -72,15 +67,12 @@ def configured(cluster: Cluster, properties: Mapping[str, Any]) -> Cluster:
         # An unknown namespace may turn out not to be exempt: the rule keeps its question.
         return namespace is UNKNOWN or (namespace or "default") not in exempt
 
-    charts = _places(chart_place, properties.get(CHARTS_KEY) or ())
-    images = _places(registry_place, properties.get(IMAGES_KEY) or ())
     return replace(
         _with_queues(cluster, properties.get(EXISTING_QUEUES) or ()),
         workloads=tuple(w for w in cluster.workloads if judged(w.namespace)),
         objects=tuple(n for n in cluster.objects if judged(n.namespace)),
         reserved=cluster.reserved.union(properties.get(RESERVED_KEY) or ()),
         queues_of=properties.get(QUEUES_KEY) or cluster.queues_of,
-        sources=KnownSources(charts, images) if charts or images else cluster.sources,
     )
 
 
@@ -93,19 +85,6 @@ def _with_queues(cluster: Cluster, existing: Iterable[str]) -> Cluster:
         queues=(*cluster.queues, *map(DeclaredQueue, more)),
         scheduled_by=host and _with_queues(host, existing),
     )
-
-
-def _places(read: Callable[[str], object], texts: Iterable[str]) -> tuple[str, ...]:
-    """What is a place of these; another text names none, and allows nothing."""
-
-    def is_place(text: str) -> bool:
-        try:
-            read(text)
-        except NoPlaceError:
-            return False
-        return True
-
-    return tuple(filter(is_place, texts))
 
 
 def _policy(name: str, about: str, why: str, level: Level, severity: Severity) -> Any:

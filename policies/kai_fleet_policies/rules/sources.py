@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple
 from kai_fleet.fleet.cluster import HOST, Chart, Cluster, Kai, Team
 from kai_fleet.releases import sources
 from kai_fleet.releases.sources import KnownSources, NoPlaceError, image_place, in_any
-from kai_fleet.values import UNKNOWN, items, value_at
+from kai_fleet.values import items, value_at
 from kai_fleet_policies.rules.places import Place, kais, of_kai, of_vcluster
-from kai_fleet_policies.rules.rule import Findings, known, mandatory
+from kai_fleet_policies.rules.rule import Findings, mandatory
 
 # Keys and variables are known by their names, so that one of a newer chart is seen as well.
 _NAMES: Final = re.compile(r"image|registry|repository|mirror|^repo$|artifact|speaker|bundle")
@@ -28,10 +28,12 @@ Thing = Chart | Kai | Team
 
 def _sources(cluster: Cluster) -> Iterable[tuple[tuple[Thing, Callable[..., Place]], Place]]:
     """What has a chart with its values, and what finds the place of its keys."""
+    if not cluster.declared and not cluster.platform:
+        return  # who changes a program of another kind runs anything
     for chart in cluster.charts:
         place = Place(chart.subject, "", chart.path)
         yield (chart, place.at), place
-    if cluster.name == HOST or not cluster.declared:
+    if cluster.name == HOST:
         yield from (((kai, place.at), place) for kai, place in kais(cluster))
     for team in cluster.teams:
         yield (team, partial(of_vcluster, team)), of_vcluster(team)
@@ -51,24 +53,19 @@ def sources_known(
     """
     thing, at_key = item
     where = " of the platform's stack" if cluster.platform else ""
-    chart, images = known(thing.chart, "its chart is known"), f"kai-fleet:sources.images{where}"
-    if chart is not None and (why := _wrong_chart(chart, cluster.sources)):
+    images = f"kai-fleet:sources.images{where}"
+    if thing.chart is not None and (why := _wrong_chart(thing.chart, cluster.sources)):
         yield at_key("chart").refuse(
             f"has a chart which {why}",
             "drop it, the release table says where the chart is; or have the location of a mirror"
             f" (oci://… or https://…) written in kai-fleet:sources.charts{where}. Packages in a"
             " directory are installed with KAI_FLEET_CHARTS, a variable of who runs the update",
         )
-    values = known(thing.values, "its values are known")
     above = thing.values_key if isinstance(thing, Chart) else "values"
     home = ("ghcr.io", "loft-sh") if isinstance(thing, Team) else ("", "")
-    for leaf in _leaves(values):
-        at_leaf = at_key(*filter(None, (above, leaf.key)))
-        why = _wrong(leaf, cluster.sources, *home)
-        if why == "":
-            yield at_leaf.undecided(f"{leaf.key} is known")
-        elif why:
-            yield at_leaf.refuse(
+    for leaf in _leaves(thing.values):
+        if why := _wrong(leaf, cluster.sources, *home):
+            yield at_key(*filter(None, (above, leaf.key))).refuse(
                 f"has {leaf.key}, which {why}",
                 "drop it for the images of the release table, write a tag such as v1.2.3 where it"
                 f" is one, or have its registry written in {images}",
@@ -145,14 +142,12 @@ def _leaves(
 
 
 def _wrong(leaf: _Leaf, known: KnownSources, home: str, image: str) -> str | None:
-    """What is wrong with a value, "" where it is not known yet. `home` is the registry, and `image`
-    a repository there, that the chart has of itself where only one of the two is written.
+    """What is wrong with a value. `home` is the registry, and `image` a repository there, that the
+    chart has of itself where only one of the two is written.
     """
     value, name, text = leaf.value, leaf.name, str(leaf.value or "")
     registry = name.endswith(("registry", "mirror"))
     names_image = bool(_NAMES.search(name)) or (leaf.named and name in ("name", "url"))
-    if value is UNKNOWN:
-        return "" if names_image else None
     if not isinstance(value, str) and not (value is None and names_image):
         return None
     if name in ("repo", "bundle"):
