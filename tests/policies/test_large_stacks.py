@@ -49,15 +49,3 @@ def test_two_thousand_mistakes_take_no_longer() -> None:
     problems = check([cluster(*lost, queues=queues)])
     assert time.process_time() - begin < 2
     assert len([p for p in problems if p.level is Level.MANDATORY]) == 2000
-
-
-def test_four_times_as_much_takes_about_four_times_as_long() -> None:
-    def seconds(large: list[Cluster]) -> float:
-        begin = time.process_time()
-        check(large)
-        return time.process_time() - begin
-
-    # New clusters each time: trees are indexed once and kept.
-    one = min(seconds(_large(25, 250, 500)) for _ in range(3))
-    four = min(seconds(_large(100, 1000, 2000)) for _ in range(3))
-    assert four < 4 * one * 2

@@ -218,7 +218,7 @@ def gpu_sharing_mode(cluster: Cluster, item: Kai | Team, place: Place) -> Findin
     if mode not in MODES:
         yield place.refuse(f"is {mode}, which is no mode", f"write {listed(MODES, 'or')}")
     elif not sharing.has_mode(version, mode):
-        newest = next(each for each in reversed(releases.KAI) if sharing.has_mode(each, mode))
+        newest = next(each for each in reversed([*releases.KAI]) if sharing.has_mode(each, mode))
         yield place.refuse(
             f"is {mode}, which KAI has from {sharing.SINCE[mode]} on, and the version is {version}",
             f"write version: {newest}, or mode: {NOT_ENFORCED}",

@@ -70,10 +70,11 @@ def sources_known(
                 "drop it for the images of the release table, write a tag such as v1.2.3 where it"
                 f" is one, or have its registry written in {images}",
             )
-    # At this level the host's guard knows KAI's images by the whole of their names.
-    for kai in thing.kai if isinstance(thing, Team) and thing.level == "restricted" else ():
+    if not isinstance(thing, Team) or thing.level != "restricted":
+        return
+    whole = {each.removesuffix("/") for each in cluster.sources.kai_images}
+    for kai in thing.kai:  # the host's guard knows KAI's images by the whole of their names then
         registry = value_at(kai.values, "global.registry")
-        whole = {each.removesuffix("/") for each in cluster.sources.kai_images}
         if isinstance(registry, str) and registry not in whole:
             yield of_kai(kai, thing.inside, "values", "global.registry").refuse(
                 "has global.registry, which is only below what kai-fleet:sources.images names: at"

@@ -64,8 +64,9 @@ def vcluster_access(cluster: Cluster) -> Findings:
                 " do)",
                 "write type: Ingress or LoadBalancer, or one of those versions",
             )
+        own = (access.host or "").lower() if access is not None else ""
         for annotation, value in access.annotations.items() if access is not None else ():
-            if why := _why_refused(team, annotation, str(value), (access.host or "").lower()):
+            if why := _why_refused(team, annotation, str(value), own):
                 yield of_vcluster(team, "access.annotations").refuse(
                     f"has {annotation}, which {why[0]}", why[1]
                 )
