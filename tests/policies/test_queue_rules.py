@@ -8,9 +8,6 @@ from kai_fleet.finding import Level
 from kai_fleet.fleet.cluster import Cluster
 from kai_fleet.fleet.queues import QueueShare
 from kai_fleet.values import UNKNOWN
-from kai_fleet_policies import validation
-from kai_fleet_policies.adapters.from_resources import clusters
-from kai_fleet_policies.rules import check
 from tests.policies.samples import (
     FREE,
     cases,
@@ -18,7 +15,6 @@ from tests.policies.samples import (
     found,
     gpu_queue,
     judged,
-    manifest,
     passes,
     queue,
     refusal,
@@ -265,60 +261,3 @@ def test_a_zero_quota_is_warned_about(amounts, warned):
     assert [it.level for it in problems] == [Level.ADVISORY] * warned
     assert all("guarantees no cpu and gpu (quota 0)" in it.message for it in problems)
     assert all("priorityClassName: train" in it.message for it in problems)
-
-
-UNBOUND = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
-
-
-@pytest.mark.parametrize(
-    ("resources", "warnings"),
-    [
-        (
-            {"cpu": {"quota": 4, "limit": 8}},
-            [
-                "has cpu quota 4 (millicores) and limit 8 (millicores); that is 0.008 of a core for"
-                " all its pods; write 8000 for 8 cores"
-            ],
-        ),
-        (
-            {"memory": {"quota": -1, "limit": 80_000_000_000}},
-            [
-                "has memory limit 80000000000 (MB); that is 80 PB, a limit that never holds;"
-                " write 80000 for 80000000000 bytes"
-            ],
-        ),
-        (
-            {"memory": {"quota": 0, "limit": 64}},
-            ["has memory limit 64 (MB); that is 64 MB for all its pods; write 64000 for 64 GB"],
-        ),
-        ({}, []),
-        ({"cpu": {"quota": 500, "limit": 8000}, "memory": {"quota": 4096, "limit": 2_000_000}}, []),
-        ({"cpu": {"quota": 0, "limit": -1}, "memory": {"quota": 0, "limit": 0}}, []),
-        ({"gpu": {"quota": 0.5, "limit": 2}}, []),
-    ],
-)
-def test_amounts_that_are_hardly_meant_are_warned_about(resources, warnings):
-    spec = {"resources": dict.fromkeys(("cpu", "memory", "gpu"), UNBOUND) | resources}
-    body = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": "odd"}}
-    problems = [
-        it
-        for it in check(clusters([manifest({**body, "spec": spec})]))
-        if it.check == "queue-units"
-    ]
-    assert [it.message for it in problems] == warnings
-    assert all(it.level is Level.ADVISORY for it in problems)
-
-
-@pytest.mark.parametrize(
-    ("cpu", "memory", "fixes"),
-    [("8m", "64M", ["write 8 for 8 cores", "write 64G for 64 GB"]), (8, "64Gi", [])],
-)
-def test_a_stack_file_is_advised_in_its_own_units(cpu, memory, fixes):
-    settings = {
-        "cluster": {"name": "lab", "context": "lab"},
-        "kai": {"version": "v0.16.8"},
-        "queues": {"top": {"cpu": {"limit": cpu}, "memory": {"limit": memory}}},
-    }
-    problems = [it for it in validation.validate(settings).problems if it.check == "queue-units"]
-    assert [it.message.rpartition("; ")[2] for it in problems] == fixes
-    assert [it.path.rpartition(".")[2] for it in problems] == ["cpu", "memory"][: len(fixes)]

@@ -1,4 +1,4 @@
-"""Rules about queues: one tree, in KAI's units, that promises no more than there is."""
+"""Rules about queues: one tree, of levels and durations that KAI takes."""
 
 import math
 import re
@@ -7,9 +7,8 @@ from fractions import Fraction
 from typing import Final
 
 from kai_fleet import releases
-from kai_fleet.fleet.amounts import exact, written
 from kai_fleet.fleet.cluster import Cluster
-from kai_fleet.fleet.queues import DeclaredQueue, Resource
+from kai_fleet.fleet.queues import DeclaredQueue
 from kai_fleet.values import UNKNOWN
 from kai_fleet.wording import listed, nearest_first
 from kai_fleet_policies.rules.places import QUEUES, Place
@@ -83,46 +82,6 @@ def _made_elsewhere(parent: str, cluster: Cluster) -> bool:
     if parent == CHART_PARENT:
         return True
     return not cluster.kai and all(queue.parent is not None for queue in cluster.queues)
-
-
-@advisory("queue-units", "medium", QUEUES)
-def queue_units(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings:
-    """The amounts of a queue are in the units that KAI counts.
-
-    A Queue counts cpu in millicores and memory in 10^6 bytes, as bare numbers: a limit of cpu:
-    8 is less than a hundredth of a core, and nothing runs; bytes are a limit that never holds.
-    """
-    if queue.shares is UNKNOWN:
-        return  # queue-quota says so
-    for resource, share in queue.shares.items():
-        has, fix = [], ""
-        for word, amount in (("quota", share.quota), ("limit", share.limit)):
-            if amount not in (None, UNKNOWN) and (odd := _odd(resource, amount, queue.path)):
-                has.append(f"{word} {written(resource, amount, queue.path)}")
-                meaning, fix = odd
-        if has:
-            cause = f"has {resource} {listed(has, 'and')}; {meaning}"
-            yield place.at(resource).warn(cause, f"write {fix}")
-
-
-def _odd(resource: Resource, amount: float, path: str) -> tuple[str, str] | None:
-    """What an amount means, and what to write for what was meant in its place; else None.
-
-    Below a quarter of a core, or half a gigabyte, a whole queue is rather meant in cores or GB; a
-    petabyte is rather meant in bytes.
-    """
-    meant, bare = exact(amount), path.startswith("urn:")  # a Queue's numbers have no unit
-    larger = exact(amount * 1000) if bare else None
-    if resource == "cpu" and 0 < amount < 256:
-        meaning = f"that is {amount / 1000:g} of a core for all its pods"
-        return meaning, f"{larger or meant} for {meant} cores"
-    if resource == "memory" and 0 < amount < 512:
-        return f"that is {meant} MB for all its pods", f"{larger or f'{meant}G'} for {meant} GB"
-    if resource == "memory" and amount >= 10**9:
-        write = f"{max(1, round(amount / 10**6))}{'' if bare else 'M'}"
-        meaning = f"that is {amount / 10**9:g} PB, a limit that never holds"
-        return meaning, f"{write} for {meant} bytes"
-    return None
 
 
 @mandatory("queue-depth", "high", QUEUES)
