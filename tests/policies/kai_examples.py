@@ -158,12 +158,7 @@ def examples(queue: str) -> list[Example]:
         shown("cpu-only pod", pod(queue, {"name": "main", "resources": cpu})),
         shown("gpu pod", pod(queue, {"name": "main", "resources": ONE})),
         shown("half a GPU", pod(queue, annotations=half)),
-        shown("GPU memory", pod(queue, annotations={"gpu-memory": "2000"})),
         shown("MPS by a hostPath", pod(queue, annotations=half, volumes=mps)),
-        shown(
-            "a priority in a label",
-            pod(queue, {"name": "main", "resources": ONE}, labels={"priorityClassName": "train"}),
-        ),
         shown(
             "DRA",
             pod(
@@ -174,24 +169,7 @@ def examples(queue: str) -> list[Example]:
                 ],
             ),
         ),
-        shown("batch job", job("batch", labels=labels)),
         shown("PyTorch", pytorch(queue, **ONE), refused=ON_THE_OWNER, denied=NO_QUEUE),
-        shown(
-            "elastic PyTorch",
-            pytorch(queue, requests={"cpu": "4"}),
-            refused=ON_THE_OWNER,
-            denied=NO_QUEUE,
-        ),
-        shown(
-            "half a GPU for another container",
-            pod(
-                queue,
-                {"name": "sidecar"},
-                {"name": "gpu-workload"},
-                annotations={**half, "gpu-fraction-container-name": "gpu-workload"},
-            ),
-            since="v0.12",
-        ),
         shown(
             "half a GPU for an init container",
             pod(
@@ -203,11 +181,6 @@ def examples(queue: str) -> list[Example]:
             since="v0.12",
         ),
         shown("Ray", ray(queue), since="v0.13", refused=ON_THE_OWNER, denied=NO_QUEUE),
-        shown(
-            "eight GPUs",
-            pod(queue, {"name": "t", "resources": {"limits": {"nvidia.com/gpu": "8"}}}),
-            since="v0.13",
-        ),
         shown(
             "batch job with a minimum",
             job("batch", labels=labels, on_job={"kai.scheduler/batch-min-member": "2"}),
@@ -223,27 +196,6 @@ def examples(queue: str) -> list[Example]:
                 labels={"kai.scheduler/subgroup-name": "workers"},
             ),
             since="v0.15.1",
-        ),
-        shown(
-            "two jobs in one external PodGroup",
-            group("pipeline", queue, minSubGroup=2),
-            *(
-                job(
-                    name,
-                    FOUR,
-                    on_job=SKIP,
-                    on_pods={"pod-group-name": "pipeline"},
-                    labels={**labels, "kai.scheduler/subgroup-name": name},
-                )
-                for name in ("rack", "zone")
-            ),
-            since="v0.16",
-        ),
-        shown(
-            "a pod in a PodGroup of its own",
-            group("victim", queue, priorityClassName="train"),
-            pod(queue, annotations={"pod-group-name": "victim"}, priorityClassName="train"),
-            since="v0.17",
         ),
         shown(
             "a pod that waits before it preempts",

@@ -94,17 +94,6 @@ def test_a_template_that_is_not_known_is_an_open_question(kind, spec):
     assert all(problem.undecided for problem in problems)
 
 
-def test_objects_without_pods_are_no_workloads():
-    crd = {"spec": {"versions": [{"schema": {"spec": {"containers": {"type": "array"}}}}]}}
-    unnamed = {"spec": TEMPLATE["spec"]}  # a patch counts where it gives pods a queue
-    cluster = one(
-        resource("kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition", "crd", crd),
-        resource("kubernetes:core/v1:Service", "s", {"spec": {"ports": [{"port": 80}]}}),
-        resource("kubernetes:apps/v1:DeploymentPatch", "p", {"spec": {"template": unnamed}}),
-    )
-    assert cluster.workloads == ()
-
-
 @pytest.mark.parametrize(
     ("props", "chart"),
     [
@@ -278,17 +267,6 @@ def test_values_in_files_leave_a_question_open_and_refuse_nothing():
         "team-one-mode",
         "vcluster-values",
     }
-
-
-def test_a_gpu_quota_of_an_unknown_namespace_is_nobodys_yet():
-    quota = resource(
-        "kubernetes:core/v1:ResourceQuota",
-        "gpus",
-        {"metadata": {"namespace": UNKNOWN}, "spec": {"hard": {"requests.nvidia.com/gpu": "0"}}},
-        "host",
-    )
-    (host,) = clusters([vcluster("a"), quota])
-    assert host.teams[0].gpus is UNKNOWN
 
 
 @pytest.mark.parametrize(("actions", "guarded"), [(["Deny"], True), (["Audit", "Warn"], False)])

@@ -39,13 +39,6 @@ def test_a_queue_that_is_no_text_is_refused_and_not_looked_up(written, own):
     assert "workload-known-keys" in rules(Analyzer(), *TREE, made)
 
 
-@pytest.mark.parametrize("version", ["latest", "*", "stable"])
-def test_a_chart_version_without_a_number_is_refused_in_words(version):
-    kai = {"name": "kai", "chart": "kai-scheduler", "version": version}
-    release = resource("kubernetes:helm.sh/v3:Release", "kai", kai, "ml")
-    assert "kai-version-known" in rules(Analyzer(), release)
-
-
 @pytest.mark.parametrize("amount", ["1e400", "-Infinity", "nan", 10**15, [], "8Gi"])
 def test_an_amount_that_is_no_number_of_a_queue_breaks_nothing(amount):
     props = {"quota": amount, "limit": amount}
@@ -63,16 +56,6 @@ def test_an_amount_that_is_no_number_of_a_queue_breaks_nothing(amount):
     for item in sent.resources[-2:]:
         item.ClearField("provider")
     assert Analyzer().AnalyzeStack(sent, None).diagnostics
-
-
-def test_slices_that_only_the_update_bounds_break_nothing():
-    metadata = {"name": "gpus", "namespace": "team-ml"}
-    hard = {"requests.nvidia.com/mig-1g.5gb": NOT_KNOWN}
-    bound = {"metadata": metadata, "spec": {"hard": hard}}
-    chart = {"name": "ml", "chart": "vcluster", "version": "0.36.1", "namespace": "team-ml"}
-    made = resource("kubernetes:core/v1:ResourceQuota", "gpus", bound)
-    release = resource("kubernetes:helm.sh/v3:Release", "ml", chart)
-    assert rules(Analyzer(), made, release) == set()
 
 
 def with_provider(namespace: Any, *resources: Any) -> Any:

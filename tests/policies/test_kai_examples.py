@@ -90,24 +90,6 @@ def test_the_guards_let_the_pods_of_our_own_page_in(document):
                 assert (list(refusals(guard, pod, asked, of_team)) == []) is passes
 
 
-def test_our_own_page_shows_each_kind():
-    kinds = {param.values[0]["kind"] for param in DOCS}
-    assert kinds == {"Pod", "Deployment", "Service", "RayCluster", "RayJob"}
-
-
-def test_the_service_of_our_own_page_is_of_its_deployment():
-    every = [param.values[0] for param in DOCS]
-    (service,) = (it for it in every if it["kind"] == "Service")
-    (server,) = (
-        it["spec"]["template"]
-        for it in every
-        if it["kind"] == "Deployment" and it["metadata"]["name"] == service["metadata"]["name"]
-    )
-    assert service["spec"]["selector"].items() <= server["metadata"]["labels"].items()
-    (port,), (container,) = service["spec"]["ports"], server["spec"]["containers"]
-    assert port["targetPort"] in [it["name"] for it in container["ports"]]
-
-
 @pytest.mark.parametrize("tree", TREES)
 def test_their_queues_pass(tree):
     found = verdict("v0.16.8", *TREES[tree])

@@ -17,7 +17,6 @@ from pulumi_policy.proxy import UNKNOWN_OBJECT_VALUE, UNKNOWN_STRING_VALUE
 from kai_fleet.provider.values import UNKNOWN, UNKNOWN_TEXTS
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_policies import policy_pack, policy_pack_program
-from kai_fleet_policies.pack import analyzer as pack
 from kai_fleet_policies.pack.analyzer import Analyzer
 from kai_fleet_policies.pack.policies import POLICIES, UNDECIDED
 from kai_fleet_policies.rules import RULES
@@ -89,10 +88,6 @@ def test_each_rule_is_a_policy_of_its_level(analyzer):
     assert all(p.remediation_steps for p in info.policies if p.name != UNDECIDED)
 
 
-def test_a_good_stack_has_no_diagnostics(analyzer):
-    assert said(analyzer, *TREE, pod("a", IN_TEST)) == []
-
-
 def test_a_violation_names_its_resource_and_the_remedy(analyzer):
     bad = pod("a", {"kai.scheduler/queue": "default"})
     ((policy, level, urn, message),) = said(analyzer, *TREE, bad)
@@ -148,12 +143,6 @@ def test_what_the_api_server_refuses_in_its_own_words_is_told_before_it_and_once
     assert "workload-known-keys" not in later
 
 
-def test_a_second_stack_is_judged_anew(analyzer):
-    assert len(said(analyzer, *TREE, pod("a", {}))) == 2
-    assert said(analyzer, *TREE, pod("a", IN_TEST)) == []
-    assert len(said(analyzer, *TREE, pod("a", {}))) == 2
-
-
 def test_a_stack_may_lower_a_rule_as_in_any_pack(analyzer):
     config = proto.ConfigureAnalyzerRequest(
         policyConfig={"workload-leaf-queue": proto.PolicyConfig(enforcementLevel=proto.ADVISORY)}
@@ -190,15 +179,6 @@ def test_every_door_of_the_pack_serves_the_engine(command, tmp_path):
             started.stdout.close()
 
 
-def test_a_large_stack_is_read_once_for_all_policies(analyzer, monkeypatch):
-    read = []
-    original = pack.plain
-    monkeypatch.setattr(pack, "plain", lambda *it: read.append(1) or original(*it))
-    pods = [pod(f"p{i}", IN_TEST) for i in range(300)]
-    assert said(analyzer, *TREE, *pods) == []
-    assert len(read) == 302 + 1, "each resource, and their provider"
-
-
 def large(teams):
     """Ten queues and twenty workloads for each team, as the engine sends them."""
     sent = proto.AnalyzeStackRequest()
@@ -227,16 +207,6 @@ def test_a_hundred_teams_take_under_two_seconds_from_the_wire_to_the_verdict(ana
     four = min(seconds(many) for _ in range(2))
     assert four < 2
     assert four < 4 * one * 2, "linear in the number of resources"
-
-
-def test_each_policy_tells_its_severity(analyzer):
-    severities = {p.name: p.severity for p in analyzer.GetAnalyzerInfo(None, None).policies}
-    assert severities["namespace-reserved"] == proto.POLICY_SEVERITY_CRITICAL
-    assert severities["workload-leaf-queue"] == proto.POLICY_SEVERITY_HIGH
-    assert severities["team-gang"] == proto.POLICY_SEVERITY_LOW
-    assert proto.POLICY_SEVERITY_UNSPECIFIED not in severities.values()
-    ((d,),) = [analyzer.AnalyzeStack(request(*TREE, pod("a", {})), None).diagnostics[:1]]
-    assert d.severity == proto.POLICY_SEVERITY_HIGH
 
 
 def test_the_sdk_still_names_its_unknown_values_as_the_pack_expects():

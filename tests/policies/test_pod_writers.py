@@ -91,23 +91,11 @@ def test_without_queues_and_shares_a_ray_cluster_is_nothing_to_kai():
     assert refused_by(said(ray({**pod(CPU), **HALF}), queues=False)) == {LEAF}
 
 
-def test_a_ray_cluster_of_the_default_scheduler_passes_as_the_message_says():
-    template = pod(CPU, schedulerName="default-scheduler")
-    groups = [{"groupName": "w", "template": template}]
-    spec = {"headGroupSpec": {"template": template}, "workerGroupSpecs": groups}
-    assert refusals(written("RayCluster", spec)) == []
-
-
 def test_under_a_guard_kuberay_names_the_queue_on_each_pod_where_it_writes_the_scheduler():
     assert refused_by(said(ray(pod(), labels=IN_TEAM_A), guarded=True)) == set()
     own = ray(pod(schedulerName="kai-scheduler"), labels=IN_TEAM_A)
     (problem,) = [it for it in said(own, guarded=True) if it.level is Level.MANDATORY]
     assert "write kai.scheduler/queue: team-a in the labels of the pod template" in problem.message
-
-
-def test_a_ray_cluster_names_a_leaf_that_is_declared():
-    (problem, *_) = refusals(ray(pod(), labels={"kai.scheduler/queue": "dept"}))
-    assert (problem.check, "which has children" in problem.message) == (LEAF, True)
 
 
 @pytest.mark.parametrize(
@@ -192,18 +180,3 @@ def test_a_train_job_has_the_queue_and_its_runtime_the_scheduler():
     assert refusals(written("TrainJob", {**job, "labels": IN_TEAM_A})) == []
     wrong = written("TrainJob", job, labels={"kai.scheduler/queue": "dept"})
     assert refused_by(said(wrong)) == {LEAF}
-
-
-@pytest.mark.parametrize(
-    ("kind", "spec"),
-    [
-        ("PyTorchJob", lambda it: {"pytorchReplicaSpecs": {"Worker": {"template": it}}}),
-        ("MPIJob", lambda it: {"mpiReplicaSpecs": {"Worker": {"template": it}}}),
-        ("JobSet", lambda it: {"replicatedJobs": [{"template": {"spec": {"template": it}}}]}),
-        ("LeaderWorkerSet", lambda it: {"leaderWorkerTemplate": {"workerTemplate": it}}),
-    ],
-)
-def test_kinds_whose_operator_writes_nothing_name_the_scheduler_themselves(kind, spec):
-    right = spec(pod(schedulerName="kai-scheduler"))
-    assert refusals(written(kind, right, labels=IN_TEAM_A)) == []
-    assert refused_by(said(written(kind, spec(pod()), labels=IN_TEAM_A))) == {SCHEDULER}

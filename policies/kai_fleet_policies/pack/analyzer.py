@@ -26,7 +26,7 @@ from kai_fleet_policies.adapters.declared_trees import PROVIDER
 from kai_fleet_policies.adapters.from_resources import Declared, clusters
 from kai_fleet_policies.pack.policies import POLICIES, UNDECIDED, configured
 from kai_fleet_policies.rules import BY_NAME, check
-from kai_fleet_policies.rules.workloads import has_non_strings, workload_known_keys
+from kai_fleet_policies.rules.workloads import workload_known_keys
 
 NAME: Final = "kai-fleet"
 _EARLY: Final = [policy for policy in POLICIES if policy.name == workload_known_keys.name]
@@ -88,16 +88,14 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
 
         A stack is sent with its resources' outputs, and in a preview the engine has none for what
         lies behind a provider that is not known yet: everything inside a new vCluster. And where
-        the API server refuses an object at preview, the stack is never analyzed: of labels that
-        are no strings it says so in Go's words, so ours come first.
+        the API server refuses an object at preview, as it does labels that are no strings, the
+        stack is never analyzed.
         """
         self._inputs[request.urn] = request.properties
         if not request.type.startswith(_READ_BY_EVERY_SERVER):
             return proto.AnalyzeResponse()
-        resource = _one(request, request.properties, {}, self._secrets)
-        if not any(has_non_strings(w) for c in clusters([resource]) for w in c.workloads):
-            return proto.AnalyzeResponse()
         with self._one_at_a_time:
+            resource = _one(request, request.properties, {}, self._secrets)
             return self._answer(_EARLY, [resource], early=True)
 
     def _answer(

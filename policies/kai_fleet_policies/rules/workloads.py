@@ -224,57 +224,33 @@ def workload_known_keys(cluster: Cluster, workload: PodTemplate, place: Place) -
         yield place.undecided("all its labels and annotations are known")
 
 
-def has_non_strings(workload: PodTemplate) -> bool:
-    """Whether a label or annotation has a value that no API server takes."""
-    return any(
-        value not in (None, UNKNOWN) and not isinstance(value, str)
-        for texts in (workload.labels, workload.annotations, workload.owner_labels)
-        for value in pairs(texts).values()
-    )
-
-
 def _resources(workload: PodTemplate) -> Iterator[tuple[str, str]]:
     """A share of a GPU as a resource of a container, which no node has."""
     for container in () if workload.containers is UNKNOWN else workload.containers:
         for key in (*pairs(container.limits), *pairs(container.requests)):
-            right = right_key(key) if "/" in key else None
-            if right and right != key:
-                yield (
-                    f"asks for the resource {key} in container {called(container.name)}, which no"
-                    " node has",
-                    f"write the annotation {right}",
-                )
+            if "/" in key and (right := right_key(key)) not in (None, "", key):
+                where = f"in container {called(container.name)}, which no node has"
+                yield f"asks for the resource {key} {where}", f"write the annotation {right}"
 
 
 def _keys(texts: Mapping[str, object], kind: str) -> Iterator[tuple[str, str]]:
     for key, value in pairs(texts).items():
         right = right_key(key)
         meant = "label" if right == QUEUE_LABEL else "annotation"
-        unread = f"has the {kind} {key}, which no supported KAI version reads"
-        if right == "":
-            yield unread, "remove it"
-        elif right is not None and right != key:
-            yield unread, f"write the {meant} {right}"
+        if right not in (None, key):
+            fix = f"write the {meant} {right}" if right else "remove it"
+            yield f"has the {kind} {key}, which no supported KAI version reads", fix
         elif right is not None and kind != meant:
             yield f"has {key} as {kind}; KAI reads it as {meant}: move it there", ""
         if value not in (None, UNKNOWN) and not isinstance(value, str):
-            yield (
-                f"has the {kind} {key} with a value that is not a string",
-                f"write {key}: {quoted(value)}",
-            )
+            cause = f"has the {kind} {key} with a value that is not a string"
+            yield cause, f"write {key}: {quoted(value)}"
 
 
 # What KAI itself needs beside its release: pull secrets, rights, network rules, scraping.
-_KAI_SUPPORT: Final = frozenset(
-    [
-        "NetworkPolicy",
-        "PodMonitor",
-        "ServiceMonitor",
-        "Role",
-        "RoleBinding",
-        "Secret",
-        "ServiceAccount",
-    ]
+_KAI_SUPPORT: Final = (
+    *("NetworkPolicy", "PodMonitor", "ServiceMonitor"),
+    *("Role", "RoleBinding", "Secret", "ServiceAccount"),
 )
 
 
