@@ -68,7 +68,7 @@ def host(*teams: Team, **changes: Any) -> Cluster:
 
 def found(rule: str, *clusters: Cluster) -> list[Finding]:
     """What one rule says."""
-    every = (finding for cluster in clusters for finding in BY_NAME[rule].findings(cluster))
+    every = (finding for cluster in clusters for finding in BY_NAME[rule].check(cluster))
     return list(dict.fromkeys(every))
 
 

@@ -7,7 +7,6 @@ value is read once, and an unknown one is UNKNOWN.
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from threading import Lock
 from typing import Any, Final
 
 import grpc
@@ -43,7 +42,6 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
         self._inputs: dict[str, Any] = {}
         self._secrets = set[str]()
         self._reported: set[Finding] = set()
-        self._one_at_a_time = Lock()
 
     # Calls of the protocol, named as it names them.
 
@@ -79,9 +77,7 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
 
     def AnalyzeStack(self, request: Any, context: Any) -> Any:  # noqa: N802
         """What the rules say of a whole stack."""
-        with self._one_at_a_time:
-            stack = _stack(request.resources, self._inputs, self._secrets)
-            return self._answer(POLICIES, stack)
+        return self._answer(POLICIES, _stack(request.resources, self._inputs, self._secrets))
 
     def Analyze(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Keeps what was declared; says only what the stack's analysis would come too late for.
@@ -94,9 +90,8 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
         self._inputs[request.urn] = request.properties
         if not request.type.startswith(_READ_BY_EVERY_SERVER):
             return proto.AnalyzeResponse()
-        with self._one_at_a_time:
-            resource = _one(request, request.properties, {}, self._secrets)
-            return self._answer(_EARLY, [resource], early=True)
+        resource = _one(request, request.properties, {}, self._secrets)
+        return self._answer(_EARLY, [resource], early=True)
 
     def _answer(
         self, policies: Sequence[Any], declared: Iterable[Declared], *, early: bool = False
@@ -180,7 +175,7 @@ def _one(resource: Any, properties: Any, namespaces: dict[str, str], secrets: se
 
 def main() -> None:
     """Answer the engine until it ends this process; never returns."""
-    server = grpc.server(ThreadPoolExecutor(4), options=OPTIONS)
+    server = grpc.server(ThreadPoolExecutor(1), options=OPTIONS)  # one call at a time
     analyzer_pb2_grpc.add_AnalyzerServicer_to_server(Analyzer(), server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()

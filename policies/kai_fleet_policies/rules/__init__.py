@@ -34,7 +34,7 @@ def check(clusters: Iterable[Cluster], only: Iterable[Rule] = RULES) -> list[Fin
     """All findings, mandatory ones first, then by path, rule and text."""
     every = list(clusters)
     return in_order(
-        finding for rule in only for cluster in every for finding in rule.findings(cluster)
+        finding for rule in only for cluster in every for finding in rule.check(cluster)
     )
 
 

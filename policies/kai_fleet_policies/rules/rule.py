@@ -1,10 +1,10 @@
 """What a rule is: a function over a cluster, with its name, its level and its reason."""
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from kai_fleet.finding import Finding, Level
 from kai_fleet.fleet.cluster import Cluster
@@ -48,10 +48,6 @@ class Rule:
     why: str
     check: Callable[[Cluster], Findings]
 
-    def findings(self, cluster: Cluster) -> Findings:
-        """What it finds in one cluster, with its name."""
-        return (replace(finding, check=self.name) for finding in self.check(cluster))
-
 
 def _rule(
     level: Level, name: str, severity: Severity, each: Each | None = None
@@ -64,13 +60,14 @@ def _rule(
 
     def register(function: Callable[..., Findings]) -> Rule:
         def check(cluster: Cluster) -> Findings:
-            items = each(cluster) if each is not None else [(None, of_cluster("rule", cluster))]
-            for item, place in items:
-                more = () if each is None else (item, place)
+            asked: Iterable[tuple[Any, ...]] = [()] if each is None else each(cluster)
+            for more in asked:
                 try:
-                    yield from function(cluster, *more)
+                    for finding in function(cluster, *more):
+                        yield replace(finding, check=name)
                 except UnknownValueError as unknown:
-                    yield place.undecided(str(unknown))
+                    place = more[-1] if more else of_cluster("rule", cluster)
+                    yield replace(place.undecided(str(unknown)), check=name)
 
         paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
         about, why = (" ".join(paragraph.split()) for paragraph in paragraphs)

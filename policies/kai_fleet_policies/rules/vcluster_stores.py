@@ -1,8 +1,7 @@
 """Rules about a control plane: its store, its volume, and what it asks for."""
 
-from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, Final
+from typing import Final
 
 from kai_fleet.fleet import chart_stores
 from kai_fleet.fleet.chart_stores import CLAIM, EMBEDDED, REPLICAS, SWITCHES, ChartStore, store_of
@@ -101,6 +100,10 @@ def vcluster_resources(cluster: Cluster, team: Team, place: Place) -> Findings:
         return  # other rules say so
     resources = merged(chart_stores.default_resources(version), own)
     requests, limits = (pairs(resources.get(kind)) for kind in ("requests", "limits"))
+    replicas = int(known(number(value_at(values, REPLICAS)), "its replicas are known") or 1)
+    store = store_of(values)
+    of_etcd = pairs(value_at(values, f"{chart_stores.ETCD}.statefulSet.resources.requests"))
+    of_etcd = {**chart_stores.ETCD_REQUESTS, **of_etcd} if store.type == "etcd" else {}
     for name, key in _NAMES.items():
         request, most = _amount(requests.get(name)), _amount(limits.get(name))
         if request is None:
@@ -111,29 +114,15 @@ def vcluster_resources(cluster: Cluster, team: Team, place: Place) -> Findings:
                 f"is {requests[name]}, above its limit of {limits[name]}",
                 f"write limits: {{{key}: {requests[name]}}} or more beside requests",
             )
-        yield from _within_bounds(team, values, name, request, at_key)
-
-
-def _within_bounds(
-    team: Team, values: Mapping[str, Any], name: str, request: Decimal, place: Place
-) -> Findings:
-    """All pods of a control plane against the team's quota, which counts them."""
-    bound = _amount(team.bounds.get(name))
-    if bound is None:
-        return
-    whole = request * int(known(number(value_at(values, REPLICAS)), "its replicas are known") or 1)
-    store = store_of(values)
-    if store.type == "etcd":
-        own = pairs(value_at(values, f"{chart_stores.ETCD}.statefulSet.resources.requests"))
-        chart = {**chart_stores.ETCD_REQUESTS, **own}
-        whole += (_amount(chart.get(name)) or 0) * store.members
-    if whole > bound:
-        yield place.refuse(
-            f"makes {_shown(name, whole)} of {_NAMES[name]} for all pods of the control plane, and"
-            f" the team may have {_shown(name, bound)} with all that it runs: Kubernetes would make"
-            " none",
-            f"ask for less, or raise isolation.bounds.{_NAMES[name]}",
-        )
+        whole = request * replicas + (_amount(of_etcd.get(name)) or 0) * store.members
+        bound = _amount(team.bounds.get(name))
+        if bound is not None and whole > bound:  # the team's quota counts all its pods
+            yield at_key.refuse(
+                f"makes {_shown(name, whole)} of {key} for all pods of the control plane, and the"
+                f" team may have {_shown(name, bound)} with all that it runs: Kubernetes would"
+                " make none",
+                f"ask for less, or raise isolation.bounds.{key}",
+            )
 
 
 def _amount(quantity: object) -> Decimal | None:

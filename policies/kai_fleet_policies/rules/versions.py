@@ -8,7 +8,7 @@ from kai_fleet.fleet.cluster import Cluster, Kai, Team
 from kai_fleet.guards.policies import OLDEST_KUBERNETES, POLICY
 from kai_fleet.releases import DEFAULT_VCLUSTER, KAI, VCLUSTER, version_key
 from kai_fleet.releases.transitions import vcluster_refusal
-from kai_fleet.values import UNKNOWN, at, value_at
+from kai_fleet.values import UNKNOWN, at
 from kai_fleet_policies.rules.places import VCLUSTERS, Place, kais, of_vcluster
 from kai_fleet_policies.rules.rule import Findings, advisory, known, mandatory
 
@@ -100,30 +100,22 @@ def vcluster_kubernetes(cluster: Cluster, team: Team, place: Place) -> Findings:
     newer than vCluster's version was not tried with it, nor with KAI: that is a warning.
     """
     version = team.version if team.version in VCLUSTER else DEFAULT_VCLUSTER
-    own = VCLUSTER[str(version)].kubernetes
-    # Where chart values say it, they go before the key.
-    for key in (*_IN_VALUES, "kubernetesVersion"):
-        in_values = key in _IN_VALUES
-        kubernetes = value_at(team.values, key) if in_values else team.kubernetes_version
-        numbers = version_key(kubernetes)[:2] if isinstance(kubernetes, str) else ()
-        place = of_vcluster(team, *(("values",) if in_values else ()), key)
-        if team.guard and () < numbers < version_key(OLDEST_KUBERNETES):
-            yield place.refuse(
-                f"is {kubernetes}, and the guard inside needs Kubernetes {OLDEST_KUBERNETES} or"
-                f" newer, for {POLICY}: write {own}, which this vCluster has of itself, or"
-                " kai-fleet:guard: {mode: off} to do without the guard"
-            )
-        elif numbers > version_key(own)[:2]:
-            yield place.warn(
-                f"is {kubernetes}, and vCluster {version} lists Kubernetes up to"
-                f" {own.rpartition('.')[0]} (KAI up to {releases.KUBERNETES})",
-                f"write {own}",
-            )
-        if numbers:
-            return
+    own, kubernetes = VCLUSTER[str(version)].kubernetes, team.kubernetes_version
+    numbers = version_key(kubernetes)[:2] if isinstance(kubernetes, str) else ()
+    place = of_vcluster(team, "kubernetesVersion")
+    if team.guard and () < numbers < version_key(OLDEST_KUBERNETES):
+        yield place.refuse(
+            f"is {kubernetes}, and the guard inside needs Kubernetes {OLDEST_KUBERNETES} or newer,"
+            f" for {POLICY}: write {own}, which this vCluster has of itself, or"
+            " kai-fleet:guard: {mode: off} to do without the guard"
+        )
+    elif numbers > version_key(own)[:2]:
+        yield place.warn(
+            f"is {kubernetes}, and vCluster {version} lists Kubernetes up to"
+            f" {own.rpartition('.')[0]} (KAI up to {releases.KUBERNETES})",
+            f"write {own}",
+        )
 
-
-_IN_VALUES: Final = ("controlPlane.distro.k8s.version", "controlPlane.distro.k8s.image.tag")
 
 _SINCE: Final = {"shards": "v0.10", "fairshare": "v0.10", "topologies": "v0.12"}
 
