@@ -44,17 +44,6 @@ def one(*resources: Declared):
             },
             ["headGroupSpec", "gpu"],
         ),
-        ("RayJob", {"rayClusterSpec": {"headGroupSpec": {"template": TEMPLATE}}}, [""]),
-        (
-            "LeaderWorkerSet",
-            {"leaderWorkerTemplate": {"leaderTemplate": TEMPLATE, "workerTemplate": TEMPLATE}},
-            ["leader", "worker"],
-        ),
-        (
-            "JobSet",
-            {"replicatedJobs": [{"name": "train", "template": {"spec": {"template": TEMPLATE}}}]},
-            [""],
-        ),
         (
             "InferenceService",
             {"predictor": {"labels": LABELS, "annotations": {"gpu-fraction": "0.5"}, **POD}},
@@ -81,10 +70,6 @@ def test_pod_templates_are_found_in_every_kind(kind, spec, parts):
         ("Deployment", UNKNOWN),
         ("Deployment", {"template": UNKNOWN}),
         ("Job", {"template": {"metadata": {}, "spec": UNKNOWN}}),
-        ("CronJob", {"jobTemplate": {"spec": {"template": UNKNOWN}}}),
-        ("PyTorchJob", {"pytorchReplicaSpecs": {"Worker": {"template": UNKNOWN}}}),
-        ("RayCluster", {"headGroupSpec": UNKNOWN}),
-        ("InferenceService", {"predictor": UNKNOWN}),
         ("Pod", UNKNOWN),
     ],
 )
