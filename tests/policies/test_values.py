@@ -230,9 +230,6 @@ def test_commands_and_variables_of_the_control_plane_are_its_own(key, value):
         ("virtual", "controlPlane.backingStore.etcd.embedded", ON, "licence, free up to 64 CPUs"),
         ("virtual", "sleep.auto.afterInactivity", "1h", "licence; drop it"),
         ("virtual", f"{STATEFUL}.image.repository", "loft-sh/vcluster-pro", "Pro image"),
-        ("virtual", "controlPlane.distro.k8s.scheduler.enabled", False, "virtual scheduler off"),
-        ("virtual", "sync.fromHost.nodes.enabled", False, "switches node sync off"),
-        ("host", "experimental.syncSettings.setOwner", True, "pod-grouper"),
     ],
 )
 def test_what_breaks_a_vcluster_is_refused_of_any_program(mode, key, value, says):

@@ -1,7 +1,7 @@
 """Rules about chart values: what a team may set of vCluster's and KAI's charts, and what breaks."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from kai_fleet import releases
@@ -176,23 +176,3 @@ def _broken(team: Team, values: Mapping[str, Any]) -> Iterator[tuple[str, str, s
     image = "controlPlane.statefulSet.image.repository"
     if not team.licensed and "vcluster-pro" in str(value_at(values, image)):
         yield image, "takes the Pro image, which needs a licence", "drop it"
-    for mode, key, wrong, cause in _TRAPS:
-        if team.mode == mode and value_at(values, key) is wrong:
-            yield key, cause, "drop it"
-
-
-_TRAPS: Final[Sequence[tuple[str, str, bool, str]]] = (
-    (
-        *("virtual", "controlPlane.distro.k8s.scheduler.enabled", False),
-        "switches the virtual scheduler off, and with it mode virtual: pods would stay Pending on"
-        " both sides",
-    ),
-    (
-        *("virtual", "sync.fromHost.nodes.enabled", False),
-        "switches node sync off, without which a virtual scheduler does not start",
-    ),
-    (
-        *("host", "experimental.syncSettings.setOwner", True),
-        "sets owners on synced pods, which KAI's pod-grouper may not follow",
-    ),
-)
