@@ -265,16 +265,16 @@ def test_a_teams_kai_takes_values_of_the_allow_list():
 
 
 @pytest.mark.parametrize(
-    ("values", "trap"),
+    ("values", "why"),
     [
-        ({"defaultQueue": {"createDefaultQueue": True}}, "K4"),
-        ({"topologyMigration": {"enabled": True}}, "K13"),
-        ({"postCleanup": {"enabled": True}}, "K14"),
+        ({"defaultQueue": {"createDefaultQueue": True}}, "queues that collide with declared ones"),
+        ({"topologyMigration": {"enabled": True}}, "fails beside Kueue's Topologies"),
+        ({"postCleanup": {"enabled": True}}, "hangs on tainted nodes"),
     ],
 )
 @pytest.mark.parametrize("level", ["baseline", "off"])
-def test_what_the_program_switched_off_stays_off(values, trap, level):
-    assert trap in str(kai(level, **values))
+def test_what_the_program_switched_off_stays_off(values, why, level):
+    assert why in str(kai(level, **values))
 
 
 def stack(**keys):

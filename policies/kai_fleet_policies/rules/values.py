@@ -20,9 +20,9 @@ from kai_fleet_policies.rules.rule import (
 
 # What the program sets for a reason, and what an override would bring back.
 _UNDONE: Final = {
-    "defaultQueue.createDefaultQueue": "makes queues that collide with declared ones (K4)",
-    "topologyMigration.enabled": "runs a hook that fails beside Kueue's Topologies (K13)",
-    "postCleanup.enabled": "runs a hook that hangs on tainted nodes (K14)",
+    "defaultQueue.createDefaultQueue": "makes queues that collide with declared ones",  # K4
+    "topologyMigration.enabled": "runs a hook that fails beside Kueue's Topologies",  # K13
+    "postCleanup.enabled": "runs a hook that hangs on tainted nodes",  # K14
 }
 
 

@@ -307,7 +307,7 @@ def namespace_reserved(cluster: Cluster, item: object, place: Place) -> Findings
             yield place.refuse(
                 f"makes the objects of a chart in {KAI_NAMESPACE} without Helm. KAI's charts need"
                 " their Helm hooks, which a Chart of Pulumi's leaves out or makes at the wrong"
-                " moment (K15)",
+                " moment",
                 "declare KAI by kubernetes:helm.sh/v3:Release, with the same chart, version and"
                 " values; another chart goes into another namespace",
             )
