@@ -11,8 +11,6 @@ from kai_fleet.provider.values import UNKNOWN as NOT_KNOWN
 from kai_fleet.provider.values import struct
 from kai_fleet.releases.keys import QUEUE_LABEL
 from kai_fleet.values import UNKNOWN
-from kai_fleet_policies import validation
-from kai_fleet_policies.adapters.charts import sharing_in
 from kai_fleet_policies.pack.analyzer import Analyzer
 from tests.policies.samples import cluster, found, open_question, queue, refusal, resource, workload
 from tests.policies.test_pack import IN_TEST, QUEUE, TREE, pod, request, said
@@ -122,32 +120,6 @@ def test_queues_of_another_program_are_the_hosts_too_where_it_schedules_a_vclust
     json_format.ParseDict({"existingQueues": ["theirs"]}, config.properties)
     analyzer.Configure(proto.ConfigureAnalyzerRequest(policyConfig={LEAF: config}), None)
     assert LEAF not in [it.policyName for it in analyzer.AnalyzeStack(sent, None).diagnostics]
-
-
-_BOMB = ", ".join(["&a0 [x]", *(f"&a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30))])
-
-
-@pytest.mark.timeout(20)
-@pytest.mark.parametrize(
-    "odd",
-    [
-        *("2026-02-30", "!!int abc", "&a [*a]", "0x_", "'", f"[{_BOMB}]"),
-        *("!!bool foo", "!!int ''", "!!timestamp x"),
-    ],
-)
-def test_yaml_inside_of_yaml_that_cannot_be_read_breaks_nothing(odd):
-    text = f"sharing: {{timeSlicing: {odd}, resources: }} # mps"
-    assert sharing_in({"config": text}) == "time-slicing"
-    deploy = {"experimental": {"deploy": {"host": {"manifests": f"image: {odd}"}}}}
-    ml = {
-        "scheduler": {"mode": "virtual", "version": "v0.16.8"},
-        "nodePool": {"pool": "ml"},
-        "vcluster": {"values": deploy},
-        "queues": {"a": {"gpu": {"quota": 1}}},
-        "gpus": 8,
-    }
-    raw = {"cluster": {"name": "c", "context": "c"}, "teams": {"ml": ml}}
-    assert "sources-known" in {it.check for it in validation.validate(raw).refused}
 
 
 @pytest.mark.parametrize("version", ["v3", "v4"])

@@ -206,6 +206,7 @@ MPS = {"x": {"sharing": {"mps": {"resources": [1]}}}}
         ("nvidia-device-plugin", {"config": {"map": {"default": SLICED}}}, "time-slicing"),
         ("nvidia-device-plugin", {"config": {"name": "somewhere"}}, UNKNOWN),
         ("nvidia-device-plugin", {"mps": {"root": "/run/nvidia/mps"}}, ""),
+        ("nvidia-device-plugin", {"config": {"map": {"d": "# timeSlicing\nresources: 1"}}}, ""),
         (
             "gpu-operator",
             {"devicePlugin": {"config": {"name": "c", "data": {"any": SLICED}}}},
