@@ -63,13 +63,6 @@ def test_two_teams_of_one_queue_have_its_gpus_together():
     assert told(raw) == {}
 
 
-def test_nothing_goes_beside_the_queues_in_host_mode():
-    raw = {**HOST, "guard": {"outsideQueues": "allow"}}
-    assert "write deny" in told(raw)[("config", "kai-fleet:guard.outsideQueues")]
-    raw = {**raw, "isolation": {"level": "off"}}
-    assert ("config", "kai-fleet:guard.outsideQueues") not in told(raw)
-
-
 def control_planes(of_all=None, **own):
     teams = {
         name: {

@@ -7,23 +7,19 @@ from kai_fleet.finding import Finding, Level
 from kai_fleet.fleet.cluster import Cluster
 from kai_fleet_policies.rules import (
     gpus,
-    queue_quotas,
     queues,
     sources,
     teams,
     values,
-    vcluster_stores,
     vclusters,
     versions,
     workloads,
 )
 from kai_fleet_policies.rules.rule import Rule
 
-_QUEUES: Final = (queues, queue_quotas)
-_TEAMS: Final = (teams, versions, values, sources, vclusters, vcluster_stores)
 RULES: Final[tuple[Rule, ...]] = tuple(
     rule
-    for module in (*_QUEUES, workloads, gpus, *_TEAMS)
+    for module in (queues, workloads, gpus, teams, versions, values, sources, vclusters)
     for rule in vars(module).values()
     if isinstance(rule, Rule)
 )
