@@ -53,13 +53,13 @@ def nearest(table: Mapping[str, Any], version: str) -> list[str]:
     """The two supported versions closest to `version`, nearest first; of older lines only where
     there is none of its own or a newer one. Of a line such as `v0.16` its newest two.
     """
-    line = [known for known in table if version_key(known)[:2] == version_key(version)]
-    if line:
-        return sorted(line, key=version_key, reverse=True)[:2]
     numbers = (*version_key(version), 0, 0, 0)[:3]
-    known = [one for one in table if version_key(one)[:2] >= numbers[:2]] or list(table)
+    newer = [known for known in table if version_key(known)[:2] >= numbers[:2]]
+    line = [known for known in newer if version_key(known)[:2] == version_key(version)]
+    if line or not newer:
+        return sorted(line or table, key=version_key, reverse=True)[:2]
     return sorted(
-        known, key=lambda one: [abs(a - b) for a, b in zip(version_key(one), numbers, strict=True)]
+        newer, key=lambda one: [abs(a - b) for a, b in zip(version_key(one), numbers, strict=True)]
     )[:2]
 
 
