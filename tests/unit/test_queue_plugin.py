@@ -53,8 +53,8 @@ def test_a_change_is_shown_at_its_place(plugin):
     new = tree(top=spec(4), train=spec(3, "top", priority=7), **{"a.b": spec(1, "top")})
     changes, replaces = plugin.diff(old, new)
     assert changes == {
-        "queues.train": KIND.UPDATE,
-        "queues.gone": KIND.DELETE,
+        'queues["train"]': KIND.UPDATE,
+        'queues["gone"]': KIND.DELETE,
         'queues["a.b"]': KIND.ADD,
     }
     assert not replaces
@@ -117,25 +117,19 @@ def test_what_was_made_in_part_is_kept_with_the_words_of_the_refusal(plugin):
     assert list(kept.reasons) == [said(error)]
 
 
-def test_a_queue_whose_status_kai_writes_meanwhile_is_changed_all_the_same(plugin):
+def test_one_that_differs_gets_its_whole_spec_whatever_kai_writes_meanwhile(plugin):
     with serving() as (api, url):
         given = tree(top=spec(4)) | {"kubeconfig": kubeconfig(url)}
-        newest = live("top", 2)
-        newest["metadata"]["resourceVersion"] = "8"
-
-        def get(_):
-            api.answers[f"{PATH}/top#top"] = (200, {})
-            return newest
-
-        conflict = (409, {"message": "the object has been modified"})
-        api.answers |= listed(live("top", 2)) | {f"{PATH}/top#top": conflict}
-        api.answers[f"{PATH}/top"] = (200, get)
+        api.answers |= listed(live("top", 2, mine="yes"))
         plugin.update(ID, tree(top=spec(2)), given)
-        assert [body["metadata"]["resourceVersion"] for body in api.bodies] == ["7", "8"]
-        api.answers[f"{PATH}/top#top"] = conflict
-        api.answers[f"{PATH}/top"] = (200, newest)
+        (changes,) = api.bodies
+        assert {change["path"]: change["value"] for change in changes} == {
+            "/spec": spec(4),
+            "/metadata/labels": {"mine": "yes", TREE: "ml-queues"},
+        }
+        api.answers[f"{PATH}/top#patch"] = (422, {"message": "quota is above its parent's"})
         error = plugin.fails(plugin.update, ID, tree(top=spec(2)), given)
-        assert said(error) == "queue top: the object has been modified", "and it ends"
+        assert said(error) == "queue top: quota is above its parent's"
 
 
 def test_a_refresh_sees_what_is_there(plugin):
