@@ -144,7 +144,7 @@ def test_a_gateway_is_refused_where_the_chart_makes_no_route(version):
 @pytest.mark.parametrize(
     ("access", "key", "says"),
     [
-        ({"type": "ClusterIP", "host": "a.example.com"}, "host", "or type: Gateway, or drop host"),
+        ({"type": "ClusterIP", "host": "a.example.com"}, "host", "or type: Gateway, or drop it"),
         ({"type": "LoadBalancer", "port": 443}, "port", "no use with type LoadBalancer"),
         ({"type": "NodePort", "host": "a", "class": "nginx"}, "class", "write type: Ingress"),
         ({"type": "Ingress"}, "host", "is missing"),

@@ -124,7 +124,7 @@ def test_a_team_stack_learns_the_mode_of_the_hosts_kai():
     assert settings is not None
     facts = Facts.of(settings)
     assert facts.kai is not None
-    assert facts.kai.sharing_mode == "HamiCore"
+    assert facts.kai.gpu_sharing.mode == "HamiCore"
 
 
 @pytest.mark.parametrize(
