@@ -99,6 +99,7 @@ class Declared:
         settings = self.settings
         return replace(
             self._on_host(name),
+            path=key_path(("teamStacks", name)),  # of a team of this stack with its name, too
             mode="virtual" if settings.kai is None else "host",
             parent_queue=settings.team_stacks[name].parent_queue,
             inside=Cluster(gpu_resource=settings.gpu.resource),

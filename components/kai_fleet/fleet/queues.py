@@ -96,8 +96,8 @@ class QueueIndex:
 
     def leaves_below(self, name: str) -> list[str]:
         """The leaves under one queue, sorted."""
-        queue = self.by_name.get(name)
-        return [leaf for leaf in self.leaves if queue in self.ancestors(self.by_name[leaf])]
+        above = {leaf: self.ancestors(self.by_name[leaf]) for leaf in self.leaves}
+        return [leaf for leaf in self.leaves if name in (queue.name for queue in above[leaf])]
 
     def ancestors(self, queue: DeclaredQueue) -> Iterator[DeclaredQueue]:
         """The chain above a queue, nearest first; stops at a cycle, a gap or an unknown parent."""
