@@ -8,7 +8,6 @@ import pulumi
 import pulumi_command as command
 import pulumi_kubernetes as kubernetes
 from pulumi.runtime import is_dry_run
-from pulumi_kubernetes.rbac import v1 as rbac
 
 from kai_fleet import deployed, probes
 from kai_fleet.cluster.connection import (
@@ -246,7 +245,10 @@ class VirtualCluster(pulumi.ComponentResource):
         # Without what the component waits for.
         later = pulumi.ResourceOptions(deleted_with=opts.deleted_with if opts else None)
         first, child = child_of(self, opts, **on_host), child_of(self, later, **on_host)
-        values = vcluster_values(name, _with_secrets(args), namespace, release)
+        store = args.get("store", {})
+        if "data_source" in store:
+            store = {**store, "data_source": pulumi.Output.secret(store["data_source"])}
+        values = vcluster_values(name, {**args, "store": store}, namespace, release)
         before = self._before(name, args, namespace, host, first)
         timeout = args.get("ready_timeout", 600)
         helm = kubernetes.helm.v3.Release(
@@ -313,8 +315,10 @@ class VirtualCluster(pulumi.ComponentResource):
             ANSWER_SECONDS,
             cluster_identifier=self.cluster,
         )
-        for body in group_roles(args.get("oidc", {}), args.get("groups", {})):
-            self._let_in(name, body)
+        for role in group_roles(args.get("oidc", {}), args.get("groups", {})):
+            token = f"kubernetes:{role['apiVersion']}:{role['kind']}"
+            part = role["metadata"]["name"].removeprefix("kai-fleet-")
+            pulumi.CustomResource(token, f"{name}-{part}", role, self.inside(self))
         self.register_outputs({"namespace": namespace, "server": self.server})
 
     def inside(self, parent: pulumi.Resource) -> pulumi.ResourceOptions:
@@ -354,16 +358,6 @@ class VirtualCluster(pulumi.ComponentResource):
             before.append(registry_secret(name, OF_TEAM, namespace, registries, opts))
         return before
 
-    def _let_in(self, name: str, body: Mapping[str, Any]) -> None:
-        metadata, inside = body["metadata"], self.inside(self)
-        name = f"{name}-{metadata['name'].removeprefix('kai-fleet-')}"
-        if body["kind"] == "ClusterRole":
-            rbac.ClusterRole(name, metadata=metadata, rules=body["rules"], opts=inside)
-            return
-        binding = rbac.RoleBinding if "namespace" in metadata else rbac.ClusterRoleBinding
-        role_ref, subjects = body["roleRef"], body["subjects"]
-        binding(name, metadata=metadata, role_ref=role_ref, subjects=subjects, opts=inside)
-
 
 def _check(component: str, args: VirtualClusterArgs) -> None:
     """Raise where a choice is none, or an Output decides what is declared."""
@@ -381,14 +375,6 @@ def _check(component: str, args: VirtualClusterArgs) -> None:
         one_of(component, f"groups.{group}", role, ROLES)
     if oidc or groups:
         required(component, "oidc", oidc, ("issuer", "client_id"))
-
-
-def _with_secrets(args: VirtualClusterArgs) -> dict[str, Any]:
-    """The arguments, the address of a database encrypted in every state."""
-    store = args.get("store", {})
-    if "data_source" not in store:
-        return {**args}
-    return {**args, "store": {**store, "data_source": pulumi.Output.secret(store["data_source"])}}
 
 
 def _endpoint(access: AccessArgs) -> pulumi.Input[str]:

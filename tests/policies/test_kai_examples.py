@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from kai_fleet.finding import Level
-from kai_fleet.fleet.pod_templates import workloads
+from kai_fleet.fleet.pods import workloads
 from kai_fleet.guards.queue_guard import queue_bounds
 from kai_fleet.releases import KAI
 from kai_fleet.releases.keys import QUEUE_LABEL

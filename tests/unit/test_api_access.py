@@ -179,9 +179,9 @@ def test_a_team_says_what_differs_from_the_stacks_access():
     of_all = {"type": "Ingress", "class": "nginx", "annotations": {"a.example/b": "c"}}
     own = {"host": "ml.vc.example.com"}
     access = access_of(own, of_all)
-    assert (access.type, access.class_, access.host) == ("Ingress", "nginx", "ml.vc.example.com")
+    assert (access.type, access.class_name, access.host) == ("Ingress", "nginx", own["host"])
     other = access_of({"type": "LoadBalancer"}, of_all)
-    assert other.class_ is None
+    assert other.class_name is None
     assert other.annotations == {}
 
 

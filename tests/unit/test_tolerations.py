@@ -99,7 +99,7 @@ def test_a_team_stack_has_those_of_its_grant_and_writes_none():
     raw = {"platform": {"stack": "prod"}, "team": team}
     tenant = load_team_stack(raw, lambda _: facts)
     assert tenant.mistakes == ()
-    assert Arguments(tenant.settings).vcluster("nlp")["tolerations"] == [SPECS[0]]
+    assert Arguments(tenant.settings).vcluster("nlp")["tolerations"] == [OWN]
     own = {**raw, "team": {**team, "tolerations": [GPU]}}
     (mistake,) = load_team_stack(own, lambda _: facts).mistakes
     assert mistake.path == "kai-fleet:team.tolerations" and mistake.cause == "is an unknown key"
@@ -135,7 +135,7 @@ def test_the_charts_of_kai_read_them(facts):
 def test_the_hosts_kai_has_its_own():
     own = {"version": "v0.16.8", "tolerations": [OWN], "affinity": AFFINITY}
     args = arguments(stack(kai=own)).host_kai()
-    assert (args["tolerations"], args["affinity"]) == ([SPECS[0]], AFFINITY)
+    assert (args["tolerations"], args["affinity"]) == ([OWN], AFFINITY)
 
 
 def test_the_gpu_stack_is_on_every_node_that_a_team_tolerates():
@@ -143,4 +143,4 @@ def test_the_gpu_stack_is_on_every_node_that_a_team_tolerates():
     grants = {"nlp": {"nodePool": {"kai-fleet/pool": "nlp"}, "tolerations": [OWN]}}
     raw = stack({"tolerations": [OWN, {"key": "spot"}]}, teamStacks=grants)
     args = arguments(raw).gpu_stack()
-    assert args["tolerations"] == [SPECS[0], {"key": "spot", "operator": "Exists"}]
+    assert args["tolerations"] == [OWN, {"key": "spot"}]

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from kai_fleet.fleet.cluster import Cluster, DevicePlugin, Kai, ManagedObject, Team
-from kai_fleet.fleet.pod_templates import workloads
-from kai_fleet.fleet.pods import PodTemplate
+from kai_fleet.fleet.pods import PodTemplate, workloads
 from kai_fleet.fleet.queues import RESOURCES, DeclaredQueue, QueueShare
 from kai_fleet.guards.policies import QUEUES as QUEUE_GUARDS
 from kai_fleet.provider import QUEUES
