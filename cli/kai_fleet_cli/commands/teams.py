@@ -159,7 +159,7 @@ def credentials(
 
 
 def teams(stack: Stack = "sandbox", as_json: options.AsJson = False) -> None:
-    """The teams of a stack: versions wanted and running, support, queues, GPUs in use."""
+    """The teams of a stack: versions wanted and running, support, queues, GPUs."""
     from kai_fleet_cli.stack_file.platform import settings_of
     from kai_fleet_cli.teams import listing, stack_state
 

@@ -14,8 +14,8 @@ from kai_fleet.fleet.chart_stores import store_of
 from kai_fleet.kube.text import plain
 from kai_fleet.settings.files.project import FLEET
 from kai_fleet.wording import listed
-from kai_fleet_cli.cluster_reader import NoAnswerError
 from kai_fleet_cli.recovery import clusters, failures
+from kai_fleet_cli.recovery.clusters import NoAnswerError
 from kai_fleet_cli.recovery.state import OF_VCLUSTER, ExportedState, provider_of
 
 _OBJECT: Final = re.compile(rf"{failures.NAME}/{failures.NAME}")

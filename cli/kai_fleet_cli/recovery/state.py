@@ -11,7 +11,7 @@ from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, rebuild
 from kai_fleet.deployed import NAMESPACE_PATCH, RELEASE, STACK
 from kai_fleet.provider.values import SECRET_MARK, SIGNATURE
 from kai_fleet.values import get
-from kai_fleet_cli.cluster_reader import NoAnswerError
+from kai_fleet_cli.recovery.clusters import NoAnswerError
 
 OF_VCLUSTER: Final = ":VirtualCluster$"  # in the URN of a vCluster's parts
 _OBJECT: Final = "kubernetes:"  # what the types of a cluster's objects begin with
