@@ -1,13 +1,14 @@
 """What is asked of clusters that may not answer, and what becomes of their silence."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 import yaml
 
 from kai_fleet_cli.recovery import clusters
 from kai_fleet_cli.recovery.clusters import NoAnswerError
-from kai_fleet_cli.recovery.state import ExportedState
+from kai_fleet_cli.recovery.state import kubeconfig as kubeconfig_of
 from tests.unit import vcluster_secrets
 from tests.unit.canned_api import kubeconfig, serving
 
@@ -24,9 +25,10 @@ def test_a_vclusters_kubeconfig_in_a_state_is_used_for_its_certificates_only():
 
     def read(user):
         document["users"][0]["user"] |= user
-        outputs = {"kubeconfigs": {"ml": json.dumps(document)}}
-        state = {"urn": "x", "type": "pulumi:pulumi:Stack", "outputs": outputs}
-        return ExportedState({"resources": [state]}).kubeconfig("ml")
+        done = SimpleNamespace(stdout=json.dumps({"ml": json.dumps(document)}))
+        cli = SimpleNamespace(run=lambda *_: done)
+        workspace = SimpleNamespace(pulumi_command=cli, work_dir=".", env_vars={})
+        return kubeconfig_of(SimpleNamespace(name="prod", workspace=workspace), "ml")
 
     assert yaml.safe_load(read({}))["users"] == document["users"]
     says = r"its kubeconfig in the state has users\[0\].user.exec in its key config"
