@@ -46,9 +46,9 @@ class Screen:
                 f"{loss}; there is no terminal to ask at, so write --yes: {command} --yes"
             )
 
-    def confirm_name(self, name: str, verb: str = "remove") -> None:
+    def confirm_name(self, name: str) -> None:
         """Have a person type the name of what goes. Raises UserError for every other answer."""
-        answer = Prompt.ask(f"Type {name} to {verb} it", console=self.out, default="no")
+        answer = Prompt.ask(f"Type {name} to remove it", console=self.out, default="no")
         if answer.strip() != name:
             raise UserError("nothing is changed")
 
@@ -77,18 +77,12 @@ def engine_line(line: str) -> None:
 
 @contextmanager
 def clusters_read() -> Iterator[Callable[[int, int], None]]:
-    """A bar on stderr while a stack's clusters are read, on a terminal only.
+    """A line on stderr while a stack's clusters are read, on a terminal only.
 
     Yields what takes how many of all have answered.
     """
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    parts = TextColumn("reading clusters"), BarColumn(), MofNCompleteColumn()
-    console = Console(stderr=True)
-    off = not console.is_terminal
-    with Progress(*parts, console=console, transient=True, disable=off) as shown:
-        task = shown.add_task("", total=None)
-        yield lambda done, of: shown.update(task, completed=done, total=of)
+    with Console(stderr=True).status("reading clusters") as line:
+        yield lambda done, of: line.update(f"reading clusters: {done} of {of}")
 
 
 # What is to be copied in one piece: code in backticks, a key with its YAML, a command up to the

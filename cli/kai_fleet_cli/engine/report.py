@@ -17,7 +17,7 @@ UNTOUCHED: Final = ("same", "read", "discard")
 class Report:
     """Errors by URN, the resources whose step failed, and what each resource is a part of.
 
-    `steps` are the changes that it began. `outputs` are the stack's that hold no secret.
+    `steps` are all that it began. `outputs` are the stack's that hold no secret.
     """
 
     errors: dict[str, str] = field(default_factory=dict)
@@ -37,8 +37,7 @@ class Report:
             if parent:
                 self.parents[step.urn] = parent
             # No program declares a provider at the top: the engine makes that for itself.
-            declared = parent or not step.type.startswith(PROVIDERS)
-            if declared and operation(step) not in UNTOUCHED:
+            if parent or not step.type.startswith(PROVIDERS):
                 self.steps.append(step)
         elif event.res_outputs_event is not None:
             step = event.res_outputs_event.metadata
@@ -50,6 +49,11 @@ class Report:
             state = step.new or step.old
             keys = ("urn", "type", "parent", "provider", "inputs")
             self.failed[step.urn] = {key: getattr(state, key) for key in keys} if state else {}
+
+    @property
+    def began(self) -> bool:
+        """Whether it began to change something."""
+        return any(operation(step) not in UNTOUCHED for step in self.steps)
 
     def own_errors(self) -> dict[str, str]:
         """The errors without those of steps that the end of the run stopped."""

@@ -218,7 +218,7 @@ def _running(what: str, stack: automation.Stack, again: str) -> Iterator[_Run]:
             else:
                 environment = stack.workspace.env_vars
                 message = failures.explain(what, stack.name, why, environment, again)
-            raise EngineError(message, began=bool(run.report.steps)) from None
+            raise EngineError(message, began=run.report.began) from None
 
 
 def _rules(stack: automation.Stack) -> dict[str, Any]:
