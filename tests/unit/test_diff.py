@@ -58,6 +58,21 @@ def test_nothing_changes():
     assert golden.shown(as_text.show_diff, found).endswith("nothing changes\n")
 
 
+def test_what_comes_or_goes_with_a_component_is_one_line_and_every_loss():
+    base, release = golden.record(), "kubernetes:helm.sh/v3:Release"
+    stack = named(base, "host-gpu")["urn"]
+    urn = f"{stack.rpartition('::')[0]}${release}::plugin"
+    place = {"urn": urn, "type": release, "name": "plugin", "parent": stack}
+    base["resources"].append({**place, "provider": "", "inputs": {}})
+    items = [item for item in base["resources"] if "Platform" not in item["urn"]]
+    without_host = {**base, "resources": items}
+    assert said(base, without_host) == ["host: Platform host is created, with 4 resources"]
+    assert said(without_host, base) == [
+        "host: Release plugin goes, and with it what makes nodes advertise GPUs",
+        "host: Platform host is deleted, with 4 resources",
+    ]
+
+
 def with_inputs(name, **inputs):
     def edit(record):
         now = copy.deepcopy(record)

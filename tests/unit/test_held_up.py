@@ -32,14 +32,16 @@ DENIED = (
 )
 
 
-def explained(message, urn, *resources):
+def explained(message, urn, *resources, url="http://127.0.0.1:1"):
+    """What is said of team ml, whose vCluster is at `url`."""
     known = ExportedState({"resources": list(resources)})
     again = ".venv/bin/fleet up --refresh --stack prod"
-    return held_up.explain("done, but for", "prod", {"ml": {urn: message}}, known, again)
+    explanation = held_up.Explanation("prod", known, again, lambda team: kubeconfig(url))
+    return explanation.text("done, but for", {"ml": {urn: message}})
 
 
-def told(message, urn=QUEUES, resources=()):
-    said = explained(message, urn, *resources)
+def told(message, urn=QUEUES, resources=(), **more):
+    said = explained(message, urn, *resources, **more)
     lead, line = said.split("\n")
     assert lead == "done, but for team ml"
     assert line.endswith(", then run the same command again")
@@ -134,16 +136,9 @@ def test_errors_belong_to_teams_or_to_nobody_in_particular():
     assert held_up.by_team({RELEASE: "a", host: "b"}, PARENTS) == {}
 
 
-def inside(url, *resources):
-    """A state whose team ml has a vCluster at that address."""
-    outputs = {"kubeconfigs": {"ml": kubeconfig(url)}}
-    return [{"urn": ROOT, "type": "pulumi:pulumi:Stack", "outputs": outputs}, *resources]
-
-
 @pytest.fixture
-def vcluster(monkeypatch):
-    """Its API server; the state's kubeconfig is used as it is."""
-    monkeypatch.setattr(state, "rebuild", lambda text: (text, None))
+def vcluster():
+    """Its API server."""
     with serving() as (api, url):
         yield api, url
 
@@ -167,7 +162,7 @@ def test_a_webhook_is_found_by_its_name(vcluster, kind, words, cause):
     kind = f"{kind}webhookconfiguration"
     path, answer = hooks(kind, "theirs", "a.b")
     api.answers[path] = answer
-    assert told(words, resources=inside(url)) == (
+    assert told(words, url=url) == (
         f"team ml: webhook a.b of {kind}/theirs in its vCluster {cause}. Repair it with:"
         f" {LOGIN}{KUBECTL} delete {kind}/theirs"
     )
@@ -178,7 +173,7 @@ def test_a_webhook_of_kais_own_is_never_taken_away_where_nobody_answers(vcluster
     service = {"namespace": "kai-scheduler", "name": "queue-controller"}
     path, answer = hooks("validatingwebhookconfiguration", "kai-queues", "a.b", service)
     api.answers[path] = answer
-    said = told('failed calling webhook "a.b": no endpoints', resources=inside(url))
+    said = told('failed calling webhook "a.b": no endpoints', url=url)
     assert f"{KUBECTL} delete namespace kai-scheduler && " in said
 
 
@@ -187,7 +182,7 @@ def test_a_tenants_server_gets_no_name_of_its_own_into_a_command(vcluster, name)
     api, url = vcluster
     path, answer = hooks("validatingwebhookconfiguration", name, "a.b")
     api.answers[path] = answer
-    assert "Repair it with" not in told('admission webhook "a.b" denied', resources=inside(url))
+    assert "Repair it with" not in told('admission webhook "a.b" denied', url=url)
 
 
 def test_a_namespace_that_does_not_go_is_told_with_what_keeps_it(vcluster):
@@ -209,7 +204,7 @@ def test_a_namespace_that_does_not_go_is_told_with_what_keeps_it(vcluster):
         "provider": f"{PROVIDER}::id",
         "inputs": {"kind": "Namespace", "metadata": {"name": "team-ml"}},
     }
-    said = told("timed out waiting for the condition", SPACE, inside(url, space))
+    said = told("timed out waiting for the condition", SPACE, [space], url=url)
     assert said.endswith(
         f"{KUBECTL} patch namespace/team-ml configmaps/a -n team-ml --type merge -p"
         ' \'{"metadata":{"finalizers":null}}\''
@@ -264,8 +259,7 @@ def queues_of(team):
 @pytest.fixture
 def updated(tmp_path, monkeypatch):
     """What an update says, and what each of its runs left out."""
-    for name in ("exported", "read"):
-        monkeypatch.setattr(state, name, lambda *_: ExportedState({}))
+    monkeypatch.setattr(state, "exported", lambda *_: ExportedState({}))
 
     def run(*refusing, **more):
         engine = Engine(tmp_path, list(refusing), **more)

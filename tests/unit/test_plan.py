@@ -91,7 +91,6 @@ def test_the_plan_of_a_team_stack_leaves_its_bound_to_the_platform():
     assert "no bound" not in ran.stdout
     (row,) = [line for line in ran.stdout.splitlines() if " vision " in line and "KAI v" in line]
     assert "platform's" in row
-    assert not row.startswith("!")
 
 
 def test_the_same_file_gives_the_same_bytes(prod):
@@ -147,12 +146,10 @@ def test_a_plan_of_six_teams_is_a_screen(stack_file):
     assert lines[0].startswith("stack lab: fine (")
     assert lines[1].startswith("warning [")
     assert len(lines) < 60
-    marked = [line for line in lines if line.startswith("!")]
-    assert marked == [f"! {long}"]
+    first, *_ = (line for line in lines if "virtual" in line)
+    assert first.startswith(f"{long} ") and "finding" in first
     assert [line for line in lines if f"kai-fleet:teams.{long}.scheduler.version" in line]
-    *above, last = lines
-    assert "--format json" in last
-    assert all(len(line) <= 80 for line in above)
+    assert "--format json" in lines[-1]
 
 
 def test_what_only_the_program_refuses_is_a_problem_of_the_plan(stack_file, tmp_path, monkeypatch):

@@ -22,7 +22,6 @@ NoUp = Annotated[bool, typer.Option("--no-up", help="Write the file, and leave t
 
 
 @app.command()
-@options.with_exit_codes
 def add(
     name: Name,
     stack: Stack = "sandbox",
@@ -54,7 +53,6 @@ def add(
 
 
 @app.command()
-@options.with_exit_codes
 def switch(
     name: Name, version: Version, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False
 ) -> None:
@@ -66,7 +64,6 @@ def switch(
 
 
 @app.command()
-@options.with_exit_codes
 def rollback(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
     """Give a team the KAI version that it ran before, as the stack's history has it."""
     from kai_fleet_cli.teams import changes, lookup, stack_state, update
@@ -84,7 +81,6 @@ def rollback(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp
 
 
 @app.command()
-@options.with_exit_codes
 def remove(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
     """Remove a team with everything in it; its name has to be typed, or --yes given."""
     from kai_fleet_cli.teams import changes, lookup, update
@@ -94,7 +90,6 @@ def remove(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp =
 
 
 @app.command()
-@options.with_exit_codes
 def kubeconfig(
     name: Name,
     stack: Stack = "sandbox",
@@ -159,7 +154,7 @@ def credentials(
 
 
 def teams(stack: Stack = "sandbox", as_json: options.AsJson = False) -> None:
-    """The teams of a stack: versions wanted and running, support, queues, GPUs in use."""
+    """The teams of a stack: versions wanted and running, support, queues, GPUs."""
     from kai_fleet_cli.stack_file.platform import settings_of
     from kai_fleet_cli.teams import listing, stack_state
 

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from kai_fleet.settings.files.project import FLEET, preview_command
-from kai_fleet_cli.commands.options import NamedStack, StackFile, Sure, with_exit_codes
+from kai_fleet_cli.commands.options import NamedStack, StackFile, Sure
 from kai_fleet_cli.display.terminal import Screen
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.errors import UserError
@@ -115,7 +115,6 @@ def preview(
         out.print(f"Every property: {preview_command(stack, details=True)}", highlight=False)
 
 
-@with_exit_codes
 def destroy(stack: NamedStack, refresh: Refresh = False, yes: Sure = False) -> None:
     """Remove everything that a stack made from its cluster; its name has to be typed, or --yes."""
     from kai_fleet_cli.engine import runs

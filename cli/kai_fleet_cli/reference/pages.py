@@ -101,49 +101,43 @@ def _or_encrypted(schema: Any) -> Any:
 def settings_page() -> str:
     """Every key of a stack file."""
     whole = schema()
-    definitions: Mapping[str, Any] = whole["$defs"]
     config = whole["properties"]["config"]
     parts = [_HEAD, _PLATFORM, _table(config["else"]), _TEAM, _table(config["then"])]
-    for name, definition in sorted(definitions.items(), key=lambda item: _title(item[0])):
+    for name, definition in sorted(whole["$defs"].items(), key=lambda item: _title(item[0])):
         if "properties" in definition:
-            about = _text(definition.get("description", ""))
-            parts += [
-                f"## {_title(name)}\n",
-                *([f"{about}\n"] if about else []),
-                _table(definition),
-            ]
+            about = _text(definition)
+            parts += [f"## {_title(name)}\n", *([f"{about}\n"] if about else [])]
+            parts.append(_table(definition))
     return "\n".join(parts).rstrip() + "\n"
 
 
 def _table(model: Mapping[str, Any]) -> str:
     rows = ["| key | value | default | meaning |", "|---|---|---|---|"]
-    required = model.get("required", ())
     for key, field in model["properties"].items():
-        default = "**required**" if key in required else _default(field)
-        meaning = _text(field.get("description", ""))
-        rows.append(f"| `{key}` | {_values(field)} | {default} | {meaning} |")
+        default = field.get("default")
+        words = f"`{str(default).lower() if isinstance(default, bool) else default}`"
+        if default is None or default in ({}, [], ""):
+            words = ""
+        if key in model.get("required", ()):
+            words = "**required**"
+        rows.append(f"| `{key}` | {_values(field)} | {words} | {_text(field)} |")
     return "\n".join(rows) + "\n"
-
-
-def _default(field: Mapping[str, Any]) -> str:
-    default = field.get("default")
-    if default is None or default in ({}, [], ""):
-        return ""
-    return f"`{str(default).lower() if isinstance(default, bool) else default}`"
 
 
 def _values(field: Mapping[str, Any]) -> str:
     """What may be written there, each form once."""
-    if "$ref" in field:
-        return _link(field["$ref"].removeprefix(_REF))
-    if "anyOf" in field:
-        return _either(field["anyOf"])
-    if "enum" in field:
-        return ", ".join(f"`{value}`" for value in field["enum"])
-    if "patternProperties" in field:
-        return f"by name: {_either(field['patternProperties'].values())}"
-    if field.get("type") == "array":
-        return f"list of {_either([field.get('items', {})])}"
+    match field:
+        case {"$ref": ref}:
+            title = _title(ref.removeprefix(_REF))
+            return f"[{title}](#{title.lower().replace(' ', '-')})"
+        case {"anyOf": forms}:
+            return _either(forms)
+        case {"enum": values}:
+            return ", ".join(f"`{value}`" for value in values)
+        case {"patternProperties": forms}:
+            return f"by name: {_either(forms.values())}"
+        case {"type": "array"}:
+            return f"list of {_either([field.get('items', {})])}"
     kinds = field.get("type", "any value")
     listed = [kinds] if isinstance(kinds, str) else kinds
     return " or ".join(_KINDS.get(kind, kind) for kind in listed if kind != "null")
@@ -151,18 +145,9 @@ def _values(field: Mapping[str, Any]) -> str:
 
 def _either(forms: Iterable[Mapping[str, Any]]) -> str:
     """Forms of which one may be written: each in words of its own, where it has some."""
-    words = (
-        _values(form)
-        if form.keys() & _NAMED
-        else _text(form.get("description", "")) or _values(form)
-        for form in forms
-    )
+    named = ("" if form.keys() & _NAMED else _text(form) for form in forms)
+    words = (own or _values(form) for own, form in zip(named, forms, strict=True))
     return " or ".join(dict.fromkeys(filter(None, words)))
-
-
-def _link(name: str) -> str:
-    title = _title(name)
-    return f"[{title}](#{title.lower().replace(' ', '-')})"
 
 
 def _title(name: str) -> str:
@@ -175,8 +160,9 @@ def _title(name: str) -> str:
     return f"{words} of a {of}" if of else words
 
 
-def _text(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+def _text(described: Mapping[str, Any]) -> str:
+    """A description on one line of a table."""
+    return " ".join(described.get("description", "").split()).replace("|", "\\|")
 
 
 def rules_page() -> str:
@@ -195,14 +181,13 @@ def rules_page() -> str:
 
 def _section(rule: Rule) -> str:
     keys = ", ".join(f"`{key}`" for key in pack_schema(rule.name))
-    return "\n".join(
-        [
-            f"## {rule.name}\n",
-            f"{rule.about} ({rule.level}, severity {rule.severity})\n",
-            f"{rule.why}\n",
-            *([f"Configuration: {keys}.\n"] if keys else []),
-        ]
+    paragraphs = (
+        f"## {rule.name}",
+        f"{rule.about} ({rule.level}, severity {rule.severity})",
+        rule.why,
+        keys and f"Configuration: {keys}.",
     )
+    return "\n\n".join(filter(None, paragraphs)) + "\n"
 
 
 if __name__ == "__main__":

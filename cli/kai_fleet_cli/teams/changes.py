@@ -27,24 +27,21 @@ _NEEDED: Final = {
 
 
 @dataclass(frozen=True)
-class Change:
-    """One edit of a stack file: what it means, and what is so once the update is done.
+class Change(Edit):
+    """An edit of a stack's file: what it means, and what is so once the update is done.
 
     `removes` is the team that goes with it, "" where none does.
     """
 
-    file: StackFile
-    edit: Edit
+    stack: str
     sentence: str
     done: str
     removes: str = ""
 
 
-def _change(
-    file: StackFile, keys: Keys, value: Any, sentence: str, done: str, removes: str = ""
-) -> Change:
+def _change(file: StackFile, keys: Keys, value: Any, *words: str) -> Change:
     after = changed(file.text, keys, value, file.path.name)
-    return Change(file, Edit(file.path, file.text, after), sentence, done, removes)
+    return Change(file.path, file.text, after, file.stack, *words)
 
 
 def key_values(items: Sequence[str], flag: str, example: str) -> dict[str, str]:
@@ -97,11 +94,10 @@ def add(file: StackFile, name: str, flags: Mapping[str, Any]) -> Change:
 
 def _amount(text: str) -> float | int | str:
     """A number of GPUs; what is none stays text, and the rules say what is wrong with it."""
-    try:
+    with suppress(ValueError):
         amount = float(text)
         return int(amount) if amount.is_integer() else amount
-    except ValueError:
-        return text
+    return text
 
 
 def switch(file: StackFile, team: DeclaredTeam, version: str) -> Change:
