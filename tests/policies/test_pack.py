@@ -108,13 +108,6 @@ def test_an_unknown_value_leaves_every_other_verdict_standing(analyzer):
     assert not any("can't run policy" in message for *_, message in result)
 
 
-def test_secret_values_are_read_and_not_told(analyzer):
-    annotations = {"token": {**SECRET, "value": "s3cr3t"}}
-    result = said(analyzer, *TREE, pod("a", {"kai.scheduler/queue": "default"}, annotations))
-    assert len(result) == 1
-    assert "s3cr3t" not in result[0][3]
-
-
 def test_a_secret_that_a_rule_names_is_masked(analyzer):
     bad = pod("a", {"kai.scheduler/queue": {**SECRET, "value": "s3cr3t"}})
     ((policy, *_, message),) = said(analyzer, *TREE, bad)
