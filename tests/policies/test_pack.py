@@ -119,18 +119,13 @@ def test_a_secret_that_a_rule_names_is_masked(analyzer):
 def test_what_the_api_server_refuses_in_its_own_words_is_told_before_it_and_once(analyzer):
     bad = pod("a", IN_TEST, {"gpu-fraction": 0.5})
     sent = request(*TREE, bad, pod("b", IN_TEST))
+    fields = ("urn", "type", "name", "properties", "provider")
     early = []
-    for item in sent.resources:
-        one = proto.AnalyzeRequest(
-            urn=item.urn,
-            type=item.type,
-            name=item.name,
-            properties=item.properties,
-            provider=item.provider,
-        )
+    for item in (*sent.resources, *sent.resources):  # a preview, and its update
+        one = proto.AnalyzeRequest(**{field: getattr(item, field) for field in fields})
         early += analyzer.Analyze(one, None).diagnostics
-    ((policy, level, urn),) = [(d.policyName, d.enforcementLevel, d.urn) for d in early]
-    assert (policy, level, urn) == ("workload-known-keys", proto.MANDATORY, bad.urn)
+    said = [(d.policyName, d.enforcementLevel, d.urn) for d in early]
+    assert said == [("workload-known-keys", proto.MANDATORY, bad.urn)] * 2
     assert 'write gpu-fraction: "0.5"' in early[0].message
     later = {d.policyName for d in analyzer.AnalyzeStack(sent, None).diagnostics}
     assert "workload-known-keys" not in later
