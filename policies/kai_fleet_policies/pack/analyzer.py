@@ -112,8 +112,8 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
                 seen = (configured(cluster, properties) for cluster in every)
                 found = check(seen, (BY_NAME[policy.name],))
                 undecided += [finding for finding in found if finding.undecided]
-                decided = (finding for finding in found if not finding.undecided)
-                findings = [finding for finding in decided if finding not in self._reported]
+                known = set() if early else self._reported
+                findings = [each for each in found if not each.undecided and each not in known]
             if early:
                 self._reported.update(findings)
             answer.diagnostics.extend(self._diagnostic(policy, level, one) for one in findings)

@@ -205,6 +205,7 @@ def queue_zero_quota(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Fi
 # Sums of fractions such as 0.1 + 0.2 must not count as above 0.3.
 _SLACK: Final = 1e-6
 _NOTHING: Final = QueueShare(quota=0.0, limit=0.0, weight=0.0)
+_UNKNOWN: Final = QueueShare(UNKNOWN, UNKNOWN, UNKNOWN)
 
 
 @mandatory("queue-quota", "high")
@@ -266,33 +267,31 @@ def _alone(
     elif resource == "gpu" and queue.parent is None and limit in of_team:
         pass  # it may be the limit of the team, not written here: the sum below says it better
     elif UNKNOWN not in (quota, limit) and _above(quota, limit):
-        q, bound = written(resource, quota, queue.path), written(resource, limit, queue.path)
+        q, bound = (written(resource, amount, queue.path) for amount in (quota, limit))
         raised = f"raise the limit to {q} or lower the quota to {bound}"
         advice = f"write quota {bound}, or limit {q}" if quota == UNLIMITED else raised
         yield place.refuse(f"has {resource} limit {bound}, below its quota {q}", advice)
+
+
+def _share(queue: DeclaredQueue, resource: Resource) -> Any:
+    """Its share of a resource, all zero where it has none."""
+    return _UNKNOWN if queue.shares is UNKNOWN else queue.shares.get(resource, _NOTHING)
 
 
 def _below_limits(
     cluster: Cluster, queue: DeclaredQueue, resource: Resource, limit: float | None
 ) -> Findings:
     """A limit above that of a queue further up; no limit of its own (-1) leaves theirs to hold."""
-    if limit in (None, UNKNOWN, UNLIMITED):
+    chain = ((above, _share(above, resource).limit) for above in cluster.tree.ancestors(queue))
+    bounded = ((above, bound) for above, bound in chain if bound not in (None, UNLIMITED))
+    above, bound = next(bounded, (queue, UNKNOWN))
+    if limit is None or UNKNOWN in (limit, bound) or limit == UNLIMITED or not _above(limit, bound):
         return
-    for above in cluster.tree.ancestors(queue):
-        bound = UNKNOWN
-        if above.shares is not UNKNOWN:
-            bound = above.shares.get(resource, _NOTHING).limit
-        if bound in (None, UNLIMITED):
-            continue
-        if bound is not UNKNOWN and limit is not None and _above(limit, bound):
-            high = written(resource, limit, queue.path)
-            low = written(resource, bound, queue.path)
-            yield of_queue(queue, cluster, resource, "limit").refuse(
-                f"has {resource} limit {high}, above the limit {low} of queue {called(above.name)}"
-                " over it",
-                f"write at most {low}, or raise that of {called(above.name)}",
-            )
-        return
+    high, low = (written(resource, amount, queue.path) for amount in (limit, bound))
+    yield of_queue(queue, cluster, resource, "limit").refuse(
+        f"has {resource} limit {high}, above the limit {low} of queue {called(above.name)} over it",
+        f"write at most {low}, or raise that of {called(above.name)}",
+    )
 
 
 def _within_team(
@@ -306,17 +305,16 @@ def _within_team(
     what, theirs = f"the team's GPUs{where}", "the team's pools" if where else "the team's gpus"
     yield from _sum(top, "gpu", gpus, place.at("queues"), what, theirs)
     for queue in top:
-        share = None if queue.shares is UNKNOWN else queue.shares.get("gpu")
-        limit = None if share is None else share.limit
-        if share is not None and limit == share.quota:
-            continue  # it may not be written at all: the sum of the quotas says it better
-        if limit is not None and limit is not UNKNOWN and _above(limit, gpus):
-            has, most = written("gpu", limit, queue.path), written("gpu", gpus, queue.path)
-            yield of_queue(queue, cluster, "gpu", "limit").refuse(
-                f"has gpu limit {has}, but the team has {most} GPUs{where}: its scheduler would"
-                " hand out GPUs that the host then refuses",
-                f"write limit {most} or less",
-            )
+        share = _share(queue, "gpu")
+        # One that is the quota may not be written at all: the sum of the quotas says it better.
+        if share.limit in (None, UNKNOWN, share.quota) or not _above(share.limit, gpus):
+            continue
+        has, most = (written("gpu", amount, queue.path) for amount in (share.limit, gpus))
+        yield of_queue(queue, cluster, "gpu", "limit").refuse(
+            f"has gpu limit {has}, but the team has {most} GPUs{where}: its scheduler would hand"
+            " out GPUs that the host then refuses",
+            f"write limit {most} or less",
+        )
 
 
 def _sum(
@@ -328,10 +326,9 @@ def _sum(
     raise_what: str,
 ) -> Findings:
     """The quotas of `queues` against `bound`, which `what` names."""
-    quotas = [_quota(queue, resource) for queue in queues]
-    named = [called(queue.name) for queue in queues]
-    unlimited = [name for name, quota in zip(named, quotas, strict=True) if quota == UNLIMITED]
-    total = sum(quota for quota in quotas if quota is not UNKNOWN and quota > 0)
+    quotas = [(called(queue.name), _share(queue, resource).quota) for queue in queues]
+    unlimited = [name for name, quota in quotas if quota == UNLIMITED]
+    total = sum(quota for _, quota in quotas if quota is not UNKNOWN and quota > 0)
     most = written(resource, bound, place.path)
     if unlimited:
         yield place.refuse(
@@ -340,21 +337,15 @@ def _sum(
             f"write numbers that add up to at most {most}",
         )
     elif _above(total, bound):
-        more = f" and {len(named) - 4} more" if len(named) > 4 else ""
+        names = ", ".join(name for name, _ in quotas[:4])
+        more = f" and {len(quotas) - 4} more" if len(quotas) > 4 else ""
         adds = written(resource, total, place.path)
         yield place.refuse(
-            f"the {resource} quotas of {', '.join(named[:4])}{more} add up to {adds}, above {what}"
-            f" of {most}",
+            f"the {resource} quotas of {names}{more} add up to {adds}, above {what} of {most}",
             f"lower them to {most} together, or raise {raise_what} to {adds}",
         )
-    elif UNKNOWN in quotas:
+    elif any(quota is UNKNOWN for _, quota in quotas):
         yield place.undecided(f"the {resource} quotas of its children are known")
-
-
-def _quota(queue: DeclaredQueue, resource: Resource) -> Any:
-    if queue.shares is UNKNOWN:
-        return UNKNOWN
-    return queue.shares.get(resource, _NOTHING).quota
 
 
 def _above(amount: float, bound: float) -> bool:
