@@ -44,18 +44,21 @@ def test_one_that_is_not_there_is_an_answer(read):
 
 
 def test_what_hinders_is_said(read):
-    assert plain(read(403, {})) == {"problem": "cannot be read: the API answers 403 Forbidden"}
+    problem = "cannot be read: the API answers 403 Forbidden"
+    assert plain(read(403, {})) == {"problem": problem, "away": False}
 
 
-def test_no_api_is_an_answer_too(plugin):
-    found = plain(plugin.invoke(SECRET, ASKED | {"kubeconfig": kubeconfig("http://127.0.0.1:1")}))
-    assert list(found) == ["problem"]
-    assert found["problem"].startswith("cannot be read: the API does not answer: it cannot be")
-
-
-def test_a_kubeconfig_that_is_none_is_a_sentence(plugin):
-    error = plugin.fails(plugin.invoke, SECRET, ASKED | {"kubeconfig": "nonsense: ["})
-    assert said(error) == "the kubeconfig cannot be used: it is not YAML"
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (kubeconfig("http://127.0.0.1:1"), "the API does not answer: it cannot be connected to"),
+        ("nonsense: [", "the kubeconfig cannot be used: it is not YAML"),
+    ],
+)
+def test_a_cluster_that_cannot_be_reached_is_an_answer_too(plugin, content, why):
+    found = plain(plugin.invoke(SECRET, ASKED | {"kubeconfig": content}))
+    assert found["problem"].startswith(f"cannot be read: {why}")
+    assert found["away"] is True
 
 
 def test_other_functions_are_refused_by_name(plugin):
