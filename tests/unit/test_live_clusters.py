@@ -55,20 +55,3 @@ def test_what_is_no_object_is_a_silence(server, odd):
     api.answers["/api/v1/namespaces/kai-scheduler"] = (200, {"kind": "x", **odd})
     with pytest.raises(NoAnswerError, match=r"^it answers what no Kubernetes does"):
         clusters.held_in(kubeconfig(url), "kai-scheduler")
-
-
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        ({"items": 3}, "no Kubernetes API"),
-        (
-            {"items": [{"metadata": {"name": "a"}, "spec": {"containers": "x"}}]},
-            "it answers no pods",
-        ),
-    ],
-)
-def test_what_are_no_pods_is_a_silence(server, answer, words):
-    api, url = server
-    api.answers["/api/v1/pods"] = (200, answer)
-    with pytest.raises(NoAnswerError, match=words):
-        gpus_held(kubeconfig(url))

@@ -73,6 +73,33 @@ def test_the_table_of_keys_has_every_default_of_the_chart(version, facts):
         assert unknown_keys("kai", version, nested(key, "x")) == []
 
 
+@pytest.mark.parametrize("version", KAI)
+def test_our_own_values_use_only_keys_of_the_table(version):
+    assert unknown_keys("kai", version, kai_values(kai(version), {})) == []
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("version", VCLUSTER)
+def test_our_own_vcluster_values_use_only_keys_of_the_table(version, mode):
+    assert unknown_keys("vcluster", version, values_of(version, mode)) == []
+
+
+def test_a_key_of_another_version_names_the_versions_that_read_it():
+    (found,) = unknown_keys("kai", "v0.9.3", {"defaultQueue": {"createDefaultQueue": False}})
+    assert found.key == "defaultQueue"
+    assert found.versions[0] == "v0.10.5"
+
+
+def test_a_misspelt_key_names_the_right_one():
+    (found,) = unknown_keys("kai", "v0.16.8", {"global": {"gpuSharng": True}})
+    assert (found.key, found.instead) == ("global.gpuSharng", "global.gpuSharing")
+
+
+def test_anything_goes_below_an_open_key():
+    values = {"global": {"nodeSelector": {"a": "b"}, "tolerations": [{"key": "x"}]}}
+    assert unknown_keys("kai", "v0.16.8", values) == []
+
+
 @pytest.mark.parametrize(
     ("version", "key"),
     [
