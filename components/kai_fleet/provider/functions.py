@@ -13,7 +13,6 @@ from kai_fleet.kube.errors import KubeError, UnreachableError, complaint
 from kai_fleet.kube.kubeconfig import Connection, connection
 from kai_fleet.provider import SECRET
 
-_MOST: Final = 8 << 20  # bytes: etcd holds 1.5 MiB of an object
 _SECONDS: Final = 20.0
 NODES: Final = "/api/v1/nodes"
 
@@ -31,7 +30,7 @@ def answer(function: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     of_secret = function == SECRET
     try:
         way = opened(arguments.get("kubeconfig") or "", arguments.get("context") or "")
-        api = Api(way, in_all=_SECONDS, most=_MOST)
+        api = Api(way, in_all=_SECONDS)
         if of_secret:
             return read_secret(api, arguments["namespace"], arguments["name"])
         return read_existing(api, arguments["path"])
