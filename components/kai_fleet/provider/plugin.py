@@ -225,7 +225,3 @@ def _changes(old: Properties, new: Properties, path: str = "") -> Iterator[tuple
 def main() -> None:
     """Serve until the engine ends."""
     serve(KaiFleet(), version(), PackageServicer)
-
-
-if __name__ == "__main__":
-    main()
