@@ -187,9 +187,10 @@ class Api:
 
 def _parsed(data: bytes) -> Object:
     try:
-        content = json.loads(data)
+        text = data.decode()
+        content = json.loads(text)
     except (ValueError, RecursionError):
         raise UnreachableError(_NO_API) from None
-    if may_have_controls(data):
+    if may_have_controls(text):
         content = cleaned(content)
     return content if isinstance(content, dict) else {}

@@ -47,7 +47,9 @@ def complaint(why: KubeError) -> str:
     """What there is to say of an API, in a phrase."""
     if isinstance(why, RefusedError):
         return f"the API answers {why}"
-    return f"the API does not answer: {why}"
+    return (
+        str(why) if isinstance(why, UnusableKubeconfigError) else f"the API does not answer: {why}"
+    )
 
 
 def words_of_network(why: Exception) -> str:

@@ -7,7 +7,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Final
 
 from pulumi.provider.experimental import provider
@@ -18,9 +18,8 @@ from pulumi.runtime.proto import provider_pb2
 
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import UnusableKubeconfigError
-from kai_fleet.kube.kubeconfig import Connection, connection
 from kai_fleet.provider import EXISTING, PACKAGE, QUEUES, SECRET, PluginError, version
-from kai_fleet.provider.functions import read_existing, read_secret
+from kai_fleet.provider.functions import answer, opened
 from kai_fleet.provider.queues import ClusterAwayError, Queues, SomeQueuesError
 from kai_fleet.provider.serving import (
     Servicer,
@@ -117,11 +116,11 @@ class KaiFleet(provider.Provider):
         """Read a Secret's content, or whether an object is there."""
         if request.tok not in (EXISTING, SECRET):
             raise PluginError(f"the plugin {PACKAGE} serves no function {request.tok}")
-        found = await asyncio.to_thread(_answer, request.tok, plain(request.args))
-        answer = property_values(found)
+        found = await asyncio.to_thread(answer, request.tok, plain(request.args))
+        values = property_values(found)
         if "data" in found:
-            answer["data"] = answer["data"].with_secret(True)
-        return provider.InvokeResponse(answer)
+            values["data"] = values["data"].with_secret(True)
+        return provider.InvokeResponse(values)
 
     async def cancel(self) -> None:
         """End what waits for a cluster."""
@@ -157,7 +156,11 @@ class KaiFleet(provider.Provider):
             _unless_gone(error, "pulumi up")
 
     def _queues(self, inputs: Properties, patience: float = 30.0) -> Queues:
-        cluster, api = str(inputs["cluster"]), Api(_connection(inputs))
+        cluster = str(inputs["cluster"])
+        try:
+            api = Api(opened(inputs.get("kubeconfig") or "", inputs.get("context") or ""))
+        except UnusableKubeconfigError as error:
+            raise ClusterAwayError(f"cluster {cluster}: {error}") from None
         return Queues(api, str(inputs["tree"]), cluster, self._cancelled.is_set, patience)
 
 
@@ -179,32 +182,6 @@ class PackageServicer(Servicer):
     async def Construct(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Construct a component by the SDK's other servicer: this one reads no unknown outputs."""
         return await self._components.Construct(request, context)
-
-
-def _answer(function: str, arguments: Properties) -> dict[str, Any]:
-    try:
-        way = _connection(arguments)
-    except ClusterAwayError as error:
-        if function == SECRET:
-            raise
-        return {"problem": str(error), "away": True}
-    if function == EXISTING:
-        return read_existing(way, str(arguments["path"]))
-    return read_secret(way, str(arguments["namespace"]), str(arguments["name"]))
-
-
-def _connection(inputs: Properties) -> Connection:
-    try:
-        return _opened(str(inputs.get("kubeconfig") or ""), str(inputs.get("context") or ""))
-    except UnusableKubeconfigError as error:
-        where = f"cluster {inputs['cluster']}: " if "cluster" in inputs else ""
-        raise ClusterAwayError(f"{where}{error}") from None
-
-
-@lru_cache
-def _opened(content: str, context: str) -> Connection:
-    """Open each cluster once: a credential plugin takes a second."""
-    return connection(content, context=context)
 
 
 def _tree(properties: Values) -> dict[str, Any]:
@@ -248,7 +225,3 @@ def _changes(old: Properties, new: Properties, path: str = "") -> Iterator[tuple
 def main() -> None:
     """Serve until the engine ends."""
     serve(KaiFleet(), version(), PackageServicer)
-
-
-if __name__ == "__main__":
-    main()

@@ -7,6 +7,7 @@ write down what it made leaves nothing behind: the next one finds it by the labe
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kai_fleet.kube.api import JSON_PATCH, Api, Object
@@ -37,6 +38,7 @@ class SomeQueuesError(PluginError):
     """Not every queue is as declared; those that are stay so."""
 
 
+@dataclass
 class Queues:
     """The queues of the tree called `tree` in the cluster behind `api`.
 
@@ -44,17 +46,12 @@ class Queues:
     again.
     """
 
-    def __init__(
-        self,
-        api: Api,
-        tree: str,
-        cluster: str = "",
-        cancelled: Callable[[], bool] = lambda: False,
-        patience: float = 15.0,
-    ) -> None:
-        self._api, self._tree, self._cluster = api, tree, cluster or api.host
-        self._cancelled, self._patience = cancelled, patience
-        self._away = False  # a server that was waited for in vain is not waited for again
+    api: Api
+    tree: str
+    cluster: str = ""
+    cancelled: Callable[[], bool] = lambda: False
+    patience: float = 15.0
+    away: bool = field(default=False, init=False)  # it was waited for in vain, and is no more
 
     def live(self, known: Iterable[str] = ()) -> dict[str, Object]:
         """The objects by name: those of this tree, and of those `known` the ones of no tree.
@@ -80,7 +77,7 @@ class Queues:
         used = {name for name, item in live.items() if _of_a_chart(item)}
 
         def put(name: str) -> None:
-            more = {**(labels or {}).get(name, {}), TREE: self._tree}
+            more = {**(labels or {}).get(name, {}), TREE: self.tree}
             self._put(name, specs[name], more, live.get(name))
 
         parents = {n: spec.get("parentQueue") for n, spec in specs.items() if n not in used}
@@ -106,19 +103,19 @@ class Queues:
 
     def _all(self) -> dict[str, Object]:
         try:
-            items: list[Object] = self._patient(lambda: self._api.list(PATH))
+            items: list[Object] = self._patient(lambda: self.api.list(PATH))
         except RefusedError as error:
             if error.status == 404:
                 return {}
             raise PluginError(
-                f"the queues of cluster {self._cluster} cannot be listed: {_words(error)}"
+                f"the queues of cluster {self.cluster} cannot be listed: {_words(error)}"
             ) from None
         return {_name(item): item for item in items}
 
     def _has(self, item: Object, known: set[str]) -> bool:
         """Whether a queue is one of this tree: by its label, or known and of no tree."""
         tree = _tree_of(item)
-        return tree == self._tree or (tree is None and _name(item) in known)
+        return tree == self.tree or (tree is None and _name(item) in known)
 
     def _deletable(self, known: set[str]) -> dict[str, Object]:
         live = self.live(known)
@@ -138,14 +135,14 @@ class Queues:
         take_over = f"to take it over: kubectl label queue {name}"
         if _of_a_chart(item):
             differs = differences(item.get("spec") or {}, spec)
-            own = f"{different(name, differs)}; or, {take_over} {TREE}={self._tree}"
+            own = f"{different(name, differs)}; or, {take_over} {TREE}={self.tree}"
             return own if differs else ""
         if self._has(item, known):
             return ""
         owner = f"belongs to the tree {whose}" if whose else "was made by somebody else"
         return (
             f"queue {name} is in the cluster already and {owner}. Give yours another name; or,"
-            f" {take_over} --overwrite {TREE}={self._tree}"
+            f" {take_over} --overwrite {TREE}={self.tree}"
         )
 
     def _put(
@@ -154,7 +151,7 @@ class Queues:
         if now is None:
             about = {"name": name, "labels": labels}
             body = {"apiVersion": API_VERSION, "kind": KIND, "metadata": about, "spec": spec}
-            self._patient(lambda: self._api.post(PATH, body, fieldManager=_MANAGER))
+            self._patient(lambda: self.api.post(PATH, body, fieldManager=_MANAGER))
             return
         carried = now["metadata"].get("labels") or {}
         if now.get("spec") == spec and labels.items() <= carried.items():
@@ -165,11 +162,11 @@ class Queues:
             {"op": "add", "path": "/metadata/labels", "value": {**carried, **labels}},
         ]
         path = f"{PATH}/{name}"
-        self._patient(lambda: self._api.patch(path, changes, JSON_PATCH, fieldManager=_MANAGER))
+        self._patient(lambda: self.api.patch(path, changes, JSON_PATCH, fieldManager=_MANAGER))
 
     def _delete(self, items: Mapping[str, Object]) -> list[str]:
         def delete(name: str) -> None:
-            self._patient(lambda: self._api.delete(f"{PATH}/{name}"))
+            self._patient(lambda: self.api.delete(f"{PATH}/{name}"))
 
         parents = {name: item.get("spec", {}).get("parentQueue") for name, item in items.items()}
         levels = reversed(_by_depth(parents))
@@ -179,7 +176,7 @@ class Queues:
         """Do it for all of them, several at once; the sentences of those that failed."""
 
         def attempt(name: str) -> str:
-            if self._cancelled():
+            if self.cancelled():
                 return f"queue {name}: not done, the update was cancelled"
             try:
                 act(name)
@@ -202,14 +199,14 @@ class Queues:
             try:
                 return ask()
             except RefusedError as error:
-                late = self._cancelled() or waited > _WEBHOOK_SECONDS
+                late = self.cancelled() or waited > _WEBHOOK_SECONDS
                 if late or not _passing(error):
                     raise
             except UnreachableError as error:
-                if self._away or self._cancelled() or waited > self._patience:
-                    self._away = True
+                if self.away or self.cancelled() or waited > self.patience:
+                    self.away = True
                     raise ClusterAwayError(
-                        f"cluster {self._cluster} at {self._api.host}: {complaint(error)}. See that"
+                        f"cluster {self.cluster} at {self.api.host}: {complaint(error)}. See that"
                         " kubectl reaches it, then run the same command again"
                     ) from None
             time.sleep(0.5)
