@@ -1,9 +1,7 @@
 """An API behind an Ingress, a Gateway or a load balancer: keys, values, names, refusals."""
 
 import copy
-import json
 
-import jsonschema
 import pytest
 
 from kai_fleet.cluster.service_address import address_of
@@ -21,7 +19,6 @@ from tests.unit.stack_arguments import settings_of, team_of, team_values
 
 INGRESS = {"type": "Ingress", "host": "ml.vc.example.com", "class": "nginx"}
 GATEWAY = {"type": "Gateway", "host": "ml.vc.example.com", "gateway": "gateways/tls"}
-SCHEMAS_AT_HAND = ("v0.27.3", "v0.30.5", "v0.34.7", "v0.36.1")
 
 
 def stack(access=None, of_all=None, **teams):
@@ -117,16 +114,6 @@ def test_the_service_of_a_load_balancer_has_what_its_cloud_reads():
             "loadBalancerSourceRanges": ["10.0.0.0/8", "fd00::/8"],
         },
     }
-
-
-@pytest.mark.parametrize("version", SCHEMAS_AT_HAND)
-def test_the_charts_own_schema_takes_them(version, facts):
-    schema = json.loads((facts / "vcluster" / f"values.schema-{version}.json").read_text())
-    balancer = {"annotations": {"a.example/b": "c"}, "loadBalancerClass": "x"}
-    ways = [INGRESS, balancer, *([GATEWAY] if version >= "v0.34" else [])]
-    for way in ways:
-        made = team_values(stack(way), version)
-        jsonschema.validators.validator_for(schema)(schema).validate(made)
 
 
 @pytest.mark.parametrize("version", VCLUSTER)

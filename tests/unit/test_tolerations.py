@@ -2,7 +2,6 @@
 
 import json
 
-import jsonschema
 import pytest
 
 from kai_fleet.fleet.arguments import Arguments
@@ -118,13 +117,6 @@ def test_what_is_no_toleration_is_refused_with_what_to_write(wrong, path, says):
     (mistake,) = load(stack({"tolerations": [wrong]})).mistakes
     assert mistake.path == f"kai-fleet:teams.ml.tolerations.{path}"
     assert says in mistake.message
-
-
-@pytest.mark.parametrize("version", ["v0.27.3", "v0.30.5", "v0.34.7", "v0.36.1"])
-def test_the_charts_own_schema_takes_them(facts, version):
-    schema = json.loads((facts / f"vcluster/values.schema-{version}.json").read_text())
-    notes = {"labels": {"a": "b"}, "annotations": {"a": "b"}}
-    jsonschema.validate(of_release(version, **PLACED, **notes), schema)
 
 
 def test_the_charts_of_kai_read_them(facts):

@@ -2,7 +2,6 @@
 
 import json
 
-import jsonschema
 import pytest
 
 from kai_fleet.deployed import RELEASE, VIRTUAL_CLUSTER, of_resources
@@ -97,11 +96,3 @@ def test_another_class_needs_another_vcluster():
     (problem,) = refused({}, {"size": "20Gi"})
     assert "kubectl" not in problem.message, "no volume shrinks"
     assert "write 20Gi" in problem.message
-
-
-@pytest.mark.parametrize("version", ["v0.27.3", "v0.30.5", "v0.34.7", "v0.36.1"])
-def test_the_charts_own_schema_takes_them(facts, version):
-    schema = json.loads((facts / f"vcluster/values.schema-{version}.json").read_text())
-    jsonschema.validate(
-        team_values(vcluster_stack({"storageClass": "fast", "size": "20Gi"}), version), schema
-    )

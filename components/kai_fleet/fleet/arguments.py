@@ -26,7 +26,11 @@ from kai_fleet.settings.sections.queues import Queue, Share, walk
 from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings
 
 _PLACES: Final = {"virtual": "inside", "host": "host", "default": "none"}
-_OF_GUARDS: Final = ("level", "priority_classes", "runtime_classes", "annotations", "volumes")
+_OF_GUARDS: Final = (
+    *("level", "priority_classes", "runtime_classes", "annotations", "volumes"),
+    *("network", "bounds"),
+)
+_OF_PLACE: Final = ("node_pool", "tolerations", "labels", "annotations")
 
 
 # What is returned is of the component's own type: the unit tests hold every key against it.
@@ -117,8 +121,8 @@ class Arguments:
         scheduler, queue = self._scheduler(name)
         isolation, slices, kai = own.isolation, settings.slices_of(name), settings.kai
         by_host, granted = scheduler == "host", name in settings.team_stacks
-        of_guards = {key: getattr(isolation, key) for key in (*_OF_GUARDS, "network", "bounds")}
         return _filled(
+            **{key: getattr(own, key) for key in _OF_PLACE},
             name=f"team-{name}",
             guards="declared",  # the program declares them before any namespace
             gpus=max(0, settings.gpus_of(name) - int(mig.gpus_of(slices))),
@@ -126,12 +130,10 @@ class Arguments:
             slices=slices,
             devices=isolation.devices,
             device_classes=isolation.device_classes,
-            node_pool=own.node_pool,
             control_pool=self.control_pool(name),
             foreign_pools=[] if own.node_pool else self._foreign_pools(name),
             scheduler=scheduler,
-            isolation=of_guards,
-            tolerations=own.tolerations,
+            isolation={key: getattr(isolation, key) for key in _OF_GUARDS},
             queues=[queue] if by_host and queue else [],
             queue_prefix=f"{name}-" if by_host and granted else None,
             foreign_queues=self._foreign_queues(name),
@@ -141,8 +143,6 @@ class Arguments:
             nv_fractions=by_host and kai is not None and settings.sharing_of(kai) == NV_FRACTIONS,
             # Nothing that a team's values say: images with such names pass where others do not.
             kai_images=settings.sources.known.kai_images,
-            labels=own.labels,
-            annotations=own.annotations,
             registries=settings.registries,
             account=granted,
             monitoring=self._team_monitoring(name),
@@ -232,20 +232,15 @@ class Arguments:
         own = team.vcluster
         return _filled(
             own,
+            **{key: getattr(team, key) for key in (*_OF_PLACE, "affinity", "registries")},
             namespace=f"team-{name}",
             mode=team.scheduler.mode,
-            node_pool=team.node_pool,
             control_pool=self.control_pool(name),
             access=own.access or Access(),
             oidc=own.oidc and {key: value for key, value in own.oidc if key != "scopes"},
             groups=own.groups if own.oidc else {},
             isolation=team.isolation.level,
-            tolerations=team.tolerations,
-            affinity=team.affinity,
             image_pull_secrets=self._pull_secrets(name, own.image_pull_secrets),
-            registries=team.registries,
-            labels=team.labels,
-            annotations=team.annotations,
         )
 
     def _pull_secrets(self, name: str, existing: Sequence[str]) -> list[str]:
