@@ -49,7 +49,7 @@ def told(message, urn=QUEUES, resources=(), **more):
 
 
 @pytest.mark.parametrize(
-    ("message", "cause", "mend"),
+    ("message", "cause", "repair"),
     [
         (
             DENIED,
@@ -97,8 +97,8 @@ def told(message, urn=QUEUES, resources=(), **more):
         ),
     ],
 )
-def test_a_team_is_named_with_what_refused_and_the_command(message, cause, mend):
-    assert told(message) == f"team ml: {cause}. Repair it with: {mend}"
+def test_a_team_is_named_with_what_refused_and_the_command(message, cause, repair):
+    assert told(message) == f"team ml: {cause}. Repair it with: {repair}"
 
 
 def test_what_is_not_known_is_said_in_the_engines_words_with_a_way_out():
