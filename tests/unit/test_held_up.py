@@ -160,8 +160,10 @@ def hooks(kind, name, hook, service=None):
 def test_a_webhook_is_found_by_its_name(vcluster, kind, words, cause):
     api, url = vcluster
     kind = f"{kind}webhookconfiguration"
-    path, answer = hooks(kind, "theirs", "a.b")
-    api.answers[path] = answer
+    for name in ("x; rm -rf .", "--all"):  # a tenant's server gets no name of its own into it
+        path, api.answers[path] = hooks(kind, name, "a.b")
+        assert "Repair it with" not in told(words, url=url)
+    path, api.answers[path] = hooks(kind, "theirs", "a.b")
     assert told(words, url=url) == (
         f"team ml: webhook a.b of {kind}/theirs in its vCluster {cause}. Repair it with:"
         f" {LOGIN}{KUBECTL} delete {kind}/theirs"
@@ -171,18 +173,9 @@ def test_a_webhook_is_found_by_its_name(vcluster, kind, words, cause):
 def test_a_webhook_of_kais_own_is_never_taken_away_where_nobody_answers(vcluster):
     api, url = vcluster
     service = {"namespace": "kai-scheduler", "name": "queue-controller"}
-    path, answer = hooks("validatingwebhookconfiguration", "kai-queues", "a.b", service)
-    api.answers[path] = answer
+    path, api.answers[path] = hooks("validatingwebhookconfiguration", "kai-queues", "a.b", service)
     said = told('failed calling webhook "a.b": no endpoints', url=url)
     assert f"{KUBECTL} delete namespace kai-scheduler && " in said
-
-
-@pytest.mark.parametrize("name", ["x; rm -rf .", "--all"])
-def test_a_tenants_server_gets_no_name_of_its_own_into_a_command(vcluster, name):
-    api, url = vcluster
-    path, answer = hooks("validatingwebhookconfiguration", name, "a.b")
-    api.answers[path] = answer
-    assert "Repair it with" not in told('admission webhook "a.b" denied', url=url)
 
 
 def test_a_namespace_that_does_not_go_is_told_with_what_keeps_it(vcluster):
