@@ -34,19 +34,14 @@ def update(tmp_path, monkeypatch):
     return run
 
 
-def done(**changes):
-    return SimpleNamespace(summary=SimpleNamespace(resource_changes=changes))
-
-
 def test_outputs_come_with_the_stacks_own_end_and_secret_ones_stay_away(update):
     def engine(*, on_event, **_):
         for event in (ended("kubernetes:core/v1:Pod", {"x": 1}), ended(STACK, OUTPUTS)):
             on_event(automation.EngineEvent.from_json(event))
-        return done(same=2)
 
-    outcome = update(engine)
-    assert outcome.unchanged
-    assert outcome.outputs == {"teams": OUTPUTS["teams"]}
+    report = update(engine)
+    assert not report.began
+    assert report.outputs == {"teams": OUTPUTS["teams"]}
 
 
 def test_a_stacks_variables_are_in_this_process_only_while_its_program_runs(update, monkeypatch):
@@ -68,7 +63,6 @@ def test_a_team_that_may_go_is_named_to_the_program(update):
 
     def engine(**_):
         seen.append(os.environ[REMOVE_VARIABLE])
-        return done()
 
     update(engine, removed=["ml", "nlp"])
     assert seen == ["ml,nlp"]

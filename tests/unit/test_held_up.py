@@ -238,7 +238,6 @@ class Engine:
             on_event(event("diagnosticEvent", told))
         if refused:
             raise automation.errors.CommandError(automation.CommandResult("", "error: x", 255))
-        return SimpleNamespace(summary=SimpleNamespace(resource_changes={"update": 1}))
 
 
 def event(kind, content):

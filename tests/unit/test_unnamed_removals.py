@@ -99,7 +99,7 @@ def prod(tmp_path, monkeypatch):
         named.append(list(removed))
         if removed != ["research"]:
             raise runs.EngineError("the program refused")
-        return runs.Outcome({})
+        return runs.Report()
 
     monkeypatch.delenv(REMOVE_VARIABLE, raising=False)
     monkeypatch.setattr(updates, "for_stack", lambda *_, **__: Environment())
@@ -153,7 +153,7 @@ def test_after_a_run_that_was_cut_off_the_repair_needs_the_team_named(prod, monk
             again = resume.up("prod", removed)
             raise runs.EngineError(f"it was cut off. Repair it with: {again}")
         prod.append(list(removed))
-        return runs.Outcome({})
+        return runs.Report()
 
     monkeypatch.setattr(runs, "up", up)
     said = str(run().exception)

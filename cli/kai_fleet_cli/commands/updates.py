@@ -52,7 +52,7 @@ def up(
             screen.confirm_name(team)
             names.append(team)
         try:
-            outcome = runs.up(opened, refresh=refresh, removed=names)
+            report = runs.up(opened, refresh=refresh, removed=names)
         except runs.EngineError as why:
             # The rules would refuse that repair because of the teams that are not named.
             if resume.up(stack, names) in str(why) and (left := _unnamed(opened, names)):
@@ -61,8 +61,8 @@ def up(
                     f" there what is to stay; for what is to go add:{resume.naming(left)}"
                 ) from None
             raise
-    as_text.show_summary(of_steps(outcome.steps), out)
-    summary.show(stack, outcome, environment.standins, out)
+    as_text.show_summary(of_steps(report.steps), out)
+    summary.show(stack, report, environment.standins, out)
 
 
 def _unnamed(stack: automation.Stack, names: Sequence[str]) -> Sequence[str]:
@@ -97,9 +97,9 @@ def preview(
     from kai_fleet_cli.engine import runs
 
     opened = runs.stack(stack, for_stack(stack).variables)
-    outcome = runs.preview(opened, details=details)
-    as_text.show_summary(of_steps(outcome.steps), out)
-    if outcome.unchanged:
+    report = runs.preview(opened, details=details)
+    as_text.show_summary(of_steps(report.steps), out)
+    if not report.began:
         out.print("Nothing would change.")
     elif not details:
         out.print(f"Every property: {preview_command(stack, details=True)}", highlight=False)
