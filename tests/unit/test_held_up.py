@@ -162,7 +162,7 @@ def test_a_webhook_is_found_by_its_name(vcluster, kind, words, cause):
     kind = f"{kind}webhookconfiguration"
     for name in ("x; rm -rf .", "--all"):  # a tenant's server gets no name of its own into it
         path, api.answers[path] = hooks(kind, name, "a.b")
-        assert "Repair it with" not in told(words, url=url)
+        assert name not in told(words, url=url)
     path, api.answers[path] = hooks(kind, "theirs", "a.b")
     assert told(words, url=url) == (
         f"team ml: webhook a.b of {kind}/theirs in its vCluster {cause}. Repair it with:"
