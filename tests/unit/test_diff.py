@@ -163,7 +163,8 @@ def step(op, old=None, new=None):
     """A step of the engine, of resources of a plan's record."""
     item = new or old
     sides = (
-        it and SimpleNamespace(**{**it, "provider": f"{it['provider']}::id"}) for it in (old, new)
+        item and SimpleNamespace(**{**item, "provider": f"{item['provider']}::id"})
+        for item in (old, new)
     )
     sides = dict(zip(("old", "new"), sides, strict=True))
     return SimpleNamespace(op=op, urn=item["urn"], type=item["type"], **sides)
@@ -171,7 +172,7 @@ def step(op, old=None, new=None):
 
 def test_the_engines_steps_make_the_same_summary():
     base, now = golden.record(), without(switched(), "dev")
-    old, new = ({it["urn"]: it for it in record["resources"]} for record in (base, now))
+    old, new = ({item["urn"]: item for item in record["resources"]} for record in (base, now))
     steps = []
     for urn in old.keys() | new.keys():
         before, after = old.get(urn), new.get(urn)

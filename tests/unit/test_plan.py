@@ -140,7 +140,7 @@ def test_what_only_the_program_refuses_is_a_problem_of_the_plan(stack_file, tmp_
     (tmp_path / "vcluster").mkdir()
     code, found, _ = as_json("--config", stack_file(GOOD))
     assert (code, found["ok"]) == (1, False)
-    (problem,) = [it for it in found["problems"] if it["level"] == "mandatory"]
+    (problem,) = [item for item in found["problems"] if item["level"] == "mandatory"]
     assert "would be installed in place of the chart" in problem["cause"]
 
 
