@@ -21,10 +21,10 @@ def test_every_version_is_listed_with_its_support():
 
 def test_what_gets_fixes_and_is_not_advised_is_listed_with_the_reason():
     lines = CliRunner().invoke(app, ["releases"]).stdout.splitlines()
-    assert {it.split(" not advised: ")[1] for it in lines if "KAI v0.18.0 " in it} == {
+    assert {item.split(" not advised: ")[1] for item in lines if "KAI v0.18.0 " in item} == {
         "v0.18.1 repairs vulnerabilities of it"
     }
-    assert {it.split(" not advised: ")[1] for it in lines if "vCluster v0.37.0 " in it} == {
+    assert {item.split(" not advised: ")[1] for item in lines if "vCluster v0.37.0 " in item} == {
         "never run with this program"
     }
-    assert sum("not advised" in it for it in lines) == 2
+    assert sum("not advised" in item for item in lines) == 2

@@ -24,13 +24,13 @@ NoUp = Annotated[bool, typer.Option("--no-up", help="Write the file, and leave t
 @app.command()
 def add(
     name: Name,
+    mode: Annotated[str, typer.Option(help="virtual, host or default.")],
+    gpus: Annotated[int, typer.Option(help="The most whole GPUs it may hold.")],
     stack: Stack = "sandbox",
-    mode: Annotated[str, typer.Option(help="virtual, host or default.")] = "",
     version: Annotated[str, typer.Option(help="Mode virtual: its KAI version.")] = "",
     pool: Annotated[
         list[str] | None, typer.Option(help="KEY=VALUE: a label of its nodes; repeatable.")
     ] = None,
-    gpus: Annotated[int | None, typer.Option(help="The most whole GPUs it may hold.")] = None,
     queue: Annotated[
         list[str] | None,
         typer.Option(help="NAME=GPUS: a queue of its own; repeatable. Mode host: NAME, its leaf."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import takewhile
 from typing import Any, Final, Literal
 
@@ -69,8 +69,7 @@ class Change:
 
     def record(self) -> dict[str, Any]:
         """For the JSON format."""
-        shown = {key: value for key, value in vars(self).items() if key != "top"}
-        return {**shown, "fields": [dict(vars(item)) for item in self.fields]}
+        return {key: value for key, value in asdict(self).items() if key != "top"}
 
 
 def difference(

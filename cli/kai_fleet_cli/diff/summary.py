@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -70,18 +70,11 @@ class Summary:
 
     def record(self) -> dict[str, Any]:
         """For the JSON format."""
-        return {part: [dict(vars(item)) for item in getattr(self, part)] for part in HEADINGS}
+        return asdict(self)
 
     def __str__(self) -> str:
         """`1 refused, 2 lost`; for a verdict."""
         return ", ".join(f"{len(items)} {part}" for part, items in self.parts.items())
-
-
-def summary(
-    before: Sequence[Registered], after: Sequence[Registered], refused: Iterable[Item] = ()
-) -> Summary:
-    """The summary of the way from the resources of one plan to those of another."""
-    return of_changes(difference(before, after), refused)
 
 
 def of_steps(steps: Iterable[Any]) -> Summary:
@@ -105,8 +98,8 @@ def of_changes(changes: Iterable[Change], refused: Iterable[Item] = ()) -> Summa
     """The four lists of these changes. What comes or goes with a component of ours is one line."""
     every = list(changes)
     whole = Counter((change.top, change.kind) for change in every)
-    tops = {(change.urn, change.kind) for change in every} & whole.keys()
-    tops -= {(urn, kind) for urn, kind in tops if kind in ("changed", "replaced")}
+    tops = {(change.top, change.kind) for change in every if change.urn == change.top}
+    tops = {(urn, kind) for urn, kind in tops if kind in ("created", "deleted")}
     lists: dict[Part, list[Item]] = {part: [] for part in HEADINGS}
     for change in every:
         top = (change.top, change.kind)

@@ -36,7 +36,7 @@ def show_plan(plan: Plan, console: Console, *, config: Path | None = None) -> No
     if plan.resources:
         seen = picture(plan.resources, (problem.path for problem in plan.problems))
         if seen.teams:
-            marked = {at for at, row in enumerate(seen.teams) if row.look_at}
+            marked = {at for at, row in enumerate(seen.teams) if row[-1]}
             print_table(console, TEAM_COLUMNS, seen.teams, marked)
         if seen.trees:
             _line(console, ("\n  queues that pods name, with the GPUs guaranteed to each", "dim"))

@@ -134,7 +134,7 @@ def print_table(
     columns = [*zip(headings, *rows, strict=True)]
     widths = [max(map(len, column)) for column in columns[:-1]]
     widths.append(max(len(word) for cell in columns[-1] for word in (*cell.split(), "")))
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 2, 0, 0))
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
     for column, width in zip(columns, widths, strict=True):
         numbers = len(column) > 1 and all(map(_NUMBER.fullmatch, column[1:]))
         table.add_column(column[0], min_width=width, justify="right" if numbers else "left")

@@ -20,7 +20,7 @@ from kai_fleet.wording import listed
 from kai_fleet_cli.display.terminal import engine_line
 from kai_fleet_cli.engine import refreshing
 from kai_fleet_cli.engine.program import program
-from kai_fleet_cli.engine.report import UNTOUCHED, Report
+from kai_fleet_cli.engine.report import Report
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import failures, held_up, resume, state
 from kai_fleet_cli.recovery.resume import Signals, graceful_shutdown
@@ -40,20 +40,6 @@ class EngineError(UserError):
     def __init__(self, message: str, *, began: bool = True) -> None:
         super().__init__(message)
         self.began = began
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a run did: `changes` counts resources by what happened to them, `steps` has each."""
-
-    changes: Mapping[str, int]
-    outputs: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    steps: Sequence[Any] = field(default=(), repr=False)
-
-    @property
-    def unchanged(self) -> bool:
-        """Whether everything was already as declared."""
-        return not any(count for what, count in self.changes.items() if what not in UNTOUCHED)
 
 
 class Workspace(automation.LocalWorkspace):
@@ -81,7 +67,7 @@ def stack(name: str, environment: Mapping[str, str], directory: Path = ROOT) -> 
         raise EngineError(explained, began=False) from None
 
 
-def up(stack: automation.Stack, *, refresh: bool = False, removed: Sequence[str] = ()) -> Outcome:
+def up(stack: automation.Stack, *, refresh: bool = False, removed: Sequence[str] = ()) -> Report:
     """Make the cluster as declared, with the policy pack in front. Raises EngineError, Interrupted.
 
     `refresh`: first have the state say what is there. `removed`: teams that may go.
@@ -100,7 +86,7 @@ def up(stack: automation.Stack, *, refresh: bool = False, removed: Sequence[str]
             run.report = Report()
             try:
                 with _set(stack.workspace.env_vars), _left_out(held):
-                    done = stack.up(
+                    stack.up(
                         exclude=held_up.without(held) or None,
                         exclude_dependents=True if held else None,
                         suppress_outputs=True,  # the table that follows says it better
@@ -119,11 +105,10 @@ def up(stack: automation.Stack, *, refresh: bool = False, removed: Sequence[str]
                 sys.unraisablehook = _collected
         if held:
             raise EngineError(run.explain("is done, but for", held, failed))
-        changes = _counted(done.summary.resource_changes)
-        return Outcome(changes, run.report.outputs, run.report.steps)
+        return run.report
 
 
-def preview(stack: automation.Stack, *, details: bool = False) -> Outcome:
+def preview(stack: automation.Stack, *, details: bool = False) -> Report:
     """Show what an update would do, with the policy pack in front. Raises EngineError.
 
     `details`: every property, old and new.
@@ -132,8 +117,8 @@ def preview(stack: automation.Stack, *, details: bool = False) -> Outcome:
         _running("the preview", stack, resume.up(stack.name)) as run,
         _set(stack.workspace.env_vars),
     ):
-        done = stack.preview(diff=details, **run.options(run.report), **_rules(stack))
-        return Outcome(_counted(done.change_summary), steps=run.report.steps)
+        stack.preview(diff=details, **run.options(run.report), **_rules(stack))
+        return run.report
 
 
 def destroy(stack: automation.Stack, *, refresh: bool = False) -> None:
@@ -262,7 +247,3 @@ def _collected(remains: "sys.UnraisableHookArgs") -> None:
     """
     if not isinstance(remains.object, CoroutineType):
         sys.__unraisablehook__(remains)
-
-
-def _counted(changes: Mapping[Any, int] | None) -> dict[str, int]:
-    return {str(getattr(what, "value", what)): n for what, n in (changes or {}).items()}

@@ -9,20 +9,20 @@ from rich.console import Console
 from kai_fleet.settings.files.project import FLEET, preview_command
 from kai_fleet.wording import counted
 from kai_fleet_cli.display.terminal import print_line, print_table
-from kai_fleet_cli.engine.runs import Outcome
+from kai_fleet_cli.engine.report import Report, operation
 
 _HEADINGS: Final = ("team", "mode", "scheduler", "GPUs", "API", "leaf queues")
 _SANDBOX_TOOLS: Final = f'  eval "$({FLEET} sandbox env)"   # its kubectl, helm and pulumi\n'
 
 
-def show(name: str, outcome: Outcome, standins: Sequence[str], console: Console) -> None:
+def show(name: str, report: Report, standins: Sequence[str], console: Console) -> None:
     """Print the teams of a stack as a table, what in it is not real, and how to reach them."""
-    teams: Mapping[str, Mapping[str, Any]] = outcome.outputs.get("teams", {})
+    teams: Mapping[str, Mapping[str, Any]] = report.outputs.get("teams", {})
     print_line(console, f"Stack {name}")
     print_table(console, _HEADINGS, [_cells(*item) for item in teams.items()])
-    if outcome.unchanged:
-        same = counted(outcome.changes.get("same", 0), "resource", "is")
-        print_line(console, f"Nothing changed: {same} as declared.")
+    if not report.began:
+        same = sum(operation(step) == "same" for step in report.steps)
+        print_line(console, f"Nothing changed: {counted(same, 'resource', 'is')} as declared.")
     if standins:
         print_line(console, f"Not real here: {', '.join(standins)} (docs/sandbox.md).")
     if not teams:

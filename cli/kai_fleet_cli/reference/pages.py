@@ -1,7 +1,7 @@
 """Written from the code: docs/settings.md, docs/rules.md and the JSON Schema of a stack file.
 
 `make reference` writes them, by `python -m kai_fleet_cli.reference.pages NAME`; tests compare them.
-What stands around the rules is in `rules_page.template`.
+What stands around keys and rules is in templates beside this file.
 """
 
 import re
@@ -29,25 +29,8 @@ _ENCRYPTED: Final = {
     "required": ["secure"],
     "additionalProperties": False,
 }
-_RULES: Final = Path(__file__).with_name("rules_page.template")
 FILE: Final = Path(settings.__file__).with_name("stack.schema.json")
 
-_HEAD: Final = """\
-# Settings
-
-Every key of `Pulumi.STACK.yaml`, as the program reads it. Editors complete and check the same keys
-by `components/kai_fleet/settings/stack.schema.json`.
-An unknown key is refused, with the key that was probably meant or the section that it belongs to.
-
-Amounts are Kubernetes quantities (`500m`, `64Gi`, `0.5`) or `unlimited`. CPU counts cores, memory
-bytes, `gpu` devices. A *name* is lower-case letters, digits and dashes.
-"""
-_PLATFORM: Final = "## A platform's stack\n"
-_TEAM: Final = """\
-## A team's own stack
-
-Its platform is another stack, which grants it: [team-stacks](team-stacks.md).
-"""
 _REF: Final = "#/$defs/"
 _NAMED: Final = {"$ref", "enum", "title"}  # what has a form that is said already
 _KINDS: Final = {"object": "mapping", "boolean": "`true`, `false`", "string": "text"}
@@ -101,14 +84,22 @@ def _or_encrypted(schema: Any) -> Any:
 def settings_page() -> str:
     """Every key of a stack file."""
     whole = schema()
-    config = whole["properties"]["config"]
-    parts = [_HEAD, _PLATFORM, _table(config["else"]), _TEAM, _table(config["then"])]
+    config, sections = whole["properties"]["config"], []
     for name, definition in sorted(whole["$defs"].items(), key=lambda item: _title(item[0])):
         if "properties" in definition:
-            about = _text(definition)
-            parts += [f"## {_title(name)}\n", *([f"{about}\n"] if about else [])]
-            parts.append(_table(definition))
-    return "\n".join(parts).rstrip() + "\n"
+            parts = (f"## {_title(name)}", _text(definition), _table(definition))
+            sections.append("\n\n".join(filter(None, parts)))
+    return _filled(
+        "settings",
+        platform=_table(config["else"]),
+        team=_table(config["then"]),
+        sections="\n".join(sections).rstrip(),
+    )
+
+
+def _filled(page: str, **parts: str) -> str:
+    template = Path(__file__).with_name(f"{page}_page.template")
+    return Template(template.read_text(encoding="utf-8")).substitute(parts)
 
 
 def _table(model: Mapping[str, Any]) -> str:
@@ -168,7 +159,8 @@ def _text(described: Mapping[str, Any]) -> str:
 def rules_page() -> str:
     """The rules, from what they say of themselves."""
     rows = [f"| [`{r.name}`](#{r.name}) | {r.level} | {r.severity} |" for r in RULES]
-    return Template(_RULES.read_text(encoding="utf-8")).substitute(
+    return _filled(
+        "rules",
         rows="\n".join(rows),
         sections="\n".join(map(_section, RULES)),
         exempt_key=EXEMPT_KEY,

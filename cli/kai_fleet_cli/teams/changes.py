@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from kai_fleet import releases
 from kai_fleet.releases.transitions import kai_transition
@@ -13,17 +13,6 @@ from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file.edit import GONE, Keys, changed
 from kai_fleet_cli.stack_file.write import Edit
 from kai_fleet_cli.teams.lookup import DeclaredTeam, StackFile
-
-# The flags of a new team, by its mode, with a value to write.
-_NEEDED: Final = {
-    "": {"mode": "virtual"},
-    "virtual": {
-        "version": releases.advised(releases.KAI) or list(releases.KAI)[-1],
-        "pool": "kai-fleet/pool={name}",
-        "gpus": "4",
-    },
-    "host": {"gpus": "4", "queue": "LEAF, one of kai-fleet:queues"},
-}
 
 
 @dataclass(frozen=True)
@@ -58,7 +47,7 @@ def key_values(items: Sequence[str], flag: str, example: str) -> dict[str, str]:
 
 
 def add(file: StackFile, name: str, flags: Mapping[str, Any]) -> Change:
-    """A new team of a platform. Raises UserError for one that is there, and for missing flags.
+    """A new team of a platform. Raises UserError for one that is there; the rules judge the flags.
 
     In mode virtual `queue` has leaf queues with their GPUs, in mode host the leaf that it gets.
     """
@@ -70,14 +59,9 @@ def add(file: StackFile, name: str, flags: Mapping[str, Any]) -> Change:
     if file.is_team_stack:
         raise UserError(f"stack {file.stack} is one team's own; write --stack with its platform's")
     mode, gpus = flags["mode"], flags["gpus"]
-    for flag, example in _NEEDED.get(mode, {"gpus": "4"}).items():
-        if flags[flag] in ("", None, {}):
-            write = f"--{flag} {example.format(name=name)}"
-            raise UserError(f"--{flag} is missing; write, for example, {write}")
     scheduler = {"mode": mode, "version": flags["version"]}
     team: dict[str, Any] = {"scheduler": {key: value for key, value in scheduler.items() if value}}
-    if flags["pool"]:
-        team["nodePool"] = flags["pool"]
+    team |= {"nodePool": flags["pool"]} if flags["pool"] else {}
     if mode == "host":
         team["queue"] = ", ".join(flags["queue"])  # of more than one the rules say so
     team["gpus"] = gpus

@@ -67,7 +67,7 @@ def show(stack: str, found: Sequence[Row], notes: Sequence[str], console: Consol
     if found:
         print_table(console, _HEADINGS, [_cells(row) for row in found])
     else:
-        notes = [f"stack {stack} has no team yet; add one: {FLEET} team add NAME --stack {stack}"]
+        notes = [f"stack {stack} has no team yet; to add one see: {FLEET} team add --help"]
     for note in notes:
         print_line(console, f"- {note}")
 
