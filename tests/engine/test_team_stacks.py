@@ -247,7 +247,7 @@ def test_more_than_the_grant_is_refused_at_preview(both, vision):
     vision.edit(lambda settings: settings["kai-fleet:team"].update(gpus=5))
     said = refusal(vision)
     assert "kai-fleet:team.gpus" in said
-    assert "is granted by the platform's stack" in said
+    assert "is an unknown key; the keys here are scheduler," in said
     vision.edit(lambda settings: settings["kai-fleet:team"].pop("gpus"))
 
 

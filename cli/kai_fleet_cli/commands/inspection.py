@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 import typer
 from rich.console import Console
 
-from kai_fleet_cli.commands.options import AsJson, StackFile, print_json, with_exit_codes
+from kai_fleet_cli.commands.options import AsJson, StackFile, print_json
 from kai_fleet_cli.display.terminal import say
 from kai_fleet_cli.errors import UserError
 
@@ -45,7 +45,6 @@ def plan(
     raise typer.Exit(result.exit_code)
 
 
-@with_exit_codes
 def diff(
     base: Annotated[str, typer.Option("--base", help="A branch, tag or commit.")] = "HEAD",
     stack: StackFile = "sandbox",
