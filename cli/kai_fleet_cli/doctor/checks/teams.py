@@ -10,7 +10,6 @@ from kai_fleet.fleet.cluster import Team
 from kai_fleet.guards.policies import ENFORCED, ISOLATION_LABEL, TEAM_LABEL, USED_LABEL
 from kai_fleet.kube.objects import KubeObject, in_pool, seconds_since
 from kai_fleet.quantities import parse_quantity
-from kai_fleet.releases import VCLUSTER
 from kai_fleet_cli.doctor.causes import Fault, fault, reason
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 
@@ -76,8 +75,8 @@ def _vcluster(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
     ends = state.certificate_ends
     if ends is not None and ends <= host.now + _SOON:
         row = "certificate-expired" if ends <= host.now else "certificate-expires"
-        fix = _renew(team, state.running_version(host), kubectl, snapshot.update)
-        yield fault(row, host, name, day=f"{ends:%Y-%m-%d %H:%M}", fix=fix)
+        own["path"] = team.written_at("vcluster", "version")
+        yield fault(row, host, name, day=f"{ends:%Y-%m-%d %H:%M}", **own)
 
 
 def _hint(team: Team) -> str:
@@ -88,18 +87,6 @@ def _hint(team: Team) -> str:
         where = f"{access.endpoint} has to resolve to the {access.type}'s controller"
         return f"; {where}, which has to pass TLS through"
     return ""
-
-
-def _renew(team: Team, runs: str | None, kubectl: str, update: str) -> str:
-    """From v0.31 on a vCluster renews its certificates when it starts."""
-    if (known := VCLUSTER.get(runs or "")) is not None and not known.renews:
-        first = next(version for version, release in VCLUSTER.items() if release.renews)
-        return (
-            f"{runs} does not renew it: write {first} at {team.written_at('vcluster', 'version')},"
-            f" one line at a time; {first} renews it when it starts. Then {update}"
-        )
-    restart = f"{kubectl} rollout restart {team.store.workload} {team.name}"
-    return f"renew it by a restart: `{restart}`; then {update}"
 
 
 def isolation(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
