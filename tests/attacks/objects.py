@@ -1,6 +1,7 @@
 """Pods and other objects as they arrive on a host: written here, from what their makers write."""
 
 import copy
+from collections.abc import Iterator
 from typing import Any
 
 Object = dict[str, Any]
@@ -119,7 +120,7 @@ def scaling(team: str, version: str) -> Object:
     return made
 
 
-def reservation(team: str, version: str, **more: Any) -> Object:
+def reservation(team: str, version: str = "v0.9.3", **more: Any) -> Object:
     """KAI's pod that holds the GPU that others share, as each line writes it, and vCluster syncs.
 
     v0.7 gives it no RuntimeClass; from v0.13 it asks by requests as well as limits; from v0.17 it
@@ -164,17 +165,17 @@ def reservation(team: str, version: str, **more: Any) -> Object:
     }
 
 
-def component(team: str, name: str, version: str) -> Object:
+def component(team: str, part: str = "binder", version: str = "v0.9.3") -> Object:
     """A part of KAI inside a vCluster, as it arrives on the host."""
     main = {
-        "name": name,
-        "image": f"ghcr.io/{_owner(version)}/kai-scheduler/{name}:{version}",
+        "name": part,
+        "image": f"ghcr.io/{_owner(version)}/kai-scheduler/{part}:{version}",
         "args": ["--leader-elect=false"],
         "ports": [{"containerPort": 8080}],
         "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}},
         "securityContext": {"allowPrivilegeEscalation": False, "runAsNonRoot": True},
     }
-    return pod(team, main, labels={"app": name}, name=f"{name}-7d9c-x-kai-scheduler-x-{team}")
+    return pod(team, main, labels={"app": part}, name=f"{part}-7d9c-x-kai-scheduler-x-{team}")
 
 
 def core_dns(team: str) -> Object:
@@ -223,24 +224,6 @@ def control_plane(team: str) -> Object:
     }
 
 
-def config_map(**data: str) -> Object:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": data}
-
-
-def helm_record(team: str, revision: int = 2, kind: str = "Secret") -> Object:
-    """Helm's record of a team's release, as Helm writes it: what it holds does not matter."""
-    labels = {"owner": "helm", "name": team, "status": "deployed", "version": str(revision)}
-    name = f"sh.helm.release.v1.{team}.v{revision}"
-    found: Object = {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "labels": labels}}
-    if kind == "Secret":
-        return {**found, "type": "helm.sh/release.v1", "stringData": {"release": "x"}}
-    return {**found, "data": {"release": "x"}}
-
-
-def secret(**data: str) -> Object:
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": data}
-
-
 def claim(node: str | None = None) -> Object:
     """A claim of a local volume, with the node that a scheduler chose for it."""
     chosen = {"annotations": {"volume.kubernetes.io/selected-node": node}} if node else {}
@@ -256,38 +239,6 @@ def claim(node: str | None = None) -> Object:
     }
 
 
-def service(**spec: Any) -> Object:
-    ports = [{"port": 80, "targetPort": 8080}]
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": "web"},
-        "spec": {"ports": ports, "selector": {"app": "web"}, **spec},
-    }
-
-
-def endpoints(*addresses: str) -> Object:
-    """What stands behind a Service without a selector."""
-    subset = {"addresses": [{"ip": each} for each in addresses], "ports": [{"port": 80}]}
-    return {
-        "apiVersion": "v1",
-        "kind": "Endpoints",
-        "metadata": {"name": "web"},
-        "subsets": [subset],
-    }
-
-
-def endpoint_slice(*addresses: str, kind: str = "IPv4") -> Object:
-    return {
-        "apiVersion": "discovery.k8s.io/v1",
-        "kind": "EndpointSlice",
-        "metadata": {"name": "web", "labels": {"kubernetes.io/service-name": "web"}},
-        "addressType": kind,
-        "endpoints": [{"addresses": [each]} for each in addresses],
-        "ports": [{"port": 80}],
-    }
-
-
 def _workload(kind: str, name: str, template: Object, **spec: Any) -> Object:
     labels = template["metadata"]["labels"]
     pod_template = {key: template[key] for key in ("metadata", "spec")}
@@ -300,10 +251,6 @@ def _workload(kind: str, name: str, template: Object, **spec: Any) -> Object:
     }
 
 
-def deployment(template: Object) -> Object:
-    return _workload("Deployment", "work", template)
-
-
 def stateful_set(team: str, template: Object) -> Object:
     """Of a vCluster, as its chart makes it; nothing runs in it."""
     return _workload("StatefulSet", team, template, serviceName=team, replicas=0)
@@ -312,6 +259,29 @@ def stateful_set(team: str, template: Object) -> Object:
 def scaled_down(kind: str, team: str) -> Object:
     """A Deployment or StatefulSet of a vCluster's control plane; nothing runs in it."""
     template = control_plane(team)
-    whole = deployment(template) if kind == "Deployment" else stateful_set(team, template)
+    if kind == "Deployment":
+        whole = _workload("Deployment", "work", template)
+    else:
+        whole = stateful_set(team, template)
     whole["spec"]["replicas"] = 0
     return whole
+
+
+def probing(team: str) -> Iterator[tuple[str, Object]]:
+    """Pods whose node is to connect elsewhere: by each probe and hook that has a host."""
+    for how in ({"httpGet": {"path": "/", "port": 80}}, {"tcpSocket": {"port": 80}}):
+        [(kind, fields)] = how.items()
+        to = {kind: {**fields, "host": "10.0.0.1"}}
+        found = {
+            **{
+                f"{name}Probe": {f"{name}Probe": to}
+                for name in ("liveness", "readiness", "startup")
+            },
+            **{name: {"lifecycle": {name: to}} for name in ("postStart", "preStop")},
+        }
+        for name, more in found.items():
+            yield f"{name}.{kind}", pod(team, container(**more))
+            sidecar = container("s", restartPolicy="Always", **more)
+            if team in ("tight", "quiet"):
+                sidecar["securityContext"] = dict(RESTRICTED)
+            yield f"{name}.{kind} of a sidecar", pod(team, initContainers=[sidecar])

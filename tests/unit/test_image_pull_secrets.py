@@ -4,7 +4,6 @@ import json
 
 import jsonschema
 import pytest
-import yaml
 
 from kai_fleet.releases import VCLUSTER
 from kai_fleet.settings import load
@@ -83,9 +82,9 @@ def test_the_charts_own_schema_takes_them(version, facts):
     )
 
 
-def test_the_values_of_the_field_are_no_rights_on_the_host(facts):
-    file = facts.parent / "field" / "09-private-registry" / "Pulumi.mirror.yaml"
-    raw = yaml.safe_load(file.read_text())
-    config = {key.removeprefix("kai-fleet:"): value for key, value in raw["config"].items()}
-    about = [it for it in plan_settings(config).problems if "erviceAccount" in f"{it.path}"]
-    assert about == []
+def test_the_chart_values_for_pull_secrets_are_no_rights_on_the_host():
+    accounts = {"serviceAccount", "workloadServiceAccount"}
+    advanced = {account: {"imagePullSecrets": NAMED} for account in accounts}
+    own = {"values": {"controlPlane": {"advanced": advanced}}}
+    about = plan_settings(vcluster_stack(own)).problems
+    assert [it for it in about if "erviceAccount" in f"{it.path}"] == []
