@@ -16,7 +16,7 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from tests.attacks import own_api_server
-from tests.attacks.hold_ups import ACTS, QUEUES, STAYS
+from tests.attacks.hold_ups import ACTS, QUEUES, STAYS, is_at_work
 from tests.attacks.http import Http
 from tests.attacks.own_api_server import answering
 from tests.engine.sandbox_commands import until
@@ -126,8 +126,9 @@ def mended(case, command):
     [pytest.param(it, id=it.name, marks=pytest.mark.slow if it.slow else ()) for it in ACTS],
 )
 def test_what_a_tenant_does_inside_holds_up_its_own_team(case, act):
-    act.do(http(case, "ml"), case)
-    time.sleep(5)  # a policy takes a moment until every request is held against it
+    tenant = http(case, "ml")
+    act.do(tenant, case)
+    until(lambda: is_at_work(act, tenant))
     look = version if act.version else quota
     wanted = ask(case, "version" if act.version else "quota")
     cause, command = held(case.fleet("up"))

@@ -2,9 +2,7 @@
 
 import base64
 import os
-import ssl
 import subprocess
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +10,6 @@ import psutil
 import pytest
 import yaml
 
-from sandbox.control_plane.ports import free
 from sandbox.lifecycle import Sandbox
 from tests.engine.sandbox_commands import keys, kubectl, pids, run, until
 
@@ -78,30 +75,6 @@ def inner_kubeconfig(sandbox: Sandbox, namespace: str, path: Path) -> Path:
     return path
 
 
-@pytest.mark.slow
-def test_a_load_balancer_gets_an_address_that_answers(sandbox: Sandbox, team: str) -> None:
-    chart = str(sandbox.directory / "charts" / "vcluster-0.36.1.tgz")
-    kind = "controlPlane.service.spec.type=LoadBalancer"
-    run(sandbox, "helm", "upgrade", "blue", chart, "-n", team, "--reuse-values", "--set", kind)
-    if not free(443, "127.77.1.200"):
-        pytest.skip("listening on port 443 takes more rights than this user has")
-    here = ("-n", team, "get", "service", "blue", "-o", "json")
-    ingress = until(
-        lambda: kubectl(sandbox, *here)["status"]["loadBalancer"].get("ingress"), seconds=60
-    )
-    context = ssl._create_unverified_context()
-    server = f"https://{ingress[0]['ip']}"
-
-    def answers() -> bool:
-        try:
-            with urllib.request.urlopen(f"{server}/readyz", context=context) as answer:
-                return bool(answer.status == 200)
-        except OSError:
-            return False
-
-    until(answers)
-
-
 def test_a_vcluster_from_its_chart(sandbox: Sandbox, team: str, tmp_path: Path) -> None:
     inner = {"KUBECONFIG": str(inner_kubeconfig(sandbox, team, tmp_path / "kubeconfig"))}
     # The Secret is there only when the API answers, so the first request must succeed.
@@ -146,42 +119,3 @@ def test_a_vcluster_from_its_chart(sandbox: Sandbox, team: str, tmp_path: Path) 
     secrets = kubectl(sandbox, "-n", team, "get", "secrets", "-o", "json")["items"]
     assert "vc-config-blue" not in {item["metadata"]["name"] for item in secrets}
     assert not list((sandbox.directory / "vclusters").iterdir())
-
-
-@pytest.mark.slow
-def test_what_vcluster_would_not_start_with_is_an_event(sandbox: Sandbox, team: str) -> None:
-    chart = str(sandbox.directory / "charts" / "vcluster-0.36.1.tgz")
-    off = "sync.fromHost.nodes.enabled=false"
-    run(sandbox, "helm", "upgrade", "blue", chart, "-n", team, "--reuse-values", "--set", off)
-    until(
-        lambda: (
-            "sync.fromHost.nodes.enabled is false"
-            in kubectl(sandbox, "-n", team, "get", "events", "--field-selector=reason=BadConfig")
-        )
-    )
-
-
-@pytest.mark.slow
-def test_without_the_pods_of_all_namespaces_it_writes_no_kubeconfig(
-    sandbox: Sandbox, team: str
-) -> None:
-    """As vCluster, which waits for a cache of them (pkg/controllers/resources/nodes/syncer.go)."""
-    chart = str(sandbox.directory / "charts" / "vcluster-0.36.1.tgz")
-    off = "rbac.clusterRole.enabled=false"
-    run(sandbox, "helm", "upgrade", "blue", chart, "-n", team, "--reuse-values", "--set", off)
-    until(
-        lambda: (
-            "vc-blue may not list and watch pods"
-            in kubectl(sandbox, "-n", team, "get", "events", "--field-selector=reason=NotReady")
-        )
-    )
-    secret = ("secret", "vc-blue", "--ignore-not-found")
-    kubectl(sandbox, "-n", team, "delete", *secret)
-    kubectl(sandbox, "create", "clusterrole", "seer", "--verb=list,watch", "--resource=pods")
-    granted = ("seer", "--clusterrole=seer", "--serviceaccount=team-blue:vc-blue")
-    try:
-        assert kubectl(sandbox, "-n", team, "get", *secret) == ""
-        kubectl(sandbox, "create", "clusterrolebinding", *granted)
-        until(lambda: kubectl(sandbox, "-n", team, "get", *secret))
-    finally:
-        kubectl(sandbox, "delete", "clusterrole,clusterrolebinding", "seer")

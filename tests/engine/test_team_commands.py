@@ -14,6 +14,7 @@ from kubernetes import client
 
 from kai_fleet_cli.stack_file.reading import ROOT
 from tests.engine.product import api, copied, deployments, namespaces, queues
+from tests.engine.sandbox_commands import pulumi
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
@@ -95,11 +96,19 @@ def neighbour(fleet, host):
     return uids(fleet, host, "nlp")
 
 
+def nothing_is_left_to_do(sandbox, folder):
+    """Plain Pulumi finds the stack as the file says, under the same rules."""
+    pack = ("--policy-pack", ".venv/bin/kai-fleet-policy-pack")
+    plain = ("preview", "--stack", STACK, "--expect-no-changes", *pack)
+    ran = pulumi(sandbox, folder, *plain)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
 def listed(fleet):
     return {row["team"]: row for row in json.loads(fleet("teams", "--json"))["teams"]}
 
 
-def test_a_team_is_added(neighbour, fleet, folder, host):
+def test_a_team_is_added(neighbour, fleet, folder, host, sandbox):
     said = fleet("team", "add", "vision", *ADD, "--queue", "train=3", "--queue", "serve=1", "--yes")
     assert "team-vision" in namespaces(host)
     assert set(queues(inside(fleet, "vision"))) == {"default", "train", "serve"}
@@ -112,13 +121,14 @@ def test_a_team_is_added(neighbour, fleet, folder, host):
     there = client.CoreV1Api(inside(fleet, "vision"))
     there.create_namespaced_pod("default", pod)  # the guard at admission takes it
     there.delete_namespaced_pod("first", "default", grace_period_seconds=0)
+    nothing_is_left_to_do(sandbox, folder)
     rows = listed(fleet)
     assert set(rows) == {"nlp", "vision"}
     assert rows["vision"]["version"] == {"wanted": "v0.9.3", "running": "v0.9.3"}
     assert rows["vision"]["gpus"] == {"most": 4, "guaranteed": 4.0, "used": 0.0}
 
 
-def test_a_switch_touches_that_team_only(fleet, host, neighbour):
+def test_a_switch_touches_that_team_only(fleet, host, neighbour, sandbox, folder):
     before = uids(fleet, host, "vision")
     fleet("team", "switch", "vision", "v0.16.8", "--yes")
     assert listed(fleet)["vision"]["version"] == {"wanted": "v0.16.8", "running": "v0.16.8"}
@@ -127,6 +137,7 @@ def test_a_switch_touches_that_team_only(fleet, host, neighbour):
     for kept in ("namespace", "vcluster", "queue default", "queue train", "queue serve"):
         assert after[kept] == before[kept]
     assert uids(fleet, host, "nlp") == neighbour
+    nothing_is_left_to_do(sandbox, folder)
 
 
 @pytest.mark.slow

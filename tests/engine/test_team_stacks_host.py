@@ -3,7 +3,6 @@
 import pytest
 import yaml
 from kubernetes import client
-from kubernetes.client.exceptions import ApiException
 from pulumi import automation
 
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT
@@ -29,7 +28,6 @@ config:
             memory: {quota: unlimited}
             gpu: {quota: 2}
 """
-GROUP = ("scheduling.run.ai", "v2", "queues")
 
 
 @pytest.fixture(scope="module")
@@ -88,35 +86,6 @@ def test_its_queues_are_below_the_granted_one(first, host):
 def test_a_second_update_of_either_changes_nothing(first, platform, nlp):
     assert nlp.up().changed == {}
     assert platform.up().changed == {}
-
-
-def test_its_account_writes_no_queue_of_others(first, account):
-    custom = client.CustomObjectsApi(api(account))
-
-    def made(name, parent):
-        return lambda: custom.create_cluster_custom_object(
-            *GROUP,
-            {
-                "apiVersion": "scheduling.run.ai/v2",
-                "kind": "Queue",
-                "metadata": {"name": name},
-                "spec": {"parentQueue": parent, "resources": {}},
-            },
-        )
-
-    denied = {
-        "another's name": made("project-gamma", "engineering-team"),
-        "another's parent": made("nlp-x", "research-team"),
-        "another's queue": lambda: custom.delete_cluster_custom_object(*GROUP, "project-alpha"),
-        "another's quota": lambda: custom.patch_cluster_custom_object(
-            *GROUP, "project-alpha", {"spec": {"priority": 1}}
-        ),
-    }
-    for what, attempt in denied.items():
-        with pytest.raises(ApiException) as refused:
-            attempt()
-        assert refused.value.status == 403, f"{what}: {refused.value}"
-        assert "kai-fleet:teamStacks.nlp of the platform says so" in refused.value.body, what
 
 
 def test_it_is_removed_whole_by_its_account_and_the_tree_stays(first, nlp, host):

@@ -1,7 +1,7 @@
 """Stacks without isolation, updated to have it.
 
 Nothing is made anew, the preview says so, and it names the running pods that the new guard would
-refuse. The tests of a mode build on each other.
+refuse. The tests build on each other.
 """
 
 import pytest
@@ -16,7 +16,6 @@ from tests.engine.sandbox_commands import until
 pytestmark = [pytest.mark.slow, pytest.mark.engine, pytest.mark.timeout(600)]
 
 POOL = {"kai-fleet/pool": "ml"}
-UNLIMITED = {resource: {"quota": "unlimited"} for resource in ("cpu", "memory", "gpu")}
 VIRTUAL = {
     "kai-fleet:teams": {
         "ml": {
@@ -27,18 +26,10 @@ VIRTUAL = {
         }
     }
 }
-ON_HOST = {
-    "kai-fleet:kai": {"version": "v0.16.8"},
-    "kai-fleet:queues": {"all": {**UNLIMITED, "children": {"ml": UNLIMITED}}},
-    "kai-fleet:teams": {
-        "ml": {"scheduler": {"mode": "host"}, "queue": "ml", "nodePool": POOL, "gpus": 2}
-    },
-}
 
 
-@pytest.fixture(scope="module", params=[VIRTUAL, ON_HOST], ids=["virtual", "host"])
-def product(request, sandbox, place, tmp_path_factory):
-    place.empty()
+@pytest.fixture(scope="module")
+def product(sandbox, tmp_path_factory):
     directory = project(tmp_path_factory.mktemp("old") / "project")
     copied = (directory / "Pulumi.sandbox.yaml").read_text()
     (directory / "Pulumi.older.yaml").write_text(copied)
@@ -49,7 +40,7 @@ def product(request, sandbox, place, tmp_path_factory):
         config["kai-fleet:gpu"]["provider"] = "none"
         config["kai-fleet:isolation"] = {"level": "off"}
         config.pop("kai-fleet:teamStacks")
-        config.update(request.param)
+        config.update(VIRTUAL)
 
     product.edit(one_team, named=False)
     return product
