@@ -256,8 +256,10 @@ def test_every_command_goes_on_beside_a_team_that_refuses_everything(case):
     held(case.fleet("up", "--refresh"))
     assert case.fleet("preview").code == 0
     (other,) = [it for it in VERSIONS if it != wanted]
+    # A switch updates the whole stack: it tells that team ml is not where its file says.
     switched = case.fleet("team", "switch", "research", other, "--yes")
-    assert switched.code == 0, switched.said
+    assert switched.code == 1, switched.said
+    assert "error: the update is done, but for team ml\n" in switched.said
     assert version(case, "research") == other
     # What is inside goes with the vCluster, whatever its API says.
     removed = case.fleet("team", "remove", "ml", "--yes")
