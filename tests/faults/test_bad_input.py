@@ -10,10 +10,9 @@ from rich.console import Console
 from kai_fleet_cli.display import as_text
 from kai_fleet_cli.plan import offline
 from tests.faults.bad_files import files
-from tests.faults.wanted import SOAK
 
-COUNT, BATCH, SEED = (300 if SOAK else 100), 50, 9
-SECONDS = 30.0  # of processor time for one file; the one with 10,000 queues takes longest
+COUNT, BATCH, SEED = 60, 30, 9
+SECONDS = 30.0  # of processor time for one file; the one with 3,000 queues takes longest
 
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]

@@ -14,9 +14,9 @@ from sandbox.directory import Sandbox
 from tests.engine.emptied import Emptied
 from tests.engine.product import api
 from tests.faults.case import STACK, Case, Ran
-from tests.faults.wanted import SOAK, with_ml
+from tests.faults.wanted import with_ml
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(900 if SOAK else 300)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
 
 MARKER = "marker-5bd1e7c0"
 TOKEN, PASSWORD = f"{MARKER}-token", f"{MARKER}-password"
