@@ -46,7 +46,7 @@ test-all: check    ## these and the slow proofs: an hour
 	.venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 unit: setup        ## the tests that need no engine and take no seconds each: a minute
-	.venv/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m 'not engine and not faults and not browser and not slow and not long'
+	.venv/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m 'not engine and not faults and not slow and not long'
 
 bench: setup       ## the program beside bare helm and kubectl, in one run, into docs/benchmarks.md
 	.venv/bin/python -m bench --teams 20 --write
