@@ -127,7 +127,8 @@ def test_the_gpu_bound_is_on_the_host(first, sandbox):
     assert set(hard.values()) == {"0"}, "GPUs under any other name"
 
 
-def test_the_offline_plan_is_what_the_engine_made(first, sandbox):
+def test_the_offline_plan_is_what_the_engine_made(first, sandbox, monkeypatch):
+    monkeypatch.setenv("KAI_FLEET_CHARTS", sandbox.env()["KAI_FLEET_CHARTS"])
     exported = json.loads(pulumi(sandbox, ROOT, "stack", "export", "--stack", "sandbox").stdout)
     # Default providers are the engine's own, made for what names none.
     state = {
