@@ -37,8 +37,8 @@ MADE: dict[str, Maker] = {
     "coredns": objects.core_dns,
     "control plane": lambda team: objects.control_plane(team) | {"apiVersion": "v1", "kind": "Pod"},
     "PersistentVolumeClaim": lambda _: objects.claim(),
-    "Deployment": lambda team: objects.scaled_down("Deployment", team),
-    "StatefulSet": lambda team: objects.stateful_set(team, objects.control_plane(team)),
+    "Deployment": objects.deployment,
+    "StatefulSet": objects.stateful_set,
 }
 # Helm's record of a team's release is as Helm writes it: what it holds does not matter.
 PLAIN = yaml.safe_load("""

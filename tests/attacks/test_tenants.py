@@ -12,7 +12,7 @@ from kai_fleet.releases import KAI
 from tests.attacks.attempts import ATTEMPTS, EVERY_MODE, LEVELS, Attempt, table
 from tests.attacks.host import RBAC, TEAMS, said, says
 from tests.attacks.http import Http
-from tests.attacks.objects import claim, control_plane, of_queue, pod, probing, stateful_set
+from tests.attacks.objects import claim, of_queue, pod, probing, stateful_set
 from tests.attacks.sending import account_of, attempt_by, send
 from tests.engine.sandbox_commands import until
 
@@ -258,7 +258,7 @@ CERTIFICATES = "vcluster.loft.sh/cert-rotation-at"
 @pytest.mark.parametrize("team", EVERY_MODE)
 def test_a_vcluster_restarts_itself_as_it_does_when_its_certificates_end(host, team):
     space, admin = f"/apis/apps/v1/namespaces/team-{team}/statefulsets", Http(host.admin)
-    admin.post(space, stateful_set(team, control_plane(team)))
+    admin.post(space, stateful_set(team))
     patch = {"spec": {"template": {"metadata": {"annotations": {CERTIFICATES: "now"}}}}}
     try:
         Http(host.accounts[f"vcluster {team}"]).ask("PATCH", f"{space}/{team}", patch, dryRun="All")

@@ -36,9 +36,7 @@ REPAIR = {
     "helm get manifest | kubectl apply",
     "helm uninstall",
 }
-# Of these, those that test_doctor_certificates.py runs, on a stack of its own, and
-# test_planted_kubeconfig.py.
-OF_CERTIFICATES = {"kubectl rollout restart"}
+# Of these, those that test_planted_kubeconfig.py runs.
 OF_KUBECONFIGS = {"kubectl delete secret", "kubectl rollout restart"}
 # These only look: they have to run.
 LOOK = {

@@ -6,12 +6,11 @@ import time
 
 import pytest
 import yaml
-from kubernetes import client
 
 from kai_fleet.settings.sections.vcluster import Oidc
 from kai_fleet_cli.teams import kubeconfigs
 from tests.engine import identity_provider
-from tests.engine.product import Product, api, project
+from tests.engine.product import Product, project
 from tests.engine.sandbox_commands import until
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
@@ -147,17 +146,6 @@ def test_a_providers_system_masters_is_none_of_kubernetes(kubectl, provider):
     assert user["username"] == "oidc:system:kube-controller-manager"
     assert user["groups"][:2] == ["oidc:system:masters", "oidc:system:nodes"]
     assert "is forbidden" in kubectl(token, "get", "pods").stderr
-
-
-def test_what_the_stack_and_the_charts_make_has_the_labels(sandbox, kubeconfig):
-    host = client.AppsV1Api(api(sandbox.kubeconfig.read_text()))
-    (control,) = host.list_namespaced_stateful_set("team-dev").items
-    quotas = client.CoreV1Api(host.api_client).list_namespaced_resource_quota("team-dev").items
-    spaces = client.CoreV1Api(host.api_client).list_namespace(label_selector="example.com/site=hq")
-    assert quotas
-    for it in (control, *quotas):
-        assert LABELS.items() <= it.metadata.labels.items(), it.metadata.name
-    assert {it.metadata.name for it in spaces.items} >= {"team-dev", "nvidia-device-plugin"}
 
 
 def test_tokens_of_others_are_none(kubectl, provider):

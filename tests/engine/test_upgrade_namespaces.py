@@ -135,12 +135,6 @@ def test_what_is_made_from_now_on_is_judged(product, host, old):
     assert until(denied, 30)
 
 
-def test_a_second_update_changes_nothing_and_says_nothing_of_pods(product, old):
-    run = product.up()
-    assert run.changed == {}
-    assert "would be refused" not in run.printed
-
-
 def test_a_stricter_level_is_told_before_it_holds_too(product, old):
     def strict(config):
         config["kai-fleet:isolation"] = {"level": "restricted"}
