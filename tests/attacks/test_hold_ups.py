@@ -5,7 +5,6 @@ end of the update names puts it right.
 import base64
 import os
 import re
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -19,7 +18,7 @@ from tests.attacks import own_api_server
 from tests.attacks.hold_ups import ACTS, QUEUES, STAYS, is_at_work
 from tests.attacks.http import Http
 from tests.attacks.own_api_server import answering
-from tests.engine.sandbox_commands import until
+from tests.engine.sandbox_commands import typed, until
 from tests.faults.case import CONFIG, ML, Case, Ran, client_of
 from tests.temporary import temporary
 
@@ -88,22 +87,12 @@ def ask(case, what="quota"):
 def printed(case, command):
     """Run a line as a person does in the checkout, with the sandbox's tools."""
     tools = [case.tool(it).parent for it in ("kubectl", "helm", "pulumi")]
-    parts = (case.checkout, *(case.checkout / it for it in ("kubectl", "components", "policies")))
     variables = {
         "KAI_FLEET_SANDBOX": str(case.sandbox),
         "KUBECONFIG": str(case.host),
         "PATH": os.pathsep.join([*map(str, tools), os.environ["PATH"]]),
-        "PYTHONPATH": os.pathsep.join(map(str, (*parts, case.checkout / "cli"))),
     }
-    return subprocess.run(
-        ["bash", "-o", "pipefail", "-c", command],
-        cwd=case.checkout,
-        env={**os.environ, **variables},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return typed(case.checkout, command, **variables)
 
 
 def held(ran: Ran):

@@ -2,10 +2,7 @@
 
 import functools
 import json
-import os
 import re
-import subprocess
-import sys
 
 import pytest
 import yaml
@@ -20,6 +17,7 @@ from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.recorder import SECRET, UNKNOWN
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.reading import ROOT
+from tests.engine import sandbox_commands
 from tests.engine.product import api, cluster_roles, deployments, namespaces, project, queues
 from tests.engine.sandbox_commands import pulumi
 
@@ -28,28 +26,18 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
 @pytest.fixture(scope="module")
 def fleet(sandbox):
-    def run(*arguments):
-        return subprocess.run(
-            [sys.executable, "-m", "kai_fleet_cli", *arguments],
-            cwd=ROOT,
-            env={**os.environ, "KAI_FLEET_SANDBOX": str(sandbox.directory), "COLUMNS": "120"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    return run
+    return functools.partial(sandbox_commands.fleet, sandbox, ROOT)
 
 
 @pytest.fixture(scope="module")
 def before(fleet):
-    return fleet("preview", "--stack", "sandbox")
+    return fleet("preview", stack="sandbox")
 
 
 @pytest.fixture(scope="module")
 def first(before, fleet):
     before = (ROOT / "Pulumi.sandbox.yaml").read_text()
-    ran = fleet("up", "--stack", "sandbox")
+    ran = fleet("up", stack="sandbox")
     assert (ROOT / "Pulumi.sandbox.yaml").read_text() == before, "the stack file stays as it was"
     return ran
 
@@ -58,7 +46,7 @@ def first(before, fleet):
 def inside(first, fleet):
     """What `fleet kubeconfig` gives for each team."""
     teams = ("ml", "research", "dev")
-    return {team: fleet("kubeconfig", team, "--stack", "sandbox").stdout for team in teams}
+    return {team: fleet("kubeconfig", team, stack="sandbox").stdout for team in teams}
 
 
 WARNED = (
@@ -176,7 +164,7 @@ def test_no_kubeconfig_is_printed_by_an_update(first, inside):
 
 
 def test_a_second_up_changes_nothing_and_says_so(first, fleet):
-    second = fleet("up", "--stack", "sandbox")
+    second = fleet("up", stack="sandbox")
     assert second.returncode == 0, second.stdout + second.stderr
     assert "Nothing changed: " in second.stdout
     assert not re.search(r"^ [+~-]", second.stdout, re.M)
@@ -189,7 +177,7 @@ def test_a_team_that_would_go_unnamed_is_told_and_stays(first, fleet, sandbox):
     del document["config"]["kai-fleet:teams"]["research"]
     try:
         file.write_text(yaml.safe_dump(document))
-        refused = fleet("up", "--stack", "sandbox")
+        refused = fleet("up", stack="sandbox")
     finally:
         file.write_text(before)
     assert refused.returncode == 1
@@ -199,7 +187,7 @@ def test_a_team_that_would_go_unnamed_is_told_and_stays(first, fleet, sandbox):
 
 
 def test_the_details_of_a_preview_are_the_engines_own_diff(first, fleet):
-    shown = fleet("preview", "--stack", "sandbox", "--details")
+    shown = fleet("preview", "--details", stack="sandbox")
     assert shown.returncode == 0, shown.stdout + shown.stderr
     assert "[urn=urn:pulumi:sandbox::kai-fleet::pulumi:pulumi:Stack::" in shown.stdout
 
@@ -210,7 +198,7 @@ def test_what_waits_once_more_replaces_nothing_in_a_preview(first, fleet):
     before = file.read_text()
     file.write_text(before.replace("    ml:\n", "    ml:\n      isolation: {level: off}\n", 1))
     try:
-        ran = fleet("preview", "--stack", "sandbox")
+        ran = fleet("preview", stack="sandbox")
     finally:
         file.write_text(before)
     assert "ml: RoleBinding ml-vcluster-inside-binding is deleted" in ran.stdout, ran.stderr
@@ -218,14 +206,14 @@ def test_what_waits_once_more_replaces_nothing_in_a_preview(first, fleet):
 
 
 def test_a_team_that_is_not_there_names_those_that_are(first, fleet):
-    found = fleet("kubeconfig", "nosuch", "--stack", "sandbox")
+    found = fleet("kubeconfig", "nosuch", stack="sandbox")
     assert found.returncode == 1
     assert "its teams: dev, ml, research" in found.stderr
     assert "Traceback" not in found.stderr
 
 
 def test_the_sandbox_takes_one_stack_at_a_time(first, fleet):
-    refused = fleet("up", "--stack", "sandbox-host")
+    refused = fleet("up", stack="sandbox-host")
     assert refused.returncode == 1
     assert "the sandbox runs stack sandbox" in refused.stderr
     assert "make down" in refused.stderr
@@ -247,12 +235,12 @@ def test_plain_pulumi_is_held_by_the_policy_pack(first, sandbox, tmp_path):
 
 
 def test_destroy_empties_the_cluster(first, fleet, sandbox):
-    refused = fleet("destroy", "--stack", "sandbox")
+    refused = fleet("destroy", stack="sandbox")
     assert refused.returncode == 1
     assert "write --yes: .venv/bin/fleet destroy --stack sandbox --yes" in refused.stderr
     host = api(sandbox.kubeconfig.read_text())
     assert namespaces(host) >= {"team-ml", "team-research", "team-dev"}, "nothing was begun"
-    gone = fleet("destroy", "--stack", "sandbox", "--yes")
+    gone = fleet("destroy", "--yes", stack="sandbox")
     assert gone.returncode == 0, gone.stdout + gone.stderr
     host = api(sandbox.kubeconfig.read_text())
     assert not namespaces(host) & {"team-ml", "team-research", "team-dev"}

@@ -4,15 +4,13 @@ Beside it is another team, of which nothing may change. The tests build on one a
 """
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 import yaml
 from kubernetes import client
 
 from kai_fleet_cli.stack_file.reading import ROOT
+from tests.engine import sandbox_commands
 from tests.engine.product import api, copied, deployments, namespaces, queues
 from tests.engine.sandbox_commands import pulumi
 
@@ -51,15 +49,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def fleet(sandbox, folder):
     def run(*arguments):
-        ran = subprocess.run(
-            [sys.executable, "-m", "kai_fleet_cli", *arguments, "--stack", STACK],
-            cwd=folder,
-            env={**os.environ, "KAI_FLEET_SANDBOX": str(sandbox.directory), "COLUMNS": "120"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        ran = sandbox_commands.fleet(sandbox, folder, *arguments, stack=STACK)
         assert ran.returncode == 0, ran.stdout + ran.stderr
         return ran.stdout
 
