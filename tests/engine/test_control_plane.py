@@ -1,4 +1,4 @@
-"""People enter a team's vCluster by tokens of an identity provider: what their groups may do."""
+"""A control plane with etcds and replicas, which people enter by tokens of an identity provider."""
 
 import os
 import subprocess
@@ -6,15 +6,22 @@ import time
 
 import pytest
 import yaml
+from kubernetes import client
 
 from kai_fleet.settings.sections.vcluster import Oidc
 from kai_fleet_cli.teams import kubeconfigs
 from tests.engine import identity_provider
-from tests.engine.product import Product, project
+from tests.engine.product import Product, api, project
 from tests.engine.sandbox_commands import until
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
+OWN = {
+    "replicas": 2,
+    "store": {"type": "etcd", "replicas": 3, "size": "1Gi"},
+    "resources": {"requests": {"cpu": "30m", "memory": "48Mi", "ephemeralStorage": "8Mi"}},
+    "access": {"type": "LoadBalancer", "annotations": {"example.com/internal": "true"}},
+}
 LABELS = {"example.com/site": "hq"}
 GROUPS = {"ml-team-vision": "edit", "leads": "admin", "auditors": "view"}
 # What stands in for kubectl's plugin: it hands out the token in a variable.
@@ -48,7 +55,7 @@ def kubeconfig(product, provider, tmp_path_factory):
         config.pop("kai-fleet:teamStacks")
         config["kai-fleet:labels"] = LABELS
         config["kai-fleet:vcluster"]["oidc"] = oidc
-        config["kai-fleet:teams"]["dev"]["vcluster"] = {"groups": GROUPS}
+        config["kai-fleet:teams"]["dev"]["vcluster"] = {**OWN, "groups": GROUPS}
 
     product.edit(one_team)
     made = product.up().outputs["kubeconfigs"]["dev"]
@@ -148,6 +155,29 @@ def test_a_providers_system_masters_is_none_of_kubernetes(kubectl, provider):
     assert "is forbidden" in kubectl(token, "get", "pods").stderr
 
 
+@pytest.fixture(scope="module")
+def host(sandbox):
+    return api(sandbox.kubeconfig.read_text())
+
+
+def test_it_runs_as_a_deployment_with_its_etcds(kubeconfig, host):
+    apps, core = client.AppsV1Api(host), client.CoreV1Api(host)
+    plane = apps.read_namespaced_deployment("dev", "team-dev")
+    assert plane.status.ready_replicas == 2
+    requests = plane.spec.template.spec.containers[0].resources.requests
+    assert requests == {"cpu": "30m", "memory": "48Mi", "ephemeral-storage": "8Mi"}
+    assert apps.read_namespaced_stateful_set("dev-etcd", "team-dev").status.ready_replicas == 3
+    claims = core.list_namespaced_persistent_volume_claim("team-dev").items
+    assert {it.metadata.name for it in claims} == {f"data-dev-etcd-{n}" for n in range(3)}
+    service = core.read_namespaced_service("dev", "team-dev")
+    assert service.metadata.annotations["example.com/internal"] == "true"
+    quotas = core.list_namespaced_resource_quota("team-dev").items
+    spaces = core.list_namespace(label_selector="example.com/site=hq").items
+    assert quotas
+    assert all(LABELS.items() <= it.metadata.labels.items() for it in quotas)
+    assert {it.metadata.name for it in spaces} >= {"team-dev", "nvidia-device-plugin"}
+
+
 def test_tokens_of_others_are_none(kubectl, provider):
     good = provider.token("ana", "leads")
     until(lambda: kubectl(good, "auth", "whoami").returncode == 0, 60)
@@ -159,3 +189,14 @@ def test_tokens_of_others_are_none(kubectl, provider):
             other.token("ana", "leads", iss=provider.issuer),
         ):
             assert "Unauthorized" in kubectl(token, "get", "pods").stderr
+
+
+def test_another_store_is_refused_before_anything_is_changed(kubeconfig, product, host):
+    def embedded(config):
+        config["kai-fleet:teams"]["dev"]["vcluster"].pop("store")
+        config["kai-fleet:teams"]["dev"]["vcluster"]["replicas"] = 1
+
+    product.edit(embedded)
+    with pytest.raises(Exception, match="changes from etcd to embedded"):
+        product.up()
+    assert client.AppsV1Api(host).read_namespaced_deployment("dev", "team-dev")
