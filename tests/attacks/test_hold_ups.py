@@ -142,6 +142,7 @@ def foreign(case):
             lambda case: http(case).ask("DELETE", SECRET),
             "somebody deleted Secret vc-ml of namespace team-ml",
             id="no way in",
+            marks=pytest.mark.slow,
         ),
         pytest.param(
             foreign,
