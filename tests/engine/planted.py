@@ -91,7 +91,6 @@ OTHERS = {
     "w1-deployment": {LEAF},
     "w5-number": {KEYS},
     "w9-time-slicing": {"gpu-one-sharer"},
-    "t17-registry": {"sources-known"},
     "t17-flag": {"vcluster-values"},
 }
 # Resource name -> the rules that refuse it.
@@ -116,12 +115,9 @@ def program(charts: str) -> Callable[[], None]:
         slicing = {"timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": 4}]}}
         config = {"config": {"map": {"default": {"version": "v1", "sharing": slicing}}}}
         release("w9-time-slicing", "nvidia-device-plugin", "0.20.1", charts, config, sliced)
-        elsewhere = cluster("elsewhere")
-        registry = {"global": {"gpuSharing": True, "registry": "ghcr.io/kai-scheduler/x"}}
-        release("t17-registry", "kai-scheduler", "v0.16.8", charts, registry, elsewhere)
         flags = {"extraArgs": ["--v=2", "--authorization_mode", "AlwaysAllow"]}
         server = {"controlPlane": {"distro": {"k8s": {"apiServer": flags}}}}
-        release("t17-flag", "vcluster", "0.36.1", charts, server, elsewhere)
+        release("t17-flag", "vcluster", "0.36.1", charts, server, cluster("elsewhere"))
         main = release("main", "kai-scheduler", "v0.9.3", charts)
         declare({"main-default": queue(called="default")}, main)
         declare({"main-test": queue(parent="default", called="test")} | PODS, main)

@@ -12,8 +12,7 @@ from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import RefusedError
 from kai_fleet_cli.doctor.checks import leftovers
 from kai_fleet_cli.doctor.diagnosis import diagnose
-from kai_fleet_cli.doctor.read import read_clusters
-from kai_fleet_cli.doctor.sources import of_stack
+from kai_fleet_cli.doctor.read import of_stack, read_clusters
 from tests.engine import broken_things as things
 from tests.engine.sandbox_commands import until
 
@@ -87,8 +86,8 @@ def test_it_needs_no_more_than_get_and_list(ml, host, one_team):
             Api.of_kubeconfig(limited).post(
                 "/api/v1/namespaces", {"metadata": {"name": "kai-fleet-doctor-test"}}
             )
-        sources = of_stack("sandbox", None, None)
-        look = read_clusters(replace(sources, host=lambda: Api.of_kubeconfig(limited)))
+        source = replace(of_stack("sandbox"), host=lambda: Api.of_kubeconfig(limited))
+        look = read_clusters(source)
         assert dict(look.host.unreadable) == {}
         assert look.teams["ml"].inside is not None
     finally:
