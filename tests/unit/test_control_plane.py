@@ -128,7 +128,7 @@ def test_the_account_of_several_control_planes_may_agree_by_a_lease():
     [
         ({"replicas": 2}, "replicas", "write store: {type: etcd, replicas: 3}, or 1"),
         ({"replicas": 0}, "replicas", "write 1 or more"),
-        ({"store": {"type": "etcd", "replicas": 2}}, "store.replicas", "write 3"),
+        ({"store": {"type": "etcd", "replicas": 2}}, "store.replicas", "write an odd number"),
         ({"store": {"replicas": 3}}, "store.replicas", "write type: etcd"),
         ({"store": {"dataSource": SECRET}}, "store.dataSource", "write type: external"),
         ({"store": {"type": "external"}, "licensed": True}, "store.dataSource", "is missing"),

@@ -14,8 +14,14 @@ from kai_fleet.settings.sections.access import Cluster, Credentials
 from kai_fleet.settings.sections.gpu_share import GpuSharing
 from kai_fleet.settings.sections.isolation import Guard, Isolation
 from kai_fleet.settings.sections.models import Strict
-from kai_fleet.settings.sections.monitoring import Monitoring
-from kai_fleet.settings.sections.platform import Gpu, HostKai, Sources, StackName, TeamName
+from kai_fleet.settings.sections.platform import (
+    Gpu,
+    HostKai,
+    Monitoring,
+    Sources,
+    StackName,
+    TeamName,
+)
 from kai_fleet.settings.sections.queues import walk
 from kai_fleet.settings.sections.teams import Grant, Removed, Runs, TeamSettings
 from kai_fleet.settings.sections.vcluster import Vcluster

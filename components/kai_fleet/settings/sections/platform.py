@@ -1,17 +1,18 @@
-"""The platform: its GPU stack, its KAI with what that schedules by, and its sources."""
+"""The platform: its GPU stack, its KAI with what that schedules by, sources and monitoring."""
 
 import re
-from collections.abc import Iterator
 from functools import partial
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 
 from kai_fleet.releases import sources
+from kai_fleet.releases.metric_names import METRICS_PORT
 from kai_fleet.releases.sources import NoPlaceError
 from kai_fleet.settings.sections.gpu_share import Sharing, sharing
-from kai_fleet.settings.sections.kubernetes import Affinity, LabelKey, Toleration
-from kai_fleet.settings.sections.models import Strict, refuse
+from kai_fleet.settings.sections.kubernetes import Affinity, LabelKey, LabelValue, Toleration
+from kai_fleet.settings.sections.models import Strict, Wrong, below, like, refuse
+from kai_fleet.values import value_at
 
 # What Go's and Prometheus' durations have in common: KAI changed from the one to the other.
 _DURATION: Final = r"([0-9]+h)?([0-9]+m)?([0-9]+s)?"
@@ -37,10 +38,15 @@ Duration = Annotated[
     BeforeValidator(_duration),
     WithJsonSchema({"type": "string", "pattern": f"^{_DURATION}$", "description": "168h, 90m"}),
 ]
-ShardName = Annotated[
-    str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=40)
+ShardName = Annotated[str, like(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", 40)]
+Levels = Annotated[
+    list[LabelKey],
+    Field(min_length=1, max_length=16),
+    refuse(
+        lambda levels: len({*levels}) < len(levels) or HOSTNAME in levels[:-1],
+        f"has a level twice, or {HOSTNAME} above others; write each once, {HOSTNAME} last",
+    ),
 ]
-Levels = Annotated[list[LabelKey], Field(min_length=1, max_length=16)]
 Strategy = Literal["binpack", "spread"]
 
 
@@ -68,6 +74,15 @@ class Fairshare(Strict):
     """How much past usage weighs; 0 is nothing."""
     prometheus: str | None = Field(default=None, pattern=r"^https?://\S+$")
     """URL; KAI's own one unless set."""
+
+    def mistakes(self) -> Wrong:
+        """When windows begin that are not sliding."""
+        yield from self.useless("window_type", {"start": ("tumbling",), "cron": ("cron",)})
+        begins = {"tumbling": ("start", self.start), "cron": ("cron", self.cron)}
+        key, value = begins.get(self.window_type, ("", ""))
+        if value is None:
+            write = "its windows begin by it; write one, or windowType: sliding"
+            yield key, f"is missing with windowType {self.window_type}: {write}"
 
 
 class Placement(Strict):
@@ -114,37 +129,15 @@ class Scheduling(Strict):
     topologies: dict[ShardName, Levels] = Field(default_factory=dict)
     """From v0.12: node labels from the widest domain to the narrowest."""
 
-
-def scheduling_mistakes(scheduling: Scheduling) -> Iterator[tuple[str, str]]:
-    """What is wrong between these keys: (key, sentence)."""
-    fairshare = scheduling.fairshare
-    if fairshare is not None:
-        begins = (("tumbling", "start", fairshare.start), ("cron", "cron", fairshare.cron))
-        for kind, key, value in begins:
-            path = f"fairshare.{key}"
-            if fairshare.window_type == kind and value is None:
-                yield path, f"is missing: windowType {kind} begins its windows by it"
-            elif fairshare.window_type != kind and value is not None:
-                yield path, f"is for windowType {kind}; drop it, or write windowType: {kind}"
-    for name, levels in scheduling.topologies.items():
-        twice = sorted({level for level in levels if levels.count(level) > 1})
-        if twice:
-            yield f"topologies.{name}", f"names {twice[0]} twice; write each level once"
-        elif HOSTNAME in levels[:-1]:
-            yield f"topologies.{name}", f"has {HOSTNAME} above others; write it last"
+    def mistakes(self) -> Wrong:
+        """Those of its fairshare."""
+        return below("fairshare", self.fairshare.mistakes()) if self.fairshare else iter(())
 
 
-Version = Annotated[str, StringConstraints(pattern=r"^v?[0-9]+\.[0-9]+\.[0-9]+[-+.0-9A-Za-z]*$")]
-KaiVersion = Annotated[str, StringConstraints(pattern=r"^v[0-9]+\.[0-9]+\.[0-9]+[-+.0-9A-Za-z]*$")]
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$", max_length=40)]
-
-
-StackName = Annotated[
-    str,
-    StringConstraints(
-        pattern=r"^([-A-Za-z0-9_.]+/[-A-Za-z0-9_.]+/)?[-A-Za-z0-9_.]+$", max_length=300
-    ),
-]
+Version = Annotated[str, like(r"^v?[0-9]+\.[0-9]+\.[0-9]+[-+.0-9A-Za-z]*$")]
+KaiVersion = Annotated[str, like(r"^v[0-9]+\.[0-9]+\.[0-9]+[-+.0-9A-Za-z]*$")]
+Name = Annotated[str, like(r"^[a-z]([-a-z0-9]*[a-z0-9])?$", 40)]
+StackName = Annotated[str, like(r"^([-A-Za-z0-9_.]+/[-A-Za-z0-9_.]+/)?[-A-Za-z0-9_.]+$", 300)]
 TeamName = Annotated[
     Name,
     refuse(
@@ -178,6 +171,16 @@ class Gpu(Strict):
     """Merged over the chart's values."""
     system_priorities: bool = False
     """Admit system priority classes in its namespace by a ResourceQuota: for GKE."""
+
+    def mistakes(self) -> Wrong:
+        """What does not fit to the provider."""
+        if self.resource != NVIDIA and self.provider != "none":
+            cause = f"is NVIDIA's, and nodes with {self.resource} need their vendor's own"
+            yield "provider", f"{cause}, installed beside this program; write none"
+        if self.system_priorities and self.provider == "none":
+            cause = "has no effect: with provider none nothing is installed that needs it"
+            fix = "leave it out, or write operator or device-plugin for the provider"
+            yield "systemPriorities", f"{cause}; {fix}"
 
 
 class KaiRelease(Scheduling):
@@ -246,3 +249,53 @@ class Sources(Strict):
     def known(self) -> sources.KnownSources:
         """As the rules read them."""
         return sources.KnownSources(tuple(self.charts), tuple(self.images))
+
+
+# What Prometheus takes for a duration, as far as it makes sense here.
+Interval = Annotated[str, like(r"^[1-9][0-9]{0,4}[smhd]$")]
+Namespace = Annotated[
+    str,
+    like(r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"),
+    refuse(
+        lambda name: name.startswith(("team-", "kai-scheduler", "kai-resource-reservation")),
+        "is {value}, a team's or KAI's own; write the namespace where Prometheus runs",
+    ),
+]
+
+
+class Monitoring(Strict):
+    """Monitors, rules, alerts and dashboards for a Prometheus that the host has already."""
+
+    namespace: Namespace = "monitoring"
+    """The host's namespace of Prometheus and Grafana. It reaches every KAI's metrics."""
+    operator: bool = False
+    """The host has the Prometheus operator: make its objects. Else ConfigMaps with the content."""
+    labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    """Labels by which your Prometheus selects its objects: {release: kube-prometheus-stack}."""
+    interval: Interval = "30s"
+    """How often metrics are read."""
+    starved_after: Interval = "15m"
+    """An alert fires when a queue has waited that long for what it is guaranteed."""
+    support_days: int = Field(default=60, ge=0, le=1000)
+    """An alert fires so many days before a team's KAI is out of support."""
+    certificates: bool = True
+    """With the operator: alert before a vCluster's certificate ends. Prometheus gets to have it."""
+    dashboards: bool = True
+    """Grafana's, as ConfigMaps."""
+
+    def mistakes(self) -> Wrong:
+        """Labels that nothing selects."""
+        if self.labels and not self.operator:
+            cause = "are for what the Prometheus operator selects"
+            yield "labels", f"{cause}; write operator: true, or drop them"
+
+
+_METRICS_KEY: Final = "scheduler.ports.metricsPort"
+
+
+def metrics_mistakes(values: Values) -> Wrong:
+    """Chart values that put a KAI's metrics where nobody reads them: (key, sentence)."""
+    port = value_at(values, _METRICS_KEY)
+    if port not in (None, METRICS_PORT):
+        cause = f"is {port}, and Prometheus reads a KAI's metrics at {METRICS_PORT}"
+        yield _METRICS_KEY, f"{cause}: nothing would be counted; drop it"

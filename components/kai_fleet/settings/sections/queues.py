@@ -6,18 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Generic, TypeVar
 
-from pydantic import BeforeValidator, Field, StringConstraints
+from pydantic import BeforeValidator, Field
 
 from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.settings.files.named import read_tree
 from kai_fleet.settings.sections.kubernetes import UNLIMITED, Cpu, Gpu, Memory, short_or_whole
-from kai_fleet.settings.sections.models import Strict, short_for
+from kai_fleet.settings.sections.models import Strict, Wrong, like, short_for
 from kai_fleet.settings.sections.platform import ShardName
 
 # A queue's name is also the value of the pod label kai.scheduler/queue: 63 characters at most.
-QueueName = Annotated[
-    str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=63)
-]
+QueueName = Annotated[str, like(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", 63)]
 Q = TypeVar("Q")
 
 
@@ -113,7 +111,7 @@ def leaves(tree: Mapping[str, Queue]) -> list[str]:
 
 def shard_mistakes(
     tree: Mapping[str, Queue], shards: Mapping[str, object], parent: str | None = None
-) -> Iterator[tuple[str, str]]:
+) -> Wrong:
     """Queues that name a shard that there is not, or name one below the top: (path, sentence).
 
     `parent` is a queue of another tree below which this one hangs.
