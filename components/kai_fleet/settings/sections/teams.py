@@ -8,7 +8,6 @@ from kai_fleet.releases import KAI, advised
 from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.settings.files.named import or_file
 from kai_fleet.settings.sections.access import Registries
-from kai_fleet.settings.sections.gpu_share import Gpus, counted, slices, together
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.kubernetes import (
     Affinity,
@@ -20,11 +19,15 @@ from kai_fleet.settings.sections.kubernetes import (
 from kai_fleet.settings.sections.models import Strict, Wrong, below
 from kai_fleet.settings.sections.platform import (
     EXAMPLE_VERSION,
+    Gpus,
     KaiRelease,
     KaiVersion,
     Name,
     Shard,
     ShardName,
+    counted,
+    slices,
+    together,
 )
 from kai_fleet.settings.sections.queues import QueueName, QueueTree
 from kai_fleet.settings.sections.vcluster import Vcluster
