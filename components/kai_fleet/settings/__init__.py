@@ -17,7 +17,7 @@ from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sharing import SharingMode
 from kai_fleet.settings.cross_checks import between_keys
 from kai_fleet.settings.files import stack_keys
-from kai_fleet.settings.files.named import Manifests, or_file
+from kai_fleet.settings.files.named import Manifests
 from kai_fleet.settings.mistakes import NAMESPACE, key_path, validated, within
 from kai_fleet.settings.sections.access import Access, Cluster, Registries, access_in_kind
 from kai_fleet.settings.sections.isolation import Guard, Isolation
@@ -51,7 +51,7 @@ class Settings(Strict):
     """The host's GPU stack."""
     kai: HostKai | None = None
     """Absent when no team is in host mode."""
-    queues: QueueTree = Field(default_factory=dict, json_schema_extra=or_file)
+    queues: QueueTree = Field(default_factory=dict)
     """The host's queue tree."""
     vcluster: Vcluster = Field(default_factory=Vcluster)
     """What every team's vCluster has unless it says so."""

@@ -1,11 +1,10 @@
 """What a stack file writes as Kubernetes does: quantities, labels, tolerations, affinity."""
 
 import re
-from collections.abc import Callable
 from decimal import Decimal
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, TypeAdapter, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, WithJsonSchema, model_validator
 
 from kai_fleet.quantities import QUANTITY, WORD, parse_quantity
 from kai_fleet.settings.sections.models import Strict, like
@@ -67,17 +66,6 @@ def _quantity(parse: Any, unit: str) -> Any:
 Cpu = _quantity(cpu_millicores, 'cores: 16 or "500m"')
 Memory = _quantity(memory_megabytes, "bytes with a suffix: 64Gi")
 Gpu = _quantity(gpu_devices, "GPUs, fractions allowed")
-
-
-def short_or_whole(quantity: Any) -> Callable[[dict[str, Any]], None]:
-    """For a field's JSON Schema: a mapping as the field describes it, or a quantity alone."""
-
-    def change(schema: dict[str, Any]) -> None:
-        whole = {key: schema.pop(key) for key in tuple(schema) if key != "description"}
-        schema["anyOf"] = [whole, TypeAdapter(quantity).json_schema()]
-
-    return change
-
 
 _WORD: Final = "[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
 ObjectName = Annotated[str, like(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]

@@ -65,11 +65,15 @@ def like(pattern: str, longest: int = 253) -> StringConstraints:
     return StringConstraints(pattern=pattern, max_length=longest)
 
 
-def short_for(key: str, kinds: Any, convert: Callable[[Any], Any] = lambda value: value) -> Any:
+def short_for(
+    key: str, kinds: Any, forms: Any, convert: Callable[[Any], Any] = lambda value: value
+) -> BeforeValidator:
     """Take a value alone for the mapping with that key: `gpu: 12` for `gpu: {quota: 12}`."""
-    return BeforeValidator(
-        lambda value: {key: convert(value)} if isinstance(value, kinds) else value
-    )
+
+    def whole(value: Any) -> Any:
+        return {key: convert(value)} if isinstance(value, kinds) else value
+
+    return BeforeValidator(whole, json_schema_input_type=forms)
 
 
 def refuse(is_wrong: Callable[[Any], bool], sentence: str) -> AfterValidator:

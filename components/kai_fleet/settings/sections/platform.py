@@ -27,17 +27,10 @@ class GpuSharing(Strict):
     """Disabled; NonMemoryEnforced: by agreement; HamiCore, NvFractions: memory is held to it."""
 
 
-def _or_switch(schema: dict[str, Any]) -> None:
-    schema["anyOf"] = [{"type": "boolean"}, {"$ref": schema.pop("$ref")}]
-
-
 Sharing = Annotated[
     GpuSharing,
-    short_for("mode", bool, of_switch),
-    Field(
-        description="Fractions of a GPU: true unless set. A stack file may say {mode: …} too.",
-        json_schema_extra=_or_switch,
-    ),
+    short_for("mode", bool, bool | GpuSharing, of_switch),
+    Field(description="Fractions of a GPU: true unless set. A stack file may say {mode: …} too."),
 ]
 
 

@@ -6,7 +6,6 @@ from pydantic import Field, model_validator
 
 from kai_fleet.releases import KAI, advised
 from kai_fleet.releases.keys import DEFAULT_SHARD
-from kai_fleet.settings.files.named import or_file
 from kai_fleet.settings.sections.access import Registries
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.kubernetes import (
@@ -94,7 +93,7 @@ class Runs(Strict):
     scheduler: Scheduler
     queue: QueueName | None = None
     """host mode: its leaf queue."""
-    queues: QueueTree = Field(default_factory=dict, json_schema_extra=or_file)
+    queues: QueueTree = Field(default_factory=dict)
     """virtual mode: the queues inside its vCluster."""
     registries: Registries = Field(default_factory=dict)
     """Credentials by which its images are pulled, by registry; besides kai-fleet:registries."""
