@@ -85,7 +85,7 @@ Host = Annotated[str, AfterValidator(_host)]
 _TYPES_BY_KEY: Final = {
     "host": ("LoadBalancer", "NodePort", *_BY_NAME),
     "port": ("NodePort", *_BY_NAME),
-    "class_": ("Ingress",),
+    "class_name": ("Ingress",),
     "gateway": ("Gateway",),
     "load_balancer_class": ("LoadBalancer",),
     "load_balancer_source_ranges": ("LoadBalancer",),
@@ -104,7 +104,7 @@ class Access(Strict):
     """Name or address to use: of a node for NodePort, of the API for Ingress and Gateway."""
     port: int | None = Field(default=None, ge=1, le=65535)
     """NodePort: a fixed one. Ingress, Gateway: of the controller; 443 unless set."""
-    class_: ObjectName | None = Field(default=None, alias="class")
+    class_name: ObjectName | None = Field(default=None, alias="class")
     """Ingress: its class; the default one unless set."""
     gateway: GatewayName | None = None
     """Gateway: NAMESPACE/NAME of one that has a listener with tls.mode Passthrough."""

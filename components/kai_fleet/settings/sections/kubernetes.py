@@ -59,8 +59,13 @@ def _quantity(parse: Any, unit: str) -> Any:
         {"enum": [WORD, -1]},
         {"type": "string", "pattern": f"^({QUANTITY.pattern})$"},
     ]
+
+    def checked(value: Any) -> Any:
+        parse(value)
+        return value  # as it is written: a QueueTree counts in KAI's units
+
     schema = {"description": f"{unit}, or unlimited", "anyOf": forms}
-    return Annotated[float, BeforeValidator(parse), WithJsonSchema(schema)]
+    return Annotated[Any, BeforeValidator(checked), WithJsonSchema(schema)]
 
 
 Cpu = _quantity(cpu_millicores, 'cores: 16 or "500m"')

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
 
+from kai_fleet.gpu_providers import GPU_PROVIDERS
 from kai_fleet.releases import mig, sources
 from kai_fleet.releases.keys import GPU_RESOURCES
 from kai_fleet.releases.metric_names import METRICS_PORT
@@ -236,7 +237,7 @@ EXAMPLE_VERSION: Final = "v0.16.8"  # what messages tell to write
 class Gpu(Strict):
     """The GPU stack of the host cluster."""
 
-    provider: Literal["operator", "device-plugin", "none"] = "none"
+    provider: Literal[tuple(GPU_PROVIDERS)] = "none"  # type: ignore[valid-type]
     """`none` where nodes advertise GPUs already, or have none."""
     version: Version | None = None
     """Chart version."""
