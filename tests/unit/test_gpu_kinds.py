@@ -165,7 +165,7 @@ def test_two_teams_with_slices_on_the_same_nodes_are_refused():
 def test_the_plan_names_each_kind():
     planned = plan_settings(raw({"nvidia.com/gpu": 2, SLICE: 14}))
     (row,) = picture(planned.resources).teams
-    assert row.gpus == "2, 14 mig-1g.10gb"
+    assert "2, 14 mig-1g.10gb" in row
 
 
 POOLS = {"a100": 8, "l4": 16}
