@@ -98,9 +98,9 @@ def from_mirror(chart: str) -> bool:
 def chart_place(name: str) -> str:
     """Where a chart is: an OCI reference, or an https URL. Raises NoPlaceError."""
     if name.startswith("oci://"):
-        return _place(_OCI, name)
+        return _place(_OCI, name, "oci://")
     if name.startswith("https://"):
-        return _place(_HTTPS, name)
+        return _place(_HTTPS, name, "https://")
     if name.startswith("http://"):
         raise NoPlaceError("is not encrypted on its way")
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", name) and not name.startswith("file:"):
@@ -144,12 +144,13 @@ def _has_host(name: str) -> bool:
     return bool(slash) and ("." in first or ":" in first or first == "localhost")
 
 
-def _place(pattern: re.Pattern[str], name: str) -> str:
+def _place(pattern: re.Pattern[str], name: str, scheme: str = "") -> str:
     """The name without its tag and digest."""
-    match = pattern.fullmatch(name)
-    if match is None:
-        raise NoPlaceError(
-            "has no plain host and path: lower case, without a user, an empty part or .. in it, and"
-            " behind it at most a tag and a sha256 digest"
-        )
-    return match[1]
+    if match := pattern.fullmatch(name):
+        return match[1]
+    if not re.fullmatch(_HOST, name.removeprefix(scheme).partition("/")[0]):
+        raise NoPlaceError("has no plain host in front: lower case, without a user or a path in it")
+    raise NoPlaceError(
+        "has a part that no name has: .., an empty one, or another character; behind its path it"
+        " has at most a tag and a sha256 digest"
+    )
