@@ -84,15 +84,15 @@ def test_our_own_vcluster_values_use_only_keys_of_the_table(version, mode):
     assert unknown_keys("vcluster", version, values_of(version, mode)) == []
 
 
-def test_a_key_of_another_version_names_the_versions_that_read_it():
-    (found,) = unknown_keys("kai", "v0.9.3", {"defaultQueue": {"createDefaultQueue": False}})
-    assert found.key == "defaultQueue"
-    assert found.versions[0] == "v0.10.5"
-
-
-def test_a_misspelt_key_names_the_right_one():
-    (found,) = unknown_keys("kai", "v0.16.8", {"global": {"gpuSharng": True}})
-    assert (found.key, found.instead) == ("global.gpuSharng", "global.gpuSharing")
+@pytest.mark.parametrize(
+    ("version", "values", "key"),
+    [
+        ("v0.9.3", {"defaultQueue": {"createDefaultQueue": False}}, "defaultQueue"),
+        ("v0.16.8", {"global": {"gpuSharng": True}}, "global.gpuSharng"),
+    ],
+)
+def test_a_key_of_another_version_and_a_misspelt_one_are_found(version, values, key):
+    assert unknown_keys("kai", version, values) == [key]
 
 
 def test_anything_goes_below_an_open_key():
