@@ -6,11 +6,9 @@ A place is a text: `oci://ghcr.io/loft-sh`, `https://charts.loft.sh`, and of ima
 means one place here and another to Helm or to a container runtime.
 """
 
-import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from kai_fleet.releases.tables import KAI_CHART, NVIDIA_CHART, VCLUSTER_REPOSITORY
@@ -87,12 +85,6 @@ class KnownSources:
     def kai_images(self) -> list[str]:
         """What the names of KAI's images may begin with, without a slash at the end."""
         return [*KAI_IMAGES, *(each.removesuffix("/") for each in self.images)]
-
-
-def from_mirror(chart: str) -> bool:
-    """Whether a chart is a package of the local mirror, which who runs the update names."""
-    mirror = os.environ.get(MIRROR)
-    return bool(mirror) and Path(chart).parent == Path(str(mirror)) and chart.endswith(".tgz")
 
 
 def chart_place(name: str) -> str:
