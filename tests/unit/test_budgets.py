@@ -55,7 +55,7 @@ AREAS = {
     ),
     "monitoring": area(250, 276, COMPONENTS, "monitoring.py"),
     "workloads": area(80, 50, COMPONENTS, "workloads.py"),
-    "rules, pack, adapters": area(2600, 3665, POLICIES, "."),
+    "rules, pack, adapters": area(2600, 3130, POLICIES, "."),
     "commands, engine, display, recovery": area(
         1600, 2266, COMMANDS, "commands", "engine", "display", "recovery"
     ),

@@ -176,8 +176,7 @@ def _section(rule: Rule) -> str:
     paragraphs = (
         f"## {rule.name}",
         f"{rule.about} ({rule.level}, severity {rule.severity})",
-        f"Why: {rule.why}",
-        f"Remedy: {rule.remedy}",
+        rule.why,
         keys and f"Configuration: {keys}.",
     )
     return "\n\n".join(filter(None, paragraphs)) + "\n"
