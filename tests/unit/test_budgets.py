@@ -57,7 +57,7 @@ AREAS = {
     "workloads": area(80, 50, COMPONENTS, "workloads.py"),
     "rules, pack, adapters": area(2600, 3130, POLICIES, "."),
     "commands, engine, display, recovery": area(
-        1600, 2266, COMMANDS, "commands", "engine", "display", "recovery"
+        1600, 2245, COMMANDS, "commands", "engine", "display", "recovery"
     ),
     "plan, diff": area(1000, 988, COMMANDS, "plan", "diff"),
     "teams, stack_file": area(600, 884, COMMANDS, "teams", "stack_file"),
