@@ -153,8 +153,8 @@ _BOMB = ", ".join(["&a0 [x]", *(f"&a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n
     ],
 )
 def test_yaml_inside_of_yaml_that_cannot_be_read_breaks_nothing(odd):
-    # What only grows too much for us, a device plugin reads.
-    found = "time-slicing" if _BOMB in odd else ""
+    # With aliases it may be a bomb for us, and a device plugin reads it.
+    found = "time-slicing" if "*a" in odd else ""
     assert sharing_in(f"sharing: {{timeSlicing: , mps: {odd}}}") == found
     deploy = {"experimental": {"deploy": {"host": {"manifests": f"image: {odd}"}}}}
     ml = {

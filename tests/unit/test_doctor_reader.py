@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from kai_fleet.kube.api import Api
@@ -131,11 +132,11 @@ def test_a_forbidden_secret_leads_to_the_stacks_state(server, planted):
         look = read_clusters(
             Sources(
                 host=lambda: Api.of_kubeconfig(kubeconfig(url)),
-                kubeconfigs=lambda: {"ml": json.dumps(document)},
+                kubeconfigs=lambda: {"ml": yaml.safe_dump(document)},
             )
         )
     assert (look.teams["ml"].inside is None) == planted
-    says = "its kubeconfig in the stack's state has users[0].user.exec in its key config"
+    says = "its kubeconfig in the stack's state has in its key config what vCluster does not write"
     assert look.teams["ml"].unreached.startswith(says if planted else "")
 
 
@@ -175,14 +176,16 @@ def test_what_somebody_else_wrote_is_a_finding_with_what_mends_it(server):
     assert look.teams["ml"].foreign
     (found,) = [it for it in examine(look) if it.subject == "kubeconfig of vCluster ml"]
     assert (found.check, found.level, found.path) == ("vcluster", "mandatory", "host")
-    assert "Secret vc-ml has users[0].user.exec in its key config" in found.cause
+    assert "Secret vc-ml has in its key config what vCluster does not write there" in found.cause
     assert "Somebody who can write in the namespace of team ml wrote it" in found.cause
     assert found.fix.split("`")[1::2] == [
         "kubectl -n team-ml delete secret vc-ml",
         "kubectl -n team-ml rollout restart statefulset ml",
     ]
     (said,) = look.foreign
-    assert said.startswith("team ml: its Secret vc-ml has users[0].user.exec in its key config")
+    assert said.startswith(
+        "team ml: its Secret vc-ml has in its key config what vCluster does not write there"
+    )
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kai_fleet.cluster.plain_yaml import GrownYamlError, OddYamlError, typed_documents
+import yaml
+
 from kai_fleet.fleet.chart_stores import store_of
 from kai_fleet.fleet.cluster import Chart, Kai, Team
 from kai_fleet.gpu_providers import GPU_CHARTS
@@ -171,10 +172,13 @@ def sharing_in(value: Any) -> Any:
     """The sharing that a device plugin's config asks for, also where it is YAML text."""
     if isinstance(value, str) and ("timeSlicing" in value or "mps" in value):
         try:
-            return _sharing_in(typed_documents(value))
-        except GrownYamlError:  # a device plugin reads it all the same
-            return "time-slicing" if "timeSlicing" in value else "MPS"
-        except (OddYamlError, RecursionError):
+            events = yaml.parse(value, yaml.SafeLoader)
+            if any(isinstance(event, yaml.AliasEvent) for event in events):
+                # It may stand for more than is written; a device plugin reads it all the same.
+                return "time-slicing" if "timeSlicing" in value else "MPS"
+            return _sharing_in([*yaml.safe_load_all(value)])
+        # A day that is none, and what a tag makes of another text.
+        except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
             return ""
     return _sharing_in(value)
 
