@@ -7,8 +7,7 @@ import pulumi
 import pytest
 from kubernetes import client
 
-from kai_fleet.guards.declare import declare_bindings, declare_policies
-from kai_fleet.guards.policies import NAME_LABEL
+from kai_fleet.guards.policies import NAME_LABEL, declare
 from kai_fleet.guards.queue_guard import inside
 from tests.engine.bare_engine import new_stack
 from tests.engine.guarded_pods import (
@@ -58,7 +57,7 @@ def _guards(queues: tuple[str, ...]) -> Callable[[], None]:
             for body in bindings.values():  # else they hold in every namespace
                 only = {"namespaceSelector": {"matchLabels": {NAME_LABEL: team}}}
                 body["spec"]["matchResources"] |= only
-            declare_bindings(team, bindings, opts, declare_policies(team, policies, opts))
+            declare(team, policies, bindings, opts)
 
     return program
 

@@ -9,7 +9,7 @@ from kai_fleet.finding import Level
 from kai_fleet.fleet.arguments import Arguments
 from kai_fleet.fleet.cluster import Cluster, Team
 from kai_fleet.fleet.declared import Declared, queues_at
-from kai_fleet.guards import bounds, policies, queue_guard, vcluster_rights
+from kai_fleet.guards import bounds, policies, queue_guard, rights
 from kai_fleet.guards.network_policies import network_policies
 from kai_fleet.guards.quotas import quotas
 from kai_fleet.monitoring import ALLOW_PROMETHEUS
@@ -195,7 +195,7 @@ def _on_host(team: Team, args: Mapping[str, Any], *, platform: bool) -> Iterator
         bindings = bounds.node_bindings(team.name, team.namespace, args).values()
         on_nodes = "its pods may be on nodes of other teams"
         yield from _guards("isolation", bindings, lambda name: on_nodes)
-    role = vcluster_rights.called(team.name)
+    role = f"{rights.VCLUSTER}-{team.name}"
     yield Required("isolation", "ClusterRole", role, "the vCluster cannot read what the host has")
 
 
