@@ -104,4 +104,4 @@ def test_a_probe_of_an_api_that_is_none_ends_in_a_sentence(monkeypatch, capsys):
     with pytest.raises(SystemExit) as ended:
         fleet_probe.main()
     assert ended.value.code == 1
-    assert capsys.readouterr().err == "the API server answers what no Kubernetes does (KeyError)\n"
+    assert capsys.readouterr().err == "its API server answers what no Kubernetes does (KeyError)\n"
