@@ -105,8 +105,9 @@ def _not_rolled_out(api: Api, names: list[str]) -> list[str]:
     left = [f"deployment {name} (absent)" for name in names if name not in present]
     for name in names:
         # As `kubectl rollout status`: a pod of the old version still counts as available.
-        if (own := present.get(name)) is not None and not (
-            own.rolled_out and own.status.get("replicas", 0) <= own.status["updatedReplicas"]
+        found = present.get(name)
+        if found is not None and not (
+            found.rolled_out and found.status.get("replicas", 0) <= found.status["updatedReplicas"]
         ):
             left.append(f"deployment {name}")
     pods = api.list(_PODS, labelSelector="job-name") if left else []
