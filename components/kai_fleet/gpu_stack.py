@@ -81,48 +81,44 @@ class GpuStack(pulumi.ComponentResource):
                 )
             )
         if provider.chart:
-            self._declare(name, args, provider, version, child, before)
+            _declare_chart(name, args, provider, version, child, before)
         self.namespace = pulumi.Output.from_input(provider.chart)
         self.version = pulumi.Output.from_input(version)
         self.register_outputs({"namespace": provider.chart, "version": version})
 
-    def _declare(
-        self,
-        name: str,
-        args: GpuStackArgs,
-        provider: GpuProvider,
-        version: str,
-        child: pulumi.ResourceOptions,
-        before: list[pulumi.Resource],
-    ) -> None:
-        chart, registries = provider.chart, args.get("registries", {})
-        if "namespace" not in args.get("use_existing", ()):
-            metadata: Any = {"name": chart, "labels": PRIVILEGED}
-            before.append(
-                kubernetes.core.v1.Namespace(f"{name}-namespace", metadata=metadata, opts=child)
-            )
-        if registries:
-            before.append(registry_secret(name, OF_STACK, chart, registries, after(child, *before)))
-        if args.get("system_priorities"):  # GKE admits such pods nowhere else
-            before.append(
-                kubernetes.core.v1.ResourceQuota(
-                    f"{name}-system-priorities",
-                    metadata={"name": "system-priorities", "namespace": chart},
-                    spec=_SYSTEM_PRIORITIES,
-                    opts=after(child, *before),
-                )
-            )
-        kubernetes.helm.v3.Release(
-            f"{name}-release",
-            **chart_args(
-                chart, version, override=args.get("chart"), repository=provider.repository
-            ),
-            name=chart,
-            namespace=chart,
-            values=gpu_values(provider, args),
-            timeout=900,  # drivers are built on the nodes
+
+def _declare_chart(
+    name: str,
+    args: GpuStackArgs,
+    provider: GpuProvider,
+    version: str,
+    child: pulumi.ResourceOptions,
+    before: list[pulumi.Resource],
+) -> None:
+    chart, override = provider.chart, args.get("chart")
+    metadata: Any = {"name": chart, "labels": PRIVILEGED}
+    if "namespace" not in args.get("use_existing", ()):
+        own = kubernetes.core.v1.Namespace(f"{name}-namespace", metadata=metadata, opts=child)
+        before.append(own)
+    if registries := args.get("registries", {}):
+        before.append(registry_secret(name, OF_STACK, chart, registries, after(child, *before)))
+    if args.get("system_priorities"):  # GKE admits such pods nowhere else
+        quota = kubernetes.core.v1.ResourceQuota(
+            f"{name}-system-priorities",
+            metadata={"name": "system-priorities", "namespace": chart},
+            spec=_SYSTEM_PRIORITIES,
             opts=after(child, *before),
         )
+        before.append(quota)
+    kubernetes.helm.v3.Release(
+        f"{name}-release",
+        **chart_args(chart, version, override=override, repository=provider.repository),
+        name=chart,
+        namespace=chart,
+        values=gpu_values(provider, args),
+        timeout=900,  # drivers are built on the nodes
+        opts=after(child, *before),
+    )
 
 
 def gpu_values(provider: GpuProvider, args: Mapping[str, Any]) -> dict[str, Any]:
