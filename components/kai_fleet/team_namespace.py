@@ -219,7 +219,13 @@ class TeamNamespace(pulumi.ComponentResource):
             for policy, spec in network_policies(name, args).items():
                 part = f"network-{policy.removeprefix('kai-fleet-')}"
                 bound(networking.NetworkPolicy, part, policy, spec=spec)
-            declared += _rights(name, space, args, beside, inside)
+            # On the host the vCluster reads; in the namespace it writes what it syncs.
+            account, part = rights.service_account(f"vc-{name}", space), f"{name}-vcluster"
+            reads, writes = rights.vcluster_on_host(args), rights.vcluster_in_namespace(name, args)
+            of_host = {"name": f"{rights.VCLUSTER}-{name}"}
+            of_space = {"name": rights.VCLUSTER, "namespace": space}
+            declared += rights.declare_role(part, of_host, reads, account, beside)
+            declared += rights.declare_role(f"{part}-inside", of_space, writes, account, inside)
             nodes = node_bindings(name, space, args)
             declared += policies.declare(f"{name}-host-guard", {}, nodes, beside)
         if queue_guard.is_on_host(args):
@@ -253,29 +259,6 @@ class TeamNamespace(pulumi.ComponentResource):
             kind, child = core.v1.NamespacePatch, child_of(self, opts, retain_on_delete=True)
         namespace: pulumi.Resource = kind(f"{name}-namespace", metadata=metadata, opts=child)
         return namespace
-
-
-def _rights(
-    name: str,
-    space: str,
-    args: TeamNamespaceArgs,
-    beside: pulumi.ResourceOptions,
-    inside: pulumi.ResourceOptions,
-) -> list[pulumi.Resource]:
-    """Those of the vCluster: on the host it reads; in the namespace it writes what it syncs."""
-    account, part = rights.service_account(f"vc-{name}", space), f"{name}-vcluster"
-    on_host, in_namespace = {"name": f"{rights.VCLUSTER}-{name}"}, {"name": rights.VCLUSTER}
-    reads, writes = rights.vcluster_on_host(args), rights.vcluster_in_namespace(name, args)
-    return [
-        *rights.declare_role((f"{part}-role", f"{part}-binding"), on_host, reads, account, beside),
-        *rights.declare_role(
-            (f"{part}-inside", f"{part}-inside-binding"),
-            {**in_namespace, "namespace": space},
-            writes,
-            account,
-            inside,
-        ),
-    ]
 
 
 def namespace_labels(team: str, args: Mapping[str, Any]) -> dict[str, pulumi.Input[str]]:

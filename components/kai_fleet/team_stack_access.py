@@ -73,12 +73,12 @@ def _account(name: str, team: str, args: AccountArgs, opts: pulumi.ResourceOptio
         f"{name}-account", metadata={"name": team, "namespace": ACCOUNTS}, opts=opts
     )
     declare_role(
-        (f"{name}-role", f"{name}-binding"),
+        name,
         {"name": f"{IN_NAMESPACE}-{team}"},
         team_stack_on_host(team, host_mode=parent_queue is not None),
         service_account(team, ACCOUNTS),
         opts,
-        (account, *before),
+        [account, *before],
     )
 
 

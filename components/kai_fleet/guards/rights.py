@@ -7,7 +7,7 @@ namespace is there because the source of that version uses it, and docs/isolatio
 what bounds it. `tests/unit/test_vcluster_role.py` holds it against each version's chart.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import pulumi
@@ -80,24 +80,24 @@ def _on(value: Any) -> bool:
 
 
 def declare_role(
-    names: tuple[str, str],
+    name: str,
     metadata: Mapping[str, Any],
     rules: Any,
     subject: rbac.SubjectArgsDict,
     opts: pulumi.ResourceOptions,
-    before: tuple[pulumi.Resource, ...] = (),
+    before: Iterable[pulumi.Resource] = (),
 ) -> list[pulumi.Resource]:
-    """A role and the binding that gives it to a subject, by the names of these resources.
+    """A role and the binding that gives it to a subject; `name` begins those of the resources.
 
     They are of the namespace in `metadata`, else of the whole cluster. The binding also waits for
     what comes `before`.
     """
     kind: Any = rbac.Role if "namespace" in metadata else rbac.ClusterRole
     bind: Any = rbac.RoleBinding if "namespace" in metadata else rbac.ClusterRoleBinding
-    role = kind(names[0], metadata=metadata, rules=rules, opts=opts)
+    role = kind(f"{name}-role", metadata=metadata, rules=rules, opts=opts)
     reference = role_ref(kind.__name__, metadata["name"])
     binding = bind(
-        names[1],
+        f"{name}-binding",
         metadata=metadata,
         role_ref=reference,
         subjects=[subject],
