@@ -5,7 +5,7 @@ What they say is in the YAML files of the folder `monitoring`.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NotRequired, TypedDict
@@ -172,21 +172,16 @@ def fleet_rules(stack: str, args: Args) -> list[dict[str, Any]]:
         SupportDays=args.get("support_days", 60),
         Stack=stack,
     )
-    facts = [*_support(), *_parents(HOST, args.get("parent_queues", ()))]
-    if args.get("host_kai"):
-        facts.append(_fact("scheduler_wanted", {"scheduler": HOST}))
+    facts = [*_support(), *_of_scheduler(HOST, args.get("host_kai"), args)]
     return [{"name": "kai-fleet-facts", "rules": facts}, *groups]
 
 
 def team_facts(team: str, args: Args) -> list[Rule]:
     """The facts of one team that no metric tells: which queues have children, and so on."""
-    of, own = {"team": team}, args.get("monitoring", {})
-    facts = []
-    if own.get("scheduler"):
-        facts.append(_fact("scheduler_wanted", {"scheduler": team, **of}))
-        facts += _parents(team, own.get("parent_queues", ()), of)
+    own = args.get("monitoring", {})
+    facts = _of_scheduler(team, True, own, team=team) if own.get("scheduler") else []
     if args.get("scheduler") == "host":
-        facts += [_fact("host_queue", {"queue": queue, **of}) for queue in args.get("queues", ())]
+        facts += [_fact("host_queue", queue=queue, team=team) for queue in args.get("queues", ())]
     return facts
 
 
@@ -202,20 +197,20 @@ def _support() -> Iterator[Rule]:
         if release.support_end is not None:
             end = datetime.combine(release.support_end, datetime.max.time(), UTC)
             seconds = str(int(end.timestamp()))
-            yield _fact("kai_support_end_seconds", {"version": version}, f"vector({seconds})")
+            yield _fact("kai_support_end_seconds", f"vector({seconds})", version=version)
         elif version_key(version)[:2] < newest:  # the newest line comes into the list later
-            yield _fact("kai_in_no_support_list", {"version": version})
+            yield _fact("kai_in_no_support_list", version=version)
 
 
-def _parents(scheduler: str, queues: Iterable[Any], more: Args | None = None) -> list[Rule]:
-    more = more or {}
-    return [
-        _fact("parent_queue", {"scheduler": scheduler, "queue": queue, **more}) for queue in queues
-    ]
+def _of_scheduler(scheduler: str, desired: Any, args: Args, **more: Any) -> list[Rule]:
+    """That a KAI is to answer, and which of its queues have others below them."""
+    facts = [_fact("scheduler_wanted", scheduler=scheduler, **more)] if desired else []
+    queues = args.get("parent_queues", ())
+    return facts + [_fact("parent_queue", scheduler=scheduler, queue=q, **more) for q in queues]
 
 
-def _fact(name: str, labels: Args, expr: str = "vector(1)") -> Rule:
-    return {"record": f"kai_fleet:{name}", "labels": dict(labels), "expr": expr}
+def _fact(name: str, expr: str = "vector(1)", **labels: Any) -> Rule:
+    return {"record": f"kai_fleet:{name}", "labels": labels, "expr": expr}
 
 
 def _scrape(args: Args) -> dict[str, Any]:

@@ -105,6 +105,15 @@ def test_a_document_of_another_form_is_refused(text, says):
     assert str(refused(data() | {"config": encoded(text)})) == says
 
 
+def test_what_a_vcluster_without_a_declared_context_writes_is_taken():
+    document = config()
+    document["clusters"][0]["name"] = document["contexts"][0]["context"]["cluster"] = "kubernetes"
+    admin = "kubernetes-super-admin"
+    document["users"][0]["name"] = document["contexts"][0]["context"]["user"] = admin
+    document["current-context"] = document["contexts"][0]["name"] = f"{admin}@kubernetes"
+    assert of_secret(data(document), SERVER, "ml") == of_secret(data(), SERVER, "ml")
+
+
 @pytest.mark.parametrize("name", ["ml", "123", "my vCluster", "kind@x:1/y", "it's", "2026-01-01"])
 def test_a_context_may_have_any_name_that_yaml_writes_plainly_or_quotes(name):
     text = yaml.safe_dump(config(server=SERVER)).replace(

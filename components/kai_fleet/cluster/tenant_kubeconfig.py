@@ -38,23 +38,25 @@ _EMPTY_BY: Final = {
     KEY: "exportKubeConfig.serviceAccount",
 }
 # The kubeconfig that vCluster writes, and the one that is built here. Newer ones leave out the
-# empty preferences. One name serves cluster, user and context.
+# empty preferences; each name is plain or quoted, and the same wherever it stands.
+_NAME: Final = r"""'([^'\n]|''){1,253}'|"[^"\\\n]{1,253}"|\w[\w./@'-]*([ :][\w./@'-]+)*"""
 _CONFIG_FORM: Final = re.compile(
-    r"""apiVersion: v1
+    rf"""apiVersion: v1
 clusters:
 - cluster:
     certificate-authority-data: (?P<authority>[A-Za-z0-9+/=]+)
-    server: (?P<server>https://([A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\])(:\d{1,5})?)
-  name: (?P<context>'([^'\n]|''){1,253}'|"[^"\\\n]{1,253}"|\w[\w./@'-]*([ :][\w./@'-]+)*)
+    server: (?P<server>https://([A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\])(:\d{{1,5}})?(/[\w./-]*)?)
+  name: (?P<cluster>{_NAME})
 contexts:
 - context:
-    cluster: (?P=context)
-    user: (?P=context)
-  name: (?P=context)
+    cluster: (?P=cluster)
+    user: (?P<user>{_NAME})
+  name: (?P<context>{_NAME})
 current-context: (?P=context)
 kind: Config
-(preferences: \{\}\n)?users:
-- name: (?P=context)
+(preferences: \{{\}}
+)?users:
+- name: (?P=user)
   user:
     client-certificate-data: (?P<certificate>[A-Za-z0-9+/=]+)
     client-key-data: (?P<key>[A-Za-z0-9+/=]+)
