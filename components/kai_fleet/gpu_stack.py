@@ -68,57 +68,48 @@ class GpuStack(pulumi.ComponentResource):
     ) -> None:
         super().__init__(GPU_STACK, name, None, opts)
         provider = _checked(f"GpuStack {name}", args)
-        version = args.get("version", provider.version)
+        version, chart = args.get("version", provider.version), provider.chart
         child, before = child_of(self, opts), list[pulumi.Resource]()
-        if provider.runtime_class and "runtimeClass" not in args.get("use_existing", ()):
-            before.append(
-                kubernetes.node.v1.RuntimeClass(
-                    f"{name}-runtime-class",
-                    metadata={"name": provider.runtime_class},
-                    handler=provider.runtime_class,
-                    # Fraction pods and vClusters need it (V8), and by then others may use it.
-                    opts=child_of(self, opts, retain_on_delete=True),
-                )
+        existing = args.get("use_existing", ())
+        if provider.runtime_class and "runtimeClass" not in existing:
+            runtime_class = kubernetes.node.v1.RuntimeClass(
+                f"{name}-runtime-class",
+                metadata={"name": provider.runtime_class},
+                handler=provider.runtime_class,
+                # Fraction pods and vClusters need it (V8), and by then others may use it.
+                opts=child_of(self, opts, retain_on_delete=True),
             )
-        if provider.chart:
-            _declare_chart(name, args, provider, version, child, before)
-        self.namespace = pulumi.Output.from_input(provider.chart)
+            before.append(runtime_class)
+        if chart and "namespace" not in existing:
+            metadata: Any = {"name": chart, "labels": PRIVILEGED}
+            before.append(
+                kubernetes.core.v1.Namespace(f"{name}-namespace", metadata=metadata, opts=child)
+            )
+        if chart and (registries := args.get("registries")):
+            before.append(registry_secret(name, OF_STACK, chart, registries, after(child, *before)))
+        if chart and args.get("system_priorities"):  # GKE admits such pods nowhere else
+            quota = kubernetes.core.v1.ResourceQuota(
+                f"{name}-system-priorities",
+                metadata={"name": "system-priorities", "namespace": chart},
+                spec=_SYSTEM_PRIORITIES,
+                opts=after(child, *before),
+            )
+            before.append(quota)
+        if chart:
+            kubernetes.helm.v3.Release(
+                f"{name}-release",
+                **chart_args(
+                    chart, version, override=args.get("chart"), repository=provider.repository
+                ),
+                name=chart,
+                namespace=chart,
+                values=gpu_values(provider, args),
+                timeout=900,  # drivers are built on the nodes
+                opts=after(child, *before),
+            )
+        self.namespace = pulumi.Output.from_input(chart)
         self.version = pulumi.Output.from_input(version)
-        self.register_outputs({"namespace": provider.chart, "version": version})
-
-
-def _declare_chart(
-    name: str,
-    args: GpuStackArgs,
-    provider: GpuProvider,
-    version: str,
-    child: pulumi.ResourceOptions,
-    before: list[pulumi.Resource],
-) -> None:
-    chart, override = provider.chart, args.get("chart")
-    metadata: Any = {"name": chart, "labels": PRIVILEGED}
-    if "namespace" not in args.get("use_existing", ()):
-        own = kubernetes.core.v1.Namespace(f"{name}-namespace", metadata=metadata, opts=child)
-        before.append(own)
-    if registries := args.get("registries", {}):
-        before.append(registry_secret(name, OF_STACK, chart, registries, after(child, *before)))
-    if args.get("system_priorities"):  # GKE admits such pods nowhere else
-        quota = kubernetes.core.v1.ResourceQuota(
-            f"{name}-system-priorities",
-            metadata={"name": "system-priorities", "namespace": chart},
-            spec=_SYSTEM_PRIORITIES,
-            opts=after(child, *before),
-        )
-        before.append(quota)
-    kubernetes.helm.v3.Release(
-        f"{name}-release",
-        **chart_args(chart, version, override=override, repository=provider.repository),
-        name=chart,
-        namespace=chart,
-        values=gpu_values(provider, args),
-        timeout=900,  # drivers are built on the nodes
-        opts=after(child, *before),
-    )
+        self.register_outputs({"namespace": chart, "version": version})
 
 
 def gpu_values(provider: GpuProvider, args: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The KAI scheduler, on a host cluster or inside a vCluster: its release, and the wait for it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NotRequired, TypedDict
 
@@ -35,13 +35,33 @@ from kai_fleet.values import value_at
 _GONE_AFTER: Final = "2m"
 EXISTING: Final = ("namespace", "clusterPolicyCrd", "priorityClasses")
 _PLAIN: Final = (
-    "version",
-    "untested",
-    "chart",
-    "gpu_sharing",
-    "cluster_policy_crd",
-    "ready_timeout",
+    *("version", "untested", "chart", "gpu_sharing", "cluster_policy_crd", "ready_timeout"),
 )
+# No field of it is fixed: KAI only watches for objects of the kind.
+_CLUSTER_POLICY: Final[Any] = {
+    "group": "nvidia.com",
+    "names": {
+        "kind": "ClusterPolicy",
+        "listKind": "ClusterPolicyList",
+        "plural": "clusterpolicies",
+        "singular": "clusterpolicy",
+    },
+    "scope": "Cluster",
+    "versions": [
+        {
+            "name": "v1",
+            "served": True,
+            "storage": True,
+            "schema": {
+                "openAPIV3Schema": {
+                    "type": "object",
+                    "x-kubernetes-preserve-unknown-fields": True,
+                }
+            },
+            "subresources": {"status": {}},
+        }
+    ],
+}
 
 
 class ShardArgs(TypedDict):
@@ -163,14 +183,13 @@ class KaiScheduler(pulumi.ComponentResource):
         self, name: str, args: KaiSchedulerArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__(KAI_SCHEDULER, name, None, opts)
-        component = f"KaiScheduler {name}"
+        component, inside = f"KaiScheduler {name}", "probe_environment" in args
         _check(component, args)
         release = kai(args["version"], untested=bool(args.get("untested")))
         environment = args.get("probe_environment") or connection_of(component, args).environment()
         of_shards, name = name, f"{name}-kai"  # a vCluster of this name has children, too
         provider = provider_options(self, name, args)
-        inherited = self.get_provider("kubernetes:core/v1:Namespace")
-        if "probe_environment" in args and not (provider or inherited):
+        if inside and not (provider or self.get_provider("kubernetes:core/v1:Namespace")):
             # Else it would be made on the host.
             raise pulumi.RunError(
                 f"{component}: probe_environment is that of a vCluster; write kubeconfig: the one"
@@ -180,7 +199,6 @@ class KaiScheduler(pulumi.ComponentResource):
         later = pulumi.ResourceOptions(deleted_with=opts.deleted_with if opts else None)
         child = child_of(self, later, **provider)
         step = child_of(self, later, delete_before_replace=True)
-        before = self._before(name, args, release, child_of(self, opts, **provider), child)
         helm = kubernetes.helm.v3.Release(
             f"{name}-release",
             **chart_args(
@@ -196,7 +214,8 @@ class KaiScheduler(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions.merge(
                 child_of(self, later, delete_before_replace=True, **provider),
                 pulumi.ResourceOptions(
-                    depends_on=before, replace_on_changes=self._replacing(name, release)
+                    depends_on=self._before(name, args, release, child_of(self, opts, **provider)),
+                    replace_on_changes=self._replacing(name, release),
                 ),
             ),
         )
@@ -205,42 +224,62 @@ class KaiScheduler(pulumi.ComponentResource):
             own = value_at(args.get("values", {}), "global.resourceReservation.namespace")
             last = after(child, helm)
             registry_secret(f"{name}-reservation", OF_STACK, own or RESERVATIONS, registries, last)
+
+        def probe(
+            name: str,
+            more: Mapping[str, Any],
+            opts: pulumi.ResourceOptions,
+            triggers: Sequence[str] = (),
+            **does: str,
+        ) -> pulumi.Resource:
+            commands: Any = {event: probes.command(run) for event, run in does.items()}
+            ran: pulumi.Resource = command.local.Command(
+                name,
+                environment=extended(environment, more),
+                triggers=[helm.id, *triggers],
+                opts=opts,
+                **commands,
+            )
+            return ran
+
         # Removing this step cleans up what the release would leave behind. It goes before the
         # release, also when that is replaced, because its trigger is the release itself; and it
         # is there even if KAI never gets ready.
         config = "remove" if release.clean_up_config else "keep"
-        command.local.Command(
-            f"{name}-clean-up",
-            delete=probes.command("kai clean-up"),
-            environment=extended(environment, {"KAI_CONFIG": config}),
-            triggers=[helm.id],
-            opts=step,
-        )
-        number = deployed.read().again(KAI_SCHEDULER, name)
+        probe(f"{name}-clean-up", {"KAI_CONFIG": config}, step, delete="kai clean-up")
         # A finished release is not a ready KAI (K16): its operator brings up the rest, and the
         # queue webhook refuses everything until then.
-        ready = command.local.Command(
-            f"{name}-ready",
-            create=probes.command("kai wait"),
-            update=probes.command("kai wait"),
-            environment=extended(
-                environment,
-                {
-                    "KAI_VERSION": release.version,
-                    "KAI_DEPLOYMENTS": ",".join(release.deployments),
-                    "KAI_CONDITIONS": ",".join(release.ready_conditions),
-                    "KAI_TIMEOUT": str(int(args.get("ready_timeout", 300))),
-                },
-            ),
-            triggers=[helm.id, *([str(number)] if number else [])],
-            opts=step,
-        )
+        desired = {
+            "KAI_VERSION": release.version,
+            "KAI_DEPLOYMENTS": ",".join(release.deployments),
+            "KAI_CONDITIONS": ",".join(release.ready_conditions),
+            "KAI_TIMEOUT": str(int(args.get("ready_timeout", 300))),
+        }
+        number = deployed.read().again(KAI_SCHEDULER, name)
+        again = [str(number)] if number else []
+        wait = "kai wait"
+        ready = probe(f"{name}-ready", desired, step, create=wait, update=wait, triggers=again)
         if args.get("shards") or "fairshare" in args:
-            self._shards(
-                f"{of_shards}-shards-apply", args, release, environment, helm, after(step, ready)
-            )
+            # The chart makes the shard `default` and the Config, so this owns single fields of
+            # them, by server-side apply: Helm's upgrades and the operator leave alone what they did
+            # not write. A Patch resource would be gone with the object where a release is replaced,
+            # and not made again because nothing of it changed; this has the release for a trigger.
+            objects = resolved(partial(json.dumps, sort_keys=True), kai_objects(release, args))
+            applied = {"KAI_VERSION": release.version, "KAI_OBJECTS": objects}
+            apply = {"create": "shards apply", "update": "shards apply", "delete": "shards remove"}
+            probe(f"{of_shards}-shards-apply", applied, after(step, ready), **apply)
         for topology, levels in args.get("topologies", {}).items():
-            _topology(f"{of_shards}-topologies-{topology}", topology, levels, after(child, ready))
+            # Workloads name it in the annotation kai.scheduler/topology. Its levels cannot be
+            # changed, so another list replaces it.
+            replaced: Any = {"replace_on_changes": ["spec"], "delete_before_replace": True}
+            CustomResource(
+                f"{of_shards}-topologies-{topology}",
+                api_version="kai.scheduler/v1alpha1",
+                kind="Topology",
+                metadata={"name": topology},
+                spec={"levels": [{"nodeLabel": label} for label in levels]},
+                opts=after(child_of(self, later, **provider, **replaced), ready),
+            )
         self.version = pulumi.Output.from_input(release.version)
         self.namespace = pulumi.Output.from_input(KAI_NAMESPACE)
         # The version is the release's; registered here, it would have the whole state written once
@@ -248,12 +287,7 @@ class KaiScheduler(pulumi.ComponentResource):
         self.register_outputs({"version": args["version"]})
 
     def _before(
-        self,
-        name: str,
-        args: KaiSchedulerArgs,
-        release: KaiRelease,
-        first: pulumi.ResourceOptions,
-        child: pulumi.ResourceOptions,
+        self, name: str, args: KaiSchedulerArgs, release: KaiRelease, first: pulumi.ResourceOptions
     ) -> list[pulumi.Resource]:
         """What has to be there before the release."""
         existing, before = args.get("use_existing", ()), list[pulumi.Resource]()
@@ -268,15 +302,19 @@ class KaiScheduler(pulumi.ComponentResource):
             before.append(namespace)
         needs_crd = release.needs_cluster_policy_crd and args.get("cluster_policy_crd", True)
         if needs_crd and "clusterPolicyCrd" not in existing:
-            opts = child
-            if not inside:
-                # On a host it stays as it is: with it would go the ClusterPolicy of a GPU operator,
-                # which may have come since and made the CRD its own.
-                kept = pulumi.ResourceOptions(retain_on_delete=True, ignore_changes=["spec"])
-                opts = pulumi.ResourceOptions.merge(child, kept)
-            before.append(_cluster_policy_crd(f"{name}-cluster-policy", opts))
+            # On a host it stays as it is: with it would go the ClusterPolicy of a GPU operator,
+            # which may have come since and made the CRD its own.
+            kept = pulumi.ResourceOptions(retain_on_delete=True, ignore_changes=["spec"])
+            opts = first if inside else pulumi.ResourceOptions.merge(first, kept)
+            crd = kubernetes.apiextensions.v1.CustomResourceDefinition(
+                f"{name}-cluster-policy",
+                metadata={"name": "clusterpolicies.nvidia.com"},
+                spec=_CLUSTER_POLICY,
+                opts=opts,
+            )
+            before.append(crd)
         if registries := args.get("registries"):
-            last = after(child, *before)
+            last = after(first, *before)
             before.append(registry_secret(name, OF_STACK, KAI_NAMESPACE, registries, last))
         return before
 
@@ -298,40 +336,6 @@ class KaiScheduler(pulumi.ComponentResource):
         # Where an upgrade makes kai-config anew, new values are such an upgrade too (K12).
         return ["version", "values"] if release.recreates_config else ["version"]
 
-    def _shards(
-        self,
-        name: str,
-        args: KaiSchedulerArgs,
-        release: KaiRelease,
-        environment: pulumi.Input[Mapping[str, Any]],
-        helm: kubernetes.helm.v3.Release,
-        opts: pulumi.ResourceOptions,
-    ) -> None:
-        """Apply what the shards and the Config have beside the chart's values, field by field.
-
-        The chart makes the shard `default` and the Config. So this owns single fields of objects
-        that are the chart's, by server-side apply: Helm's upgrades and the operator leave alone
-        what they did not write. A Patch resource would own them too, but is gone with the object
-        where a release is replaced, and not made again because nothing of it changed; this step has
-        the release for its trigger.
-        """
-        objects = kai_objects(release, args)
-        command.local.Command(
-            name,
-            create=probes.command("shards apply"),
-            update=probes.command("shards apply"),
-            delete=probes.command("shards remove"),
-            environment=extended(
-                environment,
-                {
-                    "KAI_VERSION": release.version,
-                    "KAI_OBJECTS": resolved(partial(json.dumps, sort_keys=True), objects),
-                },
-            ),
-            triggers=[helm.id],
-            opts=opts,
-        )
-
 
 def _check(component: str, args: KaiSchedulerArgs) -> None:
     """Raise where a choice is none, or an Output decides what is declared."""
@@ -342,53 +346,3 @@ def _check(component: str, args: KaiSchedulerArgs) -> None:
     one_of(component, "gpu_sharing_mode", mode, MODES[1:])
     for existing in plain(component, "use_existing", args.get("use_existing", [])):
         one_of(component, "use_existing", existing, EXISTING)
-
-
-def _topology(
-    name: str, topology: str, levels: list[pulumi.Input[str]], opts: pulumi.ResourceOptions
-) -> None:
-    """A cluster-scoped Topology; its levels cannot be changed, so another list replaces it.
-
-    Workloads name it in the annotation `kai.scheduler/topology`, and one of its labels in
-    `kai.scheduler/topology-required-placement` or `-preferred-placement`.
-    """
-    replaced = pulumi.ResourceOptions(replace_on_changes=["spec"], delete_before_replace=True)
-    CustomResource(
-        name,
-        api_version="kai.scheduler/v1alpha1",
-        kind="Topology",
-        metadata={"name": topology},
-        spec={"levels": [{"nodeLabel": label} for label in levels]},
-        opts=pulumi.ResourceOptions.merge(opts, replaced),
-    )
-
-
-def _cluster_policy_crd(name: str, opts: pulumi.ResourceOptions) -> pulumi.Resource:
-    """The CRD alone, with no field of it fixed: KAI only watches for objects of the kind."""
-    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    # As the API spells it: the SDK's own name of the extension is another one in the state.
-    schema: Any = {"openAPIV3Schema": anything}
-    version: Any = {
-        "name": "v1",
-        "served": True,
-        "storage": True,
-        "schema": schema,
-        "subresources": {"status": {}},
-    }
-    crd: pulumi.Resource = kubernetes.apiextensions.v1.CustomResourceDefinition(
-        name,
-        metadata={"name": "clusterpolicies.nvidia.com"},
-        spec={
-            "group": "nvidia.com",
-            "names": {
-                "kind": "ClusterPolicy",
-                "list_kind": "ClusterPolicyList",
-                "plural": "clusterpolicies",
-                "singular": "clusterpolicy",
-            },
-            "scope": "Cluster",
-            "versions": [version],
-        },
-        opts=opts,
-    )
-    return crd

@@ -8,7 +8,7 @@ import pulumi
 from kai_fleet.cluster.registry_secrets import OF_STACK
 from kai_fleet.inputs import resolved, toleration_spec, without_none
 from kai_fleet.releases import DISABLED, KaiRelease, version_key
-from kai_fleet.releases.chart_values import merged, nested
+from kai_fleet.releases.chart_values import merged, nested_all
 from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.releases.sharing import NOT_ENFORCED, sharing_values
 
@@ -20,8 +20,6 @@ RESTRICTED: Final[Mapping[str, Any]] = {
     "capabilities": {"drop": ["ALL"]},
     "seccompProfile": {"type": "RuntimeDefault"},
 }
-# By it the chart neither makes nor deletes priority classes. From v0.16.7.
-_NO_CLASSES: Final = {"defaultPriorityClasses": {"enabled": False}}
 # The first chart with labels for the namespace in which shared GPUs are held.
 _LABELS_SINCE: Final = (0, 16, 7)
 
@@ -33,40 +31,32 @@ def kai_values(release: KaiRelease, args: Mapping[str, Any]) -> dict[str, Any]:
     reserve a shared GPU see none where the container runtime's default is not NVIDIA's.
     """
     shares, mode = args.get("gpu_sharing", True), args.get("gpu_sharing_mode", NOT_ENFORCED)
-    tolerations = [toleration_spec(each) for each in args.get("tolerations", ())]
+    level, existing = args.get("isolation", "baseline"), args.get("use_existing", ())
     by_chart = release.prometheus_values and "fairshare" in args
+    labels = args.get("labels") if version_key(release.version) >= _LABELS_SINCE else None
+    own = {
+        # Hidden from containers that ask for none.
+        "global.blockNvidiaVisibleDevices": True if level != "off" and release.hides_gpus else None,
+        "global.securityContext": dict(RESTRICTED) if level == "restricted" else None,
+        release.runtime_class_key or "": "nvidia" if release.runtime_class_key else None,
+        "global.tolerations": [toleration_spec(each) for each in args.get("tolerations", ())],
+        "global.affinity": args.get("affinity"),
+        # Of the namespace where shared GPUs are held.
+        "global.resourceReservation.namespaceLabels": labels and dict(labels),
+        "global.imagePullSecrets": [{"name": OF_STACK}] if args.get("registries") else None,
+    }
+    more = {
+        "prometheus": prometheus(args["fairshare"]) if by_chart else None,
+        # By it the chart neither makes nor deletes priority classes. From v0.16.7.
+        "defaultPriorityClasses.enabled": False if "priorityClasses" in existing else None,
+    }
     return merged(
         sharing_values(release.version, mode if shares else DISABLED),
-        _isolated(release, args.get("isolation", "baseline")),
-        nested(release.runtime_class_key, "nvidia") if release.runtime_class_key else {},
-        {"global": {"tolerations": tolerations}} if tolerations else {},
-        {"global": {"affinity": args["affinity"]}} if args.get("affinity") else {},
-        _labelled(release, dict(args.get("labels", {}))),
-        {"global": {"imagePullSecrets": [{"name": OF_STACK}]}} if args.get("registries") else {},
+        nested_all(own),
         release.values,
-        {"prometheus": prometheus(args["fairshare"])} if by_chart else {},
-        _NO_CLASSES if "priorityClasses" in args.get("use_existing", ()) else {},
+        nested_all(more),
         args.get("values", {}),
     )
-
-
-def _labelled(release: KaiRelease, labels: dict[str, Any]) -> dict[str, Any]:
-    """Labels of the namespace where shared GPUs are held."""
-    if not labels or version_key(release.version) < _LABELS_SINCE:
-        return {}
-    return nested("global.resourceReservation.namespaceLabels", labels)
-
-
-def _isolated(release: KaiRelease, level: str) -> dict[str, Any]:
-    """What the charts can do themselves: hide GPUs from containers that ask for none, and run their
-    own parts as `restricted` wants it.
-    """
-    values: dict[str, Any] = {}
-    if level != "off" and release.hides_gpus:
-        values["blockNvidiaVisibleDevices"] = True
-    if level == "restricted":
-        values["securityContext"] = dict(RESTRICTED)
-    return {"global": values} if values else {}
 
 
 def prometheus(fairshare: Mapping[str, Any]) -> dict[str, Any]:

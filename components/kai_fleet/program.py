@@ -55,8 +55,10 @@ def program(check: Check) -> None:
 
     # Each team: its namespace with what bounds it, a vCluster, its scheduler, its queues.
     teams = {
-        name: Team(name, args.team(name), noted(after(on_host, *ready), *args.notes(name)))
-        for name in settings.teams
+        name: Team(
+            name, args.team(name), noted(after(on_host, *ready), own.labels, own.annotations)
+        )
+        for name, own in settings.teams.items()
         if name not in LEFT_OUT
     }
     for name, team in teams.items():
@@ -84,8 +86,8 @@ def declare_host(
         FleetMonitoring("host", args.monitoring(), after(on_host, *ready))
     if settings.team_stacks:
         accounts = TeamStackAccess("host-team-stacks", args.accounts(), on_host)
-        for name in settings.team_stacks:
-            place = noted(after(opts, *ready, accounts), *args.notes(name))
+        for name, grant in settings.team_stacks.items():
+            place = noted(after(opts, *ready, accounts), grant.labels, grant.annotations)
             TeamNamespace(name, args.namespace(name), place)
     return ready
 

@@ -10,48 +10,20 @@ Quotas that are left out:
   queues have. Of a team with several pools: the pool's, of the queues on it.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
+from kai_fleet.inputs import without_none
 from kai_fleet.quantities import WORD, parse_quantity
 from kai_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL
 
 UNLIMITED: Final = -1.0
 _GPU: Final = "gpu"
+# KAI's units: millicores, 10⁶ bytes, devices; and the digits that count.
+_UNITS: Final = {"cpu": (Decimal(1000), 3), "memory": (Decimal("1e-6"), 0), _GPU: (Decimal(1), 6)}
 Queues = Mapping[str, Mapping[str, Any]]
-
-
-@dataclass(frozen=True)
-class _Share:
-    """Of one resource, in KAI's units: millicores, 10⁶ bytes, devices. None: left out."""
-
-    quota: float | None
-    limit: float | None
-    weight: float
-
-    @property
-    def bounded(self) -> bool:
-        return self.quota not in (None, UNLIMITED) or self.limit not in (None, UNLIMITED)
-
-    def filled(self, quota: float) -> "_Share":
-        """With a quota that nobody wrote: not above the limit that somebody did."""
-        if self.limit not in (None, UNLIMITED):
-            quota = self.limit if quota == UNLIMITED else min(quota, self.limit)
-        return replace(self, quota=quota)
-
-
-@dataclass(frozen=True)
-class _Placed:
-    """A queue with its parent, the shard that serves it, its shares and those it was given."""
-
-    name: str
-    parent: str | None
-    shard: str
-    args: Mapping[str, Any]
-    shares: dict[str, _Share]
-    children: "list[_Placed]"
 
 
 def walk(queues: Queues) -> Iterator[tuple[str, Any]]:
@@ -112,16 +84,42 @@ def every_spec(
 ) -> list[tuple[str, dict[str, Any]]]:
     """The same in the order of `walk`, of names that are there twice as well."""
     top = [_placed(name, queue, parent, None, frozenset()) for name, queue in queues.items()]
-    for shard, most in (pools or {}).items():
-        _fill_up([queue for queue in top if queue.shard == shard], most)
     if gpus is not None and not pools:
         _fill_up(top, gpus)
+    for shard, most in (pools or {}).items():
+        _fill_up([queue for queue in top if queue.shard == shard], most)
     for queue in top:
-        own = gpus if not pools or queue.shard not in pools else pools[queue.shard]
-        gpu = queue.shares[_GPU]
+        own, gpu = (pools or {}).get(queue.shard, gpus), queue.shares[_GPU]
         if own is not None and gpu.limit is None:
-            queue.shares[_GPU] = replace(gpu, limit=max(float(own), gpu.quota or 0.0))
+            gpu.limit = max(float(own), gpu.quota or 0.0)
     return [each for queue in top for each in _specs(queue)]
+
+
+@dataclass
+class _Share:
+    """Of one resource, in KAI's units. None: left out."""
+
+    quota: float | None
+    limit: float | None
+    weight: float
+
+    def fill(self, quota: float) -> None:
+        """Take a quota that nobody wrote: not above the limit that somebody did."""
+        if self.limit not in (None, UNLIMITED):
+            quota = self.limit if quota == UNLIMITED else min(quota, self.limit)
+        self.quota = quota
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """A queue with its parent, the shard that serves it, and its shares."""
+
+    name: str
+    parent: str | None
+    shard: str
+    args: Mapping[str, Any]
+    shares: Mapping[str, _Share]
+    children: "list[_Placed]"
 
 
 def _placed(
@@ -131,40 +129,54 @@ def _placed(
     number.
     """
     try:
-        shares = {key: _share(args.get(key) or {}, read) for key, read in _READ.items()}
+        shares = {key: _share(key, args.get(key) or {}) for key in _UNITS}
     except ValueError as why:
         raise ValueError(f"queue {name}: {why}") from None
     shard = shard or args.get("shard") or DEFAULT_SHARD
-    below = bound | {key for key, share in shares.items() if share.bounded}
+    below = bound | {
+        key for key, share in shares.items() if not {share.quota, share.limit} <= {None, UNLIMITED}
+    }
     children = [
         _placed(child, own, name, shard, below)
         for child, own in (args.get("children") or {}).items()
     ]
     for key, share in shares.items():
+        quotas = [child.shares[key].quota or 0.0 for child in children]
         if share.quota is not None:
             continue
         if children:
-            quotas = [child.shares[key].quota or 0.0 for child in children]
-            shares[key] = share.filled(UNLIMITED if UNLIMITED in quotas else sum(quotas))
+            share.fill(UNLIMITED if UNLIMITED in quotas else sum(quotas))
         else:
-            shares[key] = share.filled(0.0 if key == _GPU or key in bound else UNLIMITED)
+            share.fill(0.0 if key == _GPU or key in bound else UNLIMITED)
     return _Placed(name, parent, shard, args, shares, children)
 
 
-def _fill_up(top: list[_Placed], gpus: float) -> None:
+def _share(resource: str, args: Mapping[str, Any]) -> _Share:
+    quota, limit = (_amount(resource, args.get(key)) for key in ("quota", "limit"))
+    weight = args.get("weight")
+    return _Share(quota, limit, 1.0 if weight is None else float(weight))
+
+
+def _amount(resource: str, value: Any) -> float | None:
+    if value is None or value in (WORD, -1, "-1"):
+        return None if value is None else UNLIMITED
+    per_unit, digits = _UNITS[resource]
+    return float(round(parse_quantity(value) * per_unit, digits))
+
+
+def _fill_up(top: Sequence[_Placed], gpus: float) -> None:
     """Give the one of some top-level queues that has no quota what the others leave."""
-    open_ = [queue for queue in top if (queue.args.get(_GPU) or {}).get("quota") is None]
-    if len(open_) != 1:
+    unset = [queue for queue in top if (queue.args.get(_GPU) or {}).get("quota") is None]
+    if len(unset) != 1 or unset[0].shares[_GPU].quota == UNLIMITED:
         return
-    (queue,) = open_
-    share = queue.shares[_GPU]
-    others = [other.shares[_GPU].quota or 0.0 for other in top if other is not queue]
+    share = unset[0].shares[_GPU]
+    others = [queue.shares[_GPU].quota or 0.0 for queue in top if queue is not unset[0]]
     rest = 0.0 if UNLIMITED in others else gpus - sum(others)
-    if share.quota != UNLIMITED:
-        queue.shares[_GPU] = share.filled(max(rest, share.quota or 0.0, 0.0))
+    share.fill(max(rest, share.quota or 0.0, 0.0))
 
 
 def _specs(queue: _Placed) -> Iterator[tuple[str, dict[str, Any]]]:
+    args, priority = queue.args, queue.args.get("priority")
     resources = {
         key: {
             "quota": _number(share.quota or 0.0),
@@ -174,44 +186,16 @@ def _specs(queue: _Placed) -> Iterator[tuple[str, dict[str, Any]]]:
         }
         for key, share in queue.shares.items()
     }
-    priority = queue.args.get("priority")
     optional = {
-        "displayName": queue.args.get("display_name"),
+        "displayName": args.get("display_name"),
         "parentQueue": queue.parent,
         "priority": None if priority is None else int(priority),
-        "preemptMinRuntime": queue.args.get("preempt_min_runtime"),
-        "reclaimMinRuntime": queue.args.get("reclaim_min_runtime"),
+        "preemptMinRuntime": args.get("preempt_min_runtime"),
+        "reclaimMinRuntime": args.get("reclaim_min_runtime"),
     }
-    given = {key: value for key, value in optional.items() if value is not None}
-    yield queue.name, {"resources": resources, **given}
+    yield queue.name, {"resources": resources, **without_none(optional)}
     for child in queue.children:
         yield from _specs(child)
-
-
-def _share(args: Mapping[str, Any], read: Callable[[Any], float]) -> _Share:
-    quota, limit = args.get("quota"), args.get("limit")
-    weight = args.get("weight")
-    return _Share(
-        None if quota is None else read(quota),
-        None if limit is None else read(limit),
-        1.0 if weight is None else float(weight),
-    )
-
-
-def _amount(per_unit: Decimal, digits: int) -> Callable[[Any], float]:
-    def read(value: Any) -> float:
-        if value in (WORD, -1, "-1"):
-            return UNLIMITED
-        return float(round(parse_quantity(value) * per_unit, digits))
-
-    return read
-
-
-_READ: Final = {
-    "cpu": _amount(Decimal(1000), 3),
-    "memory": _amount(Decimal("1e-6"), 0),
-    _GPU: _amount(Decimal(1), 6),
-}
 
 
 def _number(value: float) -> float | int:

@@ -77,6 +77,7 @@ def group_roles(oidc: Oidc, groups: Mapping[str, str]) -> Iterator[dict[str, Any
     # Kubernetes takes it into view, and by that into edit and admin.
     labels = {f"{_RBAC}/aggregate-to-view": "true"}
     yield {
+        "apiVersion": f"{_RBAC}/v1",
         "kind": "ClusterRole",
         "metadata": {"name": "kai-fleet-readers", "labels": labels},
         "rules": [_reading("", "nodes"), _reading("scheduling.run.ai", "queues", "podgroups")],
@@ -95,6 +96,7 @@ def _reading(group: str, *resources: str) -> dict[str, Any]:
 def _bound(kind: str, role: str, prefix: Any, groups: Any) -> dict[str, Any]:
     place = {"namespace": "default"} if kind == "RoleBinding" else {}
     return {
+        "apiVersion": f"{_RBAC}/v1",
         "kind": kind,
         "metadata": {"name": f"kai-fleet-{role}", **place},
         "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role},

@@ -1,14 +1,12 @@
 """One vCluster: its release, the wait until it answers, and a kubeconfig that works from here."""
 
 import json
-from collections.abc import Mapping
 from typing import Any, Final, NotRequired, TypedDict
 
 import pulumi
 import pulumi_command as command
 import pulumi_kubernetes as kubernetes
 from pulumi.runtime import is_dry_run
-from pulumi_kubernetes.rbac import v1 as rbac
 
 from kai_fleet import deployed, probes
 from kai_fleet.cluster.connection import (
@@ -246,9 +244,30 @@ class VirtualCluster(pulumi.ComponentResource):
         # Without what the component waits for.
         later = pulumi.ResourceOptions(deleted_with=opts.deleted_with if opts else None)
         first, child = child_of(self, opts, **on_host), child_of(self, later, **on_host)
-        values = vcluster_values(name, _with_secrets(args), namespace, release)
-        before = self._before(name, args, namespace, host, first)
+        store = args.get("store", {})
+        if "data_source" in store:
+            store = {**store, "data_source": pulumi.Output.secret(store["data_source"])}
+        values = vcluster_values(name, {**args, "store": store}, namespace, release)
+        oidc, access = args.get("oidc", {}), args.get("access", {})
         timeout = args.get("ready_timeout", 600)
+        # When the vCluster goes, after the release: what it leaves in the namespace.
+        pods: pulumi.Resource = command.local.Command(
+            f"{name}-pods",
+            delete=probes.command("vcluster clean-up"),
+            environment={**host.environment(), "PODS_NAMESPACE": namespace, "PODS_VCLUSTER": name},
+            opts=first,
+        )
+        before = [pods]
+        if "ca" in oidc:
+            trusted = kubernetes.core.v1.ConfigMap(
+                f"{name}-oidc",
+                metadata={"name": authority_name(name, oidc["ca"]), "namespace": namespace},
+                data={FILE: oidc["ca"]},
+                opts=first,
+            )
+            before.append(trusted)
+        if registries := args.get("registries"):
+            before.append(registry_secret(name, OF_TEAM, namespace, registries, first))
         helm = kubernetes.helm.v3.Release(
             f"{name}-release",
             **chart_args(
@@ -268,8 +287,8 @@ class VirtualCluster(pulumi.ComponentResource):
             skip_await=True,  # the step below waits, and says for what
             opts=after(child, *before),
         )
-        state = deployed.read()
         way_in = WayIn(name, self, host, namespace, values)
+        pool = [joined("=", label) for label in args.get("node_pool", {}).items()]
         # Helm returns long before the API answers and the Secret is there (V11).
         ready = command.local.Command(
             f"{name}-ready",
@@ -279,9 +298,9 @@ class VirtualCluster(pulumi.ComponentResource):
                 "VCLUSTER_NAME": name,
                 "VCLUSTER_NAMESPACE": namespace,
                 "VCLUSTER_VERSION": release.version,
-                "VCLUSTER_ACCESS": args.get("access", {}).get("type", _TYPES[0]),
-                "VCLUSTER_HOST": _endpoint(args.get("access", {})),
-                "VCLUSTER_NODE_POOL": joined(",", _pairs(args.get("node_pool", {}))),
+                "VCLUSTER_ACCESS": access.get("type", _TYPES[0]),
+                "VCLUSTER_HOST": _endpoint(access),
+                "VCLUSTER_NODE_POOL": joined(",", pool),
                 "VCLUSTER_TIMEOUT": str(int(timeout)),
             },
             triggers=[helm.id, way_in.again(helm.id)],
@@ -289,7 +308,7 @@ class VirtualCluster(pulumi.ComponentResource):
             opts=child,
         )
         printed: pulumi.Output[str] = ready.stdout
-        last = state.printed.get(deployed.named(VIRTUAL_CLUSTER, f"{name}-ready"))
+        last = deployed.read().printed.get(deployed.named(VIRTUAL_CLUSTER, f"{name}-ready"))
         if last and is_dry_run():
             # A wait that runs again prints in the update only. By an unknown address all that is
             # inside would look replaced; where the release is another one, it is.
@@ -313,8 +332,10 @@ class VirtualCluster(pulumi.ComponentResource):
             ANSWER_SECONDS,
             cluster_identifier=self.cluster,
         )
-        for body in group_roles(args.get("oidc", {}), args.get("groups", {})):
-            self._let_in(name, body)
+        for role in group_roles(oidc, args.get("groups", {})):
+            token = f"kubernetes:{role['apiVersion']}:{role['kind']}"
+            part = role["metadata"]["name"].removeprefix("kai-fleet-")
+            pulumi.CustomResource(token, f"{name}-{part}", role, self.inside(self))
         self.register_outputs({"namespace": namespace, "server": self.server})
 
     def inside(self, parent: pulumi.Resource) -> pulumi.ResourceOptions:
@@ -324,45 +345,6 @@ class VirtualCluster(pulumi.ComponentResource):
         return pulumi.ResourceOptions(
             parent=parent, provider=self.provider, deleted_with=self.provider
         )
-
-    def _before(
-        self,
-        name: str,
-        args: VirtualClusterArgs,
-        namespace: pulumi.Input[str],
-        host: ClusterConnection,
-        opts: pulumi.ResourceOptions,
-    ) -> list[pulumi.Resource]:
-        """What has to be there before the release."""
-        # When the vCluster goes, after the release: what it leaves in the namespace.
-        pods: pulumi.Resource = command.local.Command(
-            f"{name}-pods",
-            delete=probes.command("vcluster clean-up"),
-            environment={**host.environment(), "PODS_NAMESPACE": namespace, "PODS_VCLUSTER": name},
-            opts=opts,
-        )
-        before = [pods]
-        if "ca" in (oidc := args.get("oidc", {})):
-            trusted = kubernetes.core.v1.ConfigMap(
-                f"{name}-oidc",
-                metadata={"name": authority_name(name, oidc["ca"]), "namespace": namespace},
-                data={FILE: oidc["ca"]},
-                opts=opts,
-            )
-            before.append(trusted)
-        if registries := args.get("registries"):
-            before.append(registry_secret(name, OF_TEAM, namespace, registries, opts))
-        return before
-
-    def _let_in(self, name: str, body: Mapping[str, Any]) -> None:
-        metadata, inside = body["metadata"], self.inside(self)
-        name = f"{name}-{metadata['name'].removeprefix('kai-fleet-')}"
-        if body["kind"] == "ClusterRole":
-            rbac.ClusterRole(name, metadata=metadata, rules=body["rules"], opts=inside)
-            return
-        binding = rbac.RoleBinding if "namespace" in metadata else rbac.ClusterRoleBinding
-        role_ref, subjects = body["roleRef"], body["subjects"]
-        binding(name, metadata=metadata, role_ref=role_ref, subjects=subjects, opts=inside)
 
 
 def _check(component: str, args: VirtualClusterArgs) -> None:
@@ -383,21 +365,9 @@ def _check(component: str, args: VirtualClusterArgs) -> None:
         required(component, "oidc", oidc, ("issuer", "client_id"))
 
 
-def _with_secrets(args: VirtualClusterArgs) -> dict[str, Any]:
-    """The arguments, the address of a database encrypted in every state."""
-    store = args.get("store", {})
-    if "data_source" not in store:
-        return {**args}
-    return {**args, "store": {**store, "data_source": pulumi.Output.secret(store["data_source"])}}
-
-
 def _endpoint(access: AccessArgs) -> pulumi.Input[str]:
     """The host to use; where a name alone leads there, with its port. "" where none is given."""
     host, port = access.get("host", ""), access.get("port", 443)
     if access.get("type") not in ("Ingress", "Gateway"):
         return host
     return resolved(lambda name, number: f"{name}:{int(number)}", host, port)
-
-
-def _pairs(labels: Mapping[str, pulumi.Input[str]]) -> list[pulumi.Input[str]]:
-    return [joined("=", [key, value]) for key, value in labels.items()]

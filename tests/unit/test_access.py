@@ -5,9 +5,7 @@ from typing import Any
 import pytest
 
 from kai_fleet.cluster.service_address import address_of
-from kai_fleet.releases import VCLUSTER
 from kai_fleet.settings.sections.access import Access
-from kai_fleet.vcluster_values import vcluster_values
 
 KINDS = {
     "NodePort": Access(type="NodePort", host="node.example.org"),
@@ -70,15 +68,3 @@ def test_a_port_is_a_number(kind, port):
     found = service(ip="10.1.2.3")
     found["spec"]["ports"] = [{"port": port, "nodePort": port}]
     assert address_of(found, KINDS[kind].type, KINDS[kind].host) is None
-
-
-@pytest.mark.parametrize("version", VCLUSTER)
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_certificate_has_the_names_of_every_way_in(kind, version):
-    access = KINDS[kind]
-    own = {"type": access.type, **({"host": access.host} if access.host else {})}
-    values = vcluster_values("ml", {"access": own}, "team-ml", VCLUSTER[version])
-    names = values["controlPlane"]["proxy"]["extraSANs"]
-    assert "ml.team-ml.svc" in names
-    assert (access.host is None) or (access.host in names)
-    assert values["controlPlane"]["service"]["spec"]["type"] == access.type

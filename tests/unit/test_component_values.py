@@ -5,9 +5,8 @@ import json
 import jsonschema
 import pytest
 
-from kai_fleet.kai_values import kai_objects, kai_values
+from kai_fleet.kai_values import kai_values
 from kai_fleet.releases import KAI, VCLUSTER, kai, vcluster, version_key
-from kai_fleet.releases.chart_values import nested
 from kai_fleet.values import value_at
 from kai_fleet.vcluster_values import vcluster_values
 from tests.chart_keys import unknown_keys
@@ -22,6 +21,7 @@ ACCESS = {
 }
 STORES = {
     "etcd": {"store": {"type": "etcd", "replicas": 3}, "replicas": 3, "size": "8Gi"},
+    "database": {"store": {"type": "external", "data_source": "postgres://db"}, "licensed": True},
     "inside": {"store": {"type": "embeddedEtcd"}, "licensed": True, "size": "8Gi"},
 }
 VCLUSTERS = {
@@ -84,23 +84,6 @@ def test_tokens_of_accounts_are_in_no_annotation():
     assert value_at(values({}), "sync.toHost.pods.useSecretsForSATokens") is True
 
 
-def test_own_values_come_last_but_for_what_oidc_adds_to_lists():
-    own = nested("controlPlane.distro.k8s.apiServer.extraArgs", ["--audit-log-path=-"])
-    made = values({"values": own, "oidc": {"issuer": "https://id.example.com", "client_id": "k"}})
-    flags = value_at(made, "controlPlane.distro.k8s.apiServer.extraArgs")
-    assert flags == [
-        "--oidc-issuer-url=https://id.example.com",
-        "--oidc-client-id=k",
-        "--oidc-username-claim=sub",
-        "--oidc-username-prefix=oidc:",
-        "--oidc-groups-claim=groups",
-        "--oidc-groups-prefix=oidc:",
-        "--audit-log-path=-",
-    ]
-    own = nested("exportKubeConfig.context", "mine")
-    assert value_at(values({"values": own}), "exportKubeConfig.context") == "mine"
-
-
 @pytest.mark.parametrize(
     ("toleration", "text"),
     [
@@ -124,22 +107,3 @@ def test_the_certificate_answers_to_every_name():
         "ml.team-ml.svc.cluster.local",
         "ml.example.com",
     ]
-
-
-def test_shards_get_what_is_configured_and_fairshare_goes_to_all_of_them():
-    objects = kai_objects(kai("v0.16.8"), component_samples.KAI)
-    assert set(objects) == {"schedulingshards"}, "the chart has values for the Config"
-    default, gold = (objects["schedulingshards"][name] for name in ("default", "gold"))
-    assert default["placementStrategy"] == {"gpu": "spread", "cpu": "binpack"}
-    assert "partitionLabelValue" not in default
-    assert gold["partitionLabelValue"] == "gold"
-    assert gold["minRuntime"] == {"preemptMinRuntime": "4h", "reclaimMinRuntime": "1h"}
-    assert gold["queueDepthPerAction"] == {"allocate": 25}
-    assert default["kValue"] == gold["kValue"] == 0.5
-    assert gold["usageDBConfig"] == default["usageDBConfig"]
-    before = kai_objects(kai("v0.14.7"), component_samples.KAI)
-    address = component_samples.KAI["fairshare"]["prometheus"]
-    assert before["configs"]["kai-config"]["prometheus"] == {
-        "enabled": True,
-        "externalPrometheusUrl": address,
-    }

@@ -3,7 +3,6 @@
 import copy
 import json
 
-import jsonschema
 import pytest
 
 from kai_fleet.deployed import RELEASE, VIRTUAL_CLUSTER, of_resources
@@ -19,11 +18,9 @@ from kai_fleet_cli.diff.changes import difference
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.plan.recorder import record
 from kai_fleet_policies.validation import validate
-from tests.chart_keys import unknown_keys
 from tests.unit.doctor_samples import SETTINGS, Lab
 from tests.unit.stack_arguments import arguments, team_of, team_values
 
-SCHEMAS_AT_HAND = ("v0.27.3", "v0.30.5", "v0.34.7", "v0.36.1")
 SECRET = "postgres://fleet:p4ss@db.example.com:5432/ml"
 URN = f"urn:pulumi:lab::kai-fleet::{VIRTUAL_CLUSTER}${RELEASE}::ml-release"
 ETCD = {"store": {"type": "etcd", "replicas": 3, "storageClass": "fast", "size": "8Gi"}}
@@ -68,20 +65,6 @@ def said(own, runs=None, **more):
         for it in problems
         if it.check.startswith("vcluster-") or it.check == "config"
     }
-
-
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("version", VCLUSTER)
-def test_every_version_takes_the_keys(version, way):
-    assert unknown_keys("vcluster", version, chart(WAYS[way], version)) == []
-
-
-@pytest.mark.parametrize("way", [it for it in WAYS if it != "database"])
-@pytest.mark.parametrize("version", SCHEMAS_AT_HAND)
-def test_the_charts_own_schema_takes_them(version, way, facts):
-    schema = json.loads((facts / "vcluster" / f"values.schema-{version}.json").read_text())
-    validator = jsonschema.validators.validator_for(schema)(schema)
-    validator.validate(chart(WAYS[way], version))
 
 
 def test_the_default_of_everything_is_the_charts_own():

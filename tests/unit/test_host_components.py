@@ -11,6 +11,7 @@ from kai_fleet.host_guards import HostGuards
 from kai_fleet.team_namespace import TeamNamespace
 from kai_fleet.values import value_at
 from tests.unit.component_samples import REGISTRIES, TOLERATIONS, declared, known, run_by
+from tests.unit.stack_arguments import settings_of, stack
 
 
 def gpu_stack(**args):
@@ -27,6 +28,7 @@ def values(**args):
 
 @pytest.mark.parametrize("provider", GPU_PROVIDERS)
 def test_each_provider_is_its_record(provider):
+    assert settings_of(stack(gpu={"provider": provider})).gpu.provider == provider
     record, made = GPU_PROVIDERS[provider], gpu_stack(provider=provider)
     assert ("Release gpu-release" in made) == bool(record.chart)
     assert ("RuntimeClass gpu-runtime-class" in made) == bool(record.runtime_class)

@@ -1,8 +1,5 @@
 """Images from a registry that wants credentials: one key names the Secrets."""
 
-import json
-
-import jsonschema
 import pytest
 import yaml
 
@@ -73,14 +70,6 @@ def test_no_time_of_an_event_stops_the_doctor(seen):
     made = event(about, "exceeded quota", "FailedCreate", kind="Odd")
     lab.host["events"] = [made | {"lastTimestamp": seen, "firstTimestamp": seen}]
     assert {finding.check for finding in lab.ill()} <= {"host-quota"}
-
-
-@pytest.mark.parametrize("version", ["v0.27.3", "v0.30.5", "v0.34.7", "v0.36.1"])
-def test_the_charts_own_schema_takes_them(version, facts):
-    schema = json.loads((facts / f"vcluster/values.schema-{version}.json").read_text())
-    jsonschema.validate(
-        team_values(vcluster_stack({"imagePullSecrets": ["regcred"]}), version), schema
-    )
 
 
 def test_the_values_of_the_field_are_no_rights_on_the_host(facts):

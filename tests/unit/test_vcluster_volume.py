@@ -2,14 +2,13 @@
 
 import json
 
-import jsonschema
 import pytest
 
 from kai_fleet.deployed import RELEASE, VIRTUAL_CLUSTER, of_resources
 from kai_fleet.fleet.declared import clusters_of
 from kai_fleet.releases import VCLUSTER
 from kai_fleet.releases.chart_values import nested
-from kai_fleet_policies.rules.vcluster_stores import vcluster_volume
+from kai_fleet_policies.rules.vclusters import vcluster_volume
 from tests.chart_keys import unknown_keys
 from tests.unit.stack_arguments import settings_of, team_of, team_values, vcluster_stack
 
@@ -97,11 +96,3 @@ def test_another_class_needs_another_vcluster():
     (problem,) = refused({}, {"size": "20Gi"})
     assert "kubectl" not in problem.message, "no volume shrinks"
     assert "write 20Gi" in problem.message
-
-
-@pytest.mark.parametrize("version", ["v0.27.3", "v0.30.5", "v0.34.7", "v0.36.1"])
-def test_the_charts_own_schema_takes_them(facts, version):
-    schema = json.loads((facts / f"vcluster/values.schema-{version}.json").read_text())
-    jsonschema.validate(
-        team_values(vcluster_stack({"storageClass": "fast", "size": "20Gi"}), version), schema
-    )

@@ -1,8 +1,7 @@
 """CPU, memory and GPUs in the units that KAI's queues count in, and as people write them."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final
 
 from kai_fleet.fleet.queues import UNLIMITED, Resource
 
@@ -19,18 +18,6 @@ class Amounts:
     cpu: float = 0.0
     memory: float = 0.0
     gpu: float = 0.0
-
-    def of(self, resource: Resource) -> float:
-        """The amount of one resource."""
-        return float(getattr(self, resource))
-
-    @classmethod
-    def total(cls, amounts: Iterable[Self]) -> Self:
-        """The sum of any number of amounts."""
-        cpu = memory = gpu = 0.0
-        for each in amounts:
-            cpu, memory, gpu = cpu + each.cpu, memory + each.memory, gpu + each.gpu
-        return cls(rounded(cpu), rounded(memory), rounded(gpu))
 
 
 def rounded(amount: float) -> float:

@@ -1,27 +1,36 @@
-"""The arguments of each component, filled in from the settings of a stack."""
+"""The arguments of each component, filled in from the settings of a stack.
 
-from collections.abc import Iterable, Mapping, Sequence
+Settings and arguments have the same names, so most of them are handed on as they are.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from pydantic import BaseModel, SecretStr
+
 from kai_fleet import vcluster_values
-from kai_fleet.fleet.queue_arguments import host_queue_args, queue_args
 from kai_fleet.gpu_providers import GPU_PROVIDERS
-from kai_fleet.inputs import toleration_spec, toleration_text, without_none
+from kai_fleet.inputs import toleration_text, without_none
 from kai_fleet.options import hidden
+from kai_fleet.queue_specs import UNLIMITED, every_spec
+from kai_fleet.queue_specs import walk as walk_args
 from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, mig, takes_external_pod_groups
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sharing import MODES, NV_FRACTIONS, mode_in
 from kai_fleet.settings import Settings
-from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM, Access, Registries
-from kai_fleet.settings.sections.isolation import Isolation
-from kai_fleet.settings.sections.kubernetes import Toleration
-from kai_fleet.settings.sections.platform import HostKai, Scheduling, Shard
-from kai_fleet.settings.sections.queues import Queue, walk
+from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM, Access
+from kai_fleet.settings.sections.kubernetes import Affinity
+from kai_fleet.settings.sections.platform import HostKai, Shard
+from kai_fleet.settings.sections.queues import Queue, Share, walk
 from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings
-from kai_fleet.settings.sections.vcluster import Store, Vcluster
 
 _PLACES: Final = {"virtual": "inside", "host": "host", "default": "none"}
+_OF_GUARDS: Final = (
+    *("level", "priority_classes", "runtime_classes", "annotations", "volumes"),
+    *("network", "bounds"),
+)
+_OF_PLACE: Final = ("node_pool", "tolerations", "labels", "annotations")
 
 
 # What is returned is of the component's own type: the unit tests hold every key against it.
@@ -35,24 +44,23 @@ class Arguments:
     host: Mapping[str, Any] = field(default_factory=dict)
     existing: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def _teams(self) -> tuple[str, ...]:
+        """Those that this stack runs, and those that it grants a stack of their own."""
+        return (*self.settings.teams, *self.settings.team_stacks)
+
     # The host.
 
     def gpu_stack(self) -> Any:
         """Of the host's GpuStack, whose daemons run on every team's nodes."""
-        settings, gpu = self.settings, self.settings.gpu
-        tolerations = {
-            toleration_text(toleration): toleration
-            for name in (*settings.teams, *settings.team_stacks)
-            for toleration in _tolerations(settings.own_of(name).tolerations)
-        }
-        return _given(
-            provider=gpu.provider,
-            version=gpu.version,
-            chart=gpu.chart,
-            values=hidden(gpu.values),
+        settings = self.settings
+        every = (_plain(settings.own_of(name).tolerations) for name in self._teams)
+        tolerations = {str(toleration_text(each)): each for own in every for each in own}
+        return _filled(
+            settings.gpu,
+            resource=None,
             tolerations=[*tolerations.values()],
-            registries=_registries(settings.registries),
-            system_priorities=gpu.system_priorities,
+            registries=settings.registries,
             in_kind=settings.cluster.kind is not None,
             use_existing=self.existing.get("gpu"),
         )
@@ -61,50 +69,49 @@ class Arguments:
         """Of the host's KaiScheduler, for teams in mode host."""
         settings, kai = self.settings, self.settings.kai
         assert kai is not None
-        return {
-            **self._kai(kai, kai, settings.labels, settings.isolation),
-            **_given(
-                registries=_registries(settings.registries), use_existing=self.existing.get("kai")
-            ),
-            "cluster_policy_crd": not GPU_PROVIDERS[settings.gpu.provider].cluster_policy,
+        return self._kai(
+            kai,
+            kai,
+            labels=settings.labels,
+            isolation=settings.isolation.level,
+            registries=settings.registries,
+            use_existing=self.existing.get("kai"),
+            cluster_policy_crd=not GPU_PROVIDERS[settings.gpu.provider].cluster_policy,
             **self.host,
-        }
+        )
 
     def host_queues(self) -> Any:
         """Of the host's QueueTree: a queue of teams has no more GPUs than they have."""
-        queues = host_queue_args(self.settings.queues, self._queue_limits())
-        return {"queues": queues, "cluster": self.settings.cluster.name, **self.host}
-
-    def _queue_limits(self) -> dict[str, int]:
         settings, limits = self.settings, dict[str, int]()
-        for name in (*settings.teams, *settings.team_stacks):
+        for name in self._teams:
             _, queue = self._scheduler(name)
             if queue is not None:
                 limits[queue] = limits.get(queue, 0) + settings.gpus_of(name)
-        return limits
+        queues = _bounded(queue_args(settings.queues), limits)
+        return {"queues": queues, "cluster": settings.cluster.name, **self.host}
 
     def monitoring(self) -> Any:
         """Of the host's FleetMonitoring."""
-        settings, monitoring = self.settings, self.settings.monitoring
-        assert monitoring is not None
-        return {
-            **{key: value for key, value in monitoring if key != "certificates"},
-            "gpu_resource": settings.gpu.resource,
-            "host_kai": settings.kai is not None,
-            "parent_queues": _parents(settings.queues),
-        }
+        settings = self.settings
+        assert settings.monitoring is not None
+        return _filled(
+            settings.monitoring,
+            certificates=None,
+            gpu_resource=settings.gpu.resource,
+            host_kai=settings.kai is not None,
+            parent_queues=_parents(settings.queues),
+        )
 
     def accounts(self) -> Any:
         """Of the TeamStackAccess: an account for each team with a stack of its own."""
-        return {
-            "teams": {
-                name: _given(
-                    parent_queue=grant.parent_queue if self.settings.kai else None,
-                    foreign_queues=self._foreign_queues(name),
-                )
-                for name, grant in self.settings.team_stacks.items()
-            }
+        teams = {
+            name: _filled(
+                parent_queue=grant.parent_queue if self.settings.kai else None,
+                foreign_queues=self._foreign_queues(name),
+            )
+            for name, grant in self.settings.team_stacks.items()
         }
+        return {"teams": teams}
 
     # A team's place on the host.
 
@@ -114,20 +121,19 @@ class Arguments:
         scheduler, queue = self._scheduler(name)
         isolation, slices, kai = own.isolation, settings.slices_of(name), settings.kai
         by_host, granted = scheduler == "host", name in settings.team_stacks
-        return _given(
+        return _filled(
+            **{key: getattr(own, key) for key in _OF_PLACE},
             name=f"team-{name}",
             guards="declared",  # the program declares them before any namespace
             gpus=max(0, settings.gpus_of(name) - int(mig.gpus_of(slices))),
             gpu_resource=settings.gpu.resource,
             slices=slices,
-            devices=dict(isolation.devices),
-            device_classes=dict(isolation.device_classes),
-            node_pool=dict(own.node_pool),
+            devices=isolation.devices,
+            device_classes=isolation.device_classes,
             control_pool=self.control_pool(name),
             foreign_pools=[] if own.node_pool else self._foreign_pools(name),
             scheduler=scheduler,
-            isolation=_isolation(isolation),
-            tolerations=_tolerations(own.tolerations),
+            isolation={key: getattr(isolation, key) for key in _OF_GUARDS},
             queues=[queue] if by_host and queue else [],
             queue_prefix=f"{name}-" if by_host and granted else None,
             foreign_queues=self._foreign_queues(name),
@@ -136,15 +142,12 @@ class Arguments:
             gpu_sharing=kai is not None and settings.shares_gpus(kai),
             nv_fractions=by_host and kai is not None and settings.sharing_of(kai) == NV_FRACTIONS,
             # Nothing that a team's values say: images with such names pass where others do not.
-            kai_images=[*settings.sources.known.kai_images],
-            labels=dict(own.labels),
-            annotations=dict(own.annotations),
-            registries=_registries(settings.registries),
+            kai_images=settings.sources.known.kai_images,
+            registries=settings.registries,
             account=granted,
             monitoring=self._team_monitoring(name),
             use_existing=name in self.existing.get("teams", ()),
-            **({} if granted else self._rights(name)),
-        )
+        ) | ({} if granted else self._rights(name))
 
     def _scheduler(self, name: str) -> tuple[str, str | None]:
         """Where the KAI of a team is, and its queue on the host."""
@@ -160,10 +163,8 @@ class Arguments:
         args = self.vcluster(name)
         if "data_source" in args["store"]:
             args["store"] = {}
-        return {
-            "vcluster_version": args.get("version", DEFAULT_VCLUSTER),
-            "vcluster_values": chart_values(args),
-        }
+        version = args.get("version", DEFAULT_VCLUSTER)
+        return {"vcluster_version": version, "vcluster_values": chart_values(args)}
 
     def control_pool(self, name: str) -> dict[str, str]:
         """The labels of the nodes of a team's control plane: the platform's own, or the team's."""
@@ -173,19 +174,15 @@ class Arguments:
 
     def _foreign_pools(self, name: str) -> list[dict[str, str]]:
         """The pools of the platform's control planes and of other teams, each once."""
-        settings = self.settings
-        others = [team for team in (*settings.teams, *settings.team_stacks) if team != name]
-        pools = [settings.vcluster.node_pool]
-        pools += [settings.own_of(team).node_pool for team in others]
-        pools += [self.control_pool(team) for team in others]
+        others = [team for team in self._teams if team != name]
+        pools = [self.settings.vcluster.node_pool, *map(self.control_pool, others)]
+        pools += [self.settings.own_of(team).node_pool for team in others]
         labels = {tuple(sorted(pool.items())) for pool in pools if pool}
         return [dict(pool) for pool in sorted(labels)]
 
     def _foreign_queues(self, name: str) -> list[str]:
         """Queues and teams whose names only begin like those of a team's own queues."""
-        settings = self.settings
-        queues = (placed.name for placed in walk(settings.queues))
-        every = {*queues, *settings.teams, *settings.team_stacks}
+        every = {*(placed.name for placed in walk(self.settings.queues)), *self._teams}
         return sorted(other for other in every if other.startswith(f"{name}-"))
 
     def _team_monitoring(self, name: str) -> Any:
@@ -211,50 +208,39 @@ class Arguments:
         if team.scheduler.mode == "virtual":
             args |= {"kai": self.kai(name), "queues": self.queues(name)}
             if settings.guard.mode != "off":
-                args["guard"] = self._guard(team, args["queues"]["queues"])
+                args["guard"] = {
+                    "mode": settings.guard.mode,
+                    "outside": settings.guard.outside([*team.queues]),
+                    "pod_groups": takes_external_pod_groups(team.scheduler.version or ""),
+                    "gpu_sharing": settings.shares_gpus(team.scheduler),
+                    "gpu_resource": settings.gpu.resource,
+                }
         elif team.scheduler.mode == "host" and team.queues:
-            args["host_queues"] = self._granted_queues(name)
+            # Below the queue that the team is granted.
+            facts = settings.platform_facts
+            parent, shard = facts.granted_queue(name) if facts else (None, None)
+            args["host_queues"] = {
+                **_filled(parent=parent, cluster=settings.cluster.name),
+                "queues": queue_args(team.queues, shard),
+                **self.host,
+            }
         return args
-
-    def notes(self, name: str) -> tuple[Mapping[str, str], Mapping[str, str]]:
-        """Labels and annotations of everything that is declared for a team."""
-        own = self.settings.own_of(name)
-        return own.labels, own.annotations
 
     def vcluster(self, name: str) -> Any:
         """Of a team's VirtualCluster, but for the way to the host."""
         team = self.settings.teams[name]
         own = team.vcluster
-        return _given(
+        return _filled(
+            own,
+            **{key: getattr(team, key) for key in (*_OF_PLACE, "affinity", "registries")},
             namespace=f"team-{name}",
-            version=own.version,
-            untested=own.untested,
-            chart=own.chart,
             mode=team.scheduler.mode,
-            node_pool=dict(team.node_pool),
             control_pool=self.control_pool(name),
-            kubernetes_version=own.kubernetes_version,
-            access=_access(own.access or Access()),
-            replicas=own.replicas,
-            store=_store(own.store),
-            storage_class=own.storage_class,
-            size=own.size,
-            resources={
-                kind: amounts
-                for kind, written in own.resources
-                if (amounts := without_none(dict(written)))
-            },
-            oidc=_oidc(own),
-            groups=dict(own.groups) if own.oidc else {},
+            access=own.access or Access(),
+            oidc=own.oidc and {key: value for key, value in own.oidc if key != "scopes"},
+            groups=own.groups if own.oidc else {},
             isolation=team.isolation.level,
-            tolerations=_tolerations(team.tolerations),
-            affinity=team.affinity.spec if team.affinity else None,
             image_pull_secrets=self._pull_secrets(name, own.image_pull_secrets),
-            registries=_registries(team.registries),
-            labels=dict(team.labels),
-            annotations=dict(team.annotations),
-            licensed=own.licensed,
-            values=hidden(own.values),
         )
 
     def _pull_secrets(self, name: str, existing: Sequence[str]) -> list[str]:
@@ -269,58 +255,29 @@ class Arguments:
     def kai(self, name: str) -> Any:
         """Of the KaiScheduler in a team's vCluster: its pods pull as their account on the host."""
         team = self.settings.teams[name]
-        return self._kai(team.scheduler, team, team.labels, team.isolation)
+        level = team.isolation.level
+        return self._kai(team.scheduler, team, labels=team.labels, isolation=level)
 
-    def _kai(
-        self,
-        own: HostKai | Scheduler,
-        place: HostKai | HostPlace,
-        labels: Mapping[str, str],
-        isolation: Isolation,
-    ) -> Any:
+    def _kai(self, own: HostKai | Scheduler, place: HostKai | HostPlace, **more: Any) -> Any:
         """Of a KAI whose pods are at a place."""
         written = mode_in(own.version or "", own.values)
         mode = written if written in MODES else self.settings.sharing_of(own)
-        return _given(
-            version=own.version,
-            untested=own.untested,
-            chart=own.chart,
-            values=hidden(own.values),
+        return _filled(
+            own,
+            mode=None,
             gpu_sharing=mode != DISABLED,
             gpu_sharing_mode=None if mode == DISABLED else mode,
-            isolation=isolation.level,
-            tolerations=_tolerations(place.tolerations),
-            affinity=place.affinity.spec if place.affinity else None,
-            labels=dict(labels),
-            **_scheduling(own),
+            tolerations=place.tolerations,
+            affinity=place.affinity,
+            shards={name: _shard(shard) for name, shard in own.shards.items()},
+            **more,
         )
 
     def queues(self, name: str) -> Any:
         """Of the QueueTree inside a team's vCluster, but for the way there."""
         team = self.settings.teams[name]
-        return _given(
-            queues=queue_args(team.queues),
-            gpus=self.settings.gpus_of(name),
-            pools=team.gpus_by_pool or None,
-        )
-
-    def _granted_queues(self, name: str) -> Any:
-        """Of the queues that a team stack makes below the one that its team is granted."""
-        facts = self.settings.platform_facts
-        parent, shard = facts.granted_queue(name) if facts else (None, None)
-        queues = queue_args(self.settings.teams[name].queues, shard)
-        cluster = self.settings.cluster.name
-        return _given(queues=queues, parent=parent, cluster=cluster, **self.host)
-
-    def _guard(self, team: TeamSettings, queues: Mapping[str, Any]) -> Any:
-        settings, guard = self.settings, self.settings.guard
-        return {
-            "mode": guard.mode,
-            "outside": guard.outside([*queues]),
-            "pod_groups": takes_external_pod_groups(team.scheduler.version or ""),
-            "gpu_sharing": settings.shares_gpus(team.scheduler),
-            "gpu_resource": settings.gpu.resource,
-        }
+        own = {"queues": queue_args(team.queues), "gpus": self.settings.gpus_of(name)}
+        return own | ({"pools": team.gpus_by_pool} if team.pools else {})
 
 
 def chart_values(args: Mapping[str, Any]) -> dict[str, Any]:
@@ -332,8 +289,34 @@ def chart_values(args: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
-def _given(**values: Any) -> Any:
-    return without_none(values)
+def _filled(*parts: BaseModel, **own: Any) -> Any:
+    """Arguments with the keys of settings, and with keys of their own in place of these; None drops
+    a key. Values for a chart stay as they are written, null among them.
+    """
+    given = {key: value for part in parts for key, value in part} | own
+    values = {"values": hidden(given.pop("values"))} if "values" in given else {}
+    return _plain(given) | values
+
+
+def _plain(value: Any) -> Any:
+    """Settings as plain values: models as mappings without what is unset, secrets in clear."""
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    if isinstance(value, Affinity):
+        return value.spec
+    if isinstance(value, BaseModel):
+        value = dict(value)
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in without_none(value).items()}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _shard(shard: Shard) -> dict[str, Any]:
+    """The keys of ShardArgs, which are those of two sections."""
+    placement, runtime = shard.placement, shard.min_runtime
+    of_placement = {f"{part}_placement": strategy for part, strategy in placement or ()}
+    of_runtime = {f"{action}_min_runtime": time for action, time in runtime or ()}
+    return {**of_placement, **of_runtime, "queue_depth": shard.queue_depth}
 
 
 def _parents(tree: Mapping[str, Queue]) -> list[str]:
@@ -341,59 +324,34 @@ def _parents(tree: Mapping[str, Queue]) -> list[str]:
     return [placed.name for placed in walk(tree) if placed.queue.children]
 
 
-def _tolerations(tolerations: Iterable[Toleration]) -> Any:
-    every: Iterable[Any] = (without_none(dict(toleration)) for toleration in tolerations)
-    return [toleration_spec(args) for args in every]
+def queue_args(tree: Mapping[str, Queue], shard: str | None = None) -> dict[str, Any]:
+    """The queues by name, as they are written: a QueueTree fills in the quotas that are left out.
+
+    `shard` serves all of them, where they hang below a queue of another tree.
+    """
+    served = {"shard": shard} if shard else {}
+    return {name: _queue(queue) | served for name, queue in tree.items()}
 
 
-def _registries(registries: Registries) -> Any:
+def _queue(queue: Queue) -> dict[str, Any]:
+    written = without_none(queue.written) | {"children": queue_args(queue.children)}
     return {
-        registry: {"username": own.username, "password": own.password.get_secret_value()}
-        for registry, own in registries.items()
+        key: value.written if isinstance(value, Share) else value for key, value in written.items()
     }
 
 
-def _isolation(isolation: Isolation) -> Any:
-    """The fields of IsolationArgs have the names of the settings."""
-    own = ("level", "priority_classes", "runtime_classes", "annotations", "volumes")
-    network = isolation.network
-    return {
-        **{key: getattr(isolation, key) for key in own},
-        "network": {key: getattr(network, key) for key in type(network).model_fields},
-        "bounds": without_none(dict(isolation.bounds)),
-    }
+def _bounded(queues: dict[str, Any], limits: Mapping[str, int]) -> dict[str, Any]:
+    """QueueArgs of the host with every quota of GPUs written out.
 
-
-def _access(access: Access) -> Any:
-    args = {key: value or None for key, value in access}
-    return without_none({"class_name": args.pop("class_"), **args})
-
-
-def _store(store: Store) -> Any:
-    secret = store.data_source
-    return without_none({**dict(store), "data_source": secret and secret.get_secret_value()})
-
-
-def _oidc(vcluster: Vcluster) -> Any:
-    if vcluster.oidc is None:
-        return None
-    return without_none({key: value for key, value in vcluster.oidc if key != "scopes"})
-
-
-def _scheduling(own: Scheduling) -> Any:
-    return _given(
-        shards={name: _shard(shard) for name, shard in own.shards.items()} or None,
-        fairshare=None if own.fairshare is None else without_none(dict(own.fairshare)),
-        topologies={name: [*levels] for name, levels in own.topologies.items()} or None,
-    )
-
-
-def _shard(shard: Shard) -> Any:
-    placement, runtime = shard.placement, shard.min_runtime
-    return _given(
-        gpu_placement=placement and placement.gpu,
-        cpu_placement=placement and placement.cpu,
-        preempt_min_runtime=runtime and runtime.preempt,
-        reclaim_min_runtime=runtime and runtime.reclaim,
-        queue_depth=dict(shard.queue_depth) or None,
-    )
+    `limits` are the GPUs of the teams that a queue is for: it has no more of them.
+    """
+    # Before anything is changed: a quota of all that is above a bounded queue stays.
+    specs = every_spec(queues)
+    for (name, queue), (_, spec) in zip([*walk_args(queues)], specs, strict=True):
+        share = {**queue.get("gpu", {}), "quota": spec["resources"]["gpu"]["quota"]}
+        if (most := limits.get(name)) is not None:
+            if share["quota"] == UNLIMITED:
+                share["quota"] = most
+            share.setdefault("limit", max(most, share["quota"]))
+        queue["gpu"] = share
+    return queues

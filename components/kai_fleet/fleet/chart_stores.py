@@ -33,11 +33,6 @@ class ChartStore:
     claim: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
-    def words(self) -> str:
-        """For example `etcd of 3`."""
-        return f"{self.type} of {self.members}" if self.members > 1 else self.type
-
-    @property
     def workload(self) -> str:
         """What kubectl calls the control plane: without a volume the chart makes a Deployment."""
         return "statefulset" if self.type in _ON_ITS_VOLUME else "deployment"

@@ -31,18 +31,9 @@ HOST: Final = "host"  # the name of the cluster that teams share
 class Kai:
     """A KAI scheduler.
 
-    Args:
-        version: None where it is left open.
-        sharing: How it lets pods share GPUs.
-        values: Chart values that were written by hand.
-        untested: Whether a version newer than the table is accepted.
-        namespace: Of its release.
-        path: Key of its section, or URN of its release.
-        chart: Location of another chart than the table's; None for the table's.
-        shards: Names of its SchedulingShards; those of a team are its pools.
-        topologies: Levels of each Topology by name.
-        fairshare: Whether fairness over time is configured.
-        registries: Registries whose credentials its release gets.
+    `version` is None where it is left open, `chart` where it is the table's. `values` were written
+    by hand; `registries` are those whose credentials its release gets. Of SchedulingShards it has
+    the names, of Topologies the levels. `path` is the key of its section, or its release's URN.
     """
 
     version: str | None
@@ -112,29 +103,24 @@ class Running:
 class Team:
     """A team on its host: its namespace, its bounds and its vCluster.
 
+    `path` is the key of its section, or the URN of its vCluster's release; `where` finds where a
+    key is written, its own or that of all teams. `declared`: a stack file says it all; else gpus,
+    level and what runs may be None, which is not known, or no bound.
+
     Args:
-        path: Key of its section, or URN of its vCluster's release.
         mode: Where its KAI is: `virtual`, `host` or `default` (none). A grant has the mode that
             needs most of the host.
         queue: Its leaf queue in mode host.
+        parent_queue: Queue of the platform that a team with a stack of its own has.
         node_pool, control_pool: Labels of its nodes, and of those of its control plane.
-        gpus: Most GPUs that its pods may hold as KAI counts them; None without a bound.
-        slices: MIG slices among them, by the names of their resources.
+        gpus: Most GPUs that its pods may hold as KAI counts them; `slices` are those of MIG.
         pools: GPUs of each of several pools, by shard.
-        declared: Whether a stack file says all that.
         version: Of its vCluster; None where the newest known one is taken.
         values: Values of vCluster's chart that were written by hand.
         chart_values: These with what its own keys say; `values` where there are no keys.
-        chart: Location of another chart than the table's; None for the table's.
-        store: Where its control plane keeps its state.
-        level: Of isolation; None where that is not known, as of a foreign program.
-        bounds: Quantities of its namespace's quota by resource: `cpu`, `memory`,
-            `ephemeral-storage`.
+        bounds: Quantities of its namespace's quota by resource: `cpu`, `ephemeral-storage`.
         guard: Whether a guard of queues is inside its vCluster.
-        parent_queue: Queue of the platform that a team with a stack of its own has.
-        runs: What runs now; None where nothing does, or that is not known.
         inside: The cluster in its vCluster, with its KAI and its queues.
-        where: Where a key is written: the team's own, or that of all teams in its place.
     """
 
     name: str
@@ -196,24 +182,22 @@ class Team:
 class Cluster:
     """One API server, the host's or a vCluster's, with what is declared in it.
 
+    `path`, `key` and `queues_key` are the keys of its section, of its KAI and of its queues.
+    `declared`: all of it is declared in one place; else only what is wrong in itself is reported.
+
     Args:
-        path: Key of its section; `key` is that of its KAI, `queues_key` that of its queues.
-        objects: Other objects in namespaces.
+        objects: Other objects in namespaces; `reserved` are the platform's.
         teams: Teams that have a vCluster here. In a team's own stack the host has that team alone,
             and the queue that it is granted, without a bound.
         grants: Places of teams with stacks of their own.
         platform: Stack that has the host, in a team's own stack; else "".
         charts: Charts of the host besides KAI and vCluster.
-        sources: Where charts and images may come from.
-        scheduled_by: Cluster whose KAI places the pods, where that is another one.
-        team_queue: Then the only queue that pods may name.
+        scheduled_by: Cluster whose KAI places the pods, where that is another one; `team_queue` is
+            then the only queue that pods may name.
         queues_of: Queues that pods of a namespace may name, for the namespaces that it lists.
         guarded: Whether a guard denies pods in every namespace.
-        declared: Whether all of it is declared in one place; else only what is wrong in itself can
-            be reported.
-        gpus: Bound of all pods in it: the quota of the team whose vCluster this is.
-        pools: GPUs of each of several pools of that team, by shard.
-        reserved: Namespaces of the platform.
+        gpus: Bound of all pods in it: the quota of the team whose vCluster this is. `pools` has
+            those of each of several pools, by shard.
     """
 
     name: str = ""
@@ -246,14 +230,19 @@ class Cluster:
         return self.scheduled_by or self
 
     @property
+    def scheduler(self) -> Kai:
+        """Its KAI; one without a version where none is declared."""
+        return self.kai[0] if self.kai else Kai(None)
+
+    @property
     def release(self) -> releases.KaiRelease | None:
         """Its KAI's row of the release table; None where no known KAI is declared."""
-        return self.kai[0].release if self.kai else None
+        return self.scheduler.release
 
     @property
     def sharing(self) -> SharingMode:
         """How its KAI lets pods share GPUs."""
-        return self.kai[0].sharing if self.kai else NOT_ENFORCED
+        return self.scheduler.sharing
 
     @property
     def gpu_sharing(self) -> bool:
@@ -263,12 +252,12 @@ class Cluster:
     @property
     def shards(self) -> Sequence[str]:
         """The shards of its KAI."""
-        return self.kai[0].shards if self.kai else ()
+        return self.scheduler.shards
 
     @property
     def topologies(self) -> Mapping[str, Sequence[str]]:
         """The levels of its KAI's topologies by name."""
-        return self.kai[0].topologies if self.kai else {}
+        return self.scheduler.topologies
 
     @cached_property
     def tree(self) -> QueueIndex:

@@ -9,20 +9,22 @@ from kai_fleet.deployed import VIRTUAL_CLUSTER, Deployed, named
 from kai_fleet.fleet.arguments import Arguments, chart_values
 from kai_fleet.fleet.chart_stores import store_of
 from kai_fleet.fleet.cluster import HOST, Chart, Cluster, Kai, Running, Team
-from kai_fleet.fleet.pod_templates import workloads
-from kai_fleet.fleet.pods import PodTemplate
+from kai_fleet.fleet.pods import PodTemplate, workloads
 from kai_fleet.fleet.queues import UNLIMITED, DeclaredQueue, QueueShare, Resource, shares
+from kai_fleet.inputs import without_none
 from kai_fleet.queue_specs import every_spec, labels_of
 from kai_fleet.releases import DEFAULT_VCLUSTER
 from kai_fleet.releases.sharing import mode_in
 from kai_fleet.settings import Settings, key_path
 from kai_fleet.settings.sections.access import Access
-from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.platform import HostKai
 from kai_fleet.settings.sections.teams import Scheduler
 from kai_fleet.settings.team_stack import Facts
 
 _BOUNDS: Final = ("cpu", "memory", "ephemeral_storage")
+# What rules read as it is written.
+_OF_VCLUSTER: Final = ("kubernetes_version", "chart", "values", "licensed", "untested")
+_OF_KAI: Final = ("version", "values", "untested", "chart", "topologies")
 
 
 def clusters_of(settings: Settings, state: Deployed | None = None) -> list[Cluster]:
@@ -66,7 +68,7 @@ class Declared:
         )
         if settings.platform_facts is not None:
             (team,) = teams
-            queues = self.granted_queues(team)
+            queues = self._granted_queues(settings.platform_facts, team)
             return replace(host, queues=queues, platform=settings.platform_stack)
         return replace(
             host,
@@ -76,19 +78,28 @@ class Declared:
             charts=tuple(_charts(settings)),
         )
 
-    def granted_queues(self, team: Team) -> tuple[DeclaredQueue, ...]:
-        """The queue that the team of a team stack is granted, and those that it makes below it."""
-        facts, path = self.settings.platform_facts, f"{team.path}.queues"
+    def _granted_queues(self, facts: Facts, team: Team) -> tuple[DeclaredQueue, ...]:
+        """The queue that a team stack is granted, with its GPUs, and those above it; and the queues
+        that it makes below.
+        """
+        grant, free, path = facts.teams.get(team.name), QueueShare(UNLIMITED), f"{team.path}.queues"
+        if grant is None or grant.parent_queue is None:
+            return ()
+        queues = list[DeclaredQueue]()
+        for name in (*grant.above, grant.parent_queue):
+            gpu = free if name in grant.above else QueueShare(grant.counted, grant.counted)
+            own: dict[Resource, QueueShare] = {"cpu": free, "memory": free, "gpu": gpu}
+            above = queues[-1].name if queues else None
+            queues.append(DeclaredQueue(name, above, own, path=path, shard=grant.shard))
         args = self.arguments.team(team.name).get("host_queues", {"queues": {}})
-        granted = granted_queues(facts, team.name, path) if facts else []
-        return (*granted, *queues_at(args, path)) if granted else ()
+        return (*queues, *queues_at(args, path))
 
     def grant(self, name: str) -> Team:
         """The place of a team with a stack of its own, which chooses the mode."""
         settings = self.settings
         return replace(
             self._on_host(name),
-            path=key_path(("teamStacks", name)),
+            path=key_path(("teamStacks", name)),  # of a team of this stack with its name, too
             mode="virtual" if settings.kai is None else "host",
             parent_queue=settings.team_stacks[name].parent_queue,
             inside=Cluster(gpu_resource=settings.gpu.resource),
@@ -97,26 +108,21 @@ class Declared:
     def team(self, name: str) -> Team:
         """A team that this stack runs."""
         settings, own = self.settings, self.settings.teams[name]
-        vcluster, args = settings.teams[name].vcluster, self.arguments.vcluster(name)
-        values = chart_values({**args, "values": vcluster.values})
-        facts = settings.platform_facts
+        vcluster, facts = own.vcluster, settings.platform_facts
+        values = chart_values(self.arguments.vcluster(name) | {"values": vcluster.values})
         release = named(VIRTUAL_CLUSTER, f"{name}-release")
         version, store = self.state.versions.get(release), self.state.stores.get(release)
         return replace(
             self._on_host(name),
+            **{key: getattr(vcluster, key) for key in _OF_VCLUSTER},
             mode=own.scheduler.mode,
             queue=own.queue,
             pools=own.pools,
             parent_queue=facts.granted_queue(name)[0] if facts else None,
             version=vcluster.version or DEFAULT_VCLUSTER,
-            kubernetes_version=vcluster.kubernetes_version,
-            chart=vcluster.chart,
-            values=vcluster.values,
             chart_values=values,
             access=vcluster.access or Access(),
             store=store_of(values),
-            licensed=vcluster.licensed,
-            untested=vcluster.untested,
             guard=own.scheduler.mode == "virtual" and settings.guard.mode != "off",
             # The chart's version has no v.
             runs=Running(f"v{version}" if version else None, store) if version or store else None,
@@ -126,7 +132,7 @@ class Declared:
     def _on_host(self, name: str) -> Team:
         """A team's namespace and its bounds, whichever stack runs it."""
         settings, own = self.settings, self.settings.own_of(name)
-        isolation = settings.own_of(name).isolation
+        bounds = without_none({key: getattr(own.isolation.bounds, key) for key in _BOUNDS})
         return Team(
             name,
             path=settings.team_path(name),
@@ -137,8 +143,10 @@ class Declared:
             control_pool=self.arguments.control_pool(name),
             gpus=settings.gpus_of(name),
             slices=settings.slices_of(name),
-            level=isolation.level,
-            bounds=_bounds(isolation),
+            level=own.isolation.level,
+            bounds={key.replace("_", "-"): str(most) for key, most in bounds.items()}
+            if own.isolation.on
+            else {},
         )
 
     def _inside(self, name: str) -> Cluster:
@@ -153,43 +161,25 @@ class Declared:
             gpu_resource=settings.gpu.resource,
             key=f"{path}.scheduler",
             queues_key=f"{path}.queues",
-            guarded=settings.guard.mode == "deny" and team.scheduler.mode == "virtual",
         )
         if team.scheduler.mode != "virtual":
             return inside
         return replace(
             inside,
+            guarded=settings.guard.mode == "deny",
             kai=(self._kai(team.scheduler, inside.key),),
             queues=queues_at(self.arguments.queues(name), inside.queues_key),
         )
 
     def _kai(self, own: HostKai | Scheduler, path: str) -> Kai:
         return Kai(
-            own.version,
+            **{key: getattr(own, key) for key in _OF_KAI},
             sharing=mode_in(own.version or "", own.values) or self.settings.sharing_of(own),
-            values=own.values,
-            untested=own.untested,
             path=path,
-            chart=own.chart,
             shards=tuple(own.shards),
-            topologies=own.topologies,
             fairshare=own.fairshare is not None,
             registries=self.settings.registries if isinstance(own, HostKai) else {},
         )
-
-
-def granted_queues(facts: Facts, team: str, path: str) -> list[DeclaredQueue]:
-    """The queue that a team stack is granted, with its GPUs, and those above it."""
-    grant, free = facts.teams.get(team), QueueShare(UNLIMITED)
-    queues: list[DeclaredQueue] = []
-    if grant is None or grant.parent_queue is None:
-        return queues
-    for name in (*grant.above, grant.parent_queue):
-        gpu = free if name in grant.above else QueueShare(grant.counted, grant.counted)
-        own: dict[Resource, QueueShare] = {"cpu": free, "memory": free, "gpu": gpu}
-        parent = queues[-1].name if queues else None
-        queues.append(DeclaredQueue(name, parent, own, path=path, shard=grant.shard))
-    return queues
 
 
 def queues_at(args: Mapping[str, Any], path: str) -> tuple[DeclaredQueue, ...]:
@@ -220,14 +210,6 @@ def _places(
         here, served = f"{path}.{name}", shard or queue.get("shard")
         yield here, served
         yield from _places(queue.get("children") or {}, f"{here}.children", served)
-
-
-def _bounds(isolation: Isolation) -> dict[str, str]:
-    """The quota of a namespace by the names of the resources."""
-    if not isolation.on:
-        return {}
-    amounts = {key.replace("_", "-"): getattr(isolation.bounds, key) for key in _BOUNDS}
-    return {name: str(amount) for name, amount in amounts.items() if amount is not None}
 
 
 def _charts(settings: Settings) -> Iterator[Chart]:

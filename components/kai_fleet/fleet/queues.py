@@ -46,8 +46,7 @@ class DeclaredQueue:
 
     `spec` and `labels` are those of its Queue object, where a stack file declares it, `shard` the
     one that serves it. `preempt_min_runtime` and `reclaim_min_runtime` may be anything that was
-    written there: the rule says what is right. `quoted` are the amounts that are text, for example
-    `gpu quota "1"`.
+    written there: the rule says what is right.
     """
 
     name: str
@@ -60,7 +59,6 @@ class DeclaredQueue:
     shard: str | None = None
     spec: Mapping[str, Any] = field(default_factory=dict, hash=False)
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
-    quoted: tuple[str, ...] = ()
 
 
 class QueueIndex:
@@ -74,21 +72,16 @@ class QueueIndex:
         self.by_name: dict[str, DeclaredQueue] = {}
         self.children: dict[str, list[DeclaredQueue]] = {}
         self.twice: list[DeclaredQueue] = []
-        self.unknown_names = False
-        self.unknown_parents = False
-        for queue in self.queues:
-            name: Any = queue.name
-            parent: Any = queue.parent
-            if isinstance(name, str):
-                if name in self.by_name:
-                    self.twice.append(queue)
-                self.by_name.setdefault(name, queue)
-            else:
-                self.unknown_names = True
+        names: list[Any] = [queue.name for queue in self.queues]
+        parents: list[Any] = [queue.parent for queue in self.queues]
+        self.unknown_names, self.unknown_parents = UNKNOWN in names, UNKNOWN in parents
+        for queue, name, parent in zip(self.queues, names, parents, strict=True):
+            if name in self.by_name:
+                self.twice.append(queue)
+            elif name is not UNKNOWN:
+                self.by_name[name] = queue
             if isinstance(parent, str):
                 self.children.setdefault(parent, []).append(queue)
-            elif parent is not None:
-                self.unknown_parents = True
 
     def is_leaf(self, name: str) -> bool:
         """Whether no queue names this one as its parent."""
@@ -101,55 +94,30 @@ class QueueIndex:
 
     def leaves_below(self, name: str) -> list[str]:
         """The leaves under one queue, sorted."""
-        leaves: list[str] = []
-        seen = {name}
-        todo = [name]
-        while todo:
-            for child in self.children.get(todo.pop(), ()):
-                if child.name not in self.by_name or child.name in seen:
-                    continue
-                seen.add(child.name)
-                (leaves if self.is_leaf(child.name) else todo).append(child.name)
-        return sorted(leaves)
+        above = {leaf: self.ancestors(self.by_name[leaf]) for leaf in self.leaves}
+        return [leaf for leaf in self.leaves if name in (queue.name for queue in above[leaf])]
 
     def ancestors(self, queue: DeclaredQueue) -> Iterator[DeclaredQueue]:
         """The chain above a queue, nearest first; stops at a cycle, a gap or an unknown parent."""
-        seen = {queue.name}
-        parent = queue.parent
-        while parent is not None and parent not in seen and parent in self.by_name:
-            seen.add(parent)
-            above = self.by_name[parent]
+        seen, above = {queue.name}, self.by_name.get(queue.parent or "")
+        while above is not None and above.name not in seen:
+            seen.add(above.name)
             yield above
-            parent = above.parent
+            above = self.by_name.get(above.parent or "")
 
     @cached_property
     def rings(self) -> dict[str, tuple[str, ...]]:
         """Every ring of two or more queues that are each other's parents, by its first name."""
-        done: set[str] = set()
         rings: dict[str, tuple[str, ...]] = {}
         for queue in self.by_name.values():
-            walked: dict[str, None] = {}
-            here: DeclaredQueue | None = queue
-            while here is not None and here.name not in done and here.name not in walked:
-                walked[here.name] = None
-                here = self.by_name.get(here.parent) if isinstance(here.parent, str) else None
-            if here is not None and here.name in walked and here.parent != here.name:
-                names = list(walked)
-                ring = names[names.index(here.name) :]
-                first = ring.index(min(ring))
-                rings[ring[first]] = (*ring[first:], *ring[:first])
-            done.update(walked)
+            names = [queue.name, *(above.name for above in self.ancestors(queue))]
+            back = self.by_name[names[-1]].parent
+            if queue.name == min(names) and back == queue.name and len(names) > 1:
+                rings[queue.name] = tuple(names)
         return rings
 
     @cached_property
     def levels(self) -> dict[str, int]:
         """The level of each queue, 1 at the top; queues in or under a cycle or gap have none."""
-        levels: dict[str, int] = {}
-        todo = [name for name, queue in self.by_name.items() if queue.parent is None]
-        level = 1
-        while todo:
-            levels |= dict.fromkeys(todo, level)
-            below = (child.name for name in todo for child in self.children.get(name, ()))
-            todo = [name for name in below if name in self.by_name and name not in levels]
-            level += 1
-        return levels
+        chains = ([queue, *self.ancestors(queue)] for queue in self.by_name.values())
+        return {chain[0].name: len(chain) for chain in chains if chain[-1].parent is None}

@@ -73,7 +73,12 @@ def _quantity(parse: Any, unit: str) -> Any:
             {"type": "string", "pattern": f"^({QUANTITY.pattern})$"},
         ],
     }
-    return Annotated[float, BeforeValidator(parse), WithJsonSchema(schema)]
+
+    def checked(value: Any) -> Any:
+        parse(value)
+        return value  # as it is written: a QueueTree counts in KAI's units
+
+    return Annotated[Any, BeforeValidator(checked), WithJsonSchema(schema)]
 
 
 Cpu = _quantity(cpu_millicores, 'cores: 16 or "500m"')
