@@ -44,7 +44,7 @@ AREAS = {
     ),
     "provider": area(400, 923, COMPONENTS, "provider"),
     "releases": area(800, 908, COMPONENTS, "releases"),
-    "probes": area(450, 576, COMPONENTS, "probes"),
+    "probes": area(450, 579, COMPONENTS, "probes"),
     "kai, vcluster, program, team": area(
         1200,
         1930,

@@ -102,12 +102,15 @@ def _not_rolled_out(api: Api, names: list[str]) -> list[str]:
     hangs on them until its timeout.
     """
     present = {(own := KubeObject(item)).name: own for item in api.list(_DEPLOYMENTS)}
-    left = [f"deployment {name} (absent)" for name in names if name not in present]
+    left = []
     for name in names:
-        # As `kubectl rollout status`: a pod of the old version still counts as available.
         found = present.get(name)
-        if found is not None and not (
-            found.rolled_out and found.status.get("replicas", 0) <= found.status["updatedReplicas"]
+        if found is None:
+            left.append(f"deployment {name} (absent)")
+        # As `kubectl rollout status`: a pod of the old version still counts as available.
+        elif (
+            not found.rolled_out
+            or found.status.get("replicas", 0) > found.status["updatedReplicas"]
         ):
             left.append(f"deployment {name}")
     pods = api.list(_PODS, labelSelector="job-name") if left else []
