@@ -31,7 +31,7 @@ AREAS = {
     "fleet": area(500, 1667, COMPONENTS, "fleet"),
     "host, cluster, kind": area(
         800,
-        1458,
+        1231,
         COMPONENTS,
         "cluster",
         "gpu_stack.py",
@@ -40,11 +40,11 @@ AREAS = {
         "kind_cluster.py",
     ),
     "isolation, guards": area(
-        950, 1319, COMPONENTS, "guards", "team_namespace.py", "host_guards.py"
+        950, 1090, COMPONENTS, "guards", "team_namespace.py", "host_guards.py"
     ),
     "provider": area(400, 923, COMPONENTS, "provider"),
     "releases": area(800, 908, COMPONENTS, "releases"),
-    "probes": area(450, 614, COMPONENTS, "probes"),
+    "probes": area(450, 579, COMPONENTS, "probes"),
     "kai, vcluster, program, team": area(
         1200,
         1930,
@@ -53,7 +53,7 @@ AREAS = {
         *("vcluster_oidc.py", "vcluster_values.py", "kai_scheduler.py", "kai_values.py"),
         *("queue_tree.py", "queue_specs.py"),
     ),
-    "monitoring": area(250, 276, COMPONENTS, "monitoring.py"),
+    "monitoring": area(250, 257, COMPONENTS, "monitoring.py"),
     "workloads": area(80, 50, COMPONENTS, "workloads.py"),
     "rules, pack, adapters": area(2600, 3130, POLICIES, "."),
     "commands, engine, display, recovery": area(
