@@ -3,8 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Callable, Container, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Container, Sequence
 from typing import Final
 
 from rich import box
@@ -64,16 +63,6 @@ def engine_line(line: str) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-@contextmanager
-def clusters_read() -> Iterator[Callable[[int, int], None]]:
-    """A line on stderr while a stack's clusters are read, on a terminal only.
-
-    Yields what takes how many of all have answered.
-    """
-    with Console(stderr=True).status("reading clusters") as line:
-        yield lambda done, of: line.update(f"reading clusters: {done} of {of}")
 
 
 # What is to be copied in one piece: code in backticks, a key with its YAML, a command up to the

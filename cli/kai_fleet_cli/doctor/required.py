@@ -14,7 +14,6 @@ from kai_fleet.queue_specs import leaves
 from kai_fleet.settings import Settings
 from kai_fleet.settings.sections.platform import NVIDIA
 from kai_fleet.values import value_at
-from kai_fleet.vcluster_oidc import group_roles
 from kai_fleet.wording import plural
 
 _QUOTAS: Final = {
@@ -85,10 +84,6 @@ def _of_platform(settings: Settings) -> Iterator[Required]:
         bindings = policies.shared_bindings(beside_kai=beside_kai).values()
         for kind, name in _names(bindings):
             yield Required("isolation", kind, name, _JUDGES)
-    monitoring = settings.monitoring
-    if monitoring is not None and monitoring.operator:
-        harm, namespace = "Prometheus reads no team's KAI", monitoring.namespace
-        yield Required("monitoring", "PodMonitor", "kai-fleet", harm, namespace=namespace)
 
 
 def _of_kai(cluster: Cluster) -> Iterator[Required]:
@@ -134,18 +129,14 @@ def _of_namespace(team: Team, args: Mapping[str, Any], *, platform: bool) -> Ite
 
 
 def _of_vcluster(team: Team, arguments: Arguments) -> Iterator[Required]:
-    """What guards its queues inside its vCluster, and what its groups may do there."""
-    args, level = arguments.team(team.name), Level.ADVISORY
+    """What guards its queues inside its vCluster."""
+    args = arguments.team(team.name)
     if "guard" in args:
         every = leaves(args["queues"]["queues"])
         of_team, bindings = queue_guard.inside(team.name, every, args["guard"])
         for kind, name in _names((*of_team.values(), *bindings.values())):
             harm = _OUTSIDE if "outside" in name else _QUEUES
-            yield Required("guard", kind, name, harm, team.name, level=level)
-    for role in group_roles(args["vcluster"].get("oidc", {}), args["vcluster"]["groups"]):
-        kind, name, namespace = role["kind"], role["metadata"]["name"], role["metadata"]
-        harm, own = "groups may do less than declared", namespace.get("namespace")
-        yield Required("groups", kind, name, harm, team.name, namespace=own, level=level)
+            yield Required("guard", kind, name, harm, team.name, level=Level.ADVISORY)
 
 
 def _names(declared: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
