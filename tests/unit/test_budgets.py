@@ -27,7 +27,7 @@ def area(wanted: int, ceiling: int, root: str, *paths: str) -> Area:
 
 
 AREAS = {
-    "settings": area(2300, 3206, COMPONENTS, "settings"),
+    "settings": area(2300, 2887, COMPONENTS, "settings"),
     "fleet": area(500, 1667, COMPONENTS, "fleet"),
     "host, cluster, kind": area(
         800,

@@ -194,13 +194,13 @@ class Loaded:
     @classmethod
     def of(
         cls,
-        settings: Settings,
+        settings: Settings | None,
         found: Iterable[Finding],
         dropped: Sequence[str],
         more: Iterable[Finding] = (),
     ) -> Self:
         """With what only shows between keys, but not for what was left out."""
-        between = dict.fromkeys((*more, *between_keys(settings, dropped)))
+        between = dict.fromkeys((*more, *(between_keys(settings, dropped) if settings else ())))
         kept = (mistake for mistake in between if not within(mistake.path, dropped))
         return cls(settings, (*found, *kept), tuple(dropped))
 
@@ -208,9 +208,7 @@ class Loaded:
 def load(raw: Mapping[str, Any]) -> Loaded:
     """Settings from the `kai-fleet:` part of a stack file: `{"cluster": {…}, "teams": {…}}`."""
     settings, found, dropped = validated(Settings, raw)
-    if settings is None:
-        return Loaded(None, tuple(found), tuple(dropped))
-    return Loaded.of(settings.of_file(raw), found, dropped)
+    return Loaded.of(settings and settings.of_file(raw), found, dropped)
 
 
 def read_config() -> tuple[dict[str, Any], frozenset[str], list[Finding]]:

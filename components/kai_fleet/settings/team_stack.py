@@ -163,12 +163,11 @@ def load_team_stack(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
     """A team stack's settings, and every mistake in its file or between it and the platform."""
     file, found, dropped = validated(TeamStack, raw)
     if file is None:
-        return Loaded(None, tuple(found), tuple(dropped))
+        return Loaded.of(None, found, dropped)
     try:
         facts = facts_of(file.platform.stack)
     except NoPlatformError as why:
-        found.append(wrong_key("kai-fleet:platform.stack", str(why)))
-        return Loaded(None, tuple(found), tuple(dropped))
+        return Loaded.of(None, [*found, wrong_key("kai-fleet:platform.stack", str(why))], dropped)
     settings = _settings(file, facts).of_file(raw, (file.platform.stack, facts))
     between = (wrong_key(f"kai-fleet:{key}", message) for key, message in _between(file, facts))
     return Loaded.of(settings, found, dropped, between)
