@@ -28,7 +28,7 @@ def area(wanted: int, ceiling: int, root: str, *paths: str) -> Area:
 
 AREAS = {
     "settings": area(2300, 3206, COMPONENTS, "settings"),
-    "fleet": area(500, 1667, COMPONENTS, "fleet"),
+    "fleet": area(500, 1421, COMPONENTS, "fleet"),
     "host, cluster, kind": area(
         800,
         1458,
@@ -47,7 +47,7 @@ AREAS = {
     "probes": area(450, 614, COMPONENTS, "probes"),
     "kai, vcluster, program, team": area(
         1200,
-        1930,
+        1804,
         COMPONENTS,
         *("program.py", "team.py", "virtual_cluster.py", "vcluster_kubeconfig.py"),
         *("vcluster_oidc.py", "vcluster_values.py", "kai_scheduler.py", "kai_values.py"),
