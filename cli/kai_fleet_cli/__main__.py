@@ -6,7 +6,7 @@ import sys
 import typer
 
 from kai_fleet_cli.commands import inspection, releases, sandbox, teams, updates
-from kai_fleet_cli.errors import run_command
+from kai_fleet_cli.errors import UserError
 
 app = typer.Typer(
     help="GPU platforms for many teams, as code.",
@@ -33,22 +33,25 @@ app.add_typer(sandbox.app, name="sandbox")
 
 
 def main() -> None:
-    """Run a command; a user's mistake is one sentence and exit code 1.
+    """Run a command; a user's mistake is one sentence on stderr and exit code 1.
 
     Then the process ends at once. Python would first take apart, one by one, all objects that
     Pulumi's SDKs have made, which takes it half a second.
     """
+    code: str | int | None = 0
     try:
-        run_command(app)
+        app()
+    except UserError as why:
+        sys.stderr.write(f"error: {why}\n")
+        code = 1
     except SystemExit as end:
-        if not isinstance(end.code, int):
-            raise
-        try:
-            for stream in filter(None, (sys.stdout, sys.stderr)):
-                stream.flush()
-        except OSError:  # nobody reads any more, which Python ends in its own way
-            raise end from None
-        os._exit(end.code)
+        code = end.code
+    try:
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            stream.flush()
+    except OSError:  # nobody reads any more, which Python ends in its own way
+        raise SystemExit(code) from None
+    os._exit(code if isinstance(code, int) else 1)
 
 
 if __name__ == "__main__":

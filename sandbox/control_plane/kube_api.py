@@ -18,7 +18,7 @@ class AdminApi(api.Api):
 
     def send(self, method: str, path: str, body: object, kind: str = JSON, **query: str) -> Object:
         """One object written, and as it is then."""
-        found: Object = json.loads(self._ask(method, path, query, body, kind) or b"{}")  # type: ignore[arg-type]
+        found: Object = json.loads(self._ask(method, path, query, body, kind) or b"{}")
         return found
 
     def set_condition(self, path: str, condition: Mapping[str, str]) -> None:

@@ -50,7 +50,6 @@ PODS: dict[str, set[str]] = {
     "w9-time-slicing": {"gpu-one-sharer"},
 }
 RELEASES: dict[str, set[str]] = {
-    "t17-registry": {"sources-known"},
     "t17-flag": {"vcluster-values"},
 }
 REFUSED = QUEUES | PODS | RELEASES
@@ -154,7 +153,6 @@ def _sliced(opts: pulumi.ResourceOptions, charts: str) -> None:
 
 
 def _from_elsewhere(opts: pulumi.ResourceOptions, charts: str) -> None:
-    _kai("t17-registry", charts, "v0.16.8", opts, registry="ghcr.io/kai-scheduler/x")
     flags = {"extraArgs": ["--v=2", "--authorization_mode", "AlwaysAllow"]}
     k8s.helm.v3.Release(
         "t17-flag",

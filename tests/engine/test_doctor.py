@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from dataclasses import replace
 
 import pytest
 import urllib3
@@ -76,8 +77,7 @@ def test_it_needs_no_more_than_get_and_list(ml, host, one_team):
     }
     from kai_fleet.kube.api import Api
     from kai_fleet.kube.errors import RefusedError
-    from kai_fleet_cli.doctor.read import read_clusters
-    from kai_fleet_cli.doctor.sources import of_stack
+    from kai_fleet_cli.doctor.read import of_stack, read_clusters
 
     core.create_namespaced_service_account("default", {"metadata": {"name": name}})
     rbac.create_cluster_role(role)
@@ -94,10 +94,8 @@ def test_it_needs_no_more_than_get_and_list(ml, host, one_team):
             Api.of_kubeconfig(limited).post(
                 "/api/v1/namespaces", {"metadata": {"name": "kai-fleet-doctor-test"}}
             )
-        sources = of_stack("sandbox", None, None)
-        from dataclasses import replace
-
-        look = read_clusters(replace(sources, host=lambda: Api.of_kubeconfig(limited)))
+        source = replace(of_stack("sandbox"), host=lambda: Api.of_kubeconfig(limited))
+        look = read_clusters(source)
         assert dict(look.host.unreadable) == {}
         assert look.teams["ml"].inside is not None
     finally:

@@ -6,7 +6,7 @@ import time
 import pytest
 from kubernetes import client
 
-from kai_fleet.settings.files import queue_files
+from kai_fleet.settings.files import named
 from tests.engine.broken_things import kai_pod, pods
 from tests.engine.guarded_pods import HALF, pod, sent
 from tests.engine.kubectl_plugin import asked
@@ -133,7 +133,7 @@ def test_the_mode_of_the_guard_can_be_audit_and_off(first, product, host):
 
 @pytest.mark.slow
 def test_a_tree_too_large_for_a_stack_file_is_in_one_of_its_own(first, product, host, monkeypatch):
-    monkeypatch.setattr(queue_files, "ROOT", product.file.parent)
+    monkeypatch.setattr(named, "ROOT", product.file.parent)
     before = set(queues(host))
     file = product.file.with_name("queues.yaml")
 

@@ -10,7 +10,7 @@ from kubernetes import client
 from tests.engine.guarded_pods import GUIDES, HALF, IN_TEST, WHOLE, pod, sent
 from tests.engine.product import Product, api, project
 from tests.engine.sandbox_commands import until
-from tests.policies.kai_examples import examples
+from tests.policies.kai_examples import EXAMPLES
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
@@ -123,13 +123,13 @@ def test_what_makes_pods_is_taken_with_a_warning(stack, kind):
 
 
 @pytest.mark.parametrize(
-    "example", [it for it in examples("test") if it.shown_in(VERSION)], ids=lambda it: it.name
+    "example", [it for it in EXAMPLES if it.shown_in(VERSION)], ids=lambda it: it.name
 )
 def test_pods_of_kais_own_examples_are_taken_where_kai_can_tell_their_queue(stack, example):
     _, inside = stack
     core = client.CoreV1Api(inside)
     until(lambda: sent(core, "default", pod()), 30)  # the guard is at work
-    assert example.pods
+    assert list(example.pods)
     for made in example.pods:
         said = sent(core, "default", made)
         assert (example.denied in said) if example.denied else said == "", said

@@ -18,7 +18,7 @@ import pytest
 import yaml
 from kubernetes import client
 
-from kai_fleet_cli.recovery.state import is_secret
+from kai_fleet.provider.values import SECRET_MARK, SIGNATURE
 from kai_fleet_cli.stack_file.reading import ROOT
 from sandbox.lifecycle import Sandbox
 from tests.engine.product import api, copied, queues
@@ -123,7 +123,7 @@ def declared(resource: dict[str, Any]) -> dict[str, Any]:
 def masked(value: Any) -> Any:
     """Without secrets, which are encrypted anew each time, and a vCluster's address and UID."""
     if isinstance(value, dict):
-        if is_secret(value):
+        if value.get(SIGNATURE) == SECRET_MARK:
             return "secret"
         return {k: masked(v) for k, v in value.items() if k not in VARYING}
     if isinstance(value, str) and UID.fullmatch(value):

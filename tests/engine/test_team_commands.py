@@ -115,7 +115,7 @@ def test_a_team_is_added(neighbour, fleet, folder, host):
     rows = listed(fleet)
     assert set(rows) == {"nlp", "vision"}
     assert rows["vision"]["version"] == {"wanted": "v0.9.3", "running": "v0.9.3"}
-    assert rows["vision"]["gpus"] == {"most": 4, "guaranteed": 4.0, "used": 0.0}
+    assert rows["vision"]["gpus"] == {"most": 4, "guaranteed": 4.0}
 
 
 def test_a_switch_touches_that_team_only(fleet, host, neighbour):

@@ -9,6 +9,7 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from kai_fleet_cli.engine import runs
+from kai_fleet_cli.engine.report import operation
 from tests.engine.guarded_pods import pod
 from tests.engine.product import Product, api, project
 from tests.engine.sandbox_commands import until
@@ -112,7 +113,7 @@ def test_the_preview_names_the_pods_and_replaces_nothing(product, host, old):
     assert "by itself: NVIDIA_VISIBLE_DEVICES in container main" in said
     assert "2 of its 4 pods would be refused" in said
     assert "pod good" not in said and "pod ml-0" not in said
-    assert set(outcome.changes) <= {"same", "create", "update"}, said
+    assert {operation(it) for it in outcome.steps} <= {"same", "create", "update"}, said
     assert LEVEL not in labels(host)
 
 

@@ -68,7 +68,7 @@ def host(*teams: Team, **changes: Any) -> Cluster:
 
 def found(rule: str, *clusters: Cluster) -> list[Finding]:
     """What one rule says."""
-    every = (finding for cluster in clusters for finding in BY_NAME[rule].findings(cluster))
+    every = (finding for cluster in clusters for finding in BY_NAME[rule].check(cluster))
     return list(dict.fromkeys(every))
 
 
@@ -128,6 +128,11 @@ def refuses(cluster: Cluster, message: str) -> Any:
 def waits(cluster: Cluster, message: str) -> Any:
     """A case that a rule decides in the update."""
     return pytest.param(cluster, "undecided", message)
+
+
+def cases(tables: Mapping[str, Iterable[Any]]) -> list[Any]:
+    """Cases by the names of their rules, as one list."""
+    return [pytest.param(rule, *case.values) for rule, table in tables.items() for case in table]
 
 
 def judged(rule: str, cluster: Cluster, level: str | None, message: str) -> None:

@@ -4,7 +4,6 @@ import pytest
 
 from kai_fleet import releases
 from kai_fleet.fleet.cluster import Kai
-from kai_fleet.fleet.declared import clusters_of
 from kai_fleet.values import UNKNOWN
 from kai_fleet_policies.adapters import from_resources
 from kai_fleet_policies.validation import validate
@@ -56,13 +55,6 @@ def stack(**scheduler):
 def test_a_stack_file_is_refused_at_the_key(key, value):
     (problem,) = validate(stack(**{key: value})).refused
     assert (problem.check, problem.path) == (RULE, f"kai-fleet:teams.ml.scheduler.{key}")
-
-
-def test_what_is_left_out_is_no_feature():
-    settings = validate(stack()).settings
-    assert settings is not None
-    clusters = clusters_of(settings)
-    assert not any(kai.shards or kai.fairshare or kai.topologies for c in clusters for kai in c.kai)
 
 
 def test_objects_of_any_program_are_features_too():

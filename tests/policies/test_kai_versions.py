@@ -92,7 +92,7 @@ def test_a_vcluster_line_past_its_end_of_life_is_warned_about_once_for_a_key(on)
     key = "kai-fleet:vcluster.version"
     teams = [Team(name, version="v0.34.7", where=lambda *_: key) for name in ("ml", "nlp")]
     host = replace(cluster(), teams=(*teams, Team("dev", version="v0.36.1")))
-    rule = "vcluster-version-supported"
+    rule = "vcluster-version-known"
     assert on(date(2026, 10, 29), rule, host) == []
     (problem,) = together(on(date(2026, 10, 30), rule, host))
     assert (problem.path, problem.level) == (key, Level.ADVISORY)
@@ -107,7 +107,7 @@ def test_a_vcluster_line_past_its_end_of_life_is_warned_about_once_for_a_key(on)
 def test_a_kubernetes_that_no_list_names_is_warned_about(kubernetes, newer):
     team = Team("ml", version="v0.36.1", kubernetes_version=kubernetes, path="kai-fleet:teams.ml")
     host = replace(cluster(), teams=(team,))
-    said = found("vcluster-kubernetes-known", host)
+    said = found("vcluster-kubernetes", host)
     assert [it.path for it in said] == ["kai-fleet:teams.ml.vcluster.kubernetesVersion"] * newer
     assert all("up to v1.36 (KAI up to v1.36); write v1.36.0" in it.message for it in said)
 

@@ -71,139 +71,76 @@ def grove(*cliques: Mapping[str, Any], **metadata: Any) -> dict[str, Any]:
     return written("PodCliqueSet", {"template": {"cliques": made}}, **metadata)
 
 
-@pytest.mark.parametrize(
-    "worker", [pod(), {**pod(CPU), **HALF}], ids=["whole GPUs", "half a GPU (KubeRay's sample)"]
-)
-def test_a_ray_cluster_with_the_label_on_itself_alone_passes(worker):
-    assert refusals(ray(worker, labels=IN_TEAM_A)) == []
+HALVES = {**pod(CPU), **HALF}
+NAMED = {"nvidia.com/kai-scheduler-queue": "team-a"}
+HEAD = {"headGroupSpec": {"template": pod()}}
+JOB = {"runtimeRef": {"name": "torch"}}
+OF_KAI = pod(schedulerName="kai-scheduler")
+RUNTIME = {"template": {"spec": {"replicatedJobs": [{"template": {"spec": {"template": OF_KAI}}}]}}}
+NEWER_DYNAMO = {"components": [{"name": "Decode", "podTemplate": pod()}]}
+PASSES = {
+    "KubeRay: the label on the cluster": ray(pod(), labels=IN_TEAM_A),
+    "KubeRay's own sample of half a GPU": ray(HALVES, labels=IN_TEAM_A),
+    "a RayJob": written("RayJob", {"rayClusterSpec": HEAD}, labels=IN_TEAM_A),
+    "a RayService": written("RayService", {"rayClusterConfig": HEAD}, labels=IN_TEAM_A),
+    "Dynamo: its annotation": dynamo(annotations=NAMED),
+    "a newer Dynamo": written("DynamoGraphDeployment", NEWER_DYNAMO, annotations=NAMED),
+    "Grove: the set's label": grove({}, labels=IN_TEAM_A),
+    "Grove: the set's annotation": grove({}, annotations=IN_TEAM_A),
+    "Grove: one clique for all": grove({"labels": IN_TEAM_A}, {}),
+    "a runtime has the scheduler": written("TrainingRuntime", RUNTIME),
+    "and the TrainJob the queue": written("TrainJob", JOB, labels=IN_TEAM_A),
+    "or its spec": written("TrainJob", {**JOB, "labels": IN_TEAM_A}),
+}
+REFUSED = {
+    "KubeRay": (ray(pod()), "write the label kai.scheduler/queue: team-a on the RayCluster"),
+    "a RayJob": (written("RayJob", {"rayClusterSpec": HEAD}), "KubeRay with --batch-scheduler=kai"),
+    "a parent": (ray(pod(), labels={"kai.scheduler/queue": "dept"}), "which has children"),
+    "Dynamo": (
+        dynamo(),
+        "which would look for one called dynamo; write the annotation"
+        " nvidia.com/kai-scheduler-queue: team-a on the DynamoGraphDeployment",
+    ),
+    "the label, which Dynamo ignores": (dynamo(labels=IN_TEAM_A), "for one called dynamo"),
+    "an absent queue": (
+        dynamo(annotations={"nvidia.com/kai-scheduler-queue": "nowhere"}),
+        "write team-a in the annotation nvidia.com/kai-scheduler-queue of the Dynamo",
+    ),
+    "Grove": (grove({}), "on the PodCliqueSet"),
+    "a slip": (grove({"labels": {"kai.scheduler/queue": "taem-a"}}), "write team-a"),
+    "a TrainJob": (written("TrainJob", JOB, labels={"kai.scheduler/queue": "dept"}), "children"),
+}
 
 
-@pytest.mark.parametrize("worker", [pod(), {**pod(CPU), **HALF}])
-def test_a_ray_cluster_without_a_queue_anywhere_is_refused_once_for_each_group(worker):
-    found = refusals(ray(worker))
+@pytest.mark.parametrize("case", PASSES)
+def test_a_queue_where_the_operator_finds_it_passes(case):
+    assert refusals(PASSES[case]) == []
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_no_queue_there_or_a_wrong_one_is_refused_with_the_place_to_write_it(case):
+    document, message = REFUSED[case]
+    found = refusals(document)
     assert {problem.check for problem in found} == {LEAF}
-    assert all("KubeRay with --batch-scheduler=kai-scheduler" in p.message for p in found)
-    assert "write the label kai.scheduler/queue: team-a on the RayCluster" in found[0].message
+    assert all(message in problem.message for problem in found)
 
 
-def test_without_queues_and_shares_a_ray_cluster_is_nothing_to_kai():
-    assert said(ray(pod()), queues=False) == []
-    assert refused_by(said(ray({**pod(CPU), **HALF}), queues=False)) == {LEAF}
-
-
-def test_a_ray_cluster_of_the_default_scheduler_passes_as_the_message_says():
-    template = pod(CPU, schedulerName="default-scheduler")
-    groups = [{"groupName": "w", "template": template}]
-    spec = {"headGroupSpec": {"template": template}, "workerGroupSpecs": groups}
-    assert refusals(written("RayCluster", spec)) == []
+def test_without_queues_and_shares_they_are_nothing_to_kai():
+    assert said(ray(pod()), queues=False) == said(dynamo(), queues=False) == []
+    assert refused_by(said(ray(HALVES), queues=False)) == {LEAF}
+    assert refusals(queue("dynamo", "dept"), dynamo()) == []
 
 
 def test_under_a_guard_kuberay_names_the_queue_on_each_pod_where_it_writes_the_scheduler():
     assert refused_by(said(ray(pod(), labels=IN_TEAM_A), guarded=True)) == set()
-    own = ray(pod(schedulerName="kai-scheduler"), labels=IN_TEAM_A)
-    (problem,) = [it for it in said(own, guarded=True) if it.level is Level.MANDATORY]
+    found = said(ray(OF_KAI, labels=IN_TEAM_A), guarded=True)
+    (problem,) = [it for it in found if it.level is Level.MANDATORY]
     assert "write kai.scheduler/queue: team-a in the labels of the pod template" in problem.message
 
 
-def test_a_ray_cluster_names_a_leaf_that_is_declared():
-    (problem, *_) = refusals(ray(pod(), labels={"kai.scheduler/queue": "dept"}))
-    assert (problem.check, "which has children" in problem.message) == (LEAF, True)
-
-
-@pytest.mark.parametrize(
-    ("kind", "spec"),
-    [
-        ("RayJob", {"rayClusterSpec": {"headGroupSpec": {"template": pod()}}}),
-        ("RayService", {"rayClusterConfig": {"headGroupSpec": {"template": pod()}}}),
-        ("RayCronJob", {"jobTemplate": {"rayClusterSpec": {"headGroupSpec": {"template": pod()}}}}),
-    ],
-)
-def test_other_kinds_of_ray_pass_with_the_label_and_not_without(kind, spec):
-    assert refusals(written(kind, spec, labels=IN_TEAM_A)) == []
-    assert refused_by(said(written(kind, spec))) == {LEAF}
-
-
-def test_the_annotation_of_a_dynamo_graph_is_its_queue():
-    named = {"nvidia.com/kai-scheduler-queue": "team-a"}
-    assert refusals(dynamo(annotations=named)) == []
-    newer = {"components": [{"name": "Decode", "podTemplate": pod()}]}
-    assert refusals(written("DynamoGraphDeployment", newer, annotations=named)) == []
-
-
-@pytest.mark.parametrize("labels", [{}, IN_TEAM_A], ids=["nothing", "the label, which it ignores"])
-def test_a_dynamo_graph_without_it_takes_the_queue_dynamo(labels):
-    (problem,) = refusals(dynamo(labels=labels))
-    assert "which would look for one called dynamo" in problem.message
-    assert (
-        "write the annotation nvidia.com/kai-scheduler-queue: team-a on the DynamoGraphDeployment"
-    ) in problem.message
-    assert refusals(queue("dynamo", "dept"), dynamo()) == []
-    assert said(dynamo(), queues=False) == []
-
-
 def test_a_service_of_dynamo_that_another_scheduler_places_has_no_queue():
-    named = {"nvidia.com/kai-scheduler-queue": "team-a"}
-    for notes in ({}, named):
+    for notes in ({}, NAMED):
         other = dynamo(annotations=notes)
         service = other["spec"]["services"]["Decode"]
         service["extraPodSpec"]["schedulerName"] = "default-scheduler"
         assert refusals(other) == []
-    wrong = dynamo(annotations={"nvidia.com/kai-scheduler-queue": "nowhere"})
-    (problem,) = refusals(wrong)
-    assert problem.message.endswith(
-        "write team-a in the annotation nvidia.com/kai-scheduler-queue of the DynamoGraphDeployment"
-    )
-
-
-@pytest.mark.parametrize(
-    "made",
-    [
-        grove({}, labels=IN_TEAM_A),
-        grove({}, annotations=IN_TEAM_A),
-        grove({"labels": IN_TEAM_A}, {"labels": IN_TEAM_A}),
-        grove({"labels": IN_TEAM_A}, {}),
-    ],
-    ids=["the set's label", "the set's annotation", "every clique", "one clique for all"],
-)
-def test_a_clique_set_of_grove_passes_where_grove_finds_its_queue(made):
-    assert refusals(made) == []
-
-
-def test_a_clique_set_without_a_queue_or_with_a_wrong_one_is_refused():
-    assert refused_by(said(grove({}))) == {LEAF}
-    (problem,) = refusals(grove({"labels": {"kai.scheduler/queue": "taem-a"}}))
-    assert problem.message.endswith("write team-a")
-
-
-def test_a_train_job_has_the_queue_and_its_runtime_the_scheduler():
-    runtime = {
-        "template": {
-            "spec": {
-                "replicatedJobs": [
-                    {"template": {"spec": {"template": pod(schedulerName="kai-scheduler")}}}
-                ]
-            }
-        }
-    }
-    for kind in ("TrainingRuntime", "ClusterTrainingRuntime"):
-        assert refusals(written(kind, runtime)) == []
-    job = {"runtimeRef": {"name": "torch"}}
-    assert refusals(written("TrainJob", job, labels=IN_TEAM_A)) == []
-    assert refusals(written("TrainJob", {**job, "labels": IN_TEAM_A})) == []
-    wrong = written("TrainJob", job, labels={"kai.scheduler/queue": "dept"})
-    assert refused_by(said(wrong)) == {LEAF}
-
-
-@pytest.mark.parametrize(
-    ("kind", "spec"),
-    [
-        ("PyTorchJob", lambda it: {"pytorchReplicaSpecs": {"Worker": {"template": it}}}),
-        ("MPIJob", lambda it: {"mpiReplicaSpecs": {"Worker": {"template": it}}}),
-        ("JobSet", lambda it: {"replicatedJobs": [{"template": {"spec": {"template": it}}}]}),
-        ("LeaderWorkerSet", lambda it: {"leaderWorkerTemplate": {"workerTemplate": it}}),
-    ],
-)
-def test_kinds_whose_operator_writes_nothing_name_the_scheduler_themselves(kind, spec):
-    right = spec(pod(schedulerName="kai-scheduler"))
-    assert refusals(written(kind, right, labels=IN_TEAM_A)) == []
-    assert refused_by(said(written(kind, spec(pod()), labels=IN_TEAM_A))) == {SCHEDULER}

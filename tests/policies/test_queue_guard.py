@@ -98,19 +98,6 @@ def test_in_host_mode_it_is_the_hosts_policy_for_the_teams_namespace():
     assert selector == {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
 
 
-def test_the_hosts_policies_are_there_once_however_many_teams_there_are():
-    two = {"one": ML, "two": {**ML, "nodePool": {"pool": "two"}}}
-    found = declared(teams={name: {**it, "gpus": 1} for name, it in two.items()})
-    on_host = [
-        i for (kind, _), i in found.items() if kind == POLICY and i.provider.endswith("::host")
-    ]
-    assert len(on_host) == len({i.inputs["metadata"]["name"] for i in on_host}) == 6
-    for team in two:
-        own = [i for (_, name), i in found.items() if name.startswith(f"{team}-host-guard-")]
-        assert not [i for i in own if i.type.endswith(POLICY)]
-        assert annotations_of(found, team)["guard.kai-fleet/team"] == team
-
-
 def of_queues(item):
     return item.inputs.get("metadata", {}).get("name", "").startswith("kai-fleet-queues-")
 
@@ -124,12 +111,6 @@ def test_audit_warns_and_off_declares_nothing(team):
     assert binding.inputs["spec"]["validationActions"] == ["Audit", "Warn"]
     off = declared(guard={"mode": "off"}, **team)
     assert not [i for (kind, _), i in off.items() if kind.startswith(POLICY) and of_queues(i)]
-
-
-def test_a_team_without_kai_has_none():
-    dev = {"scheduler": {"mode": "default"}, "nodePool": {"pool": "dev"}}
-    found = declared(teams={"dev": dev})
-    assert not [i for (kind, _), i in found.items() if kind.startswith(POLICY) and of_queues(i)]
 
 
 def judged(body, queues=("test",), **args):
@@ -224,11 +205,3 @@ def test_the_guard_looks_for_what_the_rule_calls_wrong():
     table = next(it for it in declared_by_the_guard["variables"] if it["name"] == "meant")
     pairs = dict(re.findall(r"'([^']+)': 'the (?:label|annotation) ([^']+)'", table["expression"]))
     assert pairs == MEANT
-
-
-def test_many_queues_are_counted_in_the_message_and_all_allowed():
-    names = [f"q{i}" for i in range(100)]
-    asks = {"labels": {QUEUE_LABEL: "other"}}
-    (said,) = judged(pod(**asks), queues=names)
-    assert "(88 more)" in said
-    assert judged(pod(labels={QUEUE_LABEL: "q99"}), queues=names) == []

@@ -8,16 +8,13 @@ from kai_fleet.finding import Level
 from kai_fleet.fleet.cluster import Cluster
 from kai_fleet.fleet.queues import QueueShare
 from kai_fleet.values import UNKNOWN
-from kai_fleet_policies import validation
-from kai_fleet_policies.adapters.from_resources import clusters
-from kai_fleet_policies.rules import check
 from tests.policies.samples import (
     FREE,
+    cases,
     cluster,
     found,
     gpu_queue,
     judged,
-    manifest,
     passes,
     queue,
     refusal,
@@ -186,29 +183,18 @@ QUOTA = [
 ]
 
 
-@pytest.mark.parametrize(("seen", "level", "message"), TREE)
-def test_queues_hang_in_one_tree(seen, level, message):
-    judged("queue-tree", seen, level, message)
+CASES = {
+    "queue-tree": TREE,
+    "queue-duration": DURATION,
+    "queue-cluster-scoped": SCOPE,
+    "queue-depth": DEPTH,
+    "queue-quota": QUOTA,
+}
 
 
-@pytest.mark.parametrize(("seen", "level", "message"), DURATION)
-def test_minimum_run_times_are_durations_of_go(seen, level, message):
-    judged("queue-duration", seen, level, message)
-
-
-@pytest.mark.parametrize(("seen", "level", "message"), SCOPE)
-def test_queues_belong_to_no_namespace(seen, level, message):
-    judged("queue-cluster-scoped", seen, level, message)
-
-
-@pytest.mark.parametrize(("seen", "level", "message"), DEPTH)
-def test_old_versions_take_two_levels_and_new_ones_any(seen, level, message):
-    judged("queue-depth", seen, level, message)
-
-
-@pytest.mark.parametrize(("seen", "level", "message"), QUOTA)
-def test_quotas_and_limits_add_up(seen, level, message):
-    judged("queue-quota", seen, level, message)
+@pytest.mark.parametrize(("rule", "seen", "level", "message"), cases(CASES))
+def test_a_rule_passes_refuses_or_waits(rule, seen, level, message):
+    judged(rule, seen, level, message)
 
 
 @pytest.mark.parametrize(
@@ -275,67 +261,3 @@ def test_a_zero_quota_is_warned_about(amounts, warned):
     assert [it.level for it in problems] == [Level.ADVISORY] * warned
     assert all("guarantees no cpu and gpu (quota 0)" in it.message for it in problems)
     assert all("priorityClassName: train" in it.message for it in problems)
-
-
-UNBOUND = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
-
-
-@pytest.mark.parametrize(
-    ("resources", "warnings"),
-    [
-        (
-            {"cpu": {"quota": 4, "limit": 8}},
-            [
-                "has cpu quota 4 (millicores) and limit 8 (millicores); that is 0.008 of a core for"
-                " all its pods; write 8000 for 8 cores"
-            ],
-        ),
-        (
-            {"memory": {"quota": -1, "limit": 80_000_000_000}},
-            [
-                "has memory limit 80000000000 (MB); that is 80 PB, a limit that never holds;"
-                " write 80000 for 80000000000 bytes"
-            ],
-        ),
-        (
-            {"memory": {"quota": 0, "limit": 64}},
-            ["has memory limit 64 (MB); that is 64 MB for all its pods; write 64000 for 64 GB"],
-        ),
-        (
-            {"gpu": {"quota": "1", "limit": "-1"}},
-            [
-                'has gpu quota "1" and gpu limit "-1" as text, and the Queue CRD takes numbers: the'
-                " API server refuses it; write the number without quotes"
-            ],
-        ),
-        ({}, []),
-        ({"cpu": {"quota": 500, "limit": 8000}, "memory": {"quota": 4096, "limit": 2_000_000}}, []),
-        ({"cpu": {"quota": 0, "limit": -1}, "memory": {"quota": 0, "limit": 0}}, []),
-        ({"gpu": {"quota": 0.5, "limit": 2}}, []),
-    ],
-)
-def test_amounts_that_are_hardly_meant_are_warned_about(resources, warnings):
-    spec = {"resources": dict.fromkeys(("cpu", "memory", "gpu"), UNBOUND) | resources}
-    body = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": "odd"}}
-    problems = [
-        it
-        for it in check(clusters([manifest({**body, "spec": spec})]))
-        if it.check == "queue-units"
-    ]
-    assert [it.message for it in problems] == warnings
-    assert all(it.level is Level.ADVISORY for it in problems)
-
-
-@pytest.mark.parametrize(
-    ("cpu", "memory", "fixes"),
-    [("8m", "64M", ["write 8 for 8 cores", "write 64G for 64 GB"]), (8, "64Gi", [])],
-)
-def test_a_stack_file_is_advised_in_its_own_units(cpu, memory, fixes):
-    settings = {
-        "cluster": {"name": "lab", "context": "lab"},
-        "kai": {"version": "v0.16.8"},
-        "queues": {"top": {"cpu": {"limit": cpu}, "memory": {"limit": memory}}},
-    }
-    problems = [it for it in validation.validate(settings).problems if it.check == "queue-units"]
-    assert [it.message.rpartition("; ")[2] for it in problems] == fixes
-    assert [it.path.rpartition(".")[2] for it in problems] == ["cpu", "memory"][: len(fixes)]

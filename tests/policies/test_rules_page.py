@@ -11,10 +11,8 @@ def test_the_page_says_what_the_rules_say():
     assert written == rules_page(), "run: make reference"
 
 
-def test_every_rule_tells_why_and_what_to_do_instead():
+def test_every_rule_says_what_it_demands_and_why():
     for rule in RULES:
         section = rules_page().partition(f"## {rule.name}\n")[2].partition("\n## ")[0]
-        assert rule.why in section
-        assert rule.remedy in section
-        assert len(rule.why) > 40
-        assert len(rule.remedy) > 20
+        assert rule.about in section and len(rule.about) > 20
+        assert rule.why in section and len(rule.why) > 40

@@ -7,6 +7,7 @@ from kai_fleet.fleet.cluster import Cluster, DevicePlugin, Kai, ManagedObject
 from kai_fleet.values import UNKNOWN
 from kai_fleet_policies.adapters.charts import device_sharing
 from tests.policies.samples import (
+    cases,
     cluster,
     found,
     host,
@@ -143,69 +144,36 @@ SHARERS = [
 ]
 
 
-@pytest.mark.parametrize(("seen", "level", "message"), POOLS)
-def test_teams_that_share_gpus_have_one_scheduler(seen, level, message):
-    judged("team-node-pools", seen, level, message)
+CASES = {
+    "team-node-pools": POOLS,
+    "team-one-mode": ONE_MODE,
+    "team-unique": UNIQUE,
+    "namespace-reserved": RESERVED,
+    "gpu-one-sharer": SHARERS,
+}
 
 
-@pytest.mark.parametrize(("seen", "level", "message"), ONE_MODE)
-def test_a_host_has_one_kai_for_all_teams_or_each_has_its_own(seen, level, message):
-    judged("team-one-mode", seen, level, message)
+@pytest.mark.parametrize(("rule", "seen", "level", "message"), cases(CASES))
+def test_a_rule_passes_refuses_or_waits(rule, seen, level, message):
+    judged(rule, seen, level, message)
 
 
-@pytest.mark.parametrize(("seen", "level", "message"), UNIQUE)
-def test_names_are_unique_on_a_host(seen, level, message):
-    judged("team-unique", seen, level, message)
-
-
-@pytest.mark.parametrize(("seen", "level", "message"), RESERVED)
-def test_namespaces_of_the_platform_are_kept_free(seen, level, message):
-    judged("namespace-reserved", seen, level, message)
-
-
-@pytest.mark.parametrize(("seen", "level", "message"), SHARERS)
-def test_gpus_are_shared_by_kai_or_by_the_device_plugin(seen, level, message):
-    judged("gpu-one-sharer", seen, level, message)
+IN_KAI = ManagedObject("Release", "x", "kai-scheduler", "x", "urn:x")
 
 
 @pytest.mark.parametrize(
-    ("rule", "seen", "place"),
+    ("rule", "seen", "subject", "path"),
     [
-        (
-            "team-node-pools",
-            host(team("ml"), team("research", pool={})),
-            ("team research", "kai-fleet:teams.research.nodePool"),
-        ),
-        (
-            "team-one-mode",
-            cluster(teams=(team("ml"),)),
-            ("team ml", "kai-fleet:teams.ml.scheduler.mode"),
-        ),
-        (
-            "team-unique",
-            host(team("a"), team("a", path="kai-fleet:teams.b")),
-            ("vCluster a in host", "kai-fleet:teams.b"),
-        ),
-        (
-            "namespace-reserved",
-            cluster(objects=(ManagedObject("Release", "x", "kai-scheduler", "x", "urn:x"),)),
-            ("Release x in host", "urn:x"),
-        ),
-        (
-            "namespace-reserved",
-            cluster(kai=(Kai("v0.9.3", namespace="gpu", path="kai-fleet:kai"),)),
-            ("KAI of host", "kai-fleet:kai.namespace"),
-        ),
-        (
-            "gpu-one-sharer",
-            cluster(device_plugins=plugin("MPS")),
-            ("device plugin of host", "kai-fleet:gpu.values"),
-        ),
+        ("team-node-pools", POOLS[7].values[0], "team research", "teams.research.nodePool"),
+        ("team-one-mode", cluster(teams=(team("ml"),)), "team ml", "teams.ml.scheduler.mode"),
+        ("team-unique", UNIQUE[1].values[0], "vCluster a in host", "teams.second"),
+        ("namespace-reserved", cluster(objects=(IN_KAI,)), "Release x in host", "urn:x"),
+        ("gpu-one-sharer", with_kai("HamiCore"), "device plugin of host", "gpu.values"),
     ],
 )
-def test_a_finding_is_at_the_key_that_is_wrong(rule, seen, place):
+def test_a_finding_is_at_the_key_that_is_wrong(rule, seen, subject, path):
     problem = refusal(rule, seen)
-    assert (problem.subject, problem.path) == place
+    assert (problem.subject, problem.path.removeprefix("kai-fleet:")) == (subject, path)
 
 
 def test_every_team_with_an_overlap_is_named_once():
@@ -238,6 +206,7 @@ MPS = {"x": {"sharing": {"mps": {"resources": [1]}}}}
         ("nvidia-device-plugin", {"config": {"map": {"default": SLICED}}}, "time-slicing"),
         ("nvidia-device-plugin", {"config": {"name": "somewhere"}}, UNKNOWN),
         ("nvidia-device-plugin", {"mps": {"root": "/run/nvidia/mps"}}, ""),
+        ("nvidia-device-plugin", {"config": {"map": {"d": "# timeSlicing\nresources: 1"}}}, ""),
         (
             "gpu-operator",
             {"devicePlugin": {"config": {"name": "c", "data": {"any": SLICED}}}},

@@ -9,6 +9,7 @@ from kai_fleet.fleet.pods import PodContainer
 from kai_fleet.releases.keys import QUEUE_LABEL
 from kai_fleet.values import UNKNOWN
 from tests.policies.samples import (
+    cases,
     cluster,
     found,
     host,
@@ -265,29 +266,18 @@ SCHEDULER = [
 ]
 
 
-@pytest.mark.parametrize(("seen", "level", "message"), GPU_REQUEST)
-def test_a_gpu_is_requested_in_one_way_that_kai_takes(seen, level, message):
-    judged("workload-gpu-request", seen, level, message)
+CASES = {
+    "workload-gpu-request": GPU_REQUEST,
+    "workload-gpu-sharing": GPU_SHARING,
+    "workload-known-keys": KNOWN_KEYS,
+    "workload-leaf-queue": LEAF_QUEUE,
+    "workload-scheduler": SCHEDULER,
+}
 
 
-@pytest.mark.parametrize(("seen", "level", "message"), GPU_SHARING)
-def test_a_share_of_a_gpu_needs_a_kai_that_shares(seen, level, message):
-    judged("workload-gpu-sharing", seen, level, message)
-
-
-@pytest.mark.parametrize(("seen", "level", "message"), KNOWN_KEYS)
-def test_keys_are_those_that_kai_reads(seen, level, message):
-    judged("workload-known-keys", seen, level, message)
-
-
-@pytest.mark.parametrize(("seen", "level", "message"), LEAF_QUEUE)
-def test_pods_name_a_leaf_queue(seen, level, message):
-    judged("workload-leaf-queue", seen, level, message)
-
-
-@pytest.mark.parametrize(("seen", "level", "message"), SCHEDULER)
-def test_label_and_scheduler_come_together(seen, level, message):
-    judged("workload-scheduler", seen, level, message)
+@pytest.mark.parametrize(("rule", "seen", "level", "message"), cases(CASES))
+def test_a_rule_passes_refuses_or_waits(rule, seen, level, message):
+    judged(rule, seen, level, message)
 
 
 def test_a_finding_names_the_workload_and_its_place():

@@ -27,8 +27,8 @@ class Api(BaseHTTPRequestHandler):
     def do_POST(self):
         self._answer("POST")
 
-    def do_PUT(self):
-        self._answer("PUT")
+    def do_PATCH(self):
+        self._answer("PATCH")
 
     def do_DELETE(self):
         self._answer("DELETE")
@@ -39,11 +39,12 @@ class Api(BaseHTTPRequestHandler):
         type(self).headers_seen.append(self.headers)
         time.sleep(self.delay)
         status, body = self.answers.get(path, self.otherwise)
-        if verb in ("POST", "PUT"):
+        if verb in ("POST", "PATCH"):
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             self.bodies.append(body)
             # A path with `#name` is the answer for one object of a collection.
-            status, body = self.answers.get(f"{path}#{body['metadata'].get('name')}", (201, body))
+            name = body["metadata"].get("name") if verb == "POST" else "patch"
+            status, body = self.answers.get(f"{path}#{name}", (201, body))
         if callable(body):
             body = body(self.path)
         text = json.dumps(body).encode()

@@ -1,7 +1,11 @@
 """What several unit tests share."""
 
-import pytest
+from dataclasses import replace
 
+import pytest
+from rich.prompt import PromptBase
+
+from kai_fleet_cli.display.terminal import Screen
 from kai_fleet_cli.teams import stack_state
 from sandbox.tools import toolbox
 from tests.unit.canned_api import serving
@@ -40,6 +44,23 @@ def project(tmp_path, monkeypatch):
 def with_own(tmp_path, monkeypatch):
     """The lab, and a team of it with a stack of its own."""
     return Project.of(tmp_path, monkeypatch, own=True)
+
+
+@pytest.fixture
+def at_a_terminal(monkeypatch):
+    """Have a person at the terminal, who answers every question so, or presses Ctrl-C."""
+
+    def answers(answer):
+        def ask(*_, **__):
+            if answer is KeyboardInterrupt:
+                raise KeyboardInterrupt
+            return answer
+
+        standard = Screen.standard
+        monkeypatch.setattr(Screen, "standard", lambda: replace(standard(), asks=True))
+        monkeypatch.setattr(PromptBase, "ask", ask)
+
+    return answers
 
 
 @pytest.fixture

@@ -357,11 +357,6 @@ PODS: dict[str, Case] = {
         "asks for 6 GPUs, and no Ready node has more than 4: it never | "
         "ask for at most 4 in one pod, or add larger nodes",
     ),
-    "slices that the team is not granted": (
-        waiting(limits={"nvidia.com/mig-1g.10gb": "1"}),
-        "pending | pod default/w | "
-        "asks for 1 nvidia.com/mig-1g.10gb, and its team may hold at most 0 | have nvidia.com/mig",
-    ),
     "a RuntimeClass of a pod": (
         waiting(spec={"runtimeClassName": "gvisor"}),
         "pending | pod default/w | RuntimeClass gvisor is not there | drop runtimeClassName",

@@ -9,9 +9,9 @@ from typing import Any
 from kai_fleet.finding import Finding, Level
 from kai_fleet.releases import kai
 from kai_fleet.settings import load
-from kai_fleet.wording import plural
-from kai_fleet_cli.doctor import desired
 from kai_fleet_cli.doctor.checks import examine
+from kai_fleet_cli.doctor.read import declared_clusters
+from kai_fleet_cli.doctor.required import Required, required_objects
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
@@ -196,24 +196,24 @@ class Lab:
     def look(self) -> Snapshot:
         settings = load(self.settings).settings
         assert settings is not None
-        host, teams = desired.host_of(settings), desired.teams_of(settings)
-        update = "`make up STACK=lab`"
-        own = _with(self.ml, self._there(teams["ml"].inside.required))
+        host, teams = declared_clusters(settings)
+        required = tuple(required_objects(settings, host, teams))
+        update, own = "`make up STACK=lab`", _with(self.ml, self._there(required, "ml"))
         inside = Cluster("ml", teams["ml"].inside, own, {}, NOW, update, "kubectl --kubeconfig ml")
-        required = [*host.required, *(row for team in teams.values() for row in team.required)]
-        outside = Cluster("host", host, _with(self.host, self._there(required)), {}, NOW, update)
-        states = {name: TeamState(team, update=update) for name, team in teams.items()}
+        on_host = _with(self.host, self._there(required, "host"))
+        states = {name: TeamState(team) for name, team in teams.items()}
         found = None if self.unreached else inside
-        states["ml"] = TeamState(teams["ml"], found, self.unreached, self.certificate_ends, update)
-        return Snapshot(outside, states)
+        states["ml"] = TeamState(teams["ml"], found, self.unreached, self.certificate_ends)
+        outside = Cluster("host", host, on_host, {}, NOW, update)
+        return Snapshot(settings, outside, states, required, update)
 
-    def _there(self, required: Iterable[desired.Required]) -> dict[str, list[Any]]:
+    def _there(self, required: Iterable[Required], cluster: str) -> dict[str, list[Any]]:
         """The objects that a stack requires, bare; queues and shards a test writes itself."""
         found: dict[str, list[Any]] = {}
-        for row in required:
-            if row.check not in ("queues", "shards") and row.name not in self.gone:
-                made = {"metadata": meta(row.name, row.namespace)}
-                found.setdefault(plural(2, row.kind).lower(), []).append(made)
+        for row in (row for row in required if row.cluster == cluster):
+            own = row.check in ("queues", "shards", "runtime-class")
+            if not own and row.name not in self.gone:
+                found.setdefault(row.kinds, []).append({"metadata": meta(row.name, row.namespace)})
         return found
 
     def ill(self) -> list[Finding]:
@@ -225,15 +225,6 @@ def _with(own: dict[str, list[Any]], more: dict[str, list[Any]]) -> dict[str, li
     return {kind: [*own.get(kind, ()), *more.get(kind, ())] for kind in {**own, **more}}
 
 
-def bounds(raw: dict[str, Any]) -> dict[str, str]:
-    """The annotations of the namespace of team ml, of these settings."""
-    settings = load(raw).settings
-    assert settings is not None
-    found = desired.teams_of(settings)["ml"].annotations
-    assert found is not None
-    return dict(found)
-
-
 def _host() -> dict[str, list[Any]]:
     labels = {
         "kai-fleet/team": "ml",
@@ -242,7 +233,7 @@ def _host() -> dict[str, list[Any]]:
     }
     return {
         "nodes": [node("ml-0")],
-        "namespaces": [{"metadata": meta("team-ml", labels=labels, annotations=bounds(SETTINGS))}],
+        "namespaces": [{"metadata": meta("team-ml", labels=labels)}],
         "pods": [],
         "events": [],
         "deployments": [],
@@ -265,7 +256,7 @@ def _host() -> dict[str, list[Any]]:
 def _inside() -> dict[str, list[Any]]:
     settings = load(SETTINGS).settings
     assert settings is not None
-    specs = desired.teams_of(settings)["ml"].inside.queue_specs
+    specs = declared_clusters(settings)[1]["ml"].inside.queue_specs
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
     pods = [sharing("infer-a"), sharing("infer-b", "0.25"), reservation()]
     return {
@@ -317,6 +308,4 @@ def in_host_mode():
         gpu = queue["spec"]["resources"]["gpu"]
         gpu["limit"] = {"serve": 2, "train": 4}.get(queue["metadata"]["name"], -1)
     lab.ml["pods"] = []
-    space = lab.named("namespaces", "team-ml", "host")
-    space["metadata"]["annotations"] = bounds(lab.settings)
     return lab

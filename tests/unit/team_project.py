@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.commands import updates
 from kai_fleet_cli.engine import environment, runs
-from kai_fleet_cli.engine.runs import Outcome
+from kai_fleet_cli.engine.report import Report
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.teams import stack_state, update
@@ -75,7 +75,7 @@ class Engine:
         self.asked.append(f"up {stack.name}{going}")
         if self.fails is not None and self.fails_at in ("", stack.name):
             raise self.fails
-        return Outcome({"update": 1}, {"teams": {"new": {"queues": ["a"], "gpus": 1}}})
+        return Report(outputs={"teams": {"new": {"queues": ["a"], "gpus": 1}}})
 
     def destroy(self, stack, *, remove=False, refresh=False):
         self.asked.append(f"destroy {stack.name}{', and the stack' if remove else ''}")

@@ -113,13 +113,6 @@ def test_a_little_that_unpacks_to_gigabytes_is_not_unpacked(raw):
         Api.of_kubeconfig(kubeconfig(url)).get("/version")
 
 
-def test_pages_without_an_end_are_given_up(server):
-    api, url = server
-    api.answers["/api/v1/pods"] = (200, {"items": [], "metadata": {"continue": "x"}})
-    with pytest.raises(UnreachableError, match="it answers more than 1 MiB"):
-        Api.of_kubeconfig(kubeconfig(url), most=1 << 20).list("/api/v1/pods")
-
-
 def test_json_that_is_too_deep_is_no_api(raw):
     body = b"[" * 500_000
     head = HEAD + f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode()

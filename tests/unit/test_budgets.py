@@ -55,14 +55,14 @@ AREAS = {
     ),
     "monitoring": area(250, 276, COMPONENTS, "monitoring.py"),
     "workloads": area(80, 50, COMPONENTS, "workloads.py"),
-    "rules, pack, adapters": area(2600, 3665, POLICIES, "."),
+    "rules, pack, adapters": area(2600, 3130, POLICIES, "."),
     "commands, engine, display, recovery": area(
-        1600, 2445, COMMANDS, "commands", "engine", "display", "recovery"
+        1600, 2266, COMMANDS, "commands", "engine", "display", "recovery"
     ),
-    "plan, diff": area(1000, 1000, COMMANDS, "plan", "diff"),
-    "teams, stack_file": area(600, 946, COMMANDS, "teams", "stack_file"),
+    "plan, diff": area(1000, 988, COMMANDS, "plan", "diff"),
+    "teams, stack_file": area(600, 884, COMMANDS, "teams", "stack_file"),
     "doctor": area(1600, 2273, COMMANDS, "doctor"),
-    "report": area(700, 410, COMMANDS, "report"),
+    "report": area(700, 390, COMMANDS, "report"),
     "kubectl fleet": area(1600, 1600, "kubectl", "."),
     "sandbox": area(3400, 3483, "sandbox", "."),
     "bench": area(300, 300, ".", "bench.py"),

@@ -1,19 +1,11 @@
 """`fleet destroy`: what it asks, what it tells, and what refuses before anything goes."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from kai_fleet_cli.commands import sandbox as sandbox_commands
-from kai_fleet_cli.display.terminal import Screen
 from sandbox import lifecycle
-
-
-def at_a_terminal(monkeypatch, answer):
-    standard = Screen.standard
-    monkeypatch.setattr(Screen, "standard", lambda: replace(standard(), asks=True))
-    monkeypatch.setattr("rich.prompt.Prompt.ask", lambda question, **_: answer)
 
 
 def test_without_a_terminal_nothing_is_even_opened_and_the_command_is_named(project, monkeypatch):
@@ -36,15 +28,15 @@ def test_the_command_that_it_names_removes(project):
 
 
 @pytest.mark.parametrize(("answer", "asked"), [("lab", ["destroy lab"]), ("y", []), ("no", [])])
-def test_at_a_terminal_the_name_is_typed(project, monkeypatch, answer, asked):
-    at_a_terminal(monkeypatch, answer)
+def test_at_a_terminal_the_name_is_typed(project, at_a_terminal, answer, asked):
+    at_a_terminal(answer)
     ran = project.run("destroy", "-s", "lab")
     assert (ran.refusal == "nothing is changed") == (not asked)
     assert project.engine.asked == asked
 
 
-def test_the_question_tells_which_teams_go(with_own, monkeypatch):
-    at_a_terminal(monkeypatch, "no")
+def test_the_question_tells_which_teams_go(with_own, at_a_terminal):
+    at_a_terminal("no")
     printed = with_own.run("destroy", "-s", "lab").out
     assert "  team ml goes: its vCluster, every pod and every volume in it" in printed
     assert "  team vision loses its namespace: destroy its own stack first" in printed

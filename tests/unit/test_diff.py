@@ -58,10 +58,28 @@ def test_nothing_changes():
     assert golden.shown(as_text.show_diff, found).endswith("nothing changes\n")
 
 
-def with_inputs(name, **inputs):
+def test_what_comes_or_goes_with_a_component_is_one_line_and_every_loss():
+    base, release = golden.record(), "kubernetes:helm.sh/v3:Release"
+    stack = named(base, "host-gpu")["urn"]
+    urn = f"{stack.rpartition('::')[0]}${release}::plugin"
+    place = {"urn": urn, "type": release, "name": "plugin", "parent": stack}
+    base["resources"].append({**place, "provider": "", "inputs": {}})
+    items = [item for item in base["resources"] if "Platform" not in item["urn"]]
+    without_host = {**base, "resources": items}
+    assert said(base, without_host) == ["host: Platform host is created, with 4 resources"]
+    assert said(without_host, base) == [
+        "host: Release plugin goes, and with it what makes nodes advertise GPUs",
+        "host: Platform host is deleted, with 4 resources",
+    ]
+
+
+def with_inputs(end, **inputs):
+    """Edit the one resource whose URN ends so."""
+
     def edit(record):
         now = copy.deepcopy(record)
-        named(now, name)["inputs"].update(inputs)
+        (item,) = (each for each in now["resources"] if each["urn"].endswith(f":{end}"))
+        item["inputs"].update(inputs)
         return now
 
     return edit
@@ -70,6 +88,10 @@ def with_inputs(name, **inputs):
 @pytest.mark.parametrize(
     ("change", "part", "says"),
     [
+        (
+            with_inputs("kubernetes::host", clusterIdentifier="other"),
+            *("lost", "host: kubernetes host is another cluster: all in it is created again"),
+        ),
         (with_inputs("dev-release", version="0.37.0"), "restarted", "its API, version 0.36.1 → 0"),
         (with_inputs("dev-release", namespace="x"), "lost", "everything inside its vCluster, name"),
         (with_inputs("dev-namespace", metadata={}), "lost", "goes with its pods and volumes"),
@@ -88,16 +110,6 @@ def with_inputs(name, **inputs):
 def test_what_is_lost_and_what_restarts(change, part, says):
     lines = said(change(golden.record()), part=part)
     assert [line for line in lines if says in line], lines
-
-
-def test_another_cluster_loses_everything():
-    record = golden.record()
-    provider = next(
-        item for item in record["resources"] if item["urn"].endswith("providers:kubernetes::host")
-    )
-    provider["inputs"]["clusterIdentifier"] = "other"
-    (line,) = said(record, part="lost")
-    assert line.startswith("host: kubernetes host is another cluster: all in it is created again")
 
 
 def test_a_refused_work_tree_is_not_taken_for_an_empty_one():
@@ -151,7 +163,8 @@ def step(op, old=None, new=None):
     """A step of the engine, of resources of a plan's record."""
     item = new or old
     sides = (
-        it and SimpleNamespace(**{**it, "provider": f"{it['provider']}::id"}) for it in (old, new)
+        item and SimpleNamespace(**{**item, "provider": f"{item['provider']}::id"})
+        for item in (old, new)
     )
     sides = dict(zip(("old", "new"), sides, strict=True))
     return SimpleNamespace(op=op, urn=item["urn"], type=item["type"], **sides)
@@ -159,7 +172,7 @@ def step(op, old=None, new=None):
 
 def test_the_engines_steps_make_the_same_summary():
     base, now = golden.record(), without(switched(), "dev")
-    old, new = ({it["urn"]: it for it in record["resources"]} for record in (base, now))
+    old, new = ({item["urn"]: item for item in record["resources"]} for record in (base, now))
     steps = []
     for urn in old.keys() | new.keys():
         before, after = old.get(urn), new.get(urn)

@@ -38,7 +38,7 @@ def good(repository):
         base = planned()
     assert (base.error, base.is_new) == ("", False)
     assert base.commit == git(repository.top, "rev-parse", "good")
-    assert [it.path for it in base.secrets] == ["other:token"]
+    assert [item.path for item in base.secrets] == ["other:token"]
     return replace(base, secrets=())
 
 
@@ -55,7 +55,9 @@ def edited(good, tmp_path):
 
 
 def lines(found, part):
-    return [f"{it.team}: {it.subject} {it.words}" for it in found.summary.parts.get(part, ())]
+    return [
+        f"{item.team}: {item.subject} {item.words}" for item in found.summary.parts.get(part, ())
+    ]
 
 
 @pytest.mark.parametrize(

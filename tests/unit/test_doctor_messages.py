@@ -66,6 +66,10 @@ SEEN = {
         "queue default is not one of test, ml-train",
     ),
     "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.": ("no-room", "no node has room"),
+    "0/9 nodes are available: 1 Insufficient cpu, 8 node(s) didn't match Pod's node"
+    " affinity/selector.": ("no-room", "1 Insufficient cpu"),
+    "0/9 nodes are available: 1 node(s) had untolerated taint {gpu: yes}, 8 node(s) didn't match"
+    " Pod's node affinity/selector.": ("taint", "untolerated taint {gpu: yes}"),
     "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.": (
         "no-such-node",
         "no node has the labels",
@@ -97,7 +101,7 @@ def meaning(text):
 def test_a_message_that_was_seen_has_its_meaning(text):
     name, cause = SEEN[text]
     found = meaning(text)
-    assert (found.row, cause in found.cause) == (name, True), found
+    assert (found.check, cause in found.cause) == (name, True), found
     assert found.fix
 
 

@@ -8,17 +8,43 @@ from typer.testing import CliRunner
 
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import UnreachableError
+from kai_fleet.settings import load
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.doctor.checks import examine
-from kai_fleet_cli.doctor.read import Sources, read_clusters
+from kai_fleet_cli.doctor.read import Source, read_clusters
 from tests.unit import vcluster_secrets
 from tests.unit.canned_api import kubeconfig, serving
+from tests.unit.doctor_samples import SETTINGS
 
 
 @pytest.fixture
 def server():
     with serving() as both:
         yield both
+
+
+@pytest.fixture
+def doctor(tmp_path, monkeypatch):
+    """Run the doctor on a stack without teams, whose context is of this kubeconfig."""
+    file, cluster = tmp_path / "kubeconfig", {"name": "lab", "context": "lab"}
+    config = {"config": {"kai-fleet:cluster": cluster}}
+    (tmp_path / "Pulumi.lab.yaml").write_text(json.dumps(config))
+    monkeypatch.setattr("kai_fleet_cli.stack_file.reading.ROOT", tmp_path)
+    monkeypatch.setenv("KUBECONFIG", str(file))
+
+    def run(content, *arguments):
+        file.write_text(content)
+        return CliRunner().invoke(app, ["doctor", "--stack", "lab", *arguments])
+
+    return run
+
+
+def seen(url):
+    """A snapshot of the doctor's samples' stack, read from a server."""
+    access = {"type": "NodePort", "host": "127.0.0.1"}
+    settings = load({**SETTINGS, "vcluster": {"access": access}}).settings
+    assert settings is not None
+    return read_clusters(Source(settings, lambda: Api.of_kubeconfig(kubeconfig(url))))
 
 
 def test_nobody_there_is_a_sentence():
@@ -34,126 +60,81 @@ def test_a_kubeconfig_that_is_none_is_a_sentence(text):
 
 def test_only_get_is_ever_asked_and_what_may_not_be_read_is_said(server):
     api, url = server
-    team = {"metadata": {"name": "team-ml", "labels": {"kai-fleet/team": "ml"}}}
-    api.answers |= {
-        "/api/v1/namespaces": (200, {"items": [team]}),
-        "/api/v1/nodes": (403, {}),
-    }
-    look = read_clusters(Sources(host=lambda: Api.of_kubeconfig(kubeconfig(url))))
+    api.answers["/api/v1/nodes"] = (403, {})
+    look = seen(url)
     assert {verb for verb, _ in api.asked} == {"GET"}
     assert not [path for _, path in api.asked if "watch=" in path]
     assert list(look.host.unreadable) == ["nodes"]
     assert look.teams["ml"].unreached == "its Secret vc-ml is not there"
 
 
-def test_credentials_that_are_not_accepted_are_said(server):
+@pytest.mark.parametrize(
+    ("status", "words"), [(401, "does not accept the credentials"), (503, "it answers 503")]
+)
+def test_an_api_server_that_refuses_or_fails_is_not_reached(server, status, words):
     api, url = server
-    api.answers["/version"] = (401, {})
-    with pytest.raises(UnreachableError, match="does not accept the credentials"):
-        read_clusters(Sources(host=lambda: Api.of_kubeconfig(kubeconfig(url))))
+    api.answers["/version"] = (status, {})
+    with pytest.raises(UnreachableError, match=words):
+        seen(url)
 
 
-def test_an_api_server_that_fails_is_not_reached(server):
-    api, url = server
-    api.answers["/version"] = (503, {})
-    with pytest.raises(UnreachableError, match="it answers 503"):
-        read_clusters(Sources(host=lambda: Api.of_kubeconfig(kubeconfig(url))))
-
-
-def doctor(*arguments):
-    return CliRunner().invoke(app, ["doctor", *arguments])
-
-
-def test_a_host_that_is_not_reached_is_exit_2_and_no_traceback(tmp_path, monkeypatch):
-    file = tmp_path / "kubeconfig"
-    file.write_text(kubeconfig("http://127.0.0.1:1"))
-    monkeypatch.setenv("KUBECONFIG", str(file))
-    ran = doctor("--context", "lab", "--json")
+def test_a_host_that_is_not_reached_is_exit_2_and_no_traceback(doctor):
+    ran = doctor(kubeconfig("http://127.0.0.1:1"), "--json")
     read = json.loads(ran.stdout)
     assert (ran.exit_code, read["exitCode"], read["healthy"]) == (2, 2, False)
     (finding,) = read["findings"]
-    fields = {"check", "level", "path", "kind", "name", "cause", "fix"}
-    assert set(finding) == fields
+    assert set(finding) == {"check", "level", "path", "kind", "name", "cause", "fix"}
     assert "its API is not reached: it cannot be connected to" in finding["cause"]
     assert "secret-token" not in ran.stdout
 
 
-def test_a_stack_that_there_is_not_is_exit_2():
-    ran = doctor("--stack", "nosuch")
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--stack", "nosuch"], "stacks with a file: dev, prod, sandbox, sandbox-host"),
+        (["--stack", "prod", "--team", "nosuch"], "stack prod has no team nosuch; its teams: "),
+    ],
+)
+def test_a_stack_or_a_team_that_there_is_not_names_those_that_there_are(flags, words):
+    ran = CliRunner().invoke(app, ["doctor", *flags])
     assert ran.exit_code == 2
-    assert "stacks with a file: dev, prod, sandbox, sandbox-host" in ran.output.replace("\n", " ")
+    assert words in ran.output.replace("\n", " ")
 
 
-def test_a_team_that_there_is_not_names_those_that_there_are():
-    ran = doctor("--stack", "prod", "--team", "nosuch")
-    assert ran.exit_code == 2
-    assert "stack prod has no team nosuch; its teams: " in ran.output.replace("\n", " ")
-
-
-def test_a_healthy_cluster_is_exit_0(server, tmp_path, monkeypatch):
+def test_a_healthy_cluster_is_exit_0(server, doctor):
     api, url = server
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
     api.answers["/api/v1/nodes"] = (200, {"items": [{"metadata": {"name": "a"}, "status": ready}]})
-    file = tmp_path / "kubeconfig"
-    file.write_text(kubeconfig(url))
-    monkeypatch.setenv("KUBECONFIG", str(file))
-    ran = doctor("--context", "lab")
-    assert ran.exit_code == 0
-    assert "the cluster is healthy" in ran.output
+    ran = doctor(kubeconfig(url))
+    assert ran.exit_code == 0, ran.output
+    assert "stack lab is healthy" in ran.output
 
 
-def test_a_kubeconfig_that_only_the_stacks_state_has_is_asked_for_there(tmp_path, monkeypatch):
-    (tmp_path / "Pulumi.far.yaml").write_text(
+def test_a_kubeconfig_that_only_the_stacks_state_has_is_asked_for_there(
+    doctor, tmp_path, monkeypatch
+):
+    (tmp_path / "Pulumi.lab.yaml").write_text(
         "config:\n  kai-fleet:cluster: {name: far, kubeconfig: {secure: 'v1:x'}}\n"
     )
-    monkeypatch.setattr("kai_fleet_cli.stack_file.reading.ROOT", tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))  # no pulumi there
-    ran = doctor("--stack", "far", "--json")
+    ran = doctor("", "--json")
     (finding,) = json.loads(ran.stdout)["findings"]
     assert ran.exit_code == 2
     assert "its kubeconfig is a secret of the stack" in finding["cause"]
     assert "give --context" in finding["cause"]
 
 
-@pytest.mark.parametrize("planted", [False, True])
-def test_a_forbidden_secret_leads_to_the_stacks_state(server, planted):
-    """Which a team stack's team writes: nothing but certificates is taken from there either."""
-    api, url = server
-    team = {"metadata": {"name": "team-ml", "labels": {"kai-fleet/team": "ml"}}}
-    api.answers |= {
-        "/api/v1/namespaces": (200, {"items": [team]}),
-        "/api/v1/namespaces/team-ml/secrets/vc-ml": (403, {}),
-    }
-    with vcluster_secrets.serving() as (_, inside):
-        document = vcluster_secrets.config(server=inside)
-        if planted:
-            document["users"][0]["user"]["exec"] = vcluster_secrets.USER["exec"]
-        look = read_clusters(
-            Sources(
-                host=lambda: Api.of_kubeconfig(kubeconfig(url)),
-                kubeconfigs=lambda: {"ml": json.dumps(document)},
-            )
-        )
-    assert (look.teams["ml"].inside is None) == planted
-    says = "its kubeconfig in the stack's state has users[0].user.exec in its key config"
-    assert look.teams["ml"].unreached.startswith(says if planted else "")
-
-
 def vcluster(port, data):
-    team = {"metadata": {"name": "team-ml", "labels": {"kai-fleet/team": "ml"}}}
     service = {
         "metadata": {"name": "ml", "namespace": "team-ml"},
         "spec": {"type": "NodePort", "ports": [{"nodePort": port}]},
     }
+    space = {"metadata": {"name": "team-ml", "labels": {"kai-fleet/team": "ml"}}}
     return {
-        "/api/v1/namespaces": (200, {"items": [team]}),
+        "/api/v1/namespaces": (200, {"items": [space]}),
         "/api/v1/services": (200, {"items": [service]}),
         "/api/v1/namespaces/team-ml/secrets/vc-ml": (200, {"data": data}),
     }
-
-
-def seen(url):
-    return read_clusters(Sources(host=lambda: Api.of_kubeconfig(kubeconfig(url))))
 
 
 def test_a_vcluster_is_asked_by_what_it_wrote_itself(server):
@@ -219,47 +200,38 @@ def test_names_that_no_kubernetes_gives_get_into_no_command(server):
     assert not [it for it in examine(look) if "touch" in str(it.record())]
 
 
-def test_findings_are_a_table_for_people(tmp_path, monkeypatch):
-    file = tmp_path / "kubeconfig"
-    file.write_text(kubeconfig("http://127.0.0.1:1"))
-    monkeypatch.setenv("KUBECONFIG", str(file))
-    ran = doctor("--context", "lab")
+def test_findings_are_a_table_for_people(doctor):
+    ran = doctor(kubeconfig("http://127.0.0.1:1"))
     assert "broken" in ran.output
     assert "→ look with: `kubectl --context lab version`" in " ".join(ran.output.split())
-    assert "the cluster could not be read" in ran.output
+    assert "stack lab could not be read" in ran.output
 
 
-def test_who_may_read_nothing_is_not_told_that_all_works(server, tmp_path):
+def test_who_may_read_nothing_is_not_told_that_all_works(server, doctor):
     api, url = server
     api.answers = {"/version": (200, {})}
     api.otherwise = (403, {})
-    file = tmp_path / "kubeconfig"
-    file.write_text(kubeconfig(url))
-    done = CliRunner().invoke(app, ["doctor", "--kubeconfig", str(file)])
+    done = doctor(kubeconfig(url))
     assert done.exit_code == 3
-    assert "the cluster is not known to be healthy: nothing of host may be read" in done.output
-    done = CliRunner().invoke(app, ["doctor", "--kubeconfig", str(file), "--json"])
-    assert json.loads(done.stdout)["healthy"] is False
+    words = " ".join(done.output.split())
+    assert "stack lab is not known to be healthy: nothing of host may be read" in words
+    assert json.loads(doctor(kubeconfig(url), "--json").stdout)["healthy"] is False
 
 
-def test_what_is_no_kubernetes_api_is_not_healthy(server, tmp_path):
-    file = tmp_path / "kubeconfig"
-    file.write_text(kubeconfig(server[1]))
-    done = doctor("--kubeconfig", str(file), "--json")
+def test_what_is_no_kubernetes_api_is_not_healthy(server, doctor):
+    done = doctor(kubeconfig(server[1]), "--json")
     assert done.exit_code == 2
     assert "no Kubernetes API" in json.loads(done.stdout)["findings"][0]["cause"]
 
 
-def test_it_does_not_go_on_anonymously_without_its_credential_plugin(server, tmp_path):
+def test_it_does_not_go_on_anonymously_without_its_credential_plugin(server, doctor):
     api, url = server
     plugin = {
         "apiVersion": "client.authentication.k8s.io/v1beta1",
         "command": "no-such-plugin",
         "installHint": "install kubelogin\nfrom its page",
     }
-    file = tmp_path / "kubeconfig"
-    file.write_text(kubeconfig(url, user={"exec": plugin}))
-    done = CliRunner().invoke(app, ["doctor", "--json", "--kubeconfig", str(file)])
+    done = doctor(kubeconfig(url, user={"exec": plugin}), "--json")
     assert done.exit_code == 2
     text = " ".join(f"{done.output} {done.exception}".split())
     assert "plugin no-such-plugin of user me gives nothing: [Errno 2] No such file" in text

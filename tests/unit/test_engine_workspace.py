@@ -22,45 +22,48 @@ def ended(kind, outputs):
     return {"sequence": 1, "timestamp": 0, "resOutputsEvent": {"metadata": step}}
 
 
-def test_outputs_come_with_the_stacks_own_end_and_secret_ones_stay_away(tmp_path, monkeypatch):
-    def up(*, on_event, **_):
+@pytest.fixture
+def update(tmp_path, monkeypatch):
+    """An update of stack lab, whose engine is a function."""
+    monkeypatch.setattr(state, "exported", lambda _: state.ExportedState({}))
+
+    def run(engine, variables=(), **more):
+        workspace = SimpleNamespace(env_vars=dict(variables), work_dir=str(tmp_path))
+        return runs.up(SimpleNamespace(name="lab", workspace=workspace, up=engine), **more)
+
+    return run
+
+
+def test_outputs_come_with_the_stacks_own_end_and_secret_ones_stay_away(update):
+    def engine(*, on_event, **_):
         for event in (ended("kubernetes:core/v1:Pod", {"x": 1}), ended(STACK, OUTPUTS)):
             on_event(automation.EngineEvent.from_json(event))
-        return SimpleNamespace(summary=SimpleNamespace(resource_changes={"same": 2}))
 
-    monkeypatch.setattr(state, "exported", lambda _: state.ExportedState({}))
-    workspace = SimpleNamespace(env_vars={}, work_dir=str(tmp_path))
-    outcome = runs.up(SimpleNamespace(name="lab", workspace=workspace, up=up))
-    assert outcome.unchanged
-    assert outcome.outputs == {"teams": OUTPUTS["teams"]}
+    report = update(engine)
+    assert not report.began
+    assert report.outputs == {"teams": OUTPUTS["teams"]}
 
 
-def test_a_stacks_variables_are_in_this_process_only_while_its_program_runs(tmp_path, monkeypatch):
-    def up(**_):
+def test_a_stacks_variables_are_in_this_process_only_while_its_program_runs(update, monkeypatch):
+    def engine(**_):
         assert os.environ["KUBECONFIG"] == "the-stacks"
         assert os.environ["KAI_FLEET_CHARTS"] == "charts"
         raise automation.errors.CommandError(automation.CommandResult("", "error: no", 255))
 
     monkeypatch.setenv("KUBECONFIG", "ones-own")
     monkeypatch.delenv("KAI_FLEET_CHARTS", raising=False)
-    monkeypatch.setattr(state, "exported", lambda _: state.ExportedState({}))
-    variables = {"KUBECONFIG": "the-stacks", "KAI_FLEET_CHARTS": "charts"}
-    workspace = SimpleNamespace(env_vars=variables, work_dir=str(tmp_path))
     before = dict(os.environ)
     with pytest.raises(runs.EngineError):
-        runs.up(SimpleNamespace(name="lab", workspace=workspace, up=up))
+        update(engine, {"KUBECONFIG": "the-stacks", "KAI_FLEET_CHARTS": "charts"})
     assert dict(os.environ) == before
 
 
-def test_a_team_that_may_go_is_named_to_the_program(tmp_path, monkeypatch):
+def test_a_team_that_may_go_is_named_to_the_program(update):
     seen = []
 
-    def up(**_):
+    def engine(**_):
         seen.append(os.environ[REMOVE_VARIABLE])
-        return SimpleNamespace(summary=SimpleNamespace(resource_changes={}))
 
-    monkeypatch.setattr(state, "exported", lambda _: state.ExportedState({}))
-    workspace = SimpleNamespace(env_vars={}, work_dir=str(tmp_path))
-    runs.up(SimpleNamespace(name="lab", workspace=workspace, up=up), removed=["ml", "nlp"])
+    update(engine, removed=["ml", "nlp"])
     assert seen == ["ml,nlp"]
     assert REMOVE_VARIABLE not in os.environ

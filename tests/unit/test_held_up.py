@@ -32,22 +32,24 @@ DENIED = (
 )
 
 
-def explained(message, urn, *resources):
+def explained(message, urn, *resources, url="http://127.0.0.1:1"):
+    """The explanation for team ml, whose vCluster is at `url`."""
     known = ExportedState({"resources": list(resources)})
     again = ".venv/bin/fleet up --refresh --stack prod"
-    return held_up.explain("done, but for", "prod", {"ml": {urn: message}}, known, again)
+    explanation = held_up.Explanation("prod", known, again, lambda team: kubeconfig(url))
+    return explanation.text("done, but for", {"ml": {urn: message}})
 
 
-def told(message, urn=QUEUES, resources=()):
-    said = explained(message, urn, *resources)
-    lead, line = said.split("\n")
+def line_of(message, urn=QUEUES, resources=(), **more):
+    message = explained(message, urn, *resources, **more)
+    lead, line = message.split("\n")
     assert lead == "done, but for team ml"
     assert line.endswith(", then run the same command again")
     return line.removesuffix(", then run the same command again")
 
 
 @pytest.mark.parametrize(
-    ("message", "cause", "mend"),
+    ("message", "cause", "repair"),
     [
         (
             DENIED,
@@ -95,12 +97,12 @@ def told(message, urn=QUEUES, resources=()):
         ),
     ],
 )
-def test_a_team_is_named_with_what_refused_and_the_command(message, cause, mend):
-    assert told(message) == f"team ml: {cause}. Repair it with: {mend}"
+def test_a_team_is_named_with_what_refused_and_the_command(message, cause, repair):
+    assert line_of(message) == f"team ml: {cause}. Repair it with: {repair}"
 
 
 def test_what_is_not_known_is_said_in_the_engines_words_with_a_way_out():
-    assert told("something new\nhappened") == (
+    assert line_of("something new\nhappened") == (
         "team ml: ml-queues: something new happened. Put that right, or give the team up:"
         " .venv/bin/fleet team remove ml --stack prod"
     )
@@ -114,13 +116,13 @@ def test_no_name_that_kubernetes_would_not_take_gets_into_a_command(name):
         f'admission webhook "{name}" denied the request',
         f"still there after 60 s: {name}. Look with",
     ):
-        assert "Repair it with" not in told(words), words
+        assert "Repair it with" not in line_of(words), words
 
 
 def test_a_control_plane_without_a_volume_is_a_deployment():
     values = {"controlPlane": {"backingStore": {"etcd": {"deploy": {"enabled": True}}}}}
     release = {"urn": VCLUSTER, "type": "x", "inputs": {"values": values}}
-    assert "rollout restart deployment ml" in told("the API answers 500", resources=[release])
+    assert "rollout restart deployment ml" in line_of("the API answers 500", resources=[release])
 
 
 def test_errors_belong_to_teams_or_to_nobody_in_particular():
@@ -134,16 +136,9 @@ def test_errors_belong_to_teams_or_to_nobody_in_particular():
     assert held_up.by_team({RELEASE: "a", host: "b"}, PARENTS) == {}
 
 
-def inside(url, *resources):
-    """A state whose team ml has a vCluster at that address."""
-    outputs = {"kubeconfigs": {"ml": kubeconfig(url)}}
-    return [{"urn": ROOT, "type": "pulumi:pulumi:Stack", "outputs": outputs}, *resources]
-
-
 @pytest.fixture
-def vcluster(monkeypatch):
-    """Its API server; the state's kubeconfig is used as it is."""
-    monkeypatch.setattr(state, "rebuild", lambda text: (text, None))
+def vcluster():
+    """Its API server."""
     with serving() as (api, url):
         yield api, url
 
@@ -165,9 +160,11 @@ def hooks(kind, name, hook, service=None):
 def test_a_webhook_is_found_by_its_name(vcluster, kind, words, cause):
     api, url = vcluster
     kind = f"{kind}webhookconfiguration"
-    path, answer = hooks(kind, "theirs", "a.b")
-    api.answers[path] = answer
-    assert told(words, resources=inside(url)) == (
+    for name in ("x; rm -rf .", "--all"):  # a tenant's server gets no name of its own into it
+        path, api.answers[path] = hooks(kind, name, "a.b")
+        assert name not in line_of(words, url=url)
+    path, api.answers[path] = hooks(kind, "theirs", "a.b")
+    assert line_of(words, url=url) == (
         f"team ml: webhook a.b of {kind}/theirs in its vCluster {cause}. Repair it with:"
         f" {LOGIN}{KUBECTL} delete {kind}/theirs"
     )
@@ -176,18 +173,9 @@ def test_a_webhook_is_found_by_its_name(vcluster, kind, words, cause):
 def test_a_webhook_of_kais_own_is_never_taken_away_where_nobody_answers(vcluster):
     api, url = vcluster
     service = {"namespace": "kai-scheduler", "name": "queue-controller"}
-    path, answer = hooks("validatingwebhookconfiguration", "kai-queues", "a.b", service)
-    api.answers[path] = answer
-    said = told('failed calling webhook "a.b": no endpoints', resources=inside(url))
-    assert f"{KUBECTL} delete namespace kai-scheduler && " in said
-
-
-@pytest.mark.parametrize("name", ["x; rm -rf .", "--all"])
-def test_a_tenants_server_gets_no_name_of_its_own_into_a_command(vcluster, name):
-    api, url = vcluster
-    path, answer = hooks("validatingwebhookconfiguration", name, "a.b")
-    api.answers[path] = answer
-    assert "Repair it with" not in told('admission webhook "a.b" denied', resources=inside(url))
+    path, api.answers[path] = hooks("validatingwebhookconfiguration", "kai-queues", "a.b", service)
+    message = line_of('failed calling webhook "a.b": no endpoints', url=url)
+    assert f"{KUBECTL} delete namespace kai-scheduler && " in message
 
 
 def test_a_namespace_that_does_not_go_is_told_with_what_keeps_it(vcluster):
@@ -209,8 +197,8 @@ def test_a_namespace_that_does_not_go_is_told_with_what_keeps_it(vcluster):
         "provider": f"{PROVIDER}::id",
         "inputs": {"kind": "Namespace", "metadata": {"name": "team-ml"}},
     }
-    said = told("timed out waiting for the condition", SPACE, inside(url, space))
-    assert said.endswith(
+    message = line_of("timed out waiting for the condition", SPACE, [space], url=url)
+    assert message.endswith(
         f"{KUBECTL} patch namespace/team-ml configmaps/a -n team-ml --type merge -p"
         ' \'{"metadata":{"finalizers":null}}\''
     )
@@ -229,7 +217,9 @@ class Engine:
     def up(self, *, on_event, exclude, **_):
         self.left_out.append(list(exclude or ()))
         self.undeclared.append(sorted(program.LEFT_OUT))
-        return self._run(on_event, lambda urn: any(urn.endswith(it[2:]) for it in exclude or ()))
+        return self._run(
+            on_event, lambda urn: any(urn.endswith(item[2:]) for item in exclude or ())
+        )
 
     def refresh(self, *, on_event, exclude, **_):
         self.left_out.append(list(exclude or ()))
@@ -246,11 +236,10 @@ class Engine:
             begun["new"] = {"urn": urn, "type": "x", "parent": top[urn], "inputs": {}}
             for kind in ("resourcePreEvent", "resOpFailedEvent"):
                 on_event(event(kind, {"metadata": begun, "status": 1, "steps": 1}))
-            told = {"urn": urn, "message": self.message, "severity": "error", "color": "raw"}
-            on_event(event("diagnosticEvent", told))
+            diagnostic = {"urn": urn, "message": self.message, "severity": "error", "color": "raw"}
+            on_event(event("diagnosticEvent", diagnostic))
         if refused:
             raise automation.errors.CommandError(automation.CommandResult("", "error: x", 255))
-        return SimpleNamespace(summary=SimpleNamespace(resource_changes={"update": 1}))
 
 
 def event(kind, content):
@@ -264,8 +253,7 @@ def queues_of(team):
 @pytest.fixture
 def updated(tmp_path, monkeypatch):
     """What an update says, and what each of its runs left out."""
-    for name in ("exported", "read"):
-        monkeypatch.setattr(state, name, lambda *_: ExportedState({}))
+    monkeypatch.setattr(state, "exported", lambda *_: ExportedState({}))
 
     def run(*refusing, **more):
         engine = Engine(tmp_path, list(refusing), **more)
@@ -285,17 +273,17 @@ def patterns(*teams):
 
 @pytest.mark.parametrize("teams", [["ml"], ["ml", "nlp"]])
 def test_what_tenants_refuse_is_left_out_and_all_else_is_done(updated, teams):
-    said, left_out = updated(*map(queues_of, teams))
+    message, left_out = updated(*map(queues_of, teams))
     assert left_out == [[], teams]
     names = " and ".join(f"team {team}" for team in teams)
-    assert said.startswith(f"the update is done, but for {names}\nteam ml: ")
-    assert all(f"\nteam {team}: " in said for team in teams)
+    assert message.startswith(f"the update is done, but for {names}\nteam ml: ")
+    assert all(f"\nteam {team}: " in message for team in teams)
 
 
 def test_what_is_of_no_team_ends_the_update(updated):
-    said, left_out = updated(queues_of("ml"), f"{STACK}a:b:C::own-queues")
+    message, left_out = updated(queues_of("ml"), f"{STACK}a:b:C::own-queues")
     assert left_out == [[]]
-    assert said.startswith("the update failed")
+    assert message.startswith("the update failed")
 
 
 def options(report):
@@ -310,8 +298,8 @@ def test_a_refresh_goes_on_without_a_vcluster_that_fails_it(tmp_path, monkeypatc
     engine = Engine(tmp_path, [queues_of("ml")], "the API answers 500")
     refreshing.refresh(engine, Signals(), options)
     assert engine.left_out == [[], [queues_of("ml")]]
-    said = capsys.readouterr().err
-    assert said == "vCluster ml does not answer, and is not refreshed\n"
+    message = capsys.readouterr().err
+    assert message == "vCluster ml does not answer, and is not refreshed\n"
 
 
 def test_a_refresh_that_fails_on_the_host_fails(tmp_path, monkeypatch):
@@ -365,8 +353,8 @@ def test_a_release_that_a_killed_run_left_is_taken_over(provider, reach):
     inputs = {"name": "kai", "namespace": "kai-scheduler"}
     release = {"urn": RELEASE, "type": "kubernetes:helm.sh/v3:Release", "inputs": inputs}
     release |= {"provider": f"{provider}::id"}
-    said = told("cannot re-use a name that is still in use", RELEASE, [release])
-    assert said == (
+    message = line_of("cannot re-use a name that is still in use", RELEASE, [release])
+    assert message == (
         "team ml: a killed run left its Helm release kai half done. Repair it with:"
         f" {reach} -n kai-scheduler delete secret -l owner=helm,name=kai &&"
         " .venv/bin/fleet up --refresh --stack prod"

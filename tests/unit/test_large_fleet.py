@@ -15,6 +15,7 @@ from kai_fleet.kube.api import Api
 from kai_fleet.kube.kubeconfig import connection
 from kai_fleet_cli.doctor import read
 from kai_fleet_cli.doctor.read import READS
+from kai_fleet_cli.doctor.snapshot import TeamState
 from kai_fleet_cli.report import build
 from kai_fleet_cli.report.page import page
 from kai_fleet_cli.stack_file import reading
@@ -146,7 +147,7 @@ def many(fleet, tmp_path, monkeypatch):
         monkeypatch.setattr(Api, "of_kubeconfig", classmethod(patient))
         monkeypatch.setattr(Api, "of_context", classmethod(host))
         monkeypatch.setattr(
-            read, "_access", lambda reader, seen, team: read._Access(kubeconfig(team.name))
+            read, "_access", lambda api, host, team: (TeamState(team), kubeconfig(team.name))
         )
         yield Own
 

@@ -14,6 +14,10 @@ from kai_fleet_cli.plan import offline
 from kai_fleet_cli.stack_file.reading import ROOT
 from tests.unit.golden import compare as golden
 
+# Of a shell whose state a plan does not read.
+SHELL = {"PYTHONHASHSEED": "7", "LC_ALL": "C", "COLUMNS": "30"}
+SHELL |= {"PULUMI_BACKEND_URL": "file:///nowhere", "PULUMI_CONFIG_PASSPHRASE": "sandbox"}
+
 
 @pytest.mark.parametrize("format", ["txt", "json", "md"])
 def test_a_plan_in_each_format(format):
@@ -39,7 +43,7 @@ def test_the_same_stack_gives_the_same_bytes_in_another_process():
     ran = subprocess.run(
         [sys.executable, "-m", "kai_fleet_cli", "plan", "--stack", "prod", "--format", "markdown"],
         cwd=ROOT,
-        env={**os.environ, "PYTHONHASHSEED": "7", "LC_ALL": "C", "COLUMNS": "30"},
+        env={**os.environ, **SHELL},
         capture_output=True,
         check=True,
     )

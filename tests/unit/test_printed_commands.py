@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from kai_fleet.settings.files.project import FLEET
-from kai_fleet_cli.engine.runs import EngineError, Outcome
+from kai_fleet_cli.engine.runs import EngineError, Report
 from kai_fleet_cli.recovery import resume, state
 from kai_fleet_cli.recovery.state import ExportedState
 from kai_fleet_cli.stack_file import reading
@@ -39,7 +39,7 @@ class Cluster:
         if refused := self.teams - declared - set(removed):
             raise EngineError(f"not in the file any more: {refused}", began=False)
         self.teams = declared
-        return Outcome({"update": 1})
+        return Report()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kai_fleet.settings import load
-from kai_fleet.settings.files import queue_files
+from kai_fleet.settings.files import named
 from kai_fleet_cli.__main__ import app
 from tests.unit.team_project import Project
 
@@ -18,7 +18,7 @@ HOST = {"cluster": CLUSTER, "kai": {"version": "v0.16.8"}}
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(queue_files, "ROOT", tmp_path)
+    monkeypatch.setattr(named, "ROOT", tmp_path)
     (tmp_path / "queues").mkdir()
     (tmp_path / "queues" / "lab.yaml").write_text(json.dumps(TREE))
     return tmp_path
@@ -49,18 +49,18 @@ def test_a_mistake_in_the_file_is_named_as_if_it_stood_in_the_stack_file(folder)
     )
 
 
-WRITE = "write the tree itself, or the path of a YAML file below this project's folder"
+NO_FILE = "which is no YAML file below this project's folder; write one that is"
 
 
 @pytest.mark.parametrize(
     ("named", "content", "says"),
     [
-        ("queues/none.yaml", None, f"names queues/none.yaml, which is not there; {WRITE}"),
-        ("../outside.yaml", None, f"is '../outside.yaml'; {WRITE}"),
-        ("/etc/passwd", None, f"is '/etc/passwd'; {WRITE}"),
-        ("all", None, f"is 'all'; {WRITE}"),
-        ("a\0.yaml", None, f"is 'a\\x00.yaml'; {WRITE}"),
-        ("circle.yaml", None, f"is 'circle.yaml'; {WRITE}"),
+        ("queues/none.yaml", None, "names queues/none.yaml, which is not there; write the path"),
+        ("../outside.yaml", None, f"names ../outside.yaml, {NO_FILE}"),
+        ("/etc/passwd", None, f"names /etc/passwd, {NO_FILE}"),
+        ("all", None, f"names all, {NO_FILE}"),
+        ("a\0.yaml", None, rf"names a\x00.yaml, {NO_FILE}"),
+        ("circle.yaml", None, "names circle.yaml, which cannot be read: "),
         ("a.yaml", "top: {gpu: 1", "names a.yaml, line 2 column 1: is no YAML"),
         ("a.yaml", "top: 1\ntop: 2", "names a.yaml, line 2 column 1: has the key 'top' again"),
         ("a.yaml", "- top", "names a.yaml, which holds no queue tree; write NAME: {gpu: …} in it"),

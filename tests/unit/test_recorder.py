@@ -66,17 +66,8 @@ def test_the_event_loop_before_a_plan_is_there_after_it():
 
 
 def test_a_plan_after_another_one_knows_nothing_of_that():
-    first = [it.record() for it in recorder.record("lab", LAB)]
+    first = [item.record() for item in recorder.record("lab", LAB)]
     other = recorder.record("other", {**LAB, "teams": {}})
-    assert not [it for it in other if "Team" in it.urn]
-    assert [it.record() for it in recorder.record("lab", LAB)] == first
-    assert all(it["urn"].startswith("urn:pulumi:lab::kai-fleet::") for it in first)
-
-
-def test_what_goes_wrong_in_the_program_is_raised(monkeypatch):
-    def failing(*_, **__):
-        raise pulumi.RunError("no")
-
-    monkeypatch.setattr("runpy.run_path", failing)
-    with pytest.raises(pulumi.RunError, match="no"):
-        recorder.record("lab", LAB)
+    assert not [item for item in other if "Team" in item.urn]
+    assert [item.record() for item in recorder.record("lab", LAB)] == first
+    assert all(item["urn"].startswith("urn:pulumi:lab::kai-fleet::") for item in first)

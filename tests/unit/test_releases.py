@@ -3,7 +3,6 @@
 import json
 from datetime import date
 
-import jsonschema
 import pytest
 
 from kai_fleet.kai_values import kai_values
@@ -56,7 +55,6 @@ CHARTS_AT_HAND = [
     "v0.16.8",
     "v0.17.0",
 ]
-SCHEMAS_AT_HAND = ["v0.27.3", "v0.30.5", "v0.34.7", "v0.36.1"]
 
 
 @pytest.mark.parametrize("version", CHARTS_AT_HAND)
@@ -86,15 +84,15 @@ def test_our_own_vcluster_values_use_only_keys_of_the_table(version, mode):
     assert unknown_keys("vcluster", version, values_of(version, mode)) == []
 
 
-def test_a_key_of_another_version_names_the_versions_that_read_it():
-    (found,) = unknown_keys("kai", "v0.9.3", {"defaultQueue": {"createDefaultQueue": False}})
-    assert found.key == "defaultQueue"
-    assert found.versions[0] == "v0.10.5"
-
-
-def test_a_misspelt_key_names_the_right_one():
-    (found,) = unknown_keys("kai", "v0.16.8", {"global": {"gpuSharng": True}})
-    assert (found.key, found.instead) == ("global.gpuSharng", "global.gpuSharing")
+@pytest.mark.parametrize(
+    ("version", "values", "key"),
+    [
+        ("v0.9.3", {"defaultQueue": {"createDefaultQueue": False}}, "defaultQueue"),
+        ("v0.16.8", {"global": {"gpuSharng": True}}, "global.gpuSharng"),
+    ],
+)
+def test_a_key_of_another_version_and_a_misspelt_one_are_found(version, values, key):
+    assert unknown_keys("kai", version, values) == [key]
 
 
 def test_anything_goes_below_an_open_key():
@@ -154,12 +152,6 @@ def test_the_chart_moved_with_the_project():
     assert kai("v0.12.23").chart.startswith("oci://ghcr.io/kai-scheduler/")
 
 
-@pytest.mark.parametrize("version", ["v0.7.13", "v0.8.5", "v0.15.3", "v0.16.7"])
-def test_every_line_and_its_newest_patches_are_known(version):
-    assert kai(version).version == version
-    assert unknown_keys("kai", version, kai_values(kai(version), {})) == []
-
-
 def test_a_vcluster_that_is_newer_than_the_table_is_let_through_by_a_word():
     assert vcluster("v0.38.0", untested=True).version == "v0.38.0"
     assert vcluster("v0.35.5", untested=True).chart_version == "0.35.5"
@@ -216,21 +208,9 @@ def test_there_is_one_word_for_the_support_of_each_version(version, maintained, 
 
 @pytest.mark.parametrize("version", ["v0.20.1", "v0.9.4", "latest", "0.9.3", ""])
 def test_an_unknown_version_names_the_nearest(version):
-    with pytest.raises(UnknownVersionError, match=r"write v0\.\d+\.\d+ or v0\.\d+\.\d+"):
+    with pytest.raises(UnknownVersionError, match=r"write v0\.\d+\.\d+ or v0\.\d+\.\d+") as why:
         kai(version)
-
-
-def test_the_retracted_version_is_named_as_such():
-    with pytest.raises(UnknownVersionError, match="retracted"):
-        kai("v0.20.1")
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("version", SCHEMAS_AT_HAND)
-def test_vcluster_values_fit_the_charts_own_schema(version, mode, facts):
-    schema = json.loads((facts / "vcluster" / f"values.schema-{version}.json").read_text())
-    # Whether that is a schema is vCluster's affair, and takes half a second to find out.
-    jsonschema.validators.validator_for(schema)(schema).validate(values_of(version, mode))
+    assert ("retracted" in str(why.value)) == (version == "v0.20.1")
 
 
 @pytest.mark.parametrize("version", VCLUSTER)
@@ -261,11 +241,6 @@ def test_what_breaks_gpu_work_is_off_in_every_mode(mode):
     assert values["policies"]["limitRange"]["enabled"] is False
     assert values["networking"]["advanced"]["proxyKubelets"] == {"byHostname": False, "byIP": False}
     assert "podgroups" not in json.dumps(values)
-
-
-def test_the_api_answers_to_every_name_it_is_reached_by():
-    names = values_of("v0.36.1")["controlPlane"]["proxy"]["extraSANs"]
-    assert names == ["ml.team-ml.svc", "ml.team-ml.svc.cluster.local", "10.0.0.1"]
 
 
 @pytest.mark.parametrize(

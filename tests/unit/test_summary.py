@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from kai_fleet_cli.engine.runs import Outcome
+from kai_fleet_cli.engine.report import Report
 from kai_fleet_cli.engine.summary import show
 
 
@@ -13,7 +13,7 @@ def test_on_80_columns_no_name_and_no_address_is_broken():
     about = {"mode": "virtual", "scheduler": "v0.16.8", "gpus": 8, "server": server}
     queues = [f"department-{number}-of-the-laboratory" for number in range(4)]
     console = Console(width=80, file=io.StringIO())
-    outcome = Outcome({"create": 3}, {"teams": {team: {**about, "queues": queues}}})
-    show("lab", outcome, ("nodes",), console)
+    report = Report(outputs={"teams": {team: {**about, "queues": queues}}})
+    show("lab", report, ("nodes",), console)
     text = console.file.getvalue()
     assert all(word in text for word in (team, server, "KAI v0.16.8", *queues))

@@ -126,12 +126,10 @@ BAD = [
     (("kubeconfig", "ml", "--oidc"), "team ml has no identity provider; write vcluster: {oidc:"),
     (("add", "ml", *ADD), "has a team ml already, in Pulumi.lab.yaml"),
     (("add", "Bad_Name", *ADD), "the rules refuse this"),
-    (("add", "new"), "--mode is missing; write, for example, --mode virtual"),
-    (("add", "new", *ADD[:2]), "--version is missing; write, for example, --version v0.1"),
-    (("add", "new", *ADD[:4]), "--pool is missing; write, for example, --pool kai-fleet/pool=new"),
-    (("add", "new", *ADD[:6]), "--gpus is missing; write, for example, --gpus 4"),
+    (("add", "new", *ADD[:2], *ADD[4:]), "the rules refuse this"),
+    (("add", "new", *ADD[:4], *ADD[6:]), "the rules refuse this"),
     (("add", "new", *ADD[:6], "--gpus", "-4"), "the rules refuse this"),
-    (("add", "new", "--mode", "host", "--gpus", "1"), "--queue is missing; write, for example,"),
+    (("add", "new", "--mode", "host", "--gpus", "1"), "the rules refuse this"),
     (("add", "new", "--mode", "fast", "--gpus", "1"), "the rules refuse this"),
     (("add", "new", *ADD[:4], "--pool", "x", "--gpus", "1"), "--pool x is not understood"),
     (("add", "new", *ADD, "--queue", "a=many"), "the rules refuse this"),
@@ -140,6 +138,13 @@ BAD = [
     (("add", "new", *ADD, "--queue", "a=1", "--queue", "a=2"), "--queue has a twice"),
     (("add", "new", *ADD[:4], "--pool", "pool=ml", "--gpus", "1"), "the rules refuse this"),
 ]
+
+
+@pytest.mark.parametrize("missing", ["--mode", "--gpus"])
+def test_a_flag_that_is_missing_is_named(project, missing):
+    at = ADD.index(missing)
+    ran = project.run("team", "add", "new", "-s", "lab", *ADD[:at], *ADD[at + 2 :])
+    assert (ran.code, f"Missing option '{missing}'" in ran.out) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -152,6 +157,26 @@ def test_bad_input_is_one_sentence_and_leaves_the_file_alone(project, arguments,
     assert ran.code == 1
     assert says in ran.refusal and "\n" not in ran.refusal
     assert (project.files(), project.engine.asked) == (before, [])
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "text", "asked"),
+    [
+        (KeyboardInterrupt, 130, LAB, []),
+        (False, 0, SWITCHED, []),
+        (True, 0, SWITCHED, ["up lab"]),
+    ],
+)
+def test_at_a_terminal_the_update_is_asked_for(project, at_a_terminal, answer, code, text, asked):
+    at_a_terminal(answer)
+    assert project.run(*SWITCH).code == code
+    assert (project.text(), project.engine.asked) == (text, asked)
+
+
+def test_at_a_terminal_a_removal_wants_the_name(project, at_a_terminal):
+    at_a_terminal("ml")
+    assert project.run("team", "remove", "dev", "-s", "lab").refusal == "nothing is changed"
+    assert (project.text(), project.engine.asked) == (LAB, [])
 
 
 def test_what_the_rules_refuse_is_shown_with_its_key(project):

@@ -28,7 +28,6 @@ WAYS = (
 # These ask, and nothing that a tenant can write answers.
 ELSEWHERE = {
     "kai_fleet_cli/diff/base.py": "git",
-    "kai_fleet_cli/doctor/sources.py": "it opens the host by the operator's own kubeconfig",
     "kai_fleet_cli/engine/environment.py": "the operator's Pulumi",
     "kai_fleet_cli/teams/kubeconfigs.py": "a token of an account of the platform's",
     "kai_fleet/cluster/kind/this_machine.py": "the operator's docker",

@@ -101,7 +101,7 @@ def test_a_team_stack_has_those_of_its_grant_and_writes_none():
     assert Arguments(tenant.settings).vcluster("nlp")["tolerations"] == [OWN]
     own = {**raw, "team": {**team, "tolerations": [GPU]}}
     (mistake,) = load_team_stack(own, lambda _: facts).mistakes
-    assert "have it written in kai-fleet:teamStacks.nlp of" in mistake.message
+    assert mistake.path == "kai-fleet:team.tolerations" and mistake.cause == "is an unknown key"
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,11 @@ from types import SimpleNamespace
 import pulumi
 import pytest
 from pulumi.runtime import config
-from rich.console import Console
 from typer.testing import CliRunner
 
 from kai_fleet.deployed import Deployed
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.commands import updates
-from kai_fleet_cli.display import terminal as screens
-from kai_fleet_cli.display.terminal import Screen
 from kai_fleet_cli.engine import runs, summary
 from kai_fleet_cli.engine.environment import Environment
 from kai_fleet_cli.errors import UserError
@@ -102,7 +99,7 @@ def prod(tmp_path, monkeypatch):
         named.append(list(removed))
         if removed != ["research"]:
             raise runs.EngineError("the program refused")
-        return runs.Outcome({})
+        return runs.Report()
 
     monkeypatch.delenv(REMOVE_VARIABLE, raising=False)
     monkeypatch.setattr(updates, "for_stack", lambda *_, **__: Environment())
@@ -112,12 +109,6 @@ def prod(tmp_path, monkeypatch):
     monkeypatch.setattr(state, "exported", lambda _: state.ExportedState({"resources": deployed}))
     monkeypatch.setattr(summary, "show", lambda *_: None)
     return named
-
-
-def at_a_terminal(monkeypatch, answer):
-    terminal = Screen(Console(), asks=True)
-    monkeypatch.setattr(Screen, "standard", lambda: terminal)
-    monkeypatch.setattr(screens.Prompt, "ask", lambda *_, **__: answer)
 
 
 def run(*arguments):
@@ -134,16 +125,16 @@ def test_the_flag_names_it(prod):
     assert prod == [["research"]]
 
 
-def test_at_a_terminal_its_name_is_asked_for(prod, monkeypatch):
-    at_a_terminal(monkeypatch, "research")
+def test_at_a_terminal_its_name_is_asked_for(prod, at_a_terminal):
+    at_a_terminal("research")
     ran = run()
     assert ran.exit_code == 0, ran.exception
     assert prod == [["research"]]
 
 
 @pytest.mark.parametrize("answer", ["no", "yes", "y", "ml", ""])
-def test_any_other_answer_changes_nothing(prod, monkeypatch, answer):
-    at_a_terminal(monkeypatch, answer)
+def test_any_other_answer_changes_nothing(prod, at_a_terminal, answer):
+    at_a_terminal(answer)
     ran = run()
     assert isinstance(ran.exception, UserError) and not isinstance(ran.exception, runs.EngineError)
     assert prod == []
@@ -162,7 +153,7 @@ def test_after_a_run_that_was_cut_off_the_repair_needs_the_team_named(prod, monk
             again = resume.up("prod", removed)
             raise runs.EngineError(f"it was cut off. Repair it with: {again}")
         prod.append(list(removed))
-        return runs.Outcome({})
+        return runs.Report()
 
     monkeypatch.setattr(runs, "up", up)
     said = str(run().exception)

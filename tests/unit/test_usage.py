@@ -2,7 +2,7 @@
 
 import pytest
 
-from kai_fleet.kube.pods import gpu_memory, gpu_request, requests_of
+from kai_fleet.kube.pods import gpu_memory, requests_of
 from kai_fleet_cli.doctor.usage import count
 from tests.unit.usage_samples import (
     GROUP_A,
@@ -178,8 +178,3 @@ def test_the_release_is_the_running_one():
     assert count(answers(deployments=[kai("v0.16.99")])).release.version == "v0.16.99"
     assert count(answers(deployments=[kai("latest")])).release is None
     assert count(answers(deployments=[])).release is None
-
-
-def test_an_ask_says_whether_it_is_shared():
-    assert gpu_request({"gpu-memory": "100"}, {}).shared
-    assert not gpu_request({}, {GPU: 1}).shared

@@ -8,7 +8,7 @@ from kai_fleet.deployed import RELEASE, VIRTUAL_CLUSTER, of_resources
 from kai_fleet.fleet.declared import clusters_of
 from kai_fleet.releases import VCLUSTER
 from kai_fleet.releases.chart_values import nested
-from kai_fleet_policies.rules.vcluster_stores import vcluster_volume
+from kai_fleet_policies.rules.vclusters import vcluster_volume
 from tests.chart_keys import unknown_keys
 from tests.unit.stack_arguments import settings_of, team_of, team_values, vcluster_stack
 

@@ -26,7 +26,7 @@ POD = {
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """A project's folder, and what writes a file of these documents into it."""
-    monkeypatch.setattr("kai_fleet.settings.files.manifests.ROOT", tmp_path)
+    monkeypatch.setattr("kai_fleet.settings.files.named.ROOT", tmp_path)
 
     def write(name, *documents):
         file = tmp_path / name

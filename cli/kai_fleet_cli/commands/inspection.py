@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 import typer
 from rich.console import Console
 
-from kai_fleet_cli.commands.options import AsJson, StackFile, print_json, with_exit_codes
+from kai_fleet_cli.commands.options import AsJson, StackFile, print_json
 from kai_fleet_cli.display.terminal import clusters_read, say
 from kai_fleet_cli.errors import UserError
 
@@ -45,7 +45,6 @@ def plan(
     raise typer.Exit(result.exit_code)
 
 
-@with_exit_codes
 def diff(
     base: Annotated[str, typer.Option("--base", help="A branch, tag or commit.")] = "HEAD",
     stack: StackFile = "sandbox",
@@ -81,32 +80,24 @@ def schema() -> None:
 
 
 def doctor(
-    stack: Annotated[
-        str | None, typer.Option("--stack", "-s", help="Its file is Pulumi.STACK.yaml.")
-    ] = None,
+    stack: StackFile = "sandbox",
     team: Annotated[
         str | None, typer.Option("--team", help="Only this team, and the host.")
     ] = None,
     context: Annotated[
         str | None, typer.Option("--context", help="A kubectl context, in place of the stack's.")
     ] = None,
-    kubeconfig: Annotated[
-        Path | None, typer.Option("--kubeconfig", help="A kubeconfig file, without a stack.")
-    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Say what is wrong on a stack's live clusters, why, and what to do; it changes nothing.
-
-    Without --stack, --context or --kubeconfig: stack sandbox.
 
     Exit 0: healthy. 1: broken. 2: cannot look. 3: may read nothing of a cluster.
     """
     from kai_fleet_cli.doctor.diagnosis import ExitCode, diagnose, show
 
-    chosen = stack or (None if context or kubeconfig else "sandbox")
     try:
         with clusters_read() as progress:
-            diagnosis = diagnose(chosen, team, context, kubeconfig, progress)
+            diagnosis = diagnose(stack, team, context, progress)
     except UserError as error:
         say(f"error: {error}")
         raise typer.Exit(ExitCode.BLIND) from None

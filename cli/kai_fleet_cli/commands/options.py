@@ -1,17 +1,14 @@
-"""What commands share: their flags, and how they end."""
+"""What commands share: their flags, and how they print a result."""
 
-import functools
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, ParamSpec, TypeVar
+from typing import Annotated, Any
 
 import typer
 
-from kai_fleet_cli.display.terminal import Screen, say
+from kai_fleet_cli.display.terminal import Screen
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.recovery.resume import CTRL_C, Interrupted
 
 StackFile = Annotated[str, typer.Option("--stack", "-s", help="Its file is Pulumi.STACK.yaml.")]
 NamedStack = Annotated[str, typer.Option("--stack", "-s")]
@@ -20,25 +17,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="For machines.")]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", help="A file, readable only by you.")
 ]
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def with_exit_codes(command: Callable[P, R]) -> Callable[P, R]:
-    """Exit codes for a command that a signal ended: 130 for Ctrl-C, 143 for SIGTERM."""
-
-    @functools.wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return command(*args, **kwargs)
-        except KeyboardInterrupt as why:
-            if not isinstance(why, Interrupted):
-                say("interrupted; nothing was changed")
-            raise typer.Exit(getattr(why, "exit_code", CTRL_C)) from None
-        except EOFError:
-            raise UserError("no answer; nothing was changed") from None
-
-    return run
 
 
 def print_json(record: Any) -> None:

@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from kai_fleet.settings.files.project import FLEET
-from kai_fleet_cli.commands.options import Sure, with_exit_codes
+from kai_fleet_cli.commands.options import Sure
 from kai_fleet_cli.display.terminal import Screen, say
 from kai_fleet_cli.engine.environment import OCCUPANT, require_sandbox, running_sandbox
 from kai_fleet_cli.errors import UserError
@@ -46,7 +46,6 @@ def tools() -> None:
 
 
 @app.command()
-@with_exit_codes
 def down(yes: Sure = False) -> None:
     """Stop the sandbox and remove its state; the name of a stack in it has to be typed, or --yes.
 

@@ -22,16 +22,15 @@ NoUp = Annotated[bool, typer.Option("--no-up", help="Write the file, and leave t
 
 
 @app.command()
-@options.with_exit_codes
 def add(
     name: Name,
+    mode: Annotated[str, typer.Option(help="virtual, host or default.")],
+    gpus: Annotated[int, typer.Option(help="The most whole GPUs it may hold.")],
     stack: Stack = "sandbox",
-    mode: Annotated[str, typer.Option(help="virtual, host or default.")] = "",
     version: Annotated[str, typer.Option(help="Mode virtual: its KAI version.")] = "",
     pool: Annotated[
         list[str] | None, typer.Option(help="KEY=VALUE: a label of its nodes; repeatable.")
     ] = None,
-    gpus: Annotated[int | None, typer.Option(help="The most whole GPUs it may hold.")] = None,
     queue: Annotated[
         list[str] | None,
         typer.Option(help="NAME=GPUS: a queue of its own; repeatable. Mode host: NAME, its leaf."),
@@ -54,7 +53,6 @@ def add(
 
 
 @app.command()
-@options.with_exit_codes
 def switch(
     name: Name, version: Version, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False
 ) -> None:
@@ -66,7 +64,6 @@ def switch(
 
 
 @app.command()
-@options.with_exit_codes
 def rollback(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
     """Give a team the KAI version that it ran before, as the stack's history has it."""
     from kai_fleet_cli.teams import changes, lookup, stack_state, update
@@ -84,7 +81,6 @@ def rollback(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp
 
 
 @app.command()
-@options.with_exit_codes
 def remove(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
     """Remove a team with everything in it; its name has to be typed, or --yes given."""
     from kai_fleet_cli.teams import changes, lookup, update
@@ -94,7 +90,6 @@ def remove(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp =
 
 
 @app.command()
-@options.with_exit_codes
 def kubeconfig(
     name: Name,
     stack: Stack = "sandbox",
@@ -159,7 +154,7 @@ def credentials(
 
 
 def teams(stack: Stack = "sandbox", as_json: options.AsJson = False) -> None:
-    """The teams of a stack: versions wanted and running, support, queues, GPUs in use."""
+    """The teams of a stack: versions wanted and running, support, queues, GPUs."""
     from kai_fleet_cli.stack_file.platform import settings_of
     from kai_fleet_cli.teams import listing, stack_state
 

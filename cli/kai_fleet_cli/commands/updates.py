@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from kai_fleet.settings.files.project import FLEET, preview_command
-from kai_fleet_cli.commands.options import NamedStack, StackFile, Sure, with_exit_codes
+from kai_fleet_cli.commands.options import NamedStack, StackFile, Sure
 from kai_fleet_cli.display.terminal import Screen
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.errors import UserError
@@ -36,19 +36,23 @@ def up(
 ) -> None:
     """Make the cluster as declared. On the sandbox's stacks, start the sandbox first.
 
-    A team that the file does not declare any more goes only when it is named.
+    A team that the file does not declare any more goes only when it is named: by the option, or at
+    the question. Where there is no terminal, the program refuses it.
     """
     from kai_fleet_cli.diff.summary import of_steps
     from kai_fleet_cli.display import as_text
     from kai_fleet_cli.engine import runs, summary
 
-    names = remove_team or []
+    names, screen = remove_team or [], Screen.standard()
     with resume.resumable_by(lambda: resume.up(stack, names)):
         environment = for_stack(stack)
         opened = runs.stack(stack, environment.variables)
+        for team in _unnamed(opened, names) if screen.asks else ():
+            screen.line(f"Team {team} would go: its vCluster, every pod and every volume in it.")
+            screen.confirm_name(team)
+            names.append(team)
         try:
-            names += _confirmed_removals(opened, names)
-            outcome = runs.up(opened, refresh=refresh, removed=names)
+            report = runs.up(opened, refresh=refresh, removed=names)
         except runs.EngineError as why:
             # The rules would refuse that repair because of the teams that are not named.
             if resume.up(stack, names) in str(why) and (left := _unnamed(opened, names)):
@@ -57,22 +61,8 @@ def up(
                     f" there what is to stay; for what is to go add:{resume.naming(left)}"
                 ) from None
             raise
-    as_text.show_summary(of_steps(outcome.steps), out)
-    summary.show(stack, outcome, environment.standins, out)
-
-
-def _confirmed_removals(stack: automation.Stack, names: Sequence[str]) -> Sequence[str]:
-    """Ask at a terminal about each team that the update would remove and that `names` lacks.
-
-    Empty where there is no terminal: the program refuses it then. Raises UserError where the answer
-    is another name.
-    """
-    screen = Screen.standard()
-    teams = _unnamed(stack, names) if screen.asks else ()
-    for team in teams:
-        screen.line(f"Team {team} would go: its vCluster, every pod and every volume in it.")
-        screen.confirm_name(team)
-    return teams
+    as_text.show_summary(of_steps(report.steps), out)
+    summary.show(stack, report, environment.standins, out)
 
 
 def _unnamed(stack: automation.Stack, names: Sequence[str]) -> Sequence[str]:
@@ -107,15 +97,14 @@ def preview(
     from kai_fleet_cli.engine import runs
 
     opened = runs.stack(stack, for_stack(stack).variables)
-    outcome = runs.preview(opened, details=details)
-    as_text.show_summary(of_steps(outcome.steps), out)
-    if outcome.unchanged:
+    report = runs.preview(opened, details=details)
+    as_text.show_summary(of_steps(report.steps), out)
+    if not report.began:
         out.print("Nothing would change.")
     elif not details:
         out.print(f"Every property: {preview_command(stack, details=True)}", highlight=False)
 
 
-@with_exit_codes
 def destroy(stack: NamedStack, refresh: Refresh = False, yes: Sure = False) -> None:
     """Remove everything that a stack made from its cluster; its name has to be typed, or --yes."""
     from kai_fleet_cli.engine import runs

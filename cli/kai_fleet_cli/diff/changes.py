@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import takewhile
 from typing import Any, Final, Literal
 
@@ -43,7 +43,10 @@ class FieldChange:
 
 @dataclass(frozen=True)
 class Change:
-    """What happens to one resource; `team` is "" on the host. Only the engine says `replaced`."""
+    """What happens to one resource; `team` is "" on the host. Only the engine says `replaced`.
+
+    `top` is the URN of the outermost component of ours that it is a part of; "" for none.
+    """
 
     kind: Kind
     urn: str
@@ -51,6 +54,7 @@ class Change:
     name: str
     team: str
     fields: tuple[FieldChange, ...] = ()
+    top: str = ""
 
     @property
     def label(self) -> str:
@@ -65,7 +69,7 @@ class Change:
 
     def record(self) -> dict[str, Any]:
         """For the JSON format."""
-        return {**vars(self), "fields": [dict(vars(item)) for item in self.fields]}
+        return {key: value for key, value in asdict(self).items() if key != "top"}
 
 
 def difference(
@@ -88,9 +92,19 @@ def difference(
         if (item := new or old) and (fields or urn in replaced or not (old and new)):
             kind: Kind = "changed" if fields else "created" if new else "deleted"
             kind = "replaced" if urn in replaced else kind
-            team = team_of(urn, parents)
-            changes.append(Change(kind, urn, item.type, item.name, team, fields))
+            of = (team_of(urn, parents), fields, _outermost(urn, parents))
+            changes.append(Change(kind, urn, item.type, item.name, *of))
     return sorted(changes, key=lambda change: (change.team, change.urn))
+
+
+def _outermost(urn: str, parents: Mapping[str, str]) -> str:
+    """The URN of the outermost component of ours that a resource is a part of; "" for none."""
+    found = ""
+    while urn:
+        if urn.rpartition("::")[0].replace("$", "::").rpartition("::")[2].startswith("kai-fleet:"):
+            found = urn
+        urn = parents.get(urn, "")
+    return found
 
 
 def with_queues(resources: Sequence[Registered]) -> Iterator[Registered]:

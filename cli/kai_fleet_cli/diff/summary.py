@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -70,18 +70,11 @@ class Summary:
 
     def record(self) -> dict[str, Any]:
         """For the JSON format."""
-        return {part: [dict(vars(item)) for item in getattr(self, part)] for part in HEADINGS}
+        return asdict(self)
 
     def __str__(self) -> str:
         """`1 refused, 2 lost`; for a verdict."""
         return ", ".join(f"{len(items)} {part}" for part, items in self.parts.items())
-
-
-def summary(
-    before: Sequence[Registered], after: Sequence[Registered], refused: Iterable[Item] = ()
-) -> Summary:
-    """The summary of the way from the resources of one plan to those of another."""
-    return of_changes(difference(before, after), refused)
 
 
 def of_steps(steps: Iterable[Any]) -> Summary:
@@ -102,21 +95,25 @@ def of_steps(steps: Iterable[Any]) -> Summary:
 
 
 def of_changes(changes: Iterable[Change], refused: Iterable[Item] = ()) -> Summary:
-    """The four lists of these changes. Of a team that comes or goes, only what is most."""
+    """The four lists of these changes. What comes or goes with a component of ours is one line."""
     every = list(changes)
-    whole = Counter((change.team, change.kind) for change in every)
-    teams = {(change.team, change.kind) for change in every if change.type == TEAM}
+    whole = Counter((change.top, change.kind) for change in every)
+    tops = {(change.top, change.kind) for change in every if change.urn == change.top}
+    tops = {(urn, kind) for urn, kind in tops if kind in ("created", "deleted")}
     lists: dict[Part, list[Item]] = {part: [] for part in HEADINGS}
     for change in every:
-        team = (change.team, change.kind)
-        if change.type == TEAM:
-            words = f"is {change.kind}, with {counted(whole[team], 'resource')}"
-            lists["changed"].append(Item(change.team, f"team {change.name}", words))
+        top = (change.top, change.kind)
+        if top in tops and change.urn == change.top:
+            name = f"team {change.name}" if change.type == TEAM else change.label
+            words = f"is {change.kind}, with {counted(whole[top], 'resource')}"
+            lists["changed"].append(Item(change.team or HOST, name, words))
         if change.type.startswith("kai-fleet:"):
             continue
         row = next((row for row in CONSEQUENCES if _fits(row, change)), None)
         part = row.part if row else "changed"
-        if part and (team not in teams or (row and change.type in (NAMESPACE, RELEASE))):
+        # Of a team that goes, its pods and volumes; of what all teams share, every loss.
+        most = change.type in (NAMESPACE, RELEASE) or f"::{TEAM}::" not in change.top
+        if part and (top not in tops or (row and most)):
             lists[part].append(_item(change, row.words if row else ""))
     lists["refused"] = list(refused)
     return Summary(*map(tuple, lists.values()))

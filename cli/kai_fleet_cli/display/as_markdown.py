@@ -8,13 +8,13 @@ from kai_fleet.finding import Finding, Level
 from kai_fleet.fleet.cluster import HOST
 from kai_fleet.kube.text import without_controls
 from kai_fleet.wording import counted
-from kai_fleet_cli.diff.changes import UNSET, Change, FieldChange
+from kai_fleet_cli.diff.changes import UNSET, Change
 from kai_fleet_cli.diff.report import SECRETS, DiffReport
 from kai_fleet_cli.diff.summary import HEADINGS, Summary
 from kai_fleet_cli.display.queue_trees import queue_flowchart
 from kai_fleet_cli.display.terminal import units
 from kai_fleet_cli.plan.offline import Plan
-from kai_fleet_cli.plan.picture import TEAM_COLUMNS, Picture, picture
+from kai_fleet_cli.plan.picture import TEAM_COLUMNS, picture
 from kai_fleet_cli.plan.recorder import Registered
 
 # A comment holds 65,536 characters; a table of this many lines is not read anyway.
@@ -31,17 +31,15 @@ def plan_page(plan: Plan) -> str:
     parts += ["### Problems", _problems(plan.problems) or "None: every rule holds."]
     if plan.resources:
         seen = picture(plan.resources, (problem.path for problem in plan.problems))
-        parts += ["### Teams", _table(TEAM_COLUMNS, _rows(seen)) if seen.teams else "None."]
+        rows = (
+            [*map(_text, cells), f"**{look_at}**" if look_at else ""]
+            for *cells, look_at in seen.teams
+        )
+        parts += ["### Teams", _table(TEAM_COLUMNS, rows) if seen.teams else "None."]
         parts += ["### Queues"] if seen.trees else []
         for name, tree in seen.trees.items():
             parts += [f"**{_text(name)}**", _drawn(queue_flowchart(tree))]
     return "\n\n".join(parts) + "\n"
-
-
-def _rows(seen: Picture) -> Iterator[Sequence[str]]:
-    """The teams; those with something to look at first, and why."""
-    for *cells, look_at in seen.teams:
-        yield [*map(_text, cells), f"**{look_at}**" if look_at else ""]
 
 
 def _drawn(flowchart: str) -> str:
@@ -95,17 +93,14 @@ def _folded(changes: Sequence[Change]) -> str:
     rows = []
     for change in changes:
         cells = [_text(change.team or HOST), change.kind, _text(change.label)]
-        fields = change.fields or (FieldChange("", None, None),)
-        rows += [[*cells, _code(field.path), *_sides(field)] for field in fields]
+        rows += [
+            [*cells, _code(field.path), *(v if v == UNSET else _code(v) for v in field.shown())]
+            for field in change.fields
+        ] or [[*cells, "", "", ""]]
     table = _table(("team", "", "resource", "field", "before", "after"), rows[:_MOST_ROWS])
     head = f"<details><summary>{counted(len(changes), 'resource', 'differs')}</summary>"
     more = _more(len(rows) - _MOST_ROWS, "line")
     return f"{head}\n\n{table}{more}\n\n</details>"
-
-
-def _sides(field: FieldChange) -> list[str]:
-    values = field.shown() if field.path else ("", "")
-    return [value if value == UNSET else _code(value) for value in values]
 
 
 def _more(number: int, thing: str) -> str:
@@ -127,12 +122,10 @@ def _text(words: str) -> str:
 
 def _prose(words: str) -> str:
     """The same with commands and YAML as code, to be copied."""
-    return " ".join(_unit(unit) if " " in unit else _text(unit) for unit in units(words))
-
-
-def _unit(unit: str) -> str:
-    found = _CODE.fullmatch(unit)
-    return f"{found[1]}{_code(found[2])}{found[3]}" if found else _text(unit)
+    found = ((unit, _CODE.fullmatch(unit) if " " in unit else None) for unit in units(words))
+    return " ".join(
+        f"{code[1]}{_code(code[2])}{code[3]}" if code else _text(unit) for unit, code in found
+    )
 
 
 def _code(value: str) -> str:

@@ -13,9 +13,9 @@ from kai_fleet.kube.text import without_controls
 from kai_fleet_cli.diff.report import SECRETS, DiffReport
 from kai_fleet_cli.diff.summary import HEADINGS, Summary
 from kai_fleet_cli.display.queue_trees import queue_line
-from kai_fleet_cli.display.terminal import columns, print_wrapped
+from kai_fleet_cli.display.terminal import print_table, print_wrapped
 from kai_fleet_cli.plan.offline import Plan
-from kai_fleet_cli.plan.picture import TEAM_COLUMNS, Picture, picture
+from kai_fleet_cli.plan.picture import TEAM_COLUMNS, picture
 
 _COLOURS: Final[Mapping[str, str]] = {
     **{"refused": "red", "nothing changes": "green", "not compared": "yellow"},
@@ -35,7 +35,9 @@ def show_plan(plan: Plan, console: Console, *, config: Path | None = None) -> No
         show_problem(problem, console)
     if plan.resources:
         seen = picture(plan.resources, (problem.path for problem in plan.problems))
-        _teams(seen, console)
+        if seen.teams:
+            marked = {at for at, row in enumerate(seen.teams) if row[-1]}
+            print_table(console, TEAM_COLUMNS, seen.teams, marked)
         if seen.trees:
             _line(console, ("\n  queues that pods name, with the GPUs guaranteed to each", "dim"))
         for name, queues in seen.trees.items():
@@ -85,11 +87,3 @@ def _line(console: Console, *parts: str | tuple[str, str]) -> None:
         for part in parts
     )
     console.print(Text.assemble(*clean), highlight=False, soft_wrap=True)
-
-
-def _teams(seen: Picture, console: Console) -> None:
-    """A line per team; those with something to look at are marked."""
-    marked = {at for at, row in enumerate(seen.teams) if row.look_at}
-    if seen.teams:
-        *headings, last = TEAM_COLUMNS
-        columns([*headings, last if marked else ""], seen.teams, console, marked)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from rich import box
 from rich.console import Console
 from rich.prompt import Prompt
+from rich.table import Table
 from rich.text import Text
 
 from kai_fleet.kube.text import with_colours, without_controls
@@ -44,9 +46,9 @@ class Screen:
                 f"{loss}; there is no terminal to ask at, so write --yes: {command} --yes"
             )
 
-    def confirm_name(self, name: str, verb: str = "remove") -> None:
+    def confirm_name(self, name: str) -> None:
         """Have a person type the name of what goes. Raises UserError for every other answer."""
-        answer = Prompt.ask(f"Type {name} to {verb} it", console=self.out, default="no")
+        answer = Prompt.ask(f"Type {name} to remove it", console=self.out, default="no")
         if answer.strip() != name:
             raise UserError("nothing is changed")
 
@@ -75,18 +77,12 @@ def engine_line(line: str) -> None:
 
 @contextmanager
 def clusters_read() -> Iterator[Callable[[int, int], None]]:
-    """A bar on stderr while a stack's clusters are read, on a terminal only.
+    """A line on stderr while a stack's clusters are read, on a terminal only.
 
     Yields what takes how many of all have answered.
     """
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    parts = TextColumn("reading clusters"), BarColumn(), MofNCompleteColumn()
-    console = Console(stderr=True)
-    off = not console.is_terminal
-    with Progress(*parts, console=console, transient=True, disable=off) as shown:
-        task = shown.add_task("", total=None)
-        yield lambda done, of: shown.update(task, completed=done, total=of)
+    with Console(stderr=True).status("reading clusters") as line:
+        yield lambda done, of: line.update(f"reading clusters: {done} of {of}")
 
 
 # What is to be copied in one piece: code in backticks, a key with its YAML, a command up to the
@@ -103,7 +99,7 @@ _UNIT: Final = re.compile(
     rf"|\(?{_COMMAND}(?:{_NEXT_WORD})*(?!\S)"
     r"|\S+"
 )
-_AMOUNTS: Final = ("GPUs", "queues", "guaranteed", "not promised")  # headings of numbers
+_NUMBER: Final = re.compile(r"[\d.,]+|unlimited|[-\u2013]")
 
 
 def print_wrapped(console: Console, words: str, lead: Text | str = "", indent: int = 2) -> None:
@@ -124,38 +120,29 @@ def print_wrapped(console: Console, words: str, lead: Text | str = "", indent: i
     console.print(line, soft_wrap=True, highlight=False)
 
 
-def columns(
+def print_table(
+    console: Console,
     headings: Sequence[str],
     rows: Sequence[Sequence[str]],
-    console: Console,
-    marked: Collection[int] = (),
+    marked: Container[int] = (),
 ) -> None:
-    """Rows below headings, amounts to the right; the last cell of a row may take several lines.
+    """Print rows below headings, numbers to the right.
 
-    Where the cells do not fit side by side, the first of each row has a line of its own.
+    The last cell of a row may take several lines. No name is broken: a table may be wider than
+    the console.
     """
-    cells = [column[:-1] for column in (headings, *rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    stacked = sum(widths) + 2 * len(widths) > console.width
-    amounts = [heading in _AMOUNTS for heading in headings]
-
-    def line(row: Sequence[str], mark: str, style: str) -> None:
-        padded = [
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(row[:-1], widths, amounts, strict=False)
-        ]
-        if stacked:
-            console.print(Text(f"{mark} {row[0]}", style), soft_wrap=True, highlight=False)
-            padded[0] = "  "
-        lead = f"{' ' if stacked else mark} {'  '.join(padded)}"
-        print_wrapped(
-            console, row[-1], Text(f"{lead} " if row[-1] else lead.rstrip(), style), indent=6
-        )
-
-    console.print()
-    line(headings, " ", "dim")
+    columns = [*zip(headings, *rows, strict=True)]
+    widths = [max(map(len, column)) for column in columns[:-1]]
+    widths.append(max(len(word) for cell in columns[-1] for word in (*cell.split(), "")))
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+    for column, width in zip(columns, widths, strict=True):
+        numbers = len(column) > 1 and all(map(_NUMBER.fullmatch, column[1:]))
+        table.add_column(column[0], min_width=width, justify="right" if numbers else "left")
     for number, row in enumerate(rows):
-        line(row, *(("!", "yellow") if number in marked else (" ", "")))
+        style = "yellow" if number in marked else None
+        table.add_row(*(Text(without_controls(cell)) for cell in row), style=style)
+    least = sum(widths) + 2 * len(widths)
+    console.print(table, width=max(console.width, least), crop=False)
 
 
 def units(words: str) -> list[str]:

@@ -15,8 +15,7 @@ import yaml
 
 from kai_fleet.finding import Finding, Level
 from kai_fleet.kube.text import plain
-from kai_fleet.wording import listed, plural
-from kai_fleet_cli.doctor.desired import Required
+from kai_fleet.wording import listed
 from kai_fleet_cli.doctor.snapshot import Cluster
 
 _SHOWN: Final = 10  # names in a finding
@@ -27,17 +26,13 @@ _QUOTED: Final = 240  # characters of a message in a cause
 
 
 @dataclass(frozen=True)
-class Fault:
-    """Something wrong with one thing. Names in a namespace are `NAMESPACE/NAME`."""
+class Fault(Finding):
+    """A finding about one thing. Names in a namespace are `NAMESPACE/NAME`.
 
-    kind: str
-    name: str
-    cause: str
-    fix: str
-    level: Level = Level.MANDATORY
-    key: str = ""  # of the cause, where its text differs from thing to thing
-    check: str = ""
-    row: str = ""  # of the table of messages
+    `key` is that of the cause, where its text differs from thing to thing.
+    """
+
+    key: str = ""
 
 
 class _Places(dict[str, Any]):
@@ -53,46 +48,28 @@ def fault(row: str, cluster: Cluster, name: str, **values: Any) -> Fault:
     places = _places(cluster, **values)
     texts = {column: row_text.format_map(places) for column, row_text in columns.items()}
     texts |= {column: values[column] for column in ("kind", "check", "level") if column in values}
-    return Fault(name=name, level=Level(texts.pop("level")), **texts)
-
-
-def absent(cluster: Cluster, required: Iterable[Required], check: str) -> Iterator[Fault]:
-    """The objects that the stack requires for a check and that are not there."""
-    for row in required:
-        kinds = plural(2, row.kind).lower()
-        found = cluster.named(kinds, row.name, row.namespace)
-        if row.check == check and found is None and kinds not in cluster.unreadable:
-            name = f"{row.namespace}/{row.name}" if row.namespace else row.name
-            yield fault("absent", cluster, name, kind=row.kind, level=row.level, harm=row.harm)
-
-
-def unreadable(cluster: Cluster) -> Iterator[Fault]:
-    """Kinds that this user may not read."""
-    for reason in list(cluster.unreadable.values())[:1]:
-        yield fault("read-access", cluster, ", ".join(sorted(cluster.unreadable)), reason=reason)
+    return Fault(Level(texts.pop("level")), cluster.name, name=name, **texts)
 
 
 def explain(cluster: Cluster, kind: str, name: str, texts: Iterable[str]) -> Fault | None:
-    """What the first known of the messages means for a thing."""
+    """What the first known of the messages means for a thing; its check is the row's name."""
     for message in texts:
         for row in _table("messages"):
             match = re.search(row["pattern"], message[:_READ], flags=re.DOTALL)
             if match is not None:
                 groups = {key: value.strip() for key, value in match.groupdict("").items()}
-                places = _places(cluster, what="") | groups | {"text": quoted(message)}
-                key = row["name"] if "{text}" in row["cause"] else ""
+                text = " ".join(message.split())[:_QUOTED]
+                places = _places(cluster, what="") | groups | {"text": text}
                 cause = " ".join(row["cause"].format_map(places).split())
                 fix = row["fix"].format_map(places)
-                return Fault(kind, name, cause, fix, key=key, row=row["name"])
+                key = row["name"] if "{text}" in row["cause"] else ""
+                return Fault(
+                    Level.MANDATORY, cluster.name, kind, name, cause, fix, row["name"], key=key
+                )
     return None
 
 
-def quoted(message: str) -> str:
-    """The beginning of a message, on one line."""
-    return " ".join(message.split())[:_QUOTED]
-
-
-def findings(check: str, cluster: str, faults: Iterable[Fault]) -> Iterator[Finding]:
+def findings(check: str, faults: Iterable[Fault]) -> Iterator[Finding]:
     """The faults of one check in one cluster, each cause once."""
     groups: dict[tuple[str, ...], list[Fault]] = {}
     for one in faults:
@@ -101,8 +78,8 @@ def findings(check: str, cluster: str, faults: Iterable[Fault]) -> Iterator[Find
     for group in groups.values():
         first, names = group[0], list(dict.fromkeys(one.name for one in group))
         name, cause = text(listed(names, "and", _SHOWN)), text(first.cause)
-        fix, found_by = plain(filled(first.fix, names), _LONGEST_FIX), first.check or check
-        yield Finding(first.level, cluster, first.kind, name, cause, fix, found_by)
+        fix = plain(filled(first.fix, names), _LONGEST_FIX)
+        yield Finding(first.level, first.path, first.kind, name, cause, fix, first.check or check)
 
 
 def filled(fix: str, names: Sequence[str]) -> str:
@@ -123,15 +100,15 @@ def filled(fix: str, names: Sequence[str]) -> str:
     return "`".join(parts)
 
 
+def text(words: str) -> str:
+    """One line without commands: tenants choose some of the words."""
+    return plain(words).replace("`", "'")
+
+
 def _places(cluster: Cluster, **values: Any) -> _Places:
     desired, own = cluster.desired, ("kubectl", "helm", "update", "apply")
     keys = {"key": desired.key, "queues": desired.queues_key}
     return _Places({name: getattr(cluster, name) for name in own} | keys | values)
-
-
-def text(words: str) -> str:
-    """One line without commands: tenants choose some of the words."""
-    return plain(words).replace("`", "'")
 
 
 @cache

@@ -1,8 +1,7 @@
 """One run of the doctor: from a stack's name, or a kubectl context, to findings on the terminal."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
-from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console
@@ -14,9 +13,7 @@ from kai_fleet.kube.errors import UnreachableError
 from kai_fleet.wording import counted
 from kai_fleet_cli.display.terminal import print_line, print_wrapped
 from kai_fleet_cli.doctor.checks import examine
-from kai_fleet_cli.doctor.read import Progress, no_progress, read_clusters
-from kai_fleet_cli.doctor.sources import of_context, of_stack
-from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.doctor.read import Progress, no_progress, of_stack, read_clusters
 
 WORDS: Final = {Level.MANDATORY: "broken", Level.ADVISORY: "warning"}
 _STYLES: Final = {Level.MANDATORY: "red", Level.ADVISORY: "yellow"}
@@ -33,11 +30,9 @@ class ExitCode(IntEnum):
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The findings of one run. `stack` is None where only a context was given; `unread` are the
-    clusters of which this user may read nothing.
-    """
+    """The findings of one run; `unread` are the clusters of which this user may read nothing."""
 
-    stack: str | None
+    stack: str
     findings: tuple[Finding, ...]
     blind: bool = False
     unread: tuple[str, ...] = ()
@@ -67,39 +62,25 @@ class Diagnosis:
 
 
 def diagnose(
-    stack: str | None,
+    stack: str,
     team: str | None = None,
     context: str | None = None,
-    kubeconfig: Path | None = None,
     progress: Progress = no_progress,
 ) -> Diagnosis:
-    """Examine a stack's clusters, or without a stack file the cluster of a kubeconfig's context.
+    """Examine a stack's clusters; `team` narrows it to one team, and the host.
 
-    `team` narrows it to one team, and the host. Raises UserError for a stack or a team that is not
-    there, and for both a stack and a kubeconfig.
+    Raises UserError for a stack or a team that is not there.
     """
-    if stack is None:
-        sources = of_context(context, kubeconfig, team)
-    elif kubeconfig is not None:
-        raise UserError(
-            "--kubeconfig is for a cluster without a stack; leave out --stack, or write --context"
-        )
-    else:
-        sources = of_stack(stack, team, context)
+    source = of_stack(stack, team, context)
     try:
-        snapshot = read_clusters(replace(sources, progress=progress))
+        snapshot = read_clusters(source, progress)
     except UnreachableError as error:
         cause = f"its API is not reached: {error}"
-        fix = f"look with: `{sources.host_kubectl} version`"
+        fix = f"look with: `{source.kubectl} version`"
         unreached = Finding(Level.MANDATORY, HOST, "host cluster", "", cause, fix, "host")
         return Diagnosis(stack, (unreached,), blind=True)
-    if team is not None and team not in snapshot.teams:
-        raise UserError(f"there is no team {team} on this cluster")
-    # What is wrong with the host concerns the team, but not what is wrong with another's.
-    found = examine(snapshot)
-    of_team = (finding for finding in found if team is None or finding.path in (HOST, team))
     unread = tuple(cluster.name for cluster in snapshot.clusters if cluster.is_unread)
-    return Diagnosis(stack, tuple(of_team), unread=unread)
+    return Diagnosis(stack, tuple(examine(snapshot)), unread=unread)
 
 
 def show(diagnosis: Diagnosis, console: Console) -> None:
@@ -114,13 +95,13 @@ def show(diagnosis: Diagnosis, console: Console) -> None:
     if causes:
         console.print()
     print_line(console, _summary(diagnosis))
-    if diagnosis.stack and not diagnosis.blind:
+    if not diagnosis.blind:
         refresh = f"pulumi refresh --preview-only --stack {diagnosis.stack}"
         print_line(console, f"other differences from what is declared: `{refresh}`")
 
 
 def _summary(diagnosis: Diagnosis) -> str:
-    what = f"stack {diagnosis.stack}" if diagnosis.stack else "the cluster"
+    what = f"stack {diagnosis.stack}"
     if diagnosis.blind:
         return f"{what} could not be read"
     ok, warned, broken = map(diagnosis.count, (Level.OK, Level.ADVISORY, Level.MANDATORY))

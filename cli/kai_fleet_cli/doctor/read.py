@@ -3,10 +3,12 @@
 All requests are GETs, bounded in time and size. What this user may not read is noted.
 """
 
+import os
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 from importlib.resources import files
@@ -15,26 +17,29 @@ from typing import Final
 import yaml
 
 from kai_fleet.cluster.service_address import address_of
-from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, pieces, rebuild
-from kai_fleet.fleet.cluster import HOST
-from kai_fleet.guards.policies import QUEUES, TEAM_LABEL
-from kai_fleet.kube.api import Api
+from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, pieces
+from kai_fleet.fleet.arguments import Arguments
+from kai_fleet.fleet.cluster import HOST, Team
+from kai_fleet.fleet.cluster import Cluster as Declaration
+from kai_fleet.fleet.declared import Declared, queues_at
+from kai_fleet.kube.api import OF_OPERATORS, Api
 from kai_fleet.kube.errors import RefusedError, UnreachableError
 from kai_fleet.kube.objects import MALFORMED, malformed, well_named
-from kai_fleet.wording import plural
-from kai_fleet_cli.doctor.desired import DesiredCluster, DesiredTeam
-from kai_fleet_cli.doctor.snapshot import OF_ITS_STACK, Cluster, Snapshot, TeamState
+from kai_fleet.settings import Settings
+from kai_fleet_cli.doctor.required import required_objects
+from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
+from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT, running_sandbox
+from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.stack_file import reading
+from kai_fleet_cli.stack_file.platform import settings_of
 
 SECONDS: Final = 10.0  # for all requests to one API server
 _CLUSTERS_AT_ONCE: Final = 8
 _REQUESTS_AT_ONCE: Final = 6  # to one API server
-_VCLUSTER_DNS: Final = "vcluster-kube-dns"  # label of the DNS that vCluster brings
-# What is read, by the plural of each kind: of every API server, of those where something required
-# is of the kind, and of the host for the cause of what else is found.
+# The path of each kind, by its plural: read of every API server, and where the stack requires one.
 _READS: Final = yaml.safe_load((files(__package__) / "reads.yaml").read_text(encoding="utf-8"))
 READS: Final[Mapping[str, str]] = _READS["always"]
 _WHERE_REQUIRED: Final[Mapping[str, str]] = _READS["required"]
-_OF_HOST: Final[Mapping[str, str]] = _READS["host"]
 
 Progress = Callable[[int, int], None]  # how many clusters have answered, of how many
 
@@ -44,66 +49,134 @@ def no_progress(done: int, of: int) -> None:
 
 
 @dataclass(frozen=True)
-class Sources:
-    """Where the clusters are, and how their stack is named."""
+class Source:
+    """A stack, and how its host is read.
 
-    host: Callable[[], Api]  # opens it
-    desired: DesiredCluster = field(default_factory=DesiredCluster)
-    teams: Mapping[str, DesiredTeam] | None = None  # None for those that the host has
-    only: str | None = None  # the one of these to read
-    # From the stack's state, which is slow: only read where the host does not give them.
-    kubeconfigs: Callable[[], Mapping[str, str]] = dict
-    update: str = OF_ITS_STACK
-    team_update: str = ""
-    host_kubectl: str = "kubectl"
-    namespace: str | None = None  # read where this user may not list a kind in all
-    context: str = ""  # name of a cluster without a stack file
-    progress: Progress = no_progress
+    Args:
+        host: Opens the host's API server.
+        only: The one team to read; None for all.
+        update: What makes the host as declared; `team_update` is that of a team's own stack.
+    """
+
+    settings: Settings
+    host: Callable[[], Api]
+    only: str | None = None
+    kubectl: str = "kubectl"
+    update: str = "an update of its stack"
+    team_update: str = "an update of its stack"
 
 
-def read_clusters(sources: Sources) -> Snapshot:
+def of_stack(stack: str, only: str | None = None, context: str | None = None) -> Source:
+    """The clusters of a stack. Raises UserError for a stack, or a team of it, that is not there."""
+    settings = settings_of(stack)
+    names = (*settings.teams, *settings.team_stacks)
+    if only not in (None, *names):
+        known = ", ".join(names) or "none"
+        raise UserError(f"stack {stack} has no team {only}; its teams: {known}")
+    where, facts = context or settings.cluster.context, settings.platform_facts
+    file, variables = None, dict[str, str]()
+    # A team with a kubeconfig of its own has its stack's state where its platform's is.
+    if (where or (facts.context if facts else None)) == SANDBOX_CONTEXT:
+        sandbox = running_sandbox()
+        file, variables = str(sandbox.kubeconfig), sandbox.env()
+
+    def host() -> Api:
+        if where:
+            return Api.of_context(file, where, in_all=SECONDS, most=OF_OPERATORS)
+        content = _secret_kubeconfig(stack, variables)
+        return Api.of_kubeconfig(content, in_all=SECONDS, most=OF_OPERATORS)
+
+    update = "`.venv/bin/fleet up --refresh --stack {}`"
+    # The host of a team's own stack is as the platform's stack declares it.
+    platform = settings.platform_stack.rpartition("/")[2] or stack
+    kubectl = (
+        f"kubectl --context {shlex.quote(where)}" if where else "kubectl --kubeconfig <the host's>"
+    )
+    return Source(settings, host, only, kubectl, update.format(platform), update.format(stack))
+
+
+def _secret_kubeconfig(stack: str, variables: Mapping[str, str]) -> str:
+    """The host's kubeconfig, which the stack file holds encrypted. Raises UnreachableError."""
+    from pulumi import automation
+
+    key = "kai-fleet:cluster.kubeconfig"
+    options = automation.LocalWorkspaceOptions(
+        work_dir=str(reading.ROOT), env_vars={**os.environ, **variables}
+    )
+    try:
+        # Selecting does not make a stack that is not there.
+        selected = automation.select_stack(stack, reading.PROJECT, lambda: None, opts=options)
+        return str(selected.get_config(key, path=True).value)
+    except (automation.errors.CommandError, FileNotFoundError):  # or there is no CLI
+        raise UnreachableError(
+            "its kubeconfig is a secret of the stack, which cannot be read: run `pulumi login`, or"
+            " give --context"
+        ) from None
+
+
+def declared_clusters(settings: Settings) -> tuple[Declaration, dict[str, Team]]:
+    """The host and the teams of a stack, those with a stack of their own as far as they are its.
+
+    Of a team stack's host only the team's own queues are declared.
+    """
+    declared = Declared(settings)
+    teams = {name: declared.team(name) for name in settings.teams}
+    host = declared.host(tuple(teams.values()))
+    if settings.platform_facts is not None:
+        ((name, team),) = teams.items()
+        args, key = Arguments(settings).team(name).get("host_queues"), f"{team.path}.queues"
+        return replace(host, queues=queues_at(args, key) if args else (), queues_key=key), teams
+    return host, teams | {name: declared.grant(name) for name in settings.team_stacks}
+
+
+def read_clusters(source: Source, progress: Progress = no_progress) -> Snapshot:
     """Read all. A vCluster that does not answer is part of the result.
 
     Raises:
         UnreachableError: The host does not answer.
     """
-    blank = Cluster(HOST, sources.desired, update=sources.update, kubectl=sources.host_kubectl)
-    with closing(sources.host()) as api:
-        host = read(api, blank, sources.namespace)
-        teams = sources.teams
-        if teams is None:
-            host = _named(host, sources.context)
-            teams = _teams_on(host)
-        teams = {name: team for name, team in teams.items() if sources.only in (None, name)}
+    settings = source.settings
+    on_host, teams = declared_clusters(settings)
+    teams = {name: team for name, team in teams.items() if source.only in (None, name)}
+    required = tuple(required_objects(settings, on_host, teams))
+    kinds = {(row.cluster, row.kinds) for row in required}
+    blank = Cluster(HOST, on_host, update=source.update, kubectl=source.kubectl)
+    own = f"team-{next(iter(settings.teams))}" if settings.platform_stack else None
+    with closing(source.host()) as api:
+        host = _read(api, blank, kinds, own)
         with ThreadPoolExecutor(max_workers=_REQUESTS_AT_ONCE) as pool:
-            found = pool.map(lambda team: _access(api, host, team), teams.values())
-            accesses = dict(zip(teams, found, strict=True))
-    forbidden = any(access.forbidden for access in accesses.values())
-    known = sources.kubeconfigs() if forbidden else {}
-    for name in known.keys() & accesses.keys():
-        if accesses[name].forbidden:
-            accesses[name] = _of_state(known[name])
-    sources.progress(1, 1 + len(teams))
-    update = sources.team_update or sources.update
+            accesses = list(pool.map(lambda team: _access(api, host, team), teams.values()))
+    progress(1, 1 + len(teams))
+
+    def with_inside(access: tuple[TeamState, str]) -> TeamState:
+        state, kubeconfig = access
+        name, kubectl = state.team.name, f"kubectl --kubeconfig {state.team.name}.kubeconfig"
+        blank = Cluster(name, state.team.inside, update=source.team_update, kubectl=kubectl)
+        return _with_inside(state, kubeconfig, blank, kinds) if kubeconfig else state
+
     with ThreadPoolExecutor(max_workers=_CLUSTERS_AT_ONCE) as pool:
-        states = {
-            name: pool.submit(_team, team, accesses[name], update) for name, team in teams.items()
-        }
-        for done, _ in enumerate(as_completed(states.values()), 2):
-            sources.progress(done, 1 + len(teams))
-    return Snapshot(host, {name: state.result() for name, state in states.items()})
+        states = [pool.submit(with_inside, access) for access in accesses]
+        for done, _ in enumerate(as_completed(states), 2):
+            progress(done, 1 + len(teams))
+    read = {name: state.result() for name, state in zip(teams, states, strict=True)}
+    return Snapshot(settings, host, read, required, source.team_update)
 
 
-def read(api: Api, blank: Cluster, namespace: str | None = None) -> Cluster:
-    """A cluster with its objects. Raises UnreachableError where it stops answering."""
+def _read(
+    api: Api, blank: Cluster, required: set[tuple[str, str]], namespace: str | None = None
+) -> Cluster:
+    """A cluster with its objects; those of one `namespace` where this user may not list all.
+
+    Raises UnreachableError where it stops answering.
+    """
     _, refused = api.lists({"version": "/version"}, 1)
     for error in refused.values():
         if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise UnreachableError(f"it answers {error}")
-    optional = _OF_HOST if blank.name == HOST else {}
-    kinds = {plural(2, row.kind).lower() for row in blank.desired.required}
-    required = {kind: path for kind, path in _WHERE_REQUIRED.items() if kind in kinds}
-    paths = {**READS, **optional, **required}
+    more = {
+        kind: _WHERE_REQUIRED[kind] for kind in _WHERE_REQUIRED if (blank.name, kind) in required
+    }
+    paths = {**READS, **more}
     objects, refused = api.lists(paths, _REQUESTS_AT_ONCE)
     if namespace is not None:
         denied = [kind for kind, error in refused.items() if error.status == HTTPStatus.FORBIDDEN]
@@ -115,101 +188,51 @@ def read(api: Api, blank: Cluster, namespace: str | None = None) -> Cluster:
         objects |= own
         refused = {kind: still.get(kind, why) for kind, why in refused.items() if kind not in own}
     unreadable = {
-        kind: str(error)
-        for kind, error in refused.items()
-        if error.status != HTTPStatus.NOT_FOUND and kind not in optional
+        kind: str(error) for kind, error in refused.items() if error.status != HTTPStatus.NOT_FOUND
     }
     if not objects and not unreadable:
         raise UnreachableError("what answers there is no Kubernetes API")
     return replace(blank, objects=objects, unreadable=unreadable, now=datetime.now(UTC))
 
 
-def _named(host: Cluster, context: str) -> Cluster:
-    """A cluster without a stack file: a host has teams; a vCluster is named after its team, which
-    its guard names, and declares its queues at the team's key.
+def _access(api: Api, host: Cluster, team: Team) -> tuple[TeamState, str]:
+    """A team, and the kubeconfig that its vCluster wrote at the address that it has from here; ""
+    where there is none, or the vCluster is another stack's.
     """
-    if any(item.labels.get(TEAM_LABEL) for item in host.all("namespaces")):
-        return host
-    guards = [item.name for item in host.all("validatingadmissionpolicies")]
-    names = [name.removeprefix(QUEUES) for name in guards if name.startswith(QUEUES)]
-    dns = host.within("deployments", "kube-system")
-    if len(names) != 1 and not any(item.labels.get("k8s-app") == _VCLUSTER_DNS for item in dns):
-        return host
-    name = names[0] if len(names) == 1 else context
-    key = f"teams.{name}"
-    desired = replace(host.desired, key=f"{key}.scheduler", queues_key=f"{key}.queues")
-    return replace(host, name=name, desired=desired, update="an update of the platform's stack")
-
-
-def _teams_on(host: Cluster) -> dict[str, DesiredTeam]:
-    """The teams that a host has, by the label of their namespaces."""
-    return {
-        team: DesiredTeam(team, namespace=item.name, path=f"kai-fleet:teams.{team}")
-        for item in host.all("namespaces")
-        if (team := item.labels.get(TEAM_LABEL))
-    }
-
-
-@dataclass(frozen=True)
-class _Access:
-    """The kubeconfig of a vCluster, or why there is none: `missing`."""
-
-    kubeconfig: str = field(default="", repr=False)
-    missing: str = ""
-    forbidden: bool = False  # this user may not read it
-    foreign: bool = False  # somebody else than the vCluster wrote what is there
-    ends: datetime | None = None
-
-
-def _of_state(content: str) -> _Access:
-    try:
-        text, credentials = rebuild(content)
-    except TenantKubeconfigError as error:
-        return _Access(missing=f"its kubeconfig in the stack's state {error}")
-    return _Access(text, ends=credentials.ends)
-
-
-def _access(api: Api, host: Cluster, team: DesiredTeam) -> _Access:
-    """The kubeconfig that the vCluster itself wrote, at the address that it has from here."""
-    if team.granted:
-        return _Access()
-    name = f"its Secret vc-{team.name}"
+    state, secret_name = TeamState(team), f"its Secret vc-{team.name}"
+    if state.granted:
+        return state, ""
     try:
         secret = api.find(f"/api/v1/namespaces/{team.namespace}/secrets/vc-{team.name}")
-    except RefusedError as error:
-        return _Access(missing=f"{name} cannot be read ({error})", forbidden=True)
-    except UnreachableError as error:
-        return _Access(missing=f"the host does not give its kubeconfig: {error}")
-    if secret is None:
-        return _Access(missing=f"{name} is not there")
-    service = host.named("services", team.name, team.namespace)
-    if service is None:
-        return _Access(missing=f"its Service {team.name} is not there")
-    # The declared type of access where there is one: the tenant can change its Service.
-    own = team.access
-    access = own.type if own is not None else str(service.spec.get("type"))
-    here = "127.0.0.1" if access == "NodePort" else None
-    address = address_of(service, access, (own and own.endpoint) or here)
-    if address is None:
-        return _Access(missing=f"its Service {team.name} has no address")
-    try:
+        service = host.named("services", team.name, team.namespace)
+        if secret is None:
+            return replace(state, unreached=f"{secret_name} is not there"), ""
+        if service is None:
+            return replace(state, unreached=f"its Service {team.name} is not there"), ""
+        # The declared type of access: the tenant can change its Service.
+        access = team.access.type if team.access else "NodePort"
+        here = "127.0.0.1" if access == "NodePort" else None
+        address = address_of(service, access, (team.access and team.access.endpoint) or here)
+        if address is None:
+            return replace(state, unreached=f"its Service {team.name} has no address"), ""
         credentials = pieces(secret.get("data") or {})
+    except RefusedError as error:
+        return replace(state, unreached=f"{secret_name} cannot be read ({error})"), ""
+    except UnreachableError as error:
+        return replace(state, unreached=f"the host does not give its kubeconfig: {error}"), ""
     except TenantKubeconfigError as error:
-        return _Access(missing=f"{name} {error}", foreign=error.foreign)
+        return replace(state, unreached=f"{secret_name} {error}", foreign=error.foreign), ""
     content = credentials.kubeconfig(f"https://{address}", team.name)
-    return _Access(content, ends=credentials.ends)
+    return replace(state, certificate_ends=credentials.ends), content
 
 
-def _team(team: DesiredTeam, access: _Access, update: str) -> TeamState:
+def _with_inside(
+    state: TeamState, kubeconfig: str, blank: Cluster, required: set[tuple[str, str]]
+) -> TeamState:
     """A team with the inside of its vCluster, or why that is not read."""
-    state = TeamState(team, None, access.missing, access.ends, update, access.foreign)
-    if not access.kubeconfig:
-        return state
-    kubectl = f"kubectl --kubeconfig {team.name}.kubeconfig"
-    blank = Cluster(team.name, team.inside, update=update, kubectl=kubectl)
     try:
-        with closing(Api.of_kubeconfig(access.kubeconfig, in_all=SECONDS)) as api:
-            inside = read(api, blank)
+        with closing(Api.of_kubeconfig(kubeconfig, in_all=SECONDS)) as api:
+            inside = _read(api, blank, required)
         # Its tenant's own API server answered these.
         inside = replace(inside, objects=_well_named(inside.objects))
         _ = inside.usage

@@ -8,17 +8,18 @@ from functools import cached_property
 from typing import Any, Final
 
 from kai_fleet.cluster.tenant_kubeconfig import name_writer, repair_commands
-from kai_fleet.fleet.cluster import HOST
+from kai_fleet.fleet.cluster import HOST, Team
+from kai_fleet.fleet.cluster import Cluster as Declaration
 from kai_fleet.fleet.queues import QueueIndex
 from kai_fleet.kube.objects import KubeObject, seconds_since
 from kai_fleet.kube.pods import PodUse
 from kai_fleet.releases import KaiRelease
-from kai_fleet.releases.keys import KAI_NAMESPACE, POD_GROUP, RESERVED, SCHEDULER
-from kai_fleet_cli.doctor.desired import DesiredCluster, DesiredTeam
+from kai_fleet.releases.keys import KAI_NAMESPACE, RESERVED, SCHEDULER
+from kai_fleet.settings import Settings
+from kai_fleet_cli.doctor.required import Required
 from kai_fleet_cli.doctor.usage import ClusterUsage, count, queue_of, running_version
 
-OF_ITS_STACK: Final = "an update of its stack"
-CONTROL_PLANES: Final = ("vcluster", "vcluster-etcd")  # the label app of a control plane
+_CONTROL_PLANES: Final = ("vcluster", "vcluster-etcd")  # the label app of a control plane
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,11 @@ class Cluster:
     """
 
     name: str
-    desired: DesiredCluster = field(default_factory=DesiredCluster)
+    desired: Declaration = field(default_factory=Declaration)
     objects: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     unreadable: Mapping[str, str] = field(default_factory=dict)
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
-    update: str = OF_ITS_STACK
+    update: str = "an update of its stack"
     kubectl: str = "kubectl"
 
     @property
@@ -78,6 +79,10 @@ class Cluster:
         items = self._by_name.get((kind, name), ())
         return next((item for item in items if namespace in (None, item.namespace)), None)
 
+    def lacks(self, kind: str, name: str) -> bool:
+        """Whether an object is known not to be there."""
+        return kind not in self.unreadable and self.named(kind, name) is None
+
     def within(self, kind: str, namespace: str) -> Iterator[KubeObject]:
         """The objects of a kind in one namespace."""
         return (item for item in self.all(kind) if item.namespace == namespace)
@@ -104,23 +109,12 @@ class Cluster:
         """The queues that are there, and those that are declared."""
         return QueueIndex((*map(queue_of, self.all("queues")), *self.desired.queues))
 
-    def use_of(self, pod: KubeObject) -> PodUse | None:
-        """What a pod holds or waits for; None for one that has ended, or is Kubernetes' own."""
-        return self._uses.get((pod.namespace, pod.name))
-
     @cached_property
-    def _uses(self) -> Mapping[tuple[str, str], PodUse]:
+    def uses(self) -> Mapping[tuple[str, str], PodUse]:
+        """What each pod holds or waits for, but for those that have ended or are Kubernetes' own,
+        by namespace and name.
+        """
         return {(pod.namespace, pod.name): pod for pod in self.usage.pods}
-
-    @cached_property
-    def gpus_by_group(self) -> Mapping[tuple[str, str], list[float]]:
-        """The GPUs of each pod of a PodGroup, by namespace and group, the fewest first."""
-        amounts: dict[tuple[str, str], list[float]] = defaultdict(list)
-        for pod in self.all("pods"):
-            if name := pod.annotations.get(POD_GROUP):
-                use = self.use_of(pod)
-                amounts[pod.namespace, name].append(use.amounts.gpu if use is not None else 0.0)
-        return {group: sorted(each) for group, each in amounts.items()}
 
     @property
     def kai(self) -> KaiRelease | None:
@@ -133,10 +127,11 @@ class Cluster:
         return running_version(self.all("deployments"))
 
     @cached_property
-    def schedulers(self) -> list[str]:
+    def schedulers(self) -> list[KubeObject]:
         """The deployments that are KAI schedulers."""
-        names = [item.name for item in self.within("deployments", KAI_NAMESPACE)]
-        return [name for name in names if name == "scheduler" or name.startswith("kai-scheduler-")]
+        names = ("scheduler", "kai-scheduler-")
+        parts = self.within("deployments", KAI_NAMESPACE)
+        return [item for item in parts if item.name == names[0] or item.name.startswith(names[1])]
 
     @cached_property
     def kai_pods(self) -> list[KubeObject]:
@@ -149,12 +144,10 @@ class Cluster:
 
     def events_of(self, item: KubeObject) -> list[KubeObject]:
         """The events about one object, the last first."""
+        uids = (item["metadata"].get("uid"), None)
         events = self._events.get((item.namespace, item.name), ())
-        uid = item["metadata"].get("uid")
         return [
-            event
-            for event in events
-            if not uid or event["involvedObject"].get("uid") in (uid, None)
+            event for event in events if not uids[0] or event["involvedObject"].get("uid") in uids
         ]
 
     @cached_property
@@ -167,11 +160,14 @@ class Cluster:
                 events[namespace, str(about.get("name"))].append(event)
         return events
 
-    def messages_of(self, item: KubeObject) -> list[str]:
-        """The messages about a pod or its maker: the last events first, then its own status."""
-        events = [str(event.get("message") or "") for event in self.events_of(item)]
-        own = (item.unscheduled, *item.waiting, *item.container_messages)
-        return [text for text in (*events, *own, str(item.status.get("message") or "")) if text]
+    def messages_of(self, *items: KubeObject) -> list[str]:
+        """The messages about pods or their makers: the last events first, then their own status."""
+        texts: list[str] = []
+        for item in items:
+            texts += [str(event.get("message") or "") for event in self.events_of(item)]
+            texts += [item.unscheduled, *item.waiting, *item.container_messages]
+            texts.append(str(item.status.get("message") or ""))
+        return [text for text in texts if text]
 
     def age(self, item: KubeObject) -> float:
         """Seconds since an object was made."""
@@ -186,29 +182,53 @@ class TeamState:
         unreached: Why it did not answer.
         foreign: Because somebody else than the vCluster wrote its Secret.
         certificate_ends: When the client certificate expires.
-        update: What makes the stack that declares it as declared.
     """
 
-    desired: DesiredTeam
+    team: Team
     inside: Cluster | None = None
     unreached: str = ""
     certificate_ends: datetime | None = None
-    update: str = OF_ITS_STACK
     foreign: bool = False
+
+    @property
+    def granted(self) -> bool:
+        """Whether another stack makes the vCluster, and this one its namespace and bounds."""
+        return not self.team.inside.declared
 
     def new_kubeconfig(self, host: Cluster) -> str:
         """The commands after which the vCluster has written its kubeconfig again."""
-        team = self.desired
-        steps = repair_commands(team.name, team.namespace, host.kubectl, team.workload)
+        team = self.team
+        steps = repair_commands(team.name, team.namespace, host.kubectl, team.store.workload)
         return ", then ".join(f"`{step}`" for step in steps)
+
+    def control_plane(self, host: Cluster) -> KubeObject | None:
+        """What runs the vCluster: a StatefulSet, or a Deployment where it has no volume."""
+        at = (self.team.name, self.team.namespace)
+        return host.named("statefulsets", *at) or host.named("deployments", *at)
+
+    def control_plane_pods(self, host: Cluster) -> Iterator[KubeObject]:
+        """The pods of the vCluster itself, not those that run in it."""
+        for pod in host.within("pods", self.team.namespace):
+            own = pod.labels.get("release") == self.team.name
+            if own and pod.labels.get("app") in _CONTROL_PLANES:
+                yield pod
+
+    def running_version(self, host: Cluster) -> str | None:
+        """The version of vCluster that runs, by the label of its chart."""
+        item = self.control_plane(host)
+        chart = item.labels.get("chart", "").removeprefix("vcluster-") if item else ""
+        return f"v{chart}" if chart else None
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All that one run read."""
+    """All that one run read. `update` makes what is inside vClusters as their stack declares it."""
 
+    settings: Settings
     host: Cluster
     teams: Mapping[str, TeamState] = field(default_factory=dict)
+    required: Sequence[Required] = ()
+    update: str = "an update of its stack"
 
     @property
     def foreign(self) -> list[str]:
@@ -227,7 +247,7 @@ class Snapshot:
 
     def apart(self, cluster: Cluster) -> frozenset[str]:
         """The namespaces that are no user's, or whose pods are read inside their vClusters."""
-        read = (team.desired.namespace for team in self.teams.values() if team.inside)
+        read = (state.team.namespace for state in self.teams.values() if state.inside)
         return RESERVED | frozenset(read if cluster.name == HOST else ())
 
     def pods(self, cluster: Cluster) -> list[KubeObject]:
@@ -235,36 +255,12 @@ class Snapshot:
         apart = self.apart(cluster)
         return [pod for pod in cluster.all("pods") if pod.namespace not in apart]
 
-    def team_of(self, cluster: Cluster) -> DesiredTeam | None:
+    def team_of(self, cluster: Cluster) -> Team | None:
         """The team whose vCluster this is; None for the host."""
-        team = self.teams.get(cluster.name)
-        return team.desired if team is not None else None
+        state = self.teams.get(cluster.name)
+        return state.team if state is not None else None
 
     def scheduling(self, cluster: Cluster) -> Cluster:
         """The cluster whose KAI places the pods of this one: the host's in host mode."""
         team = self.team_of(cluster)
-        if team is None:
-            return cluster
-        if team.declared:
-            return self.host if team.mode == "host" else cluster
-        return self.host if cluster.kai is None and self.host.kai is not None else cluster
-
-
-def control_plane(host: Cluster, team: DesiredTeam) -> KubeObject | None:
-    """What runs a team's vCluster: a StatefulSet, or a Deployment where it has no volume."""
-    kinds = ("statefulsets", "deployments")
-    return next(filter(None, (host.named(k, team.name, team.namespace) for k in kinds)), None)
-
-
-def control_plane_pods(host: Cluster, team: DesiredTeam) -> Iterator[KubeObject]:
-    """The pods of a team's vCluster itself, not those that run in it."""
-    for pod in host.within("pods", team.namespace):
-        if pod.labels.get("app") in CONTROL_PLANES and pod.labels.get("release") == team.name:
-            yield pod
-
-
-def vcluster_version(host: Cluster, team: DesiredTeam) -> str | None:
-    """The version of vCluster that runs for a team, by the label of its chart."""
-    item = control_plane(host, team)
-    chart = item.labels.get("chart", "").removeprefix("vcluster-") if item else ""
-    return f"v{chart}" if chart else None
+        return self.host if team is not None and team.mode == "host" else cluster

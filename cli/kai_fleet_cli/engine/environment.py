@@ -76,13 +76,12 @@ def for_stack(stack: str, *, validated: bool = True) -> Environment:
             " state would be in the sandbox, and make down deletes it. Use another shell, or unset"
             " PULUMI_BACKEND_URL PULUMI_HOME PULUMI_CONFIG_PASSPHRASE KUBECONFIG KAI_FLEET_CHARTS"
         )
-    if facts is not None or cluster.kind is None:
-        return _own_cluster()
-    # Docker and kind, before the engine starts; the script says what is missing.
-    check_script = ["bash", str(SCRIPTS / "check.sh")]
-    checked = subprocess.run(check_script, capture_output=True, text=True, check=False)
-    if checked.returncode != 0:
-        raise UserError(checked.stderr.strip())
+    if facts is None and cluster.kind is not None:
+        # Docker and kind, before the engine starts; the script says what is missing.
+        check_script = ["bash", str(SCRIPTS / "check.sh")]
+        checked = subprocess.run(check_script, capture_output=True, text=True, check=False)
+        if checked.returncode != 0:
+            raise UserError(checked.stderr.strip())
     return _own_cluster()
 
 
@@ -127,21 +126,15 @@ def _in_sandbox(stack: str, platform: str | None, *, starts: bool) -> Environmen
     from sandbox.tools.toolbox import ToolError
 
     host = (platform or "").rpartition("/")[2] or stack
-    found = lifecycle.find()
-    if not starts and found is None:
-        running_sandbox()  # what looks or removes would find an empty one
+    # What looks or removes would find an empty one.
+    found = lifecycle.find() if starts else running_sandbox()
     occupant = found.directory / OCCUPANT if found else None
     there = occupant.read_text().strip() if occupant and occupant.exists() else ""
-    if platform is not None and there != host:
-        runs = f"runs stack {there}" if there else "is empty"
+    if there != host and (there or platform):
+        first = ["make down"] * bool(there) + [update_command(host)] * bool(platform)
         raise UserError(
-            f"the sandbox {runs}, and this team stack belongs to platform {host}; first:"
-            f" {'make down, then ' if there else ''}{update_command(host)}"
-        )
-    if there not in ("", host):
-        raise UserError(
-            f"the sandbox runs stack {there}, and it runs one platform stack at a time. For"
-            f" {stack}, first: make down"
+            f"the sandbox {f'runs stack {there}' if there else 'is empty'}, and it runs one"
+            f" platform with its team stacks at a time. For {stack}, first: {', then '.join(first)}"
         )
     try:
         running = lifecycle.up(say)
@@ -155,32 +148,28 @@ def _in_sandbox(stack: str, platform: str | None, *, starts: bool) -> Environmen
 
 
 def _own_cluster() -> Environment:
-    """Your CLI, or one that is fetched; it gets its plugins itself. A stand-in is never there."""
-    if CHECKOUT is None and not (reading.ROOT / "Pulumi.yaml").is_file():
-        raise UserError(
-            f"{reading.ROOT} has no Pulumi.yaml; write it with two lines: `name: kai-fleet` and"
-            " `runtime: python`"
-        )
-    return Environment({"PATH": engine_path()})
+    """Pulumi's CLI first on PATH, which gets its plugins itself. A stand-in is never there.
 
-
-def engine_path() -> str:
-    """PATH for the engine: Pulumi's CLI first, which a checkout fetches or builds where there is
-    none. Raises UserError.
-
-    Then, without a checkout, plugin and probes as installed. A checkout's `Pulumi.yaml` names them.
+    A checkout fetches or builds the CLI where there is none. Without one, plugin and probes are as
+    installed; a checkout's `Pulumi.yaml` names them.
     """
-    if CHECKOUT is None:
-        if (installed := shutil.which("pulumi")) is None:
-            raise UserError(
-                "Pulumi's CLI is not on PATH; install it: https://www.pulumi.com/docs/install/"
-            )
-        folders = [Path(installed).parent, policy_pack_program().parent]
-    else:
+    if CHECKOUT is not None:
         from sandbox.tools import toolbox
 
         try:
             folders = [toolbox.ensure(("pulumi",), say)["pulumi"].path.parent]
         except toolbox.ToolError as why:
             raise UserError(str(why)) from None
-    return os.pathsep.join([*map(str, folders), os.environ.get("PATH", "")])
+    elif not (reading.ROOT / "Pulumi.yaml").is_file():
+        raise UserError(
+            f"{reading.ROOT} has no Pulumi.yaml; write it with two lines: `name: kai-fleet` and"
+            " `runtime: python`"
+        )
+    elif (installed := shutil.which("pulumi")) is None:
+        raise UserError(
+            "Pulumi's CLI is not on PATH; install it: https://www.pulumi.com/docs/install/"
+        )
+    else:
+        folders = [Path(installed).parent, policy_pack_program().parent]
+    path = os.pathsep.join([*map(str, folders), os.environ.get("PATH", "")])
+    return Environment({"PATH": path})

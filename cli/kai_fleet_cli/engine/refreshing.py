@@ -8,7 +8,7 @@ from pulumi import automation
 from kai_fleet_cli.display.terminal import say
 from kai_fleet_cli.engine.report import Report
 from kai_fleet_cli.recovery.resume import Signals
-from kai_fleet_cli.recovery.state import OF_VCLUSTER, exported, object_id, provider_of
+from kai_fleet_cli.recovery.state import OF_VCLUSTER, exported, provider_of
 
 Options = Callable[[Report], dict[str, Any]]  # of a run whose events go into the report
 
@@ -27,11 +27,7 @@ def refresh(stack: automation.Stack, signals: Signals, options: Options) -> None
     silent: set[str] = set()
     while True:
         report = Report()
-        unread = [
-            str(resource["urn"])
-            for resource in known.resources
-            if not silent.isdisjoint(_clusters(resource))
-        ]
+        unread = [item["urn"] for item in known.resources if not silent.isdisjoint(_clusters(item))]
         try:
             stack.refresh(
                 exclude=unread or None,
@@ -63,7 +59,10 @@ def _import(
 ) -> None:
     """Take an object into the state, if it is there."""
     name = str(resource["urn"]).rpartition("::")[2]
-    entry: Any = {"type": resource["type"], "name": name, "id": object_id(resource)}
+    metadata = (resource.get("inputs") or {}).get("metadata") or {}
+    # What the Kubernetes provider calls an object: `namespace/name`, or its name.
+    parts = filter(None, (metadata.get("namespace"), metadata.get("name")))
+    entry: Any = {"type": resource["type"], "name": name, "id": "/".join(parts)}
     entry |= {"parent": "parent", "provider": "provider"}
     try:
         stack.import_resources(

@@ -17,7 +17,7 @@ UNTOUCHED: Final = ("same", "read", "discard")
 class Report:
     """Errors by URN, the resources whose step failed, and what each resource is a part of.
 
-    `steps` are the changes that it began. `outputs` are the stack's that hold no secret.
+    `steps` are all that it began. `outputs` are the stack's that hold no secret.
     """
 
     errors: dict[str, str] = field(default_factory=dict)
@@ -32,14 +32,28 @@ class Report:
             urn = diagnostic.urn or ""
             self.errors[urn] = f"{self.errors.get(urn, '')}{diagnostic.message}"
         elif event.resource_pre_event is not None:
-            self._begin(event.resource_pre_event.metadata)
+            step = event.resource_pre_event.metadata
+            parent = getattr(step.new or step.old, "parent", None)
+            if parent:
+                self.parents[step.urn] = parent
+            # No program declares a provider at the top: the engine makes that for itself.
+            if parent or not step.type.startswith(PROVIDERS):
+                self.steps.append(step)
         elif event.res_outputs_event is not None:
-            self._end(event.res_outputs_event.metadata)
+            step = event.res_outputs_event.metadata
+            if step.type == STACK and step.new is not None:
+                outputs = (step.new.outputs or {}).items()
+                self.outputs = {k: value for k, value in outputs if SECRET_MARK not in str(value)}
         elif event.res_op_failed_event is not None:
             step = event.res_op_failed_event.metadata
             state = step.new or step.old
             keys = ("urn", "type", "parent", "provider", "inputs")
             self.failed[step.urn] = {key: getattr(state, key) for key in keys} if state else {}
+
+    @property
+    def began(self) -> bool:
+        """Whether it began to change something."""
+        return any(operation(step) not in UNTOUCHED for step in self.steps)
 
     def own_errors(self) -> dict[str, str]:
         """The errors without those of steps that the end of the run stopped."""
@@ -49,19 +63,7 @@ class Report:
             if urn in self.failed or "context canceled" not in message
         }
 
-    def _begin(self, step: Any) -> None:
-        state = step.new or step.old
-        if state is not None and state.parent:
-            self.parents[step.urn] = state.parent
-        # No program declares a provider at the top: the engine makes that for itself.
-        own = state is not None and (state.parent or not step.type.startswith(PROVIDERS))
-        if own and str(getattr(step.op, "value", step.op)) not in UNTOUCHED:
-            self.steps.append(step)
 
-    def _end(self, step: Any) -> None:
-        if step.type == STACK and step.new is not None:
-            self.outputs = {
-                name: value
-                for name, value in (step.new.outputs or {}).items()
-                if SECRET_MARK not in str(value)
-            }
+def operation(step: Any) -> str:
+    """What a step of the engine does: `create`, `update`, `replace`, `delete`, `same`…"""
+    return str(getattr(step.op, "value", step.op))

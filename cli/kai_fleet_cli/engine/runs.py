@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import CoroutineType
 from typing import Any, Final
@@ -19,7 +20,7 @@ from kai_fleet.wording import listed
 from kai_fleet_cli.display.terminal import engine_line
 from kai_fleet_cli.engine import refreshing
 from kai_fleet_cli.engine.program import program
-from kai_fleet_cli.engine.report import UNTOUCHED, Report
+from kai_fleet_cli.engine.report import Report
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import failures, held_up, resume, state
 from kai_fleet_cli.recovery.resume import Signals, graceful_shutdown
@@ -41,20 +42,6 @@ class EngineError(UserError):
         self.began = began
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a run did: `changes` counts resources by what happened to them, `steps` has each."""
-
-    changes: Mapping[str, int]
-    outputs: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    steps: Sequence[Any] = field(default=(), repr=False)
-
-    @property
-    def unchanged(self) -> bool:
-        """Whether everything was already as declared."""
-        return not any(count for what, count in self.changes.items() if what not in UNTOUCHED)
-
-
 class Workspace(automation.LocalWorkspace):
     """Its updates end without two more starts of the CLI: the last event has the stack's outputs,
     secrets masked.
@@ -73,19 +60,14 @@ def stack(name: str, environment: Mapping[str, str], directory: Path = ROOT) -> 
     with _set(environment):  # the API looks for the CLI on this process's PATH
         workspace = Workspace(work_dir=str(directory), env_vars=dict(environment), program=program)
     try:
-        try:
-            return automation.Stack.create_or_select(name, workspace)
-        except automation.errors.CommandError as why:
-            if "already exists" not in str(why):
-                raise
-            return automation.Stack.select(name, workspace)  # another command made it meanwhile
+        return automation.Stack.create_or_select(name, workspace)
     except automation.errors.CommandError as why:
         what = f"opening stack {name}"
         explained = failures.explain(what, name, why, environment, resume.up(name))
         raise EngineError(explained, began=False) from None
 
 
-def up(stack: automation.Stack, *, refresh: bool = False, removed: Sequence[str] = ()) -> Outcome:
+def up(stack: automation.Stack, *, refresh: bool = False, removed: Sequence[str] = ()) -> Report:
     """Make the cluster as declared, with the policy pack in front. Raises EngineError, Interrupted.
 
     `refresh`: first have the state say what is there. `removed`: teams that may go.
@@ -104,12 +86,12 @@ def up(stack: automation.Stack, *, refresh: bool = False, removed: Sequence[str]
             run.report = Report()
             try:
                 with _set(stack.workspace.env_vars), _left_out(held):
-                    done = stack.up(
+                    stack.up(
                         exclude=held_up.without(held) or None,
                         exclude_dependents=True if held else None,
                         suppress_outputs=True,  # the table that follows says it better
                         show_secrets=False,
-                        **run.options(),
+                        **run.options(run.report),
                         **_rules(stack),
                     )
                 break
@@ -122,12 +104,11 @@ def up(stack: automation.Stack, *, refresh: bool = False, removed: Sequence[str]
                 failed |= run.report.failed
                 sys.unraisablehook = _collected
         if held:
-            raise EngineError(run.of_teams("is done, but for", held, failed))
-        changes = _counted(done.summary.resource_changes)
-        return Outcome(changes, run.report.outputs, run.report.steps)
+            raise EngineError(run.explain("is done, but for", held, failed))
+        return run.report
 
 
-def preview(stack: automation.Stack, *, details: bool = False) -> Outcome:
+def preview(stack: automation.Stack, *, details: bool = False) -> Report:
     """Show what an update would do, with the policy pack in front. Raises EngineError.
 
     `details`: every property, old and new.
@@ -136,19 +117,18 @@ def preview(stack: automation.Stack, *, details: bool = False) -> Outcome:
         _running("the preview", stack, resume.up(stack.name)) as run,
         _set(stack.workspace.env_vars),
     ):
-        done = stack.preview(diff=details, **run.options(), **_rules(stack))
-        return Outcome(_counted(done.change_summary), steps=run.report.steps)
+        stack.preview(diff=details, **run.options(run.report), **_rules(stack))
+        return run.report
 
 
-def destroy(stack: automation.Stack, *, refresh: bool = False) -> Outcome:
+def destroy(stack: automation.Stack, *, refresh: bool = False) -> None:
     """Remove everything that the stack made. Raises EngineError, Interrupted.
 
     `refresh`: first have the state say what is there.
     """
     with _running("the removal", stack, resume.destroy(stack.name)) as run:
         run.prepare(refresh=refresh)
-        done = stack.destroy(show_secrets=False, continue_on_error=True, **run.options())
-        return Outcome(_counted(done.summary.resource_changes))
+        stack.destroy(show_secrets=False, continue_on_error=True, **run.options(run.report))
 
 
 @dataclass
@@ -165,20 +145,25 @@ class _Run:
         """Refresh the state; else refuse to go on after a run that was cut off."""
         if refresh:
             refreshing.refresh(self.stack, self.signals, self.options)
-        elif pending := state.exported(self.stack).pending():
-            left = f"the last run ended in the middle of: {listed(pending, 'and')}"
+        elif pending := state.exported(self.stack).pending:
+            kinds = [
+                f"{resource['type'].rpartition(':')[2]} {resource['urn'].rpartition('::')[2]}"
+                f" ({operation})"
+                for operation, resource in pending
+            ]
+            left = f"the last run ended in the middle of: {listed(kinds, 'and')}"
             raise EngineError(f"{left}. Repair it with: {self.again}", began=False)
         self.signals.check()
 
-    def options(self, report: Report | None = None) -> dict[str, Any]:
-        """Show the output, in colours where there is a terminal, and note the events."""
+    def options(self, report: Report) -> dict[str, Any]:
+        """Show the output, in colours where there is a terminal, and report the events."""
 
         def show(line: str) -> None:
             self.signals.note(line)
             engine_line(line)
 
         return {
-            "on_event": (report or self.report).note,
+            "on_event": report.note,
             "on_output": show,
             "color": "always" if Console().is_terminal else "never",
             "suppress_progress": True,
@@ -191,24 +176,17 @@ class _Run:
         parents = {**state.exported(self.stack).parents(), **self.report.parents}
         return held_up.by_team(self.report.own_errors(), parents)
 
-    def of_teams(
+    def explain(
         self,
         verb: str,
         teams: Mapping[str, Mapping[str, str]],
         failed: Mapping[str, Mapping[str, Any]],
     ) -> str:
         """What the clusters of these teams did, and what repairs it."""
-        known = state.read(self.stack, failed)
-        return held_up.explain(f"{self.what} {verb}", self.stack.name, teams, known, self.again)
-
-    def error(self, why: automation.errors.CommandError) -> EngineError:
-        """What failed, why, and what repairs it."""
-        if teams := self.failed_teams(why):
-            message = self.of_teams("failed for", teams, self.report.failed)
-        else:
-            environment = self.stack.workspace.env_vars
-            message = failures.explain(self.what, self.stack.name, why, environment, self.again)
-        return EngineError(message, began=bool(self.report.steps))
+        known = state.exported(self.stack, failed)
+        kubeconfig = partial(state.kubeconfig, self.stack)
+        explanation = held_up.Explanation(self.stack.name, known, self.again, kubeconfig)
+        return explanation.text(f"{self.what} {verb}", teams)
 
 
 @contextmanager
@@ -220,7 +198,12 @@ def _running(what: str, stack: automation.Stack, again: str) -> Iterator[_Run]:
             yield run
         except automation.errors.CommandError as why:
             signals.check()
-            raise run.error(why) from None
+            if teams := run.failed_teams(why):
+                message = run.explain("failed for", teams, run.report.failed)
+            else:
+                environment = stack.workspace.env_vars
+                message = failures.explain(what, stack.name, why, environment, again)
+            raise EngineError(message, began=run.report.began) from None
 
 
 def _rules(stack: automation.Stack) -> dict[str, Any]:
@@ -264,7 +247,3 @@ def _collected(remains: "sys.UnraisableHookArgs") -> None:
     """
     if not isinstance(remains.object, CoroutineType):
         sys.__unraisablehook__(remains)
-
-
-def _counted(changes: Mapping[Any, int] | None) -> dict[str, int]:
-    return {str(getattr(what, "value", what)): n for what, n in (changes or {}).items()}

@@ -8,48 +8,42 @@ from rich.console import Console
 
 from kai_fleet.settings.files.project import FLEET, preview_command
 from kai_fleet.wording import counted
-from kai_fleet_cli.display.terminal import columns, print_line
-from kai_fleet_cli.engine.runs import Outcome
+from kai_fleet_cli.display.terminal import print_line, print_table
+from kai_fleet_cli.engine.report import Report, operation
 
-_SANDBOX_TOOLS: Final = f'  eval "$({FLEET} sandbox env)"   # its kubectl, helm and pulumi'
+_HEADINGS: Final = ("team", "mode", "scheduler", "GPUs", "API", "leaf queues")
+_SANDBOX_TOOLS: Final = f'  eval "$({FLEET} sandbox env)"   # its kubectl, helm and pulumi\n'
 
 
-def show(name: str, outcome: Outcome, standins: Sequence[str], console: Console) -> None:
+def show(name: str, report: Report, standins: Sequence[str], console: Console) -> None:
     """Print the teams of a stack as a table, what in it is not real, and how to reach them."""
-    teams: Mapping[str, Mapping[str, Any]] = outcome.outputs.get("teams", {})
+    teams: Mapping[str, Mapping[str, Any]] = report.outputs.get("teams", {})
     print_line(console, f"Stack {name}")
-    rows = []
-    for team, about in teams.items():
-        schedulers = {"virtual": f"KAI {about.get('scheduler')}", "host": "the host's KAI"}
-        scheduler = schedulers.get(about["mode"], "-")
-        leaves = ", ".join(about["queues"]) or "-"
-        gpus = str(int(about["gpus"]))
-        rows.append([team, about["mode"], scheduler, gpus, about["server"], leaves])
-    columns(("team", "mode", "scheduler", "GPUs", "API", "leaf queues"), rows, console)
-    console.print()
-    if outcome.unchanged:
-        same = counted(outcome.changes.get("same", 0), "resource", "is")
-        console.print(f"Nothing changed: {same} as declared.")
+    print_table(console, _HEADINGS, [_cells(*item) for item in teams.items()])
+    if not report.began:
+        same = sum(operation(step) == "same" for step in report.steps)
+        print_line(console, f"Nothing changed: {counted(same, 'resource', 'is')} as declared.")
     if standins:
         print_line(console, f"Not real here: {', '.join(standins)} (docs/sandbox.md).")
-    if teams:
-        tools = [_SANDBOX_TOOLS] if standins else []
-        console.print(
-            "\n".join(["Next:", *tools, _next(name, teams)]), markup=False, soft_wrap=True
-        )
-
-
-def _next(name: str, teams: Mapping[str, Mapping[str, Any]]) -> str:
+    if not teams:
+        return
     own_kai = [team for team, about in teams.items() if about["mode"] == "virtual"]
     team = next(iter(own_kai or teams))
-    kinds = "nodes,queues" if own_kai else "nodes"
-    switch = "scheduler's version" if own_kai else "team's gpus"
-    return (
-        f"{_get_kubeconfig(team, name)}\n"
+    kinds, change = ("nodes,queues", "scheduler's version") if own_kai else ("nodes", "team's gpus")
+    print_line(
+        console,
+        f"Next:\n{_SANDBOX_TOOLS if standins else ''}{_get_kubeconfig(team, name)}\n"
         f"  kubectl --kubeconfig {team}.kubeconfig get {kinds}\n"
         f"  {FLEET} doctor --stack {name}\n"
-        f"  edit a {switch} in Pulumi.{name}.yaml, then: {preview_command(name)}"
+        f"  edit a {change} in Pulumi.{name}.yaml, then: {preview_command(name)}",
     )
+
+
+def _cells(team: str, about: Mapping[str, Any]) -> list[str]:
+    schedulers = {"virtual": f"KAI {about.get('scheduler')}", "host": "the host's KAI"}
+    scheduler, gpus = schedulers.get(about["mode"], "-"), str(int(about["gpus"]))
+    leaves = ", ".join(about["queues"]) or "-"
+    return [team, about["mode"], scheduler, gpus, about["server"], leaves]
 
 
 def next_steps(stack: str, team: str) -> str:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, TypeAlias
 
 from kai_fleet.deployed import NAMESPACE, NAMESPACE_PATCH
 from kai_fleet.fleet.cluster import HOST, Cluster, Team
@@ -18,22 +18,11 @@ from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies.adapters import from_resources
 from kai_fleet_policies.adapters.from_resources import Declared
 
-
-class TeamRow(NamedTuple):
-    """A team in words, by TEAM_COLUMNS. `gpus` is its bound by kind: `8, 14 mig-1g.10gb`."""
-
-    team: str
-    mode: str
-    scheduler: str
-    vcluster: str
-    gpus: str
-    guaranteed: str
-    nodes: str
-    look_at: str
-
-
-_CALLED: Final = {"vcluster": "vCluster", "gpus": "GPUs", "look_at": "findings"}
-TEAM_COLUMNS: Final = [_CALLED.get(name, name) for name in TeamRow._fields]
+# A team in words; GPUs are its bound by kind: `8, 14 mig-1g.10gb`. The last is what to look at.
+TEAM_COLUMNS: Final = (
+    *("team", "mode", "scheduler", "vCluster", "GPUs", "guaranteed", "nodes", "findings"),
+)
+TeamRow: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -60,9 +49,9 @@ def picture(resources: Iterable[Registered], paths: Iterable[str] = ()) -> Pictu
         _row(team, host, inside.get(name), isolated.get(team.namespace), found[name])
         for name, team in teams
     ]
-    places = {HOST: host, **{row.team: inside[row.team] for row in rows if row.team in inside}}
+    places = {HOST: host, **{name: inside[name] for name, _ in teams if name in inside}}
     return Picture(
-        tuple(sorted(rows, key=lambda row: not row.look_at)),
+        tuple(sorted(rows, key=lambda row: not row[-1])),
         {name: place.queues for name, place in places.items() if place.queues},
     )
 
@@ -84,15 +73,15 @@ def _row(
         "not isolated": isolated is False,
         "no bound on GPUs": gpus == "no bound",
     }
-    return TeamRow(
-        team=str(team.name),
-        mode="-" if team.mode is UNKNOWN else team.mode,
-        scheduler=schedulers.get(team.mode, "kube-scheduler").strip(),
-        vcluster=f"v{version}" if version else "-",
-        gpus=gpus,
-        guaranteed=guaranteed if quotas else "-",
-        nodes=", ".join(f"{key}={value}" for key, value in sorted(labels.items())) or "any",
-        look_at=", ".join(words for words, applies in concerns.items() if applies),
+    return (
+        str(team.name),
+        "-" if team.mode is UNKNOWN else team.mode,
+        schedulers.get(team.mode, "kube-scheduler").strip(),
+        f"v{version}" if version else "-",
+        gpus,
+        guaranteed if quotas else "-",
+        ", ".join(f"{key}={value}" for key, value in sorted(labels.items())) or "any",
+        ", ".join(words for words, applies in concerns.items() if applies),
     )
 
 

@@ -46,25 +46,26 @@ class Registered:
         return dict(vars(self))
 
 
-class _Echo(mocks.Mocks):
-    """A first preview: what is not an input is not known, but the platform of a team stack is."""
-
-    def __init__(self, platform: Mapping[str, Any] | None = None) -> None:
-        self._outputs = {"outputs": {OUTPUT: platform}} if platform is not None else {}
+class _Unasked(mocks.Mocks):
+    """What the SDK wants to have; the recorder answers in its place."""
 
     def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-        return (self._outputs if args.token == READ_OUTPUTS else {}), []
+        return {}, []
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
         return None, {}
 
 
 class _Recorder(mocks.MockMonitor):
-    """The engine's side of the program: answers a preview, and notes every registration."""
+    """The engine's side of the program: answers a first preview, and notes every registration.
 
-    def __init__(self, stack: str, echo: _Echo) -> None:
-        super().__init__(echo)
+    What is not an input is not known, but the platform of a team stack is.
+    """
+
+    def __init__(self, stack: str, platform: Mapping[str, Any] | None) -> None:
+        super().__init__(_Unasked())
         self.stack = stack
+        self.outputs = {"outputs": {OUTPUT: platform}} if platform is not None else {}
         self.registered: dict[str, Registered] = {}
 
     def make_urn(self, parent: str, type_: str, name: str) -> str:
@@ -76,7 +77,7 @@ class _Recorder(mocks.MockMonitor):
     # The mocks' own answers are the same, after all inputs are read anew for `new_resource`.
 
     def Invoke(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
-        answer, _ = self.mocks.call(mocks.MockCallArgs(request.tok, {}, request.provider))
+        answer = self.outputs if request.tok == READ_OUTPUTS else {}
         values = json_format.ParseDict(answer, struct_pb2.Struct())
         return resource_pb2.ResourceInvokeResponse(**{"return": values})
 
@@ -118,15 +119,14 @@ def record(
     `platform` is what the platform stack of a team stack exports under that name. `program` is this
     project's own where it is None.
     """
-    echo = _Echo(platform)
-    recorder = _Recorder(stack, echo)
+    recorder = _Recorder(stack, platform)
     # The engine hands objects over with their keys sorted.
     values = {key: json.dumps(value, sort_keys=True) for key, value in settings.items()}
     pulumi.runtime.set_all_config({f"{NAMESPACE}:{key}": value for key, value in values.items()})
     pulumi.runtime.reset_options()  # of the stack that was declared before
     with _event_loop() as loop, source_positions(NONE):
         mocks.set_mocks(
-            echo,
+            recorder.mocks,
             project=PROJECT,
             stack=stack,
             preview=True,

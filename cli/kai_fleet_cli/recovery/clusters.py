@@ -9,13 +9,16 @@ from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import KubeError
 from kai_fleet.kube.objects import MALFORMED
 from kai_fleet.releases.keys import KAI_NAMESPACE
-from kai_fleet_cli.cluster_reader import NoAnswerError
 
 _SECONDS: Final = 10.0
 _ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
 _HOOKS: Final = ("validatingwebhookconfiguration", "mutatingwebhookconfiguration")
 # Of a namespace's conditions: what is left in it, such as `pods. has 1 resource instances`.
 _REMAINING: Final = re.compile(r"([a-z0-9]+)\.([a-z0-9.-]*) has \d+ resource")
+
+
+class NoAnswerError(Exception):
+    """The cluster cannot be asked; the message completes "… did not answer"."""
 
 
 @contextmanager

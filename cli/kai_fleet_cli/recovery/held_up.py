@@ -5,8 +5,9 @@ It holds up that team alone.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final
 
 from kai_fleet.deployed import RELEASE, STACK, TEAM, TEAM_NAMESPACE, team_of
@@ -14,8 +15,8 @@ from kai_fleet.fleet.chart_stores import store_of
 from kai_fleet.kube.text import plain
 from kai_fleet.settings.files.project import FLEET
 from kai_fleet.wording import listed
-from kai_fleet_cli.cluster_reader import NoAnswerError
 from kai_fleet_cli.recovery import clusters, failures
+from kai_fleet_cli.recovery.clusters import NoAnswerError
 from kai_fleet_cli.recovery.state import OF_VCLUSTER, ExportedState, provider_of
 
 _OBJECT: Final = re.compile(rf"{failures.NAME}/{failures.NAME}")
@@ -40,87 +41,89 @@ def without(teams: Mapping[str, Any]) -> list[str]:
     return [f"**::{kind}::{team}" for team in sorted(teams) for kind in _OF_TEAMS]
 
 
-def explain(
-    lead: str,
-    stack: str,
-    teams: Mapping[str, Mapping[str, str]],
-    known: ExportedState,
-    again: str,
-) -> str:
-    """A line for each team: what failed of it, why, and what repairs it.
+@dataclass(frozen=True)
+class Explanation:
+    """What is known of a stack after a run that teams held up.
 
-    `known` is the stack's state with its secrets, `again` the command that refreshes and updates.
+    `again` is the command that refreshes and updates it; `kubeconfig` gets a vCluster's, or raises
+    NoAnswerError.
     """
-    names = listed([f"team {team}" for team in sorted(teams)], "and")
-    lines = [
-        f"team {team}: {_cause(stack, team, urn, message, known, again)}"
-        for team, errors in sorted(teams.items())
-        for urn, message in errors.items()
-    ]
-    return "\n".join([f"{lead} {names}", *dict.fromkeys(lines)])
 
+    stack: str
+    known: ExportedState
+    again: str
+    kubeconfig: Callable[[str], str]
 
-def _cause(stack: str, team: str, urn: str, message: str, known: ExportedState, again: str) -> str:
-    resource = known.resource(urn)
-    inside = OF_VCLUSTER in f"{provider_of(resource)} {resource.get('deletedWith')}"
-    on_host = str(resource.get("type")).startswith("kubernetes:") and not inside
-    login = f"{FLEET} team kubeconfig {team} --stack {stack} --output {team}.kubeconfig"
-    kubectl = f"kubectl --kubeconfig {team}.kubeconfig"
-    inputs = resource.get("inputs") or {}
-    fill = {
-        "team": team,
-        "workload": _workload(team, known),
-        "again": again,
-        "login": login,
-        "kubectl": kubectl,
-        "reach": f"{login} && {kubectl}" if inside else "kubectl",
-        "give_up": f"{FLEET} team remove {team} --stack {stack}",
-        "release": str(inputs.get("name")),
-        "namespace": str(inputs.get("namespace")),
-    }
-    for row in failures.table()["team"]:
-        found = None if row.inside and on_host else row.match(message.replace('\\"', '"'))
-        if found is None:
-            continue
-        filled, command = fill | found, row.run
-        with suppress(NoAnswerError, KeyError):
-            if "hook" in filled:
-                filled["config"], of_kai = clusters.webhook(known.kubeconfig(team), filled["hook"])
-                if not _OBJECT.fullmatch(filled["config"]):
-                    continue
-                command = row.run_kai if of_kai and row.run_kai else command
-            if "{held}" in command:
-                filled["held"] = _held(team, inputs, inside, filled["queues"], known)
-            return row.sentence(filled, command)
-    if on_host and (sentence := failures.of_stack(message, stack, again, {})):
-        return sentence
-    return (
-        f"{urn.rpartition('::')[2]}: {plain(message, _LONGEST)}. Put that right, or give the team"
-        f" up: {fill['give_up']}, then run the same command again"
-    )
+    def text(self, lead: str, teams: Mapping[str, Mapping[str, str]]) -> str:
+        """A line for each team: what failed of it, why, and what repairs it."""
+        names = listed([f"team {team}" for team in sorted(teams)], "and")
+        lines = [
+            f"team {team}: {self._cause(team, urn, message)}"
+            for team, errors in sorted(teams.items())
+            for urn, message in errors.items()
+        ]
+        return "\n".join([f"{lead} {names}", *dict.fromkeys(lines)])
 
+    def _cause(self, team: str, urn: str, message: str) -> str:
+        resource = self.known.resource(urn)
+        inside = OF_VCLUSTER in f"{provider_of(resource)} {resource.get('deletedWith')}"
+        on_host = str(resource.get("type")).startswith("kubernetes:") and not inside
+        login = f"{FLEET} team kubeconfig {team} --stack {self.stack} --output {team}.kubeconfig"
+        kubectl = f"kubectl --kubeconfig {team}.kubeconfig"
+        inputs = resource.get("inputs") or {}
+        fill = {
+            "team": team,
+            "workload": self._workload(team),
+            "again": self.again,
+            "login": login,
+            "kubectl": kubectl,
+            "reach": f"{login} && {kubectl}" if inside else "kubectl",
+            "give_up": f"{FLEET} team remove {team} --stack {self.stack}",
+            "release": str(inputs.get("name")),
+            "namespace": str(inputs.get("namespace")),
+        }
+        for row in failures.table()["team"]:
+            found = None if row.inside and on_host else row.match(message.replace('\\"', '"'))
+            if found is None:
+                continue
+            with suppress(NoAnswerError, KeyError):
+                filled, command = fill | found, row.run
+                if "hook" in found:
+                    config, of_kai = clusters.webhook(self.kubeconfig(team), found["hook"])
+                    filled["config"] = _object(config)
+                    command = row.run_kai if of_kai and row.run_kai else command
+                if "{held}" in command:
+                    names, of = self._held(team, inputs, inside, found["queues"])
+                    filled["held"] = " ".join(map(_object, names or [""])) + of
+                return row.sentence(filled, command)
+        if on_host and (sentence := failures.of_stack(message, self.stack, self.again, {})):
+            return sentence
+        return (
+            f"{urn.rpartition('::')[2]}: {plain(message, _LONGEST)}. Put that right, or give the"
+            f" team up: {fill['give_up']}, then run the same command again"
+        )
 
-def _held(
-    team: str, inputs: Mapping[str, Any], inside: bool, queues: str, known: ExportedState
-) -> str:
-    """What finalizers keep, as kubectl names it. Raises NoAnswerError, KeyError."""
-    where = ""
-    if queues:
-        held = [f"queue/{name}" for name in queues.split(", ")]
-    else:
+    def _held(
+        self, team: str, inputs: Mapping[str, Any], inside: bool, queues: str
+    ) -> tuple[list[str], str]:
+        """What finalizers keep, and the flag of its namespace. Raises NoAnswerError, KeyError."""
+        if queues:
+            return [f"queue/{name}" for name in queues.split(", ")], ""
         kind, name = inputs["kind"], inputs["metadata"]["name"]
-        held = [f"{kind.lower()}/{name}"]
         if kind == "Namespace" and inside:
-            where = f" -n {name}"
-            held = clusters.held_in(known.kubeconfig(team), name)
-    if not held or not all(map(_OBJECT.fullmatch, held)):
-        raise KeyError("held")
-    return f"{' '.join(held)}{where}"
+            return clusters.held_in(self.kubeconfig(team), name), f" -n {name}"
+        return [f"{kind.lower()}/{name}"], ""
+
+    def _workload(self, team: str) -> str:
+        """What kubectl calls a vCluster's control plane: a Deployment where it has no volume."""
+        for resource in self.known.resources:
+            if str(resource["urn"]).endswith(f"{OF_VCLUSTER}{RELEASE}::{team}-release"):
+                return store_of((resource.get("inputs") or {}).get("values")).workload
+        return "statefulset"
 
 
-def _workload(team: str, known: ExportedState) -> str:
-    """What kubectl calls a vCluster's control plane: a Deployment where it has no volume."""
-    for resource in known.resources:
-        if str(resource["urn"]).endswith(f"{OF_VCLUSTER}{RELEASE}::{team}-release"):
-            return store_of((resource.get("inputs") or {}).get("values")).workload
-    return "statefulset"
+def _object(name: str) -> str:
+    """What kubectl calls an object. Raises KeyError for what Kubernetes would not take."""
+    if not _OBJECT.fullmatch(name):
+        raise KeyError(name)
+    return name

@@ -14,21 +14,18 @@ from types import FrameType
 from typing import Final
 
 import psutil
-import typer
 
 from kai_fleet.settings.files.project import FLEET
 from kai_fleet_cli.display.terminal import Screen, say
 
-CTRL_C: Final = 130  # the exit code that a shell expects after it
 _WAIT_SECONDS: Final = 1.0
 
 
-class Interrupted(KeyboardInterrupt):
-    """A signal ended the command; `exit_code` is what a shell expects for it."""
+class Interrupted(SystemExit):
+    """A signal ended the command, with the exit code that a shell expects for it."""
 
     def __init__(self, number: int) -> None:
-        super().__init__()
-        self.exit_code = 128 + number
+        super().__init__(128 + number)
 
 
 @dataclass
@@ -51,15 +48,15 @@ class Signals:
 
 @contextmanager
 def resumable_by(command: Callable[[], str]) -> Iterator[None]:
-    """After Ctrl-C or SIGTERM: print the command that goes on, and end with its code."""
+    """After Ctrl-C or SIGTERM: print the command that goes on."""
     try:
         yield
-    except KeyboardInterrupt as why:
+    except (KeyboardInterrupt, Interrupted):
         say(
             "interrupted: Pulumi stopped after the steps that it was at, and saved its state. See"
             f" what is there and go on: {command()}"
         )
-        raise typer.Exit(getattr(why, "exit_code", CTRL_C)) from None
+        raise
 
 
 @contextmanager

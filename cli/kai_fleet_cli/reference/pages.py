@@ -1,7 +1,7 @@
 """Written from the code: docs/settings.md, docs/rules.md and the JSON Schema of a stack file.
 
 `make reference` writes them, by `python -m kai_fleet_cli.reference.pages NAME`; tests compare them.
-What stands around the rules is in `rules_page.template`.
+What stands around keys and rules is in templates beside this file.
 """
 
 import re
@@ -29,25 +29,8 @@ _ENCRYPTED: Final = {
     "required": ["secure"],
     "additionalProperties": False,
 }
-_RULES: Final = Path(__file__).with_name("rules_page.template")
 FILE: Final = Path(settings.__file__).with_name("stack.schema.json")
 
-_HEAD: Final = """\
-# Settings
-
-Every key of `Pulumi.STACK.yaml`, as the program reads it. Editors complete and check the same keys
-by `components/kai_fleet/settings/stack.schema.json`.
-An unknown key is refused, with the key that was probably meant or the section that it belongs to.
-
-Amounts are Kubernetes quantities (`500m`, `64Gi`, `0.5`) or `unlimited`. CPU counts cores, memory
-bytes, `gpu` devices. A *name* is lower-case letters, digits and dashes.
-"""
-_PLATFORM: Final = "## A platform's stack\n"
-_TEAM: Final = """\
-## A team's own stack
-
-Its platform is another stack, which grants it: [team-stacks](team-stacks.md).
-"""
 _REF: Final = "#/$defs/"
 _NAMED: Final = {"$ref", "enum", "title"}  # what has a form that is said already
 _KINDS: Final = {"object": "mapping", "boolean": "`true`, `false`", "string": "text"}
@@ -101,49 +84,51 @@ def _or_encrypted(schema: Any) -> Any:
 def settings_page() -> str:
     """Every key of a stack file."""
     whole = schema()
-    definitions: Mapping[str, Any] = whole["$defs"]
-    config = whole["properties"]["config"]
-    parts = [_HEAD, _PLATFORM, _table(config["else"]), _TEAM, _table(config["then"])]
-    for name, definition in sorted(definitions.items(), key=lambda item: _title(item[0])):
+    config, sections = whole["properties"]["config"], []
+    for name, definition in sorted(whole["$defs"].items(), key=lambda item: _title(item[0])):
         if "properties" in definition:
-            about = _text(definition.get("description", ""))
-            parts += [
-                f"## {_title(name)}\n",
-                *([f"{about}\n"] if about else []),
-                _table(definition),
-            ]
-    return "\n".join(parts).rstrip() + "\n"
+            parts = (f"## {_title(name)}", _text(definition), _table(definition))
+            sections.append("\n\n".join(filter(None, parts)))
+    return _filled(
+        "settings",
+        platform=_table(config["else"]),
+        team=_table(config["then"]),
+        sections="\n".join(sections).rstrip(),
+    )
+
+
+def _filled(page: str, **parts: str) -> str:
+    template = Path(__file__).with_name(f"{page}_page.template")
+    return Template(template.read_text(encoding="utf-8")).substitute(parts)
 
 
 def _table(model: Mapping[str, Any]) -> str:
     rows = ["| key | value | default | meaning |", "|---|---|---|---|"]
-    required = model.get("required", ())
     for key, field in model["properties"].items():
-        default = "**required**" if key in required else _default(field)
-        meaning = _text(field.get("description", ""))
-        rows.append(f"| `{key}` | {_values(field)} | {default} | {meaning} |")
+        default = field.get("default")
+        words = f"`{str(default).lower() if isinstance(default, bool) else default}`"
+        if default is None or default in ({}, [], ""):
+            words = ""
+        if key in model.get("required", ()):
+            words = "**required**"
+        rows.append(f"| `{key}` | {_values(field)} | {words} | {_text(field)} |")
     return "\n".join(rows) + "\n"
-
-
-def _default(field: Mapping[str, Any]) -> str:
-    default = field.get("default")
-    if default is None or default in ({}, [], ""):
-        return ""
-    return f"`{str(default).lower() if isinstance(default, bool) else default}`"
 
 
 def _values(field: Mapping[str, Any]) -> str:
     """What may be written there, each form once."""
-    if "$ref" in field:
-        return _link(field["$ref"].removeprefix(_REF))
-    if "anyOf" in field:
-        return _either(field["anyOf"])
-    if "enum" in field:
-        return ", ".join(f"`{value}`" for value in field["enum"])
-    if "patternProperties" in field:
-        return f"by name: {_either(field['patternProperties'].values())}"
-    if field.get("type") == "array":
-        return f"list of {_either([field.get('items', {})])}"
+    match field:
+        case {"$ref": ref}:
+            title = _title(ref.removeprefix(_REF))
+            return f"[{title}](#{title.lower().replace(' ', '-')})"
+        case {"anyOf": forms}:
+            return _either(forms)
+        case {"enum": values}:
+            return ", ".join(f"`{value}`" for value in values)
+        case {"patternProperties": forms}:
+            return f"by name: {_either(forms.values())}"
+        case {"type": "array"}:
+            return f"list of {_either([field.get('items', {})])}"
     kinds = field.get("type", "any value")
     listed = [kinds] if isinstance(kinds, str) else kinds
     return " or ".join(_KINDS.get(kind, kind) for kind in listed if kind != "null")
@@ -151,18 +136,9 @@ def _values(field: Mapping[str, Any]) -> str:
 
 def _either(forms: Iterable[Mapping[str, Any]]) -> str:
     """Forms of which one may be written: each in words of its own, where it has some."""
-    words = (
-        _values(form)
-        if form.keys() & _NAMED
-        else _text(form.get("description", "")) or _values(form)
-        for form in forms
-    )
+    named = ("" if form.keys() & _NAMED else _text(form) for form in forms)
+    words = (own or _values(form) for own, form in zip(named, forms, strict=True))
     return " or ".join(dict.fromkeys(filter(None, words)))
-
-
-def _link(name: str) -> str:
-    title = _title(name)
-    return f"[{title}](#{title.lower().replace(' ', '-')})"
 
 
 def _title(name: str) -> str:
@@ -175,14 +151,16 @@ def _title(name: str) -> str:
     return f"{words} of a {of}" if of else words
 
 
-def _text(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+def _text(described: Mapping[str, Any]) -> str:
+    """A description on one line of a table."""
+    return " ".join(described.get("description", "").split()).replace("|", "\\|")
 
 
 def rules_page() -> str:
     """The rules, from what they say of themselves."""
     rows = [f"| [`{r.name}`](#{r.name}) | {r.level} | {r.severity} |" for r in RULES]
-    return Template(_RULES.read_text(encoding="utf-8")).substitute(
+    return _filled(
+        "rules",
         rows="\n".join(rows),
         sections="\n".join(map(_section, RULES)),
         exempt_key=EXEMPT_KEY,
@@ -195,15 +173,13 @@ def rules_page() -> str:
 
 def _section(rule: Rule) -> str:
     keys = ", ".join(f"`{key}`" for key in pack_schema(rule.name))
-    return "\n".join(
-        [
-            f"## {rule.name}\n",
-            f"{rule.about} ({rule.level}, severity {rule.severity})\n",
-            f"Why: {rule.why}\n",
-            f"Remedy: {rule.remedy}\n",
-            *([f"Configuration: {keys}.\n"] if keys else []),
-        ]
+    paragraphs = (
+        f"## {rule.name}",
+        f"{rule.about} ({rule.level}, severity {rule.severity})",
+        rule.why,
+        keys and f"Configuration: {keys}.",
     )
+    return "\n\n".join(filter(None, paragraphs)) + "\n"
 
 
 if __name__ == "__main__":

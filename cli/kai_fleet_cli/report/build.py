@@ -7,10 +7,10 @@ of their scheduler.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from kai_fleet.finding import Finding
 from kai_fleet.fleet.cluster import HOST
+from kai_fleet.fleet.cluster import Team as Declared
 from kai_fleet.kube.errors import UnreachableError
 from kai_fleet.kube.objects import KubeObject, in_pool, moment
 from kai_fleet.kube.pods import PodUse, numbers, requests_of, whole_gpus
@@ -19,11 +19,9 @@ from kai_fleet.releases.keys import GPU_PRODUCT
 from kai_fleet_cli.doctor.causes import Fault, filled, text
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.checks.why import why
-from kai_fleet_cli.doctor.desired import DesiredTeam
 from kai_fleet_cli.doctor.diagnosis import ExitCode
-from kai_fleet_cli.doctor.read import Progress, read_clusters
-from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState, vcluster_version
-from kai_fleet_cli.doctor.sources import of_stack
+from kai_fleet_cli.doctor.read import Progress, of_stack, read_clusters
+from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 from kai_fleet_cli.report.model import Pool, Report, Team, Wait
 
 
@@ -34,15 +32,15 @@ def now(stack: str, progress: Progress) -> Report:
         UserError: The stack's file cannot be read.
         UnreachableError: The host does not answer.
     """
-    sources = replace(of_stack(stack, None, None), progress=progress)
+    source = of_stack(stack)
     try:
-        snapshot = read_clusters(sources)
+        snapshot = read_clusters(source, progress)
     except UnreachableError as error:
         why = f"the host cluster is not reached: {error}"
-        raise UnreachableError(f"{why}; look with: {sources.host_kubectl} version") from None
+        raise UnreachableError(f"{why}; look with: {source.kubectl} version") from None
     # A team's own stack has its namespace of the host, and its pool of nodes.
-    findings = examine(snapshot, without="pending")
-    return fill(stack, snapshot, findings, whole=sources.namespace is None)
+    whole = not snapshot.settings.platform_stack
+    return fill(stack, snapshot, examine(snapshot, without="pending"), whole=whole)
 
 
 def fill(
@@ -76,7 +74,7 @@ def fill(
 
 
 def _team(state: TeamState, host: Cluster, waits: Iterable[Wait]) -> Team:
-    team = state.desired
+    team = state.team
     own = [wait.gpus for wait in waits if wait.team == team.name]
     is_read = state.inside is not None and not state.inside.refused()
     scheduler, version = _scheduler(state, host)
@@ -87,16 +85,16 @@ def _team(state: TeamState, host: Cluster, waits: Iterable[Wait]) -> Team:
         in_use=None if host.refused() else _held(team, host),
         waiting=sum(own) if own or is_read else None,
         scheduler=f"{scheduler} {version}".rstrip(),
-        vcluster=vcluster_version(host, team) or team.version or "",
+        vcluster=state.running_version(host) or team.version or "",
         note=state.unreached or ("" if known is None or known.maintained else known.words),
     )
 
 
 def _scheduler(state: TeamState, host: Cluster) -> tuple[str, str]:
     """What places a team's pods, and the version of that KAI: what runs, else what is declared."""
-    team = state.desired
-    if team.granted or team.mode == "default":
-        return "KAI of its own stack" if team.granted else "Kubernetes", ""
+    team = state.team
+    if state.granted or team.mode == "default":
+        return "KAI of its own stack" if state.granted else "Kubernetes", ""
     own = team.mode == "virtual"
     cluster, declared = (state.inside, team.inside.kai) if own else (host, host.desired.kai)
     running = cluster.running_version if cluster is not None else None
@@ -104,7 +102,7 @@ def _scheduler(state: TeamState, host: Cluster) -> tuple[str, str]:
     return "KAI" if own else "the host's KAI", version
 
 
-def _held(team: DesiredTeam, host: Cluster) -> float:
+def _held(team: Declared, host: Cluster) -> float:
     """GPUs of a team's pods on the host; the parts of shared ones where the host's KAI shares."""
     pods = [pod for pod in host.usage.pods if pod.namespace == team.namespace and not pod.waits]
     if team.mode == "host":
@@ -115,10 +113,10 @@ def _held(team: DesiredTeam, host: Cluster) -> float:
 def _pools(snapshot: Snapshot, *, whole: bool) -> Iterator[Pool]:
     """The pools of teams, and on a whole host all other nodes with GPUs as one."""
     host = snapshot.host
-    teams: dict[str, list[DesiredTeam]] = defaultdict(list)
+    teams: dict[str, list[Declared]] = defaultdict(list)
     for state in snapshot.teams.values():
-        pool = sorted(state.desired.node_pool.items())
-        teams[", ".join(f"{key}={value}" for key, value in pool)].append(state.desired)
+        pool = sorted(state.team.node_pool.items())
+        teams[", ".join(f"{key}={value}" for key, value in pool)].append(state.team)
     selectors = {labels: of_pool[0].node_pool for labels, of_pool in teams.items() if labels}
     nodes: dict[str, list[KubeObject]] = defaultdict(list)
     for node in host.all("nodes"):
@@ -150,11 +148,11 @@ def _gpus(node: KubeObject) -> float:
 
 def _waits(snapshot: Snapshot) -> Iterator[Wait]:
     """The pods without a node, by team and reason; each pod in the cluster of its scheduler."""
-    owners = {team.desired.namespace: name for name, team in snapshot.teams.items()}
+    owners = {team.team.namespace: name for name, team in snapshot.teams.items()}
     groups: dict[tuple[str, str], list[tuple[PodUse, Fault | None]]] = defaultdict(list)
     for cluster in snapshot.clusters:
         on_host, items = cluster is snapshot.host, snapshot.pods(cluster)
-        for item, pod in ((item, cluster.use_of(item)) for item in items):
+        for item, pod in ((item, cluster.uses.get((item.namespace, item.name))) for item in items):
             if pod is not None and pod.waits and not pod.ending:
                 owner = owners.get(pod.namespace, HOST) if on_host else cluster.name
                 fault = why(item, cluster, snapshot)

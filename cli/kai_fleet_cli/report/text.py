@@ -1,18 +1,12 @@
 """Print a report on a terminal: tables, then who waits and what the doctor finds."""
 
-from collections.abc import Sequence
 from datetime import timedelta
-from typing import Literal
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from kai_fleet.fleet.queues import UNLIMITED
-from kai_fleet.kube.text import without_controls
 from kai_fleet.wording import counted
-from kai_fleet_cli.display.terminal import print_wrapped
+from kai_fleet_cli.display.terminal import print_table, print_wrapped
 from kai_fleet_cli.doctor import diagnosis
 from kai_fleet_cli.report.model import Report
 
@@ -29,7 +23,7 @@ def show(report: Report, console: Console) -> None:
         [team.name, team.scheduler, *map(gpus, (team.promised, team.in_use, team.waiting))]
         for team in report.teams
     ]
-    console.print(_table(("team", "scheduler", "promised", "in use", "waiting"), teams))
+    print_table(console, ("team", "scheduler", "promised", "in use", "waiting"), teams)
     queues = [
         [
             cluster,
@@ -40,7 +34,7 @@ def show(report: Report, console: Console) -> None:
         for queue in of_cluster
     ]
     headings = ("cluster", "queue", "quota", "limit", "in use", "borrowed", "waiting")
-    console.print(_table(headings, queues))
+    print_table(console, headings, queues)
     for wait in report.waits:
         amounts = f"{counted(wait.pods, 'pod')}, {counted(wait.gpus, 'GPU')}"
         since = f", {age(report.time - wait.since)}" if wait.since else ""
@@ -49,17 +43,6 @@ def show(report: Report, console: Console) -> None:
         if wait.fix:
             print_wrapped(console, wait.fix, "  →", indent=4)
     diagnosis.show(diagnosis.Diagnosis(report.stack, tuple(report.findings)), console)
-
-
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """A table: its first two columns are words, which fold, the others are numbers."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for number, heading in enumerate(headings):
-        justify: Literal["left", "right"] = "left" if number < 2 else "right"
-        table.add_column(heading, justify=justify, no_wrap=number >= 2, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(without_controls(cell)) for cell in row))
-    return table
 
 
 def gpus(amount: float | None) -> str:

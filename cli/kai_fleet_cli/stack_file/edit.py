@@ -100,15 +100,12 @@ def _merged(text: str, before: list[str], after: list[str]) -> str:
         elif kind == "delete":
             merged += _comments(old)
         elif len(old) == len(new):
-            merged += [_indent(was) + now.lstrip() for was, now in zip(old, new, strict=True)]
+            indents = (line[: len(line) - len(line.lstrip())] for line in old)
+            merged += [indent + line.lstrip() for indent, line in zip(indents, new, strict=True)]
         else:
             above = _comments(merged) if kind == "insert" else []
             merged[len(merged) - len(above) :] = [*new, *above]
     return "".join(merged)
-
-
-def _indent(line: str) -> str:
-    return line[: len(line) - len(line.lstrip())]
 
 
 def _comments(lines: list[str]) -> list[str]:

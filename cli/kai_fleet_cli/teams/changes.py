@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from kai_fleet import releases
 from kai_fleet.releases.transitions import kai_transition
@@ -14,37 +14,23 @@ from kai_fleet_cli.stack_file.edit import GONE, Keys, changed
 from kai_fleet_cli.stack_file.write import Edit
 from kai_fleet_cli.teams.lookup import DeclaredTeam, StackFile
 
-# The flags of a new team, by its mode, with a value to write.
-_NEEDED: Final = {
-    "": {"mode": "virtual"},
-    "virtual": {
-        "version": releases.advised(releases.KAI) or list(releases.KAI)[-1],
-        "pool": "kai-fleet/pool={name}",
-        "gpus": "4",
-    },
-    "host": {"gpus": "4", "queue": "LEAF, one of kai-fleet:queues"},
-}
-
 
 @dataclass(frozen=True)
-class Change:
-    """One edit of a stack file: what it means, and what is so once the update is done.
+class Change(Edit):
+    """An edit of a stack's file: what it means, and what is so once the update is done.
 
     `removes` is the team that goes with it, "" where none does.
     """
 
-    file: StackFile
-    edit: Edit
+    stack: str
     sentence: str
     done: str
     removes: str = ""
 
 
-def _change(
-    file: StackFile, keys: Keys, value: Any, sentence: str, done: str, removes: str = ""
-) -> Change:
+def _change(file: StackFile, keys: Keys, value: Any, *words: str) -> Change:
     after = changed(file.text, keys, value, file.path.name)
-    return Change(file, Edit(file.path, file.text, after), sentence, done, removes)
+    return Change(file.path, file.text, after, file.stack, *words)
 
 
 def key_values(items: Sequence[str], flag: str, example: str) -> dict[str, str]:
@@ -61,7 +47,7 @@ def key_values(items: Sequence[str], flag: str, example: str) -> dict[str, str]:
 
 
 def add(file: StackFile, name: str, flags: Mapping[str, Any]) -> Change:
-    """A new team of a platform. Raises UserError for one that is there, and for missing flags.
+    """A new team of a platform. Raises UserError for one that is there; the rules judge the flags.
 
     In mode virtual `queue` has leaf queues with their GPUs, in mode host the leaf that it gets.
     """
@@ -73,14 +59,9 @@ def add(file: StackFile, name: str, flags: Mapping[str, Any]) -> Change:
     if file.is_team_stack:
         raise UserError(f"stack {file.stack} is one team's own; write --stack with its platform's")
     mode, gpus = flags["mode"], flags["gpus"]
-    for flag, example in _NEEDED.get(mode, {"gpus": "4"}).items():
-        if flags[flag] in ("", None, {}):
-            write = f"--{flag} {example.format(name=name)}"
-            raise UserError(f"--{flag} is missing; write, for example, {write}")
     scheduler = {"mode": mode, "version": flags["version"]}
     team: dict[str, Any] = {"scheduler": {key: value for key, value in scheduler.items() if value}}
-    if flags["pool"]:
-        team["nodePool"] = flags["pool"]
+    team |= {"nodePool": flags["pool"]} if flags["pool"] else {}
     if mode == "host":
         team["queue"] = ", ".join(flags["queue"])  # of more than one the rules say so
     team["gpus"] = gpus
@@ -97,11 +78,10 @@ def add(file: StackFile, name: str, flags: Mapping[str, Any]) -> Change:
 
 def _amount(text: str) -> float | int | str:
     """A number of GPUs; what is none stays text, and the rules say what is wrong with it."""
-    try:
+    with suppress(ValueError):
         amount = float(text)
         return int(amount) if amount.is_integer() else amount
-    except ValueError:
-        return text
+    return text
 
 
 def switch(file: StackFile, team: DeclaredTeam, version: str) -> Change:

@@ -8,7 +8,7 @@ import yaml
 
 from kai_fleet.guards.policies import ACCOUNTS
 from kai_fleet.kube.api import Api
-from kai_fleet.kube.errors import RefusedError, UnreachableError, UnusableKubeconfigError
+from kai_fleet.kube.errors import KubeError, RefusedError
 from kai_fleet.kube.kubeconfig import connection
 from kai_fleet.settings.files.project import update_command
 from kai_fleet.settings.sections.vcluster import Oidc
@@ -16,6 +16,13 @@ from kai_fleet_cli.errors import UserError
 
 DAY_SECONDS: Final = 24 * 3600
 INSTALL: Final = "kubectl krew install oidc-login (github.com/int128/kubelogin)"
+# Why no token of an account was made, by the API server's answer.
+_REFUSED: Final = {
+    404: "there is no account for team {team} yet: grant it in kai-fleet:teamStacks of"
+    " Pulumi.{platform}.yaml, then run: {update}",
+    403: f"you may not make tokens of accounts in namespace {ACCOUNTS}; ask the platform's"
+    " administrator, or use the context with which the platform is updated",
+}
 
 
 def for_people(administrators: str, oidc: Oidc) -> str:
@@ -59,12 +66,13 @@ def of_account(team: str, context: str, days: int, platform: str, file: str | No
         way = connection(file=file, context=context)
         with closing(Api(way)) as api:
             answer = api.post(f"/api/v1/namespaces/{ACCOUNTS}/serviceaccounts/{team}/token", body)
-    except UnusableKubeconfigError as why:
-        raise UserError(f"context {context} cannot be used: {why}") from None
-    except UnreachableError as why:
-        raise UserError(f"the cluster of context {context} does not answer: {why}") from None
     except RefusedError as why:
-        raise UserError(_no_token(why, team, platform)) from None
+        reason = _REFUSED.get(why.status, "the cluster gives no token for team {team}: {why}")
+        update = update_command(platform)
+        words = {"team": team, "platform": platform, "update": update, "why": why.reason}
+        raise UserError(reason.format(**words)) from None
+    except KubeError as why:
+        raise UserError(f"the cluster of context {context} cannot be asked: {why}") from None
     cluster = {"server": way.host}
     if way.authority:
         cluster["certificate-authority-data"] = base64.b64encode(way.authority).decode()
@@ -78,17 +86,3 @@ def of_account(team: str, context: str, days: int, platform: str, file: str | No
         "contexts": [{"name": name, "context": {"cluster": context, "user": name}}],
     }
     return yaml.safe_dump(document, sort_keys=False)
-
-
-def _no_token(why: RefusedError, team: str, platform: str) -> str:
-    if why.status == 404:
-        return (
-            f"there is no account for team {team} yet: grant it in kai-fleet:teamStacks of"
-            f" Pulumi.{platform}.yaml, then run: {update_command(platform)}"
-        )
-    if why.status == 403:
-        return (
-            f"you may not make tokens of accounts in namespace {ACCOUNTS}; ask the platform's"
-            " administrator, or use the context with which the platform is updated"
-        )
-    return f"the cluster gives no token for team {team}: {why.reason}"

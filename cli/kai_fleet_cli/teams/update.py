@@ -23,13 +23,16 @@ def carry_out(change: Change, *, yes: bool, no_up: bool) -> bool:
     `yes`: run it without a question; where a team goes its name is asked for. `no_up`: write the
     file only.
     """
-    screen, edit, removes = Screen.standard(), change.edit, change.removes
+    screen, removes, stack = Screen.standard(), change.removes, change.stack
     sure = yes or no_up
+    going = [removes] if removes else []
+    again = update_command(stack)
     if removes:
-        command = f"{FLEET} team remove {removes} --stack {change.file.stack}"
+        command = f"{FLEET} team remove {removes} --stack {stack}"
         screen.require_answer(command, f"team {removes} and all its pods would be gone", yes=sure)
+        again = f"{FLEET} up --stack {stack}{resume.naming(going)}"
     _judge(change, screen)
-    for line in edit.lines():
+    for line in change.lines():
         colour = "green" if line.startswith("+") else "red"
         screen.out.print(f"  [{colour}]{escape(line)}[/]", highlight=False, soft_wrap=True)
     screen.line(change.sentence)
@@ -39,47 +42,30 @@ def carry_out(change: Change, *, yes: bool, no_up: bool) -> bool:
         run = True
     elif screen.asks and not sure:
         run = Confirm.ask("Run the update now?", default=True, console=screen.out)
-    edit.write()
+    change.write()
     if not run:
-        screen.line(f"{edit.path.name} is written. Next:\n  {_again(change)}")
+        screen.line(f"{change.path.name} is written. Next:\n  {again}")
         return False
-    with resume.resumable_by(lambda: resume.up(change.file.stack, _going(change))):
-        _run(change)
+    try:
+        with resume.resumable_by(lambda: resume.up(stack, going)):
+            environment = for_stack(stack, validated=False)  # the edit was judged already
+            runs.up(runs.stack(stack, environment.variables), removed=going)
+    except UserError as why:
+        name = change.path.name
+        if not getattr(why, "began", False) and change.undo():
+            raise UserError(f"{why}. Nothing was changed, and {name} is as it was") from None
+        raise UserError(f"{why}. {name} keeps the edit; go on with:\n  {again}") from None
     screen.line(f"Done: {change.done}")
     return True
 
 
 def _judge(change: Change, screen: Screen) -> None:
     """Raise UserError, with everything that the rules have against it, for a wrong edit."""
-    file = change.file.path
-    raw = reading.parse(change.edit.after, file.name)
+    raw = reading.parse(change.after, change.path.name)
     if is_elsewhere(platform_of(raw)):
         return  # the program judges it
-    refused = validation.validate(raw, facts_of=facts_beside(file)).refused
+    refused = validation.validate(raw, facts_of=facts_beside(change.path)).refused
     for problem in refused:
         as_text.show_problem(problem, screen.out)
     if refused:
         raise UserError("the rules refuse this; nothing is written")
-
-
-def _run(change: Change) -> None:
-    """Update the whole stack. Raises UserError, which says what became of the file."""
-    stack, name = change.file.stack, change.edit.path.name
-    try:
-        environment = for_stack(stack, validated=False)  # the edit was judged already
-        runs.up(runs.stack(stack, environment.variables), removed=_going(change))
-    except UserError as why:
-        if not getattr(why, "began", False) and change.edit.undo():
-            raise UserError(f"{why}. Nothing was changed, and {name} is as it was") from None
-        raise UserError(f"{why}. {name} keeps the edit; go on with:\n  {_again(change)}") from None
-
-
-def _going(change: Change) -> list[str]:
-    return [change.removes] if change.removes else []
-
-
-def _again(change: Change) -> str:
-    """The command that makes what is written."""
-    if not change.removes:
-        return update_command(change.file.stack)
-    return f"{FLEET} up --stack {change.file.stack}{resume.naming(_going(change))}"

@@ -46,8 +46,7 @@ class DeclaredQueue:
 
     `spec` and `labels` are those of its Queue object, where a stack file declares it, `shard` the
     one that serves it. `preempt_min_runtime` and `reclaim_min_runtime` may be anything that was
-    written there: the rule says what is right. `quoted` are the amounts that are text, for example
-    `gpu quota "1"`.
+    written there: the rule says what is right.
     """
 
     name: str
@@ -60,7 +59,6 @@ class DeclaredQueue:
     shard: str | None = None
     spec: Mapping[str, Any] = field(default_factory=dict, hash=False)
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
-    quoted: tuple[str, ...] = ()
 
 
 class QueueIndex:

@@ -6,13 +6,14 @@ import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, Final, Self
 from urllib.parse import urlencode
 
 import urllib3
 
-from kai_fleet.kube.errors import RefusedError, UnreachableError, words_of_network
+from kai_fleet.kube.errors import AbsentError, RefusedError, UnreachableError, words_of_network
 from kai_fleet.kube.kubeconfig import Connection, connection
 from kai_fleet.kube.text import cleaned, may_have_controls
 
@@ -20,16 +21,13 @@ Object = dict[str, Any]
 Lists = dict[str, list[Any]]
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
+JSON_PATCH: Final = "application/json-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 # Bytes of an answer. Two thousand pods have 20 MiB; JSON takes up to 20 times as much in memory.
 OF_TENANTS: Final = 32 << 20
 OF_OPERATORS: Final = 512 << 20
-_PAGE: Final = 500
-_DONE: Final = range(200, 300)
-_MOST_PAGES: Final = 2000
 _PIECE: Final = 256 << 10
 _NO_API: Final = "what answers there is no Kubernetes API"
-_TOO_MUCH: Final = "it answers more than {} MiB, which is more than is read of it"
 _TOO_LATE: Final = "it does not answer in time"
 
 
@@ -37,9 +35,8 @@ class Api:
     """Every call raises RefusedError or UnreachableError.
 
     `seconds` are for each answer, `connect` of them for the connection; `in_all` is for all
-    requests together. `most` are the bytes of a list, or of any other answer. What is
-    read has no control characters but tabs and line breaks: tenants choose texts, and their own
-    API servers answer what they like.
+    requests together. `most` are the bytes of an answer. What is read has no control characters but
+    tabs and line breaks: tenants choose texts, and their own API servers answer what they like.
     """
 
     def __init__(
@@ -72,40 +69,23 @@ class Api:
 
     def find(self, path: str) -> Object | None:
         """What is at a path, None where nothing is."""
-        try:
+        with suppress(AbsentError):
             return self.get(path)
-        except RefusedError as error:
-            if error.status != HTTPStatus.NOT_FOUND:
-                raise
-            return None
+        return None
 
     def list(self, path: str, **query: str) -> list[Object]:
-        """Every object of a collection, page by page."""
-        objects: list[Object] = []
-        more: dict[str, str] = {}
-        size = 0
-        while True:
-            data = self._ask("GET", path, {"limit": str(_PAGE), **query, **more})
-            size += max(len(data), self._most // _MOST_PAGES)
-            page = _parsed(data)
-            items, about = page.get("items") or [], page.get("metadata") or {}
-            if not isinstance(items, list) or not isinstance(about, dict):
-                raise UnreachableError(_NO_API)
-            objects += [item for item in items if isinstance(item, dict)]
-            token = about.get("continue")
-            if not token:
-                return objects
-            if size > self._most:
-                raise UnreachableError(_TOO_MUCH.format(self._most >> 20))
-            more = {"continue": str(token)}
+        """Every object of a collection, in one answer: what pages cost is more than they save."""
+        items = self.get(path, **query).get("items") or []
+        if not isinstance(items, list):
+            raise UnreachableError(_NO_API)
+        return [item for item in items if isinstance(item, dict)]
 
     def lists(
         self, paths: Mapping[str, str], at_once: int, namespace: str | None = None
     ) -> tuple[Lists, dict[str, RefusedError]]:
         """The objects of each kind by its path, and of the other kinds why they were refused.
 
-        `{}` in a path is where the one `namespace` goes, where it is not all. Each collection comes
-        in one answer, as it is now: what pages cost is more than they save. Credentials that are
+        `{}` in a path is where the one `namespace` goes, where it is not all. Credentials that are
         not accepted raise UnreachableError: then every kind is refused.
         """
         where = f"namespaces/{namespace}/" if namespace else ""
@@ -128,23 +108,16 @@ class Api:
         """Create an object. Returns it as it is then."""
         return _parsed(self._ask("POST", path, query, body))
 
-    def put(self, path: str, body: Object, **query: str) -> None:
-        """Replace an object."""
-        self._ask("PUT", path, query, body)
-
-    def patch(self, path: str, body: Object, kind: str = MERGE_PATCH, **query: str) -> None:
+    def patch(self, path: str, body: object, kind: str = MERGE_PATCH, **query: str) -> None:
         """Change what the patch names; `kind` is its media type."""
         self._ask("PATCH", path, query, body, kind)
 
     def delete(self, path: str) -> bool:
         """Begin to remove an object. Returns whether it was there."""
-        try:
+        with suppress(AbsentError):
             self._ask("DELETE", path, {})
-        except RefusedError as error:
-            if error.status != HTTPStatus.NOT_FOUND:
-                raise
-            return False
-        return True
+            return True
+        return False
 
     def close(self) -> None:
         """Give the connections back."""
@@ -155,7 +128,7 @@ class Api:
         method: str,
         path: str,
         query: dict[str, str],
-        body: Object | None = None,
+        body: object = None,
         kind: str = JSON,
     ) -> bytes:
         """Send one request, in a thread of its own: urllib3's timeouts are for each piece that
@@ -167,7 +140,7 @@ class Api:
             raise UnreachableError(f"it did not answer everything within {self._in_all:.0f} s")
         headers = self._way.headers()
         headers["Content-Type"] = kind
-        answer: Future[tuple[int, str, bytes]] = Future()
+        answer: Future[bytes] = Future()
 
         def send() -> None:
             try:
@@ -181,21 +154,17 @@ class Api:
                     retries=False,
                     preload_content=False,
                 )
-                data = self._content(response, time.monotonic() + seconds)
-                answer.set_result((response.status, response.reason or "", data))
+                answer.set_result(self._content(response, time.monotonic() + seconds))
             except Exception as error:
                 answer.set_exception(error)
 
         threading.Thread(target=send, daemon=True).start()
         try:
-            status, reason, data = answer.result(seconds + 0.1)
+            return answer.result(seconds + 0.1)
         except TimeoutError:
             raise UnreachableError(_TOO_LATE) from None
         except (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError) as error:
             raise UnreachableError(words_of_network(error)) from None
-        if status not in _DONE:
-            raise RefusedError(status, reason, data)
-        return data
 
     def _content(self, response: urllib3.BaseHTTPResponse, ends: float) -> bytes:
         """The whole body. What is packed is not unpacked: it was not requested, and a little of it
@@ -206,17 +175,22 @@ class Api:
             data += piece
             if len(data) > self._most or time.monotonic() > ends:
                 response.close()
-                late = time.monotonic() > ends
-                raise UnreachableError(_TOO_LATE if late else _TOO_MUCH.format(self._most >> 20))
+                most = f"it answers more than {self._most >> 20} MiB, which is more than is read"
+                raise UnreachableError(_TOO_LATE if time.monotonic() > ends else f"{most} of it")
         response.release_conn()
+        if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
+            absent = response.status == HTTPStatus.NOT_FOUND
+            kind = AbsentError if absent else RefusedError
+            raise kind(response.status, response.reason or "", bytes(data))
         return bytes(data)
 
 
 def _parsed(data: bytes) -> Object:
     try:
-        content = json.loads(data)
+        text = data.decode()
+        content = json.loads(text)
     except (ValueError, RecursionError):
         raise UnreachableError(_NO_API) from None
-    if may_have_controls(data):
+    if may_have_controls(text):
         content = cleaned(content)
     return content if isinstance(content, dict) else {}

@@ -32,15 +32,24 @@ class RefusedError(KubeError):
     def __init__(self, status: int, reason: str, body: bytes = b"") -> None:
         self.status = status
         self.reason = plain(reason, 200) or str(status)
-        self.message = plain(_message(body))
+        try:
+            self.message = plain(json.loads(body)["message"])
+        except (ValueError, KeyError, TypeError, RecursionError):
+            self.message = ""
         super().__init__(f"{status} {self.reason}")
+
+
+class AbsentError(RefusedError):
+    """Nothing is at that path: 404."""
 
 
 def complaint(why: KubeError) -> str:
     """What there is to say of an API, in a phrase."""
     if isinstance(why, RefusedError):
         return f"the API answers {why}"
-    return f"the API does not answer: {why}"
+    return (
+        str(why) if isinstance(why, UnusableKubeconfigError) else f"the API does not answer: {why}"
+    )
 
 
 def words_of_network(why: Exception) -> str:
@@ -50,11 +59,11 @@ def words_of_network(why: Exception) -> str:
     if "certificate" in text.lower():
         return f"its certificate is not accepted: {text}"
     # urllib3 counts a refused connection among its time-outs.
-    refused = isinstance(reason, urllib3.exceptions.NewConnectionError)
-    if isinstance(reason, urllib3.exceptions.ConnectTimeoutError) and not refused:
-        return "it cannot be connected to: nobody answers"
-    if not refused and isinstance(reason, urllib3.exceptions.TimeoutError):
-        return "it does not answer in time"
+    if not isinstance(reason, urllib3.exceptions.NewConnectionError):
+        if isinstance(reason, urllib3.exceptions.ConnectTimeoutError):
+            return "it cannot be connected to: nobody answers"
+        if isinstance(reason, urllib3.exceptions.TimeoutError):
+            return "it does not answer in time"
     return f"it cannot be connected to: {text}"
 
 
@@ -62,10 +71,3 @@ def short(why: object) -> str:
     """The last part of a chain of messages, on one line; never a kubeconfig's content."""
     text = str(why).strip().splitlines()[0] if str(why).strip() else type(why).__name__
     return plain(_FROM_URLLIB3.sub("", text.rpartition(">: ")[2]), 200)
-
-
-def _message(body: bytes) -> str:
-    try:
-        return str(json.loads(body)["message"])
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return ""

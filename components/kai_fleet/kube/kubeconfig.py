@@ -2,13 +2,11 @@
 
 import logging
 import os
-import shutil
 import ssl
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +22,6 @@ from kai_fleet.kube.errors import UnusableKubeconfigError, short
 from kai_fleet.kube.text import plain
 
 _FOLDER: Final = "kai-fleet-kubeconfig-"
-_LEFT_SECONDS: Final = 60.0
 _THREADS: Final = 32  # that ask one API server at once, and keep their connections
 _USUAL: Final = "~/.kube/config"
 _THIS_MACHINE: Final = "localhost,127.0.0.0/8,::1"  # Go's clients use no proxy for it
@@ -75,30 +72,27 @@ def connection(
     sent without the credentials that the kubeconfig means.
     """
     try:
-        with _LOADING, _private_folder() as folder, _logged() as messages:
+        # A TLS library takes certificates and keys from files only: for a moment they are some.
+        with (
+            _LOADING,
+            tempfile.TemporaryDirectory(prefix=_FOLDER) as folder,
+            _logged() as messages,
+        ):
             if content:
                 whole = ConfigNode("the kubeconfig", yaml.safe_load(content))
             else:
-                paths = file or os.environ.get("KUBECONFIG") or _USUAL
-                files = KubeConfigMerger(paths)
-                whole = files.config
-                if whole is None:
-                    raise ValueError(f"{paths} is not there")
-                # The first one counts, as for kubectl; the loader would take the last one.
-                current = [config.get("current-context") for config in files.config_files.values()]
-                whole.value["current-context"] = next(filter(None, current), None)
-            chosen, user, cluster = _chosen(whole, context)
+                whole = _of_files(file or os.environ.get("KUBECONFIG") or _USUAL)
+            chosen, user, proxy = _chosen(whole, context)
             loaded = Configuration()
             loaded.retries, loaded.connection_pool_maxsize = 0, _THREADS
             loaded.no_proxy = f"{loaded.no_proxy or ''},{_THIS_MACHINE}"
-            KubeConfigLoader(
-                whole, chosen, config_base_path=None, temp_file_path=folder
-            ).load_and_set(loaded)
-            if "proxy-url" in cluster:
-                loaded.proxy, loaded.no_proxy = _proxy(cluster["proxy-url"]), None
-            if ("exec" in user or "auth-provider" in user) and not (
-                loaded.api_key or loaded.cert_file
-            ):
+            loader = KubeConfigLoader(whole, chosen, config_base_path=None, temp_file_path=folder)
+            loader.load_and_set(loaded)
+            if proxy:  # a SOCKS proxy looks names up itself, as for client-go
+                loaded.proxy = str(proxy).replace("socks5://", "socks5h://")
+                loaded.no_proxy = None
+            logs_in = "exec" in user or "auth-provider" in user
+            if logs_in and not (loaded.api_key or loaded.cert_file):
                 raise ValueError(_without_credentials(user, messages))
             return Connection(loaded, user)
     except yaml.YAMLError:  # its message may quote the content
@@ -112,22 +106,30 @@ def connection(
     raise UnusableKubeconfigError(f"the kubeconfig cannot be used: {reason}")
 
 
-def _chosen(whole: ConfigNode, context: str | None) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    """The context's name, its user and its cluster. Raises ValueError, ConfigException."""
+def _of_files(paths: str) -> ConfigNode:
+    files = KubeConfigMerger(paths)
+    if files.config is None:
+        raise ValueError(f"{paths} is not there")
+    # The first one counts, as for kubectl; the loader would take the last one.
+    current = [config.get("current-context") for config in files.config_files.values()]
+    files.config.value["current-context"] = next(filter(None, current), None)
+    return files.config
+
+
+def _chosen(whole: ConfigNode, context: str | None) -> tuple[str, dict[str, Any], str | None]:
+    """The context's name, its user, and the proxy. Raises ValueError, ConfigException."""
     names = [str(item["name"]) for item in whole.safe_get("contexts") or []]
     chosen = context or whole.safe_get("current-context")
     if str(chosen) not in names:
         missing = f"context {chosen}" if chosen else "current-context; write --context with one"
         raise ValueError(f"it has no {missing}; its contexts: {', '.join(names) or 'none'}")
     entry = whole["contexts"].get_with_name(str(chosen))["context"]
-    cluster = whole["clusters"].get_with_name(entry["cluster"])["cluster"].value
-    user_name = entry.safe_get("user")
-    user: dict[str, Any] = {}
-    if user_name:
-        user = whole["users"].get_with_name(user_name)["user"].value or {}
-    if not cluster.get("server"):
+    cluster = whole["clusters"].get_with_name(entry["cluster"])["cluster"]
+    if not cluster.safe_get("server"):
         raise ValueError(f"cluster {entry['cluster']} has no server")
-    return str(chosen), {**user, "name": user_name}, cluster
+    name = entry.safe_get("user")
+    user = whole["users"].get_with_name(name)["user"].value if name else None
+    return str(chosen), {**(user or {}), "name": name}, cluster.safe_get("proxy-url")
 
 
 def _impersonation(user: dict[str, Any]) -> list[tuple[str, str]]:
@@ -137,14 +139,6 @@ def _impersonation(user: dict[str, Any]) -> list[tuple[str, str]]:
         raise ValueError(f"user {user['name']} has {', '.join(others) or 'as-groups'}; write as")
     headers = [("Impersonate-User", str(user["as"]))] if "as" in user else []
     return headers + [("Impersonate-Group", str(group)) for group in user.get("as-groups") or []]
-
-
-def _proxy(url: str) -> str:
-    """As urllib3 has it: a SOCKS proxy looks names up itself, as for client-go."""
-    scheme, _, rest = url.partition("://")
-    if scheme not in ("http", "https", "socks5", "socks5h") or not rest:
-        raise ValueError("proxy-url has to begin with http://, https:// or socks5://")
-    return f"socks5h://{rest}" if scheme == "socks5" else url
 
 
 def _tls(loaded: Configuration) -> ssl.SSLContext:
@@ -179,16 +173,3 @@ def _logged() -> Iterator[list[str]]:
         yield messages
     finally:
         logging.getLogger().removeHandler(handler)
-
-
-@contextmanager
-def _private_folder() -> Iterator[str]:
-    """Where certificates and keys stand, which a TLS library takes from files only: for a moment,
-    readable by this user alone, and removed by the next run if this one is killed.
-    """
-    for left in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
-        with suppress(OSError):
-            if time.time() - left.stat().st_mtime > _LEFT_SECONDS:
-                shutil.rmtree(left)
-    with tempfile.TemporaryDirectory(prefix=_FOLDER) as folder:
-        yield folder

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from kai_fleet.quantities import parse_quantity
+from kai_fleet.values import pairs
 
 # What reading an object that no API server of Kubernetes' has may raise.
 MALFORMED: Final = (KeyError, TypeError, AttributeError, ValueError, IndexError, ArithmeticError)
@@ -166,8 +167,7 @@ def tolerates(toleration: Mapping[str, str], taint: Mapping[str, str]) -> bool:
 
 def seconds_since(stamp: object, now: datetime) -> float:
     """Seconds from a Kubernetes time stamp until `now`; 0 where there is none."""
-    then = moment(stamp)
-    return (now - then).total_seconds() if then else 0.0
+    return (now - (moment(stamp) or now)).total_seconds()
 
 
 def moment(stamp: object) -> datetime | None:
@@ -196,17 +196,14 @@ def well_named(items: object) -> Iterator[dict[str, Any]]:
     names in it that an operator copies into a shell.
     """
     for item in items if isinstance(items, list) else []:
-        metadata = item.get("metadata") if isinstance(item, Mapping) else None
-        if (
-            not isinstance(metadata, Mapping)
-            or not _fits(_NAME, metadata.get("name"))
-            or not _fits(_NAME, metadata.get("namespace", "default"))
-        ):
-            continue
-        labels = metadata.get("labels") or {}
-        pairs = labels.items() if isinstance(labels, Mapping) else ()
-        allowed = {key: value for key, value in pairs if _fits(_KEY, key) and _fits(_LABEL, value)}
-        yield {**item, "metadata": {**metadata, "labels": allowed}}
+        metadata = pairs(pairs(item).get("metadata"))
+        names = (metadata.get("name"), metadata.get("namespace", "default"))
+        if all(_fits(_NAME, name) for name in names):
+            labels = pairs(metadata.get("labels")).items()
+            allowed = {
+                key: text for key, text in labels if _fits(_KEY, key) and _fits(_LABEL, text)
+            }
+            yield {**item, "metadata": {**metadata, "labels": allowed}}
 
 
 def _fits(pattern: re.Pattern[str], text: object) -> bool:

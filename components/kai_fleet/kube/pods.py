@@ -8,8 +8,8 @@ Read from KAI's scheduler, v0.7.11 to v0.17.0: `pkg/scheduler/api/node_info/node
 
 import math
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -67,20 +67,19 @@ def gpu_request(annotations: Mapping[str, str], requests: Mapping[str, float]) -
     """From a pod's annotations and the sum of its requests. What cannot be read counts nothing, nor
     does what is not above 0: a pod takes nothing off what others hold.
     """
-    whole = whole_gpus(requests)
-    slices = mig.gpus_of(requests)
-    own = _fractions_memory(annotations)
-    if keys.FRACTION not in annotations and keys.MEMORY not in annotations and own is None:
-        return GpuRequest(whole, mig=slices)
+    bare = GpuRequest(whole_gpus(requests), mig=mig.gpus_of(requests))
     try:
         devices = _count(annotations.get(keys.DEVICES, "1"))
-        if keys.FRACTION not in annotations:
-            memory = _count(annotations[keys.MEMORY]) if own is None else own
-            return GpuRequest(whole, None, memory, devices, slices)
-        fraction = float(annotations[keys.FRACTION])
-        return GpuRequest(whole, fraction if 0 < fraction < 1 else None, None, devices, slices)
+        if keys.FRACTION in annotations:
+            fraction = float(annotations[keys.FRACTION])
+            part = fraction if 0 < fraction < 1 else None
+            return replace(bare, fraction=part, devices=devices)
+        memory = _fractions_memory(annotations)
+        if memory is None and keys.MEMORY in annotations:
+            memory = _count(annotations[keys.MEMORY])
+        return bare if memory is None else replace(bare, mebibytes=memory, devices=devices)
     except ValueError:
-        return GpuRequest(whole, mig=slices)
+        return bare
 
 
 def _count(text: str) -> int:
@@ -126,24 +125,16 @@ def requests_of(spec: Mapping[str, Any]) -> dict[str, float]:
     Containers that start first and stay (`restartPolicy: Always`) add to the sum. A limit stands
     for a request that is not written, as the API server has it.
     """
-    requests: dict[str, float] = {}
-    for container in spec.get("containers") or ():
-        _add(requests, _container_requests(container))
+    running = [_container_requests(container) for container in spec.get("containers") or ()]
     staying: dict[str, float] = {}
     most: dict[str, float] = {}
     for container in spec.get("initContainers") or ():
-        starting = _container_requests(container)
-        _add(starting, staying)
+        starting = _combined(sum, _container_requests(container), staying)
+        most = _combined(max, most, starting)
         if container.get("restartPolicy") == "Always":
             staying = starting
-        for name, amount in starting.items():
-            most[name] = max(most.get(name, 0.0), amount)
-    _add(requests, staying)
-    for name, amount in most.items():
-        requests[name] = max(requests.get(name, 0.0), amount)
-    if spec.get("overhead"):
-        _add(requests, numbers(spec["overhead"]))
-    return requests
+    requests = _combined(max, _combined(sum, staying, *running), most)
+    return _combined(sum, requests, numbers(spec.get("overhead")))
 
 
 def numbers(resources: Mapping[str, str] | None) -> dict[str, float]:
@@ -169,9 +160,12 @@ def _container_requests(container: Mapping[str, Any]) -> dict[str, float]:
     return numbers({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
 
 
-def _add(total: dict[str, float], more: Mapping[str, float]) -> None:
-    for name, amount in more.items():
-        total[name] = total.get(name, 0.0) + amount
+def _combined(
+    how: Callable[[Iterable[float]], float], *several: Mapping[str, float]
+) -> dict[str, float]:
+    """One amount of each resource, from all that are named in any of several lists."""
+    names = dict.fromkeys(name for resources in several for name in resources)
+    return {name: how([part.get(name, 0.0) for part in several]) for name in names}
 
 
 @lru_cache(maxsize=4096)  # pods of one workload request the same

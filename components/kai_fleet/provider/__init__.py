@@ -6,7 +6,6 @@ each step, so 500 queues took 36 s of which 28 s were that.
 Here are its names, as the program and the engine have them, and how its operations fail.
 """
 
-from collections.abc import Mapping
 from importlib import metadata
 from typing import Any, Final
 
@@ -22,19 +21,12 @@ def version() -> str:
 
 
 class PluginError(Exception):
-    """An operation failed; the text is the sentence that the user reads."""
+    """An operation failed; the text is the sentence that the user reads.
 
-
-class PartialError(PluginError):
-    """The resource is there, but not as wanted: the engine keeps `state`, and tries again.
-
-    Both are properties of the SDK's provider.
+    `partial` is the protocol's ErrorResourceInitFailed where the resource is there, but not as
+    declared: the engine keeps what it says, and tries again at the next update.
     """
 
-    def __init__(
-        self, message: str, resource_id: str, state: Mapping[str, Any], inputs: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, message: str, partial: Any = None) -> None:
         super().__init__(message)
-        self.resource_id = resource_id
-        self.state = state
-        self.inputs = inputs
+        self.partial = partial

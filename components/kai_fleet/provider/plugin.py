@@ -12,21 +12,14 @@ from typing import Any, Final
 
 from pulumi.provider.experimental import provider
 from pulumi.provider.experimental.component import ComponentProvider
+from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.provider.server import ProviderServicer as ComponentServicer
+from pulumi.runtime.proto import provider_pb2
 
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import UnusableKubeconfigError
-from kai_fleet.kube.kubeconfig import Connection, connection
-from kai_fleet.provider import (
-    EXISTING,
-    PACKAGE,
-    QUEUES,
-    SECRET,
-    PartialError,
-    PluginError,
-    version,
-)
-from kai_fleet.provider.functions import read_existing, read_secret
+from kai_fleet.provider import EXISTING, PACKAGE, QUEUES, SECRET, PluginError, version
+from kai_fleet.provider.functions import answer, opened
 from kai_fleet.provider.queues import ClusterAwayError, Queues, SomeQueuesError
 from kai_fleet.provider.serving import (
     Servicer,
@@ -36,8 +29,9 @@ from kai_fleet.provider.serving import (
     property_values,
     serve,
 )
-from kai_fleet.provider.values import packed, spelled, unpacked
+from kai_fleet.provider.values import packed, struct, unpacked
 
+Properties = Mapping[str, Any]
 # How the cluster is reached is not part of what the tree is: credentials rotate.
 ACCESS: Final = ("context", "kubeconfig")
 REPLACES: Final = ("cluster", "identity")
@@ -51,8 +45,6 @@ class KaiFleet(provider.Provider):
     """Serve every queue tree of a program, whatever its cluster."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._connections: dict[tuple[str, str], Connection] = {}
         self._cancelled = threading.Event()
 
     async def configure(self, request: provider.ConfigureRequest) -> provider.ConfigureResponse:
@@ -67,7 +59,7 @@ class KaiFleet(provider.Provider):
 
     async def check(self, request: provider.CheckRequest) -> provider.CheckResponse:
         """Refuse what is no queue tree."""
-        kind = request.urn.split("::")[-2].rpartition("$")[2]
+        kind = request.type.rpartition("$")[2]
         if kind != QUEUES:
             raise PluginError(f"the plugin {PACKAGE} serves no resource {kind}")
         return provider.CheckResponse(request.new_inputs, [])
@@ -77,14 +69,10 @@ class KaiFleet(provider.Provider):
         changes = dict(_changes(_tree(request.old_state), _tree(request.new_inputs)))
         replaces = [path for path in changes if path in REPLACES]
         changes |= dict.fromkeys(replaces, _KINDS.UPDATE_REPLACE)
-        tops = ["queues" if path.startswith("queues") else path for path in changes]
+        details = {path: provider.PropertyDiff(kind, False) for path, kind in changes.items()}
+        tops = dict.fromkeys(path.partition("[")[0] for path in changes)
         return provider.DiffResponse(
-            changes=bool(changes),
-            diffs=list(dict.fromkeys(tops)),
-            replaces=replaces,
-            detailed_diff={
-                path: provider.PropertyDiff(kind, False) for path, kind in changes.items()
-            },
+            changes=bool(changes), diffs=list(tops), replaces=replaces, detailed_diff=details
         )
 
     async def create(self, request: provider.CreateRequest) -> provider.CreateResponse:
@@ -93,16 +81,15 @@ class KaiFleet(provider.Provider):
         if request.preview:
             return provider.CreateResponse("", property_values(tree))
         identity = f"{tree['cluster']}/{tree['tree']}"
-        await asyncio.to_thread(self._make, request.properties, tree, identity, ())
+        await asyncio.to_thread(self._make, request.properties, identity, ())
         return provider.CreateResponse(identity, property_values(tree))
 
     async def update(self, request: provider.UpdateRequest) -> provider.UpdateResponse:
         """Change the queues that differ."""
-        tree = _tree(request.news)
         if not request.preview:
-            known = _tree(request.olds)["queues"]
-            await asyncio.to_thread(self._make, request.news, tree, request.resource_id, known)
-        return provider.UpdateResponse(property_values(tree))
+            known = plain(request.olds)["queues"]
+            await asyncio.to_thread(self._make, request.news, request.resource_id, known)
+        return provider.UpdateResponse(property_values(_tree(request.news)))
 
     async def read(self, request: provider.ReadRequest) -> provider.ReadResponse:
         """Read the queues as they are; no id where none is left."""
@@ -111,7 +98,15 @@ class KaiFleet(provider.Provider):
                 "a queue tree is not imported: declare it, and label the queues that it is to take"
                 f" over: kubectl label queue NAME kai-fleet/tree={request.resource_id}"
             )
-        return await asyncio.to_thread(self._read, request)
+        inputs, state = plain(request.inputs), _tree(request.properties)
+        live = await asyncio.to_thread(self._live, inputs, state["queues"])
+        if not live:
+            return provider.ReadResponse("", {}, {})
+        state["queues"] = _specs(live)
+        if "labels" in state:
+            state["labels"] = _carried(state["labels"], live)
+        found = property_values(state)
+        return provider.ReadResponse(request.resource_id, found, {**request.inputs, **found})
 
     async def delete(self, request: provider.DeleteRequest) -> None:
         """Delete all queues of the tree."""
@@ -121,78 +116,52 @@ class KaiFleet(provider.Provider):
         """Read a Secret's content, or whether an object is there."""
         if request.tok not in (EXISTING, SECRET):
             raise PluginError(f"the plugin {PACKAGE} serves no function {request.tok}")
-        found = await asyncio.to_thread(self._answer, request.tok, plain(request.args))
-        answer = property_values(found)
+        found = await asyncio.to_thread(answer, request.tok, plain(request.args))
+        values = property_values(found)
         if "data" in found:
-            answer["data"] = answer["data"].with_secret(True)
-        return provider.InvokeResponse(answer)
+            values["data"] = values["data"].with_secret(True)
+        return provider.InvokeResponse(values)
 
     async def cancel(self) -> None:
         """End what waits for a cluster."""
         self._cancelled.set()
 
-    def _answer(self, function: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def _make(self, declared: Values, identity: str, known: Iterable[str]) -> None:
+        """Make the tree as declared. Raises PluginError with what is there if it is so in part."""
+        inputs = plain(declared)
+        queues = self._queues(inputs)
         try:
-            way = self._connection(arguments)
-        except ClusterAwayError as error:
-            if function == SECRET:
-                raise
-            return {"problem": str(error), "away": True}
-        if function == EXISTING:
-            return read_existing(way, str(arguments["path"]))
-        return read_secret(way, str(arguments["namespace"]), str(arguments["name"]))
-
-    def _read(self, request: provider.ReadRequest) -> provider.ReadResponse:
-        state = _tree(request.properties)
-        try:
-            live = self._queues(plain(request.inputs), _READ_PATIENCE).live(state["queues"])
-        except ClusterAwayError as error:
-            if _is_gone():
-                return provider.ReadResponse("", {}, {})
-            raise PluginError(f"{error}. {_if_gone('pulumi refresh')}") from None
-        if not live:
-            return provider.ReadResponse("", {}, {})
-        state["queues"] = _specs(live)
-        if "labels" in state:
-            state["labels"] = _carried(state["labels"], live)
-        found = property_values(state)
-        return provider.ReadResponse(request.resource_id, found, {**request.inputs, **found})
-
-    def _remove(self, properties: Mapping[str, Any]) -> None:
-        try:
-            self._queues(properties).remove(properties["queues"])
-        except ClusterAwayError as error:
-            if not _is_gone():
-                raise PluginError(f"{error}. {_if_gone('pulumi up')}") from None
-
-    def _make(
-        self, inputs: Values, tree: Mapping[str, Any], identity: str, known: Iterable[str]
-    ) -> None:
-        """Make the tree as declared. Raises PartialError with what is there if it is so in part."""
-        queues = self._queues(plain(inputs))
-        try:
-            queues.make(unpacked(tree["queues"]), known, tree.get("labels"))
+            queues.make(unpacked(inputs["queues"]), known, inputs.get("labels"))
         except SomeQueuesError as error:
-            state = {**tree, "queues": _specs(queues.live(known))}
-            raise PartialError(str(error), identity, property_values(state), inputs) from None
+            state = {**_tree(declared), "queues": _specs(queues.live(known))}
+            partial = provider_pb2.ErrorResourceInitFailed(
+                id=identity,
+                properties=struct(state),
+                inputs=PropertyValue.marshal_map(declared),  # the kubeconfig stays secret
+                reasons=[str(error)],
+            )
+            raise PluginError(str(error), partial) from None
 
-    def _queues(self, properties: Mapping[str, Any], patience: float = 30.0) -> Queues:
-        cluster, tree = str(properties["cluster"]), str(properties["tree"])
-        api = Api(self._connection(properties))
-        return Queues(api, tree, cluster, self._cancelled.is_set, patience)
+    def _live(self, inputs: Properties, known: Iterable[str]) -> Properties:
+        try:
+            return self._queues(inputs, _READ_PATIENCE).live(known)
+        except ClusterAwayError as error:
+            _unless_gone(error, "pulumi refresh")
+            return {}
 
-    def _connection(self, properties: Mapping[str, Any]) -> Connection:
-        content = str(properties.get("kubeconfig") or "")
-        context = str(properties.get("context") or "")
-        with self._lock:
-            if (content, context) not in self._connections:
-                try:
-                    way = connection(content, context=context)
-                except UnusableKubeconfigError as error:
-                    where = f"cluster {properties['cluster']}: " if "cluster" in properties else ""
-                    raise ClusterAwayError(f"{where}{error}") from None
-                self._connections[content, context] = way
-            return self._connections[content, context]
+    def _remove(self, inputs: Properties) -> None:
+        try:
+            self._queues(inputs).remove(inputs["queues"])
+        except ClusterAwayError as error:
+            _unless_gone(error, "pulumi up")
+
+    def _queues(self, inputs: Properties, patience: float = 30.0) -> Queues:
+        cluster = str(inputs["cluster"])
+        try:
+            api = Api(opened(inputs.get("kubeconfig") or "", inputs.get("context") or ""))
+        except UnusableKubeconfigError as error:
+            raise ClusterAwayError(f"cluster {cluster}: {error}") from None
+        return Queues(api, str(inputs["tree"]), cluster, self._cancelled.is_set, patience)
 
 
 def components() -> ComponentProvider:
@@ -215,17 +184,17 @@ class PackageServicer(Servicer):
         return await self._components.Construct(request, context)
 
 
-def _tree(properties: Mapping[str, Any]) -> dict[str, Any]:
+def _tree(properties: Values) -> dict[str, Any]:
     """What the tree is, without the way to its cluster."""
     return {key: value for key, value in plain(properties).items() if key not in ACCESS}
 
 
-def _specs(live: Mapping[str, Any]) -> dict[str, str]:
+def _specs(live: Properties) -> dict[str, str]:
     """The specs of live queues, as text."""
     return packed({name: item.get("spec", {}) for name, item in live.items()})
 
 
-def _carried(labels: Mapping[str, Any], live: Mapping[str, Any]) -> dict[str, Any]:
+def _carried(labels: Properties, live: Properties) -> dict[str, Any]:
     """The labels that the live queues carry, with the values that they have there."""
     carried = {}
     for name, declared in labels.items():
@@ -234,33 +203,25 @@ def _carried(labels: Mapping[str, Any], live: Mapping[str, Any]) -> dict[str, An
     return carried
 
 
-def _is_gone() -> bool:
-    """Whether the user says that clusters that do not answer are gone for good."""
-    return os.environ.get(GONE, "").lower() in ("1", "t", "true")
+def _unless_gone(error: ClusterAwayError, command: str) -> None:
+    """Raise, unless the user says that clusters that do not answer are gone for good."""
+    if os.environ.get(GONE, "").lower() not in ("1", "t", "true"):
+        hint = f"If that cluster is gone for good: {GONE}=true {command}"
+        raise PluginError(f"{error}. {hint}") from None
 
 
-def _if_gone(command: str) -> str:
-    return f"If that cluster is gone for good: {GONE}=true {command}"
-
-
-def _changes(old: object, new: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
-    """Each leaf that differs, as Pulumi spells its path, and how. A whole queue is one."""
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        for key in (*old, *(key for key in new if key not in old)):
-            if key not in new:
-                yield spelled((*path, key)), _KINDS.DELETE
-            elif key not in old:
-                yield spelled((*path, key)), _KINDS.ADD
-            else:
-                yield from _changes(old[key], new[key], (*path, key))
-    elif old != new:
-        yield spelled(path), _KINDS.UPDATE
+def _changes(old: Properties, new: Properties, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Each leaf that differs, at its path as Pulumi reads it, and how. A whole queue is one."""
+    for key in {**old, **new}:
+        here = f'{path}["{key}"]' if path else key
+        before, after = old.get(key), new.get(key)
+        if isinstance(before, Mapping) and isinstance(after, Mapping):
+            yield from _changes(before, after, here)
+        elif before != after:
+            whole = _KINDS.ADD if before is None else _KINDS.DELETE if after is None else None
+            yield here, whole or _KINDS.UPDATE
 
 
 def main() -> None:
     """Serve until the engine ends."""
     serve(KaiFleet(), version(), PackageServicer)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""The Queue objects of one tree in one cluster: read, made as wanted, removed.
+"""The Queue objects of one tree in one cluster: read, made as declared, removed.
 
 A tree knows its queues by their label `kai-fleet/tree`. So a run that was killed before it could
 write down what it made leaves nothing behind: the next one finds it by the label.
@@ -7,10 +7,10 @@ write down what it made leaves nothing behind: the next one finds it by the labe
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from http import HTTPStatus
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kai_fleet.kube.api import Api, Object
+from kai_fleet.kube.api import JSON_PATCH, Api, Object
 from kai_fleet.kube.errors import RefusedError, UnreachableError, complaint
 from kai_fleet.provider import PluginError
 
@@ -35,9 +35,10 @@ class ClusterAwayError(PluginError):
 
 
 class SomeQueuesError(PluginError):
-    """Not every queue is as wanted; those that are stay so."""
+    """Not every queue is as declared; those that are stay so."""
 
 
+@dataclass
 class Queues:
     """The queues of the tree called `tree` in the cluster behind `api`.
 
@@ -45,74 +46,54 @@ class Queues:
     again.
     """
 
-    def __init__(
-        self,
-        api: Api,
-        tree: str,
-        cluster: str = "",
-        cancelled: Callable[[], bool] = lambda: False,
-        patience: float = 15.0,
-    ) -> None:
-        self._api, self._tree, self._cluster = api, tree, cluster or api.host
-        self._cancelled, self._patience = cancelled, patience
-        self._away = False  # a server that was waited for in vain is not waited for again
+    api: Api
+    tree: str
+    cluster: str = ""
+    cancelled: Callable[[], bool] = lambda: False
+    patience: float = 15.0
+    away: bool = field(default=False, init=False)  # it was waited for in vain, and is no more
 
     def live(self, known: Iterable[str] = ()) -> dict[str, Object]:
         """The objects by name: those of this tree, and of those `known` the ones of no tree.
 
         Without the CRD there are none. Raises ClusterAwayError, and PluginError for a refusal.
         """
-        live, names = self._all(), set(known)
-        charts = {name: live[name] for name in names if _of_a_chart(live.get(name))}
-        return charts | self._ours(live, names)
+        names = set(known)
+        return {name: item for name, item in self._all().items() if self._has(item, names)}
 
     def make(self, specs: Specs, known: Iterable[str] = (), labels: Labels | None = None) -> None:
         """Have exactly these queues: create, change and delete what differs, parents first.
 
         `labels` are more labels of some of them; others that they carry are left alone.
         A default queue of a KAI's chart is used as it is, and neither changed nor deleted. Raises
-        PluginError before anything is touched where it differs, another's queue has the name of one
-        or a project's controller has taken one of ours, and SomeQueuesError with every refusal
-        where the cluster refused some.
+        PluginError before anything is touched where a queue of others has the name of one, and
+        SomeQueuesError with every refusal where the cluster refused some.
         """
-        live = self._all()
-        if managed := {name: by for name in specs if (by := _managed_by(live.get(name, {})))}:
-            name = min(managed)
-            raise PluginError(
-                f"queue {name} is {managed[name]}'s, made by KAI Resource Management, which writes"
-                f" it anew: give yours another name, or take {name} out of that. To keep it from"
-                " queues that are not its own: allowExternalQueues: true in its chart's commonArgs"
-            )
-        ours = self._ours(live, set(known))
-        used = {name for name in specs if _of_a_chart(live.get(name))}
-        for name in sorted(used):
-            if differs := differences(live[name].get("spec") or {}, specs[name]):
-                raise PluginError(
-                    f"{different(name, differs)}; or, to take it over: kubectl label queue {name}"
-                    f" {TREE}={self._tree}"
-                )
-        if foreign := sorted(specs.keys() & live.keys() - ours.keys() - used):
-            raise PluginError(self._foreign(foreign, live))
+        live, names = self._all(), set(known)
+        there = [live[name] for name in sorted(specs.keys() & live.keys())]
+        refusals = [self._refusal(item, specs[_name(item)], names) for item in there]
+        if foreign := [refusal for refusal in refusals if refusal]:
+            raise PluginError(_several(foreign))
+        used = {name for name, item in live.items() if _of_a_chart(item)}
 
         def put(name: str) -> None:
-            more = (labels or {}).get(name, {})
-            self._put(name, specs[name], {**more, TREE: self._tree}, ours.get(name))
+            more = {**(labels or {}).get(name, {}), TREE: self.tree}
+            self._put(name, specs[name], more, live.get(name))
 
-        failed: list[str] = []
         parents = {n: spec.get("parentQueue") for n, spec in specs.items() if n not in used}
-        for names in _by_depth(parents):
-            failed += self._each(names, put)
-        failed += self._delete({name: ours[name] for name in ours if name not in specs})
+        failed = [line for level in _by_depth(parents) for line in self._each(level, put)]
+        own = {name: item for name, item in live.items() if self._has(item, names)}
+        failed += self._delete({name: own[name] for name in own.keys() - specs.keys() - used})
         if failed:
             raise SomeQueuesError(_several(failed))
 
     def remove(self, known: Iterable[str] = ()) -> None:
         """Delete them all, children first, and wait until they are gone."""
         names = set(known)
-        if failed := self._delete(self._ours(self._all(), names)):
+        if failed := self._delete(self._deletable(names)):
             raise SomeQueuesError(_several(failed))
         deadline = time.monotonic() + _GONE_SECONDS
-        while left := self._ours(self._all(), names):
+        while left := self._deletable(names):
             if time.monotonic() > deadline:
                 raise SomeQueuesError(
                     f"still there after {_GONE_SECONDS:.0f} s: {', '.join(sorted(left))}."
@@ -122,62 +103,70 @@ class Queues:
 
     def _all(self) -> dict[str, Object]:
         try:
-            items: list[Object] = self._patient(lambda: self._api.list(PATH))
+            items: list[Object] = self._patient(lambda: self.api.list(PATH))
         except RefusedError as error:
             if error.status == 404:
                 return {}
             raise PluginError(
-                f"the queues of cluster {self._cluster} cannot be listed: {_words(error)}"
+                f"the queues of cluster {self.cluster} cannot be listed: {_words(error)}"
             ) from None
-        return {item["metadata"]["name"]: item for item in items}
+        return {_name(item): item for item in items}
 
-    def _ours(self, live: dict[str, Object], known: set[str]) -> dict[str, Object]:
-        return {
-            name: item
-            for name, item in live.items()
-            if _tree_of(item) == self._tree
-            or (name in known and _tree_of(item) is None and not _of_a_chart(item))
-        }
+    def _has(self, item: Object, known: set[str]) -> bool:
+        """Whether a queue is one of this tree: by its label, or known and of no tree."""
+        tree = _tree_of(item)
+        return tree == self.tree or (tree is None and _name(item) in known)
 
-    def _foreign(self, names: list[str], live: Mapping[str, Object]) -> str:
-        one = names[0]
-        whose = _tree_of(live[one])
+    def _deletable(self, known: set[str]) -> dict[str, Object]:
+        live = self.live(known)
+        return {name: item for name, item in live.items() if not _of_a_chart(item)}
+
+    def _refusal(self, item: Object, spec: Mapping[str, Any], known: set[str]) -> str:
+        """Why a queue that is there cannot be one of this tree; "" where it can."""
+        name, whose = _name(item), _tree_of(item)
+        for owner in item["metadata"].get("ownerReferences") or ():
+            if str(owner.get("apiVersion", "")).startswith(_MANAGEMENT):
+                return (
+                    f"queue {name} is {owner['kind']} {owner['name']}'s, made by KAI Resource"
+                    " Management, which writes it anew: give yours another name, or take"
+                    f" {name} out of that. To keep it from queues that are not its own:"
+                    " allowExternalQueues: true in its chart's commonArgs"
+                )
+        take_over = f"to take it over: kubectl label queue {name}"
+        if _of_a_chart(item):
+            differs = differences(item.get("spec") or {}, spec)
+            own = f"{different(name, differs)}; or, {take_over} {TREE}={self.tree}"
+            return own if differs else ""
+        if self._has(item, known):
+            return ""
         owner = f"belongs to the tree {whose}" if whose else "was made by somebody else"
-        more = f" (and {len(names) - 1} more: {', '.join(names[1:4])})" if len(names) > 1 else ""
         return (
-            f"queue {one} is in the cluster already and {owner}{more}. Give yours another name;"
-            f" or, to take it over: kubectl label queue {one} --overwrite {TREE}={self._tree}"
+            f"queue {name} is in the cluster already and {owner}. Give yours another name; or,"
+            f" {take_over} --overwrite {TREE}={self.tree}"
         )
 
     def _put(
-        self,
-        name: str,
-        spec: Mapping[str, Any],
-        labels: Mapping[str, str],
-        now: Object | None,
-        attempts: int = 4,
+        self, name: str, spec: Mapping[str, Any], labels: Mapping[str, str], now: Object | None
     ) -> None:
-        body: Object = {"apiVersion": API_VERSION, "kind": KIND, "spec": spec}
         if now is None:
-            body["metadata"] = {"name": name, "labels": dict(labels)}
-            self._patient(lambda: self._api.post(PATH, body, fieldManager=_MANAGER))
+            about = {"name": name, "labels": labels}
+            body = {"apiVersion": API_VERSION, "kind": KIND, "metadata": about, "spec": spec}
+            self._patient(lambda: self.api.post(PATH, body, fieldManager=_MANAGER))
             return
-        carried, path = now["metadata"].get("labels") or {}, f"{PATH}/{name}"
+        carried = now["metadata"].get("labels") or {}
         if now.get("spec") == spec and labels.items() <= carried.items():
             return
-        # A replacement, not an apply: a field that others set has to go too.
-        body["metadata"] = {**now["metadata"], "labels": {**carried, **labels}}
-        try:
-            self._patient(lambda: self._api.put(path, body, fieldManager=_MANAGER))
-        except RefusedError as error:
-            # KAI writes a queue's status whenever a pod of it comes or goes.
-            if error.status != HTTPStatus.CONFLICT or attempts == 1:
-                raise
-            self._put(name, spec, labels, self._patient(lambda: self._api.get(path)), attempts - 1)
+        # The whole spec: a field that others set has to go too. KAI writes the status meanwhile.
+        changes = [
+            {"op": "add", "path": "/spec", "value": spec},
+            {"op": "add", "path": "/metadata/labels", "value": {**carried, **labels}},
+        ]
+        path = f"{PATH}/{name}"
+        self._patient(lambda: self.api.patch(path, changes, JSON_PATCH, fieldManager=_MANAGER))
 
     def _delete(self, items: Mapping[str, Object]) -> list[str]:
         def delete(name: str) -> None:
-            self._patient(lambda: self._api.delete(f"{PATH}/{name}"))
+            self._patient(lambda: self.api.delete(f"{PATH}/{name}"))
 
         parents = {name: item.get("spec", {}).get("parentQueue") for name, item in items.items()}
         levels = reversed(_by_depth(parents))
@@ -186,15 +175,14 @@ class Queues:
     def _each(self, names: list[str], act: Callable[[str], None]) -> list[str]:
         """Do it for all of them, several at once; the sentences of those that failed."""
 
-        def attempt(name: str) -> str | None:
-            if self._cancelled():
+        def attempt(name: str) -> str:
+            if self.cancelled():
                 return f"queue {name}: not done, the update was cancelled"
             try:
                 act(name)
             except (RefusedError, PluginError) as error:
-                words = _words(error) if isinstance(error, RefusedError) else error
-                return f"queue {name}: {words}"
-            return None
+                return f"queue {name}: {_words(error)}"
+            return ""
 
         with ThreadPoolExecutor(_WORKERS) as workers:
             return [line for line in workers.map(attempt, names) if line]
@@ -211,32 +199,17 @@ class Queues:
             try:
                 return ask()
             except RefusedError as error:
-                late = self._cancelled() or waited > _WEBHOOK_SECONDS
+                late = self.cancelled() or waited > _WEBHOOK_SECONDS
                 if late or not _passing(error):
                     raise
             except UnreachableError as error:
-                if self._away or self._cancelled() or waited > self._patience:
-                    self._away = True
+                if self.away or self.cancelled() or waited > self.patience:
+                    self.away = True
                     raise ClusterAwayError(
-                        f"cluster {self._cluster} at {self._api.host}: {complaint(error)}. See that"
+                        f"cluster {self.cluster} at {self.api.host}: {complaint(error)}. See that"
                         " kubectl reaches it, then run the same command again"
                     ) from None
             time.sleep(0.5)
-
-
-def _managed_by(item: Mapping[str, Any]) -> str | None:
-    """`Project NAME` or `Department NAME`, where KAI Resource Management owns a queue."""
-    for owner in item.get("metadata", {}).get("ownerReferences") or ():
-        if str(owner.get("apiVersion", "")).startswith(_MANAGEMENT):
-            return f"{owner['kind']} {owner['name']}"
-    return None
-
-
-def _of_a_chart(item: Mapping[str, Any] | None) -> bool:
-    """Whether it is a default queue of a KAI's chart that no tree has taken over."""
-    if item is None or item["metadata"]["name"] not in DEFAULT_QUEUES or _tree_of(item) is not None:
-        return False
-    return (item["metadata"].get("annotations") or {}).get("helm.sh/resource-policy") == "keep"
 
 
 def differences(live: Mapping[str, Any], declared: Mapping[str, Any]) -> list[str]:
@@ -250,7 +223,7 @@ def differences(live: Mapping[str, Any], declared: Mapping[str, Any]) -> list[st
 
 
 def different(name: str, differs: list[str]) -> str:
-    """The sentence for a default queue that is not as wanted."""
+    """The sentence for a default queue that is not as declared."""
     more = f", and {len(differs) - 3} more" if len(differs) > 3 else ""
     return (
         f"queue {name} is in the cluster already, from a KAI's chart, and differs:"
@@ -266,9 +239,19 @@ def _fields(spec: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any
             yield f"{above}{key}", value
 
 
-def _tree_of(item: Mapping[str, Any]) -> str | None:
-    tree = (item["metadata"].get("labels") or {}).get(TREE)
-    return None if tree is None else str(tree)
+def _name(item: Object) -> str:
+    return str(item["metadata"]["name"])
+
+
+def _tree_of(item: Object) -> str | None:
+    return (item["metadata"].get("labels") or {}).get(TREE)
+
+
+def _of_a_chart(item: Object) -> bool:
+    """Whether it is a default queue of a KAI's chart that no tree has taken over."""
+    notes = item["metadata"].get("annotations") or {}
+    is_default = _name(item) in DEFAULT_QUEUES and notes.get("helm.sh/resource-policy") == "keep"
+    return is_default and _tree_of(item) is None
 
 
 def _by_depth(parents: Mapping[str, str | None]) -> list[list[str]]:
@@ -288,8 +271,10 @@ def _passing(error: RefusedError) -> bool:
     return error.status == 429 or (error.status == 500 and webhook)
 
 
-def _words(error: RefusedError) -> str:
+def _words(error: RefusedError | PluginError) -> str:
     """The server's own message."""
+    if isinstance(error, PluginError):
+        return str(error)
     if error.status == 404 and not error.message:
         return "the cluster knows no Queues: KAI is not installed there"
     return error.message or complaint(error)

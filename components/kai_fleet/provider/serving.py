@@ -20,9 +20,9 @@ import grpc.aio
 from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.provider.experimental.provider import Provider
 from pulumi.provider.experimental.server import ProviderServicer
-from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc, status_pb2
+from pulumi.runtime.proto import provider_pb2_grpc, status_pb2
 
-from kai_fleet.provider import PartialError, PluginError, values
+from kai_fleet.provider import PluginError, values
 
 Values = dict[str, PropertyValue]
 # As large messages as the engine's.
@@ -75,38 +75,24 @@ class _Sentences(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has 
             except NotImplementedError:
                 raise  # the engine hears UNIMPLEMENTED, and asks in another way
             except Exception as error:
-                failure = _failure(error, details.method.rpartition("/")[2])
-                await context.abort(grpc.StatusCode.UNKNOWN, str(failure), _trailer(failure))
+                cause = error.__context__ or error  # the SDK raises another one in its place
+                if not isinstance(cause, PluginError):
+                    traceback.print_exception(cause)  # the engine keeps it for its verbose log
+                    method = details.method.rpartition("/")[2]
+                    cause = PluginError(f"the plugin failed at {method}: {cause!r}")
+                await context.abort(grpc.StatusCode.UNKNOWN, str(cause), _trailer(cause))
 
         return grpc.unary_unary_rpc_method_handler(
             answer, handler.request_deserializer, handler.response_serializer
         )
 
 
-def _failure(error: BaseException, method: str) -> PluginError:
-    """Find our error: the SDK raises another one while it handles ours."""
-    here: BaseException | None = error
-    while here is not None:
-        if isinstance(here, PluginError):
-            return here
-        here = here.__cause__ or here.__context__
-    cause = error.__context__ or error
-    traceback.print_exception(cause)  # the engine keeps it for its verbose log
-    return PluginError(f"the plugin failed at {method}: {cause!r}")
-
-
 def _trailer(error: PluginError) -> tuple[tuple[str, bytes], ...]:
-    """Return what the engine reads of a partial failure: it keeps the state, and tries again."""
-    if not isinstance(error, PartialError):
+    """Return what the engine reads of a partial failure."""
+    if error.partial is None:
         return ()
-    partial = provider_pb2.ErrorResourceInitFailed(
-        id=error.resource_id,
-        properties=PropertyValue.marshal_map(dict(error.state)),
-        inputs=PropertyValue.marshal_map(dict(error.inputs)),
-        reasons=[str(error)],
-    )
     status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=str(error))
-    status.details.add().Pack(partial)
+    status.details.add().Pack(error.partial)
     return (("grpc-status-details-bin", status.SerializeToString()),)
 
 

@@ -1,8 +1,7 @@
 """Properties as the engine sends and keeps them: protobuf Structs, with marks of the protocol."""
 
 import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from google.protobuf.struct_pb2 import Struct, Value
@@ -55,8 +54,7 @@ def plain(
         if secret and secrets is not None:
             secrets.add(value.string_value)
         if kind == "number_value":
-            number = value.number_value
-            return int(number) if number.is_integer() else number
+            return whole_numbers(value.number_value)
         return getattr(value, kind) if kind in ("string_value", "bool_value") else None
 
     return {key: of(value) for key, value in struct.fields.items()}
@@ -90,14 +88,3 @@ def unpacked(queues: Any) -> Any:
         name: json.loads(spec) if isinstance(spec, str) and spec.startswith("{") else spec
         for name, spec in queues.items()
     }
-
-
-def spelled(path: Sequence[str]) -> str:
-    """A path as Pulumi writes it: `metadata.annotations["a.b/c"]`."""
-    text = ""
-    for step in path:
-        if re.search(r'[."\[\]]', step):
-            text += '["{}"]'.format(step.replace('"', '\\"'))
-        else:
-            text += f".{step}" if text else step
-    return text

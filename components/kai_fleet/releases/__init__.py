@@ -18,14 +18,11 @@ from kai_fleet.releases.tables import KUBERNETES as KUBERNETES
 from kai_fleet.releases.tables import VCLUSTER as VCLUSTER
 from kai_fleet.releases.tables import VCLUSTER_REPOSITORY as VCLUSTER_REPOSITORY
 from kai_fleet.releases.tables import KaiRelease as KaiRelease
+from kai_fleet.releases.tables import Release
 from kai_fleet.releases.tables import VclusterRelease as VclusterRelease
 
-Release = TypeVar("Release", KaiRelease, VclusterRelease)
+R = TypeVar("R", bound=Release)
 RETRACTED: Final = "v0.20.1"
-# From here on KAI leaves pods in a PodGroup that it did not make itself, and takes its queue.
-_EXTERNAL_POD_GROUPS: Final = (0, 15)
-# From here on the chart takes a mode, and shares GPUs where neither mode nor gpuSharing is set.
-_SHARING_MODES: Final = (0, 18)
 DISABLED: Final = "Disabled"  # the mode without sharing
 _QUARTER: Final = timedelta(days=90)
 
@@ -41,30 +38,29 @@ def version_key(version: str) -> tuple[int, ...]:
 
 def takes_external_pod_groups(version: str) -> bool:
     """Whether a KAI takes a pod's queue from a PodGroup that it did not make itself."""
-    return version_key(version) >= _EXTERNAL_POD_GROUPS
+    return version_key(version) >= (0, 15)
 
 
 def has_sharing_modes(version: str) -> bool:
-    """Whether the chart of a KAI takes `global.gpuSharingMode` in place of `global.gpuSharing`."""
-    return version_key(version) >= _SHARING_MODES
+    """Whether the chart of a KAI takes `global.gpuSharingMode` in place of `global.gpuSharing`.
+
+    It then shares GPUs where neither is set.
+    """
+    return version_key(version) >= (0, 18)
 
 
 def nearest(table: Mapping[str, Any], version: str) -> list[str]:
     """The two supported versions closest to `version`, nearest first; of older lines only where
     there is none of its own or a newer one. Of a line such as `v0.16` its newest two.
     """
-    line = [known for known in table if version_key(known)[:2] == version_key(version)]
-    if line:
-        return sorted(line, key=version_key, reverse=True)[:2]
     numbers = (*version_key(version), 0, 0, 0)[:3]
-    if table and numbers > max(map(version_key, table)):
-        return sorted(table, key=version_key, reverse=True)[:2]
-    table = {known: table[known] for known in table if version_key(known)[:2] >= numbers[:2]}
-
-    def distance(known: str) -> tuple[int, ...]:
-        return tuple(abs(a - b) for a, b in zip(version_key(known), numbers, strict=True))
-
-    return sorted(table, key=distance)[:2]
+    newer = [known for known in table if version_key(known)[:2] >= numbers[:2]]
+    line = [known for known in newer if version_key(known)[:2] == version_key(version)]
+    if line or not newer:
+        return sorted(line or table, key=version_key, reverse=True)[:2]
+    return sorted(
+        newer, key=lambda one: [abs(a - b) for a, b in zip(version_key(one), numbers, strict=True)]
+    )[:2]
 
 
 def instead(table: Mapping[str, Any], version: str) -> str:
@@ -97,14 +93,11 @@ def kai(version: str, *, untested: bool = False) -> KaiRelease:
 
 
 def vcluster(version: str, *, untested: bool = False) -> VclusterRelease:
-    """The table's entry for a vCluster version such as `v0.36.1`.
-
-    `untested` is as for KAI. Raises UnknownVersionError.
-    """
+    """The table's entry for a vCluster version such as `v0.36.1`; as for KAI."""
     return _entry("vCluster", VCLUSTER, version, untested)
 
 
-def _entry(what: str, table: Mapping[str, Release], version: str, untested: bool) -> Release:
+def _entry(what: str, table: Mapping[str, R], version: str, untested: bool) -> R:
     if version in table:
         return table[version]
     known = taken_for(table, version)

@@ -17,7 +17,7 @@ def refusals(chart: Chart, values: Mapping[str, Any]) -> Iterator[tuple[str, str
 
     Where a value is not known yet, cause and fix are "".
     """
-    yield from _outside(chart, values, _tree(chart), "")
+    yield from _refused(chart, values, _tree(chart), "")
 
 
 @cache
@@ -33,28 +33,36 @@ def _tree(chart: Chart) -> Any:
     return tree
 
 
-def _outside(
+def _refused(
     chart: Chart, value: object, tree: Mapping[str, Any], key: str
 ) -> Iterator[tuple[str, str, str]]:
+    """`tree` is what is allowed below the key; where it is empty everything is, but what Helm
+    would run, or read as more than a value: with the rights of who installs.
+    """
     if value is UNKNOWN:
         yield key, "", ""
-    elif not tree:
-        yield from _texts(chart, value, key)
-    elif not isinstance(value, Mapping):
-        # Of a null Helm drops what the platform writes there, and the chart's own comes back.
-        yield key, f"has {value!r} in {key}, where the platform writes a mapping", "drop it"
-    else:
+    elif isinstance(value, Mapping):
         for name, below in value.items():
             step = f"{key}.{name}" if key else str(name)
             inner = tree.get(str(name), tree.get("*"))
-            if inner is None:
-                yield (
-                    step,
-                    f"has {step}, which is not among the values of a team",
-                    _fix(chart, step),
-                )
+            if not tree:
+                yield from _text(chart, str(name), key)
+                yield from _refused(chart, below, tree, step)
+            elif inner is None:
+                cause = f"has {step}, which is not among the values of a team"
+                yield step, cause, _fix(chart, step)
             else:
-                yield from _outside(chart, below, inner, step)
+                yield from _refused(chart, below, inner, step)
+    elif tree:
+        # Of a null Helm drops what the platform writes there, and the chart's own comes back.
+        yield key, f"has {value!r} in {key}, where the platform writes a mapping", "drop it"
+    elif value is None:
+        yield key, f"has nothing in {key}, which drops what the chart has", "drop it"
+    elif isinstance(value, str):
+        yield from _text(chart, value, key)
+    else:
+        for item in items(value):
+            yield from _refused(chart, item, tree, key)
 
 
 def _fix(chart: Chart, key: str) -> str:
@@ -65,23 +73,12 @@ def _fix(chart: Chart, key: str) -> str:
     return f"drop it, or {_OFF}"
 
 
-def _texts(chart: Chart, value: object, key: str) -> Iterator[tuple[str, str, str]]:
-    """What Helm would run, or read as more than a value: with the rights of who installs."""
-    if value is UNKNOWN:
-        yield key, "", ""
-    elif value is None:
-        yield key, f"has nothing in {key}, which drops what the chart has", "drop it"
-    elif isinstance(value, Mapping):
-        for name, below in value.items():
-            yield from _texts(chart, str(name), key)
-            yield from _texts(chart, below, f"{key}.{name}")
-    elif not isinstance(value, str):
-        for item in items(value):
-            yield from _texts(chart, item, key)
-    elif key not in READ[chart]["texts"]:
-        if "{{" in value:
-            cause = "which Helm runs as a template with the rights of whoever installs the chart"
-            yield key, f"has {{{{ in {key}, {cause}", "write the text that is meant"
-        if len(value.splitlines()) > 1:
-            cause = "and the chart writes it into its manifests as it is: the second could be an"
-            yield key, f"has several lines, {cause} object of its own", "write one line"
+def _text(chart: Chart, text: str, key: str) -> Iterator[tuple[str, str, str]]:
+    if key in READ[chart]["texts"]:
+        return
+    if "{{" in text:
+        cause = "which Helm runs as a template with the rights of whoever installs the chart"
+        yield key, f"has {{{{ in {key}, {cause}", "write the text that is meant"
+    if len(text.splitlines()) > 1:
+        cause = "and the chart writes it into its manifests as it is: the second could be an"
+        yield key, f"has several lines, {cause} object of its own", "write one line"

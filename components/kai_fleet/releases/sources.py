@@ -1,18 +1,17 @@
 """Where charts and images come from: the places that the tables use, and what lies in a place.
 
-Names are compared by host and by whole path segments: `ghcr.io/loft-sh-other` is not in
+A place is a text: `oci://ghcr.io/loft-sh`, `https://charts.loft.sh`, and of images
+`ghcr.io/loft-sh`. Whole path segments are compared: `ghcr.io/loft-sh-other` is not in
 `ghcr.io/loft-sh`. What is not written in the one plain way is no name at all, so that no spelling
 means one place here and another to Helm or to a container runtime.
 """
-
-from __future__ import annotations
 
 import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from kai_fleet.releases.tables import KAI_CHART, NVIDIA_CHART, VCLUSTER_REPOSITORY
 
@@ -26,16 +25,13 @@ DEVICE_PLUGIN_VERSION: Final = "0.20.1"
 # for air-gapped machines, and for the sandbox.
 MIRROR: Final = "KAI_FLEET_CHARTS"
 
-_OCI: Final = "oci://"
-_HTTPS: Final = "https://"
 _HUB: Final = "docker.io"
-
 # Where KAI's charts are its images are, too.
 KAI_IMAGES: Final = tuple(
-    chart.removeprefix(_OCI).rpartition("/")[0] for chart in (NVIDIA_CHART, KAI_CHART)
+    chart.removeprefix("oci://").rpartition("/")[0] for chart in (NVIDIA_CHART, KAI_CHART)
 )
 CHARTS: Final = (
-    *(f"{_OCI}{place}" for place in KAI_IMAGES),
+    *(f"oci://{place}" for place in KAI_IMAGES),
     VCLUSTER_REPOSITORY,
     GPU_OPERATOR_REPOSITORY,
     DEVICE_PLUGIN_REPOSITORY,
@@ -51,32 +47,23 @@ IMAGES: Final = (
 )
 
 _LABEL: Final = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
-_HOST: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*(?::[0-9]{{1,5}})?")
-_SEGMENT: Final = re.compile(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*")
-_URL_SEGMENT: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._~+-]+")
+_HOST: Final = rf"{_LABEL}(?:\.{_LABEL})*(?::[0-9]{{1,5}})?"
+_SEGMENT: Final = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_URL_SEGMENT: Final = r"(?!\.{1,2}(?:/|$))[A-Za-z0-9._~+-]+"
 _TAG: Final = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
 _DIGEST: Final = r"sha256:[0-9a-f]{64}"
-_VERSION: Final = re.compile(rf"(?::{_TAG})?(?:@{_DIGEST})?")
+_VERSION: Final = rf"(?::{_TAG})?(?:@{_DIGEST})?"
+_OCI: Final = re.compile(rf"(oci://{_HOST}(?:/{_SEGMENT})*){_VERSION}")
+_HTTPS: Final = re.compile(rf"(https://{_HOST}(?:/{_URL_SEGMENT})*)/?")
+_REGISTRY: Final = re.compile(rf"({_HOST}(?:/{_SEGMENT})*)/?")
+_ON_HOST: Final = re.compile(rf"({_HOST}(?:/{_SEGMENT})+){_VERSION}")
+_ON_HUB: Final = re.compile(rf"({_SEGMENT}(?:/{_SEGMENT})*){_VERSION}")
 _TAGS: Final = re.compile(rf":?@?(?:{_DIGEST}|{_TAG}(?:@{_DIGEST})?)?")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9._/:+~-]{1,200}")
 
 
 class NoPlaceError(ValueError):
     """A name that names no place; the message completes "… is X, which"."""
-
-
-@dataclass(frozen=True)
-class SourcePlace:
-    """A registry or a chart repository, or something in it. `kind` is "" for images."""
-
-    kind: Literal["oci", "https", ""]
-    host: str
-    path: tuple[str, ...]
-
-    def holds(self, other: SourcePlace) -> bool:
-        """Whether the other is this place, or lies in it."""
-        here = (self.kind, self.host, self.path)
-        return here == (other.kind, other.host, other.path[: len(self.path)])
 
 
 @dataclass(frozen=True)
@@ -87,12 +74,12 @@ class KnownSources:
     images: tuple[str, ...] = ()
 
     @property
-    def chart_places(self) -> list[SourcePlace]:
+    def chart_places(self) -> list[str]:
         """Every place of a chart, the tables' own first."""
         return [chart_place(each) for each in (*CHARTS, *self.charts)]
 
     @property
-    def image_places(self) -> list[SourcePlace]:
+    def image_places(self) -> list[str]:
         """Every place of an image, the tables' own first."""
         return [registry_place(each) for each in (*IMAGES, *self.images)]
 
@@ -108,14 +95,12 @@ def from_mirror(chart: str) -> bool:
     return bool(mirror) and Path(chart).parent == Path(str(mirror)) and chart.endswith(".tgz")
 
 
-def chart_place(name: str) -> SourcePlace:
+def chart_place(name: str) -> str:
     """Where a chart is: an OCI reference, or an https URL. Raises NoPlaceError."""
-    if name.startswith(_OCI):
-        host, path = _split(_without_version(name.removeprefix(_OCI)))
-        return SourcePlace("oci", _host(host), _segments(path, _SEGMENT))
-    if name.startswith(_HTTPS):
-        host, path = _split(name.removeprefix(_HTTPS).removesuffix("/"))
-        return SourcePlace("https", _host(host), _segments(path, _URL_SEGMENT))
+    if name.startswith("oci://"):
+        return _place(_OCI, name)
+    if name.startswith("https://"):
+        return _place(_HTTPS, name)
     if name.startswith("http://"):
         raise NoPlaceError("is not encrypted on its way")
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", name) and not name.startswith("file:"):
@@ -123,24 +108,20 @@ def chart_place(name: str) -> SourcePlace:
     raise NoPlaceError("is a path or a name on the machine that runs the update")
 
 
-def image_place(name: str) -> SourcePlace:
+def image_place(name: str) -> str:
     """Where an image is, as a container runtime reads its name. Raises NoPlaceError.
 
     A name whose first part is no host is one of Docker Hub.
     """
-    first, path = _split(_without_version(name))
-    if not path:
-        return SourcePlace("", _HUB, ("library", *_segments([first], _SEGMENT)))
-    place = _in_registry(first, path)
-    if place.host == _HUB and len(place.path) == 1:
-        return SourcePlace("", _HUB, ("library", *place.path))
-    return place
+    place = _place(_ON_HOST, name) if _has_host(name) else f"{_HUB}/{_place(_ON_HUB, name)}"
+    host, _, path = place.partition("/")
+    return f"{host}/library/{path}" if host == _HUB and "/" not in path else place
 
 
-def registry_place(name: str) -> SourcePlace:
+def registry_place(name: str) -> str:
     """Where the images are whose names begin so: `ghcr.io/loft-sh`. Raises NoPlaceError."""
-    first, path = _split(name.removesuffix("/"))
-    return _in_registry(first, path)
+    place = _place(_REGISTRY, name)
+    return place if _has_host(f"{place}/") else f"{_HUB}/{place}"
 
 
 def is_tag(text: str) -> bool:
@@ -153,40 +134,22 @@ def shown(name: str) -> str:
     return name if _PLAIN.fullmatch(name) else "not written as a plain name"
 
 
-def in_any(place: SourcePlace, places: Iterable[SourcePlace]) -> bool:
+def in_any(place: str, places: Iterable[str]) -> bool:
     """Whether one of the places holds it."""
-    return any(each.holds(place) for each in places)
+    return any(f"{place}/".startswith(f"{each}/") for each in places)
 
 
-def _without_version(name: str) -> str:
-    """An image or OCI reference without its tag and digest."""
-    end = name.rfind("/") + 1
-    last = re.match(r"[^:@]*", name[end:])
-    bare = last[0] if last else ""
-    rest = name[end + len(bare) :]
-    if not _VERSION.fullmatch(rest):
-        raise NoPlaceError("is not written as host/path, with at most a tag and a sha256 digest")
-    return name[:end] + bare
+def _has_host(name: str) -> bool:
+    first, slash, _ = name.partition("/")
+    return bool(slash) and ("." in first or ":" in first or first == "localhost")
 
 
-def _in_registry(first: str, path: list[str]) -> SourcePlace:
-    if "." in first or ":" in first or first == "localhost":
-        return SourcePlace("", _host(first), _segments(path, _SEGMENT))
-    return SourcePlace("", _HUB, _segments([first, *path], _SEGMENT))
-
-
-def _split(name: str) -> tuple[str, list[str]]:
-    first, *path = name.split("/")
-    return first, path
-
-
-def _host(host: str) -> str:
-    if not _HOST.fullmatch(host):
-        raise NoPlaceError("has no plain host in front: lower case, without a user or a path in it")
-    return host
-
-
-def _segments(path: list[str], allowed: re.Pattern[str]) -> tuple[str, ...]:
-    if not all(allowed.fullmatch(part) for part in path):
-        raise NoPlaceError("has a part that no name has: .., an empty one, or another character")
-    return tuple(path)
+def _place(pattern: re.Pattern[str], name: str) -> str:
+    """The name without its tag and digest."""
+    match = pattern.fullmatch(name)
+    if match is None:
+        raise NoPlaceError(
+            "has no plain host and path: lower case, without a user, an empty part or .. in it, and"
+            " behind it at most a tag and a sha256 digest"
+        )
+    return match[1]

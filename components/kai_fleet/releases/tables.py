@@ -21,21 +21,33 @@ KUBERNETES: Final = "v1.36"
 DEFAULT_VCLUSTER: Final = "v0.36.1"
 
 
-@dataclass(frozen=True)
-class KaiRelease:
-    """One KAI version: where its chart is and what that version needs.
-
-    `runtime_class_key` is the dotted value that sets the RuntimeClass of reservation pods; it has
-    five names or none, by version. `support_end` is None for a line in no support list.
-    `max_queue_depth` counts levels of the queue tree; None is no bound. `caveat` says why no
-    advice leads to a version.
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """One version: the last day on which its line gets fixes, None for one in no support list;
+    `caveat` says why no advice leads to it.
     """
 
     version: str
-    deployments: tuple[str, ...]
-    chart: str = KAI_CHART
     support_end: date | None = None
     caveat: str = ""
+
+    @property
+    def line(self) -> str:
+        """The minor line, for example `v0.9`."""
+        return ".".join(self.version.split(".")[:2])
+
+
+@dataclass(frozen=True, kw_only=True)
+class KaiRelease(Release):
+    """One KAI version: where its chart is and what that version needs.
+
+    `runtime_class_key` is the dotted value that sets the RuntimeClass of reservation pods; it has
+    five names or none, by version. `max_queue_depth` counts levels of the queue tree; None is no
+    bound.
+    """
+
+    deployments: tuple[str, ...]
+    chart: str = KAI_CHART
     runtime_class_key: str | None = "binder.runtimeClassName"
     ready_conditions: tuple[str, ...] = ()
     # Operators v0.9.0-v0.9.20 and v0.10 watch ClusterPolicy and crash-loop without its CRD (K3).
@@ -66,34 +78,21 @@ class KaiRelease:
     groups_deployments: bool = False
     values: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def line(self) -> str:
-        """The minor line, for example `v0.9`."""
-        return ".".join(self.version.split(".")[:2])
 
-
-@dataclass(frozen=True)
-class VclusterRelease:
-    """One vCluster version: its default Kubernetes, and the last day of its line's security fixes,
-    from vCluster's page of supported versions. `caveat`: why no advice leads to it.
+@dataclass(frozen=True, kw_only=True)
+class VclusterRelease(Release):
+    """One vCluster version: its default Kubernetes; support as on vCluster's page of supported
+    versions. Upgrades go one line at a time.
 
     `renews`: when it starts it makes the certificates anew that end within 90 days
     (pkg/certs/ensure.go). `tls_route`: its chart makes TLSRoutes.
     """
 
-    version: str
     kubernetes: str
-    support_end: date | None = None
-    caveat: str = ""
     renews: bool = True  # from v0.31
     tls_route: bool = True  # from v0.34
     # The key changed in v0.26 (V2); every version here knows the new one.
     virtual_scheduler_key: str = "controlPlane.distro.k8s.scheduler.enabled"
-
-    @property
-    def line(self) -> str:
-        """The minor line, for example `v0.36`; upgrades go one line at a time."""
-        return ".".join(self.version.split(".")[:2])
 
     @property
     def chart_version(self) -> str:
@@ -109,16 +108,16 @@ def table(name: str) -> Mapping[str, Any]:
 
 
 _READ: Final = table("versions")
+_LISTS: Final = ("deployments", "ready_conditions")
 
 
 def _kai(version: str, row: Mapping[str, Any]) -> KaiRelease:
-    lists = {key: tuple(row[key]) for key in ("deployments", "ready_conditions")}
-    return KaiRelease(version, **{**row, **lists})
+    return KaiRelease(version=version, **{**row, **{key: tuple(row[key]) for key in _LISTS}})
 
 
-KAI: Final[Mapping[str, KaiRelease]] = MappingProxyType(
+KAI: Final = MappingProxyType(
     {version: _kai(version, row) for version, row in _READ["kai"].items()}
 )
-VCLUSTER: Final[Mapping[str, VclusterRelease]] = MappingProxyType(
-    {version: VclusterRelease(version, **row) for version, row in _READ["vcluster"].items()}
+VCLUSTER: Final = MappingProxyType(
+    {version: VclusterRelease(version=version, **row) for version, row in _READ["vcluster"].items()}
 )

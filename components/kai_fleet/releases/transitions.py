@@ -70,11 +70,10 @@ def vcluster_refusal(before: str, after: str) -> str | None:
         )
     if new[0] == old[0] and new[1] - old[1] <= 1:
         return None
-    between = [f"v{old[0]}.{minor}" for minor in range(old[1] + 1, new[1])]
-    known = [v for v in VCLUSTER if version_key(before) < version_key(v) < version_key(after)]
-    first = known[0] if known and version_key(known[0])[1] - old[1] <= 1 else None
-    path = ", ".join(between)
+    skipped = ", ".join(f"v{old[0]}.{minor}" for minor in range(old[1] + 1, new[1]))
+    line = f"v{old[0]}.{old[1] + 1}"
+    first = next((known for known in VCLUSTER if known.startswith(f"{line}.")), None)
     return (
-        f"{before} → {after} skips {path}: vCluster goes one minor version at a time; write"
-        f" {first or f'a version of {between[0]}'} first, then up line by line"
+        f"{before} → {after} skips {skipped}: vCluster goes one minor version at a time; write"
+        f" {first or f'a version of {line}'} first, then up line by line"
     )

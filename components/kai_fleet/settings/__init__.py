@@ -17,10 +17,9 @@ from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sharing import SharingMode
 from kai_fleet.settings.cross_checks import between_keys
 from kai_fleet.settings.files import stack_keys
-from kai_fleet.settings.files.queue_files import or_file
+from kai_fleet.settings.files.named import Manifests, or_file
 from kai_fleet.settings.mistakes import NAMESPACE, key_path, validated, within
 from kai_fleet.settings.sections.access import Access, Cluster, Registries, access_in_kind
-from kai_fleet.settings.sections.gpu_share import counted, slices
 from kai_fleet.settings.sections.isolation import Guard, Isolation
 from kai_fleet.settings.sections.kubernetes import Affinity, LabelValue, NotedKey, Toleration
 from kai_fleet.settings.sections.models import Strict
@@ -29,7 +28,6 @@ from kai_fleet.settings.sections.platform import NVIDIA, Gpu, HostKai, Sources, 
 from kai_fleet.settings.sections.queues import QueueTree
 from kai_fleet.settings.sections.teams import Grant, HostPlace, Removed, Scheduler, TeamSettings
 from kai_fleet.settings.sections.vcluster import Vcluster
-from kai_fleet.settings.sections.workloads import Manifests
 from kai_fleet.values import get
 
 if TYPE_CHECKING:
@@ -139,18 +137,15 @@ class Settings(Strict):
         """The key path of a team in the stack file, or of what a stack of its own is granted."""
         return key_path(self._place_of(team))
 
-    def written_of(self, team: str, keys: str) -> Any:
-        """What the file has below a team's key at keys such as `vcluster.values`."""
-        return _at(get(self._file, *self._place_of(team)), keys)
-
     def written_at(self, team: str, *keys: str) -> str:
         """The key path of what a team has at `keys`: the stack's where that says it for all teams.
 
         A key that nobody writes belongs to who writes the section around it, else to the team.
         """
+        own = get(self._file, *self._place_of(team))
         for depth in range(len(keys), 1, -1) if self._platform is None else ():
             here = ".".join(keys[:depth])
-            if self.written_of(team, here) is not None:
+            if _at(own, here) is not None:
                 break
             if _at(self._file, here) is not None:
                 return key_path(keys)
@@ -160,19 +155,13 @@ class Settings(Strict):
         """A team, or what a stack of its own is granted."""
         return self.teams.get(team) or self.team_stacks[team]
 
-    def access_of(self, team: str) -> Access:
-        """How a team's vCluster is reached."""
-        return self.teams[team].vcluster.access or Access()
-
     def slices_of(self, team: str) -> dict[str, int]:
         """The MIG slices that a team may hold, by the names of their resources."""
-        own = self.own_of(team)
-        return slices(own.gpus, own.isolation.devices)
+        return self.own_of(team).slices
 
     def gpus_of(self, team: str) -> int:
-        """All GPUs that a team may hold as KAI counts them: a slice of profile 3g is three."""
-        own = self.own_of(team)
-        return counted(own.gpus, own.isolation.devices)
+        """All GPUs that a team may hold, as KAI counts them."""
+        return self.own_of(team).counted
 
     def sharing_of(self, kai: HostKai | Scheduler) -> SharingMode:
         """How a KAI lets pods share GPUs.

@@ -4,15 +4,14 @@ A finding names the key, the cause, and what to write instead.
 """
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from kai_fleet.finding import Finding, Level
-from kai_fleet.settings.sections import models
-from kai_fleet.settings.sections.models import Location
+from kai_fleet.settings.sections.models import Location, fields_beside
 from kai_fleet.wording import on_one_line, quoted, spelt_like
 
 M = TypeVar("M", bound=BaseModel)
@@ -38,37 +37,29 @@ def within(path: str, dropped: Iterable[str]) -> bool:
     return any(f"{path}.".startswith(f"{d}.") or f"{d}.".startswith(f"{path}.") for d in dropped)
 
 
-def located(path: str, wrong: Iterable[tuple[str, str]]) -> Iterator[Finding]:
-    """The mistakes at keys below a path, of their messages: (key, message)."""
-    return (wrong_key(f"{path}.{key}", message) for key, message in wrong)
-
-
 def validated(model: type[M], raw: Any) -> tuple[M | None, list[Finding], list[str]]:
     """A model without its wrong parts, every mistake, and the key paths that were left out.
 
     None where too little is right.
     """
-    found: list[Finding] = []
-    dropped: list[str] = []
-    rest = raw
+    found, dropped, rest = list[Finding](), list[str](), raw
     while True:  # leaving a wrong part out can show others
         try:
             return model.model_validate(rest), found, dropped
         except ValidationError as error:
-            details = error.errors(include_url=False)
-        messages = {detail["loc"]: _message(detail, model) for detail in details}
-        unknown = [detail["loc"] for detail in details if detail["type"] == "extra_forbidden"]
+            details = {each["loc"]: each for each in error.errors(include_url=False)}
+        unknown = (place for place in details if details[place]["type"] == "extra_forbidden")
         meant = {_meant(place, model) for place in unknown}
-        wrong = [wrong_key(key_path(at), messages[at]) for at in messages if at not in meant]
-        found += [finding for finding in wrong if not within(finding.path, dropped)]
+        wrong = {key_path(at): _message(details[at], model) for at in details if at not in meant}
+        found += [wrong_key(at, wrong[at]) for at in wrong if not within(at, dropped)]
         dropped += [key_path(place) for place in meant if place[-1]]
-        rest, out = _without(rest, [detail["loc"] for detail in details])
+        rest, out = _without(rest, details)
         dropped += map(key_path, out)
         if not out:
             return None, found, dropped
 
 
-def _without(raw: Any, places: list[Location]) -> tuple[Any, list[Location]]:
+def _without(raw: Any, places: Iterable[Location]) -> tuple[Any, list[Location]]:
     """A copy of `raw` without the wrong places, and what was taken out.
 
     That is what holds a place where the place is an absent key, or in a list: without one of its
@@ -78,14 +69,12 @@ def _without(raw: Any, places: list[Location]) -> tuple[Any, list[Location]]:
     for place in places:
         if any(place[: len(above)] == above for above in out):
             continue
-        here, holder = rest, None
-        for depth, part in enumerate(place, 1):
-            if not isinstance(here, dict) or part not in here:
-                break
-            holder, here = (here, place[:depth]), here[part]
-        if holder is not None:
-            del holder[0][holder[1][-1]]
-            out.append(holder[1])
+        here, above, depth = rest, None, 0
+        while depth < len(place) and isinstance(here, dict) and place[depth] in here:
+            above, here, depth = here, here[place[depth]], depth + 1
+        if above is not None:
+            del above[place[depth - 1]]
+            out.append(place[:depth])
     return rest, out
 
 
@@ -131,6 +120,7 @@ _FORMS: Final = {
     r"^v[0-9]": "a version such as v0.16.8, with its v",
     r"^[1-9]": "a duration such as 30s, 15m or 1h",
     r"^[^:]+": "a name without a colon",
+    r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?/": "NAMESPACE/NAME, such as gateways/tls",
     r"^(@": "five fields, such as 0 0 * * 1",
     r"^[a-z](": "lower-case letters, digits and dashes, beginning with a letter",
     r"^[a-z0-9](": "lower-case letters, digits, dashes and dots",
@@ -146,8 +136,7 @@ def _meant(place: Location, model: type[BaseModel]) -> Location:
 
 
 def _keys(place: Location, model: type[BaseModel]) -> list[str]:
-    """The keys that there are beside a place."""
-    return list(map(str, models.fields(models.model_at(place[:-1], model))))
+    return list(map(str, fields_beside(place, model)))
 
 
 def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
@@ -161,7 +150,7 @@ def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
         return f"is an unknown key; {f'write {close}' if close else keys}"
     example = _EXAMPLES.get(place[-1])
     if kind == "missing":
-        field = models.fields(models.model_at(place[:-1], model)).get(place[-1])
+        field = fields_beside(place, model).get(place[-1])
         about = (field.description or "") if field else ""
         return f"is missing; write {place[-1]}: {example or '…'} ({about.rstrip('.')})"
     if kind == "string_pattern_mismatch":

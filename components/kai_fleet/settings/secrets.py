@@ -10,20 +10,21 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
+
+from pydantic import SecretStr
 
 from kai_fleet.finding import Finding
 from kai_fleet.settings import Settings
 from kai_fleet.settings.files import stack_keys, yaml_file
 from kai_fleet.settings.mistakes import NAMESPACE, key_path, wrong_key
-from kai_fleet.settings.sections.models import NAMED, Location, secret_places
+from kai_fleet.settings.sections.models import Location, fields_beside
 from kai_fleet.settings.team_stack import TeamStack
 from kai_fleet.wording import MASK, listed, on_one_line
 
-PLACES: Final = frozenset((*secret_places(Settings), *secret_places(TeamStack)))
+_KEYS: Final = ("dataSource", "kubeconfig", "password")
 _NO_KEY: Final = (
-    "is encrypted, at a key for no secret, as"
-    f" {listed(sorted({str(place[-1]) for place in PLACES}), 'and')} are: what is decrypted would"
+    f"is encrypted, at a key for no secret, as {listed(_KEYS, 'and')} are: what is decrypted would"
     " be read there; write it in clear in the stack's own file, or take it from a Secret of the"
     " cluster"
 )
@@ -48,34 +49,39 @@ class Encrypted:
         key, colon, name = str(self.place[0]).partition(":")
         return key != NAMESPACE or not colon or is_key((name, *self.place[1:]))
 
-    def seen_from(self, other: "Encrypted") -> str:
-        """The same where another one is spoken of: with its file, if that differs."""
-        return f"{self.path}{f' in {self.file}' if self.file != other.file else ''}"
-
-    def anew(self, cause: str) -> Finding:
-        """The mistake of a ciphertext that is a copy."""
-        once = "a secret is for one purpose and one team"
-        return wrong_key(self.path, f"{cause}, and {once}; {_encrypt('it anew', self.place)}")
+    def copy_of(self, other: "Encrypted", cause: str) -> Finding:
+        """The mistake of a ciphertext that stands at another place, or stood there."""
+        there = other.path if other.file == self.file else f"{other.path} in {other.file}"
+        why = f"{cause} {there}, and a secret is for one purpose and one team"
+        return wrong_key(self.path, f"{why}; {_encrypt('it anew', self.place)}")
 
 
 def encrypted(file: Path) -> list[Encrypted]:
     """What is encrypted in a stack file, whosever key it is; nothing of one that is unreadable."""
-
-    def below(value: Any, place: Location) -> Iterator[Encrypted]:
-        text = value.get("secure") if isinstance(value, Mapping) and len(value) == 1 else None
-        if isinstance(text, str):  # another value is a key of that name for the engine
-            yield Encrypted(file.name, place, _content(text))
-        elif isinstance(value, Mapping | list):
-            for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
-                yield from below(item, (*place, key))
-
-    return list(below(yaml_file.mapping(file).get("config"), ()))
+    config = yaml_file.mapping(file).get("config")
+    return [
+        Encrypted(file.name, place, _content(value["secure"]))
+        for place, value in _leaves(config)
+        if isinstance(value, Mapping)
+    ]
 
 
 def encrypted_in(folder: Path, but: Path | None = None) -> list[Encrypted]:
     """That of every stack file of a folder, `but` for one that is read already."""
     files = sorted(set(folder.glob("Pulumi.*.yaml")) - {but})
     return [secret for file in files for secret in encrypted(file)]
+
+
+def _leaves(value: Any, place: Location = ()) -> Iterator[tuple[Location, Any]]:
+    """Each text, number or `{secure: …}` of a file, with its place."""
+    # For the engine `secure` beside others, or with no text, is a key of that name.
+    if isinstance(value, Mapping) and len(value) == 1 and isinstance(value.get("secure"), str):
+        yield place, value
+    elif isinstance(value, Mapping | list):
+        for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from _leaves(item, (*place, key))
+    else:
+        yield place, value
 
 
 def _content(ciphertext: str) -> tuple[bytes, ...] | str:
@@ -89,31 +95,33 @@ def _content(ciphertext: str) -> tuple[bytes, ...] | str:
 def copies(file: Path) -> Iterator[Finding]:
     """Ciphertexts of a stack file that stand at another key, too, of its own or another stack.
 
-    Of those at keys that are for no secret `mistakes` tells.
+    Those at keys that are for no secret are `mistakes`.
     """
     for secret in encrypted(file.parent / "Pulumi.yaml"):
         cause = "is encrypted in Pulumi.yaml, which is of every stack"
         yield wrong_key(secret.path, f"{cause}; write it in the stack's file")
     own = encrypted(file)
-    same = defaultdict(set)
-    for secret in (*own, *encrypted_in(file.parent, but=file)) if own else ():
-        if secret.allowed:
-            same[secret.content].add(secret)
-    for secret in own:
-        others = sorted(other.seen_from(secret) for other in same[secret.content] - {secret})
-        if secret.allowed and others:
-            yield secret.anew(f"is the same ciphertext as {listed(others, 'and')}")
+    every = (*own, *encrypted_in(file.parent, but=file)) if own else ()
+    for secret, others in _of_same_content(own, (each for each in every if each.allowed)):
+        other = next((other for other in others if other != secret), None)
+        if other is not None:
+            yield secret.copy_of(other, "is the same ciphertext as")
 
 
 def moved(before: Iterable[Encrypted], now: Iterable[Encrypted]) -> Iterator[Finding]:
     """Ciphertexts that stood at other keys before."""
-    earlier = defaultdict(list)
-    for secret in before:
-        earlier[secret.content].append(secret)
-    for secret in now:
-        stood = earlier[secret.content]
-        if secret.allowed and stood and secret not in stood:
-            yield secret.anew(f"is a ciphertext that stood at {stood[0].seen_from(secret)}")
+    for secret, earlier in _of_same_content(now, before):
+        if earlier and secret not in earlier:
+            yield secret.copy_of(earlier[0], "is a ciphertext that stood at")
+
+
+def _of_same_content(
+    own: Iterable[Encrypted], every: Iterable[Encrypted]
+) -> Iterator[tuple[Encrypted, list[Encrypted]]]:
+    same = defaultdict(list)
+    for each in every:
+        same[each.content].append(each)
+    return ((secret, same[secret.content]) for secret in own if secret.allowed)
 
 
 def as_written(raw: Mapping[str, Any], decrypted: Set[str], file: Path) -> dict[str, Any]:
@@ -138,25 +146,24 @@ def _masked(value: Any, written: Any) -> Any:
     return value if value == written else MASK
 
 
-def mistakes(written: Any, place: Location = ()) -> Iterator[Finding]:
+def mistakes(written: Any) -> Iterator[Finding]:
     """Secrets where none may be, and secrets in clear. MASK stands for what is encrypted."""
-    if isinstance(written, Mapping | list):
-        items = written.items() if isinstance(written, Mapping) else enumerate(written)
-        for key, item in items:
-            yield from mistakes(item, (*place, key))
-    elif is_key(place):
-        if written not in (None, "", MASK):
-            whole = (f"{NAMESPACE}:{place[0]}", *place[1:])
-            yield wrong_key(key_path(place), f"is a secret in clear; {_encrypt('it', whole)}")
-    elif written == MASK:
-        yield wrong_key(key_path(place), _NO_KEY)
+    for place, value in _leaves(written):
+        if is_key(place):
+            if value not in (None, "", MASK):
+                command = _encrypt("it", (f"{NAMESPACE}:{place[0]}", *place[1:]))
+                yield wrong_key(key_path(place), f"is a secret in clear; {command}")
+        elif value == MASK:
+            yield wrong_key(key_path(place), _NO_KEY)
 
 
 def is_key(place: Location) -> bool:
     """Whether a secret is meant to be there."""
+    if not place or place[-1] not in _KEYS:
+        return False
+    fields = (fields_beside(place, model).get(place[-1]) for model in (Settings, TeamStack))
     return any(
-        len(place) == len(known) and all(a in (NAMED, b) for a, b in zip(known, place, strict=True))
-        for known in PLACES
+        field and SecretStr in (field.annotation, *get_args(field.annotation)) for field in fields
     )
 
 

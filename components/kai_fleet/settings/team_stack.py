@@ -4,29 +4,25 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import ConfigDict, Field, ValidationError
 
-from kai_fleet.finding import Finding
-from kai_fleet.releases.sharing import SharingMode
 from kai_fleet.settings import Loaded, Settings
+from kai_fleet.settings.files.named import Manifests
 from kai_fleet.settings.files.project import update_command
-from kai_fleet.settings.mistakes import key_path, validated, wrong_key
+from kai_fleet.settings.mistakes import validated, wrong_key
 from kai_fleet.settings.sections.access import Cluster, Credentials
-from kai_fleet.settings.sections.gpu_share import counted
-from kai_fleet.settings.sections.isolation import Guard, Isolation, Level
-from kai_fleet.settings.sections.kubernetes import Affinity, Toleration
+from kai_fleet.settings.sections.gpu_share import GpuSharing
+from kai_fleet.settings.sections.isolation import Guard, Isolation
 from kai_fleet.settings.sections.models import Strict
 from kai_fleet.settings.sections.monitoring import Monitoring
-from kai_fleet.settings.sections.platform import Sources, StackName, TeamName
+from kai_fleet.settings.sections.platform import Gpu, HostKai, Sources, StackName, TeamName
 from kai_fleet.settings.sections.queues import walk
 from kai_fleet.settings.sections.teams import Grant, Removed, Runs, TeamSettings
 from kai_fleet.settings.sections.vcluster import Vcluster
-from kai_fleet.settings.sections.workloads import Manifests
 from kai_fleet.values import value_at, whole_numbers
 
 OUTPUT: Final = "platform"  # of a platform's stack
-_TEAM: Final = key_path(("team",))
+_SHARED: Final = ("vcluster", "guard", "sources", "monitoring")  # sections that hold for both
 _UNKNOWN_STACK: Final = re.compile("unknown stack|no stack|not found|could not find", re.I)
 
 
@@ -62,90 +58,60 @@ class NoPlatformError(Exception):
     """The platform's facts cannot be had; the message completes "kai-fleet:platform.stack …"."""
 
 
-class Fact(BaseModel):
-    """Lenient where settings are strict: the platform may run a newer version of this program."""
-
-    model_config = ConfigDict(
-        extra="ignore", frozen=True, alias_generator=to_camel, populate_by_name=True
-    )
+# From a stack's name to what it exports as `platform`. Raises NoPlatformError.
+FactsOf = Callable[[str], "Facts"]
+# The platform may run a newer version of this program, with keys that are unknown here.
+_LENIENT: Final = ConfigDict(extra="ignore")
 
 
-class HostScheduler(Fact):
-    """The KAI of the host."""
-
-    version: str
-    sharing_mode: SharingMode
-
-
-class Granted(Fact):
-    """What one team stack has: its place on the host, its GPUs, and its queue there with the shard
-    that serves it and the names of the queues above it, from the top.
+class Granted(Grant):
+    """What one team stack has; of its queue on the host the shard that serves it, and the names of
+    the queues above it, from the top.
     """
 
-    node_pool: dict[str, str] = Field(default_factory=dict)
+    model_config = _LENIENT
     control_pool: dict[str, str] = Field(default_factory=dict)
-    gpus: int | dict[str, int] = 0
-    devices: dict[str, int] = Field(default_factory=dict)
-    parent_queue: str | None = None
     above: list[str] = Field(default_factory=list)
     shard: str | None = None
-    level: Level = "baseline"
-    labels: dict[str, str] = Field(default_factory=dict)
-    annotations: dict[str, str] = Field(default_factory=dict)
-    tolerations: list[Toleration] = Field(default_factory=list)
-    affinity: Affinity | None = None
-
-    @property
-    def counted(self) -> int:
-        """All of its GPUs as KAI counts them."""
-        return counted(self.gpus, self.devices)
 
 
-# Of a grant and of a team alike.
-_PLACE: Final = ("node_pool", "gpus", "labels", "annotations", "tolerations", "affinity")
-
-
-class Facts(Fact):
+class Facts(Strict):
     """One platform, as its team stacks see it. `registries` are those that it makes Secrets of."""
 
+    model_config = _LENIENT
     cluster: str
     context: str | None = None  # None where the platform has its kubeconfig as a secret
-    gpu_resource: str = "nvidia.com/gpu"
-    gpu_provider: str = "none"
-    kai: HostScheduler | None = None
+    gpu: Gpu = Field(default_factory=Gpu)
+    kai: HostKai | None = None
     vcluster: Vcluster = Field(default_factory=Vcluster)
     guard: Guard = Field(default_factory=Guard)
     sources: Sources = Field(default_factory=Sources)
-    registries: list[str] = Field(default_factory=list)
     monitoring: Monitoring | None = None
+    registries: list[str] = Field(default_factory=list)
     teams: dict[str, Granted]
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
-        """What a platform's stack tells its team stacks."""
-        kai, places = settings.kai, {queue.name: queue for queue in walk(settings.queues)}
-        mode = settings.sharing_of(kai) if kai else None
-        teams = {}
+        """What a platform's stack exports for its team stacks."""
+        kai, gpu, teams = settings.kai, settings.gpu, dict[str, Granted]()
+        queues = {queue.name: queue for queue in walk(settings.queues)}
         for name, grant in settings.team_stacks.items():
-            above, here = list[str](), places.get(grant.parent_queue or "")
-            shard = here.shard if here else None
-            while here is not None and here.parent is not None:
-                above.insert(0, here.parent)
-                here = places.get(here.parent)
+            queue, own = queues.get(grant.parent_queue or ""), grant.isolation
             teams[name] = Granted(
-                **{key: getattr(grant, key) for key in (*_PLACE, "parent_queue")},
+                **{key: getattr(grant, key) for key in Grant.model_fields if key != "isolation"},
+                isolation=Isolation(level=own.level, devices=own.devices),
                 control_pool=settings.vcluster.node_pool,
-                above=above,
-                shard=shard,
-                devices=grant.isolation.devices,
-                level=grant.isolation.level,
+                above=list(queue.above) if queue else [],
+                shard=queue.shard if queue else None,
             )
+        if kai is not None:
+            sharing = GpuSharing(mode=settings.sharing_of(kai))
+            kai = HostKai(version=kai.version, gpu_sharing=sharing)
         return cls(
             cluster=settings.cluster.name,
             context=settings.cluster.context,
-            gpu_resource=settings.gpu.resource,
-            gpu_provider=settings.gpu.provider,
-            kai=HostScheduler(version=kai.version, sharing_mode=mode) if kai and mode else None,
+            gpu=Gpu(resource=gpu.resource, provider=gpu.provider),
+            kai=kai,
             registries=[*settings.registries],
             teams=teams,
             **{key: getattr(settings, key) for key in _SHARED},
@@ -175,18 +141,10 @@ class Facts(Fact):
         return grant.parent_queue, grant.shard
 
 
-_SHARED: Final = ("vcluster", "guard", "sources", "monitoring")  # sections that hold for both
-
-
-# From a stack's name to what it exports as `platform`. Raises NoPlatformError.
-FactsOf = Callable[[str], Facts]
-_OWN: Final = {TeamStack.key_of(name) for name in TeamStack.model_fields}
-_GRANTED: Final = {Grant.key_of(name) for name in Grant.model_fields} | {"pools"}
-
-
 def is_team_stack(raw: Mapping[str, Any]) -> bool:
     """Whether a stack file holds one team; `team` in a platform's file is a slip for teams."""
-    return "platform" in raw or ("team" in raw and raw.keys() <= _OWN)
+    own = {TeamStack.key_of(name) for name in TeamStack.model_fields}
+    return "platform" in raw or ("team" in raw and raw.keys() <= own)
 
 
 def platform_of(raw: Mapping[str, Any]) -> str | None:
@@ -197,99 +155,70 @@ def platform_of(raw: Mapping[str, Any]) -> str | None:
 
 def load_team_stack(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
     """A team stack's settings, and every mistake in its file or between it and the platform."""
-    whole = dict(raw)
-    granted = list(_granted_keys(whole))
-    file, found, dropped = validated(TeamStack, whole)
-    found = [*granted, *found]
+    file, found, dropped = validated(TeamStack, raw)
     if file is None:
         return Loaded(None, tuple(found), tuple(dropped))
     try:
         facts = facts_of(file.platform.stack)
     except NoPlatformError as why:
-        found.append(wrong_key(key_path(("platform", "stack")), str(why)))
+        found.append(wrong_key("kai-fleet:platform.stack", str(why)))
         return Loaded(None, tuple(found), tuple(dropped))
-    settings = as_settings(file, facts).of_file(whole, (file.platform.stack, facts))
-    return Loaded.of(settings, found, dropped, _between(file, facts))
+    settings = _settings(file, facts).of_file(raw, (file.platform.stack, facts))
+    between = (wrong_key(f"kai-fleet:{key}", message) for key, message in _between(file, facts))
+    return Loaded.of(settings, found, dropped, between)
 
 
-def as_settings(file: TeamStack, facts: Facts) -> Settings:
+def _settings(file: TeamStack, facts: Facts) -> Settings:
     """The settings of a stack with that one team, in the place that it is granted."""
-    own, kai, name = file.cluster or Credentials(context=facts.context), facts.kai, file.team.name
+    own, name = file.cluster or Credentials(context=facts.context), file.team.name
     grant = facts.teams.get(name, Granted())
-    runs = {key: value for key, value in file.team.written.items() if key != "name"}
-    place = {key: getattr(grant, key) for key in _PLACE}
-    isolation = Isolation(level=grant.level, devices=grant.devices)
-    team = TeamSettings.model_validate(runs).model_copy(update={**place, "isolation": isolation})
+    runs = {key: getattr(file.team, key) for key in file.team.model_fields_set - {"name"}}
+    place = {key: getattr(grant, key) for key in Grant.model_fields if key != "parent_queue"}
     return Settings.model_validate(
         {
-            **{key: getattr(facts, key) for key in _SHARED},
-            "cluster": Cluster(name=facts.cluster, context=own.context, kubeconfig=own.kubeconfig),
-            "gpu": {"resource": facts.gpu_resource, "provider": facts.gpu_provider},
-            "kai": kai and {"version": kai.version, "gpuSharing": {"mode": kai.sharing_mode}},
+            **{key: getattr(facts, key) for key in (*_SHARED, "gpu", "kai")},
+            "cluster": Cluster(name=facts.cluster, **dict(own)),
             "vcluster": facts.vcluster.model_copy(update={"node_pool": grant.control_pool}),
-            "teams": {name: team},
+            "teams": {name: TeamSettings.model_validate({**runs, **place})},
             "removed": file.removed,
             "workloads": file.workloads,
         }
     )
 
 
-def _granted_keys(raw: dict[str, Any]) -> Iterator[Finding]:
-    """Keys that only a platform's file has, which are taken out of `raw`."""
-    where = platform_of(raw)
-    file = f"Pulumi.{where.rpartition('/')[2]}.yaml" if where else "the platform's stack file"
-    for key in map(Settings.key_of, Settings.model_fields):
-        if key not in _OWN and key in raw:
-            del raw[key]
-            fix = f"write it in {file}: a team stack has the keys {', '.join(sorted(_OWN))}"
-            yield wrong_key(key_path((key,)), f"belongs to the platform; {fix}")
-    team = raw.get("team")
-    if isinstance(team, Mapping) and (keys := [key for key in team if key in _GRANTED]):
-        raw["team"] = {key: value for key, value in team.items() if key not in _GRANTED}
-        there = key_path(("teamStacks", str(team.get("name", "NAME"))))
-        cause = f"is granted by the platform's stack, as are all of {', '.join(sorted(_GRANTED))}"
-        fix = f"drop {', '.join(keys)}, and have it written in {there} of {file}"
-        yield wrong_key(f"{_TEAM}.{keys[0]}", f"{cause}; {fix}")
-
-
-def _between(file: TeamStack, facts: Facts) -> Iterator[Finding]:
-    """What does not fit between the team's file and its platform."""
-    team, own = file.team, file.cluster
-    where, scheduler = f"stack {file.platform.stack}", f"{_TEAM}.scheduler.mode"
+def _between(file: TeamStack, facts: Facts) -> Iterator[tuple[str, str]]:
+    """What does not fit between the team's file and its platform: (key, sentence)."""
+    team, own, where = file.team, file.cluster, f"stack {file.platform.stack}"
     grant = facts.teams.get(team.name)
     if grant is None:
         cause = f"is not granted by {where}, which grants {', '.join(facts.teams) or 'no team'}"
-        there = key_path(("teamStacks", team.name))
-        fix = f"have {team.name} written there, in {there}, and update that stack first"
-        yield wrong_key(f"{_TEAM}.name", f"{cause}; {fix}")
-    elif team.scheduler.mode == "host" and facts.kai is None:
-        cause = f"is host, and {where} runs no KAI on the host"
-        yield wrong_key(scheduler, f"{cause}; write virtual or default")
-    elif team.scheduler.mode == "host" and grant.parent_queue is None:
-        cause = f"is host, and {where} grants the team no queue"
-        yield wrong_key(scheduler, f"{cause}; have parentQueue: added to its grant")
-    elif team.queue is not None and team.queue != grant.parent_queue:
-        cause = f"is {team.queue}, and {where} grants {grant.parent_queue}"
-        yield wrong_key(f"{_TEAM}.queue", f"{cause}; write that, or queues: {{…}} below it")
+        there = f"kai-fleet:teamStacks.{team.name}"
+        yield "team.name", f"{cause}; have it written there, in {there}, and update that first"
+    elif team.scheduler.mode == "host":
+        if facts.kai is None:
+            cause = f"is host, and {where} runs no KAI on the host"
+            yield "team.scheduler.mode", f"{cause}; write virtual or default"
+        elif grant.parent_queue is None:
+            cause = f"is host, and {where} grants the team no queue"
+            yield "team.scheduler.mode", f"{cause}; have parentQueue: added to its grant"
+        elif team.queue not in (None, grant.parent_queue):
+            cause = f"is {team.queue}, and {where} grants {grant.parent_queue}"
+            yield "team.queue", f"{cause}; write that, or queues: {{…}} below it"
     if team.vcluster.node_pool:
         fix = "have it written there, in kai-fleet:vcluster.nodePool"
-        yield wrong_key(f"{_TEAM}.vcluster.nodePool", f"is the platform's; {fix}")
-    if own is None and facts.context is None:
-        yield wrong_key(
-            key_path(("cluster",)),
-            "is missing: the platform keeps its kubeconfig to itself; write context:, or set"
-            " kubeconfig as a secret, with the team's own credentials",
-        )
-    if own is not None and (own.context is None) == (own.kubeconfig is None):
-        yield wrong_key(
-            key_path(("cluster", "context")),
-            "is needed, or kubeconfig, and not both; write context: with a name from"
-            " `kubectl config get-contexts`, or drop cluster to use the platform's",
+        yield "team.vcluster.nodePool", f"is the platform's; {fix}"
+    ways = (own.context, own.kubeconfig) if own else (facts.context,)
+    if sum(way is not None for way in ways) != 1:
+        yield (
+            "cluster.context",
+            "is needed, or kubeconfig as a secret, and not both: the team's own credentials, as the"
+            " platform keeps its kubeconfig to itself; write context: with a name from"
+            " `kubectl config get-contexts`",
         )
 
 
 def read_platform(stack: str) -> Facts:
-    """What the platform stack of that name said at its last update. Raises NoPlatformError."""
+    """The facts that the platform stack of that name exports. Raises NoPlatformError."""
     import pulumi
     from pulumi.runtime import invoke
 
@@ -310,10 +239,7 @@ def read_platform(stack: str) -> Facts:
     outputs = answer.get("outputs") or {}
     if OUTPUT not in outputs:
         lacks = "exports no platform" if outputs else "has never been updated"
-        raise NoPlatformError(
-            f"is {stack}, which {lacks}: it is no platform stack of kai-fleet, or an older one;"
-            f" {update}"
-        )
+        raise NoPlatformError(f"is {stack}, which {lacks}; {update}")
     if OUTPUT in (answer.get("secretOutputNames") or ()):
         hide_values()  # an invoke answers in clear
     try:

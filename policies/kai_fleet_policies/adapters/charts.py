@@ -5,22 +5,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kai_fleet.cluster.plain_yaml import GrownYamlError, OddYamlError, typed_documents
 from kai_fleet.fleet.chart_stores import store_of
-from kai_fleet.fleet.cluster import Chart, Kai, Team
+from kai_fleet.fleet.cluster import Kai, Team
 from kai_fleet.gpu_providers import GPU_CHARTS
 from kai_fleet.releases import has_sharing_modes
 from kai_fleet.releases.sharing import mode_in, of_switch
-from kai_fleet.releases.sources import from_mirror
-from kai_fleet.values import UNKNOWN, flag, get, items, mapping, text
-from kai_fleet_policies.rules.rule import called
+from kai_fleet.values import UNKNOWN, flag, get, mapping, pairs, text, value_at
 
 KAI, VCLUSTER = "kai-scheduler", "vcluster"
 DEVICE_PLUGINS = GPU_CHARTS
 
 # What the program declares has passed its own gate, which knows the stack's sources and levels.
 _OWN: Final = "kai-fleet:index:"
-_PACKAGE = re.compile(r"(?P<name>.+?)[-_](?P<version>v?\d+\.\d+\.\d+[^/]*)\.t(ar\.)?gz")
+_PACKAGE: Final = re.compile(r"(?P<name>.+?)[-_](?P<version>v?\d+\.\d+\.\d+[^/]*)\.t(ar\.)?gz")
+_COMMENT: Final = re.compile(r"#.*?(\\n|$)", re.MULTILINE)
+_VIRTUAL: Final = (
+    "controlPlane.distro.k8s.scheduler.enabled",
+    "controlPlane.advanced.virtualScheduler.enabled",
+)
+_OWNER: Final = "experimental.syncSettings.setOwner"
 
 
 @dataclass(frozen=True)
@@ -44,43 +47,20 @@ def chart_of(props: Mapping[str, Any]) -> Any:
     return Named(name, version or (tag if colon else None))
 
 
-def of_host(props: Mapping[str, object], name: str, urn: str) -> Chart:
-    """A release of the GPU stack."""
-    return Chart(f"release {called(name)}", urn, _location(props, urn), _written(props, urn))
-
-
-def _location(props: Mapping[str, object], urn: str) -> Any:
-    """Where a chart is; None where the program's own components, or a local mirror, say so."""
-    where = text(props.get("chart"))
-    repository = text(get(props.get("repositoryOpts"), "repo"))
-    if _OWN in urn or (isinstance(where, str) and from_mirror(where)):
-        return None
-    if UNKNOWN in (where, repository):
-        return UNKNOWN
-    # Helm looks a chart up in the repository; a path there stays a path of the repository's.
-    return f"{str(repository).rstrip('/')}/{where}" if repository else where
-
-
 def _written(props: Mapping[str, object], urn: str) -> Any:
     """The values that were written by hand."""
-    if _OWN in urn:
-        return {}
-    return UNKNOWN if props.get("valueYamlFiles") else mapping(props.get("values"))
+    return {} if _OWN in urn else mapping(props.get("values"))
 
 
-def _sharing(chart: Named, props: Mapping[str, object]) -> Any:
+def _sharing(version: str | None, values: Any) -> Any:
     """How pods share GPUs: through v0.17 only if switched on, then unless switched off."""
-    values = props.get("values")
-    settings = get(values, "global")
-    if isinstance(chart.version, str):  # else any version may come
-        modes = has_sharing_modes(chart.version)
-        mode = mode_in(chart.version, values)
-        if mode and (modes or flag(get(settings, "gpuSharing"), unset=False)):
+    switch = value_at(values, "global.gpuSharing")
+    modes: Any = UNKNOWN  # any version may come
+    if isinstance(version, str):
+        modes, mode = has_sharing_modes(version), mode_in(version, values)
+        if mode and (modes or flag(switch, unset=False)):
             return mode  # it wins over the older switch
-        unset = _unless_in_files(modes, props)
-    else:
-        unset = UNKNOWN
-    on = flag(get(settings, "gpuSharing"), unset=unset)
+    on = flag(switch, unset=modes)
     return UNKNOWN if on is UNKNOWN else of_switch(on)
 
 
@@ -88,11 +68,10 @@ def kai_release(chart: Named, props: Mapping[str, object], path: str) -> Kai:
     """The KAI that a release of its chart installs."""
     return Kai(
         chart.version,
-        _sharing(chart, props),
+        _sharing(chart.version, props.get("values")),
         _written(props, path),
         namespace=text(props.get("namespace")),
         path=path,
-        chart=_location(props, path),
         untested=f"{_OWN}KaiScheduler$" in path,
     )
 
@@ -103,31 +82,26 @@ def virtual_cluster(chart: Named, props: Mapping[str, object], name: str, path: 
     Its mode follows the values: a scheduler of its own means virtual, pods without owners mean that
     the host's KAI schedules them.
     """
-    values, no = props.get("values"), _unless_in_files(False, props)
-    own = _either(
-        flag(get(values, "controlPlane", "distro", "k8s", "scheduler", "enabled"), unset=no),
-        flag(get(values, "controlPlane", "advanced", "virtualScheduler", "enabled"), unset=no),
-    )
-    owner = flag(
-        get(values, "experimental", "syncSettings", "setOwner"), unset=_unless_in_files(True, props)
-    )
-    mode: Any = "virtual" if own else "default" if owner else "host"
-    if own is UNKNOWN or (own is False and owner is UNKNOWN):
+    values, version = props.get("values"), chart.version
+    own = [flag(value_at(values, key), unset=False) for key in _VIRTUAL]
+    owner = flag(value_at(values, _OWNER), unset=True)
+    mode: Any = "virtual" if True in own else "default" if owner else "host"
+    if mode != "virtual" and UNKNOWN in (*own, owner):
         mode = UNKNOWN
     of_component = f"{_OWN}VirtualCluster$" in path
-    image = get(values, "controlPlane", "statefulSet", "image", "repository")
-    selector = get(values, "sync", "fromHost", "nodes", "selector", "labels")
-    pool: Any = UNKNOWN if selector is None and no is UNKNOWN else mapping(selector)
+    pool = mapping(value_at(values, "sync.fromHost.nodes.selector.labels"))
     if pool is not UNKNOWN:
         pool = {key: text(value) or "" for key, value in pool.items()}
+    if isinstance(version, str) and version:
+        version = f"v{version.removeprefix('v')}"  # the chart's have none
+    image = value_at(values, "controlPlane.statefulSet.image.repository")
     return Team(
         name=name,
         namespace=text(props.get("namespace")) or "",
-        version=_with_v(chart.version),
+        version=version,
         node_pool=pool,
         mode=mode,
         path=path,
-        chart=_location(props, path),
         values=_written(props, path),
         chart_values=mapping(values),
         store=store_of(values),
@@ -137,63 +111,23 @@ def virtual_cluster(chart: Named, props: Mapping[str, object], name: str, path: 
     )
 
 
-def _with_v(version: str | None) -> str | None:
-    """vCluster's chart versions have no `v`, its versions do."""
-    return f"v{version.removeprefix('v')}" if isinstance(version, str) and version else version
-
-
-def _unless_in_files(default: bool, props: Mapping[str, object]) -> bool:
-    """A chart's default, unless a values file that only the engine reads may say otherwise."""
-    return UNKNOWN if props.get("valueYamlFiles") else default
-
-
-def _either(one: bool, other: bool) -> bool:
-    if one is True or other is True:
-        return True
-    return UNKNOWN if UNKNOWN in (one, other) else False
-
-
 def device_sharing(chart_name: str, values: object) -> Any:
     """How a device plugin chart's values share GPUs: by time-slicing, by MPS or ("") not at all.
 
     A config that only names a ConfigMap of the cluster is UNKNOWN.
     """
-    config = "config" if chart_name == "nvidia-device-plugin" else "devicePlugin"
-    section = get(values, config)
-    found = sharing_in(section)
-    named = section if config == "config" else get(section, "config")
-    if found == "" and text(get(named, "name")) and not (get(named, "data") or get(named, "map")):
-        return UNKNOWN
-    return found
+    above = () if chart_name == "nvidia-device-plugin" else ("devicePlugin",)
+    config = get(values, *above, "config")
+    elsewhere = pairs(config).get("name") and not (get(config, "data") or get(config, "map"))
+    return UNKNOWN if elsewhere else sharing_in(config)
 
 
-def sharing_in(value: Any) -> Any:
-    """The sharing that a device plugin's config asks for, also where it is YAML text."""
-    if isinstance(value, str) and ("timeSlicing" in value or "mps" in value):
-        try:
-            return _sharing_in(typed_documents(value))
-        except GrownYamlError:  # a device plugin reads it all the same
-            return "time-slicing" if "timeSlicing" in value else "MPS"
-        except (OddYamlError, RecursionError):
-            return ""
-    return _sharing_in(value)
-
-
-def _sharing_in(value: Any) -> Any:
-    if value is UNKNOWN:
-        return UNKNOWN
-    if isinstance(value, Mapping):
-        if value.get("timeSlicing"):
-            return "time-slicing"
-        # `mps` also names a daemon's settings (root, nodeSelector); resources make it sharing.
-        if get(value, "mps", "resources"):
-            return "MPS"
-        parts = [sharing_in(inner) for inner in value.values() if not isinstance(inner, bool)]
-    elif isinstance(value, str):
-        return ""
-    else:
-        parts = [sharing_in(inner) for inner in items(value)]
-    for part in parts:
-        if part and part is not UNKNOWN:
-            return part
-    return UNKNOWN if UNKNOWN in parts else ""
+def sharing_in(config: Any) -> Any:
+    """The sharing that a device plugin's config asks for, also where it is YAML text: both ways
+    list resources; `mps` without them has a daemon's settings.
+    """
+    written = _COMMENT.sub("", str(config))
+    for key, way in (("timeSlicing", "time-slicing"), ("mps", "MPS")):
+        if key in written and "resources" in written:
+            return way
+    return UNKNOWN if str(UNKNOWN) in written else ""

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from kai_fleet.fleet.queues import RESOURCES, DeclaredQueue, shares
+from kai_fleet.fleet.queues import DeclaredQueue, shares
 from kai_fleet.provider.values import unpacked
-from kai_fleet.values import UNKNOWN, get, pairs, text
+from kai_fleet.values import get, pairs, text
 
 QUEUE: Final = "kubernetes:scheduling.run.ai/v2:Queue"
 PROVIDER: Final = "pulumi:providers:kubernetes"
@@ -66,13 +66,4 @@ def queue(props: Mapping[str, object], name: str, path: str, filled_in: str) -> 
         preempt_min_runtime=get(spec, "preemptMinRuntime"),
         reclaim_min_runtime=get(spec, "reclaimMinRuntime"),
         path=path,
-        quoted=tuple(_quoted(get(spec, "resources"))),
     )
-
-
-def _quoted(resources: Any) -> Iterator[str]:
-    for resource in RESOURCES:
-        for word in ("quota", "limit", "overQuotaWeight"):
-            amount = get(resources, resource, word)
-            if amount is not UNKNOWN and isinstance(amount, str):
-                yield f'{resource} {word} "{amount}"'

@@ -46,8 +46,7 @@ class _Found:
 
     name: str
     parts: defaultdict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
-    gpu_quotas: dict[str, float] = field(default_factory=dict)
-    slice_quotas: dict[str, dict[str, float]] = field(default_factory=dict)
+    quotas: defaultdict[str, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
     default_queues: list[DeclaredQueue] = field(default_factory=list)
     guarded: bool = False
     shards: list[str] = field(default_factory=list)
@@ -117,11 +116,13 @@ def _provider_name(provider: str) -> str:
 def _team(team: Team, host: _Found, by_name: Mapping[str, _Found]) -> Team:
     inner = by_name.get(str(team.name))
     kai = inner.kai if inner is not None and inner is not host else ()
-    quotas = host.gpu_quotas
-    gpus = quotas.get(team.namespace) if team.namespace else None
-    if gpus is None and quotas and UNKNOWN in (team.namespace, *quotas):
+    hard = host.quotas.get(team.namespace, {})
+    amounts = [hard[gpu] for gpu in keys.GPU_RESOURCES if gpu in hard]
+    # Of another vendor's it may say that there are none.
+    gpus = next((amount for amount in amounts if amount != 0), 0.0 if amounts else None)
+    if gpus is None and host.quotas and UNKNOWN in (team.namespace, *host.quotas):
         gpus = UNKNOWN  # some quota may turn out to be this team's
-    slices = host.slice_quotas.get(team.namespace, {}) if team.namespace is not UNKNOWN else {}
+    slices = {name: amount for name, amount in hard.items() if name.startswith(mig.PREFIX)}
     if UNKNOWN in (gpus, *slices.values()):
         gpus, slices = gpus if gpus is None else UNKNOWN, {}
     elif gpus is not None:
@@ -153,9 +154,8 @@ def _read(found: _Found, resource: Declared) -> None:
         elsewhere = get(metadata, "annotations", declared_trees.PARENT_ELSEWHERE) == "true"
         if elsewhere and queue.parent is not None:
             # Another stack has it, and has been asked about what hangs below it.
-            found.default_queues.append(
-                DeclaredQueue(queue.parent, None, _UNLIMITED, path=resource.urn)
-            )
+            above = DeclaredQueue(queue.parent, None, _UNLIMITED, path=resource.urn)
+            found.default_queues.append(above)
     elif pods := _pods(kind, name, resource):
         parts["workloads"] += pods
     elif resource.type == _SHARD:
@@ -164,7 +164,11 @@ def _read(found: _Found, resource: Declared) -> None:
         found.topologies[name] = ()
     else:
         if kind == "ResourceQuota" and namespace is not None:
-            _read_quota(found, namespace, get(props.get("spec"), "hard"))
+            for key, amount in pairs(get(props.get("spec"), "hard")).items():
+                of = str(key).removeprefix("requests.")
+                counts = of in keys.GPU_RESOURCES or of.startswith(mig.PREFIX)
+                if counts and (read := number(amount)) is not None:
+                    found.quotas[namespace][of] = read
         elif kind == "ConfigMap":
             texts = ((k, v) for k, v in pairs(props.get("data")).items() if isinstance(v, str))
             sharing = charts.sharing_in({key: value for key, value in texts if "sharing" in value})
@@ -177,19 +181,6 @@ def _read(found: _Found, resource: Declared) -> None:
             found.guarded |= everywhere and "Deny" in items(get(spec, "validationActions"))
         if namespace is not None and kind not in _CLUSTER_SCOPED:
             parts["objects"].append(ManagedObject(kind, name, namespace, path=resource.urn))
-
-
-def _read_quota(found: _Found, namespace: str, hard: object) -> None:
-    for gpu in keys.GPU_RESOURCES:
-        amount = number(get(hard, f"requests.{gpu}"))
-        # Of another vendor's it may say that there are none.
-        if amount is not None and (amount != 0 or namespace not in found.gpu_quotas):
-            found.gpu_quotas[namespace] = amount
-    of_slices = found.slice_quotas.setdefault(namespace, {})
-    for key in pairs(hard):
-        name = str(key).removeprefix("requests.")
-        if name.startswith(mig.PREFIX) and (amount := number(get(hard, key))) is not None:
-            of_slices[name] = amount
 
 
 def _pods(kind: str, name: str, resource: Declared) -> list[PodTemplate]:
@@ -210,6 +201,8 @@ def _patched(kind: str, name: str, resource: Declared) -> Iterator[PodTemplate]:
 
 def _read_release(found: _Found, resource: Declared) -> None:
     props, urn, parts = resource.props, resource.urn, found.parts
+    if props.get("valueYamlFiles"):  # only the engine reads them
+        props = {**props, "values": UNKNOWN}
     chart = charts.chart_of(props)
     name = text(props.get("name")) or resource.name
     namespace = text(props.get("namespace")) or resource.default_namespace
@@ -217,29 +210,24 @@ def _read_release(found: _Found, resource: Declared) -> None:
         parts["objects"].append(ManagedObject("Release", name, namespace, path=urn))
     elif chart.name == charts.KAI:
         parts["kai"].append(charts.kai_release(chart, props, urn))
-        found.default_queues += _default_queues(chart, props, urn)
+        found.default_queues += _default_queues(chart.version, props.get("values"), urn)
     elif chart.name == charts.VCLUSTER:
         parts["teams"].append(charts.virtual_cluster(chart, props, name, urn))
     else:
         parts["objects"].append(ManagedObject("Release", name, namespace, chart.name, urn))
         if chart.name in charts.DEVICE_PLUGINS:
-            parts["charts"].append(charts.of_host(props, name, urn))
             sharing = charts.device_sharing(chart.name, props.get("values"))
             parts["device_plugins"].append(DevicePlugin(sharing, urn))
 
 
-def _default_queues(
-    chart: charts.Named, props: Mapping[str, object], urn: str
-) -> list[DeclaredQueue]:
+def _default_queues(version: str | None, values: object, urn: str) -> list[DeclaredQueue]:
     """The two queues that charts from v0.10 make at their first install, unless turned off."""
-    version, settings = chart.version, get(props.get("values"), "defaultQueue")
+    settings = get(values, "defaultQueue")
     makes = isinstance(version, str) and version_key(version) >= (0, 10)
     if not makes or flag(get(settings, "createDefaultQueue"), unset=True) is not True:
         return []
     parent = text(get(settings, "parentName")) or CHART_PARENT
     child = text(get(settings, "childName")) or "default-queue"
     # Their quota of 0 is the chart's, not the reader's to change: unlimited keeps rules silent.
-    return [
-        DeclaredQueue(parent, None, _UNLIMITED, path=urn),
-        DeclaredQueue(child, parent, _UNLIMITED, path=urn),
-    ]
+    queues = ((parent, None), (child, parent))
+    return [DeclaredQueue(name, above, _UNLIMITED, path=urn) for name, above in queues]

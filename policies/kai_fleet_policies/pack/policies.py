@@ -1,6 +1,6 @@
 """The rules as policies of Pulumi: what the engine is told of each, and what a stack may set."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -11,7 +11,6 @@ from kai_fleet.finding import Level
 from kai_fleet.fleet.cluster import Cluster
 from kai_fleet.fleet.queues import DeclaredQueue
 from kai_fleet.releases.keys import RESERVED
-from kai_fleet.releases.sources import KnownSources, NoPlaceError, chart_place, registry_place
 from kai_fleet.values import UNKNOWN
 from kai_fleet_policies.rules import RULES
 from kai_fleet_policies.rules.queues import EXISTING_QUEUES
@@ -21,41 +20,38 @@ UNDECIDED: Final = "undecided"
 RESERVED_KEY: Final = "reservedNamespaces"
 EXEMPT_KEY: Final = "exemptNamespaces"
 QUEUES_KEY: Final = "queuesByNamespace"
-CHARTS_KEY: Final = "charts"
-IMAGES_KEY: Final = "images"
 
-_NAMES: Final[dict[str, Any]] = {"type": "array", "items": {"type": "string"}}
-
-
-def _names(description: str) -> dict[str, Any]:
-    return _NAMES | {"description": description, "default": []}
-
-
-_EXEMPT: Final = {EXEMPT_KEY: _names("Namespaces whose workloads this rule leaves alone.")}
-_EXISTING: Final = {
-    EXISTING_QUEUES: _names("Queues that another program makes, such as KAI's chart.")
-}
-_BY_NAMESPACE: Final = {
+_NAMES: Final[dict[str, Any]] = {"type": "array", "items": {"type": "string"}, "default": []}
+_BY_NAMESPACE: Final[dict[str, Any]] = {
     "type": "object",
-    "additionalProperties": _NAMES,
-    "description": "The only queues that pods of a namespace may name, by namespace.",
+    "additionalProperties": {"type": "array", "items": {"type": "string"}},
     "default": {},
 }
-_OWN: Final[Mapping[str, dict[str, Any]]] = {
-    "namespace-reserved": {RESERVED_KEY: _names(f"Reserved beside {', '.join(sorted(RESERVED))}.")},
-    "queue-tree": _EXISTING,
-    "workload-leaf-queue": _EXISTING | {QUEUES_KEY: _BY_NAMESPACE},
-    "sources-known": {
-        CHARTS_KEY: _names("Chart locations besides those of the release tables."),
-        IMAGES_KEY: _names("Image registries besides those of the release tables."),
-    },
+# What a stack may set: of which rules, and what it means.
+_PROPERTIES: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
+    EXEMPT_KEY: (
+        ("workload-", "namespace-reserved"),
+        "Namespaces whose workloads this rule leaves alone.",
+    ),
+    RESERVED_KEY: (("namespace-reserved",), f"Reserved beside {', '.join(sorted(RESERVED))}."),
+    EXISTING_QUEUES: (
+        ("queue-tree", "workload-leaf-queue"),
+        "Queues that another program makes, such as KAI's chart.",
+    ),
+    QUEUES_KEY: (
+        ("workload-leaf-queue",),
+        "The only queues that pods of a namespace may name, by namespace.",
+    ),
 }
 
 
 def schema(rule: str) -> dict[str, dict[str, Any]]:
-    """The properties that a rule takes, as JSON Schema; none for rules that look at no workload."""
-    workloads = rule.startswith("workload-") or rule == "namespace-reserved"
-    return (_EXEMPT if workloads else {}) | dict(_OWN.get(rule, {}))
+    """The properties that a rule takes, as JSON Schema."""
+    return {
+        key: {**(_BY_NAMESPACE if key == QUEUES_KEY else _NAMES), "description": description}
+        for key, (rules, description) in _PROPERTIES.items()
+        if rule.startswith(rules)
+    }
 
 
 def configured(cluster: Cluster, properties: Mapping[str, Any]) -> Cluster:
@@ -71,15 +67,12 @@ def configured(cluster: Cluster, properties: Mapping[str, Any]) -> Cluster:
         # An unknown namespace may turn out not to be exempt: the rule keeps its question.
         return namespace is UNKNOWN or (namespace or "default") not in exempt
 
-    charts = _places(chart_place, properties.get(CHARTS_KEY) or ())
-    images = _places(registry_place, properties.get(IMAGES_KEY) or ())
     return replace(
         _with_queues(cluster, properties.get(EXISTING_QUEUES) or ()),
         workloads=tuple(w for w in cluster.workloads if judged(w.namespace)),
         objects=tuple(n for n in cluster.objects if judged(n.namespace)),
         reserved=cluster.reserved.union(properties.get(RESERVED_KEY) or ()),
         queues_of=properties.get(QUEUES_KEY) or cluster.queues_of,
-        sources=KnownSources(charts, images) if charts or images else cluster.sources,
     )
 
 
@@ -94,28 +87,15 @@ def _with_queues(cluster: Cluster, existing: Iterable[str]) -> Cluster:
     )
 
 
-def _places(read: Callable[[str], object], texts: Iterable[str]) -> tuple[str, ...]:
-    """What is a place of these; another text names none, and allows nothing."""
-
-    def is_place(text: str) -> bool:
-        try:
-            read(text)
-        except NoPlaceError:
-            return False
-        return True
-
-    return tuple(filter(is_place, texts))
-
-
-def _policy(name: str, description: str, level: Level, severity: Severity, remedy: str) -> Any:
+def _policy(name: str, about: str, why: str, level: Level, severity: Severity) -> Any:
     """The protocol's own record of a policy."""
     info = proto.PolicyInfo(
         name=name,
-        description=description,
+        description=why,
         enforcementLevel=getattr(proto, level.name),
         policy_type=proto.POLICY_TYPE_STACK,
-        severity=getattr(proto, f"POLICY_SEVERITY_{severity.name}"),
-        remediation_steps=remedy,
+        severity=getattr(proto, f"POLICY_SEVERITY_{severity.upper()}"),
+        remediation_steps=about,
     )
     if properties := schema(name):
         json_format.ParseDict(properties, info.configSchema.properties)
@@ -124,12 +104,12 @@ def _policy(name: str, description: str, level: Level, severity: Severity, remed
 
 # A policy for each rule, and last the one for what is not decided yet.
 POLICIES: Final = (
-    *(_policy(rule.name, rule.why, rule.level, rule.severity, rule.remedy) for rule in RULES),
+    *(_policy(rule.name, rule.about, rule.why, rule.level, rule.severity) for rule in RULES),
     _policy(
         UNDECIDED,
+        "Nothing to do: the rules are asked again during the update.",
         "Some values are known only during the update; these rules decide then.",
         Level.ADVISORY,
-        Severity.LOW,
-        "Nothing to do: the rules are asked again during the update.",
+        "low",
     ),
 )

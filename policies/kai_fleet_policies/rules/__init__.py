@@ -7,19 +7,19 @@ from kai_fleet.finding import Finding, Level
 from kai_fleet.fleet.cluster import Cluster
 from kai_fleet_policies.rules import (
     gpus,
-    kai,
-    queue_quotas,
     queues,
+    sources,
     teams,
-    vcluster_stores,
+    values,
     vclusters,
+    versions,
     workloads,
 )
 from kai_fleet_policies.rules.rule import Rule
 
 RULES: Final[tuple[Rule, ...]] = tuple(
     rule
-    for module in (queues, queue_quotas, workloads, gpus, teams, kai, vclusters, vcluster_stores)
+    for module in (queues, workloads, gpus, teams, versions, values, sources, vclusters)
     for rule in vars(module).values()
     if isinstance(rule, Rule)
 )
@@ -30,7 +30,7 @@ def check(clusters: Iterable[Cluster], only: Iterable[Rule] = RULES) -> list[Fin
     """All findings, mandatory ones first, then by path, rule and text."""
     every = list(clusters)
     return in_order(
-        finding for rule in only for cluster in every for finding in rule.findings(cluster)
+        finding for rule in only for cluster in every for finding in rule.check(cluster)
     )
 
 

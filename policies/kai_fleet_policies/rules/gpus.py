@@ -6,33 +6,24 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from kai_fleet import releases
-from kai_fleet.finding import Level
-from kai_fleet.fleet.cluster import Cluster, DevicePlugin
+from kai_fleet.fleet.cluster import HOST, Cluster, DevicePlugin, Kai, Team
 from kai_fleet.fleet.pods import PodTemplate
-from kai_fleet.releases import DISABLED
-from kai_fleet.releases.keys import (
-    CONTAINER,
-    DEVICES,
-    FRACTION,
-    GPU_RESOURCES,
-    MEMORY,
-    MPS,
-    SCHEDULER,
-)
-from kai_fleet.releases.sharing import FRACTIONS_KEY, NV_FRACTIONS
+from kai_fleet.releases import DISABLED, sharing
+from kai_fleet.releases.keys import CONTAINER, DEVICES, FRACTION, GPU_RESOURCES, MEMORY, MPS
+from kai_fleet.releases.keys import SCHEDULER as KAI
+from kai_fleet.releases.sharing import HAMI_CORE, MODES, NOT_ENFORCED, NV_FRACTIONS
 from kai_fleet.values import UNKNOWN, pairs, text
 from kai_fleet.wording import listed
-from kai_fleet_policies.rules.rule import (
-    Findings,
+from kai_fleet_policies.rules.places import (
+    WORKLOADS,
     Place,
-    Severity,
     called,
-    known,
+    kais,
     of_cluster,
+    of_team,
     of_workload,
-    rule,
-    workloads,
 )
+from kai_fleet_policies.rules.rule import Findings, known, mandatory
 
 _MOST_DEVICES: Final = 9999  # as the guard of the pods has it; KAI multiplies in 64 bits
 _LEAST: Final = 0.01  # KAI rounds to hundredths what it adds to a queue
@@ -41,14 +32,11 @@ _FLOAT: Final = re.compile(r"[+-]?([0-9]{1,40}\.?[0-9]{0,40}|\.[0-9]{1,40})([eE]
 _COUNT: Final = re.compile(r"0*[1-9][0-9]{0,17}")
 
 
-@rule("workload-gpu-request", Level.MANDATORY, Severity.HIGH, each=workloads)
+@mandatory("workload-gpu-request", "high", WORKLOADS)
 def workload_gpu_request(cluster: Cluster, workload: PodTemplate, place: Place) -> Findings:
     """A GPU share is requested in one way, with a value that KAI takes.
 
     KAI's admission refuses such pods, or schedules them wrong where it does not notice.
-
-    Remedy: Write one of: the annotation gpu-fraction ("0.5"), the annotation gpu-memory
-    ("2000", MiB), or whole GPUs in the container's resources.
     """
     annotations = known(workload.annotations, "its annotations are known")
     if not annotations.keys() & {FRACTION, MEMORY, DEVICES, CONTAINER, MPS}:
@@ -65,50 +53,60 @@ def workload_gpu_request(cluster: Cluster, workload: PodTemplate, place: Place) 
 
 
 def _wrong(annotations: Mapping[str, Any], workload: PodTemplate) -> Iterator[tuple[str, str]]:
+    """What is wrong with the annotations that are known, and what to write."""
     fraction, memory, devices = (annotations.get(key) for key in (FRACTION, MEMORY, DEVICES))
     shared = FRACTION in annotations or MEMORY in annotations
-    if fraction not in (None, UNKNOWN):
-        yield from _fraction(str(fraction))
-    if memory not in (None, UNKNOWN) and not _count(memory):
-        yield (
+    value = float(fraction) if _FLOAT.fullmatch(fraction := str(fraction)) else math.nan
+    count = _count(devices)
+    has = f'has {FRACTION}: "{fraction}", which'
+    example, on_gpus = f'{FRACTION}: "0.5"', f'has {DEVICES}: "{devices}"'
+    # On pods of other schedulers the short keys may have another meaning.
+    alone = workload.scheduler == KAI and not shared
+    checks = (
+        (0 < value < _LEAST, f"{has} KAI counts as nothing", f"write {_LEAST} or more"),
+        (
+            annotations.get(FRACTION) not in (None, UNKNOWN) and not 0 < value < 1,
+            f"{has} is not a number between 0 and 1",
+            f"write for example {example}; for whole GPUs drop it and write limits:"
+            ' nvidia.com/gpu: "1"',
+        ),
+        (
+            memory not in (None, UNKNOWN) and not _count(memory),
             f'has {MEMORY}: "{memory}"',
             f'write a positive whole number of MiB, for example {MEMORY}: "2000"',
-        )
-    if FRACTION in annotations and MEMORY in annotations:
-        yield f"has both {FRACTION} and {MEMORY}", "write only one of them"
-    if DEVICES in annotations and not shared:
-        yield (
+        ),
+        (
+            FRACTION in annotations and MEMORY in annotations,
+            f"has both {FRACTION} and {MEMORY}",
+            "write only one of them",
+        ),
+        (
+            DEVICES in annotations and not shared,
             f"has {DEVICES} alone: it says on how many GPUs a share is taken",
-            f'add {FRACTION}, for example {FRACTION}: "0.5", or ask for whole GPUs instead',
-        )
-    if devices not in (None, UNKNOWN):
-        count = _count(devices)
-        if not count:
-            yield f'has {DEVICES}: "{devices}"', 'write a positive whole number such as "2"'
-        elif count > _MOST_DEVICES:
-            yield (
-                f'has {DEVICES}: "{devices}", more than KAI can count',
-                f"write {_MOST_DEVICES} or less",
-            )
-    # On pods of other schedulers these short keys may have another meaning.
-    if workload.scheduler == SCHEDULER and not shared:
-        if str(annotations.get(MPS)).lower() == "true":
-            yield 'has mps: "true" without a share of a GPU', f'add {FRACTION}: "0.5" or drop mps'
-        if CONTAINER in annotations:
-            yield f"has {CONTAINER} without a share of a GPU", f'add {FRACTION}: "0.5" or drop it'
-
-
-def _fraction(text: str) -> Iterator[tuple[str, str]]:
-    value = float(text) if _FLOAT.fullmatch(text) else math.nan
-    has = f'has {FRACTION}: "{text}", which'
-    if 0 < value < _LEAST:
-        yield f"{has} KAI counts as nothing", f"write {_LEAST} or more"
-    elif not 0 < value < 1:
-        yield (
-            f"{has} is not a number between 0 and 1",
-            f'write for example {FRACTION}: "0.5"; for whole GPUs drop it and write limits:'
-            ' nvidia.com/gpu: "1"',
-        )
+            f"add {FRACTION}, for example {example}, or ask for whole GPUs instead",
+        ),
+        (
+            devices not in (None, UNKNOWN) and not count,
+            on_gpus,
+            'write a positive whole number such as "2"',
+        ),
+        (
+            count > _MOST_DEVICES,
+            f"{on_gpus}, more than KAI can count",
+            f"write {_MOST_DEVICES} or less",
+        ),
+        (
+            alone and str(annotations.get(MPS)).lower() == "true",
+            'has mps: "true" without a share of a GPU',
+            f"add {example} or drop mps",
+        ),
+        (
+            alone and CONTAINER in annotations,
+            f"has {CONTAINER} without a share of a GPU",
+            f"add {example} or drop it",
+        ),
+    )
+    yield from ((cause, fix) for wrong, cause, fix in checks if wrong)
 
 
 def _whole_gpus(workload: PodTemplate, place: Place) -> Findings:
@@ -152,16 +150,14 @@ def _count(value: object) -> int:
     return int(digits[-18:]) if _COUNT.fullmatch(digits) else 0
 
 
-_OWN_KEY: Final = re.compile(FRACTIONS_KEY)
+_OWN_KEY: Final = re.compile(sharing.FRACTIONS_KEY)
 
 
-@rule("workload-gpu-sharing", Level.MANDATORY, Severity.MEDIUM)
+@mandatory("workload-gpu-sharing", "medium")
 def workload_gpu_sharing(cluster: Cluster) -> Findings:
     """Shares of a GPU only where KAI's GPU sharing is on.
 
     While gpuSharing is off, KAI's admission refuses every pod that asks for a share.
-
-    Remedy: Switch gpuSharing on for that KAI, or into the mode that reads the key.
     """
     host = cluster.scheduling
     modes = {kai.sharing for kai in host.kai}
@@ -169,11 +165,12 @@ def workload_gpu_sharing(cluster: Cluster) -> Findings:
     waiting = 0
     for workload in cluster.workloads:
         annotations = pairs(workload.annotations)
-        if workload.scheduler != SCHEDULER:
-            continue  # other rules speak of these
         own = next(filter(_OWN_KEY.fullmatch, map(str, annotations)), None)
         key = next((key for key in (FRACTION, MEMORY, DEVICES) if key in annotations), own)
-        if key is not None and DISABLED in modes:
+        if key is None or workload.scheduler != KAI:
+            continue  # other rules speak of these
+        waiting += 1
+        if DISABLED in modes:
             yield of_workload(workload, cluster).refuse(
                 f"has {key}, but GPU sharing is off in the KAI of {host.name}",
                 "set gpuSharing: true there (Helm value global.gpuSharing), or drop"
@@ -185,7 +182,6 @@ def workload_gpu_sharing(cluster: Cluster) -> Findings:
                 f"write gpu-fraction or gpu-memory, or gpuSharing: {{mode: {NV_FRACTIONS}}} for"
                 f" the KAI of {host.name}",
             )
-        waiting += key is not None
     if unclear and waiting and DISABLED not in modes:
         yield of_cluster("KAI", cluster).undecided(
             f"it is known whether GPU sharing is on in {host.name}: {waiting} workload(s) ask for"
@@ -193,20 +189,72 @@ def workload_gpu_sharing(cluster: Cluster) -> Findings:
         )
 
 
+def _sharing(cluster: Cluster) -> Iterable[tuple[Kai | Team, Place]]:
+    yield from ((kai, place.at("gpuSharing")) for kai, place in kais(cluster))
+    yield from ((team, of_team(team, "isolation", "level")) for team in cluster.teams)
+
+
+@mandatory("gpu-sharing-mode", "high", _sharing)
+def gpu_sharing_mode(cluster: Cluster, item: Kai | Team, place: Place) -> Findings:
+    """A mode of GPU sharing only where KAI's version, the cluster and the isolation have it.
+
+    NonMemoryEnforced leaves GPU memory to agreement. HamiCore and NvFractions enforce it, by
+    parts on the nodes: without those, pods that share a GPU stay Pending or share
+    without a bound.
+    """
+    if isinstance(item, Team):
+        schedulers = cluster.kai if item.mode == "host" else item.kai
+        if item.isolated and any(kai.sharing == HAMI_CORE for kai in schedulers):
+            # The isolator mounts its library from the node into each pod.
+            yield place.refuse(
+                f"is {item.level}, and mode {HAMI_CORE} mounts a library of the node into each pod"
+                " that shares a GPU (hostPath), which that level refuses",
+                f"write level: off for the team, or mode: {NOT_ENFORCED} for its KAI",
+            )
+        return
+    mode, version = item.sharing, item.version
+    if UNKNOWN in (mode, version) or not version:
+        return
+    if mode not in MODES:
+        yield place.refuse(f"is {mode}, which is no mode", f"write {listed(MODES, 'or')}")
+    elif not sharing.has_mode(version, mode):
+        newest = next(each for each in reversed([*releases.KAI]) if sharing.has_mode(each, mode))
+        yield place.refuse(
+            f"is {mode}, which KAI has from {sharing.SINCE[mode]} on, and the version is {version}",
+            f"write version: {newest}, or mode: {NOT_ENFORCED}",
+        )
+    elif mode == NV_FRACTIONS and cluster.declared and cluster.name != HOST:
+        yield place.refuse(
+            f"is {mode}, whose operator works on the nodes themselves, with rights that no team's"
+            " pod has",
+            f"write mode: {HAMI_CORE} or {NOT_ENFORCED}, or have the team in mode host with a KAI"
+            " of the host in this mode",
+        )
+    elif mode in _NEEDS:
+        yield place.warn(f"is {mode}: {_NEEDS[mode]}; nobody ran it with this program")
+
+
+_NEEDS: Final = {
+    NV_FRACTIONS: "pods that share a GPU stay Pending on nodes without NVIDIA's GPU operator"
+    f" {sharing.FRACTIONS_OPERATOR}, its NRI plugin in the container runtime and driver"
+    f" {sharing.FRACTIONS_DRIVER} or newer, which is not the operator's own (gpu.values:"
+    " driver.version)",
+    HAMI_CORE: "GPU memory is enforced only with the chart kai-resource-isolator on the host, and"
+    " only on nodes that have the label nvidia.com/gpu.memory before KAI starts",
+}
+
+
 def _plugins(cluster: Cluster) -> Iterable[tuple[DevicePlugin, Place]]:
     name = f"plugin of {cluster.name}"
     return ((each, Place("device", name, each.path)) for each in cluster.device_plugins)
 
 
-@rule("gpu-one-sharer", Level.MANDATORY, Severity.HIGH, each=_plugins)
+@mandatory("gpu-one-sharer", "high", _plugins)
 def gpu_one_sharer(cluster: Cluster, plugin: DevicePlugin, place: Place) -> Findings:
     """GPUs are shared by KAI or by the device plugin, not by both.
 
     Time-slicing and MPS make the device plugin advertise more GPUs than there are; KAI then
     splits those once more, and pods run out of GPU memory.
-
-    Remedy: Take the sharing section out of the device plugin's config, or switch KAI's sharing
-    off.
     """
     modes = {"the host": {kai.sharing for kai in cluster.kai}}
     modes |= {f"team {called(t.name)}": {kai.sharing for kai in t.kai} for t in cluster.teams}

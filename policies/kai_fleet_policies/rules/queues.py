@@ -1,32 +1,32 @@
-"""Rules about queues: one tree, in KAI's units, that promises no more than there is."""
+"""Rules about queues: one tree, of levels, durations and amounts that KAI takes."""
 
+import math
 import re
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
 from kai_fleet import releases
-from kai_fleet.finding import Level
-from kai_fleet.fleet.amounts import exact, written
+from kai_fleet.fleet.amounts import written
 from kai_fleet.fleet.cluster import Cluster
-from kai_fleet.fleet.queues import DeclaredQueue, Resource
+from kai_fleet.fleet.queues import RESOURCES, UNLIMITED, DeclaredQueue, QueueShare, Resource
+from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.values import UNKNOWN
 from kai_fleet.wording import listed, nearest_first
-from kai_fleet_policies.rules.rule import Findings, Place, Severity, known, queues, rule
+from kai_fleet_policies.rules.places import QUEUES, Place, called, of_cluster, of_queue
+from kai_fleet_policies.rules.rule import Findings, advisory, known, mandatory
 
 EXISTING_QUEUES: Final = "existingQueues"
+_PACK: Final = f"{EXISTING_QUEUES} of the pack's configuration of queue-tree"
 CHART_PARENT: Final = "default-parent-queue"  # which KAI's chart makes from v0.10
 
 
-@rule("queue-tree", Level.MANDATORY, Severity.HIGH, each=queues)
+@mandatory("queue-tree", "high", QUEUES)
 def queue_tree(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings:
     """Every queue hangs in one tree: unique names, existing parents, no cycles.
 
     KAI checks none of this: it drops a queue whose parent is absent, or that is in a cycle,
     with everything below it, and says nothing.
-
-    Remedy: Give every queue a name of its own and an existing parent, or none for a top-level
-    queue.
     """
     tree, above = cluster.tree, place.at("parent")
     name = known(queue.name, "the name of the queue is known")
@@ -65,13 +65,9 @@ def queue_tree(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings
 
 def _instead(parent: str, others: list[str], cluster: Cluster) -> str:
     choice = listed(nearest_first(parent, others))
-    if cluster.declared or cluster.kai:  # then all its queues are at hand
-        declare = f"declare {parent} with no parent of its own"
-    else:
-        declare = (
-            f"list {parent} in {EXISTING_QUEUES} of the pack's configuration of queue-tree if"
-            " another program makes it"
-        )
+    declare = f"declare {parent} with no parent of its own"
+    if not cluster.declared and not cluster.kai:  # then some of its queues may be elsewhere
+        declare = f"list {parent} in {_PACK} if another program makes it"
     return f"write {choice}, or {declare}" if choice else declare
 
 
@@ -90,79 +86,24 @@ def _made_elsewhere(parent: str, cluster: Cluster) -> bool:
     return not cluster.kai and all(queue.parent is not None for queue in cluster.queues)
 
 
-@rule("queue-units", Level.ADVISORY, Severity.MEDIUM, each=queues)
-def queue_units(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings:
-    """The amounts of a queue are in the units that KAI counts, and are numbers.
-
-    A Queue counts cpu in millicores and memory in 10^6 bytes, as bare numbers: a limit of cpu:
-    8 is less than a hundredth of a core, and nothing runs; bytes are a limit that never holds.
-    Its CRD takes numbers, no text.
-
-    Remedy: Write cores times 1000, gigabytes times 1000, and numbers without quotes.
-    """
-    if queue.quoted:
-        yield place.warn(
-            f"has {listed(queue.quoted, 'and')} as text, and the Queue CRD takes numbers: the API"
-            " server refuses it",
-            "write the number without quotes",
-        )
-    if queue.shares is UNKNOWN:
-        return  # queue-quota says so
-    for resource, share in queue.shares.items():
-        both = (("quota", share.quota), ("limit", share.limit))
-        amounts = {word: amount for word, amount in both if amount not in (None, UNKNOWN)}
-        odd = {word: _odd(resource, amount, queue.path) for word, amount in amounts.items()}
-        found = {word: advice for word, advice in odd.items() if advice is not None}
-        if found:
-            has = [f"{word} {written(resource, amounts[word], queue.path)}" for word in found]
-            meaning, fix = [*found.values()][-1]
-            yield place.at(resource).warn(
-                f"has {resource} {listed(has, 'and')}; {meaning}", f"write {fix}"
-            )
-
-
-def _odd(resource: Resource, amount: float, path: str) -> tuple[str, str] | None:
-    """What an amount means, and what to write for what was meant in its place; else None.
-
-    Below a quarter of a core, or half a gigabyte, a whole queue is rather meant in cores or GB; a
-    petabyte is rather meant in bytes.
-    """
-    meant, bare = exact(amount), path.startswith("urn:")  # a Queue's numbers have no unit
-    times_1000 = exact(amount * 1000)
-    if resource == "cpu" and 0 < amount < 256:
-        write = times_1000 if bare else meant
-        return f"that is {amount / 1000:g} of a core for all its pods", f"{write} for {meant} cores"
-    if resource == "memory" and 0 < amount < 512:
-        write = times_1000 if bare else f"{meant}G"
-        return f"that is {meant} MB for all its pods", f"{write} for {meant} GB"
-    if resource == "memory" and amount >= 10**9:
-        megabytes = max(1, round(amount / 10**6))
-        write = f"{megabytes}{'' if bare else 'M'}"
-        meaning = f"that is {amount / 10**9:g} PB, a limit that never holds"
-        return meaning, f"{write} for {meant} bytes"
-    return None
-
-
-@rule("queue-depth", Level.MANDATORY, Severity.HIGH, each=queues)
+@mandatory("queue-depth", "high", QUEUES)
 def queue_depth(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings:
     """No more and no fewer levels of queues than the KAI version can schedule from.
 
     Through v0.12 KAI schedules only from the second level: never from the top, never deeper.
-
-    Remedy: For such versions build exactly two levels, or use v0.14 or newer.
     """
     tree, level = cluster.tree, cluster.tree.levels.get(queue.name)
     if level is None or tree.by_name[queue.name] is not queue:
         return
     leaf_at_top = level == 1 and tree.is_leaf(queue.name)
-    versions = [kai.version for kai in cluster.kai]
-    table = [releases.KAI[str(each)] for each in versions if str(each) in releases.KAI]
-    strict = [release for release in table if not release.top_level_queues_schedule]
-    deepest = [release for release in table if release.max_queue_depth == level - 1]
-    if not strict and UNKNOWN in versions and (level > 2 or leaf_at_top):
-        yield place.undecided(
-            "the KAI version is known: through v0.12 only two levels of queues work"
-        )
+    strict = [
+        release
+        for kai in cluster.kai
+        if (release := releases.KAI.get(str(kai.version))) and release.max_queue_depth
+    ]
+    if not strict and (level > 2 or leaf_at_top):
+        for kai in cluster.kai:
+            known(kai.version, "the KAI version is known: through v0.12 only two levels work")
     if strict and leaf_at_top:
         if tree.unknown_parents:
             yield place.undecided(f"all parents are known: {queue.name} may have children")
@@ -172,69 +113,68 @@ def queue_depth(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Finding
                 " schedules pods from those",
                 f"add a child queue below {queue.name} and let pods name that one",
             )
-    if deepest:
-        yield place.refuse(
-            f"is on level {level}, and KAI {deepest[0].version} schedules from {level - 1} levels"
-            " only",
-            "hang it below a top-level queue, or use KAI v0.14 or newer",
-        )
+    for release in strict:
+        if release.max_queue_depth == level - 1:
+            yield place.refuse(
+                f"is on level {level}, and KAI {release.version} schedules from {level - 1} levels"
+                " only",
+                "hang it below a top-level queue, or use KAI v0.14 or newer",
+            )
 
 
 _GO_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
+_LONGEST: Final = Fraction(2**63, 10**9)  # Go keeps 64 bits of nanoseconds
 _PER_SECOND: Final[Mapping[str, int | Fraction]] = {
     **{"ns": 10**9, "us": 10**6, "µs": 10**6, "μs": 10**6, "ms": 1000},
     **{"s": 1, "m": Fraction(1, 60), "h": Fraction(1, 3600)},
 }
 
 
-def _is_go_duration(text: str) -> bool:
-    """Whether Go's time.ParseDuration takes it: `90s`, `1h30m`; not `1d`."""
-    bare = text.removeprefix("+").removeprefix("-")
-    return bare == "0" or (bool(bare) and _GO_PART.sub("", bare) == "")
+def _seconds(value: object) -> Fraction | float | None:
+    """A duration as Go's time.ParseDuration takes it: `90s`, `1h30m`; None for others: `1d`."""
+    bare = value.removeprefix("+").removeprefix("-") if isinstance(value, str) else ""
+    if bare != "0" and (not bare or _GO_PART.sub("", bare)):
+        return None
+    if len(bare) > 60:  # as no number that Go keeps
+        return math.inf
+    return sum(
+        (Fraction(number) / _PER_SECOND[unit] for number, unit in _GO_PART.findall(bare)),
+        Fraction(0),
+    )
 
 
-def _is_too_long(text: str) -> bool:
-    """Whether a Go duration is longer than the 64 bits of nanoseconds that it is kept in."""
-    parts = [] if len(text) > 60 else _GO_PART.findall(text)
-    seconds = sum(Fraction(number) / _PER_SECOND[unit] for number, unit in parts)
-    return len(text) > 60 or seconds * 10**9 >= 2**63
-
-
-@rule("queue-duration", Level.MANDATORY, Severity.HIGH, each=queues)
+@mandatory("queue-duration", "high", QUEUES)
 def queue_duration(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings:
     """Minimum run times are durations that Go parses.
 
     KAI takes Go durations, which know no days and no weeks: 1d does not parse.
-
-    Remedy: Write hours, minutes and seconds: 24h for a day, 168h for a week, 1h30m.
     """
-    for key, found in (
-        ("preemptMinRuntime", queue.preempt_min_runtime),
-        ("reclaimMinRuntime", queue.reclaim_min_runtime),
-    ):
-        value = known(found, f"the value of {key} is known")
-        if value is None:
+    own = {
+        "preemptMinRuntime": queue.preempt_min_runtime,
+        "reclaimMinRuntime": queue.reclaim_min_runtime,
+    }
+    for key, value in own.items():
+        if known(value, f"the value of {key} is known") is None:
             continue
-        if not isinstance(value, str) or not _is_go_duration(value):
+        seconds = _seconds(value)
+        if seconds is None:
             yield place.at(key).refuse(
                 f"has {key}: {value}, which is not a duration for KAI (units are h, m and s)",
                 "write for example 90s, 1h30m, or 24h for a day",
             )
-        elif _is_too_long(value):
+        elif seconds >= _LONGEST:
             yield place.at(key).refuse(
                 f"has {key}: {value}, longer than a duration can be",
                 f"write {key}: 2562047h (292 years) or less",
             )
 
 
-@rule("queue-cluster-scoped", Level.MANDATORY, Severity.MEDIUM, each=queues)
+@mandatory("queue-cluster-scoped", "medium", QUEUES)
 def queue_cluster_scoped(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings:
     """Queues belong to no namespace.
 
     Queue is a cluster-scoped kind: a namespace on it does nothing but promise a separation that
     is not there, and two queues of one name in two namespaces are one queue.
-
-    Remedy: Leave metadata.namespace out.
     """
     namespace = known(queue.namespace, "its metadata.namespace is known")
     if namespace:
@@ -244,25 +184,172 @@ def queue_cluster_scoped(cluster: Cluster, queue: DeclaredQueue, place: Place) -
         )
 
 
-@rule("queue-zero-quota", Level.ADVISORY, Severity.LOW, each=queues)
+@advisory("queue-zero-quota", "low", QUEUES)
 def queue_zero_quota(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings:
     """A queue with no quota keeps pods of Deployments Pending.
 
     KAI treats pods of Deployments as non-preemptible, and those may use only guaranteed
     resources of their queue and of every queue above it: with a quota of 0 they stay Pending.
-
-    Remedy: Give the queue a quota, or run such pods with priorityClassName: train.
     """
     shares = known(queue.shares, "its resources are known")
     # Without a limit of its own nothing runs at all, which queue-quota reports.
-    zero = [
-        resource
-        for resource, share in shares.items()
-        if share.quota == 0 and share.limit not in (0, None)
-    ]
+    zero = [key for key, share in shares.items() if share.quota == 0 and share.limit]
     if zero:
         yield place.warn(
             f"guarantees no {listed(zero, 'and')} (quota 0), so pods of Deployments that ask for"
             " it stay Pending here and in every queue below",
             "give a quota (or unlimited, -1), or set priorityClassName: train on such pods",
         )
+
+
+# Sums of fractions such as 0.1 + 0.2 must not count as above 0.3.
+_SLACK: Final = 1e-6
+_NOTHING: Final = QueueShare(quota=0.0, limit=0.0, weight=0.0)
+_UNKNOWN: Final = QueueShare(UNKNOWN, UNKNOWN, UNKNOWN)
+
+
+@mandatory("queue-quota", "high")
+def queue_quota(cluster: Cluster) -> Findings:
+    """Quotas and limits of a queue fit each other, its parent's and the team's GPUs.
+
+    KAI checks no sums: a tree that promises more than its parent, or a team's scheduler that
+    promises more GPUs than the team has, leaves pods Pending or takes other teams' share.
+    A limit that is left out is 0: nothing ever runs.
+    """
+    for queue in cluster.queues:
+        if queue.shares is UNKNOWN:
+            yield of_queue(queue, cluster, "resources").undecided("its resources are known")
+            continue
+        for resource in RESOURCES:
+            share = queue.shares.get(resource)
+            if share is not None:
+                yield from _alone(cluster, queue, resource, share)
+                yield from _below_limits(cluster, queue, resource, share.limit)
+            elif resource != "gpu":  # without a share of GPUs it is a queue for CPU pods
+                yield of_queue(queue, cluster, resource).refuse(
+                    f"has no share of {resource}, which KAI reads as limit 0: no pod that asks for"
+                    f" {resource} ever runs",
+                    f"write {resource}: quota 0, limit -1 (unlimited)",
+                )
+            bound = queue.shares.get(resource, _NOTHING).quota
+            children = cluster.tree.children.get(queue.name, [])
+            first = cluster.tree.by_name.get(queue.name) is queue
+            if children and first and bound not in (UNKNOWN, UNLIMITED):
+                place = of_queue(queue, cluster, resource, "quota")
+                yield from _sum(children, resource, bound, place, "its quota", "that")
+    top = [queue for queue in cluster.queues if queue.parent is None]
+    for pool, most in cluster.pools.items():
+        own = [queue for queue in top if (queue.shard or DEFAULT_SHARD) == pool]
+        yield from _within_team(cluster, own, most, f" on pool {pool}")
+    if cluster.gpus is not None and not cluster.pools:
+        yield from _within_team(cluster, top, cluster.gpus)
+
+
+def _alone(
+    cluster: Cluster, queue: DeclaredQueue, resource: Resource, share: QueueShare
+) -> Findings:
+    for word, amount in (("quota", share.quota), ("limit", share.limit), ("weight", share.weight)):
+        place = of_queue(queue, cluster, resource, word)
+        if amount is UNKNOWN:
+            yield place.undecided(f"its {resource} {word} is known")
+        elif amount is not None and amount < 0 and (amount != UNLIMITED or word == "weight"):
+            instead = "0 or more" if word == "weight" else "0 or more, or -1 (unlimited)"
+            yield place.refuse(f"has {resource} {word} {amount:g}", f"write {instead}")
+    quota, limit = share.quota, share.limit
+    place = of_queue(queue, cluster, resource, "limit")
+    of_team = (cluster.gpus, cluster.pools.get(queue.shard or DEFAULT_SHARD))
+    if limit is None:
+        yield place.refuse(
+            f"leaves its {resource} limit out, which KAI reads as 0: no pod that asks for"
+            f" {resource} ever runs",
+            "write limit: -1 for unlimited, or a number",
+        )
+    elif resource == "gpu" and queue.parent is None and limit in of_team:
+        pass  # it may be the limit of the team, not written here: the sum below says it better
+    elif UNKNOWN not in (quota, limit) and _above(quota, limit):
+        q, bound = (written(resource, amount, queue.path) for amount in (quota, limit))
+        raised = f"raise the limit to {q} or lower the quota to {bound}"
+        advice = f"write quota {bound}, or limit {q}" if quota == UNLIMITED else raised
+        yield place.refuse(f"has {resource} limit {bound}, below its quota {q}", advice)
+
+
+def _share(queue: DeclaredQueue, resource: Resource) -> Any:
+    """Its share of a resource, all zero where it has none."""
+    return _UNKNOWN if queue.shares is UNKNOWN else queue.shares.get(resource, _NOTHING)
+
+
+def _below_limits(
+    cluster: Cluster, queue: DeclaredQueue, resource: Resource, limit: float | None
+) -> Findings:
+    """A limit above that of a queue further up; no limit of its own (-1) leaves theirs to hold."""
+    chain = ((above, _share(above, resource).limit) for above in cluster.tree.ancestors(queue))
+    bounded = ((above, bound) for above, bound in chain if bound not in (None, UNLIMITED))
+    above, bound = next(bounded, (queue, UNKNOWN))
+    if limit is None or UNKNOWN in (limit, bound) or limit == UNLIMITED or not _above(limit, bound):
+        return
+    high, low = (written(resource, amount, queue.path) for amount in (limit, bound))
+    yield of_queue(queue, cluster, resource, "limit").refuse(
+        f"has {resource} limit {high}, above the limit {low} of queue {called(above.name)} over it",
+        f"write at most {low}, or raise that of {called(above.name)}",
+    )
+
+
+def _within_team(
+    cluster: Cluster, top: list[DeclaredQueue], gpus: float, where: str = ""
+) -> Findings:
+    """The top-level queues of a team, or of one of its pools, against its GPUs there."""
+    place = of_cluster("queues", cluster)
+    if gpus is UNKNOWN:
+        yield place.undecided("the team's number of GPUs is known")
+        return
+    what, theirs = f"the team's GPUs{where}", "the team's pools" if where else "the team's gpus"
+    yield from _sum(top, "gpu", gpus, place.at("queues"), what, theirs)
+    for queue in top:
+        share = _share(queue, "gpu")
+        # One that is the quota may not be written at all: the sum of the quotas says it better.
+        if share.limit in (None, UNKNOWN, share.quota) or not _above(share.limit, gpus):
+            continue
+        has, most = (written("gpu", amount, queue.path) for amount in (share.limit, gpus))
+        yield of_queue(queue, cluster, "gpu", "limit").refuse(
+            f"has gpu limit {has}, but the team has {most} GPUs{where}: its scheduler would hand"
+            " out GPUs that the host then refuses",
+            f"write limit {most} or less",
+        )
+
+
+def _sum(
+    queues: list[DeclaredQueue],
+    resource: Resource,
+    bound: float,
+    place: Place,
+    what: str,
+    raise_what: str,
+) -> Findings:
+    """The quotas of `queues` against `bound`, which `what` names."""
+    quotas = [(called(queue.name), _share(queue, resource).quota) for queue in queues]
+    unlimited = [name for name, quota in quotas if quota == UNLIMITED]
+    total = sum(quota for _, quota in quotas if quota is not UNKNOWN and quota > 0)
+    most = written(resource, bound, place.path)
+    if unlimited:
+        yield place.refuse(
+            f"the {resource} quota of {', '.join(unlimited[:3])} is unlimited, above {what} of"
+            f" {most}",
+            f"write numbers that add up to at most {most}",
+        )
+    elif _above(total, bound):
+        names = ", ".join(name for name, _ in quotas[:4])
+        more = f" and {len(quotas) - 4} more" if len(quotas) > 4 else ""
+        adds = written(resource, total, place.path)
+        yield place.refuse(
+            f"the {resource} quotas of {names}{more} add up to {adds}, above {what} of {most}",
+            f"lower them to {most} together, or raise {raise_what} to {adds}",
+        )
+    elif any(quota is UNKNOWN for _, quota in quotas):
+        yield place.undecided(f"the {resource} quotas of its children are known")
+
+
+def _above(amount: float, bound: float) -> bool:
+    """Whether `amount` exceeds `bound`, -1 being unlimited on both sides."""
+    if bound == UNLIMITED:
+        return False
+    return amount == UNLIMITED or amount > bound + _SLACK * max(1.0, abs(bound))

@@ -3,26 +3,18 @@
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from enum import StrEnum
-from typing import Any, Self, TypeAlias, TypeVar
+from functools import partial
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from kai_fleet.finding import Finding, Level
-from kai_fleet.fleet.cluster import Cluster, Kai, Team
-from kai_fleet.fleet.pods import PodTemplate
-from kai_fleet.fleet.queues import DeclaredQueue
-from kai_fleet.values import UNKNOWN, at
+from kai_fleet.fleet.cluster import Cluster
+from kai_fleet.values import UNKNOWN
+from kai_fleet_policies.rules.places import Each, of_cluster
 
 T = TypeVar("T")
 Findings: TypeAlias = Iterator[Finding]
-
-
-class Severity(StrEnum):
-    """What is at stake: `critical` is other teams' running work, `high` is that pods do not run."""
-
-    LOW = "low"
-    MEDIUM = "medium"
-    HIGH = "high"
-    CRITICAL = "critical"
+# What is at stake: `critical` is other teams' running work, `high` is that pods do not run.
+Severity: TypeAlias = Literal["low", "medium", "high", "critical"]
 
 
 class UnknownValueError(Exception):
@@ -40,101 +32,6 @@ def known(value: T, until: str) -> T:
 
 
 @dataclass(frozen=True)
-class Place:
-    """What a rule looks at: its kind and its name in words, and its key or its URN."""
-
-    kind: str
-    name: str
-    path: str
-
-    def at(self, *keys: str) -> Self:
-        """A key below it."""
-        return replace(self, path=at(self.path, *keys))
-
-    def refuse(self, cause: str, fix: str = "") -> Finding:
-        """A mistake that stops the preview."""
-        return Finding(Level.MANDATORY, self.path, self.kind, self.name, cause, fix)
-
-    def warn(self, cause: str, fix: str = "") -> Finding:
-        """A warning."""
-        return Finding(Level.ADVISORY, self.path, self.kind, self.name, cause, fix)
-
-    def undecided(self, until: str) -> Finding:
-        """A question that the update answers; `until` completes "cannot decide until"."""
-        fix = "the rule is checked again when it is known"
-        return replace(self.warn(f"cannot decide until {until}", fix), undecided=True)
-
-
-def called(name: str | None) -> str:
-    """A name for a sentence, also where it is not known yet."""
-    if name is UNKNOWN:
-        return "(name not known yet)"
-    return name or "(no name)"
-
-
-def of_cluster(kind: str, cluster: Cluster) -> Place:
-    """For example `queues of ml`."""
-    return Place(kind, f"of {cluster.name}", cluster.path)
-
-
-def of_queue(queue: DeclaredQueue, cluster: Cluster, *keys: str) -> Place:
-    """For example `queue train in ml`; `keys` are below where it stands."""
-    return Place("queue", f"{called(queue.name)} in {cluster.name}", at(queue.path, *keys))
-
-
-def of_workload(workload: PodTemplate, cluster: Cluster) -> Place:
-    """For example `Deployment api in namespace team-a of ml`."""
-    name = called(workload.name) + (f" ({workload.part})" if workload.part else "")
-    namespace = called(workload.namespace) if workload.namespace else "default"
-    return Place(workload.kind, f"{name} in namespace {namespace} of {cluster.name}", workload.path)
-
-
-def of_team(team: Team, *keys: str) -> Place:
-    """For example `team ml`; `keys` are below where it stands."""
-    return Place("team", called(team.name), at(team.path, *keys))
-
-
-def of_vcluster(team: Team, *keys: str) -> Place:
-    """For example `vCluster ml`; `keys` are below its section, or that of all vClusters."""
-    return Place("vCluster", called(team.name), team.written_at("vcluster", *keys))
-
-
-def of_kai(kai: Kai, cluster: Cluster, *keys: str) -> Place:
-    """For example `KAI of ml`; `keys` are below where it stands."""
-    return Place("KAI", f"of {cluster.name}", at(kai.path, *keys))
-
-
-# What a rule is asked about one by one, with the place of each.
-Each: TypeAlias = Callable[[Cluster], Iterable[tuple[Any, Place]]]
-
-
-def queues(cluster: Cluster) -> Iterable[tuple[DeclaredQueue, Place]]:
-    """Each queue."""
-    return ((queue, of_queue(queue, cluster)) for queue in cluster.queues)
-
-
-def workloads(cluster: Cluster) -> Iterable[tuple[PodTemplate, Place]]:
-    """Each pod template."""
-    return ((workload, of_workload(workload, cluster)) for workload in cluster.workloads)
-
-
-def vclusters(cluster: Cluster) -> Iterable[tuple[Team, Place]]:
-    """Each team that has a vCluster."""
-    return ((team, of_vcluster(team)) for team in cluster.teams)
-
-
-def teams(cluster: Cluster) -> Iterable[tuple[Team, Place]]:
-    """Each team."""
-    return ((team, of_team(team)) for team in cluster.teams)
-
-
-def kais(cluster: Cluster) -> Iterable[tuple[Kai, Place]]:
-    """Each KAI, but that of a platform in a team's own stack: it is judged there."""
-    kai = () if cluster.platform else cluster.kai
-    return ((each, of_kai(each, cluster)) for each in kai)
-
-
-@dataclass(frozen=True)
 class Rule:
     """One rule.
 
@@ -149,18 +46,13 @@ class Rule:
     severity: Severity
     about: str
     why: str
-    remedy: str
     check: Callable[[Cluster], Findings]
 
-    def findings(self, cluster: Cluster) -> Findings:
-        """What it finds in one cluster, with its name."""
-        return (replace(finding, check=self.name) for finding in self.check(cluster))
 
-
-def rule(
-    name: str, level: Level, severity: Severity, each: Each | None = None
+def _rule(
+    level: Level, name: str, severity: Severity, each: Each | None = None
 ) -> Callable[[Callable[..., Findings]], Rule]:
-    """Make a rule of a function; its docstring is what it demands, why, and the remedy.
+    """Make a rule of a function; its docstring is what it demands, and why.
 
     The function gets the cluster; with `each` also an item and the item's place, for each of them.
     Where it needs a value that is not known, that is one undecided finding for the item.
@@ -168,16 +60,21 @@ def rule(
 
     def register(function: Callable[..., Findings]) -> Rule:
         def check(cluster: Cluster) -> Findings:
-            items = each(cluster) if each is not None else [(None, of_cluster("rule", cluster))]
-            for item, place in items:
-                more = () if each is None else (item, place)
+            asked: Iterable[tuple[Any, ...]] = [()] if each is None else each(cluster)
+            for more in asked:
                 try:
-                    yield from function(cluster, *more)
+                    for finding in function(cluster, *more):
+                        yield replace(finding, check=name)
                 except UnknownValueError as unknown:
-                    yield place.undecided(str(unknown))
+                    place = more[-1] if more else of_cluster("rule", cluster)
+                    yield replace(place.undecided(str(unknown)), check=name)
 
         paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
-        about, why, remedy = (" ".join(each.split()) for each in paragraphs)
-        return Rule(name, level, severity, about, why, remedy.removeprefix("Remedy: "), check)
+        about, why = (" ".join(paragraph.split()) for paragraph in paragraphs)
+        return Rule(name, level, severity, about, why, check)
 
     return register
+
+
+mandatory: Final = partial(_rule, Level.MANDATORY)
+advisory: Final = partial(_rule, Level.ADVISORY)

@@ -1,62 +1,42 @@
 """Rules about teams: nodes of their own, one KAI for each GPU, and isolation that is on."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 
-from kai_fleet.finding import Level
 from kai_fleet.fleet.cluster import Cluster, Team
 from kai_fleet.fleet.queues import UNLIMITED, DeclaredQueue
 from kai_fleet.values import UNKNOWN, at, pairs
 from kai_fleet.wording import listed, nearest_first
-from kai_fleet_policies.rules.rule import (
-    Findings,
+from kai_fleet_policies.rules.places import (
+    QUEUES,
+    TEAMS,
     Place,
-    Severity,
     called,
-    known,
+    claims,
     of_team,
     of_vcluster,
-    queues,
-    rule,
-    teams,
 )
-
-
-def claims(cluster: Cluster) -> list[Team]:
-    """The teams of a host, and those that it grants a stack of their own."""
-    return [*cluster.teams, *cluster.grants]
-
-
-def _claims(cluster: Cluster) -> Iterable[tuple[Team, Place]]:
-    return ((team, of_team(team)) for team in claims(cluster))
+from kai_fleet_policies.rules.rule import Findings, advisory, known, mandatory
 
 
 def labels(pool: Mapping[str, str]) -> str:
     """A node pool as a stack file writes it: `{kai-fleet/pool: vision}`."""
-    words = {key: called(value) if value is UNKNOWN else value for key, value in pool.items()}
-    return "{" + ", ".join(f"{key}: {value}" for key, value in sorted(words.items())) + "}"
+    return "{" + ", ".join(f"{key}: {value}" for key, value in sorted(pool.items())) + "}"
 
 
-def _is_clear(team: Team) -> bool:
-    pool = team.node_pool
-    return team.mode is not UNKNOWN and pool is not UNKNOWN and UNKNOWN not in pool.values()
-
-
-@rule("team-node-pools", Level.MANDATORY, Severity.CRITICAL)
+@mandatory("team-node-pools", "critical")
 def team_node_pools(cluster: Cluster) -> Findings:
     """Teams with a KAI of their own have nodes of their own.
 
     A KAI inside a vCluster sees all GPUs of the nodes synced to it and none of the other teams'
     pods: two of them on one node hand out the same GPU twice.
-
-    Remedy: Give such teams node pools that share a label key and differ in its value. A team
-    that the host schedules needs one too, or gpus: 0.
     """
-    every = [team for team in claims(cluster) if team.mode == "virtual" or team.gpus != 0]
-    own_kai = any(team.mode in ("virtual", UNKNOWN) for team in every)
+    every = [(t, place) for t, place in claims(cluster) if t.mode == "virtual" or t.gpus != 0]
+    own_kai = any(team.mode in ("virtual", UNKNOWN) for team, _ in every)
     before: list[Team] = []
-    for team in every:
-        place = of_team(team, "nodePool")
-        if not _is_clear(team):
+    for team, place in every:
+        place = place.at("nodePool")
+        if UNKNOWN in (team.mode, team.node_pool, *pairs(team.node_pool).values()):
             if own_kai and len(every) > 1:
                 yield place.undecided("its node pool and scheduler mode are known")
             continue
@@ -70,48 +50,37 @@ def team_node_pools(cluster: Cluster) -> Findings:
 
 def _may_share(team: Team, other: Team) -> bool:
     """Whether both may have pods on one node, and one of them hands out its GPUs by itself."""
-    if "virtual" not in (team.mode, other.mode):
-        return False
-    own, theirs = team.node_pool, other.node_pool
-    return not any(theirs.get(key, value) != value for key, value in own.items())
+    theirs = other.node_pool
+    apart = any(theirs.get(key, value) != value for key, value in team.node_pool.items())
+    return "virtual" in (team.mode, other.mode) and not apart
 
 
 def _shared(team: Team, other: Team) -> tuple[str, str]:
-    mine, theirs = pairs(team.node_pool), pairs(other.node_pool)
-    nodes = (
-        f"has the node pool {labels(mine)}" if mine else "has no node pool, so it uses every node"
-    )
+    mine, theirs = team.node_pool, other.node_pool
     name, others = called(team.name), called(other.name)
-    whose = f"that of team {others} ({labels(theirs)})"
-    if not theirs:
-        whose = f"team {others}, which has no node pool"
-    own = [called(each.name) for each in (team, other) if each.mode == "virtual"]
-    free = [called(each.name) for each in (team, other) if each.mode != "virtual"]
+    modes = ((name, team.mode), (others, other.mode))
+    own = " and ".join(each for each, mode in modes if mode == "virtual")
+    free = "".join(f", or gpus: 0 for {each}" for each, mode in modes if mode != "virtual")
     key = next(iter(theirs or mine), "kai-fleet/pool")
-    value = called(theirs.get(key, other.name))
-    if value == name:
-        value = others
+    value = theirs.get(key, others)
     return (
-        f"{nodes} and may share nodes with {whose}: the KAI inside {' and '.join(own)} would hand"
-        " out GPUs that are taken",
-        f"write different values of one label, for example {{{key}: {name}}} and {{{key}: {value}}}"
-        + (f", or gpus: 0 for {free[0]}" if free else ""),
+        (f"has the node pool {labels(mine)}" if mine else "has no node pool, so it uses every node")
+        + f" and may share nodes with {'that of ' if theirs else ''}team {others}"
+        + (f" ({labels(theirs)})" if theirs else ", which has no node pool")
+        + f": the KAI inside {own} would hand out GPUs that are taken",
+        "write different values of one label, for example"
+        f" {{{key}: {name}}} and {{{key}: {others if value == name else value}}}{free}",
     )
 
 
-@rule("team-one-mode", Level.MANDATORY, Severity.CRITICAL, each=_claims)
+@mandatory("team-one-mode", "critical", claims)
 def team_one_mode(cluster: Cluster, team: Team, place: Place) -> Findings:
     """A host has one KAI for all its teams, or teams with a KAI each, never both.
 
     Each start of a host's KAI deletes the running GPU-share pods of every KAI inside a vCluster
     of that host, and its admission breaks their new ones.
-
-    Remedy: Move all teams to one mode; default goes with both.
     """
-    on_host = [
-        f"KAI {called(kai.version) if kai.version else '(no version)'} on the host"
-        for kai in cluster.kai
-    ]
+    on_host = [f"KAI {called(kai.version or '(no version)')} on the host" for kai in cluster.kai]
     if team in cluster.grants:
         # What a team stack runs is not known here.
         if on_host and team.parent_queue is None:
@@ -135,103 +104,89 @@ def team_one_mode(cluster: Cluster, team: Team, place: Place) -> Findings:
         known(team.mode, "its scheduler mode is known")
 
 
-@rule("team-unique", Level.MANDATORY, Severity.CRITICAL, each=_claims)
+@mandatory("team-unique", "critical", claims)
 def team_unique(cluster: Cluster, team: Team, place: Place) -> Findings:
     """vCluster names are unique on a host.
 
     vCluster tells its pods from the others' by its name alone, in all namespaces: two of one
     name count each other's pods as their own.
-
-    Remedy: Give each vCluster on the host a name of its own.
     """
     name = known(team.name, "its name is known")
-    first = next(each for each in claims(cluster) if each.name == name)
-    if first is team:
-        return
-    if team in cluster.grants:
+    first = next(each for each, _ in claims(cluster) if each.name == name)
+    if first is not team and team in cluster.grants:
         yield place.refuse(
             "is granted to a team stack and is a team of this stack too",
             "drop one of the two (to give a running team its own stack, remove it first:"
             " docs/team-stacks.md)",
         )
-        return
-    namespaces = [called(each.namespace) if each.namespace else "default" for each in (team, first)]
-    yield Place("vCluster", f"{name} in {cluster.name}", team.path).refuse(
-        f"is declared in namespace {namespaces[0]} and again in {namespaces[1]}: names are unique"
-        " on a host",
-        f"write another name, for example {name}-2",
-    )
+    elif first is not team:
+        own, other = (called(each.namespace or "default") for each in (team, first))
+        yield replace(place, kind="vCluster", name=f"{name} in {cluster.name}").refuse(
+            f"is declared in namespace {own} and again in {other}: names are unique on a host",
+            f"write another name, for example {name}-2",
+        )
 
 
-@rule("team-parent-queue", Level.MANDATORY, Severity.HIGH)
+@mandatory("team-parent-queue", "high")
 def team_parent_queue(cluster: Cluster) -> Findings:
     """The queue that a team stack is granted is its own, and its queues carry its name.
 
     Queues are cluster-wide, and no stack sees another's: two teams below one queue take each
     other's share, two queues of one name overwrite each other.
-
-    Remedy: Grant each team stack a leaf of kai-fleet:queues that nobody else has; name a team's
-    queues after the team.
     """
     if cluster.platform:
         yield from _names(cluster)
         return
-    taken = {
-        team.queue: f"team {called(team.name)}"
-        for team in cluster.teams
-        if isinstance(team.queue, str)
-    }
+    tree = cluster.tree
+    taken = {team.queue: f"team {called(team.name)}" for team in cluster.teams}
     for grant in cluster.grants:
-        queue, tree = grant.parent_queue, cluster.tree
-        if queue is None:
+        if (queue := grant.parent_queue) is None:
             continue
         free = [name for name in tree.by_name if tree.is_leaf(name) and name not in taken]
         choice = listed(nearest_first(queue, free))
         fix = f"write {choice}" if choice else "add a queue for the team to kai-fleet:queues"
-        place = of_team(grant, "parentQueue")
+        place, cause = of_team(grant, "parentQueue"), ""
         if not cluster.kai:
-            yield place.refuse(f"is {queue}, but there is no KAI on this host", "drop parentQueue")
+            cause, fix = "but there is no KAI on this host", "drop parentQueue"
         elif queue not in tree.by_name:
-            yield place.refuse(f"is {queue}, which is no queue of kai-fleet:queues", fix)
+            cause = "which is no queue of kai-fleet:queues"
         elif queue in taken:
-            yield place.refuse(f"is {queue}, which {taken[queue]} has", fix)
+            cause = f"which {taken[queue]} has"
         elif not tree.is_leaf(queue):
-            yield place.refuse(f"is {queue}, which has queues of the platform below it", fix)
+            cause = "which has queues of the platform below it"
+        if cause:
+            yield place.refuse(f"is {queue}, {cause}", fix)
         taken.setdefault(queue, f"the team stack of {grant.name}")
 
 
 def _names(cluster: Cluster) -> Findings:
     """The queues of a team's own stack, which the host's policies know by their names."""
     (team,) = cluster.teams
-    path = f"{team.path}.queues."
-    own = {queue.name: queue for queue in cluster.queues if queue.path.startswith(path)}
-    for name, queue in own.items():
-        place, above = Place("queue", name, queue.path), queue.parent
+    own = [queue for queue in cluster.queues if queue.path.startswith(f"{team.path}.queues.")]
+    for queue in own:
         # The team to which the name belongs is the longest that it begins with.
-        names = [grant.name for grant in (team, *cluster.grants)]
-        owners = [owner for owner in names if name == owner or name.startswith(f"{owner}-")]
-        if max(owners, key=len, default=None) != team.name:
-            yield place.refuse(
+        names = (f"{grant.name}-" for grant in (team, *cluster.grants))
+        owners = [name for name in names if f"{queue.name}-".startswith(name)]
+        if max(owners, key=len, default="") != f"{team.name}-":
+            yield Place("queue", queue.name, queue.path).refuse(
                 "does not carry the team's name, so that another team's stack may use it too",
-                f"write {team.name}-{name}",
+                f"write {team.name}-{queue.name}",
             )
         # The host's policy refuses a new one: it cannot see rings but by names.
-        elif above in own and len(name) <= len(above):
-            yield place.warn(
-                f"is below {above}, whose name is not shorter than its own; where it is new, the"
-                " host refuses it, for a ring of queues stops its KAI",
-                f"write {above}-{name.removeprefix(f'{team.name}-')}",
+        elif queue.parent in {each.name for each in own} and len(queue.name) <= len(queue.parent):
+            yield Place("queue", queue.name, queue.path).warn(
+                f"is below {queue.parent}, whose name is not shorter than its own; where it is new,"
+                " the host refuses it, for a ring of queues stops its KAI",
+                f"write {queue.parent}-{queue.name.removeprefix(f'{team.name}-')}",
             )
 
 
-@rule("team-queue-limit", Level.MANDATORY, Severity.CRITICAL, each=queues)
+@mandatory("team-queue-limit", "critical", QUEUES)
 def team_queue_limit(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings:
     """In host mode the queue of a team holds no more GPUs than the team may have.
 
     The host's KAI reserves shared GPUs in its own namespace, so that the team's quota counts no
     fraction: only the limit of its queue does.
-
-    Remedy: Drop the queue's gpu limit, lower its quota, or raise the team's gpus.
     """
     grants = () if cluster.platform else cluster.grants
     gpus = [team.gpus for team in cluster.teams if team.mode == "host" and team.queue == queue.name]
@@ -251,16 +206,13 @@ def team_queue_limit(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Fi
             )
 
 
-@rule("team-isolation", Level.ADVISORY, Severity.CRITICAL, each=_claims)
+@advisory("team-isolation", "critical", claims)
 def team_isolation(cluster: Cluster, team: Team, place: Place) -> Findings:
     """Isolation that is off is a warning, and refused for a team with a stack of its own.
 
     Without it, whoever holds the kubeconfig of the team's vCluster is root on its nodes with
     one pod, and sees every GPU there. The account of a team's own stack makes pods on the host
     itself, and no cluster role, which the vCluster's chart would bring then.
-
-    Remedy: Write isolation: {level: baseline}, or drop level: off. Run a team that is meant to
-    be open in the platform's stack.
     """
     if team.level != "off":
         return
@@ -280,14 +232,12 @@ def team_isolation(cluster: Cluster, team: Team, place: Place) -> Findings:
         )
 
 
-@rule("team-gang", Level.ADVISORY, Severity.LOW, each=teams)
+@advisory("team-gang", "low", TEAMS)
 def team_gang(cluster: Cluster, team: Team, place: Place) -> Findings:
     """What host mode costs: pods of one job are no longer started together.
 
     The host sees a team's pods but not the Jobs that own them, so each pod is a group of its
     own.
-
-    Remedy: Use mode virtual for teams that train on several pods at once.
     """
     if team.mode == "host":
         yield place.at("scheduler", "mode").warn(
@@ -296,20 +246,17 @@ def team_gang(cluster: Cluster, team: Team, place: Place) -> Findings:
         )
 
 
-@rule("vcluster-node-pool", Level.ADVISORY, Severity.MEDIUM, each=teams)
+@advisory("vcluster-node-pool", "medium", TEAMS)
 def vcluster_node_pool(cluster: Cluster, team: Team, place: Place) -> Findings:
     """A control plane is on no other team's nodes.
 
     Pods of the team whose nodes these are can fill them, and another team's API server with its
     Secrets runs beside them.
-
-    Remedy: Write the labels of nodes of no team; or leave nodePool of vcluster out: then each
-    control plane is on its own team's nodes.
     """
     pool = team.control_pool
     if pool == team.node_pool:
         return
-    for other in claims(cluster):
+    for other, _ in claims(cluster):
         own = pairs(other.node_pool)
         if own and other.name != team.name and own.items() <= pool.items():
             yield of_vcluster(team, "nodePool").warn(

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from kai_fleet.finding import Level
 from kai_fleet.fleet.cluster import Cluster, Kai, ManagedObject, Team
 from kai_fleet.fleet.pods import PodTemplate
 from kai_fleet.releases import takes_external_pod_groups
@@ -18,36 +17,24 @@ from kai_fleet.releases.keys import (
 )
 from kai_fleet.values import UNKNOWN, pairs
 from kai_fleet.wording import listed, nearest_first, quoted
-from kai_fleet_policies.rules.rule import (
-    Findings,
-    Place,
-    Severity,
-    called,
-    known,
-    of_cluster,
-    of_kai,
-    of_team,
-    rule,
-    workloads,
-)
+from kai_fleet_policies.rules.places import WORKLOADS, Place, called, of_cluster, of_kai, of_team
+from kai_fleet_policies.rules.rule import Findings, known, mandatory
 
 
 def _with_queues(cluster: Cluster) -> Iterable[tuple[PodTemplate | Team, Place]]:
     """The workloads of a cluster, and the teams that one queue of it is for."""
-    yield from workloads(cluster)
+    yield from WORKLOADS(cluster)
     for team in cluster.teams:
         if team.mode == "host" and team.queue is not None:
             yield team, of_team(team, "queue")
 
 
-@rule("workload-leaf-queue", Level.MANDATORY, Severity.HIGH, each=_with_queues)
+@mandatory("workload-leaf-queue", "high", _with_queues)
 def workload_leaf_queue(cluster: Cluster, item: PodTemplate | Team, place: Place) -> Findings:
     """Pods for KAI, and teams in host mode, name a leaf queue that exists.
 
     KAI schedules pods only from leaf queues. A pod that names none, a parent or one that does
     not exist stays Pending, in most versions without an event.
-
-    Remedy: Write the label kai.scheduler/queue with the name of one of the team's leaf queues.
     """
     if isinstance(item, Team):
         yield from _named(known(item.queue or "", "the name of its queue is known"), cluster, place)
@@ -71,7 +58,9 @@ def workload_leaf_queue(cluster: Cluster, item: PodTemplate | Team, place: Place
         yield from _allowed(queue, cluster, item, place)
         yield from _on_pods(queue, cluster, item, place)
         if cluster.scheduling.queues:
-            yield from _named(queue, cluster, place, _where(item))
+            key = item.writer.queue_key if item.writer is not None else QUEUE_LABEL
+            where = "" if QUEUE_LABEL in key else f" in {key} of the {item.kind}"
+            yield from _named(queue, cluster, place, where)
         elif item is next(pods for pods in cluster.workloads if isinstance(pods.queue, str)):
             count = sum(bool(pods.queue) for pods in cluster.workloads)
             yield of_cluster("queues", cluster).undecided(
@@ -85,9 +74,9 @@ def _takes_pod_groups(cluster: Cluster) -> bool:
 
     Not in host mode: the PodGroup would be one of the host's, where teams make none.
     """
-    versions = [kai.version for kai in cluster.scheduling.kai]
+    versions = (kai.version for kai in cluster.kai)
     return cluster.scheduled_by is None and all(
-        not isinstance(version, str) or takes_external_pod_groups(version) for version in versions
+        takes_external_pod_groups(version) for version in versions if isinstance(version, str)
     )
 
 
@@ -135,7 +124,7 @@ def _left_to_operator(workload: PodTemplate, cluster: Cluster, place: Place) -> 
     if workload.names_queue is not False or workload.annotations is UNKNOWN:
         return
     default = writer.default_queue
-    if default != "default-queue" and default in tree.by_name and tree.is_leaf(default):
+    if default in tree.leaves and default != "default-queue":
         return
     if tree.queues or workload.annotations.keys() & {FRACTION, MEMORY}:
         yield place.refuse(
@@ -146,25 +135,17 @@ def _left_to_operator(workload: PodTemplate, cluster: Cluster, place: Place) -> 
         )
 
 
-def _where(workload: PodTemplate) -> str:
-    """Where the queue is written, if not in the label."""
-    writer = workload.writer
-    if writer is None or QUEUE_LABEL in writer.queue_key:
-        return ""
-    return f" in {writer.queue_key} of the {workload.kind}"
-
-
 def _named(queue: str, cluster: Cluster, place: Place, where: str = "") -> Findings:
+    """What is wrong with the name of a queue; `where` it is written, if not in the label."""
     host, tree, own = cluster.scheduling.name, cluster.scheduling.tree, cluster.team_queue
     if own is not None and own is not UNKNOWN and queue != own:
         yield place.refuse(
             f"names queue {queue}, but the queue of team {cluster.name} is {own}",
             f"write {own}{where}" if where else f"write {QUEUE_LABEL}: {own}",
         )
+    elif queue not in tree.by_name and tree.unknown_names:
+        yield place.undecided(f"all queue names of {host} are known")
     elif queue not in tree.by_name:
-        if tree.unknown_names:
-            yield place.undecided(f"all queue names of {host} are known")
-            return
         hint = listed(nearest_first(queue, tree.leaves)) or "a leaf queue, declared first"
         yield place.refuse(
             f"names queue {queue}, which is not declared in {host}: its pods would stay Pending",
@@ -187,15 +168,12 @@ def _choice(cluster: Cluster) -> str:
     return listed(leaves) or "the name of a leaf queue"
 
 
-@rule("workload-scheduler", Level.MANDATORY, Severity.HIGH, each=workloads)
+@mandatory("workload-scheduler", "high", WORKLOADS)
 def workload_scheduler(cluster: Cluster, workload: PodTemplate, place: Place) -> Findings:
     """The queue label and `schedulerName: kai-scheduler` come together.
 
     Without schedulerName the default scheduler places the pod: its queue and its GPU fraction
     are ignored without a word. Without the label KAI leaves it Pending.
-
-    Remedy: Write both: schedulerName: kai-scheduler in the pod's spec, the label
-    kai.scheduler/queue on it.
     """
     scheduler, writer = workload.scheduler, workload.writer
     if scheduler == SCHEDULER:
@@ -224,14 +202,12 @@ def workload_scheduler(cluster: Cluster, workload: PodTemplate, place: Place) ->
     known(workload.annotations, "its annotations are known")
 
 
-@rule("workload-known-keys", Level.MANDATORY, Severity.HIGH, each=workloads)
+@mandatory("workload-known-keys", "high", WORKLOADS)
 def workload_known_keys(cluster: Cluster, workload: PodTemplate, place: Place) -> Findings:
     """Labels and annotations that KAI reads, in the place where it reads them, as strings.
 
     KAI ignores keys that it does not know: a pod with kai.scheduler/gpu-fraction runs without a
     GPU, or on one that nobody accounts. Values of labels and annotations are strings.
-
-    Remedy: Write the key that the message names, and put numbers and booleans between quotes.
     """
     # The commercial product that KAI came from has a scheduler and keys of its own.
     if isinstance(workload.scheduler, str) and workload.scheduler.startswith("runai"):
@@ -248,84 +224,60 @@ def workload_known_keys(cluster: Cluster, workload: PodTemplate, place: Place) -
         yield place.undecided("all its labels and annotations are known")
 
 
-def has_non_strings(workload: PodTemplate) -> bool:
-    """Whether a label or annotation has a value that no API server takes."""
-    return any(
-        value not in (None, UNKNOWN) and not isinstance(value, str)
-        for texts in (workload.labels, workload.annotations, workload.owner_labels)
-        for value in pairs(texts).values()
-    )
-
-
 def _resources(workload: PodTemplate) -> Iterator[tuple[str, str]]:
     """A share of a GPU as a resource of a container, which no node has."""
     for container in () if workload.containers is UNKNOWN else workload.containers:
         for key in (*pairs(container.limits), *pairs(container.requests)):
-            right = right_key(key) if "/" in key else None
-            if right and right != key:
-                yield (
-                    f"asks for the resource {key} in container {called(container.name)}, which no"
-                    " node has",
-                    f"write the annotation {right}",
-                )
+            if "/" in key and (right := right_key(key)) not in (None, "", key):
+                where = f"in container {called(container.name)}, which no node has"
+                yield f"asks for the resource {key} {where}", f"write the annotation {right}"
 
 
 def _keys(texts: Mapping[str, object], kind: str) -> Iterator[tuple[str, str]]:
     for key, value in pairs(texts).items():
         right = right_key(key)
         meant = "label" if right == QUEUE_LABEL else "annotation"
-        unread = f"has the {kind} {key}, which no supported KAI version reads"
-        if right == "":
-            yield unread, "remove it"
-        elif right is not None and right != key:
-            yield unread, f"write the {meant} {right}"
+        if right not in (None, key):
+            fix = f"write the {meant} {right}" if right else "remove it"
+            yield f"has the {kind} {key}, which no supported KAI version reads", fix
         elif right is not None and kind != meant:
             yield f"has {key} as {kind}; KAI reads it as {meant}: move it there", ""
         if value not in (None, UNKNOWN) and not isinstance(value, str):
-            yield (
-                f"has the {kind} {key} with a value that is not a string",
-                f"write {key}: {quoted(value)}",
-            )
+            cause = f"has the {kind} {key} with a value that is not a string"
+            yield cause, f"write {key}: {quoted(value)}"
 
 
 # What KAI itself needs beside its release: pull secrets, rights, network rules, scraping.
-_KAI_SUPPORT: Final = frozenset(
-    (
-        *("NetworkPolicy", "PodMonitor", "ServiceMonitor"),
-        *("Role", "RoleBinding", "Secret", "ServiceAccount"),
-    )
+_KAI_SUPPORT: Final = (
+    *("NetworkPolicy", "PodMonitor", "ServiceMonitor"),
+    *("Role", "RoleBinding", "Secret", "ServiceAccount"),
 )
 
 
-def _by_chart(path: str) -> bool:
-    """Whether Pulumi's Chart makes the object, by the type in its URN."""
-    parts = path.split("::", 3)
-    return len(parts) == 4 and ":Chart$" in parts[2]
-
-
 def _placed(cluster: Cluster) -> Iterable[tuple[object, Place]]:
-    """Everything in a namespace."""
-    yield from ((item, place) for item, place in workloads(cluster) if not _by_chart(place.path))
-    for thing in cluster.objects:
-        if not _by_chart(thing.path):
-            name = f"{called(thing.name)} in {cluster.name}"
-            yield thing, Place(thing.kind, name, thing.path)
+    """Everything in a namespace; what Pulumi's Chart makes, by the type in its URN, as one."""
+    of_chart = []
+    for item, place in (*WORKLOADS(cluster), *_objects(cluster)):
+        if ":Chart$" not in "".join(place.path.split("::", 3)[2:3]):
+            yield item, place
+        elif item.namespace == KAI_NAMESPACE:
+            of_chart.append(place.path)
     yield from ((kai, of_kai(kai, cluster, "namespace")) for kai in cluster.kai)
-    every: list[PodTemplate | ManagedObject] = [*cluster.workloads, *cluster.objects]
-    there = (item.path for item in every if item.namespace == KAI_NAMESPACE)
-    of_chart = list(filter(_by_chart, there))
     if of_chart:
         yield None, Place("Chart", f"in {cluster.name}", min(of_chart))
 
 
-@rule("namespace-reserved", Level.MANDATORY, Severity.CRITICAL, each=_placed)
+def _objects(cluster: Cluster) -> Iterable[tuple[ManagedObject, Place]]:
+    for thing in cluster.objects:
+        yield thing, Place(thing.kind, f"{called(thing.name)} in {cluster.name}", thing.path)
+
+
+@mandatory("namespace-reserved", "critical", _placed)
 def namespace_reserved(cluster: Cluster, item: object, place: Place) -> Findings:
     """Namespaces that belong to KAI, the GPU operator and Kubernetes stay theirs.
 
     KAI's admission lets pods in these namespaces through unseen, and removing KAI deletes
     every Deployment in its own.
-
-    Remedy: Put workloads in a namespace of the team, and only KAI in kai-scheduler.
     """
     match item:
         case PodTemplate():
@@ -345,18 +297,17 @@ def namespace_reserved(cluster: Cluster, item: object, place: Place) -> Findings
                     f"puts {what} in {KAI_NAMESPACE}, where removing KAI deletes every Deployment",
                     "write another namespace",
                 )
-        case Kai():
-            if known(item.namespace, "its namespace is known") != KAI_NAMESPACE:
-                yield place.refuse(
-                    f"is installed in {item.namespace or 'default'}, but its clean-up works in"
-                    f" {KAI_NAMESPACE} only",
-                    f"write namespace: {KAI_NAMESPACE}",
-                )
+        case Kai() if known(item.namespace, "its namespace is known") != KAI_NAMESPACE:
+            yield place.refuse(
+                f"is installed in {item.namespace or 'default'}, but its clean-up works in"
+                f" {KAI_NAMESPACE} only",
+                f"write namespace: {KAI_NAMESPACE}",
+            )
         case None:
             yield place.refuse(
                 f"makes the objects of a chart in {KAI_NAMESPACE} without Helm. KAI's charts need"
                 " their Helm hooks, which a Chart of Pulumi's leaves out or makes at the wrong"
-                " moment (K15)",
+                " moment",
                 "declare KAI by kubernetes:helm.sh/v3:Release, with the same chart, version and"
                 " values; another chart goes into another namespace",
             )

@@ -1,16 +1,15 @@
-"""The table of checks: what each reads, and the function that yields what is wrong.
+"""The table of checks: what each looks at, and the function that yields what is wrong.
 
 A check that finds nothing in a cluster is one finding of level `ok`. One whose kinds this user may
 not read there is left out.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kai_fleet.finding import Finding, Level
 from kai_fleet.kube.objects import MALFORMED, malformed
-from kai_fleet_cli.doctor.causes import Fault, absent, findings, unreadable
+from kai_fleet_cli.doctor.causes import Fault, fault, findings
 from kai_fleet_cli.doctor.checks import (
     gpu,
     isolation,
@@ -21,7 +20,7 @@ from kai_fleet_cli.doctor.checks import (
     queues,
     vclusters,
 )
-from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
+from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
 
 # What checks look at: the cluster that findings are about, and what their function gets.
 _SUBJECTS: Final[Mapping[str, Callable[[Snapshot], Iterable[tuple[Cluster, Any]]]]] = {
@@ -33,40 +32,36 @@ _SUBJECTS: Final[Mapping[str, Callable[[Snapshot], Iterable[tuple[Cluster, Any]]
 }
 
 
-@dataclass(frozen=True)
-class Check:
-    """One check: its name, what it looks at, the kinds it needs, and its function.
-
-    Without a function it yields the objects that the stack requires and that are not there.
-    """
+class Check(NamedTuple):
+    """One check: its name, what it looks at, the kinds that it needs, and its function."""
 
     name: str
     subject: str
-    kinds: tuple[str, ...] = ()
-    run: Callable[[Any, Snapshot], Iterable[Fault]] | None = None
+    kinds: tuple[str, ...]
+    run: Callable[[Any, Snapshot], Iterable[Fault]]
 
 
+def unreadable(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
+    """Kinds that this user may not read."""
+    for reason in list(cluster.unreadable.values())[:1]:
+        yield fault("read-access", cluster, ", ".join(sorted(cluster.unreadable)), reason=reason)
+
+
+# Besides these, what the stack requires: see `required.py`.
 CHECKS: Final = (
-    Check("readable", "cluster", (), lambda cluster, _: unreadable(cluster)),
+    Check("readable", "cluster", (), unreadable),
     Check("nodes", "host", ("nodes",), nodes.nodes),
     Check("nodes", "team", ("nodes",), nodes.pool),
     Check("nodes", "vCluster", ("nodes",), nodes.inside),
     Check("gpu-stack", "host", ("daemonsets", "pods"), gpu.daemon_sets),
-    Check("runtime-class", "cluster", ("runtimeclasses",), gpu.runtime_class),
     Check("vcluster", "team", (), vclusters.vcluster),
-    Check("isolation", "cluster"),
     Check("isolation", "team", ("namespaces",), isolation.team),
     Check("network-plugin", "host", ("daemonsets", "nodes"), isolation.network),
-    Check("monitoring", "cluster"),
-    Check("guard", "cluster"),
-    Check("groups", "cluster"),
     Check("kai-parts", "KAI", ("deployments",), kai.parts),
     Check("webhooks", "cluster", ("services",), kai.webhooks),
     Check("leftovers", "cluster", ("namespaces",), leftovers.cluster),
     Check("leftovers", "host", ("namespaces",), leftovers.host),
-    Check("queues", "cluster"),
     Check("queues", "KAI", ("queues",), queues.queues),
-    Check("shards", "cluster"),
     Check("shards", "KAI", ("nodes",), queues.shards),
     Check("pending", "cluster", (), pods.waiting),
     Check("workload-known-keys", "cluster", (), pods.wrong_keys),
@@ -78,44 +73,45 @@ CHECKS: Final = (
 
 
 def examine(snapshot: Snapshot, without: str = "") -> list[Finding]:
-    """The findings of all checks, or all but one, in their order.
+    """The findings of all checks, or all but one.
 
-    The API server of a vCluster is its tenant's, and may answer objects that no Kubernetes has.
-    Such a vCluster counts as not reached; the others are examined all the same.
+    The API server of a vCluster is its tenant's, and may answer objects that no Kubernetes has:
+    that is a finding, and the other checks run all the same.
     """
-    try:
-        return list(_examine(snapshot, without))
-    except MALFORMED:
-        usable = {name: _usable(snapshot, team) for name, team in snapshot.teams.items()}
-        if all(team is snapshot.teams[name] for name, team in usable.items()):
-            raise
-        return list(_examine(replace(snapshot, teams=usable), without))
-
-
-def _examine(snapshot: Snapshot, without: str) -> Iterator[Finding]:
+    found: dict[tuple[str, str], list[Fault]] = {}
     for check in (check for check in CHECKS if check.name != without):
-        faults: dict[str, list[Fault]] = {}
         for cluster, subject in _SUBJECTS[check.subject](snapshot):
             if cluster.unreadable.keys() & set(check.kinds):
                 continue
-            required = cluster.desired.required
-            if check.run is not None:
-                found = check.run(subject, snapshot)
-            elif any(row.check == check.name for row in required):
-                found = absent(cluster, required, check.name)
-            else:
-                continue
-            faults.setdefault(cluster.name, []).extend(found)
-        for cluster_name, of_cluster in faults.items():
-            yield from findings(check.name, cluster_name, of_cluster)
-            if not of_cluster:
-                yield Finding(Level.OK, cluster_name, "check", check.name, "", check=check.name)
+            try:
+                name, faults = check.name, list(check.run(subject, snapshot))
+            except MALFORMED as error:
+                if cluster is snapshot.host:
+                    raise
+                cause = malformed(error)
+                name, faults = "vcluster", [fault("malformed", cluster, cluster.name, cause=cause)]
+            found.setdefault((name, cluster.name), []).extend(faults)
+    for name, cluster_name, faults in _required(snapshot):
+        found.setdefault((name, cluster_name), []).extend(faults)
+    return [one for (check, cluster), own in found.items() for one in _shown(check, cluster, own)]
 
 
-def _usable(snapshot: Snapshot, team: TeamState) -> TeamState:
-    """The team, without the inside of its vCluster where that cannot be examined."""
-    try:
-        list(_examine(replace(snapshot, teams={team.desired.name: team}), ""))
-    except MALFORMED as error:
-        return replace(team, inside=None, unreached=malformed(error)) if team.inside else team
-    return team
+def _required(snapshot: Snapshot) -> Iterator[tuple[str, str, list[Fault]]]:
+    """For each object that the stack requires its check, its cluster, and whether it is absent."""
+    clusters = {cluster.name: cluster for cluster in snapshot.clusters}
+    for row in snapshot.required:
+        cluster, state = clusters.get(row.cluster), snapshot.teams.get(row.team)
+        if cluster is None or row.kinds in cluster.unreadable:
+            continue
+        if state and cluster.named("namespaces", state.team.namespace) is None:
+            continue  # the check `vcluster` reports the namespace
+        name = f"{row.namespace}/{row.name}" if row.namespace else row.name
+        values = {"kind": row.kind, "level": row.level, "harm": row.harm}
+        there = cluster.named(row.kinds, row.name, row.namespace) is not None
+        faults = [] if there else [fault(row.row, cluster, name, **values)]
+        yield row.check, row.cluster, faults
+
+
+def _shown(check: str, cluster: str, faults: list[Fault]) -> Iterable[Finding]:
+    well = Finding(Level.OK, cluster, "check", check, "", check=check)
+    return findings(check, faults) if faults else [well]

@@ -1,4 +1,4 @@
-"""What serves GPUs to pods: DaemonSets, RuntimeClass, and GPUs that KAI shares."""
+"""What serves GPUs to pods: DaemonSets, and GPUs that KAI shares."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -7,7 +7,6 @@ from typing import Final
 from kai_fleet.gpu_providers import GPU_CHARTS
 from kai_fleet.kube.pods import GROUP, RESERVATIONS, groups_of
 from kai_fleet.releases import DISABLED
-from kai_fleet.settings.sections.platform import NVIDIA
 from kai_fleet.values import value_at
 from kai_fleet_cli.doctor.causes import Fault, explain, fault
 from kai_fleet_cli.doctor.checks.kai import make_again
@@ -15,7 +14,6 @@ from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
 from kai_fleet_cli.doctor.usage import GPU_INDEX
 
 PATIENCE: Final = 60.0  # seconds; KAI waits 40 for a reservation pod
-_CLASS: Final = "nvidia"
 
 
 def daemon_sets(host: Cluster, _: Snapshot) -> Iterator[Fault]:
@@ -26,40 +24,20 @@ def daemon_sets(host: Cluster, _: Snapshot) -> Iterator[Fault]:
         of_gpus = item.namespace in GPU_CHARTS or item.is_device_plugin
         if not of_gpus or ready >= scheduled or host.age(item) <= PATIENCE:
             continue
-        pods = [
+        pods = (
             pod for pod in host.within("pods", item.namespace) if pod.name.startswith(item.name)
-        ]
-        name, texts = item.namespaced_name, host.messages_of(item)
-        texts += [text for pod in pods for text in host.messages_of(pod)]
+        )
+        known = explain(host, "", "", host.messages_of(item, *pods))
         look = f"look with: `{host.kubectl} -n {item.namespace} get pods,events`"
-        known = explain(host, "", name, texts) or Fault("", name, "nothing known is why", look)
-        values = {"ready": ready, "scheduled": scheduled, "cause": known.cause, "fix": known.fix}
-        yield fault("daemon-set-not-ready", host, name, **values)
-
-
-def runtime_class(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
-    """RuntimeClass nvidia, which pods that share GPUs name, on the host and inside."""
-    host = snapshot.host
-    sharing = [each for each in snapshot.clusters if each.kai is not None and _names_class(each)]
-    on_host = host.named("runtimeclasses", _CLASS) or "runtimeclasses" in host.unreadable
-    if cluster.named("runtimeclasses", _CLASS) or not sharing:
-        return
-    if cluster is host:
-        yield fault("runtime-class-absent", host, _CLASS)
-    elif cluster in sharing and on_host:
-        yield fault("runtime-class-not-copied", cluster, _CLASS)
-
-
-def _names_class(cluster: Cluster) -> bool:
-    """Whether KAI's reservation pods name a class: "" in its values has them name none."""
-    desired, key = cluster.desired, cluster.kai.runtime_class_key if cluster.kai else None
-    named = key is None or all(value_at(kai.values, key) != "" for kai in desired.kai)
-    return named and desired.gpu_sharing and bool(desired.kai) and desired.gpu_resource == NVIDIA
+        why = (known.cause, known.fix) if known else ("nothing known is why", look)
+        values = {"ready": ready, "scheduled": scheduled}
+        name = item.namespaced_name
+        yield fault("daemon-set-not-ready", host, name, cause=why[0], fix=why[1], **values)
 
 
 def sharing(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
     """Whether sharing is on where it is declared, and each shared GPU is held once."""
-    uses = [(pod, cluster.use_of(pod)) for pod in cluster.kai_pods]
+    uses = ((pod, cluster.uses.get((pod.namespace, pod.name))) for pod in cluster.kai_pods)
     shares = [(pod, use) for pod, use in uses if use is not None and use.gpu.shared]
     declared = cluster.desired.declared and cluster.desired.gpu_sharing
     if _is_on(cluster) is False and (shares or declared):
@@ -68,18 +46,15 @@ def sharing(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
     held = {pod.labels.get(GROUP) for pod in cluster.within("pods", RESERVATIONS)}
     members: dict[str, list[tuple[str, float]]] = defaultdict(list)
     for pod, use in ((pod, use) for pod, use in shares if use.phase == "Running"):
-        name = pod.namespaced_name
         if not use.groups:
-            yield fault("share-without-group", cluster, name, label=GROUP)
+            yield fault("share-without-group", cluster, pod.namespaced_name, label=GROUP)
         for group in use.groups:
-            members[group].append((name, use.gpu.fraction or 0.0))
+            members[group].append((pod.namespaced_name, use.gpu.fraction or 0.0))
     for group, of_group in members.items():
         total = sum(fraction for _, fraction in of_group)
-        for name, _fraction in of_group:
-            if group not in held:
-                yield fault("group-without-reservation", cluster, name, group=group)
-            elif total > 1.0001:
-                yield fault("group-too-full", cluster, name, group=group, total=f"{total:g}")
+        row = "group-too-full" if group in held else "group-without-reservation"
+        for name, _fraction in of_group if group not in held or total > 1.0001 else ():
+            yield fault(row, cluster, name, group=group, total=f"{total:g}")
 
 
 def _is_on(cluster: Cluster) -> bool | None:
@@ -88,9 +63,8 @@ def _is_on(cluster: Cluster) -> bool | None:
     spec = config.spec if config else {}
     if mode := value_at(spec, "global.gpuSharingMode"):
         return str(mode) != DISABLED  # from v0.18; it wins over the older switch
-    if (setting := value_at(spec, "admission.gpuSharing")) is not None:
-        return bool(setting)
-    return None
+    setting = value_at(spec, "admission.gpuSharing")
+    return None if setting is None else bool(setting)
 
 
 def reservations(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:

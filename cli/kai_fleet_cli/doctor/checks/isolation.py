@@ -1,14 +1,13 @@
-"""What keeps teams apart: objects and bounds that somebody deleted or changed."""
+"""What keeps teams apart: objects and bounds that somebody added or exceeded."""
 
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
-from kai_fleet.guards.policies import BOUNDS
-from kai_fleet.kube.objects import KubeObject
+from kai_fleet.kube.objects import KubeObject, in_pool
 from kai_fleet.quantities import parse_quantity
-from kai_fleet_cli.doctor.causes import Fault, absent, fault
-from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState, control_plane_pods
+from kai_fleet_cli.doctor.causes import Fault, fault
+from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 
 NEARLY: Final = 0.8  # of a bound
 TOKEN_ANNOTATION: Final = "vcluster.loft.sh/token-"
@@ -22,50 +21,26 @@ _AMAZON: Final = "--enable-network-policy=true"  # Amazon's agent enforces none 
 _FAKE_NODE: Final = "kwok.x-k8s.io/node"
 
 
-def team(team: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
+def team(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
     """One team on the host."""
-    host, desired = snapshot.host, team.desired
-    space = host.named("namespaces", desired.namespace)
-    if space is None:
-        return
-    yield from absent(host, desired.required, "isolation")
-    for label, value in desired.labels.items():
-        if (has := space.labels.get(label)) != value:
-            values = {"label": label, "has": has or "not there", "declared": value}
-            yield fault("label-changed", host, space.name, **values)
-    if (bounds := desired.annotations) is not None:
-        has_bounds = {key for key in space.annotations if key.startswith(BOUNDS)}
-        changed = sorted(
-            key
-            for key in bounds.keys() | has_bounds
-            if space.annotations.get(key) != bounds.get(key)
-        )
-        if changed:
-            yield fault("bounds-changed", host, space.name, changed=", ".join(changed))
-    pods = [pod for pod in host.usage.pods if pod.namespace == desired.namespace]
+    host, team, namespace = snapshot.host, state.team, state.team.namespace
+    pods = [pod for pod in host.usage.pods if pod.namespace == namespace]
     held = sum(pod.amounts.gpu for pod in pods if not pod.waits)
-    if desired.mode == "host" and desired.gpus is not None and held > desired.gpus + 1e-6:
-        values = {"held": f"{held:g}", "gpus": f"{desired.gpus:g}", "path": desired.gpus_path}
-        yield fault("team-over-gpus", host, team.desired.name, queue=desired.queue, **values)
-    quota = host.named("resourcequotas", "objects", desired.namespace)
+    if team.mode == "host" and team.gpus is not None and held > team.gpus + 1e-6:
+        values = {"held": f"{held:g}", "gpus": f"{team.gpus:g}", "path": team.gpus_path}
+        yield fault("team-over-gpus", host, team.name, queue=team.queue, **values)
+    quota = host.named("resourcequotas", "objects", namespace)
     status = quota.status if quota is not None else {}
     hard, used = (
         float(parse_quantity((status.get(key) or {}).get("secrets", 0))) for key in ("hard", "used")
     )
     if used > NEARLY * hard:
-        values = {"used": f"{used:g}", "hard": f"{hard:g}"}
-        yield fault("secrets-nearly-full", host, space.name, **values)
-    pool = desired.control_pool
-    for pod in control_plane_pods(host, desired):
+        yield fault("secrets-nearly-full", host, namespace, used=f"{used:g}", hard=f"{hard:g}")
+    for pod in state.control_plane_pods(host):
         node = host.named("nodes", str(pod.spec.get("nodeName") or ""))
-        if node is not None and not pool.items() <= node.labels.items():
-            labels = ", ".join(f"{key}={value}" for key, value in pool.items())
+        if node is not None and not in_pool(node.labels, team.control_pool):
+            labels = ", ".join(f"{key}={value}" for key, value in team.control_pool.items())
             yield fault("control-plane-elsewhere", host, pod.namespaced_name, labels=labels)
-    yield from _pods(host, desired.namespace)
-
-
-def _pods(host: Cluster, namespace: str) -> Iterator[Fault]:
-    """Pods that carry tokens, or share a ConfigMap of KAI's."""
     by_map: dict[str, list[str]] = defaultdict(list)
     for pod in host.within("pods", namespace):
         if any(key.startswith(TOKEN_ANNOTATION) for key in pod.annotations):
@@ -75,23 +50,29 @@ def _pods(host: Cluster, namespace: str) -> Iterator[Fault]:
     for config_map, names in by_map.items():
         for name in names if len(names) > 1 else ():
             yield fault("shared-config-map", host, name, map=config_map)
+    declared = _policies(snapshot, team.name)
+    for item in host.within("networkpolicies", namespace) if declared else ():
+        if item.name not in declared:
+            yield fault("policy-undeclared", host, item.namespaced_name)
+
+
+def _policies(snapshot: Snapshot, team: str) -> set[str]:
+    """The network policies of a team; none where it is not isolated by them."""
+    rows = (row for row in snapshot.required if row.team == team)
+    return {row.name for row in rows if row.kind == "NetworkPolicy"}
 
 
 def network(host: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
-    """Network policies that nobody declared, and whether anything on the host enforces them."""
-    teams = [team.desired for team in snapshot.teams.values() if team.desired.network]
-    for desired in teams:
-        own = {row.name for row in desired.required if row.kind == "NetworkPolicy"}
-        for item in host.within("networkpolicies", desired.namespace):
-            if item.name not in own:
-                yield fault("policy-undeclared", host, item.namespaced_name, check="isolation")
+    """Whether anything on the host enforces network policies, and lets vClusters reach its API."""
     nodes = [node for node in host.all("nodes") if _FAKE_NODE not in node.annotations]
+    teams = [name for name in snapshot.teams if _policies(snapshot, name)]
     if not nodes or not teams:
         return
     service = host.named("services", "kubernetes", "default")
     ports = {port.get("targetPort") for port in service.spec.get("ports") or []} if service else ()
     for port in {port for port in ports if isinstance(port, int)}:
-        if any(port not in desired.api_ports for desired in teams):
+        allowed = (snapshot.settings.own_of(name).isolation.network.api_ports for name in teams)
+        if any(port not in of_team for of_team in allowed):
             yield fault("api-port", host, "of the host", port=port)
     if any("+k3s" in str(node.status.get("nodeInfo")) for node in nodes):
         return  # it enforces them in a process of its own

@@ -35,7 +35,7 @@ def cluster(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
     if release is not None and not release.has_shards:
         for name in shards:
             yield fault("shard-of-newer-kai", cluster, name, version=release.version)
-    for name in cluster.schedulers if release is not None else ():
+    for name in (item.name for item in cluster.schedulers if release is not None):
         if name != "scheduler" and name.removeprefix("kai-scheduler-") not in shards:
             yield fault("scheduler-without-shard", cluster, name)
 

@@ -1,7 +1,6 @@
 """Pods that wait, are written so that KAI does nothing with them, or could not be made."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, Final
 
 from kai_fleet.gpu_providers import GPU_CHARTS
@@ -23,8 +22,7 @@ _REFUSED: Final = frozenset(
 
 def waiting(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
     """Why each pod waits."""
-    found = (why(pod, cluster, snapshot) for pod in snapshot.pods(cluster))
-    return (one for one in found if one is not None)
+    return filter(None, (why(pod, cluster, snapshot) for pod in snapshot.pods(cluster)))
 
 
 def wrong_keys(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
@@ -73,21 +71,24 @@ def refused(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
     for (kind, namespace, name), text in texts.items():
         known = explain(cluster, kind, f"{namespace}/{name}", [text])
         if known is not None and namespace not in apart:
-            yield replace(known, check=known.row)
+            yield known
 
 
 def _is_over(cluster: Cluster, kind: str, namespace: str, name: str, event: KubeObject) -> bool:
     """Whether the object is gone, or has what it wants by now."""
     late = seconds_since(event.last_seen, cluster.now) > _LATELY
-    if f"{kind.lower()}s" not in cluster.objects:
+    kinds = f"{kind.lower()}s"
+    if kinds not in cluster.objects:
         return late
-    item = cluster.named(f"{kind.lower()}s", name, namespace)
+    item = cluster.named(kinds, name, namespace)
     if item is None or kind == "Pod":
         return item is None or late or item.is_true("Ready") or item.phase == "Succeeded"
     now, spec = item.status, item.spec
-    if "desiredNumberScheduled" in now:
-        return bool(now.get("currentNumberScheduled", 0) >= now["desiredNumberScheduled"])
-    if "replicas" in spec:
-        return bool(now.get("replicas", 0) >= spec["replicas"])
+    for pods, want in (
+        ("currentNumberScheduled", now.get("desiredNumberScheduled")),
+        ("replicas", spec.get("replicas")),
+    ):
+        if want is not None:
+            return bool(now.get(pods, 0) >= want)
     done = item.is_true("Complete") or item.is_true("Failed") or spec.get("suspend")
     return bool(done or now.get("active") or now.get("succeeded"))

@@ -5,71 +5,72 @@ from datetime import timedelta
 from typing import Final
 
 from kai_fleet.cluster.tenant_kubeconfig import name_writer
+from kai_fleet.fleet.cluster import Team
 from kai_fleet.releases import VCLUSTER
 from kai_fleet_cli.doctor.causes import Fault, explain, fault
-from kai_fleet_cli.doctor.snapshot import (
-    Cluster,
-    Snapshot,
-    TeamState,
-    control_plane,
-    control_plane_pods,
-    vcluster_version,
-)
+from kai_fleet_cli.doctor.snapshot import Snapshot, TeamState
 
 _SOON: Final = timedelta(days=30)
 
 
-def vcluster(team: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
+def vcluster(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
     """One team; of one with a stack of its own the namespace alone."""
-    host, space = snapshot.host, team.desired.namespace
-    found = host.named("namespaces", space)
-    if found is None and "namespaces" not in host.unreadable:
-        yield fault("namespace-absent", host, space)
+    host, team = snapshot.host, state.team
+    found = host.named("namespaces", team.namespace)
+    if host.lacks("namespaces", team.namespace):
+        yield fault("namespace-absent", host, team.namespace)
     elif found is not None and "deletionTimestamp" in found["metadata"]:
-        yield fault("namespace-going", host, space)
-    elif not team.desired.granted:
-        yield from _vcluster(team, host)
+        yield fault("namespace-going", host, team.namespace)
+    elif not state.granted:
+        yield from _vcluster(state, snapshot)
 
 
-def _vcluster(team: TeamState, host: Cluster) -> Iterator[Fault]:
-    desired, name, space = team.desired, team.desired.name, team.desired.namespace
-    own = {"space": space, "workload": desired.workload, "update": team.update}
-    kubectl = f"{host.kubectl} -n {space}"
-    if team.foreign:
-        values = {"unreached": team.unreached, "writer": name_writer(name)}
-        yield fault("kubeconfig-foreign", host, name, again=team.new_kubeconfig(host), **values)
-    item = control_plane(host, desired)
+def _vcluster(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
+    host, team, name = snapshot.host, state.team, state.team.name
+    own = {"space": team.namespace, "workload": team.store.workload, "update": snapshot.update}
+    kubectl = f"{host.kubectl} -n {team.namespace}"
+    if state.foreign:
+        values = {"unreached": state.unreached, "writer": name_writer(name)}
+        yield fault("kubeconfig-foreign", host, name, again=state.new_kubeconfig(host), **values)
+    item = state.control_plane(host)
     if item is None and not {"statefulsets", "deployments"} & host.unreadable.keys():
         # Where the chart's Service is left, the release stands, and an update leaves it.
-        left = host.named("services", name, space) is not None
-        again = host.made_again(name, space) if left else team.update
+        left = host.named("services", name, team.namespace) is not None
+        again = host.made_again(name, team.namespace) if left else snapshot.update
         yield fault("vcluster-absent", host, name, again=again, **own)
         return
     replicas = item.spec.get("replicas", 1) if item is not None else 0
     if item is not None and replicas == 0:
         yield fault("vcluster-scaled-to-0", host, name, **own)
         return
-    logs = f"{name}-0" if desired.workload == "statefulset" else f"deployment/{name}"
+    logs = f"{name}-0" if team.store.workload == "statefulset" else f"deployment/{name}"
     if item is not None and item.status.get("readyReplicas", 0) < replicas:
-        look = f"look with: `{kubectl} logs {logs}` and `{kubectl} describe pod {name}-0`"
-        yield _not_ready(team, host, look)
-    elif team.inside is None and not team.foreign:
+        claims = host.within("persistentvolumeclaims", team.namespace)
+        of_it = (claim for claim in claims if name in claim.name)
+        texts = host.messages_of(*state.control_plane_pods(host), *of_it, item)
+        known = explain(host, "vCluster", name, texts)
+        cause = f"is not ready: {next(iter(texts), 'nothing gives a reason')}"[:400]
+        fix = f"look with: `{kubectl} logs {logs}` and `{kubectl} describe pod {name}-0`"
+        cause, fix = (known.cause, known.fix) if known else (cause, fix)
+        yield fault("vcluster-not-ready", host, name, cause=cause, fix=fix)
+    elif state.inside is None and not state.foreign:
         look = f"look with: `{kubectl} get pods,services,secrets` and `{kubectl} logs {logs}`"
-        yield fault(
-            "vcluster-unreached", host, name, unreached=team.unreached + _hint(team), look=look
-        )
-    runs = vcluster_version(host, desired)
-    if runs and desired.version and runs != f"v{desired.version.removeprefix('v')}":
-        own |= {"runs": runs, "declared": desired.version, "path": desired.version_key}
-        yield fault("vcluster-version", host, name, **own)
-    ends = team.certificate_ends
+        why = state.unreached + _hint(team)
+        yield fault("vcluster-unreached", host, name, unreached=why, look=look)
+    runs = state.running_version(host)
+    if runs and team.version and runs != f"v{team.version.removeprefix('v')}":
+        own |= {"runs": runs, "declared": team.version}
+        path = team.written_at("vcluster", "version")
+        yield fault("vcluster-version", host, name, path=path, **own)
+    ends = state.certificate_ends
     if ends is not None and ends <= host.now + _SOON:
         row = "certificate-expired" if ends <= host.now else "certificate-expires"
-        yield fault(row, host, name, day=f"{ends:%Y-%m-%d %H:%M}", fix=_renew(team, host, runs))
+        fix = _renew(team, runs, kubectl, snapshot.update)
+        yield fault(row, host, name, day=f"{ends:%Y-%m-%d %H:%M}", fix=fix)
 
 
-def _hint(team: TeamState) -> str:
-    access = team.desired.access
+def _hint(team: Team) -> str:
+    access = team.access
     if access is not None and access.type == "ClusterIP":
         return "; access type ClusterIP is reached from inside the host only"
     if access is not None and access.led_by_name:
@@ -78,30 +79,13 @@ def _hint(team: TeamState) -> str:
     return ""
 
 
-def _not_ready(team: TeamState, host: Cluster, look: str) -> Fault:
-    """What its volumes, its pods or their events give as the reason, and the fix if known."""
-    name, space = team.desired.name, team.desired.namespace
-    claims = host.within("persistentvolumeclaims", space)
-    own = [
-        *control_plane_pods(host, team.desired),
-        *(claim for claim in claims if name in claim.name),
-    ]
-    own += filter(None, [control_plane(host, team.desired)])
-    texts = [text for item in own for text in host.messages_of(item)]
-    known = explain(host, "vCluster", name, texts)
-    cause = known.cause if known else f"is not ready: {next(iter(texts), 'nothing gives a reason')}"
-    fix = known.fix if known else look
-    return fault("vcluster-not-ready", host, name, cause=cause[:400], fix=fix)
-
-
-def _renew(team: TeamState, host: Cluster, runs: str | None) -> str:
+def _renew(team: Team, runs: str | None, kubectl: str, update: str) -> str:
     """From v0.31 on a vCluster renews its certificates when it starts."""
-    desired = team.desired
     if (known := VCLUSTER.get(runs or "")) is not None and not known.renews:
         first = next(version for version, release in VCLUSTER.items() if release.renews)
         return (
-            f"{runs} does not renew it: write {first} at {desired.version_key}, one line at a"
-            f" time; {first} renews it when it starts. Then {team.update}"
+            f"{runs} does not renew it: write {first} at {team.written_at('vcluster', 'version')},"
+            f" one line at a time; {first} renews it when it starts. Then {update}"
         )
-    restart = f"{host.kubectl} -n {desired.namespace} rollout restart {desired.workload}"
-    return f"renew it by a restart: `{restart} {desired.name}`; then {team.update}"
+    restart = f"{kubectl} rollout restart {team.store.workload} {team.name}"
+    return f"renew it by a restart: `{restart}`; then {update}"

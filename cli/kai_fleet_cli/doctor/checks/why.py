@@ -1,30 +1,27 @@
 """Why a pod waits: what can never be had first, then what is full, then what messages mean."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from kai_fleet.fleet.amounts import SLACK
+from kai_fleet.fleet.cluster import Team
 from kai_fleet.fleet.queues import UNLIMITED
-from kai_fleet.kube.objects import KubeObject, in_pool, tolerates
-from kai_fleet.kube.pods import PodUse, requests_of
-from kai_fleet.releases import keys, mig
+from kai_fleet.kube.objects import KubeObject
+from kai_fleet.kube.pods import PodUse
+from kai_fleet.releases import keys
 from kai_fleet.wording import counted, listed
-from kai_fleet_cli.doctor.causes import Fault, explain, fault, quoted
-from kai_fleet_cli.doctor.desired import DesiredTeam
+from kai_fleet_cli.doctor.causes import Fault, explain, fault
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
 from kai_fleet_cli.doctor.usage import upwards
 
 _PATIENCE: Final = 60.0  # seconds; what takes no longer is on its way
 _NO_GROUP: Final = "kai.scheduler/skip-podgrouper"
 _CANNOT_START: Final = ("ImagePullBackOff", "ErrImagePull", "CreateContainerError")
-# The known messages that count nodes, most of which are of other pools.
-_COUNTED: Final = frozenset({"no-such-node", "taint", "no-room"})
-_CORDONED: Final = "node.kubernetes.io/unschedulable"
 
 
 def why(pod: KubeObject, cluster: Cluster, snapshot: Snapshot) -> Fault | None:
     """Why a pod does not run; None for one that runs, or is on its way."""
-    use = cluster.use_of(pod)
+    use = cluster.uses.get((pod.namespace, pod.name))
     if use is None or use.phase != "Pending" or use.ending:
         return None
     kai, team = snapshot.scheduling(cluster), snapshot.team_of(cluster)
@@ -41,7 +38,7 @@ class _Waiting:
     cluster: Cluster
     kai: Cluster
     host: Cluster
-    team: DesiredTeam | None
+    team: Team | None
 
     def on_its_node(self) -> Fault | None:
         """Its containers do not start."""
@@ -57,13 +54,12 @@ class _Waiting:
         if pod.is_true("PodBound") or any(bound):
             return self._fault("pod-bound-in-name-only")
         if self.use.scheduled_by_kai:
-            found = self._queue() or self._scheduler() or self._never() or self._too_large()
-            found = found or self._queue_full()
+            found = self._queue() or self._scheduler() or self._limits() or self._too_large()
         elif self.kai.kai is not None and keys.QUEUE_LABEL in pod.labels:
             return self._fault("pod-of-another-scheduler")
         else:
             found = self._too_large()
-        found = found or self._message()
+        found = found or self._known(*cluster.messages_of(pod))
         if found is not None or cluster.age(pod) <= _PATIENCE:
             return found
         grouped = pod.annotations.get(keys.POD_GROUP) or _NO_GROUP in pod.annotations
@@ -77,18 +73,8 @@ class _Waiting:
         return fault(row, self.cluster, self.pod.namespaced_name, **values)
 
     def _known(self, *texts: str) -> Fault | None:
-        return explain(self.cluster, "pod", self.pod.namespaced_name, texts)
-
-    def _message(self) -> Fault | None:
-        """What the first known message means; counts of nodes are judged by its own nodes."""
-        for text in self.cluster.messages_of(self.pod):
-            known = self._known(text)
-            if known is not None and known.row not in _COUNTED:
-                return known
-            if known is not None:
-                room = self._fault("pod-no-room", text=quoted(text))
-                return self._no_node() or (room if "Insufficient" in text else known)
-        return None
+        known = explain(self.cluster, "pod", self.pod.namespaced_name, texts)
+        return replace(known, check="") if known else None
 
     def _queue(self) -> Fault | None:
         """It names no queue that takes its pods: a leaf, in host mode the one of its team."""
@@ -113,14 +99,12 @@ class _Waiting:
     def _scheduler(self) -> Fault | None:
         """No KAI serves, its RuntimeClass is not there, or its shard is not its queue's."""
         pod, kai = self.pod, self.kai
-        parts = kai.within("deployments", keys.KAI_NAMESPACE)
-        serves = any(item.rolled_out for item in parts if item.name in kai.schedulers)
+        serves = any(item.rolled_out for item in kai.schedulers)
         if not serves and "deployments" not in kai.unreadable:
             row = "pod-without-scheduler" if kai.kai else "pod-without-kai"
             return self._fault(row, of=kai.name)
         name = pod.spec.get("runtimeClassName")
-        absent = name and self.cluster.named("runtimeclasses", name) is None
-        if absent and "runtimeclasses" not in self.cluster.unreadable:
+        if name and self.cluster.lacks("runtimeclasses", name):
             return self._known(f'RuntimeClass "{name}" not found')
         queue = kai.named("queues", pod.labels.get(keys.QUEUE_LABEL, ""))
         has, label = pod.labels.get(keys.NODE_POOL), keys.NODE_POOL
@@ -131,43 +115,22 @@ class _Waiting:
         shards = {"shard": shard or keys.DEFAULT_SHARD, "has": has or keys.DEFAULT_SHARD}
         return self._fault("pod-of-another-shard", queue=queue.name, fix=fix, **shards)
 
-    @property
-    def _queues(self) -> list[Any]:
-        """Its queue and those above, as far as they have a limit."""
-        above = upwards(self.kai.usage.queues, self.use.queue) if self.use.amounts.gpu else ()
-        return [queue for queue in above if queue.limit != UNLIMITED]
-
-    def _never(self) -> Fault | None:
-        """It asks for more than its queues or its team may ever hold."""
-        team, (wants, asks) = self.team, self._together()
-        bounds = [
-            (f"queue {queue.name}", queue.limit, self._raise(queue.name, wants))
-            for queue in self._queues
+    def _limits(self) -> Fault | None:
+        """Its queue, or one above, may never hold what it asks for, or is full now."""
+        queues, gpus = self.kai.usage.queues, self.use.amounts.gpu
+        above = [
+            queue for queue in upwards(queues, self.use.queue) if gpus and queue.limit != UNLIMITED
         ]
-        if team is not None and team.declared and team.gpus is not None:
-            bounds.append((f"team {team.name}", team.gpus, f"raise {team.gpus_path}"))
-        for what, most, more in bounds:
-            if wants > most + SLACK:
-                values = {"what": what, "asks": asks, "most": f"{most:g}", "more": more}
-                return self._fault("pod-over-limit", **values)
-        slices = (
-            mig.slices(requests_of(self.pod.spec)) if team is not None and team.declared else {}
-        )
-        for kind, asked in slices.items():
-            most = team.slices.get(kind, 0) if team is not None else 0
-            if asked > most:
-                asks, more = f"it asks for {asked:g} {kind}", f"have {kind} raised for the team"
-                values = {"what": "its team", "asks": asks, "most": f"{most:g}", "more": more}
-                return self._fault("pod-over-limit", **values)
-        return None
-
-    def _queue_full(self) -> Fault | None:
-        wants, asks = self._together()
-        for queue in self._queues:
-            if queue.in_use + wants > queue.limit + SLACK:
-                more = self._raise(queue.name, queue.in_use + wants)
-                values = {"held": f"{queue.in_use:g}", "most": f"{queue.limit:g}", "more": more}
-                return self._fault("pod-queue-full", queue=queue.name, asks=asks, **values)
+        for row, at_once in (("pod-over-limit", False), ("pod-queue-full", True)):
+            for queue in above:
+                total = gpus + queue.in_use * at_once
+                if total > queue.limit + SLACK:
+                    amounts = {"held": f"{queue.in_use:g}", "most": f"{queue.limit:g}"}
+                    amounts |= {
+                        "asked": counted(gpus, "GPU"),
+                        "more": self._raise(queue.name, total),
+                    }
+                    return self._fault(row, queue=queue.name, **amounts)
         return None
 
     def _too_large(self) -> Fault | None:
@@ -175,25 +138,10 @@ class _Waiting:
         gpu, of_pod = self.cluster.desired.gpu_resource, self.use.gpu
         whole = of_pod.whole or (of_pod.devices if of_pod.shared else 0)
         nodes = [node for node in self.cluster.all("nodes") if node.takes_pods]
-        for kind, wants in {gpu: whole, **mig.slices(requests_of(self.pod.spec))}.items():
-            most = max((node.gpus(kind) for node in nodes), default=0.0)
-            if wants > most and "nodes" not in self.cluster.unreadable:
-                what = "GPUs" if kind == gpu else kind
-                values = {"asked": f"{wants:g}", "what": what, "most": f"{most:g}"}
-                return self._fault("pod-too-large", **values)
-        return None
-
-    def _together(self) -> tuple[float, str]:
-        """The GPUs that have to be free at once for it to run, with its gang; and in words."""
-        pod, own = self.pod, self.use.amounts.gpu
-        name = pod.annotations.get(keys.POD_GROUP, "")
-        group = self.cluster.named("podgroups", name, pod.namespace)
-        least = int(group.spec.get("minMember") or 1) if group else 1
-        if least < 2:
-            return own, f"it asks for {counted(own, 'GPU')}"
-        amounts = self.cluster.gpus_by_group.get((pod.namespace, name), [])
-        wants = sum(amounts[:least]) + own * max(0, least - len(amounts))
-        return wants, f"its group of {least} pods asks for {counted(wants, 'GPU')} together"
+        most = max((node.gpus(gpu) for node in nodes), default=0.0)
+        if whole <= most or "nodes" in self.cluster.unreadable:
+            return None
+        return self._fault("pod-too-large", asked=f"{whole:g}", most=f"{most:g}")
 
     def _raise(self, queue: str, to: float) -> str:
         """What raises a queue's limit: the key that declares it, or a command."""
@@ -207,37 +155,3 @@ class _Waiting:
             if own.shares["gpu"].limit == desired.pools.get(pool, team.gpus):
                 return f"raise {team.gpus_path}{f'.{pool}' if team.pools else ''}"
         return f"raise gpu.limit of {queue} at {desired.queues_key}"
-
-    def _no_node(self) -> Fault | None:
-        """Why none of the nodes with the labels that it selects takes it; None where some may."""
-        team, pod = self.team, self.pod
-        # A scheduler inside sees its copies of nodes, without the taints that the vCluster's pods
-        # tolerate; in other modes the host's scheduler sees its own.
-        inside = team is not None and team.mode == "virtual" and self.cluster.all("nodes")
-        where = self.cluster if inside or "nodes" in self.host.unreadable else self.host
-        pool = team.node_pool if team is not None else {}
-        own = [node for node in where.all("nodes") if in_pool(node.labels, pool)]
-        selector = pod.spec.get("nodeSelector") or {}
-        if not own or (pod.spec.get("affinity") or {}).get("nodeAffinity"):
-            return None  # the scheduler's message has to do
-        matching = [node for node in own if in_pool(node.labels, selector)]
-        if not matching:
-            asked = ", ".join(f"{key}={value}" for key, value in selector.items())
-            return self._fault("pod-no-labels", count=len(own), asked=asked)
-        reasons = [_keeps_off(pod, node) for node in matching]
-        causes = ", ".join(f"{reasons.count(each)} {each}" for each in sorted(set(reasons)))
-        found = self._fault("pod-no-node", count=len(matching), causes=causes)
-        return None if "" in reasons else found
-
-
-def _keeps_off(pod: KubeObject, node: KubeObject) -> str:
-    """What keeps a pod off a node; "" where nothing does."""
-    if node.spec.get("unschedulable"):
-        return "cordoned"
-    for taint in node.spec.get("taints") or []:
-        if taint.get("effect") not in ("NoSchedule", "NoExecute") or taint["key"] == _CORDONED:
-            continue
-        if not any(tolerates(each, taint) for each in pod.spec.get("tolerations") or []):
-            value = f"={taint['value']}" if taint.get("value") else ""
-            return f"tainted ({taint['key']}{value}:{taint['effect']})"
-    return "" if node.is_true("Ready") else "not Ready"

@@ -15,7 +15,6 @@ from kai_fleet.settings.sections.isolation import Cidr
 from kai_fleet.settings.sections.kubernetes import LabelKey, LabelValue, ObjectName
 from kai_fleet.settings.sections.models import Strict
 from kai_fleet.settings.sections.platform import Name
-from kai_fleet.wording import listed
 
 OF_STACK: Final = "kai-fleet-registries"  # the Secret that is made of kai-fleet:registries
 OF_TEAM: Final = "kai-fleet-team-registries"  # and the one of a team's own
@@ -58,7 +57,6 @@ Registries = dict[RegistryName, RegistryCredentials]
 
 _DNS_LABEL: Final = r"[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?"
 _DNS_NAME: Final = re.compile(rf"(?=.{{1,253}}$){_DNS_LABEL}(\.{_DNS_LABEL})*")
-_GATEWAY_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _BY_NAME: Final = ("Ingress", "Gateway")  # by its name alone they know whose API is meant
 _HTTPS: Final = 443
 
@@ -82,14 +80,11 @@ def is_address(host: str) -> bool:
     return "%" not in host  # the zone of one machine
 
 
-def _gateway(value: str) -> str:
-    if _GATEWAY_NAME.fullmatch(value):
-        return value
-    raise ValueError(f"is {value[:80]!r}; write NAMESPACE/NAME, such as gateways/tls")
-
-
 Host = Annotated[str, AfterValidator(_host)]
-GatewayName = Annotated[str, AfterValidator(_gateway)]
+GatewayName = Annotated[
+    str,
+    StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"),
+]
 
 
 class Access(Strict):
@@ -144,18 +139,12 @@ _TYPES_BY_KEY: Final = {
 
 def access_mistakes(access: Access) -> Iterator[tuple[str, str]]:
     """What is missing, or has no use with this type: (key, sentence)."""
-    for name, types in _TYPES_BY_KEY.items():
-        if access.written.get(name) and access.type not in types:
-            key = Access.key_of(name)
-            ways = listed([f"type: {kind}" for kind in types])
-            yield key, f"has no use with type {access.type}; write {ways}, or drop {key}"
+    yield from access.useless(access.type, _TYPES_BY_KEY)
     if access.type == "NodePort" and access.host is None:
         yield "host", "is missing: a NodePort is reached at a node; write its name or address"
-    if not access.led_by_name:
-        return
-    if access.host is None:
+    elif access.led_by_name and access.host is None:
         yield "host", "is missing: it is what the API is known by; write ml.vc.example.com"
-    elif is_address(access.host) or "." not in access.host:
+    elif access.led_by_name and (is_address(access.host or "") or "." not in (access.host or "")):
         yield (
             "host",
             f"is {access.host}: an {access.type} tells APIs from each other by names, as TLS has"
@@ -207,13 +196,11 @@ class Credentials(Strict):
     kubeconfig: Kubeconfig = None
 
 
-class Cluster(Strict):
+class Cluster(Credentials):
     """The host cluster. Its name is its identity: credentials may rotate under it."""
 
     name: Name
     """Stable identity of the cluster."""
-    context: ContextName = None
-    kubeconfig: Kubeconfig = None
     kind: Kind | None = None
     """A kind cluster on this machine, made and deleted with the stack."""
 

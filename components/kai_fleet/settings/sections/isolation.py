@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from ipaddress import ip_network
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
+from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 
 from kai_fleet.settings.sections.kubernetes import cpu_millicores, memory_megabytes, quantity
-from kai_fleet.settings.sections.models import Strict
+from kai_fleet.settings.sections.models import Strict, refuse
 
 Level = Literal["baseline", "restricted", "off"]
 OutsideQueues = Literal["deny", "warn", "allow"]
@@ -20,17 +20,21 @@ Device = Annotated[
 ]
 
 
-def _network(value: str) -> str:
+def _is_no_network(value: str) -> bool:
     try:
         ip_network(value, strict=False)
     except ValueError:
-        why = f"is {value!r}, which is no network; write one such as 10.20.0.0/16 or fd00:1::/32"
-        raise ValueError(why) from None
-    return value
+        return True
+    return False
 
 
 Cidr = Annotated[
-    str, StringConstraints(pattern=r"^[0-9a-fA-F.:]+/[0-9]{1,3}$"), AfterValidator(_network)
+    str,
+    StringConstraints(pattern=r"^[0-9a-fA-F.:]+/[0-9]{1,3}$"),
+    refuse(
+        _is_no_network,
+        "is {value}, which is no network; write one such as 10.20.0.0/16 or fd00:1::/32",
+    ),
 ]
 
 # What runtimes without GPUs are called in their own installation guides.

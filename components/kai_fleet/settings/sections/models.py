@@ -1,11 +1,16 @@
-"""The base of every settings model, and the keys that a model has at each place of a file."""
+"""The base of every settings model, and the field that describes a place of a file."""
 
-from collections.abc import Iterator
-from typing import Any, Final, Self, get_args, get_origin
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Self, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, SecretStr
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
+
+from kai_fleet.wording import listed
+
+Location = tuple[str | int, ...]
 
 
 class Strict(BaseModel):
@@ -36,43 +41,51 @@ class Strict(BaseModel):
         """This one, of a stack, with what a team says for itself."""
         return self if own is None else self.model_copy(update=own.written)
 
+    def useless(
+        self, kind: str, kinds_by_field: Mapping[str, Sequence[str]]
+    ) -> Iterator[tuple[str, str]]:
+        """The keys that are written here and read with other types only: (key, sentence)."""
+        for name, kinds in kinds_by_field.items():
+            if self.written.get(name) and kind not in kinds:
+                fix = f"write {listed([f'type: {each}' for each in kinds])}, or drop it"
+                yield self.key_of(name), f"has no use with type {kind}; {fix}"
 
-Location = tuple[str | int, ...]
-NAMED: Final = "*"  # a step over a name that the user chose
+
+def short_for(key: str, kinds: Any, convert: Callable[[Any], Any] = lambda value: value) -> Any:
+    """Take a value alone for the mapping with that key: `gpu: 12` for `gpu: {quota: 12}`."""
+    return BeforeValidator(
+        lambda value: {key: convert(value)} if isinstance(value, kinds) else value
+    )
 
 
+def refuse(is_wrong: Callable[[str], bool], sentence: str) -> AfterValidator:
+    """Refuse texts; the sentence, which may have {value}, says why and what to write."""
+
+    def check(value: str) -> str:
+        if is_wrong(value):
+            raise ValueError(sentence.format(value=repr(value[:80])))
+        return value
+
+    return AfterValidator(check)
+
+
+@lru_cache
 def fields(model: type[BaseModel] | None) -> dict[str | int, FieldInfo]:
     """A model's fields by their keys in the file."""
     own = model.model_fields.items() if model else ()
     return {field.alias or name: field for name, field in own}
 
 
-def model_at(location: Location, model: type[BaseModel]) -> type[BaseModel] | None:
-    """The settings model that describes a place of the file."""
+def fields_beside(place: Location, model: type[BaseModel]) -> dict[str | int, FieldInfo]:
+    """The fields that there are at a place of the file and beside it; none below a free key."""
     here: Any = model
-    for part in location:
+    for part in place[:-1]:
         if get_origin(here) in (dict, list):
             here = _without_options(get_args(here)[-1])
         else:
             field = fields(here).get(part)
             here = _without_options(field.annotation) if field else None
-    return here if isinstance(here, type) else None
-
-
-def secret_places(
-    model: type[BaseModel], above: Location = (), seen: tuple[type[BaseModel], ...] = ()
-) -> Iterator[Location]:
-    """Every key that holds a secret; `*` stands for a name. Queues have none."""
-    if model in seen:
-        return
-    for key, field in fields(model).items():
-        here, place = _without_options(field.annotation), (*above, key)
-        if SecretStr in (field.annotation, *get_args(field.annotation)):
-            yield place
-        while get_origin(here) is dict:
-            here, place = _without_options(get_args(here)[-1]), (*place, NAMED)
-        if isinstance(here, type):
-            yield from secret_places(here, place, (*seen, model))
+    return fields(here if isinstance(here, type) else None)
 
 
 def _without_options(annotation: Any) -> Any:

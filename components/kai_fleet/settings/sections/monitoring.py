@@ -37,31 +37,23 @@ class Monitoring(Strict):
     """Grafana's, as ConfigMaps."""
 
 
-_KAIS_OWN: Final = ("kai-scheduler", "kai-resource-reservation")
 _METRICS_KEY: Final = "scheduler.ports.metricsPort"
 
 
 def monitoring_mistakes(monitoring: Monitoring) -> Iterator[tuple[str, str]]:
-    """Keys of `kai-fleet:monitoring` that do not go together, and what to write instead."""
+    """Keys of `kai-fleet:monitoring` that do not go together: (key, sentence)."""
     namespace = monitoring.namespace
-    instead = "write the namespace where Prometheus runs"
-    if namespace.startswith("team-"):
-        yield "namespace", f"is {namespace}, a team's own; {instead}"
-    if namespace in _KAIS_OWN:
-        yield "namespace", f"is {namespace}, which is KAI's own; {instead}"
+    if namespace.startswith("team-") or namespace in ("kai-scheduler", "kai-resource-reservation"):
+        whose = "a team's own" if namespace.startswith("team-") else "KAI's own"
+        yield "namespace", f"is {namespace}, {whose}; write the namespace where Prometheus runs"
     if monitoring.labels and not monitoring.operator:
-        yield (
-            "labels",
-            "are for what the Prometheus operator selects; write operator: true, or drop them",
-        )
+        cause = "are for what the Prometheus operator selects"
+        yield "labels", f"{cause}; write operator: true, or drop them"
 
 
-def moved_metrics(values: Values) -> Iterator[tuple[str, str]]:
-    """The key of chart values that puts a KAI's metrics where nobody reads them."""
+def metrics_mistakes(values: Values) -> Iterator[tuple[str, str]]:
+    """Chart values that put a KAI's metrics where nobody reads them: (key, sentence)."""
     port = value_at(values, _METRICS_KEY)
     if port not in (None, METRICS_PORT):
-        yield (
-            _METRICS_KEY,
-            f"is {port}, and Prometheus reads a KAI's metrics at {METRICS_PORT}: nothing would be"
-            " counted; drop it",
-        )
+        cause = f"is {port}, and Prometheus reads a KAI's metrics at {METRICS_PORT}"
+        yield _METRICS_KEY, f"{cause}: nothing would be counted; drop it"

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
+from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 
 from kai_fleet.gpu_providers import GPU_PROVIDERS
 from kai_fleet.releases import sources
 from kai_fleet.releases.sources import NoPlaceError
 from kai_fleet.settings.sections.gpu_share import Sharing, sharing
 from kai_fleet.settings.sections.kubernetes import Affinity, LabelKey, Toleration
-from kai_fleet.settings.sections.models import Strict
+from kai_fleet.settings.sections.models import Strict, refuse
 
 # What Go's and Prometheus' durations have in common: KAI changed from the one to the other.
 _DURATION: Final = r"([0-9]+h)?([0-9]+m)?([0-9]+s)?"
@@ -140,19 +140,19 @@ KaiVersion = Annotated[str, StringConstraints(pattern=r"^v[0-9]+\.[0-9]+\.[0-9]+
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$", max_length=40)]
 
 
-def _is_not_the_host(name: str) -> str:
-    if name == "host":
-        raise ValueError("is what findings and metrics call the host cluster; write another name")
-    return name
-
-
 StackName = Annotated[
     str,
     StringConstraints(
         pattern=r"^([-A-Za-z0-9_.]+/[-A-Za-z0-9_.]+/)?[-A-Za-z0-9_.]+$", max_length=300
     ),
 ]
-TeamName = Annotated[Name, AfterValidator(_is_not_the_host)]
+TeamName = Annotated[
+    Name,
+    refuse(
+        lambda name: name == "host",
+        "is what findings and metrics call the host cluster; write another name",
+    ),
+]
 Chart = Annotated[str, StringConstraints(min_length=1, max_length=2048)]
 OtherChart = Annotated[
     Chart | None, Field(description="Another chart, oci://… or https://…, of a place in sources.")
@@ -181,19 +181,24 @@ class Gpu(Strict):
     """Admit system priority classes in its namespace by a ResourceQuota: for GKE."""
 
 
-class HostKai(Scheduling):
-    """The KAI scheduler of the host cluster, for teams in host mode."""
+class KaiRelease(Scheduling):
+    """The keys of every KAI that a stack installs."""
 
-    version: KaiVersion = Field(description=f"Such as {EXAMPLE_VERSION}: a release of the table.")
     gpu_sharing: Sharing = Field(default_factory=sharing)
     untested: Untested = False
     chart: OtherChart = None
+    values: Values = Field(default_factory=dict)
+    """Merged over the table's values."""
+
+
+class HostKai(KaiRelease):
+    """The KAI scheduler of the host cluster, for teams in host mode."""
+
+    version: KaiVersion = Field(description=f"Such as {EXAMPLE_VERSION}: a release of the table.")
     tolerations: list[Toleration] = Field(default_factory=list)
     """Taints of nodes that all of its parts tolerate."""
     affinity: Affinity | None = None
     """Where all of its parts are."""
-    values: Values = Field(default_factory=dict)
-    """Merged over the table's values."""
 
 
 def _source(example: str, place: Any, value: Any) -> Any:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Final, Generic, TypeVar
 
 from pydantic import BeforeValidator, Field, StringConstraints
 
 from kai_fleet.releases.keys import DEFAULT_SHARD
-from kai_fleet.settings.files.queue_files import read_tree
+from kai_fleet.settings.files.named import read_tree
 from kai_fleet.settings.sections.kubernetes import UNLIMITED, Cpu, Gpu, Memory, short_or_whole
-from kai_fleet.settings.sections.models import Strict
+from kai_fleet.settings.sections.models import Strict, short_for
 from kai_fleet.settings.sections.platform import ShardName
 
 # A queue's name is also the value of the pod label kai.scheduler/queue: 63 characters at most.
@@ -44,14 +44,10 @@ class Share(Strict, Generic[Q]):
     """Over-quota weight: its part of what is left over."""
 
 
-def _as_share(value: Any) -> Any:
-    """`gpu: 12` is short for `gpu: {quota: 12}`."""
-    return {"quota": value} if isinstance(value, int | float | str) else value
-
-
-CpuShare = Annotated[Share[Cpu], BeforeValidator(_as_share)]
-MemoryShare = Annotated[Share[Memory], BeforeValidator(_as_share)]
-GpuShare = Annotated[Share[Gpu], BeforeValidator(_as_share)]
+_AMOUNT: Final = short_for("quota", int | float | str)
+CpuShare = Annotated[Share[Cpu], _AMOUNT]
+MemoryShare = Annotated[Share[Memory], _AMOUNT]
+GpuShare = Annotated[Share[Gpu], _AMOUNT]
 
 
 def _share(quantity: Any, description: str) -> Any:
@@ -91,23 +87,23 @@ QueueTree = Annotated[dict[QueueName, Queue], BeforeValidator(read_tree)]  # or 
 
 @dataclass(frozen=True)
 class PlacedQueue:
-    """A queue with its place: its name, its parent's, and its key path in the stack file."""
+    """A queue with its place: the queues above it from the top, and its key path in the file."""
 
     name: str
-    parent: str | None
+    above: tuple[str, ...]
     path: str
     queue: Queue
     shard: str | None = None
 
 
 def walk(
-    tree: Mapping[str, Queue], path: str = "", parent: str | None = None, shard: str | None = None
+    tree: Mapping[str, Queue], path: str = "", above: tuple[str, ...] = (), shard: str | None = None
 ) -> Iterator[PlacedQueue]:
     """Every queue of a tree, parents before their children."""
     for name, queue in tree.items():
-        here, served = f"{path}.{name}", queue.shard if parent is None else shard
-        yield PlacedQueue(name, parent, here, queue, served)
-        yield from walk(queue.children, f"{here}.children", name, served)
+        here, served = f"{path}{name}", shard if above else queue.shard
+        yield PlacedQueue(name, above, here, queue, served)
+        yield from walk(queue.children, f"{here}.children.", (*above, name), served)
 
 
 def leaves(tree: Mapping[str, Queue]) -> list[str]:
@@ -123,11 +119,9 @@ def shard_mistakes(
     `parent` is a queue of another tree below which this one hangs.
     """
     known = ", ".join(dict.fromkeys((DEFAULT_SHARD, *shards)))
-    for placed in walk(tree, parent=parent):
-        named, path = placed.queue.shard, f"{placed.path.removeprefix('.')}.shard"
-        if named is None:
-            continue
-        if placed.parent is not None:
+    for placed in walk(tree, above=(parent,) if parent else ()):
+        named, path = placed.queue.shard, f"{placed.path}.shard"
+        if named is not None and placed.above:
             yield path, "is for top-level queues: those below are of the same shard; drop it"
-        elif named != DEFAULT_SHARD and named not in shards:
+        elif named not in (None, DEFAULT_SHARD, *shards):
             yield path, f"names the shard {named}, which is not declared; write one of {known}"

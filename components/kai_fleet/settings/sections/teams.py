@@ -7,9 +7,9 @@ from pydantic import Field, model_validator
 
 from kai_fleet.releases import KAI, advised
 from kai_fleet.releases.keys import DEFAULT_SHARD
-from kai_fleet.settings.files.queue_files import or_file
+from kai_fleet.settings.files.named import or_file
 from kai_fleet.settings.sections.access import Registries
-from kai_fleet.settings.sections.gpu_share import Gpus, Sharing, counted, sharing, together
+from kai_fleet.settings.sections.gpu_share import Gpus, counted, slices, together
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.kubernetes import (
     Affinity,
@@ -21,14 +21,11 @@ from kai_fleet.settings.sections.kubernetes import (
 from kai_fleet.settings.sections.models import Strict
 from kai_fleet.settings.sections.platform import (
     EXAMPLE_VERSION,
+    KaiRelease,
     KaiVersion,
     Name,
-    OtherChart,
-    Scheduling,
     Shard,
     ShardName,
-    Untested,
-    Values,
 )
 from kai_fleet.settings.sections.queues import QueueName, QueueTree
 from kai_fleet.settings.sections.vcluster import Vcluster
@@ -38,12 +35,9 @@ Removed = Annotated[
     list[Name],
     Field(description="Teams that may go: one that is deployed goes only when it is named here."),
 ]
-OwnNodes = Annotated[
-    dict[LabelKey, LabelValue], Field(description="Labels of the nodes that are the team's own.")
-]
 
 
-class Scheduler(Scheduling):
+class Scheduler(KaiRelease):
     """Which scheduler places the team's pods.
 
     virtual: KAI of that version inside the team's vCluster. host: the host's KAI. default: none.
@@ -54,16 +48,15 @@ class Scheduler(Scheduling):
     version: KaiVersion | None = Field(
         default=None, description=f"virtual: the team's KAI, such as {EXAMPLE_VERSION}."
     )
-    gpu_sharing: Sharing = Field(default_factory=sharing)
-    untested: Untested = False
-    chart: OtherChart = None
-    values: Values = Field(default_factory=dict)
-    """Merged over the table's values."""
 
 
 class HostPlace(Strict):
     """What a team's place on the host is like. The platform's stack writes it, no team stack."""
 
+    node_pool: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    """Labels of the nodes that are the team's own."""
+    gpus: Gpus = 0
+    """The most GPUs of its pods, also by kind: {nvidia.com/gpu: 8, nvidia.com/mig-1g.10gb: 2}."""
     isolation: Isolation = Field(default_factory=Isolation)
     """Where it differs from kai-fleet:isolation."""
     labels: dict[NotedKey, LabelValue] = Field(default_factory=dict)
@@ -75,13 +68,20 @@ class HostPlace(Strict):
     affinity: Affinity | None = None
     """Where its control plane, its DNS and its KAI are; in place of kai-fleet:affinity."""
 
+    @property
+    def slices(self) -> dict[str, int]:
+        """The MIG slices that its pods may hold, by the names of their resources."""
+        return slices(self.gpus, self.isolation.devices)
+
+    @property
+    def counted(self) -> int:
+        """All of its GPUs as KAI counts them: a slice of profile 3g is three."""
+        return counted(self.gpus, self.isolation.devices)
+
 
 class Grant(HostPlace):
     """What the platform stack lets one team stack have; its name is the key above."""
 
-    node_pool: OwnNodes = Field(default_factory=dict)
-    gpus: Gpus = 0
-    """The most GPUs of its pods, also by kind: {nvidia.com/gpu: 8, nvidia.com/mig-1g.10gb: 2}."""
     parent_queue: QueueName | None = None
     """host mode: the leaf of kai-fleet:queues that is the team's."""
 
@@ -102,9 +102,6 @@ class Runs(Strict):
 class TeamSettings(HostPlace, Runs):
     """One team."""
 
-    node_pool: OwnNodes = Field(default_factory=dict)
-    gpus: Gpus = 0
-    """The most GPUs of its pods, also by kind: {nvidia.com/gpu: 8, nvidia.com/mig-1g.10gb: 2}."""
     pools: dict[ShardName, Gpus] = Field(default_factory=dict)
     """virtual mode, in place of gpus: GPUs by the kai.scheduler/node-pool of its nodes; shards."""
 
@@ -126,34 +123,34 @@ class TeamSettings(HostPlace, Runs):
         return {name: counted(gpus, {}) for name, gpus in self.pools.items()}
 
 
-_SCHEDULING = tuple(Scheduling.model_fields)
-
-
 def mode_mistakes(team: TeamSettings, *, own_stack: bool = False) -> Iterator[tuple[str, str]]:
     """Keys that a team's mode needs and does not have, or has and cannot use: (key, sentence).
 
     In a stack of its own a team in host mode has the granted queue, or queues below it.
     """
-    mode = team.scheduler.mode
+    mode, scheduler = team.scheduler.mode, team.scheduler
     below_grant = own_stack and mode == "host" and bool(team.queues)
-    if mode == "virtual" and team.scheduler.version is None:
-        write = advised(KAI) or EXAMPLE_VERSION
-        yield "scheduler.version", f"is missing: mode virtual runs its own KAI; write {write}"
-    if mode != "virtual":
+    if mode == "virtual":
+        if scheduler.version is None:
+            write = advised(KAI) or EXAMPLE_VERSION
+            yield "scheduler.version", f"is missing: mode virtual runs its own KAI; write {write}"
+        yield from _pool_mistakes(team)
+    else:
         whose = "the host's (kai-fleet:kai)" if mode == "host" else "no KAI"
-        for key in ("version", "chart", "values", "gpu_sharing", "untested", *_SCHEDULING):
-            if key in team.scheduler.model_fields_set:
+        for name in Scheduler.model_fields:
+            if name != "mode" and name in scheduler.model_fields_set:
                 sentence = f"has no use in mode {mode}, which has {whose}; drop it"
-                yield f"scheduler.{Scheduler.key_of(key)}", sentence
+                yield f"scheduler.{Scheduler.key_of(name)}", sentence
         if team.queues and not below_grant:
             use = "queue with the name of a leaf of kai-fleet:queues" if mode == "host" else "none"
             yield "queues", f"are for mode virtual; in mode {mode} write {use}"
+        if team.pools:
+            yield "pools", f"are for mode virtual; in mode {mode} write gpus"
     if below_grant and team.queue is not None:
         yield "queue", "is one of two ways; drop it, or drop queues and use the granted queue"
-    yield from _pool_mistakes(team)
-    if mode == "host" and team.queue is None and not below_grant:
+    elif mode == "host" and team.queue is None and not below_grant:
         yield "queue", "is missing: mode host needs the name of a leaf of kai-fleet:queues"
-    if mode != "host" and team.queue is not None:
+    elif mode != "host" and team.queue is not None:
         use = "queues: {…}" if mode == "virtual" else "nothing"
         yield "queue", f"is for mode host; in mode {mode} write {use}"
 
@@ -162,14 +159,11 @@ def _pool_mistakes(team: TeamSettings) -> Iterator[tuple[str, str]]:
     """What does not fit between a team's pools and its other keys."""
     if not team.pools:
         return
-    names = ", ".join(team.pools)
-    if team.scheduler.mode != "virtual":
-        yield "pools", f"are for mode virtual; in mode {team.scheduler.mode} write gpus"
-        return
     both = together(team.pools.values())
     if "gpus" in team.model_fields_set and team.gpus != both:
         yield "gpus", f"is {team.gpus}, and its pools have {both} together; drop it"
     for name, queue in team.queues.items():
         if (queue.shard or DEFAULT_SHARD) not in team.pools:
-            has = f"is {queue.shard}" if queue.shard else "is missing"
-            yield f"queues.{name}.shard", f"{has}: the team has pools; write one of {names}"
+            cause = f"is {queue.shard}" if queue.shard else "is missing"
+            fix = f"write one of {', '.join(team.pools)}"
+            yield f"queues.{name}.shard", f"{cause}: the team has pools; {fix}"

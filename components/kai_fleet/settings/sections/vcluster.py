@@ -4,16 +4,15 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, Field, SecretStr, StringConstraints
+from pydantic import Field, SecretStr, StringConstraints
 
 from kai_fleet.kube.text import may_name_system
 from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.isolation import Cpus, Memory, Scratch, Volume
 from kai_fleet.settings.sections.kubernetes import LabelKey, LabelValue, ObjectName
-from kai_fleet.settings.sections.models import Strict
+from kai_fleet.settings.sections.models import Strict, refuse
 from kai_fleet.settings.sections.platform import OtherChart, Untested, Values, Version
 from kai_fleet.values import value_at
-from kai_fleet.wording import listed
 
 # "" is the cluster's default.
 StorageClass = Annotated[
@@ -71,50 +70,48 @@ _K3S: Final = "controlPlane.distro.k3s.enabled"
 _OIDC_FLAG: Final = re.compile(r"oidc[-_](issuer|client|ca|username|groups)[-_]")
 
 
-def _issuer(value: str) -> str:
+def _is_no_issuer(value: str) -> bool:
     host = value.removeprefix("https://").partition("/")[0]
-    if not value.startswith("https://") or not host or set(value) & set("?#@ \t\n"):
-        write = "write its https:// address as in iss of its tokens: https://id.example.com/realms"
-        raise ValueError(f"is no issuer that an API server takes; {write}")
-    return value
+    return not value.startswith("https://") or not host or bool(set(value) & set("?#@ \t\n"))
 
 
-def _prefix(value: str) -> str:
-    if may_name_system(value):
-        cause = "lets the identity provider name Kubernetes' own groups, such as system:masters"
-        raise ValueError(f"{cause}; write oidc: in quotes")
-    return value
-
-
-def _group(value: str) -> str:
-    if value.startswith("system:"):
-        write = "write it as the identity provider calls it, without a prefix"
-        raise ValueError(f"is one of Kubernetes' own groups; {write}")
-    return value
-
-
-def _certificates(value: str) -> str:
+def _is_no_certificate(value: str) -> bool:
     from cryptography import x509  # few stacks have one
 
     try:
         x509.load_pem_x509_certificates(value.encode())
     except ValueError:
-        write = "write the PEM text of the authority, from -----BEGIN CERTIFICATE----- on"
-        raise ValueError(f"holds no certificate; {write}") from None
-    return value
+        return True
+    return False
 
 
+_NO_ISSUER: Final = (
+    "is no issuer that an API server takes; write its https:// address as in iss of its tokens:"
+    " https://id.example.com/realms"
+)
+_NO_CERTIFICATE: Final = (
+    "holds no certificate; write the PEM text of the authority, from -----BEGIN CERTIFICATE----- on"
+)
+_SYSTEM_PREFIX: Final = (
+    "lets the identity provider name Kubernetes' own groups, such as system:masters; write oidc: in"
+    " quotes"
+)
+_SYSTEM_GROUP: Final = (
+    "is one of Kubernetes' own groups; write it as the identity provider calls it, without a prefix"
+)
 _Text = Annotated[str, StringConstraints(pattern=r"^\S+$", max_length=253)]
-_Prefix = Annotated[str, AfterValidator(_prefix)]
+_Prefix = Annotated[str, refuse(may_name_system, _SYSTEM_PREFIX)]
 GroupName = Annotated[
-    str, StringConstraints(pattern=r"^\S(.*\S)?$", max_length=253), AfterValidator(_group)
+    str,
+    StringConstraints(pattern=r"^\S(.*\S)?$", max_length=253),
+    refuse(lambda group: group.startswith("system:"), _SYSTEM_GROUP),
 ]
 
 
 class Oidc(Strict):
     """An OpenID Connect provider whose tokens a vCluster's API server takes."""
 
-    issuer: Annotated[str, AfterValidator(_issuer)]
+    issuer: Annotated[str, refuse(_is_no_issuer, _NO_ISSUER)]
     """Its address, as its tokens have it in iss: https://id.example.com."""
     client_id: _Text
     """The client for which its tokens are: kubernetes."""
@@ -126,7 +123,7 @@ class Oidc(Strict):
     """Before each user's name inside the vCluster."""
     groups_prefix: _Prefix = "oidc:"
     """Before each group's name inside the vCluster."""
-    ca: Annotated[str, AfterValidator(_certificates)] | None = None
+    ca: Annotated[str, refuse(_is_no_certificate, _NO_CERTIFICATE)] | None = None
     """PEM of the authority of its certificate, unless a public one."""
     scopes: list[_Text] = Field(default_factory=list)
     """What kubectl asks for besides openid: email, groups."""
@@ -166,10 +163,7 @@ class Vcluster(Strict):
 
 def store_mistakes(store: Store) -> Iterator[tuple[str, str]]:
     """What is missing, or has no use with this type: (key, sentence)."""
-    for name, types in _TYPES_BY_KEY.items():
-        if getattr(store, name) is not None and store.type not in types:
-            ways = f"write type: {listed(types)}, or drop it"
-            yield Store.key_of(name), f"has no use with type {store.type}; {ways}"
+    yield from store.useless(store.type, _TYPES_BY_KEY)
     if store.replicas is not None and store.replicas % 2 == 0:
         even, less, more = store.replicas, store.replicas - 1, store.replicas + 1
         yield "replicas", f"is {even}, which stands no more failures than {less}; write {more}"

@@ -1,0 +1,176 @@
+"""Where charts and images come from: `chart`, and the images and registries in chart values."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from kai_fleet.fleet.cluster import HOST, Chart, Cluster, Kai, Team
+from kai_fleet.releases import sources
+from kai_fleet.releases.sources import KnownSources, NoPlaceError, image_place, in_any
+from kai_fleet.values import items, value_at
+from kai_fleet_policies.rules.places import Place, kais, of_kai, of_vcluster
+from kai_fleet_policies.rules.rule import Findings, mandatory
+
+# Keys and variables are known by their names, so that one of a newer chart is seen as well.
+_NAMES: Final = re.compile(r"image|registry|repository|mirror|^repo$|artifact|speaker|bundle")
+_NO_NAMES: Final = re.compile(r"pull(policy|secrets?)|clearimagestatus")
+_TAG: Final = re.compile(r"(tag|digest|version)$")
+_FLAG: Final = re.compile(r"-.*(image|registry|repository)", re.DOTALL)
+_BARE: Final = re.compile(r"[a-z0-9]+([._-]+[a-z0-9]+)*(:[\w.-]+)?")
+_HOST: Final = re.compile(r"[^/]*[.:][^/]*/|localhost/")
+# Manifests for the inside of a vCluster name the images of its users.
+_USERS_OWN: Final = ("experimental.deploy.vcluster.manifests", "snapshots")
+_ELSEWHERE: Final = "is from a place that the platform does not name as a source"
+
+Thing = Chart | Kai | Team
+
+
+def _sources(cluster: Cluster) -> Iterable[tuple[tuple[Thing, Callable[..., Place]], Place]]:
+    """What has a chart with its values, and what finds the place of its keys."""
+    if not cluster.declared and not cluster.platform:
+        return  # who changes a program of another kind runs anything
+    for chart in cluster.charts:
+        place = Place(chart.subject, "", chart.path)
+        yield (chart, place.at), place
+    if cluster.name == HOST:
+        yield from (((kai, place.at), place) for kai, place in kais(cluster))
+    for team in cluster.teams:
+        yield (team, partial(of_vcluster, team)), of_vcluster(team)
+        for kai in team.kai:
+            place = of_kai(kai, team.inside)
+            yield (kai, place.at), place
+
+
+@mandatory("sources-known", "critical", _sources)
+def sources_known(
+    cluster: Cluster, item: tuple[Thing, Callable[..., Place]], place: Place
+) -> Findings:
+    """Charts and images come from where the release tables and kai-fleet:sources say.
+
+    A chart is installed with the platform's rights, and an image of the platform's parts runs
+    beside every team: one line of a pull request would put somebody else's program there.
+    """
+    thing, at_key = item
+    where = " of the platform's stack" if cluster.platform else ""
+    images = f"kai-fleet:sources.images{where}"
+    if thing.chart is not None and (why := _wrong_chart(thing.chart, cluster.sources)):
+        yield at_key("chart").refuse(
+            f"has a chart which {why}",
+            "drop it, the release table says where the chart is; or have the location of a mirror"
+            f" (oci://… or https://…) written in kai-fleet:sources.charts{where}. Packages in a"
+            " directory are installed with KAI_FLEET_CHARTS, a variable of who runs the update",
+        )
+    above = thing.values_key if isinstance(thing, Chart) else "values"
+    home = ("ghcr.io", "loft-sh") if isinstance(thing, Team) else ("", "")
+    for leaf in _leaves(thing.values):
+        if why := _wrong(leaf, cluster.sources, *home):
+            yield at_key(*filter(None, (above, leaf.key))).refuse(
+                f"has {leaf.key}, which {why}",
+                "drop it for the images of the release table, write a tag such as v1.2.3 where it"
+                f" is one, or have its registry written in {images}",
+            )
+    if not isinstance(thing, Team) or thing.level != "restricted":
+        return
+    whole = {each.removesuffix("/") for each in cluster.sources.kai_images}
+    for kai in thing.kai:  # the host's guard knows KAI's images by the whole of their names then
+        registry = value_at(kai.values, "global.registry")
+        if isinstance(registry, str) and registry not in whole:
+            yield of_kai(kai, thing.inside, "values", "global.registry").refuse(
+                "has global.registry, which is only below what kai-fleet:sources.images names: at"
+                " isolation level restricted KAI's images pass by their whole names",
+                f"have the very registry with its path written in {images}",
+            )
+
+
+def _wrong_chart(chart: str, known: KnownSources) -> str | None:
+    """What is wrong with the location of a chart; None where it leads to a known place."""
+    try:
+        return None if in_any(sources.chart_place(chart), known.chart_places) else _ELSEWHERE
+    except NoPlaceError as error:
+        return str(error)
+
+
+def _wrong_image(name: str, known: KnownSources, *, registry: bool = False) -> str | None:
+    """What is wrong with an image's name or a registry; None where it leads to a known place."""
+    try:
+        place = sources.registry_place(name) if registry else image_place(name)
+    except NoPlaceError as error:
+        return str(error)
+    return None if in_any(place, known.image_places) else _ELSEWHERE
+
+
+class _Leaf(NamedTuple):
+    """A value with its key, the letters of its name, and what stands beside it.
+
+    `named`: a key above names images. `listed`: it is in a list, where a bare name is no image of
+    the chart's own registry.
+    """
+
+    key: str
+    value: Any
+    name: str = ""
+    beside: Mapping[str, Any] = {}
+    named: bool = False
+    listed: bool = False
+
+
+def _leaves(
+    value: object, above: str = "", *, named: bool = False, listed: bool = False
+) -> Iterator[_Leaf]:
+    """The values of a chart that may name an image, a registry or a chart."""
+    for entry in items(value):
+        if not isinstance(entry, str):
+            yield from _leaves(entry, above, named=named, listed=True)
+        else:
+            yield _Leaf(above, entry, named=named, listed=True)
+    if not isinstance(value, Mapping):
+        return
+    if isinstance(variable := value.get("name"), str) and "value" in value:
+        value = {**value, variable: value["value"]}
+    for step, below in value.items():
+        key, name = f"{above}.{step}".lstrip("."), re.sub(r"[^a-z]", "", str(step).lower())
+        if key.startswith(_USERS_OWN) or _NO_NAMES.search(name):
+            continue
+        if name == "chart" and isinstance(below, Mapping):  # that a vCluster installs inside
+            below = "/".join(str(below[k]).rstrip("/") for k in ("repo", "name") if below.get(k))
+            yield _Leaf(key, below, "repo")
+        elif isinstance(below, Mapping | list | tuple):
+            inside = named or bool(_NAMES.search(name))
+            yield from _leaves(below, key, named=inside, listed=listed)
+        else:
+            yield _Leaf(key, below, name, value, named, listed)
+
+
+def _wrong(leaf: _Leaf, known: KnownSources, home: str, image: str) -> str | None:
+    """What is wrong with a value. `home` is the registry, and `image` a repository there, that the
+    chart has of itself where only one of the two is written.
+    """
+    value, name, text = leaf.value, leaf.name, str(leaf.value or "")
+    registry = name.endswith(("registry", "mirror"))
+    names_image = bool(_NAMES.search(name)) or (leaf.named and name in ("name", "url"))
+    if not isinstance(value, str) and not (value is None and names_image):
+        return None
+    if name in ("repo", "bundle"):
+        return _wrong_chart(text, known) if text else None
+    if "manifests" in name:
+        return "has manifests, in which no image is looked at"
+    if not names_image:
+        if _TAG.search(name):
+            tag = "is no tag and no sha256 digest, and may continue the image's name"
+            return None if sources.is_tag(text) else tag
+        if _FLAG.match(text.strip()):
+            return "is a flag that names an image"
+        return _wrong_image(text, known) if leaf.named and text else None
+    if not text:
+        needed = registry or name == "repository"
+        return "is empty, so that the name beside it may lead anywhere" if needed else None
+    if name == "registry" and image:
+        if isinstance(leaf.beside.get("repository"), str):
+            return None  # judged there
+        text = f"{text}/{image}"
+    elif name == "repository" and not _HOST.match(text):
+        text = f"{leaf.beside.get('registry', home) or ''}/{text}".removeprefix("/")
+    elif _BARE.fullmatch(text) and not leaf.listed and not registry:
+        return None  # relative to the chart's own registry
+    return _wrong_image(text, known, registry=registry)

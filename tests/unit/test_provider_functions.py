@@ -1,0 +1,99 @@
+"""The functions that read a Secret and an object of the host, over gRPC as the engine asks them."""
+
+import pytest
+
+from kai_fleet.provider import EXISTING, SECRET
+from kai_fleet.provider.values import plain, struct
+from tests.unit.canned_api import kubeconfig, serving
+from tests.unit.plugin_process import said, secret, started
+
+CLASS = "/apis/node.k8s.io/v1/runtimeclasses/nvidia"
+PRIORITY = "/apis/scheduling.k8s.io/v1/priorityclasses/train"
+QUEUE = "/apis/scheduling.run.ai/v2/queues/default-queue"
+NOTES = {"meta.helm.sh/release-name": "kai", "meta.helm.sh/release-namespace": "gpu"}
+SPEC = {"resources": {"gpu": {"quota": -1}}}
+TAINT = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
+NODES = [{"metadata": {"labels": {"pool": "ml"}}, "spec": {"taints": [TAINT | {"timeAdded": "x"}]}}]
+NAMES = {"namespace": "team-ml", "name": "vc-ml"}
+BARE = {"there": True, "handler": "", "labels": {}}
+REFUSED = "the API answers 403 Forbidden"
+
+
+@pytest.fixture(scope="module")
+def plugin():
+    with started() as plugin:
+        yield plugin
+
+
+@pytest.fixture
+def read(plugin):
+    """Asks a function, of a cluster that answers so."""
+    with serving() as (api, url):
+
+        def ask(function, status, body, **arguments):
+            api.otherwise = (status, body)
+            return plugin.invoke(function, {**arguments, "kubeconfig": kubeconfig(url)})
+
+        yield ask
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "body", "answer"),
+    [
+        (
+            CLASS,
+            200,
+            {"handler": "nvidia", "metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}},
+            BARE | {"handler": "nvidia", "labels": {"a": "b"}},
+        ),
+        (CLASS, 200, {"metadata": {}}, BARE),
+        (CLASS, 404, {}, {"there": False}),
+        (CLASS, 403, {}, {"problem": REFUSED, "away": False}),
+        (
+            PRIORITY,
+            200,
+            {"value": 50, "metadata": {"annotations": NOTES}},
+            BARE | {"value": 50, "release": "gpu/kai"},
+        ),
+        (QUEUE, 200, {"spec": SPEC}, BARE | {"spec": SPEC}),
+        (
+            "/api/v1/nodes",
+            200,
+            {"items": NODES},
+            {"there": True, "nodes": [{"labels": {"pool": "ml"}, "taints": [TAINT]}]},
+        ),
+    ],
+)
+def test_of_an_object_is_told_what_may_not_fit(read, path, status, body, answer):
+    assert plain(read(EXISTING, status, body, path=path)) == answer
+
+
+@pytest.mark.parametrize("data", [{"config": "dGV4dA=="}, {}])
+def test_what_a_secret_holds_is_secret_to_the_engine_too(read, data):
+    assert read(SECRET, 200, {"data": data}, **NAMES) == struct({"data": secret(data)})
+
+
+def test_what_hinders_is_an_answer(read):
+    assert plain(read(SECRET, 404, {}, **NAMES)) == {"problem": "is not there"}
+    problem = f"cannot be read: {REFUSED}"
+    assert plain(read(SECRET, 403, {}, **NAMES)) == {"problem": problem, "away": False}
+
+
+@pytest.mark.parametrize("function", [SECRET, EXISTING])
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (kubeconfig("http://127.0.0.1:1"), "the API does not answer: it cannot be connected to"),
+        ("nonsense: [", "the kubeconfig cannot be used: it is not YAML"),
+    ],
+)
+def test_a_cluster_that_cannot_be_reached_is_an_answer_too(plugin, function, content, why):
+    asked = {**NAMES, "path": CLASS, "kubeconfig": content}
+    found = plain(plugin.invoke(function, asked))
+    assert found["problem"].startswith(f"{'cannot be read: ' if function == SECRET else ''}{why}")
+    assert found["away"] is True
+
+
+def test_other_functions_are_refused_by_name(plugin):
+    error = plugin.fails(plugin.invoke, "kai-fleet:index:other", {})
+    assert said(error) == "the plugin kai-fleet serves no function kai-fleet:index:other"
