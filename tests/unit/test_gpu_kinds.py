@@ -7,7 +7,7 @@ from kai_fleet.guards.quotas import quotas
 from kai_fleet.queue_specs import labels_of, specs_of
 from kai_fleet.settings import load
 from kai_fleet_cli.plan.offline import plan_settings
-from kai_fleet_cli.plan.picture import picture
+from kai_fleet_cli.plan.picture import TEAM_COLUMNS, picture
 from kai_fleet_policies import validation
 from tests.attacks.objects import pod
 from tests.policy_evaluation import creation, refusals
@@ -113,16 +113,6 @@ def test_queues_are_bounded_as_kai_counts(gpus, devices, counts):
     assert found == {"train": {"quota": counts, "limit": counts, "overQuotaWeight": 1}}
 
 
-def test_a_queue_of_the_host_is_bounded_by_what_its_teams_hold():
-    file = raw({SLICE: 6}) | {
-        "kai": {"version": "v0.16.8"},
-        "queues": {"all": {"children": {"leaf": {}}}},
-    }
-    file["teams"]["ml"] = {"scheduler": {"mode": "host"}, "queue": "leaf", "gpus": {LARGE: 2}}
-    specs = specs_of(arguments(file).host_queues()["queues"])
-    assert specs["leaf"]["resources"]["gpu"]["limit"] == 6
-
-
 def said_of(gpus, name):
     body = pod("ml", {"name": "c", "resources": {"limits": {name: "1"}}})
     user = {"username": "system:serviceaccount:team-ml:vc-ml", "groups": []}
@@ -165,7 +155,7 @@ def test_two_teams_with_slices_on_the_same_nodes_are_refused():
 def test_the_plan_names_each_kind():
     planned = plan_settings(raw({"nvidia.com/gpu": 2, SLICE: 14}))
     (row,) = picture(planned.resources).teams
-    assert row.gpus == "2, 14 mig-1g.10gb"
+    assert row[TEAM_COLUMNS.index("GPUs")] == "2, 14 mig-1g.10gb"
 
 
 POOLS = {"a100": 8, "l4": 16}
