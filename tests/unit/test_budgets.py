@@ -28,7 +28,7 @@ def area(wanted: int, ceiling: int, root: str, *paths: str) -> Area:
 
 AREAS = {
     "settings": area(2300, 2887, COMPONENTS, "settings"),
-    "fleet": area(500, 1667, COMPONENTS, "fleet"),
+    "fleet": area(500, 1419, COMPONENTS, "fleet"),
     "host, cluster, kind": area(
         800,
         1231,
@@ -47,7 +47,7 @@ AREAS = {
     "probes": area(450, 579, COMPONENTS, "probes"),
     "kai, vcluster, program, team": area(
         1200,
-        1930,
+        1804,
         COMPONENTS,
         *("program.py", "team.py", "virtual_cluster.py", "vcluster_kubeconfig.py"),
         *("vcluster_oidc.py", "vcluster_values.py", "kai_scheduler.py", "kai_values.py"),

@@ -7,7 +7,7 @@ from kai_fleet.guards.quotas import quotas
 from kai_fleet.queue_specs import labels_of, specs_of
 from kai_fleet.settings import load
 from kai_fleet_cli.plan.offline import plan_settings
-from kai_fleet_cli.plan.picture import picture
+from kai_fleet_cli.plan.picture import TEAM_COLUMNS, picture
 from kai_fleet_policies import validation
 from tests.attacks.objects import pod
 from tests.policy_evaluation import creation, refusals
@@ -111,16 +111,6 @@ def test_slices_hold_at_level_off_too():
 def test_queues_are_bounded_as_kai_counts(gpus, devices, counts):
     found = inside(arguments(raw(gpus, isolation={"devices": devices})))
     assert found == {"train": {"quota": counts, "limit": counts, "overQuotaWeight": 1}}
-
-
-def test_a_queue_of_the_host_is_bounded_by_what_its_teams_hold():
-    file = raw({SLICE: 6}) | {
-        "kai": {"version": "v0.16.8"},
-        "queues": {"all": {"children": {"leaf": {}}}},
-    }
-    file["teams"]["ml"] = {"scheduler": {"mode": "host"}, "queue": "leaf", "gpus": {LARGE: 2}}
-    specs = specs_of(arguments(file).host_queues()["queues"])
-    assert specs["leaf"]["resources"]["gpu"]["limit"] == 6
 
 
 def said_of(gpus, name):
