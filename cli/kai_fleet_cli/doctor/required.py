@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from kai_fleet.finding import Level
 from kai_fleet.fleet.arguments import Arguments
 from kai_fleet.fleet.cluster import HOST, Cluster, Team
-from kai_fleet.guards import bounds, policies, queue_guard, vcluster_rights
+from kai_fleet.guards import bounds, policies, queue_guard, rights
 from kai_fleet.guards.network_policies import network_policies
 from kai_fleet.guards.quotas import quotas
 from kai_fleet.monitoring import ALLOW_PROMETHEUS
@@ -124,7 +124,7 @@ def _of_namespace(team: Team, args: Mapping[str, Any], *, platform: bool) -> Ite
             yield row("NetworkPolicy", ALLOW_PROMETHEUS, harm, team.namespace)
         for kind, name in _names(bounds.node_bindings(team.name, team.namespace, args).values()):
             yield row(kind, name, _ON_NODES)
-    role = vcluster_rights.called(team.name)
+    role = f"{rights.VCLUSTER}-{team.name}"
     yield row("ClusterRole", role, "the vCluster cannot read what the host has")
 
 
