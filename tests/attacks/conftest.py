@@ -8,7 +8,7 @@ from kubernetes.client.exceptions import ApiException
 
 from tests.attacks.attempts import ATTEMPTS
 from tests.attacks.host import Host
-from tests.attacks.sending import sent
+from tests.attacks.sending import send
 from tests.engine.emptied import Emptied
 
 
@@ -33,7 +33,7 @@ def _until_they_hold(host: Host) -> None:
     while waiting and time.monotonic() < until:
         for team, body in list(waiting.items()):
             try:
-                sent(host, f"vcluster {team}", team, body)
+                send(host, f"vcluster {team}", team, body)
             except ApiException:
                 del waiting[team]
         time.sleep(0.2)

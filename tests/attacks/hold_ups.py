@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import yaml
+from kubernetes.client.exceptions import ApiException
 
 from tests.attacks.http import Http
 from tests.faults.case import Case
@@ -26,6 +27,7 @@ _OF_QUEUES = {
     "resources": ["queues"],
 }
 _OF_EVERYTHING = _OF_QUEUES | {"apiGroups": ["*"], "resources": ["*/*"], "operations": ["*"]}
+QUEUE = "queue"
 STAYS = {"op": "add", "path": "/metadata/finalizers", "value": ["tenant.example/stay"]}
 
 
@@ -39,7 +41,22 @@ class Act:
     do: Do
     says: str
     version: bool = False
+    sends: str = QUEUE  # what its vCluster refuses from then on
     slow: bool = True
+
+
+def is_at_work(act: Act, tenant: Http) -> bool:
+    """Whether the vCluster holds requests against it: a policy takes a moment."""
+    try:
+        if act.sends == QUEUE:
+            probe = {"metadata": {"labels": {"probe": "x"}}}
+            tenant.ask("PATCH", f"{QUEUES}/train", probe, dryRun="All")
+        else:
+            secrets = "/api/v1/namespaces/kai-scheduler/secrets"
+            tenant.post(secrets, {"metadata": {"name": "probe"}}, dryRun="All")
+    except ApiException:
+        return True
+    return False
 
 
 def _policy(*rules: Any, expression: str = "false") -> Do:
@@ -129,5 +146,11 @@ ACTS = (
         " vCluster is not trusted",
     ),
     Act("no kind of queues", _no_kind_of_queues, "kinds of its KAI are gone"),
-    Act("no room for Helm's record", _no_secrets, "ResourceQuota nothing", version=True),
+    Act(
+        "no room for Helm's record",
+        _no_secrets,
+        "ResourceQuota nothing",
+        version=True,
+        sends="secret",
+    ),
 )

@@ -5,82 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import yaml
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 
 from kai_fleet_cli.plan.recorder import record
 from tests.attacks.http import Http
 
-UNLIMITED = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}
-TREE = {"top": {**UNLIMITED, "gpu": {"quota": 4}}}
-KAI = {"mode": "virtual", "version": "v0.16.8"}
 TEAMS = ("ml", "tight", "dev", "nlp", "mig", "quiet", "open", "vision", "audio", "sim")
-# Two hosts, as a host has teams of the one kind or the other; their teams are on one API server.
-WITH_KAI_INSIDE = {
-    "cluster": {"name": "lab", "context": "lab"},
-    "vcluster": {"nodePool": {"kai-fleet/pool": "platform"}},
-    "teams": {
-        "ml": {"scheduler": KAI, "nodePool": {"kai-fleet/pool": "ml"}, "gpus": 8, "queues": TREE},
-        "tight": {
-            "scheduler": KAI,
-            "nodePool": {"kai-fleet/pool": "research"},
-            "gpus": 8,
-            "queues": TREE,
-            "isolation": {"level": "restricted"},
-        },
-        "dev": {
-            "scheduler": {"mode": "default"},
-            "nodePool": {"kai-fleet/pool": "dev"},
-            "gpus": 2,
-        },
-        "open": {
-            "scheduler": {"mode": "default"},
-            "nodePool": {"kai-fleet/pool": "nlp"},
-            "gpus": 1,
-            "isolation": {"level": "off"},
-        },
-        "quiet": {
-            "scheduler": {"mode": "default"},
-            "nodePool": {"kai-fleet/pool": "quiet"},
-            "gpus": 0,
-            "isolation": {"level": "restricted"},
-        },
-        "mig": {
-            "scheduler": {"mode": "default"},
-            "nodePool": {"kai-fleet/pool": "spare"},
-            "gpus": 0,
-            "isolation": {
-                "devices": {"nvidia.com/mig-1g.10gb": 2, "example.com/nic": 2},
-                "priorityClasses": ["batch"],
-                "deviceClasses": {"small": 1},
-                "annotations": ["memory-qos.nri.io", "iam.amazonaws.com"],
-                "volumes": ["nfs"],
-                "bounds": {"graceSeconds": 7200},
-                "network": {"endpoints": True},
-            },
-        },
-    },
-    "teamStacks": {"vision": {"nodePool": {"kai-fleet/pool": "vision"}, "gpus": 4}},
-}
-WITH_KAI_ON_HOST = {
-    "cluster": {"name": "lab", "context": "lab"},
-    "vcluster": {"nodePool": {"kai-fleet/pool": "platform"}},
-    "kai": {"version": "v0.16.8"},
-    "queues": {
-        "all": {**UNLIMITED, "children": dict.fromkeys(("nlp", "audio", "audio-live"), UNLIMITED)}
-    },
-    "teams": {
-        "nlp": {"scheduler": {"mode": "host"}, "queue": "nlp", "gpus": 2},
-        "sim": {
-            "scheduler": {"mode": "default"},
-            "gpus": 1,
-            "tolerations": [{"key": "kai-fleet/pool", "value": "sim", "effect": "NoSchedule"}],
-        },
-    },
-    "teamStacks": {"audio": {"gpus": 2, "parentQueue": "audio"}},
-}
+_TABLE = yaml.safe_load(Path(__file__).with_name("tables").joinpath("hosts.yaml").read_text())
+WITH_KAI_INSIDE, WITH_KAI_ON_HOST = _TABLE["with kai inside"], _TABLE["with kai on the host"]
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 _GROUPS = {
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
@@ -103,30 +40,6 @@ _OURS = (
     "kai-fleet:index:TeamStackAccess",
     "kai-fleet:index:HostGuards",
 )
-_WRITE = ["create", "delete", "patch", "update", "get", "list", "watch"]
-_READ = ["get", "list", "watch"]
-_SYNCED = [
-    *("configmaps", "secrets", "services", "persistentvolumeclaims", "endpoints"),
-    *("pods", "pods/attach", "pods/portforward", "pods/exec"),
-]
-# What vCluster's chart grants its own account in the team's namespace; from v0.31 it may change its
-# StatefulSet, from v0.36 it syncs slices.
-_VCLUSTER_ROLE = [
-    {"apiGroups": [""], "resources": _SYNCED, "verbs": _WRITE},
-    {
-        "apiGroups": [""],
-        "resources": ["pods/status", "pods/ephemeralcontainers", "pods/resize"],
-        "verbs": ["patch", "update"],
-    },
-    {
-        "apiGroups": ["apps"],
-        "resources": ["statefulsets", "replicasets", "deployments"],
-        "verbs": [*_READ, "patch", "update"],
-    },
-    {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": _WRITE},
-    {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", *_READ]},
-    {"apiGroups": [""], "resources": ["pods/log"], "verbs": _READ},
-]
 RBAC = "rbac.authorization.k8s.io"
 
 
@@ -185,7 +98,7 @@ class Host:
         role = {"apiGroup": RBAC, "kind": "Role", "name": name}
         me = [{"kind": "ServiceAccount", "name": name, "namespace": space}]
         self.post("ServiceAccount", {"metadata": there})
-        self.post("Role", {"metadata": there, "rules": _VCLUSTER_ROLE})
+        self.post("Role", {"metadata": there, "rules": _TABLE["chart role"]})
         self.post("RoleBinding", {"metadata": there, "roleRef": role, "subjects": me})
         self._sign_in(name, space, f"vcluster {team}")
         # Somebody to whom its rights are passed on.

@@ -1,7 +1,10 @@
 """Pods and other objects as they arrive on a host: written here, from what their makers write."""
 
 import copy
+from collections.abc import Iterator
 from typing import Any
+
+import yaml
 
 Object = dict[str, Any]
 GPU = "nvidia.com/gpu"
@@ -26,6 +29,72 @@ RESTRICTED: Object = {
     "capabilities": {"drop": ["ALL"]},
     "seccompProfile": {"type": "RuntimeDefault"},
 }
+# CoreDNS as vCluster declares it, once `podSecurityStandard` is set; the pod template of vCluster's
+# StatefulSet (v0.36.1), as a pod of its own would be; the containers of KAI's pods, as synced.
+WRITTEN = """
+CoreDNS:
+  name: coredns
+  image: coredns/coredns:1.12.1
+  args: [-conf, /etc/coredns/Corefile]
+  ports: [{containerPort: 1053, name: dns, protocol: UDP}]
+  securityContext:
+    runAsNonRoot: true
+    runAsUser: 1001
+    runAsGroup: 1001
+    allowPrivilegeEscalation: false
+    capabilities: {add: [NET_BIND_SERVICE], drop: [ALL]}
+    readOnlyRootFilesystem: true
+  volumeMounts: [{name: config-volume, mountPath: /etc/coredns, readOnly: true}]
+control plane:
+  metadata: {labels: {app: vcluster, release: TEAM}}
+  spec:
+    serviceAccountName: vc-TEAM
+    nodeSelector: {kai-fleet/pool: platform}
+    containers:
+      - name: syncer
+        image: ghcr.io/loft-sh/vcluster-oss:0.36.1
+        securityContext: {allowPrivilegeEscalation: false, runAsUser: 0, runAsGroup: 0}
+        volumeMounts: [{name: data, mountPath: /data}]
+    volumes: [{name: data, emptyDir: {}}]
+reservation:
+  name: resource-reservation
+  image: ghcr.io/OWNER/kai-scheduler/resourcereservation:VERSION
+  imagePullPolicy: IfNotPresent
+  resources: {limits: {nvidia.com/gpu: "1"}}
+  # vCluster writes what the downward API would say of the host's pod.
+  env:
+    - name: POD_NAME
+      valueFrom: {fieldRef: {fieldPath: "metadata.annotations['vcluster.loft.sh/name']"}}
+    - name: POD_NAMESPACE
+      valueFrom: {fieldRef: {fieldPath: "metadata.annotations['vcluster.loft.sh/namespace']"}}
+  securityContext: {}
+component:
+  name: PART
+  image: ghcr.io/OWNER/kai-scheduler/PART:VERSION
+  args: [--leader-elect=false]
+  ports: [{containerPort: 8080}]
+  resources: {requests: {cpu: 50m, memory: 64Mi}}
+  securityContext: {allowPrivilegeEscalation: false, runAsNonRoot: true}
+scaling:
+  name: scaling-pod
+  image: ghcr.io/OWNER/kai-scheduler/scalingpod:VERSION
+  imagePullPolicy: IfNotPresent
+  resources: {limits: {nvidia.com/gpu: "1"}, requests: {nvidia.com/gpu: "1"}}
+"""
+
+
+def written(name: str, version: str = "v0.9.3", **more: str) -> Object:
+    """One of these. KAI's images have another owner since the project moved, with v0.14."""
+    text = WRITTEN
+    owner = "nvidia" if _line(version) < (0, 14) else "kai-scheduler"
+    for key, value in {"VERSION": version, "OWNER": owner, **more}.items():
+        text = text.replace(key, value)
+    found: Object = yaml.safe_load(text)[name]
+    return found
+
+
+def _line(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.removeprefix("v").split(".")[:2])
 
 
 def container(name: str = "main", gpus: Any = None, **more: Any) -> Object:
@@ -75,23 +144,11 @@ def fraction(team: str, *sidecars: Object, **more: Any) -> Object:
         envFrom=[{"configMapRef": {"name": f"{maps}-evar", "optional": False}}],
     )
     notes = {"gpu-fraction": "0.5", "runai/shared-gpu-configmap": "train-a-abcdefg-shared-gpu"}
-    more.setdefault("labels", {})
-    more.setdefault("name", "train-a")
+    labels = {"kai.scheduler/queue": "nlp" if team == "nlp" else "top", **more.pop("labels", {})}
     if team != "nlp":  # a KAI inside bound it before it got here; the host's has not yet
-        more["labels"]["runai-gpu-group"] = "0f1e2d3c"
-    more["labels"].setdefault("kai.scheduler/queue", "nlp" if team == "nlp" else "top")
-    more.setdefault("schedulerName", "kai-scheduler")
-    more.setdefault("runtimeClassName", "nvidia")
-    return pod(team, shared, *sidecars, annotations=notes, **more)
-
-
-def _line(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.removeprefix("v").split(".")[:2])
-
-
-def _owner(version: str) -> str:
-    """Of KAI's images: the project moved with v0.14."""
-    return "nvidia" if _line(version) < (0, 14) else "kai-scheduler"
+        labels["runai-gpu-group"] = "0f1e2d3c"
+    own = {"name": "train-a", "schedulerName": "kai-scheduler", "runtimeClassName": "nvidia"}
+    return pod(team, shared, *sidecars, annotations=notes, labels=labels, **{**own, **more})
 
 
 def scaling(team: str, version: str) -> Object:
@@ -100,103 +157,51 @@ def scaling(team: str, version: str) -> Object:
     It asks for whole GPUs of the default scheduler, with the affinity, tolerations and selector of
     the pod that waits.
     """
-    main = container(
-        "scaling-pod", gpus=1, image=f"ghcr.io/{_owner(version)}/kai-scheduler/scalingpod:{version}"
-    )
-    main["imagePullPolicy"] = "IfNotPresent"
+    of = {"shared-gpu-pod-name": "half", "shared-gpu-pod-namespace": "default"}
     made = pod(
         team,
-        labels={
-            "app": "scaling-pod",
-            "shared-gpu-pod-name": "half",
-            "shared-gpu-pod-namespace": "default",
-        },
+        labels={"app": "scaling-pod", **of},
         annotations={"vcluster.loft.sh/namespace": "kai-scale-adjust"},
         name="default-half-x-kai-scale-adjust-x-ml",
         restartPolicy="OnFailure",
     )
-    made["spec"]["containers"] = [main]
+    made["spec"]["containers"] = [written("scaling", version)]
     return made
 
 
-def reservation(team: str, version: str, **more: Any) -> Object:
+def reservation(team: str, version: str = "v0.9.3") -> Object:
     """KAI's pod that holds the GPU that others share, as each line writes it, and vCluster syncs.
 
     v0.7 gives it no RuntimeClass; from v0.13 it asks by requests as well as limits; from v0.17 it
     has the tolerations of the pod that it is for.
     """
-    line = _line(version)
-
-    def field(name: str, path: str) -> Object:
-        return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
-
-    main: Object = {
-        "name": "resource-reservation",
-        "image": f"ghcr.io/{_owner(version)}/kai-scheduler/resourcereservation:{version}",
-        "imagePullPolicy": "IfNotPresent",
-        "resources": {"limits": {GPU: "1"}},
-        # vCluster writes what the downward API would say of the host's pod.
-        "env": [
-            field("POD_NAME", "metadata.annotations['vcluster.loft.sh/name']"),
-            field("POD_NAMESPACE", "metadata.annotations['vcluster.loft.sh/namespace']"),
-        ],
-        "securityContext": {},
-    }
+    line, main = _line(version), written("reservation", version)
     if line >= (0, 13):
         main["resources"]["requests"] = {GPU: "1"}
-    spec: Object = dict(PLACED[team])
-    if line >= (0, 9):
-        spec["runtimeClassName"] = "nvidia"
+    spec: Object = {"runtimeClassName": "nvidia"} if line >= (0, 9) else {}
     if line >= (0, 17):
         spec["tolerations"] = [{"key": GPU, "operator": "Exists", "effect": "NoSchedule"}]
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": "gpu-reservation-ml-0-abcde-x-kai-resource-reservation-x-ml",
-            "labels": {"app": "kai-resource-reservation", "runai-gpu-group": "0f1e2d3c"},
-            "annotations": {
-                "karpenter.sh/do-not-disrupt": "true",
-                "vcluster.loft.sh/namespace": "kai-resource-reservation",
-            },
-        },
-        "spec": {**spec, "containers": [main], **more},
-    }
-
-
-def component(team: str, name: str, version: str) -> Object:
-    """A part of KAI inside a vCluster, as it arrives on the host."""
-    main = {
-        "name": name,
-        "image": f"ghcr.io/{_owner(version)}/kai-scheduler/{name}:{version}",
-        "args": ["--leader-elect=false"],
-        "ports": [{"containerPort": 8080}],
-        "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}},
-        "securityContext": {"allowPrivilegeEscalation": False, "runAsNonRoot": True},
-    }
-    return pod(team, main, labels={"app": name}, name=f"{name}-7d9c-x-kai-scheduler-x-{team}")
-
-
-def core_dns(team: str) -> Object:
-    """CoreDNS as vCluster declares it, once `podSecurityStandard` is set."""
-    main = {
-        "name": "coredns",
-        "image": "coredns/coredns:1.12.1",
-        "args": ["-conf", "/etc/coredns/Corefile"],
-        "ports": [{"containerPort": 1053, "name": "dns", "protocol": "UDP"}],
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": 1001,
-            "runAsGroup": 1001,
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]},
-            "readOnlyRootFilesystem": True,
-        },
-        "volumeMounts": [{"name": "config-volume", "mountPath": "/etc/coredns", "readOnly": True}],
-    }
+    notes = {"karpenter.sh/do-not-disrupt": "true"}
     return pod(
         team,
         main,
+        name="gpu-reservation-ml-0-abcde-x-kai-resource-reservation-x-ml",
+        labels={"app": "kai-resource-reservation", "runai-gpu-group": "0f1e2d3c"},
+        annotations={**notes, "vcluster.loft.sh/namespace": "kai-resource-reservation"},
+        **spec,
+    )
+
+
+def component(team: str, part: str = "binder", version: str = "v0.9.3") -> Object:
+    """A part of KAI inside a vCluster, as it arrives on the host."""
+    main = written("component", version, PART=part)
+    return pod(team, main, labels={"app": part}, name=f"{part}-7d9c-x-kai-scheduler-x-{team}")
+
+
+def core_dns(team: str) -> Object:
+    return pod(
+        team,
+        written("CoreDNS"),
         labels={"k8s-app": "vcluster-kube-dns"},
         name=f"coredns-5b8-x-kube-system-x-{team}",
         securityContext={"seccompProfile": {"type": "RuntimeDefault"}},
@@ -205,113 +210,50 @@ def core_dns(team: str) -> Object:
 
 
 def control_plane(team: str) -> Object:
-    """The pod template of vCluster's StatefulSet (v0.36.1), as a pod of its own would be."""
-    main = {
-        "name": "syncer",
-        "image": "ghcr.io/loft-sh/vcluster-oss:0.36.1",
-        "securityContext": {"allowPrivilegeEscalation": False, "runAsUser": 0, "runAsGroup": 0},
-        "volumeMounts": [{"name": "data", "mountPath": "/data"}],
-    }
-    return {
-        "metadata": {"labels": {"app": "vcluster", "release": team}},
-        "spec": {
-            "serviceAccountName": f"vc-{team}",
-            "nodeSelector": {"kai-fleet/pool": "platform"},
-            "containers": [main],
-            "volumes": [{"name": "data", "emptyDir": {}}],
-        },
-    }
-
-
-def config_map(**data: str) -> Object:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": data}
-
-
-def helm_record(team: str, revision: int = 2, kind: str = "Secret") -> Object:
-    """Helm's record of a team's release, as Helm writes it: what it holds does not matter."""
-    labels = {"owner": "helm", "name": team, "status": "deployed", "version": str(revision)}
-    name = f"sh.helm.release.v1.{team}.v{revision}"
-    found: Object = {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "labels": labels}}
-    if kind == "Secret":
-        return {**found, "type": "helm.sh/release.v1", "stringData": {"release": "x"}}
-    return {**found, "data": {"release": "x"}}
-
-
-def secret(**data: str) -> Object:
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": data}
+    return written("control plane", TEAM=team)
 
 
 def claim(node: str | None = None) -> Object:
     """A claim of a local volume, with the node that a scheduler chose for it."""
     chosen = {"annotations": {"volume.kubernetes.io/selected-node": node}} if node else {}
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "cache", **chosen},
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": "1Gi"}},
-            "storageClassName": "local",
-        },
-    }
-
-
-def service(**spec: Any) -> Object:
-    ports = [{"port": 80, "targetPort": 8080}]
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": "web"},
-        "spec": {"ports": ports, "selector": {"app": "web"}, **spec},
-    }
-
-
-def endpoints(*addresses: str) -> Object:
-    """What stands behind a Service without a selector."""
-    subset = {"addresses": [{"ip": each} for each in addresses], "ports": [{"port": 80}]}
-    return {
-        "apiVersion": "v1",
-        "kind": "Endpoints",
-        "metadata": {"name": "web"},
-        "subsets": [subset],
-    }
-
-
-def endpoint_slice(*addresses: str, kind: str = "IPv4") -> Object:
-    return {
-        "apiVersion": "discovery.k8s.io/v1",
-        "kind": "EndpointSlice",
-        "metadata": {"name": "web", "labels": {"kubernetes.io/service-name": "web"}},
-        "addressType": kind,
-        "endpoints": [{"addresses": [each]} for each in addresses],
-        "ports": [{"port": 80}],
-    }
+    size = {"requests": {"storage": "1Gi"}}
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": size, "storageClassName": "local"}
+    kind = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+    return {**kind, "metadata": {"name": "cache", **chosen}, "spec": spec}
 
 
 def _workload(kind: str, name: str, template: Object, **spec: Any) -> Object:
     labels = template["metadata"]["labels"]
-    pod_template = {key: template[key] for key in ("metadata", "spec")}
-    pod_template["metadata"] = {"labels": labels}
+    pods = {"metadata": {"labels": labels}, "spec": template["spec"]}
     return {
         "apiVersion": "apps/v1",
         "kind": kind,
         "metadata": {"name": name, "labels": {}},
-        "spec": {"selector": {"matchLabels": labels}, "template": pod_template, **spec},
+        "spec": {"selector": {"matchLabels": labels}, "template": pods, "replicas": 0, **spec},
     }
 
 
-def deployment(template: Object) -> Object:
-    return _workload("Deployment", "work", template)
-
-
-def stateful_set(team: str, template: Object) -> Object:
+def stateful_set(team: str) -> Object:
     """Of a vCluster, as its chart makes it; nothing runs in it."""
-    return _workload("StatefulSet", team, template, serviceName=team, replicas=0)
+    return _workload("StatefulSet", team, control_plane(team), serviceName=team)
 
 
-def scaled_down(kind: str, team: str) -> Object:
-    """A Deployment or StatefulSet of a vCluster's control plane; nothing runs in it."""
-    template = control_plane(team)
-    whole = deployment(template) if kind == "Deployment" else stateful_set(team, template)
-    whole["spec"]["replicas"] = 0
-    return whole
+def deployment(team: str) -> Object:
+    """Of a vCluster's control plane; nothing runs in it."""
+    return _workload("Deployment", "work", control_plane(team))
+
+
+def probing(team: str) -> Iterator[tuple[str, Object]]:
+    """Pods whose node is to connect elsewhere: by each probe and hook that has a host."""
+    for kind, fields in (("httpGet", {"path": "/", "port": 80}), ("tcpSocket", {"port": 80})):
+        to = {kind: {**fields, "host": "10.0.0.1"}}
+        found: Object = {f"{it}Probe": to for it in ("liveness", "readiness", "startup")}
+        for name, more in (
+            *((key, {key: value}) for key, value in found.items()),
+            *((it, {"lifecycle": {it: to}}) for it in ("postStart", "preStop")),
+        ):
+            yield f"{name}.{kind}", pod(team, container(**more))
+            sidecar = container("s", restartPolicy="Always", **more)
+            if team in ("tight", "quiet"):
+                sidecar["securityContext"] = dict(RESTRICTED)
+            yield f"{name}.{kind} of a sidecar", pod(team, initContainers=[sidecar])

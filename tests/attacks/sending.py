@@ -6,38 +6,48 @@ from contextlib import suppress
 
 from kubernetes.client.exceptions import ApiException
 
-from tests.attacks.attempts.attempt import Attempt
+from tests.attacks.attempts import Attempt
 from tests.attacks.host import Host
 from tests.attacks.http import Http
 from tests.attacks.objects import Object
 
-_PATHS = {
-    "Pod": "/api/v1/namespaces/{}/pods",
-    "ConfigMap": "/api/v1/namespaces/{}/configmaps",
-    "Secret": "/api/v1/namespaces/{}/secrets",
-    "Service": "/api/v1/namespaces/{}/services",
-    "Endpoints": "/api/v1/namespaces/{}/endpoints",
-    "EndpointSlice": "/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices",
-    "PersistentVolumeClaim": "/api/v1/namespaces/{}/persistentvolumeclaims",
-    "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
-    "StatefulSet": "/apis/apps/v1/namespaces/{}/statefulsets",
+_GROUPS = {
+    "EndpointSlice": "/apis/discovery.k8s.io/v1",
+    "Deployment": "/apis/apps/v1",
+    "StatefulSet": "/apis/apps/v1",
 }
 
 
 def _path(team: str, body: Object) -> str:
-    return _PATHS[body["kind"]].format(f"team-{team}")
+    kind = body["kind"]
+    plural = kind.lower() if kind == "Endpoints" else f"{kind.lower()}s"
+    return f"{_GROUPS.get(kind, '/api/v1')}/namespaces/team-{team}/{plural}"
 
 
-def sent(host: Host, who: str, team: str, body: Object) -> None:
+def account_of(who: str, team: str) -> str:
+    """The account of a team that an attempt names: `vcluster`, `stack delegate`."""
+    kind, *more = who.split()
+    return " ".join([kind, team, *more])
+
+
+def send(host: Host, account: str, team: str, body: Object) -> None:
     """Raises ApiException where the API server refuses it."""
-    Http(host.accounts[who]).post(_path(team, body), body, dryRun="All")
+    Http(host.accounts[account]).post(_path(team, body), body, dryRun="All")
 
 
-def tried(host: Host, who: str, team: str, attempt: Attempt) -> None:
-    """The attempt, or its change of an object that the administrator made. Raises ApiException."""
-    body = attempt.body(team)
-    if attempt.change is None:
-        sent(host, who, team, body)
+def attempt_by(host: Host, account: str, team: str, attempt: Attempt) -> ApiException | None:
+    """What refuses the attempt, or its change of an object that the administrator made."""
+    try:
+        _attempt(host, account, team, attempt)
+    except ApiException as why:
+        return why
+    return None
+
+
+def _attempt(host: Host, account: str, team: str, attempt: Attempt) -> None:
+    body, change = attempt.body(team), attempt.change(team)
+    if change is None:
+        send(host, account, team, body)
         return
     # A name of its own: of the pod of the attempt before something may still delete the name. KAI
     # names a ConfigMap after the pod.
@@ -49,10 +59,9 @@ def tried(host: Host, who: str, team: str, attempt: Attempt) -> None:
     admin, path = Http(host.admin), _path(team, body)
     admin.post(path, body)
     try:
-        sub, patch = attempt.change
-        patch = patch(team) if callable(patch) else patch
+        verb, sub, patch = change
         where = f"{path}/{name}" + (f"/{sub}" if sub else "")
-        Http(host.accounts[who]).ask(attempt.verb, where, patch, dryRun="All")
+        Http(host.accounts[account]).ask(verb, where, patch, dryRun="All")
     finally:
         with suppress(ApiException):
             admin.ask("DELETE", f"{path}/{name}", gracePeriodSeconds="0")

@@ -1,6 +1,5 @@
 """The commands that the doctor prints: what they do, and running them as a person does."""
 
-import os
 import re
 import subprocess
 import time
@@ -10,6 +9,7 @@ from typing import Any
 from kai_fleet.finding import Finding, Level
 from kai_fleet_cli.doctor.diagnosis import diagnose
 from tests.engine.one_team import OneTeam
+from tests.engine.sandbox_commands import typed
 
 _FLAG = re.compile(r"^--?(?:n|context|kube-context|kubeconfig|type|p|stack)$")
 
@@ -36,9 +36,7 @@ REPAIR = {
     "helm get manifest | kubectl apply",
     "helm uninstall",
 }
-# Of these, those that test_doctor_certificates.py runs, on a stack of its own, and
-# test_planted_kubeconfig.py.
-OF_CERTIFICATES = {"kubectl rollout restart"}
+# Of these, those that test_planted_kubeconfig.py runs.
 OF_KUBECONFIGS = {"kubectl delete secret", "kubectl rollout restart"}
 # These only look: they have to run.
 LOOK = {
@@ -91,24 +89,9 @@ class Repair:
     def run(self, command: str) -> subprocess.CompletedProcess[str]:
         """Run a line as a person does in the checkout, with the sandbox's tools."""
         self.ran.add(shape(command))
-        sandbox, folder = self.one_team.sandbox, self.one_team.folder
-        sources = (
-            folder,
-            *(folder / part for part in ("kubectl", "components", "policies", "cli")),
-        )
-        own = {
-            "KAI_FLEET_SANDBOX": str(sandbox.directory),
-            "PYTHONPATH": os.pathsep.join(map(str, sources)),
-        }
-        return subprocess.run(
-            ["bash", "-o", "pipefail", "-c", command],
-            cwd=folder,
-            env=os.environ | sandbox.env() | own,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        sandbox = self.one_team.sandbox
+        own = {**sandbox.env(), "KAI_FLEET_SANDBOX": str(sandbox.directory)}
+        return typed(self.one_team.folder, command, **own)
 
     def found(self, check: str, words: str) -> list[Finding]:
         """The findings of a check with these words."""

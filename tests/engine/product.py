@@ -136,12 +136,11 @@ def queues(cluster: client.ApiClient) -> dict[str, Any]:
     return {item["metadata"]["name"]: item for item in found["items"]}
 
 
-def take_queues(cluster: client.ApiClient) -> None:
+def take_queues(cluster: client.ApiClient, crd: Path) -> None:
     """Have a cluster take queues without a KAI in it, and wait until it does."""
-    file = ROOT / "sandbox" / "charts" / "kai-scheduler" / "crds" / "scheduling.run.ai_queues.yaml"
     try:
         client.ApiextensionsV1Api(cluster).create_custom_resource_definition(
-            yaml.safe_load(file.read_text())
+            yaml.safe_load(crd.read_text())
         )
     except ApiException as why:
         assert why.status == 409

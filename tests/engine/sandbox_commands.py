@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -33,6 +34,36 @@ def completed(
         cwd=cwd,
         env={**os.environ, **sandbox.env(), **env},
         input=stdin,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def typed(checkout: Path, command: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a line as a person does in a copy of the checkout, by the copy's own code."""
+    parts = ("", "kubectl", "components", "policies", "cli")
+    own = {"PYTHONPATH": os.pathsep.join(str(checkout / part) for part in parts)}
+    return subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command],
+        cwd=checkout,
+        env={**os.environ, **own, **variables},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def fleet(
+    sandbox: Sandbox, folder: Path, *arguments: str, stack: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a `fleet` command of this checkout on a stack of a folder."""
+    return subprocess.run(
+        [sys.executable, "-m", "kai_fleet_cli", *arguments, "--stack", stack],
+        cwd=folder,
+        env={**os.environ, "KAI_FLEET_SANDBOX": str(sandbox.directory), "COLUMNS": "120"},
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,

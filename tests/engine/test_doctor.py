@@ -1,7 +1,5 @@
 """The doctor on a stack of the sandbox: green when it is well, else the cause of what is broken."""
 
-import contextlib
-import time
 from dataclasses import replace
 
 import pytest
@@ -10,9 +8,13 @@ import yaml
 from kubernetes import client
 
 from kai_fleet.finding import Level
-from kai_fleet_cli.doctor.checks import leftovers
+from kai_fleet.kube.api import Api
+from kai_fleet.kube.errors import RefusedError
+from kai_fleet_cli.doctor.checks import teams
 from kai_fleet_cli.doctor.diagnosis import diagnose
+from kai_fleet_cli.doctor.read import of_stack, read_clusters
 from tests.engine import broken_things as things
+from tests.engine.sandbox_commands import until
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
@@ -21,27 +23,21 @@ def ill():
     return [finding for finding in diagnose("sandbox").findings if finding.level is Level.MANDATORY]
 
 
-def says(check, *words, level=Level.MANDATORY):
-    """The doctor's findings of a check that has all the words; it may need a moment to show."""
-    ends = time.monotonic() + 15
-    while True:
-        found = [finding for finding in diagnose("sandbox").findings if finding.level is level]
-        said = [f for f in found if f.check == check and all(w in str(f.record()) for w in words)]
-        if said or time.monotonic() > ends:
-            assert said, "\n".join(str(f.record()) for f in found)
-            assert all(finding.fix for finding in said)
-            return
-        time.sleep(0.5)
+def finds(check, *words):
+    """Until the doctor has a finding of a check that has all the words; others it may have too."""
+
+    def found():
+        ill_ones = [str(f.record()) for f in ill() if f.check == check and f.fix]
+        return any(all(word in each for word in words) for each in ill_ones)
+
+    assert until(found, 15)
 
 
 @pytest.fixture(autouse=True)
 def repaired(ml):
     """Every test takes back what it broke, so the next one starts from a healthy stack."""
     yield
-    ends = time.monotonic() + 30
-    while (left := ill()) and time.monotonic() < ends:
-        time.sleep(0.5)
-    assert left == []
+    assert until(lambda: not ill(), 30)
 
 
 def test_a_good_stack_is_healthy_and_nothing_is_written(ml, monkeypatch):
@@ -75,10 +71,6 @@ def test_it_needs_no_more_than_get_and_list(ml, host, one_team):
         "roleRef": {"kind": "ClusterRole", "name": name, "apiGroup": "rbac.authorization.k8s.io"},
         "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "default"}],
     }
-    from kai_fleet.kube.api import Api
-    from kai_fleet.kube.errors import RefusedError
-    from kai_fleet_cli.doctor.read import of_stack, read_clusters
-
     core.create_namespaced_service_account("default", {"metadata": {"name": name}})
     rbac.create_cluster_role(role)
     rbac.create_cluster_role_binding(binding)
@@ -104,12 +96,6 @@ def test_it_needs_no_more_than_get_and_list(ml, host, one_team):
         core.delete_namespaced_service_account(name, "default")
 
 
-def test_a_queue_below_nothing(ml):
-    back = {"parentQueue": "default"}
-    with things.changed(ml, things.QUEUES, "serve", {"parentQueue": "nosuch"}, back):
-        says("queues", "serve", "its parent nosuch is not there")
-
-
 def test_an_api_that_is_not_reached(product):
     def to(host):
         def edit(config):
@@ -119,87 +105,44 @@ def test_an_api_that_is_not_reached(product):
 
     product.edit(to("127.0.0.9"))
     try:
-        says("vcluster", "its API: ", "logs ml-0")
+        finds("vcluster", "its API: ", "logs ml-0")
         assert int(diagnose("sandbox").exit_code) == 1
     finally:
         product.edit(to("127.0.0.1"))
 
 
-@contextlib.contextmanager
-def cordoned(host, pool):
-    core = client.CoreV1Api(host)
-    names = [n.metadata.name for n in core.list_node(label_selector=pool).items]
-    for name in names:
-        core.patch_node(name, {"spec": {"unschedulable": True}})
-    try:
-        yield
-    finally:
-        for name in names:
-            core.patch_node(name, {"spec": {"unschedulable": None}})
-
-
-def test_no_node_of_the_pool_takes_pods(host):
-    with cordoned(host, "kai-fleet/pool=ml"):
-        says("nodes", "kai-fleet/pool=ml", "none of the 2 nodes with these labels is Ready")
-
-
-def test_no_gpus(host):
-    core = client.CoreV1Api(host)
+def test_what_is_broken_at_once_is_told_each_by_its_cause(ml, host, monkeypatch):
+    """Every cause by itself: tests/unit/test_doctor.py."""
+    monkeypatch.setattr(teams, "STUCK", 0.0)
+    core, inside = client.CoreV1Api(host), client.CoreV1Api(ml)
     nodes = core.list_node(label_selector="kai-fleet/pool=ml").items
-    for node in nodes:
-        core.patch_node_status(
-            node.metadata.name, {"status": {"allocatable": {"nvidia.com/gpu": "0"}}}
-        )
-    try:
-        says("nodes", "kai-fleet/pool=ml", "advertise no nvidia.com/gpu")
-    finally:
-        for node in nodes:
-            amount = node.status.allocatable["nvidia.com/gpu"]
-            core.patch_node_status(
-                node.metadata.name, {"status": {"allocatable": {"nvidia.com/gpu": amount}}}
-            )
-
-
-def test_a_namespace_that_does_not_go(ml, monkeypatch):
-    monkeypatch.setattr(leftovers, "STUCK", 0.0)
-    core = client.CoreV1Api(ml)
-    core.create_namespace({"metadata": {"name": "stuck"}})
-    core.create_namespaced_config_map(
-        "stuck", {"metadata": {"name": "holds", "finalizers": ["kai-fleet/test"]}}
+    inside.create_namespace({"metadata": {"name": "stuck"}})
+    holds = {"metadata": {"name": "holds", "finalizers": ["kai-fleet/test"]}}
+    inside.create_namespaced_config_map("stuck", holds)
+    inside.delete_namespace("stuck")
+    taken = things.kai_pod("holds", "serve", gpus="4", node=nodes[0].metadata.name)
+    own = {"kai.scheduler/gpu-fraction": "0.5"}
+    pods = (
+        taken,
+        things.kai_pod("lost", "nosuch"),
+        things.kai_pod("alike", "train", annotations=own),
+        things.kai_pod("waits", "serve", gpus="1"),
+        things.kai_pod("large", "serve", gpus="5"),
     )
-    core.delete_namespace("stuck")
+    back = {"parentQueue": "default"}
     try:
-        says("leftovers", "stuck", "kai-fleet/test")
+        with things.pods(ml, *pods):
+            finds("leftovers", "stuck", "kai-fleet/test")
+            finds("workload-leaf-queue", "default/lost", "names queue nosuch")
+            finds("workload-known-keys", "default/alike", "write the annotation gpu-fraction")
+            finds("pending", "default/waits", "queue serve holds 4 of at most 4")
+            finds("pending", "default/large", "queue serve may hold at most 4: it never runs")
+            with things.changed(ml, things.QUEUES, "serve", {"parentQueue": "nosuch"}, back):
+                finds("queues", "serve", "its parent nosuch is not there")
+            for node in nodes:
+                core.patch_node(node.metadata.name, {"spec": {"unschedulable": True}})
+            finds("nodes", "none of the 2 nodes with these labels is Ready")
     finally:
-        core.patch_namespaced_config_map("holds", "stuck", {"metadata": {"finalizers": None}})
-
-
-@pytest.mark.parametrize(
-    ("pod", "check", "words"),
-    [
-        (things.kai_pod("p", "nosuch"), "workload-leaf-queue", "names queue nosuch"),
-        (things.kai_pod("p", "default"), "workload-leaf-queue", "which has children"),
-        (things.kai_pod("p", None), "workload-leaf-queue", "names no queue"),
-        (
-            things.kai_pod("p", "train", annotations={"kai.scheduler/gpu-fraction": "0.5"}),
-            "workload-known-keys",
-            "write the annotation gpu-fraction",
-        ),
-        (
-            things.kai_pod("p", "serve", gpus="5"),
-            "pending",
-            "queue serve may hold at most 4: it never runs",
-        ),
-    ],
-    ids=["absent", "parent", "no queue", "look-alike", "over the limit"],
-)
-def test_a_pod_that_waits(ml, pod, check, words):
-    with things.pods(ml, pod):
-        says(check, "default/p", words)
-
-
-def test_a_full_queue(ml):
-    node = client.CoreV1Api(ml).list_node().items[0].metadata.name
-    holds = things.kai_pod("holds", "serve", gpus="4", node=node)
-    with things.pods(ml, holds, things.kai_pod("waits", "serve", gpus="1")):
-        says("pending", "default/waits", "queue serve holds 4 of at most 4")
+        inside.patch_namespaced_config_map("holds", "stuck", {"metadata": {"finalizers": None}})
+        for node in nodes:
+            core.patch_node(node.metadata.name, {"spec": {"unschedulable": None}})

@@ -1,14 +1,19 @@
-"""One KAI for all on the host, the departments of guide 003, two teams in host mode."""
+"""One KAI for all on the host, the departments of guide 003, two teams in host mode.
+
+It has fairness over time, a shard and a topology besides, which are edited and left out.
+"""
 
 import json
-import time
 
 import pytest
 from kubernetes import client
 
+from kai_fleet.finding import Level
 from kai_fleet.settings.files import named
+from kai_fleet_cli.doctor.diagnosis import diagnose
+from kai_fleet_cli.stack_file import reading
 from tests.engine.broken_things import kai_pod, pods
-from tests.engine.guarded_pods import HALF, pod, sent
+from tests.engine.guarded_pods import GROUPED, HALF, pod, sent
 from tests.engine.kubectl_plugin import asked
 from tests.engine.product import (
     Product,
@@ -25,12 +30,20 @@ from tests.stack_files import queue_tree
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
 TEAMS = ("vision", "nlp")
+URL = "http://prometheus.monitoring:9090"
+SCHEDULING = {
+    "fairshare": {"window": "24h", "kValue": 0.5, "prometheus": URL},
+    "shards": {"gold": {"minRuntime": {"preempt": "4h"}}},
+    "topologies": {"racks": ["cloud.example/rack", "kubernetes.io/hostname"]},
+}
 
 
 @pytest.fixture(scope="module")
 def product(sandbox, tmp_path_factory):
     directory = project(tmp_path_factory.mktemp("host") / "project")
-    return Product.of("sandbox-host", sandbox, directory)
+    product = Product.of("sandbox-host", sandbox, directory)
+    product.edit(lambda config: config["kai-fleet:kai"].update(SCHEDULING))
+    return product
 
 
 @pytest.fixture(scope="module")
@@ -111,24 +124,88 @@ def test_on_the_host_the_teams_namespace_is_guarded(first, host):
     assert remedy in sent(core, "team-nlp", pod(labels={"kai.scheduler/queue": "test"}))
     own = pod(labels={"kai.scheduler/queue": "engineering-team"}, annotations=HALF)
     assert sent(core, "team-nlp", own) == ""
+    assert "names no queue on the pod itself" in sent(core, "team-nlp", GROUPED)
     assert sent(core, "default", pod()) == ""
 
 
-@pytest.mark.slow
-def test_the_mode_of_the_guard_can_be_audit_and_off(first, product, host):
+def objects(host, plural, version="v1"):
+    found = client.CustomObjectsApi(host).list_cluster_custom_object(
+        "kai.scheduler", version, plural
+    )
+    return {item["metadata"]["name"]: item for item in found["items"]}
+
+
+def test_shards_and_topologies_have_what_is_configured(first, host):
+    shards = objects(host, "schedulingshards")
+    assert set(shards) == {"default", "gold"}
+    for shard in shards.values():
+        assert shard["spec"]["kValue"] == 0.5
+        assert shard["spec"]["usageDBConfig"] == {
+            "clientType": "prometheus",
+            "connectionString": URL,
+            "usageParams": {"windowSize": "24h", "windowType": "sliding"},
+        }
+    assert shards["gold"]["spec"]["partitionLabelValue"] == "gold"
+    assert shards["gold"]["spec"]["minRuntime"] == {"preemptMinRuntime": "4h"}
+    levels = objects(host, "topologies", "v1alpha1")["racks"]["spec"]["levels"]
+    assert [it["nodeLabel"] for it in levels] == SCHEDULING["topologies"]["racks"]
+
+
+def test_the_doctor_misses_the_nodes_of_a_shard(first, product, host, monkeypatch):
+    monkeypatch.setattr(reading, "ROOT", product.file.parent)
     core = client.CoreV1Api(host)
-    policies = client.AdmissionregistrationV1Api(host)
-    product.edit(lambda config: config.update({"kai-fleet:guard": {"mode": "audit"}}))
-    # The policy no longer says of a Deployment that its pods are going to be denied: it reads that
-    # from the namespace.
-    kinds = ("ValidatingAdmissionPolicyBinding {}-queue-guard-binding", "Namespace {}-namespace")
-    assert set(product.up().changed) == {kind.format(team) for kind in kinds for team in TEAMS}
-    time.sleep(1)
-    until(lambda: not sent(core, "team-nlp", pod()))
-    product.edit(lambda config: config.update({"kai-fleet:guard": {"mode": "off"}}))
+    node = core.list_node().items[0].metadata.name
+    labels = {"kai.scheduler/node-pool": "gold", "cloud.example/rack": "r1"}
+
+    def mark(values):
+        core.patch_node(node, {"metadata": {"labels": values}})
+
+    def found(level):
+        return {f.subject for f in diagnose("sandbox-host").findings if f.level is level}
+
+    assert found(Level.MANDATORY) == {"SchedulingShard gold"}
+    assert "Topology racks" in found(Level.ADVISORY)
+    mark(labels)
+    try:
+        assert found(Level.MANDATORY) == set()
+        assert "check shards" in found(Level.OK)
+    finally:
+        mark(dict.fromkeys(labels))
+
+
+def test_edits_of_shards_and_topologies_keep_what_somebody_wrote(first, product, host):
+    """Only what is configured is ours; the rest of a shard is its owner's."""
+    before = objects(host, "topologies", "v1alpha1")["racks"]["metadata"]["uid"]
+    client.CustomObjectsApi(host).patch_cluster_custom_object(
+        "kai.scheduler", "v1", "schedulingshards", "default", {"spec": {"args": {"v": "3"}}}
+    )
+
+    def edit(config):
+        config["kai-fleet:kai"]["topologies"]["racks"] = ["cloud.example/block"]
+        config["kai-fleet:kai"]["shards"] = {"default": {"minRuntime": {"reclaim": "1h"}}}
+
+    product.edit(edit)
+    changed = product.up().changed
+    topologies = {name for name in changed if name.startswith("Topology ")}
+    assert topologies == {"Topology host-topologies-racks"}
+    assert objects(host, "topologies", "v1alpha1")["racks"]["metadata"]["uid"] != before
+    shards = objects(host, "schedulingshards")
+    assert set(shards) == {"default"}, "a shard that is no longer configured goes"
+    spec = shards["default"]["spec"]
+    assert (spec["args"], spec["minRuntime"]) == ({"v": "3"}, {"reclaimMinRuntime": "1h"})
+
+
+def test_left_out_they_are_let_go_of(first, product, host):
+    def edit(config):
+        for key in SCHEDULING:
+            config["kai-fleet:kai"].pop(key)
+
+    product.edit(edit)
     product.up()
-    left = policies.list_validating_admission_policy().items
-    assert "kai-fleet-queues-nlp" not in {item.metadata.name for item in left}
+    spec = objects(host, "schedulingshards")["default"].get("spec") or {}
+    assert not {"kValue", "minRuntime", "usageDBConfig"} & set(spec)
+    assert "prometheus" not in objects(host, "configs")["kai-config"]["spec"]
+    assert objects(host, "topologies", "v1alpha1") == {}
 
 
 @pytest.mark.slow

@@ -1,5 +1,5 @@
-"""What stands inside a vCluster: the guard of every namespace, warnings on templates of pods, and
-GPUs beside the queues.
+"""What stands inside a vCluster, on a stack of two teams: the guard of every namespace, warnings on
+templates of pods, GPUs beside the queues; and a team whose GPUs are slices (MIG).
 """
 
 from typing import Any
@@ -7,8 +7,18 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from tests.engine.guarded_pods import GUIDES, HALF, IN_TEST, WHOLE, pod, sent
-from tests.engine.product import Product, api, project
+from tests.engine.guarded_pods import (
+    GROUPED,
+    GUIDES,
+    HALF,
+    IN_TEST,
+    WHOLE,
+    WRONG,
+    pod,
+    relabelled,
+    sent,
+)
+from tests.engine.product import Product, api, project, queues
 from tests.engine.sandbox_commands import until
 from tests.policies.kai_examples import EXAMPLES
 
@@ -18,25 +28,42 @@ VERSION = "v0.16.8"
 NOWHERE = {"kai.scheduler/queue": "nowhere"}
 RIGHT = pod(labels=IN_TEST, annotations=HALF)
 BESIDE = pod(scheduler=None, limits=WHOLE)
+SLICE = "nvidia.com/mig-1g.10gb"
+CUT = {
+    "scheduler": {"mode": "virtual", "version": VERSION},
+    "nodePool": {"kai-fleet/pool": "slices"},
+    "gpus": {SLICE: 4},
+    "queues": {"lab": {}},
+}
 
 
 @pytest.fixture(scope="module")
-def stack(sandbox, tmp_path_factory):
-    """The stack `sandbox` with one team in mode virtual."""
+def made(sandbox, tmp_path_factory):
+    """The stack `sandbox` with two teams in mode virtual, and its first update."""
     product = Product.of("sandbox", sandbox, project(tmp_path_factory.mktemp("inside") / "project"))
 
-    def one_team(config: Any) -> None:
-        for name in [name for name in config["kai-fleet:teams"] if name != "research"]:
-            del config["kai-fleet:teams"][name]
-        config["kai-fleet:teams"]["research"]["scheduler"]["version"] = VERSION
+    def two_teams(config: Any) -> None:
+        config.pop("kai-fleet:teamStacks")
+        research = config["kai-fleet:teams"]["research"]
+        research["scheduler"]["version"] = VERSION
+        config["kai-fleet:teams"] = {"research": research, "cut": CUT}
 
-    product.edit(one_team)
-    return product, api(product.up().outputs["kubeconfigs"]["research"])
+    product.edit(two_teams, named=False)
+    return product, product.up()
+
+
+@pytest.fixture(scope="module")
+def stack(made):
+    """The stack, and the vCluster of team research, whose guard is at work."""
+    product, first = made
+    inside = api(first.outputs["kubeconfigs"]["research"])
+    until(lambda: sent(client.CoreV1Api(inside), "default", pod()), 30)
+    return product, inside
 
 
 def test_every_namespace_is_guarded(stack):
     inside = client.CoreV1Api(stack[1])
-    message = until(lambda: sent(inside, "default", pod()), 30)
+    message = sent(inside, "default", pod())
     assert message.endswith("write the label kai.scheduler/queue: test")
     inside.create_namespace({"metadata": {"name": "later"}})
     until(lambda: inside.list_namespaced_service_account("later").items)
@@ -46,6 +73,53 @@ def test_every_namespace_is_guarded(stack):
     for body in GUIDES.values():
         if body is not beside:
             assert sent(inside, "default", body) == ""
+
+
+OF_THE_HOST = "W1 a PodGroup of the host"
+
+
+@pytest.mark.parametrize("name", [name for name in WRONG if name != OF_THE_HOST])
+def test_the_pods_that_the_pack_stops_are_denied(stack, name):
+    body, words = WRONG[name]
+    message = sent(client.CoreV1Api(stack[1]), "default", body)
+    assert words in message
+    assert "pod p in namespace default" in message
+
+
+def test_where_every_queue_is_the_teams_a_pod_group_stands_for_one(stack):
+    core = client.CoreV1Api(stack[1])
+    assert sent(core, "default", GROUPED) == ""
+    wrong = pod(labels={"kai.scheduler/queue": "ml"}, annotations={"pod-group-name": "batch"})
+    assert "names queue ml" in sent(core, "default", wrong)
+
+
+@pytest.fixture(scope="module")
+def cut(made):
+    """The vCluster of the team that has four slices of the pool `slices`."""
+    return api(made[1].outputs["kubeconfigs"]["cut"])
+
+
+def refusal(host: client.CoreV1Api, **limits: str) -> str:
+    """What the host says of a pod of the team as its vCluster syncs it; "" where it is let in."""
+    body = pod(scheduler=None, limits=limits, nodeName="slices-1")
+    del body["metadata"]["annotations"]
+    return sent(host, "team-cut", body)
+
+
+def test_a_team_gets_the_slices_that_it_is_granted(cut, sandbox):
+    assert queues(cut)["lab"]["spec"]["resources"]["gpu"]["limit"] == 4, "as KAI counts slices"
+    core = client.CoreV1Api(cut)
+    body = pod("cut", {"kai.scheduler/queue": "lab"}, limits={SLICE: "2"})
+    until(lambda: not sent(core, "default", body), 30)
+    core.create_namespaced_pod("default", body)
+    until(lambda: core.read_namespaced_pod("cut", "default").spec.node_name == "slices-1", 60)
+    host = client.CoreV1Api(api(sandbox.kubeconfig.read_text()))
+    assert refusal(host, **{SLICE: "4"}) == ""
+    assert "exceeded quota: gpus" in refusal(host, **{SLICE: "5"})
+    assert "a MIG profile in gpus" in refusal(host, **{"nvidia.com/mig-3g.40gb": "1"})
+    assert "exceeded quota: gpus" in refusal(host, **{"nvidia.com/gpu": "1"})
+    beside = pod("beside", scheduler=None, limits={SLICE: "1"})
+    assert f"asks for {SLICE} beside the queues" in sent(core, "default", beside)
 
 
 def test_every_expression_is_of_the_types_of_what_it_judges(stack):
@@ -70,12 +144,6 @@ def test_kais_own_pods_pass_and_nobody_elses_do(stack):
     for namespace in ("kai-scheduler", "kube-system"):
         assert sent(inside, namespace, reservation) == ""
         assert "where only the platform runs" in sent(inside, namespace, pod(labels=IN_TEST))
-
-
-@pytest.mark.slow
-def test_a_second_update_changes_nothing(stack):
-    product, _ = stack
-    assert product.up().changed == {}
 
 
 CREATE = {
@@ -128,7 +196,6 @@ def test_what_makes_pods_is_taken_with_a_warning(stack, kind):
 def test_pods_of_kais_own_examples_are_taken_where_kai_can_tell_their_queue(stack, example):
     _, inside = stack
     core = client.CoreV1Api(inside)
-    until(lambda: sent(core, "default", pod()), 30)  # the guard is at work
     assert list(example.pods)
     for made in example.pods:
         said = sent(core, "default", made)
@@ -145,7 +212,7 @@ def test_the_warning_says_what_the_denial_says(stack):
         pod(annotations=HALF, scheduler=None, labels=IN_TEST),
         pod(labels={"runai/queue": "test"}),
     ):
-        denial = until(lambda wrong=wrong: sent(core, "default", wrong), 30)
+        denial = sent(core, "default", wrong)
         said = denial.partition("pod p in namespace default")[2]
         assert said
         warning = _applied(inside, "Deployment", wrong).replace('\\"', '"')
@@ -175,7 +242,7 @@ def _allow(product: Product, action: str) -> None:
 def test_gpus_beside_the_queues_are_denied_or_warned_of(stack):
     product, inside = stack
     core = client.CoreV1Api(inside)
-    denial = until(lambda: sent(core, "default", BESIDE), 30)
+    denial = sent(core, "default", BESIDE)
     assert (
         "pod p asks for nvidia.com/gpu beside the queues of team research;"
         " write schedulerName: kai-scheduler and the label kai.scheduler/queue" in denial
@@ -193,10 +260,26 @@ def test_gpus_beside_the_queues_are_denied_or_warned_of(stack):
     assert "names no queue" in sent(core, "default", pod()), "the queue guard still denies"
 
 
-@pytest.mark.slow
-def test_gpus_beside_the_queues_can_be_allowed(stack):
+def test_a_bound_pod_is_let_be_by_a_guard_that_changes(stack):
+    """KAI goes on writing on a pod whose queue is no longer the team's; people do not."""
     product, inside = stack
     core = client.CoreV1Api(inside)
-    _allow(product, "allow")
-    until(lambda: not _warning(core), 30)
-    assert sent(core, "default", BESIDE) == ""
+    node = core.list_node().items[0].metadata.name
+    assert sent(core, "default", pod("bound", IN_TEST, HALF, nodeName=node), dry=False) == ""
+
+    def rename(config):
+        parents = config["kai-fleet:teams"]["research"]["queues"]["default"]["children"]
+        parents["other"] = parents.pop("test")
+
+    product.edit(rename)
+    product.up()
+    remedy = "write the label kai.scheduler/queue: other"
+    until(lambda: remedy in sent(core, "default", pod(labels=IN_TEST)), 30)
+    written = {"runai-gpu-group": "g1", "kai.scheduler/subgroup-name": "default"}
+    received = {"pod-group-name": "pg-1", "received-resource-type": "Fraction"}
+    assert relabelled(core, "default", "bound", labels=written, annotations=received) == ""
+    moved = relabelled(core, "default", "bound", labels={"kai.scheduler/queue": "ml"})
+    assert "names queue ml" in moved
+    more = relabelled(core, "default", "bound", annotations={"gpu-fraction": "0.9"})
+    assert "names queue test" in more
+    assert relabelled(core, "default", "bound", labels={"kai.scheduler/queue": "other"}) == ""

@@ -110,24 +110,6 @@ def test_the_kubeconfig_of_kind_is_printed_nowhere(first, sandbox):
     assert not [secret for secret in secrets if secret in json.dumps(first.outputs["teams"])]
 
 
-@pytest.mark.slow
-def test_a_second_update_asks_docker_for_nothing(first, product, machine):
-    machine.calls()
-    assert product.up().changed == {}
-    assert machine.calls() == []
-
-
-@pytest.mark.slow
-def test_a_removed_workload_is_deleted_from_the_cluster(first, product):
-    product.edit(lambda config: config["kai-fleet:workloads"]["ml"].remove(HALF))
-    changed = product.up().changed
-    assert changed.pop("Pod ml/default/gpu-sharing") == "delete"
-    assert changed.pop("Pod ml/default/gpu-memory") == "delete"
-    assert {name.split()[0] for name in changed} <= {"Stack"}
-    core = client.CoreV1Api(api(first.outputs["kubeconfigs"]["ml"]))
-    assert [it.metadata.name for it in core.list_namespaced_pod("default").items] == ["cpu-pod"]
-
-
 def test_the_stack_goes_with_its_cluster_also_when_that_is_gone(first, product, machine, sandbox):
     """As after `kind delete cluster` by hand: nothing answers at the cluster's address."""
     Processes(sandbox.directory).stop(["supervisor", "kube-apiserver"])

@@ -15,6 +15,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.prometheus]
 CASES = Path(__file__).with_name("monitoring_alerts.yaml")
 NEWEST = max(KAI, key=version_key)
 ENDING = [version for version, it in KAI.items() if it.support_end]
+OUT_OF_SUPPORT = "KaiFleetVersionOutOfSupport"
 SWITCH = "The versions with support, and how to switch: fleet releases; docs/teams.md"
 
 
@@ -62,10 +63,6 @@ def test_prometheus_takes_rules_and_scrape_config(promtool, rule_file, tmp_path)
     ran(promtool, "check", "config", str(config))
 
 
-def on_yaml():
-    return yaml.safe_load(CASES.read_text())["tests"]
-
-
 def ran_by(team, version, values):
     """The scheduler of a team, by its image."""
     series = (
@@ -75,40 +72,37 @@ def ran_by(team, version, values):
     return {"series": series, "values": values}
 
 
+def looks_at(alert, *looks):
+    """At each time: the alerts that fire, as labels, summary; none where there are no more."""
+    return [
+        {
+            "eval_time": time,
+            "alertname": alert,
+            "exp_alerts": [
+                {
+                    "exp_labels": {"severity": "info", **labels},
+                    "exp_annotations": {"summary": summary, "description": SWITCH},
+                }
+                for labels, summary in expected
+            ],
+        }
+        for time, *expected in looks
+    ]
+
+
 def end_of_support(version):
     """It is said sixty days before, and no more once the team has moved on."""
     end = datetime.combine(KAI[version].support_end, datetime.max.time(), UTC)
     start = end - timedelta(days=62)
+    moved = [ran_by("ml", NEWEST, "_x6 1x4")] if version != NEWEST else []
+    labels = {"scheduler": "ml", "team": "ml", "version": version}
+    left = "gets fixes for another 59d 12h 0m 0s; negative is past."
+    told = (labels, f"KAI {version} of ml {left}")
     return {
         "interval": "12h",
         "start_timestamp": start.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "input_series": [
-            ran_by("ml", version, "1x6 _x4"),
-            *([ran_by("ml", NEWEST, "_x6 1x4")] if version != NEWEST else []),
-        ],
-        "alert_rule_test": [
-            {"eval_time": "36h", "alertname": "KaiFleetVersionOutOfSupport"},
-            {
-                "eval_time": "60h",
-                "alertname": "KaiFleetVersionOutOfSupport",
-                "exp_alerts": [
-                    {
-                        "exp_labels": {
-                            "severity": "info",
-                            "scheduler": "ml",
-                            "team": "ml",
-                            "version": version,
-                        },
-                        "exp_annotations": {
-                            "summary": f"KAI {version} of ml gets fixes for another"
-                            " 59d 12h 0m 0s; negative is past.",
-                            "description": SWITCH,
-                        },
-                    }
-                ],
-            },
-            {"eval_time": "96h", "alertname": "KaiFleetVersionOutOfSupport"},
-        ],
+        "input_series": [ran_by("ml", version, "1x6 _x4"), *moved],
+        "alert_rule_test": looks_at(OUT_OF_SUPPORT, ("36h",), ("60h", told), ("96h",)),
     }
 
 
@@ -116,6 +110,13 @@ def in_no_support_list():
     """Every line that is in none is said, the newest is not; and not after the move to it."""
     shown = [version for version in KAI if KAI[version].support_end is None and version != NEWEST]
     assert len(shown) > 1
+    told = [
+        (
+            {"support": "none", "scheduler": f"t{n}", "team": f"t{n}", "version": version},
+            f"KAI {version} of t{n} gets no fixes any more.",
+        )
+        for n, version in enumerate(shown)
+    ]
     return {
         "interval": "1m",
         "input_series": [
@@ -123,29 +124,7 @@ def in_no_support_list():
             *(ran_by(f"t{n}", NEWEST, "_x5 1x10") for n in range(len(shown))),
             ran_by("new", NEWEST, "1x15"),
         ],
-        "alert_rule_test": [
-            {
-                "eval_time": "3m",
-                "alertname": "KaiFleetVersionOutOfSupport",
-                "exp_alerts": [
-                    {
-                        "exp_labels": {
-                            "severity": "info",
-                            "support": "none",
-                            "scheduler": f"t{n}",
-                            "team": f"t{n}",
-                            "version": version,
-                        },
-                        "exp_annotations": {
-                            "summary": f"KAI {version} of t{n} gets no fixes any more.",
-                            "description": SWITCH,
-                        },
-                    }
-                    for n, version in enumerate(shown)
-                ],
-            },
-            {"eval_time": "13m", "alertname": "KaiFleetVersionOutOfSupport"},
-        ],
+        "alert_rule_test": looks_at(OUT_OF_SUPPORT, ("3m", *told), ("13m",)),
     }
 
 
@@ -176,7 +155,8 @@ def test_every_alert_has_a_case_in_which_it_fires_and_stops(rule_file):
         if "alert" in rule
     }
     assert len(every) > 8
-    cases_of_all = [*on_yaml(), *map(end_of_support, ENDING), in_no_support_list()]
+    written = yaml.safe_load(CASES.read_text())["tests"]
+    cases_of_all = [*written, *map(end_of_support, ENDING), in_no_support_list()]
     without = sorted(
         f"{name} {dict(labels)}"
         for name, labels in every
@@ -185,19 +165,12 @@ def test_every_alert_has_a_case_in_which_it_fires_and_stops(rule_file):
     assert without == []
 
 
-def test_alerts_fire_and_stop(promtool, rule_file, tmp_path):
-    content = yaml.safe_load(CASES.read_text())
-    ran(promtool, "test", "rules", cases(tmp_path / "cases.yml", rule_file, content))
-
-
-@pytest.mark.parametrize("version", ENDING)
-def test_a_version_is_said_to_end_sixty_days_before_it_does(promtool, rule_file, tmp_path, version):
-    content = {"evaluation_interval": "12h", "tests": [end_of_support(version)]}
-    ran(promtool, "test", "rules", cases(tmp_path / "cases.yml", rule_file, content))
-
-
-def test_a_line_that_is_in_no_support_list_is_said_and_the_newest_is_not(
-    promtool, rule_file, tmp_path
-):
-    content = {"evaluation_interval": "1m", "tests": [in_no_support_list()]}
+@pytest.mark.parametrize(
+    ("interval", "own"),
+    [("1m", [in_no_support_list()]), ("12h", [*map(end_of_support, ENDING)])],
+)
+def test_alerts_fire_and_stop(promtool, rule_file, tmp_path, interval, own):
+    written = yaml.safe_load(CASES.read_text())
+    tests = [*written["tests"], *own] if interval == "1m" else own
+    content = {**written, "evaluation_interval": interval, "tests": tests}
     ran(promtool, "test", "rules", cases(tmp_path / "cases.yml", rule_file, content))

@@ -1,13 +1,17 @@
-"""A tree of queues in a real API server: made, changed by hand, interrupted, removed."""
+"""A tree of queues in a real API server, with KAI's own CRD: made, changed by hand, removed."""
 
 from typing import Any
 
 import pytest
 from kubernetes import client
+from kubernetes.client.exceptions import ApiException
 
+from kai_fleet.fleet.declared import clusters_of
 from kai_fleet.kube.api import Api
 from kai_fleet.provider import PluginError
 from kai_fleet.provider.queues import TREE, Queues, SomeQueuesError
+from kai_fleet.settings import load
+from kai_fleet_cli.stack_file import reading
 from tests.engine.product import api, queues, take_queues
 
 pytestmark = pytest.mark.engine
@@ -25,23 +29,21 @@ WANTED = {"top": spec(4), "left": spec(2, "top"), "right": spec(2, "top"), "leaf
 
 
 @pytest.fixture(scope="module")
-def cluster(sandbox):
+def cluster(sandbox, facts):
+    """The host, where the CRD is that of KAI's charts."""
     host = api(sandbox.kubeconfig.read_text())
-    take_queues(host)
-    yield host
-    objects = client.CustomObjectsApi(host)
-    for name in queues(host):
-        objects.delete_cluster_custom_object(*KIND, name)
+    take_queues(host, facts / "kai" / "queues.yaml")
+    return host
 
 
 @pytest.fixture(scope="module")
-def asked(sandbox):
+def connection(sandbox):
     return Api.of_kubeconfig(sandbox.kubeconfig.read_text())
 
 
 @pytest.fixture
-def tree(cluster, asked):
-    tree = Queues(asked, "test-tree")
+def tree(cluster, connection):
+    tree = Queues(connection, "test-tree")
     yield tree
     tree.remove()
 
@@ -90,9 +92,9 @@ def test_what_was_done_by_hand_is_put_right(tree, cluster):
     assert queues(cluster)["right"]["metadata"]["labels"]["kept"] == "yes"
 
 
-def test_what_a_killed_run_made_is_found_again(tree, cluster, asked):
+def test_what_a_killed_run_made_is_found_again(tree, cluster, connection):
     # It wrote nothing down; meanwhile the queue `left` and its leaf were taken out of the file.
-    Queues(asked, "test-tree").make(WANTED)
+    Queues(connection, "test-tree").make(WANTED)
     before = versions(cluster)
     wanted = {name: WANTED[name] for name in ("top", "right")}
     tree.make(wanted)
@@ -101,8 +103,8 @@ def test_what_a_killed_run_made_is_found_again(tree, cluster, asked):
     assert {name: after[name] for name in wanted} == {name: before[name] for name in wanted}
 
 
-def test_anothers_queue_is_neither_taken_nor_removed(tree, cluster, asked):
-    other = Queues(asked, "other-tree")
+def test_anothers_queue_is_neither_taken_nor_removed(tree, cluster, connection):
+    other = Queues(connection, "other-tree")
     other.make({"left": spec(1)})
     client.CustomObjectsApi(cluster).create_cluster_custom_object(
         *KIND, {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": "mine"}}
@@ -141,3 +143,24 @@ def test_a_thousand_are_one_breath(tree, cluster):
     assert specs(cluster) == wanted
     tree.remove()
     assert specs(cluster) == {}
+
+
+def stored(objects: client.CustomObjectsApi, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    """What the server would store; a field that it does not know is an error."""
+    body = {"apiVersion": "/".join(KIND[:2]), "kind": "Queue", "metadata": {"name": name}}
+    strict = {"dry_run": "All", "field_validation": "Strict"}
+    found = objects.create_cluster_custom_object(*KIND, {**body, "spec": spec}, **strict)
+    return dict(found["spec"])
+
+
+@pytest.mark.parametrize("stack", ["prod", "sandbox", "sandbox-host"])
+def test_every_declared_queue_is_valid_and_kept_whole(cluster, stack):
+    """Strictly: a field that the CRD does not have would be dropped without a word."""
+    objects = client.CustomObjectsApi(cluster)
+    with pytest.raises(ApiException, match=r"unknown field .{0,2}spec\.parent"):
+        stored(objects, "wrong", {"resources": {}, "parent": "default"})
+    settings = load(reading.read(reading.path_of(stack))).settings
+    assert settings is not None
+    for each in clusters_of(settings):
+        for name, spec in each.queue_specs.items():
+            assert stored(objects, f"declared-{name}", spec) == spec

@@ -3,7 +3,6 @@
 A program of its own with short time limits, first with what cannot work, then put right.
 """
 
-import re
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,9 +19,8 @@ from kai_fleet.releases import KAI
 from kai_fleet.team_namespace import TeamNamespace
 from kai_fleet.virtual_cluster import VirtualCluster
 from kai_fleet_cli.stack_file.reading import PROJECT, ROOT
-from tests.engine.product import Product, api, cluster_roles, deployments, namespaces, project
+from tests.engine.product import api, cluster_roles, deployments, namespaces, project
 from tests.engine.sandbox_commands import run
-from tests.engine.test_transitions import team
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
@@ -114,13 +112,6 @@ def test_a_kai_whose_part_stays_pending_is_named_with_how_to_look(first):
     assert "kubectl -n kai-scheduler get pods,jobs" in first
 
 
-@pytest.mark.slow
-def test_a_kai_without_a_node_is_named_too(first, late):
-    late.values, late.seconds = NO_SUCH_NODE, 8
-    said = late.up()
-    assert re.search(r"is not ready after 8 s\. Missing: [^.]*deployment kai-operator;", said)
-
-
 def test_the_next_run_goes_on_and_ends_well(first, late, host):
     late.chart, late.values, late.seconds = None, {}, 120
     said = late.up()
@@ -154,37 +145,3 @@ def test_removal_leaves_only_what_kai_keeps(first, late, host):
 def _crd_name(path: Path) -> str:
     group, _, plural = path.stem.rpartition("_")
     return f"{plural}.{group}"
-
-
-@pytest.mark.slow
-def test_a_vcluster_that_skips_a_minor_is_refused_at_preview(sandbox, tmp_path):
-    directory = project(tmp_path / "project")
-    copied = (directory / "Pulumi.sandbox.yaml").read_text()
-    (directory / "Pulumi.jump.yaml").write_text(copied)
-    product = Product.of("jump", sandbox, directory)
-
-    def one_team(config):
-        config["kai-fleet:cluster"]["name"] = "jump"
-        config["kai-fleet:gpu"]["provider"] = "none"
-        config["kai-fleet:vcluster"]["version"] = "v0.33.4"
-        config["kai-fleet:teams"] = {"jumper": team(VERSION, "dev")}
-        config["kai-fleet:teams"]["jumper"]["scheduler"] = {"mode": "default"}
-        del config["kai-fleet:teams"]["jumper"]["queues"]
-
-    def newest(config):
-        config["kai-fleet:vcluster"]["version"] = "v0.36.1"
-
-    def next_one(config):
-        config["kai-fleet:vcluster"]["version"] = "v0.34.7"
-
-    product.edit(one_team)
-    product.up()
-    product.edit(newest)
-    with pytest.raises(automation.errors.CommandError) as refused:
-        product.stack.preview()
-    text = str(refused.value)
-    assert "vcluster-upgrade" in text
-    assert "v0.33.4 → v0.36.1 skips v0.34, v0.35" in text
-    assert "write v0.34.7 first" in text
-    product.edit(next_one)
-    assert product.up().operations["Release jumper-release"] == "update"

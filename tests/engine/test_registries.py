@@ -1,13 +1,19 @@
-"""Registries' credentials under the real engine: each Secret, a new password, and the end."""
+"""Registries' credentials under the real engine: each Secret, a new password, and the end.
+
+A ciphertext that somebody copied to another key is decrypted for nobody.
+"""
 
 import base64
 import json
 
 import pytest
+import yaml
 from kubernetes import client
 from pulumi import automation
 
+from kai_fleet_cli.engine.runs import POLICY_PACK
 from tests.engine.product import Product, api, project
+from tests.engine.sandbox_commands import pulumi
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
@@ -85,6 +91,41 @@ def test_each_secret_is_made_and_kept_up_to_date_in_place(product, host):
     state = json.dumps(product.stack.export_stack().deployment)
     for text in (first.printed, second.printed, state):
         assert "Of-Mirror" not in text and "Of-Team" not in text
+
+
+COPIED = (
+    "kai-fleet:workloads.ml.0: key 0: is encrypted, at a key for",
+    "kai-fleet:registries.evil.example.com.password: key password: is the same ciph",
+    "kai-fleet:labels.value.read: key read: is encrypted in Pulumi.yaml",
+)
+
+
+@pytest.fixture
+def copied(product):
+    """The ciphertext of the team's password where others would read it, until the test ends."""
+    files = {file: file.read_text() for file in (product.file, product.file.parent / "Pulumi.yaml")}
+    stack, project_file = map(yaml.safe_load, files.values())
+    config = stack["config"]
+    ciphertext = config["kai-fleet:teams"]["ml"]["registries"][OWN]["password"]
+    config["kai-fleet:workloads"] = {"ml": [ciphertext]}
+    evil = {"username": "u", "password": ciphertext}
+    config["kai-fleet:registries"]["evil.example.com"] = evil
+    project_file["config"] = {"kai-fleet:labels": {"value": {"read": ciphertext}}}
+    for file, content in zip(files, (stack, project_file), strict=True):
+        file.write_text(yaml.safe_dump(content))
+    yield
+    for file, text in files.items():
+        file.write_text(text)
+
+
+@pytest.mark.parametrize("pack", [(), ("--policy-pack", POLICY_PACK)], ids=["program", "pack"])
+def test_a_copied_ciphertext_ends_the_preview(product, sandbox, copied, pack):
+    ran = pulumi(sandbox, product.file.parent, "preview", "--stack", "sandbox", *pack)
+    said = ran.stdout + ran.stderr
+    assert ran.returncode != 0
+    assert [words for words in COPIED if words not in said] == [], said
+    assert "first-Of-Team" not in said
+    assert ("program exited" in said) == (not pack), "a pack is asked before the program"
 
 
 def test_the_hosts_kai_has_it_and_without_credentials_all_of_them_go(product, host):

@@ -20,6 +20,7 @@ from ruamel.yaml import YAML
 from kai_fleet_cli.stack_file.reading import ROOT
 from sandbox.control_plane.processes import Processes
 from sandbox.directory import read_state
+from tests.engine import sandbox_commands
 from tests.engine.product import name_the_removed
 
 STACK = "faults"
@@ -233,18 +234,9 @@ class Case:
     def typed(self, command: str) -> Ran:
         """Run a command of plain Pulumi, as the docs say for a sandbox."""
         begun = time.monotonic()
-        parts = ("", "kubectl", "components", "policies", "cli")
-        own = os.pathsep.join(str(self.checkout / part) for part in parts)
-        done = subprocess.run(
-            ["bash", "-c", f'eval "$(.venv/bin/fleet sandbox env)" && {command}'],
-            cwd=self.checkout,
-            env=self.variables() | {"PYTHONPATH": own},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
+        line = f'exec 2>&1; eval "$(.venv/bin/fleet sandbox env)" && {command}'
+        own = {key: it for key, it in self.variables().items() if key != "PYTHONPATH"}
+        done = sandbox_commands.typed(self.checkout, line, **own)
         return Ran(done.returncode, done.stdout, time.monotonic() - begun)
 
     def up(self) -> Ran:

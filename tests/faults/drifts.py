@@ -11,6 +11,7 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from kai_fleet.guards.policies import QUEUES as QUEUE_GUARDS
+from tests.engine.sandbox_commands import until
 from tests.faults.case import Case, client_of
 
 QUEUES = ("scheduling.run.ai", "v2", "queues")
@@ -58,6 +59,18 @@ class Drift:
     doctor: tuple[str, str] | None = None
 
 
+def _until_gone(read: Callable[[], Any]) -> None:
+    def gone() -> bool:
+        try:
+            read()
+        except ApiException as why:
+            assert why.status == 404
+            return True
+        return False
+
+    until(gone)
+
+
 def _label(hands: Hands, namespace: str, value: str | None) -> None:
     body = {"metadata": {"labels": {"kai-fleet/team": value}}}
     client.CoreV1Api(hands.host).patch_namespace(namespace, body)
@@ -66,15 +79,6 @@ def _label(hands: Hands, namespace: str, value: str | None) -> None:
 def _quota(hands: Hands, namespace: str, gpus: str) -> None:
     body = {"spec": {"hard": {"requests.nvidia.com/gpu": gpus}}}
     client.CoreV1Api(hands.host).patch_namespaced_resource_quota("gpus", namespace, body)
-
-
-def _policy(hands: Hands, spec: Any) -> None:
-    hands.guard().patch_validating_admission_policy(GUARD, {"spec": spec})
-
-
-def _binding(hands: Hands) -> None:
-    body = {"spec": {"policyName": "nosuch"}}
-    hands.guard().patch_validating_admission_policy_binding(GUARD, body)
 
 
 def delete_namespace(hands: Hands, name: str) -> None:
@@ -101,35 +105,16 @@ def _delete_binding(hands: Hands) -> None:
     hands.guard().delete_validating_admission_policy_binding(GUARD)
 
 
+# Of objects that none of the deletions takes.
 EDITS = (
     Drift("a team's label", "ml-namespace", lambda h: _label(h, "team-ml", "other")),
     Drift("a team's label taken off", "dev-namespace", lambda h: _label(h, "team-dev", None)),
-    Drift("more GPUs for a team", "ml-gpus", lambda h: _quota(h, "team-ml", "80")),
     Drift("no GPUs for a team", "dev-gpus", lambda h: _quota(h, "team-dev", "0")),
-    Drift(
-        "a guard that lets pass what it cannot judge",
-        "ml-guard-policy",
-        lambda h: _policy(h, {"failurePolicy": "Ignore"}),
-    ),
-    Drift("a guard that is bound to nothing", "ml-guard-binding", _binding),
     Drift(
         "a queue's quota",
         "ml-queues",
         lambda h: h.queue("train", {"resources": {"gpu": {"quota": 1}}}),
     ),
-    Drift(
-        "a queue's limit",
-        "ml-queues",
-        lambda h: h.queue("serve", {"resources": {"gpu": {"limit": 8}}}),
-    ),
-    Drift("a queue's parent", "ml-queues", lambda h: h.queue("train", {"parentQueue": "serve"})),
-)
-# Those of objects that none of the deletions takes.
-BESIDE = tuple(
-    it
-    for it in EDITS
-    if it.name
-    in ("a team's label", "a team's label taken off", "no GPUs for a team", "a queue's quota")
 )
 # While the vCluster is there: what is inside one that is gone nobody can look at.
 DELETIONS = (
@@ -170,31 +155,3 @@ DELETIONS = (
         lambda h: delete_namespace(h, "nvidia-device-plugin"),
     ),
 )
-NAMESPACES = (
-    Drift(
-        "a team's whole namespace",
-        "dev-namespace",
-        lambda h: delete_namespace(h, "team-dev"),
-        ("vcluster", "dev"),
-    ),
-    Drift(
-        "a namespace with a KAI inside its vCluster",
-        "ml-namespace",
-        lambda h: delete_namespace(h, "team-ml"),
-        ("vcluster", "ml"),
-    ),
-)
-
-
-def _until_gone(read: Callable[[], Any]) -> None:
-    import time
-
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        try:
-            read()
-        except ApiException as why:
-            assert why.status == 404
-            return
-        time.sleep(0.2)
-    raise AssertionError("it is not gone after a minute")

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import pytest
 
 from tests.faults import dumps
-from tests.faults.drifts import BESIDE, DELETIONS, EDITS, NAMESPACES, Hands
-from tests.faults.wanted import SOAK, Reference, converge, with_ml
+from tests.faults.drifts import DELETIONS, EDITS, Hands
+from tests.faults.wanted import Reference, converge, with_ml
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(900 if SOAK else 400)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(400)]
+
+DRIFTS = (*EDITS, *DELETIONS)
 
 
 @dataclass
@@ -59,63 +61,20 @@ def added(case):
 
 
 @pytest.fixture(scope="module")
-def edited(case, added):
-    """Every edit: also of what another wave deletes."""
-    return waves(case, added, EDITS)
+def seen(case, added):
+    """Every change at once."""
+    return waves(case, added, DRIFTS)
 
 
-@pytest.fixture(scope="module")
-def deleted(case, added):
-    """With edits of what is beside it, in one wave."""
-    return waves(case, added, (*BESIDE, *DELETIONS))
+@pytest.mark.parametrize("drift", DRIFTS, ids=lambda drift: drift.name)
+def test_a_deletion_or_an_edit_is_seen(seen, drift):
+    assert any(name.startswith(drift.resource) for name in seen.resources), seen.resources
 
 
-@pytest.fixture(scope="module")
-def namespaces_deleted(case, added, deleted):
-    return waves(case, added, NAMESPACES)
+@pytest.mark.parametrize("drift", [it for it in DRIFTS if it.doctor], ids=lambda drift: drift.name)
+def test_the_doctor_sees_a_deletion(seen, drift):
+    assert seen.tells(drift), seen.doctor
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("drift", EDITS, ids=lambda drift: drift.name)
-def test_an_edit_is_seen(edited, drift):
-    assert any(name.startswith(drift.resource) for name in edited.resources), edited.resources
-
-
-@pytest.mark.slow
-def test_every_edit_is_put_right(edited):
-    assert edited.left == []
-
-
-@pytest.mark.parametrize("drift", [*BESIDE, *DELETIONS], ids=lambda drift: drift.name)
-def test_a_deletion_or_an_edit_beside_it_is_seen(deleted, drift):
-    seen = deleted.resources
-    assert any(name.startswith(drift.resource) for name in seen), seen
-
-
-def test_everything_is_there_again_as_it_was(deleted):
-    assert deleted.left == []
-
-
-@pytest.mark.parametrize(
-    "drift", [it for it in DELETIONS if it.doctor], ids=lambda drift: drift.name
-)
-def test_the_doctor_sees_a_deletion(deleted, drift):
-    assert deleted.tells(drift), deleted.doctor
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("drift", NAMESPACES, ids=lambda drift: drift.name)
-def test_the_doctor_sees_a_namespace_gone(namespaces_deleted, drift):
-    assert namespaces_deleted.tells(drift), namespaces_deleted.doctor
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("drift", NAMESPACES, ids=lambda drift: drift.name)
-def test_a_namespace_gone_is_seen(namespaces_deleted, drift):
-    seen = namespaces_deleted.resources
-    assert any(name.startswith(drift.resource) for name in seen), seen
-
-
-@pytest.mark.slow
-def test_everything_of_the_namespaces_is_there_again(namespaces_deleted):
-    assert namespaces_deleted.left == []
+def test_everything_is_there_again_as_it_was(seen):
+    assert seen.left == []

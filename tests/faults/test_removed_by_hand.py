@@ -3,9 +3,9 @@
 import pytest
 
 from tests.faults.drifts import Hands, delete_namespace, uninstall_kai
-from tests.faults.wanted import SOAK, converge, with_ml, without_ml
+from tests.faults.wanted import converge, with_ml, without_ml
 
-pytestmark = [pytest.mark.slow, pytest.mark.faults, pytest.mark.timeout(900 if SOAK else 600)]
+pytestmark = [pytest.mark.slow, pytest.mark.faults, pytest.mark.timeout(600)]
 
 UP = ("up",)
 REMOVE = ("team", "remove", "ml", "--yes")

@@ -1,6 +1,5 @@
 """What the stack is changed to, what undisturbed runs leave, and how a person gets there again."""
 
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,17 +14,14 @@ from tests.faults.case import ML, STACK, Case
 _COMMAND = re.compile(r"(?:Repair it with|run): (.+?)(?:, then run the same command again|\. |$)")
 # What a command prints when it starts the engine.
 BEGUN = f"Updating ({STACK})"
-SOAK = bool(os.environ.get("KAI_FLEET_SOAK"))
-SEED = int(os.environ.get("KAI_FLEET_FAULTS_SEED", "9"))
 
 
 @dataclass
 class Reference:
-    """The clusters after undisturbed runs, and how long each took."""
+    """The clusters after undisturbed runs."""
 
     host: dict[str, dumps.Dump] = field(default_factory=dict)
     inside: dict[str, dumps.Dump] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
 
     def differences(self, case: Case, name: str) -> list[str]:
         """What is not as the undisturbed run left it."""
@@ -49,9 +45,6 @@ def switched(config: Any) -> None:
 def without_ml(config: Any) -> None:
     """Team `dev` alone."""
     config["kai-fleet:teams"].pop("ml", None)
-
-
-CHANGES = {"added": with_ml, "switched": switched, "removed": without_ml}
 
 
 def converge(case: Case, command: Sequence[str] = ("up",)) -> list[str]:

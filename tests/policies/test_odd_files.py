@@ -1,11 +1,17 @@
 """Files that nobody should write, generated: a plan or a sentence, in time, never a traceback."""
 
 import json
+import math
+import tempfile
 import time
+from pathlib import Path
 
+import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kai_fleet_cli.plan import offline
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies import validation
 
@@ -58,3 +64,41 @@ def test_a_file_ends_with_settings_or_with_sentences(keys):
             assert problem.message.strip()
             assert str(problem).isprintable() and len(str(problem)) < 2000
     assert time.process_time() - begun < SECONDS
+
+
+GOOD = {name: reading.path_of(name).read_text() for name in ("sandbox", "sandbox-host", "prod")}
+VALUES = st.sampled_from(
+    [
+        *(None, True, 0, -1, 2**64, -(10**30), 0.1, 1e308, math.inf, math.nan, "", " ", "NaN"),
+        *("1" * 5000, "9" * 400 + "Gi", "½", "a\u202eb", "\0x", "../../etc/passwd", "$(reboot)"),
+        *([], {}, [[]], [None], {"": ""}, {"secure": None}, {1: 2}, {True: 1}, [1] * 2000),
+        *("v999.999.999", "0.9.3", "12:30:45", "<<", "x" * 20_000),
+    ]
+)
+
+
+def places(value):
+    """Every mapping and list of a document with each key or index that it has."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, inner in items:
+        yield value, key
+        if isinstance(inner, (dict, list)):
+            yield from places(inner)
+
+
+@pytest.mark.long
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.sampled_from(sorted(GOOD)), st.lists(st.tuples(st.integers(0), VALUES), min_size=1))
+def test_a_good_file_with_odd_values_is_planned_or_refused_in_words(name, changes):
+    document = yaml.safe_load(GOOD[name])
+    for number, value in changes:
+        found = list(places(document["config"]))
+        where, key = found[number % len(found)] if found else (document["config"], "kai-fleet:kai")
+        where[key] = value
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / f"Pulumi.{name}.yaml"
+        file.write_bytes(yaml.safe_dump(document).encode("utf-8", "surrogatepass"))
+        found = offline.plan(name, file)
+    assert not found.exit_code or found.problems
+    assert all(problem.message.strip() and problem.subject for problem in found.problems)
+    assert "Traceback" not in found.json()

@@ -9,7 +9,7 @@ from kai_fleet.deployed import RELEASE, VIRTUAL_CLUSTER, of_resources
 from kai_fleet.finding import Level
 from kai_fleet.fleet.arguments import chart_values
 from kai_fleet.fleet.chart_stores import RESOURCES, ChartStore, default_resources
-from kai_fleet.guards import vcluster_rights
+from kai_fleet.guards import rights
 from kai_fleet.releases import VCLUSTER
 from kai_fleet.releases.chart_values import nested
 from kai_fleet.settings import load
@@ -93,11 +93,11 @@ def test_the_etcds_have_the_volume_of_the_vcluster_unless_set():
 
 def test_the_account_of_several_control_planes_may_agree_by_a_lease():
     def kinds(own):
-        rules = vcluster_rights.in_namespace("ml", arguments(stack(own)).namespace("ml"))
+        rules = rights.vcluster_in_namespace("ml", arguments(stack(own)).namespace("ml"))
         return {kind for rule in rules for kind in rule["resources"]}
 
     def patched(own):
-        rules = vcluster_rights.in_namespace("ml", arguments(stack(own)).namespace("ml"))
+        rules = rights.vcluster_in_namespace("ml", arguments(stack(own)).namespace("ml"))
         return {name for rule in rules for name in rule.get("resource_names", ())}
 
     assert "leases" in kinds(HA)

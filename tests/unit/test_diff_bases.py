@@ -91,7 +91,7 @@ def test_a_folder_without_git_says_so(tmp_path):
 
 @pytest.mark.parametrize("signalled", [signal.SIGTERM, signal.SIGINT])
 def test_a_cancelled_job_leaves_no_files(repository, signalled):
-    command = [sys.executable, "-m", "kai_fleet_cli", "diff", "--stack", "lab", "--base", "good"]
+    command = [sys.executable, "-m", "kai_fleet_cli", "diff", "--stack", "lab", "--base", "waits"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     running = subprocess.Popen(
         command,
@@ -104,7 +104,8 @@ def test_a_cancelled_job_leaves_no_files(repository, signalled):
     )
     waited = time.monotonic() + 60
     try:
-        while not repository.unpacked() and running.poll() is None and time.monotonic() < waited:
+        while not repository.unpacked():
+            assert running.poll() is None and time.monotonic() < waited
             time.sleep(0.01)
         os.killpg(running.pid, signalled)  # as a terminal or a CI runner does: to all of them
         assert running.wait(30) in (128 + signalled, 1)

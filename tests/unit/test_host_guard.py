@@ -6,8 +6,7 @@ import pytest
 
 from kai_fleet.guards.bounds import pod_bounds
 from kai_fleet.guards.queue_guard import queue_bounds
-from tests.attacks.attempts.templates import probing
-from tests.attacks.objects import control_plane, fraction, pod
+from tests.attacks.objects import control_plane, fraction, pod, probing
 from tests.policy_evaluation import account, controller, creation, refusals
 from tests.unit.component_samples import NAMESPACE
 

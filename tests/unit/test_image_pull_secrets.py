@@ -1,7 +1,6 @@
 """Images from a registry that wants credentials: one key names the Secrets."""
 
 import pytest
-import yaml
 
 from kai_fleet.releases import VCLUSTER
 from kai_fleet.settings import load
@@ -31,14 +30,6 @@ def test_a_teams_own_stand_in_place_of_those_of_all():
     assert named({"imagePullSecrets": []}, imagePullSecrets=["a"]) == []
     values = team_values(vcluster_stack())
     assert "serviceAccount" not in values["controlPlane"].get("advanced", {})
-
-
-def test_the_plan_has_them_and_refuses_nothing():
-    plan = plan_settings(vcluster_stack(imagePullSecrets=["regcred"]))
-    assert plan.problems == ()
-    (release,) = (it for it in plan.resources if it.name == "ml-release")
-    advanced = release.inputs["values"]["controlPlane"]["advanced"]
-    assert advanced["workloadServiceAccount"]["imagePullSecrets"] == NAMED
 
 
 def test_a_name_is_one_of_a_secret():
@@ -72,9 +63,9 @@ def test_no_time_of_an_event_stops_the_doctor(seen):
     assert {finding.check for finding in lab.ill()} <= {"host-quota"}
 
 
-def test_the_values_of_the_field_are_no_rights_on_the_host(facts):
-    file = facts.parent / "field" / "09-private-registry" / "Pulumi.mirror.yaml"
-    raw = yaml.safe_load(file.read_text())
-    config = {key.removeprefix("kai-fleet:"): value for key, value in raw["config"].items()}
-    about = [it for it in plan_settings(config).problems if "erviceAccount" in f"{it.path}"]
-    assert about == []
+def test_the_chart_values_for_pull_secrets_are_no_rights_on_the_host():
+    accounts = {"serviceAccount", "workloadServiceAccount"}
+    advanced = {account: {"imagePullSecrets": NAMED} for account in accounts}
+    own = {"values": {"controlPlane": {"advanced": advanced}}}
+    about = plan_settings(vcluster_stack(own)).problems
+    assert [it for it in about if "erviceAccount" in f"{it.path}"] == []

@@ -84,8 +84,9 @@ def _begun(folder, *arguments, prepare=lambda: None):
         start_new_session=True,  # a signal reaches the command alone, unless a terminal sends it
         preexec_fn=begin,
     )
-    until = time.monotonic() + 30
-    while not (folder / "began").exists() and time.monotonic() < until:
+    until = time.monotonic() + 60
+    while not (folder / "began").exists():
+        assert ran.poll() is None and time.monotonic() < until, "the engine never began"
         time.sleep(0.05)
     return ran
 
@@ -98,7 +99,7 @@ def test_the_engine_finishes_its_step_and_the_way_on_is_named(tmp_path, command,
     flags = ["--yes"] if command == "destroy" else []
     ran = _begun(tmp_path, command, *flags)
     ran.send_signal(number)
-    _, said = ran.communicate(timeout=30)
+    _, said = ran.communicate(timeout=60)
     assert (tmp_path / "saved").read_text() == "the state"
     assert ran.returncode == code
     again = " ".join(["--refresh", *flags, "--stack lab"])  # without a terminal it wants --yes
@@ -112,7 +113,7 @@ def test_one_ctrl_c_is_one_for_the_engine_where_stdin_is_no_terminal(tmp_path):
     screen, theirs = pty.openpty()
     ran = _begun(tmp_path, "up", prepare=lambda: fcntl.ioctl(theirs, termios.TIOCSCTTY, 0))
     os.write(screen, b"\x03")
-    ran.communicate(timeout=30)
+    ran.communicate(timeout=60)
     assert (tmp_path / "saved").read_text() == "the state"
     assert ran.returncode == 130
 
@@ -122,6 +123,6 @@ def test_a_signal_to_the_whole_group_is_one_for_the_engine(tmp_path, number):
     """A CI runner that cancels a job: there is no terminal, and all of its processes are told."""
     ran = _begun(tmp_path, "up")
     os.killpg(ran.pid, number)
-    ran.communicate(timeout=30)
+    ran.communicate(timeout=60)
     assert (tmp_path / "saved").read_text() == "the state"
     assert ran.returncode == 128 + number

@@ -85,7 +85,8 @@ def test_of_two_at_once_one_waits(tmp_path: Path) -> None:
     with directory.locked(where, print):
         thread = threading.Thread(target=second)
         thread.start()
-        time.sleep(0.3)
+        while not said:  # that it waits
+            time.sleep(0.01)
         order.append("first")
         directory.remove(where)
     thread.join(10)

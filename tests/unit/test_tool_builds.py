@@ -83,7 +83,8 @@ def test_a_tool_that_another_process_is_getting_is_waited_for(machine):
         fcntl.flock(other, fcntl.LOCK_EX)
 
         def finish():
-            time.sleep(0.3)
+            while not any("another process" in line for line in said):
+                time.sleep(0.01)
             script(folder / "kwok-0.8.0/kwok")
             fcntl.flock(other, fcntl.LOCK_UN)
 

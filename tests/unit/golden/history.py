@@ -115,6 +115,8 @@ def made(scratch, top):
     code = entry.read_text()
     entry.write_text("import a_package_of_the_past\n")
     repository.commit("other-packages")
+    entry.write_text("import time\n\ntime.sleep(600)\n")  # whoever plans it runs until a signal
+    repository.commit("waits")
     entry.write_text(code)
     repository.file.write_text(GOOD + SECRETS[0])
     repository.commit("good")

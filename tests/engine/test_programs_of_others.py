@@ -1,0 +1,110 @@
+"""examples/python, examples/yaml and examples/typescript on the sandbox: a team by components."""
+
+import json
+import runpy
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from pulumi import automation
+
+from kai_fleet_cli.stack_file.reading import ROOT
+from sandbox.tools import toolbox
+from sandbox.tools.table import YAML_HOST
+from tests.engine.bare_engine import changed
+from tests.engine.product import api, queues
+from tests.engine.sandbox_commands import run
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
+INLINE = Path(__file__).with_name("inline_program.cjs")
+SETTINGS = {"context": "kai-fleet-sandbox", "node": "127.0.0.1"}
+
+
+@pytest.fixture(autouse=True)
+def new(place, sandbox):
+    """Each program on a host of its own: what the one before it made is gone."""
+    place.empty()
+
+
+def quotas(kubeconfig):
+    """The GPUs that each queue of a cluster is guaranteed."""
+    assert yaml.safe_load(kubeconfig)["users"]
+    found = queues(api(kubeconfig))
+    return {name: it["spec"]["resources"]["gpu"]["quota"] for name, it in found.items()}
+
+
+def test_in_python_two_teams_come_one_switches_and_both_go(engine, sandbox, tmp_path, monkeypatch):
+    text = (ROOT / "examples" / "python" / "__main__.py").read_text()
+
+    def program(research):
+        """The example with this KAI for its team research."""
+        file = tmp_path / "__main__.py"
+
+        def declare():
+            file.write_text(text.replace("v0.7.11", research))
+            runpy.run_path(str(file), run_name="__main__")
+
+        return declare
+
+    for key, value in sandbox.env().items():  # for the program, which runs in this process
+        monkeypatch.setenv(key, value)
+    for key, value in SETTINGS.items():
+        engine.stack.set_config(key, automation.ConfigValue(value))
+    engine.up(program("v0.7.11"))
+    outputs = engine.stack.outputs()
+    assert set(quotas(outputs["research-kubeconfig"].value)) == {"default", "train"}
+    assert outputs["research-kubeconfig"].secret
+    assert engine.field(".metadata.name", "namespace", "team-ml") == "team-ml"
+
+    engine.up(program("v0.9.3"))
+    state = json.loads(engine.state())["deployment"]["resources"]
+    versions = {
+        it["urn"].rpartition("::")[2]: it["outputs"]["version"]
+        for it in state
+        if it["type"] == "kubernetes:helm.sh/v3:Release"
+    }
+    assert versions["research-kai-release"].removeprefix("v") == "0.9.3"
+    assert changed(engine.up(program("v0.9.3"))) == {}
+
+    engine.destroy()
+    assert engine.field(".metadata.name", "namespace", "team-research") == ""
+
+
+@pytest.mark.yaml
+def test_in_yaml_a_program_makes_a_team(sandbox, tmp_path):
+    text = (ROOT / "examples" / "yaml" / "Pulumi.yaml").read_text()
+    (tmp_path / "Pulumi.yaml").write_text(text.replace("../../.venv", str(ROOT / ".venv")))
+    host = toolbox.ensure([YAML_HOST], print)[YAML_HOST]
+    path = f"{Path(host.path).parent}:{sandbox.env()['PATH']}"
+
+    def pulumi(*arguments):
+        command = ("pulumi", *arguments, "--non-interactive")
+        return run(sandbox, *command, cwd=tmp_path, PATH=path)
+
+    pulumi("stack", "init", "yaml")
+    for key, value in SETTINGS.items():
+        pulumi("config", "set", key, value)
+    pulumi("up", "--yes", "--skip-preview")
+    assert json.loads(pulumi("stack", "output", "--json"))["kubeconfig"] == "[secret]"
+    outputs = json.loads(pulumi("stack", "output", "--json", "--show-secrets"))
+    assert quotas(outputs["kubeconfig"]) == {"default": 8, "train": 6, "serve": 2}
+    assert "unchanged" in pulumi("preview")
+
+
+def test_in_typescript_a_program_makes_a_team(sandbox, tmp_path):
+    """The compiled example, run inline: no registry has Node's language host."""
+    project = shutil.copytree(ROOT / "examples" / "typescript", tmp_path / "typescript")
+    declared = project / "Pulumi.yaml"
+    declared.write_text(declared.read_text().replace("../../.venv", str(ROOT / ".venv")))
+    run(sandbox, "npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", cwd=project)
+    run(sandbox, "node_modules/.bin/tsc", "-p", ".", cwd=project)
+
+    def operation(name, *settings):
+        command = ("node", str(INLINE), str(project), "typescript", name, *settings)
+        return json.loads(run(sandbox, *command, cwd=project))
+
+    operation("preview", *(f"{key}={value}" for key, value in SETTINGS.items()))
+    kubeconfig = operation("up")["outputs"]["kubeconfig"]
+    assert kubeconfig["secret"]
+    assert quotas(kubeconfig["value"]) == {"default": 8, "train": 6, "serve": 2}
