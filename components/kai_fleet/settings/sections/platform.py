@@ -216,6 +216,7 @@ Untested = Annotated[
 ]
 Values = dict[str, Any]
 NVIDIA: Final = "nvidia.com/gpu"
+EXAMPLE_REGISTRY: Final = "mirror.example.com, or ghcr.io/organisation"
 EXAMPLE_VERSION: Final = "v0.16.8"  # what messages tell to write
 
 
@@ -271,7 +272,7 @@ class HostKai(KaiRelease):
     """Where all of its parts are."""
 
 
-def _place(read: Callable[[str], object], example: str) -> AfterValidator:
+def place_of(read: Callable[[str], object], example: str) -> AfterValidator:
     """Refuse what is no place of charts or images; what is below one counts."""
 
     def check(value: str) -> str:
@@ -290,12 +291,12 @@ def _place(read: Callable[[str], object], example: str) -> AfterValidator:
 ChartSource = Annotated[
     str,
     Field(max_length=2048, description="oci://…, https://…"),
-    _place(sources.chart_place, "oci://mirror.example.com/charts"),
+    place_of(sources.chart_place, "oci://mirror.example.com/charts"),
 ]
 ImageSource = Annotated[
     str,
     Field(max_length=2048, description="a registry, or a path in one"),
-    _place(sources.registry_place, "mirror.example.com, or ghcr.io/organisation"),
+    place_of(sources.registry_place, EXAMPLE_REGISTRY),
 ]
 
 
