@@ -27,7 +27,7 @@ def area(wanted: int, ceiling: int, root: str, *paths: str) -> Area:
 
 
 AREAS = {
-    "settings": area(2300, 2887, COMPONENTS, "settings"),
+    "settings": area(2300, 2867, COMPONENTS, "settings"),
     "fleet": area(500, 1419, COMPONENTS, "fleet"),
     "host, cluster, kind": area(
         800,
