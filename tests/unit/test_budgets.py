@@ -42,8 +42,8 @@ AREAS = {
     "isolation, guards": area(
         950, 1090, COMPONENTS, "guards", "team_namespace.py", "host_guards.py"
     ),
-    "provider": area(400, 923, COMPONENTS, "provider"),
-    "releases": area(800, 908, COMPONENTS, "releases"),
+    "provider": area(400, 842, COMPONENTS, "provider"),
+    "releases": area(800, 836, COMPONENTS, "releases"),
     "probes": area(450, 579, COMPONENTS, "probes"),
     "kai, vcluster, program, team": area(
         1200,

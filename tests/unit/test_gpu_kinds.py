@@ -59,7 +59,7 @@ def test_numbers_of_known_kinds_are_fine(gpus):
         ({"1g.10gb": 2}, f"write {SLICE}"),
         ({"nvidia.com/mig-1g.10GB": 2}, f"write {SLICE}"),
         ({"nvidia.com/mig-1g.10gb+me": 1}, f"write {SLICE}.me"),
-        ({"example.com/npu": 1}, "other devices, in isolation.devices"),
+        ({"example.com/npu": 1}, "other devices in isolation.devices"),
         ({SLICE: 0.5}, f"has {SLICE}: 0.5; write a whole number"),
         ({SLICE: -1}, f"has {SLICE}: -1; write 0 or more"),
         ({SLICE: None}, f"has {SLICE}: empty"),

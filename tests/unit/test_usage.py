@@ -24,7 +24,7 @@ def gpus(item, *nodes, version="v0.16.8"):
     found = count(
         answers(pods=[item], nodes=list(nodes or [node("ml-0")]), deployments=[kai(version)])
     )
-    return found.pods[0].amounts.gpu
+    return found.pods[0].gpus
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def _tree(index: QueueIndex, pods: Iterable[PodUse]) -> dict[str, QueueUse]:
     held, waiting = defaultdict[str, float](float), defaultdict[str, float](float)
     for pod in pods:
         if pod.scheduled_by_kai and pod.queue is not None and not (pod.waits and pod.ending):
-            (waiting if pod.waits else held)[pod.queue] += pod.amounts.gpu
+            (waiting if pod.waits else held)[pod.queue] += pod.gpus
     levels = index.levels
     for name in sorted(levels, key=levels.__getitem__, reverse=True):
         if (parent := index.by_name[name].parent) is not None:

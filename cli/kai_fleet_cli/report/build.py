@@ -105,7 +105,7 @@ def _held(team: Declared, host: Cluster) -> float:
     """GPUs of a team's pods on the host; the parts of shared ones where the host's KAI shares."""
     pods = [pod for pod in host.usage.pods if pod.namespace == team.namespace and not pod.waits]
     if team.mode == "host":
-        return sum(pod.amounts.gpu for pod in pods)
+        return sum(pod.gpus for pod in pods)
     return sum(pod.gpu.whole + pod.gpu.mig for pod in pods)
 
 
@@ -163,7 +163,7 @@ def _waits(snapshot: Snapshot) -> Iterator[Wait]:
             team=owner,
             queues=sorted({pod.queue for pod in uses if pod.queue}),
             pods=len(uses),
-            gpus=sum(pod.amounts.gpu for pod in uses),
+            gpus=sum(pod.gpus for pod in uses),
             since=moment(min((pod.created for pod in uses if pod.created), default="")),
             cause=text(reason.cause) if reason else "",
             fix=filled(reason.fix, names) if reason else "",

@@ -1,6 +1,5 @@
 """CPU, memory and GPUs in the units that KAI's queues count in, and as people write them."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from kai_fleet.fleet.queues import UNLIMITED, Resource
@@ -9,15 +8,6 @@ SLACK: Final = 1e-6  # of a GPU, a millicore or a megabyte: what counting in fra
 _DIGITS: Final = 6  # sums of fractions such as 0.1 stay what they were written as
 _STEPS: Final = ((10**6, "T"), (10**3, "G"), (1, "M"))
 _IN_KAIS_UNITS: Final = {"cpu": "millicores", "memory": "MB"}
-
-
-@dataclass(frozen=True, slots=True)
-class Amounts:
-    """`cpu` in millicores, `memory` in 10^6 bytes, `gpu` in devices, fractions allowed."""
-
-    cpu: float = 0.0
-    memory: float = 0.0
-    gpu: float = 0.0
 
 
 def rounded(amount: float) -> float:

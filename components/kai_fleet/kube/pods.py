@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
-from kai_fleet.fleet.amounts import Amounts, rounded
+from kai_fleet.fleet.amounts import rounded
 from kai_fleet.kube.objects import KubeObject
 from kai_fleet.quantities import parse_quantity
 from kai_fleet.releases import keys, mig, sharing
@@ -147,12 +147,6 @@ def whole_gpus(requests: Mapping[str, float]) -> float:
     return sum(requests.get(name, 0.0) for name in keys.GPU_RESOURCES)
 
 
-def in_queue_units(requests: Mapping[str, float], gpus: float) -> Amounts:
-    """Requests in base units, and GPUs, as queues count them."""
-    cpu, memory = requests.get("cpu", 0.0), requests.get("memory", 0.0)
-    return Amounts(rounded(cpu * 1000), rounded(memory / 10**6), rounded(gpus))
-
-
 def _container_requests(container: Mapping[str, Any]) -> dict[str, float]:
     resources = container.get("resources")
     if not resources:
@@ -181,7 +175,7 @@ class PodUse:
     """A pod that is not ended and not one of Kubernetes', KAI's or the GPU operator's own.
 
     `node` is None while it waits. `queue` is that of its PodGroup, else of its label; None where
-    neither names one. `amounts` is what it holds, or what it waits for: for a share of GPU memory
+    neither names one. `gpus` are those that it holds, or waits for: for a share of GPU memory
     then by the node with the smallest GPUs, as KAI counts it. `groups` are KAI's names of the GPUs
     that it shares. `scheduled_by_kai`: only such pods count in queues. `created` is a time stamp
     of Kubernetes.
@@ -189,11 +183,10 @@ class PodUse:
 
     namespace: str
     name: str
-    uid: str
     queue: str | None
     node: str | None
     phase: str
-    amounts: Amounts
+    gpus: float
     gpu: GpuRequest
     groups: tuple[str, ...] = ()
     scheduled_by_kai: bool = True
@@ -204,11 +197,6 @@ class PodUse:
     def waits(self) -> bool:
         """Whether it has no node yet."""
         return self.node is None
-
-    @property
-    def subject(self) -> str:
-        """As the doctor's findings name it: `pod NAME in namespace NAMESPACE`."""
-        return f"pod {self.name} in namespace {self.namespace}"
 
 
 def pods_of(
@@ -236,11 +224,10 @@ def pods_of(
             PodUse(
                 namespace=item.namespace,
                 name=item.name,
-                uid=metadata.get("uid", ""),
                 queue=queues.get(group) or labels.get(keys.QUEUE_LABEL),
                 node=node,
                 phase=item.phase or "Pending",
-                amounts=in_queue_units(requests, gpu.gpus(memory)),
+                gpus=rounded(gpu.gpus(memory)),
                 gpu=gpu,
                 groups=groups_of(labels),
                 scheduled_by_kai=item.spec.get("schedulerName") == keys.SCHEDULER,

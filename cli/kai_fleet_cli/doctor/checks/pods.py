@@ -127,7 +127,7 @@ def _by_queue(
 
 def _by_limits(use: PodUse, cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
     """Its queue, or one above, may never hold what it asks for, or is full now."""
-    kai, team, gpus = snapshot.scheduling(cluster), snapshot.team_of(cluster), use.amounts.gpu
+    kai, team, gpus = snapshot.scheduling(cluster), snapshot.team_of(cluster), use.gpus
     above = [
         queue for queue in upwards(kai.usage.queues, use.queue) if queue.limit != UNLIMITED and gpus
     ]

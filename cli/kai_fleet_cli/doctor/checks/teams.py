@@ -93,7 +93,7 @@ def isolation(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
     """What bounds one team on the host, and what its pods have of others."""
     host, team, namespace = snapshot.host, state.team, state.team.namespace
     pods = [pod for pod in host.usage.pods if pod.namespace == namespace]
-    held = sum(pod.amounts.gpu for pod in pods if not pod.waits)
+    held = sum(pod.gpus for pod in pods if not pod.waits)
     if team.mode == "host" and team.gpus is not None and held > team.gpus + 1e-6:
         values = {"held": f"{held:g}", "gpus": f"{team.gpus:g}", "path": team.gpus_path}
         yield fault("team-over-gpus", host, team.name, queue=team.queue, **values)

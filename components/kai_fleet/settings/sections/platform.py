@@ -46,9 +46,9 @@ def _gpus(value: Any) -> Any:
     for name in value:
         if name not in GPU_RESOURCES and not mig.is_known(str(name)):
             raise ValueError(
-                f"has {str(name)!r}, which is no GPU and no MIG profile that is known; write"
-                f" {mig.likely(str(name))}, or {GPU_RESOURCES[0]} for whole GPUs; a profile that is"
-                " newer, and other devices, in isolation.devices"
+                f"has {str(name)!r}, which is no GPU and no MIG profile; write"
+                f" {mig.likely(str(name))}, or {GPU_RESOURCES[0]} for whole GPUs; other devices in"
+                " isolation.devices"
             )
     return {name: _count(count, f"has {name}:") for name, count in value.items()}
 
