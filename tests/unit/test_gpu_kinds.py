@@ -7,7 +7,7 @@ from kai_fleet.guards.quotas import quotas
 from kai_fleet.queue_specs import labels_of, specs_of
 from kai_fleet.settings import load
 from kai_fleet_cli.plan.offline import plan_settings
-from kai_fleet_cli.plan.picture import TEAM_COLUMNS, picture
+from kai_fleet_cli.plan.picture import picture
 from kai_fleet_policies import validation
 from tests.attacks.objects import pod
 from tests.policy_evaluation import creation, refusals
