@@ -5,7 +5,7 @@ used where it fits, and is not declared: so it is neither changed nor deleted.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pulumi
@@ -43,11 +43,6 @@ _PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses/"
 # As each chart makes them; from this version on it can leave them out.
 _PRIORITIES: Final = dict(zip(KAI_PRIORITIES, (50, 75, 100, 125), strict=True))
 _WITHOUT_PRIORITIES: Final = (0, 16, 7)
-_HAND_OVER: Final = (
-    "kubectl annotate priorityclass {0} --overwrite meta.helm.sh/release-name=kai-scheduler"
-    f" meta.helm.sh/release-namespace={KAI_NAMESPACE} && kubectl label priorityclass {{0}}"
-    " --overwrite app.kubernetes.io/managed-by=Helm"
-)
 _ENFORCED_TOLERATIONS: Final = "sync.toHost.pods.enforceTolerations"
 Answer = Mapping[str, Any]
 
@@ -77,7 +72,7 @@ class HostObjects:
 
     def of_others(self, kind: str, name: str, resource: str) -> Answer | None:
         """An object that is there, and is not that resource of the stack."""
-        if self.deployed.has(kind, resource):
+        if not name or self.deployed.has(kind, resource):
             return None
         return self.at(f"{_PATHS[kind]}{name}")
 
@@ -146,28 +141,23 @@ def existing_of(settings: Settings, host: HostObjects) -> dict[str, Any]:
         "teams": [name for name, own in namespaces.items() if is_of_others(name, own, host)],
     }
     for name, team in settings.teams.items():
-        tolerates = value_at(team.vcluster.values, _ENFORCED_TOLERATIONS)
-        if team.node_pool and not tolerates:
+        if team.node_pool and not value_at(team.vcluster.values, _ENFORCED_TOLERATIONS):
             warn_of_taints(name, namespaces[name], settings.team_path(name), host)
     return existing
 
 
 def gpu_stack(args: Mapping[str, Any], host: HostObjects) -> list[str]:
     """`use_existing` of a GpuStack. Raises pulumi.RunError where it cannot work beside others."""
-    kind, provider, existing = args["provider"], GPU_PROVIDERS[args["provider"]], list[str]()
-    if name := provider.runtime_class:
-        runtime_class = host.at(f"{_PATHS[RUNTIME_CLASS]}{name}")
-        if runtime_class and runtime_class["handler"] != name:
-            raise pulumi.RunError(
-                f"kai-fleet:gpu.provider: {kind} needs RuntimeClass {name} with handler {name}, and"
-                f" this cluster's has handler {runtime_class['handler']}, which this stack did not"
-                " write."
-                " Nothing was made. Write provider: none if the cluster's nodes advertise their"
-                f" GPUs already, or agree with the owner of the class on the handler {name}; a"
-                " handler cannot be changed, so the owner has to make it anew"
-            )
-        if host.of_others(RUNTIME_CLASS, name, f"{GPU_STACK}-runtime-class"):
-            existing.append("runtimeClass")
+    kind, provider = args["provider"], GPU_PROVIDERS[args["provider"]]
+    name, path = provider.runtime_class, f"{_PATHS[RUNTIME_CLASS]}{provider.runtime_class}"
+    if name and (there := host.at(path)) and there["handler"] != name:
+        raise pulumi.RunError(
+            f"kai-fleet:gpu.provider: {kind} needs RuntimeClass {name} with handler {name}, and"
+            f" this cluster's has handler {there['handler']}, which this stack did not write."
+            " Nothing was made. Write provider: none if the cluster's nodes advertise their"
+            f" GPUs already, or agree with the owner of the class on the handler {name}; a"
+            " handler cannot be changed, so the owner has to make it anew"
+        )
     is_new = not host.deployed.has(RELEASE, f"{GPU_STACK}-release")
     if provider.rival and is_new and host.at(provider.rival):
         raise pulumi.RunError(
@@ -175,10 +165,11 @@ def gpu_stack(args: Mapping[str, Any], host: HostObjects) -> list[str]:
             f" one, with ClusterPolicy {provider.rival.rpartition('/')[2]}, which this stack did"
             " not make. Nothing was made. Write provider: none, which uses what is there"
         )
-    namespace = provider.chart
-    if namespace and host.of_others(NAMESPACE, namespace, f"{GPU_STACK}-namespace"):
-        existing.append("namespace")
-    return existing
+    declared = {
+        "runtimeClass": (RUNTIME_CLASS, name, f"{GPU_STACK}-runtime-class"),
+        "namespace": (NAMESPACE, provider.chart, f"{GPU_STACK}-namespace"),
+    }
+    return [key for key, resource in declared.items() if host.of_others(*resource)]
 
 
 def host_kai(args: Mapping[str, Any], queues: Mapping[str, Any], host: HostObjects) -> list[str]:
@@ -187,17 +178,16 @@ def host_kai(args: Mapping[str, Any], queues: Mapping[str, Any], host: HostObjec
     Raises:
         pulumi.RunError: priority classes, or default queues of a KAI before, do not fit.
     """
-    existing = []
     release = kai(args["version"], untested=bool(args.get("untested")))
     needs_crd = release.needs_cluster_policy_crd and args.get("cluster_policy_crd", True)
-    if host.of_others(NAMESPACE, KAI_NAMESPACE, f"{KAI}-kai-namespace"):
-        existing.append("namespace")
-    crd = ("clusterpolicies.nvidia.com", f"{KAI}-kai-cluster-policy")
-    if needs_crd and host.of_others(CRD, *crd):
-        existing.append("clusterPolicyCrd")
-    own_choice = "defaultPriorityClasses" in args.get("values", {})
-    if not own_choice and _priority_classes_of_others(release.version, host):
-        existing.append("priorityClasses")
+    crd = "clusterpolicies.nvidia.com" if needs_crd else ""
+    declared = {
+        "namespace": (NAMESPACE, KAI_NAMESPACE, f"{KAI}-kai-namespace"),
+        "clusterPolicyCrd": (CRD, crd, f"{KAI}-kai-cluster-policy"),
+    }
+    existing = [key for key, resource in declared.items() if host.of_others(*resource)]
+    if "defaultPriorityClasses" not in args.get("values", {}):
+        existing += _priority_classes(release.version, host)
     for name, spec in every_spec(queues["queues"]):
         queue = host.at(f"{PATH}/{name}") if name in DEFAULT_QUEUES else None
         differs = differences(queue.get("spec") or {}, spec) if queue else []
@@ -206,37 +196,36 @@ def host_kai(args: Mapping[str, Any], queues: Mapping[str, Any], host: HostObjec
     return existing
 
 
-def _priority_classes_of_others(version: str, host: HostObjects) -> bool:
+def _priority_classes(version: str, host: HostObjects) -> Iterator[str]:
+    """`priorityClasses` where others made those of KAI, and they fit."""
     classes = {name: host.at(f"{_PRIORITY_CLASSES}{name}") for name in _PRIORITIES}
     ours = f"{KAI_NAMESPACE}/kai-scheduler"
-    others = {name: own for name, own in classes.items() if own and own.get("release") != ours}
+    others = [name for name, own in classes.items() if own and own.get("release") != ours]
     if not others:
-        return False
+        return
     wrong = [
         f"{name} has {own.get('value'):.0f} in place of {_PRIORITIES[name]}"
-        for name, own in others.items()
-        if own.get("value") != _PRIORITIES[name]
+        if own
+        else f"there is no {name}"
+        for name, own in classes.items()
+        if not own or own.get("value") != _PRIORITIES[name]
     ]
-    absent = [f"there is no {name}" for name, own in classes.items() if not own]
-    why = "; ".join(wrong or absent[:1])
-    can_leave_out = version_key(version) >= _WITHOUT_PRIORITIES
-    if can_leave_out and not why:
-        return True
     lead = (
         f"kai-fleet:kai: priority classes of KAI ({', '.join(others)}) are in this cluster, made by"
         " others"
     )
-    if can_leave_out:
+    if version_key(version) < _WITHOUT_PRIORITIES:
         raise pulumi.RunError(
-            f"{lead}, and do not fit: {why}. Nothing was made. Have their owner make them as KAI"
-            " does, or write values: {defaultPriorityClasses: {enabled: false}} to go on with them"
-            " as they are"
+            f"{lead}, and the chart of {version} cannot leave them out. Nothing was made. Take KAI"
+            " v0.16.7 or newer"
         )
-    raise pulumi.RunError(
-        f"{lead}{f' ({why})' if why else ''}, and the chart of {version} cannot leave them"
-        " out. Nothing was made. Take KAI v0.16.7 or newer, or hand each of them over, such as:"
-        f" {_HAND_OVER.format(min(others))}"
-    )
+    if wrong:
+        raise pulumi.RunError(
+            f"{lead}, and do not fit: {'; '.join(wrong)}. Nothing was made. Have their owner make"
+            " them as KAI does, or write values: {defaultPriorityClasses: {enabled: false}} to go"
+            " on with them as they are"
+        )
+    yield "priorityClasses"
 
 
 def is_of_others(team: str, args: Mapping[str, Any], host: HostObjects) -> bool:
@@ -282,28 +271,12 @@ def warn_of_taints(team: str, args: Mapping[str, Any], path: str, host: HostObje
 def closed_pool(
     tolerations: Iterable[Any], nodes: Sequence[Iterable[Mapping[str, str]]], path: str
 ) -> tuple[str, str] | None:
-    """What is wrong, and what to write at `path`, where no node of a team's pool takes its pods."""
-    taint = closing_taint(tolerations, nodes)
-    if taint is None:
-        return None
-    keys = ("key", "value", "effect")
-    written = ", ".join(f"{key}: {json.dumps(taint[key])}" for key in keys if taint.get(key))
-    return (
-        f"each of its {len(nodes)} nodes has a taint ({taint['key']}) that the team does not"
-        " tolerate: only pods that tolerate it themselves run there, its DNS not among them",
-        f"write tolerations: [{{{written}}}] at {path}",
-    )
-
-
-def closing_taint(
-    tolerations: Iterable[Any], nodes: Iterable[Iterable[Mapping[str, str]]]
-) -> Mapping[str, str] | None:
-    """A taint of the first node, where each node has one that none of the tolerations is for.
+    """What is wrong, and what to write at `path`, where no node of a team's pool takes its pods.
 
     `nodes` are the taints of each. Taints of Kubernetes' own come and go.
     """
     specs: list[Any] = [toleration_spec(each) for each in tolerations]
-    foreign = [
+    closing = [
         [
             taint
             for taint in taints
@@ -313,4 +286,12 @@ def closing_taint(
         ]
         for taints in nodes
     ]
-    return foreign[0][0] if foreign and all(foreign) else None
+    if not closing or not all(closing):
+        return None
+    taint, keys = closing[0][0], ("key", "value", "effect")
+    written = ", ".join(f"{key}: {json.dumps(taint[key])}" for key in keys if taint.get(key))
+    return (
+        f"each of its {len(nodes)} nodes has a taint ({taint['key']}) that the team does not"
+        " tolerate: only pods that tolerate it themselves run there, its DNS not among them",
+        f"write tolerations: [{{{written}}}] at {path}",
+    )

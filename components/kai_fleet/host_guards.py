@@ -4,8 +4,7 @@ from typing import Final, NotRequired, TypedDict
 
 import pulumi
 
-from kai_fleet.guards.declare import declare_bindings, declare_policies
-from kai_fleet.guards.policies import kinds, policy, shared_bindings
+from kai_fleet.guards import policies
 from kai_fleet.inputs import plain
 from kai_fleet.options import child_of
 
@@ -37,14 +36,15 @@ class HostGuards(pulumi.ComponentResource):
         self, name: str, args: HostGuardsArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__(HOST_GUARDS, name, None, opts)
-        child = child_of(self, opts)
         host_kai = plain(f"HostGuards {name}", "host_kai", args.get("host_kai", False))
-        of_host = {kind: policy(kind) for kind in kinds(beside_kai=host_kai)}
-        shared = shared_bindings(beside_kai=host_kai)
-        policies = declare_policies(name, of_host, child)
-        bindings = {f"{kind}-binding": body for kind, body in shared.items()}
-        declared = declare_bindings(name, bindings, child, policies)
+        shared = policies.shared_bindings(beside_kai=host_kai)
+        declared = policies.declare(
+            name,
+            {kind: policies.policy(kind) for kind in policies.kinds(beside_kai=host_kai)},
+            {f"{kind}-binding": body for kind, body in shared.items()},
+            child_of(self, opts),
+        )
         # URNs are known in a preview, too.
-        urns = pulumi.Output.all(*(each.urn for each in (*policies.values(), *declared)))
+        urns = pulumi.Output.all(*(each.urn for each in declared))
         self.ready = urns.apply(lambda _: "declared")
         self.register_outputs({"ready": self.ready})

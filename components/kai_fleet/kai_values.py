@@ -7,8 +7,9 @@ import pulumi
 
 from kai_fleet.cluster.registry_secrets import OF_STACK
 from kai_fleet.inputs import resolved, toleration_spec, without_none
+from kai_fleet.options import values_at
 from kai_fleet.releases import DISABLED, KaiRelease, version_key
-from kai_fleet.releases.chart_values import merged, nested_all
+from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.releases.sharing import NOT_ENFORCED, sharing_values
 
@@ -52,9 +53,9 @@ def kai_values(release: KaiRelease, args: Mapping[str, Any]) -> dict[str, Any]:
     }
     return merged(
         sharing_values(release.version, mode if shares else DISABLED),
-        nested_all(own),
+        values_at(own),
         release.values,
-        nested_all(more),
+        values_at(more),
         args.get("values", {}),
     )
 

@@ -5,7 +5,7 @@ What they say is in the YAML files of the folder `monitoring`.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NotRequired, TypedDict
@@ -79,13 +79,13 @@ class FleetMonitoring(pulumi.ComponentResource):
             scrape = {"scrape_configs": [scrape_config(args)]}
             files = {"kai-fleet-scrape.yml": scrape, "kai-fleet-rules.yml": rules}
             data = {file: _text(content) for file, content in files.items()}
-            config = ("kai-fleet-prometheus", namespace, _FOR_PROMETHEUS)
-            _config_map(f"{name}-prometheus", config, data, child)
+            held = ("kai-fleet-prometheus", args, _FOR_PROMETHEUS)
+            _config_map(f"{name}-prometheus", *held, data, child)
         if args.get("dashboards", True):
             for dashboard, content in dashboards().items():
-                config = (f"kai-fleet-{dashboard}", namespace, _DASHBOARD)
-                data = {f"kai-fleet-{dashboard}.json": content}
-                _config_map(f"{name}-dashboard-{dashboard}", config, data, child)
+                board = f"kai-fleet-{dashboard}"
+                data, resource = {f"{board}.json": content}, f"{name}-dashboard-{dashboard}"
+                _config_map(resource, board, args, _DASHBOARD, data, child)
         self.register_outputs({"namespace": namespace})
 
 
@@ -128,10 +128,9 @@ class TeamMonitoring(pulumi.ComponentResource):
                 if spec:
                     _custom(f"{name}-monitoring-{kind.lower()}", kind, namespace, own, spec, within)
         elif facts:
-            config_map = f"kai-fleet-team-{name}"
-            config = (config_map, own.get("namespace", _NAMESPACE), _FOR_PROMETHEUS)
-            data = {f"{config_map}.yml": resolved(_text, rules)}
-            _config_map(f"{name}-monitoring-rules", config, data, child)
+            held = (f"kai-fleet-team-{name}", own, _FOR_PROMETHEUS)
+            data = {f"kai-fleet-team-{name}.yml": resolved(_text, rules)}
+            _config_map(f"{name}-monitoring-rules", *held, data, child)
         self.register_outputs({"namespace": namespace})
 
 
@@ -148,17 +147,12 @@ def pod_monitor(args: Args) -> dict[str, Any]:
 
 def scrape_config(args: Args) -> dict[str, Any]:
     """The same, as an entry of `scrape_configs` of a Prometheus in the cluster."""
-    scrape = _scrape(args)
-    return {
-        "job_name": "kai-fleet",
-        "scrape_interval": scrape["interval"],
-        "sample_limit": scrape["sampleLimit"],
-        "follow_redirects": scrape["followRedirects"],
-        "honor_timestamps": scrape["honorTimestamps"],
-        "kubernetes_sd_configs": [{"role": "pod"}],
-        "relabel_configs": [_snake(step) for step in scrape["relabelings"]],
-        "metric_relabel_configs": [_snake(step) for step in scrape["metricRelabelings"]],
-    }
+    written = _snake(_scrape(args))
+    own = {"scrape_interval": written.pop("interval")}
+    for key in ("relabel", "metric_relabel"):
+        own[f"{key}_configs"] = [_snake(step) for step in written.pop(f"{key}ings")]
+    pods = {"job_name": "kai-fleet", "kubernetes_sd_configs": [{"role": "pod"}]}
+    return {**pods, **written, **own}
 
 
 def vcluster_monitor(team: str, args: Args) -> pulumi.Input[Any]:
@@ -178,21 +172,16 @@ def fleet_rules(stack: str, args: Args) -> list[dict[str, Any]]:
         SupportDays=args.get("support_days", 60),
         Stack=stack,
     )
-    facts = [*_support(), *_parents(HOST, args.get("parent_queues", ()))]
-    if args.get("host_kai"):
-        facts.append(_fact("scheduler_wanted", {"scheduler": HOST}))
+    facts = [*_support(), *_of_scheduler(HOST, args.get("host_kai"), args)]
     return [{"name": "kai-fleet-facts", "rules": facts}, *groups]
 
 
 def team_facts(team: str, args: Args) -> list[Rule]:
     """The facts of one team that no metric tells: which queues have children, and so on."""
-    of, own = {"team": team}, args.get("monitoring", {})
-    facts = []
-    if own.get("scheduler"):
-        facts.append(_fact("scheduler_wanted", {"scheduler": team, **of}))
-        facts += _parents(team, own.get("parent_queues", ()), of)
+    own = args.get("monitoring", {})
+    facts = _of_scheduler(team, True, own, team=team) if own.get("scheduler") else []
     if args.get("scheduler") == "host":
-        facts += [_fact("host_queue", {"queue": queue, **of}) for queue in args.get("queues", ())]
+        facts += [_fact("host_queue", queue=queue, team=team) for queue in args.get("queues", ())]
     return facts
 
 
@@ -208,20 +197,20 @@ def _support() -> Iterator[Rule]:
         if release.support_end is not None:
             end = datetime.combine(release.support_end, datetime.max.time(), UTC)
             seconds = str(int(end.timestamp()))
-            yield _fact("kai_support_end_seconds", {"version": version}, f"vector({seconds})")
+            yield _fact("kai_support_end_seconds", f"vector({seconds})", version=version)
         elif version_key(version)[:2] < newest:  # the newest line comes into the list later
-            yield _fact("kai_in_no_support_list", {"version": version})
+            yield _fact("kai_in_no_support_list", version=version)
 
 
-def _parents(scheduler: str, queues: Iterable[Any], more: Args | None = None) -> list[Rule]:
-    more = more or {}
-    return [
-        _fact("parent_queue", {"scheduler": scheduler, "queue": queue, **more}) for queue in queues
-    ]
+def _of_scheduler(scheduler: str, desired: Any, args: Args, **more: Any) -> list[Rule]:
+    """That a KAI is to answer, and which of its queues have others below them."""
+    facts = [_fact("scheduler_wanted", scheduler=scheduler, **more)] if desired else []
+    queues = args.get("parent_queues", ())
+    return facts + [_fact("parent_queue", scheduler=scheduler, queue=q, **more) for q in queues]
 
 
-def _fact(name: str, labels: Args, expr: str = "vector(1)") -> Rule:
-    return {"record": f"kai_fleet:{name}", "labels": dict(labels), "expr": expr}
+def _fact(name: str, expr: str = "vector(1)", **labels: Any) -> Rule:
+    return {"record": f"kai_fleet:{name}", "labels": labels, "expr": expr}
 
 
 def _scrape(args: Args) -> dict[str, Any]:
@@ -249,24 +238,17 @@ def _custom(
     name: str, kind: str, namespace: str, args: Args, spec: Any, opts: pulumi.ResourceOptions
 ) -> None:
     """An object of Prometheus' operator."""
-    labels = args.get("labels", {})
-    CustomResource(
-        name,
-        api_version="monitoring.coreos.com/v1",
-        kind=kind,
-        metadata={"name": "kai-fleet", "namespace": namespace, "labels": labels},
-        spec=spec,
-        opts=opts,
-    )
+    api, labels = "monitoring.coreos.com/v1", args.get("labels", {})
+    metadata = {"name": "kai-fleet", "namespace": namespace, "labels": labels}
+    CustomResource(name, api_version=api, kind=kind, metadata=metadata, spec=spec, opts=opts)
 
 
 def _config_map(
-    name: str, config: tuple[str, str, Args], data: Any, opts: pulumi.ResourceOptions
+    resource: str, name: str, args: Args, labels: Args, data: Any, opts: pulumi.ResourceOptions
 ) -> None:
-    """Files where the Prometheus is, that mounts them: name, namespace and labels of `config`."""
-    config_map, namespace, labels = config
-    metadata: Any = {"name": config_map, "namespace": namespace, "labels": labels}
-    core.v1.ConfigMap(name, metadata=metadata, data=data, opts=opts)
+    """Files where the Prometheus is, that mounts them."""
+    metadata: Any = {"name": name, "namespace": args.get("namespace", _NAMESPACE), "labels": labels}
+    core.v1.ConfigMap(resource, metadata=metadata, data=data, opts=opts)
 
 
 def _text(content: Any) -> str:

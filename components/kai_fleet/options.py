@@ -1,4 +1,4 @@
-"""What a component gives its children: options; a chart's place, and the secrets in its values."""
+"""What a component gives its children: options; a chart's place, its values and their secrets."""
 
 import os
 import sys
@@ -12,6 +12,7 @@ import pulumi
 from pulumi_kubernetes.helm import v3 as helm
 
 from kai_fleet.provider import QUEUES
+from kai_fleet.releases.chart_values import merged, nested
 from kai_fleet.releases.sources import MIRROR
 
 # Of a pod's annotations the guards let few domains through, and by those of an account clouds give
@@ -132,6 +133,12 @@ def chart_args(
         )
     home = helm.RepositoryOptsArgs(repo=repository)
     return {"chart": name, "version": version, "repository_opts": home}
+
+
+def values_at(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of a chart at dotted keys, as one mapping; without those that are empty."""
+    given = ((key, value) for key, value in values.items() if value not in (None, {}, [], ""))
+    return merged(*(nested(key, value) for key, value in given))
 
 
 _HIDDEN: Final[ContextVar[bool]] = ContextVar("hidden", default=False)

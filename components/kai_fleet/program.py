@@ -45,7 +45,8 @@ def program(check: Check) -> None:
     on_host = pulumi.ResourceOptions(
         providers=[host.provider, own], transformations=[*host.transformations]
     )
-    args = Arguments(settings, host.args, existing.find(settings, host.connection, state, own))
+    found = existing.find(settings, host.connection, state, own)
+    args = Arguments(settings, host.connection.properties(), found)
     if settings.platform_facts is None:
         ready = declare_host(settings, args, on_host)
     else:  # a team stack: its namespace and everything around it are the platform's

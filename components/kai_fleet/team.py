@@ -6,7 +6,7 @@ import pulumi
 
 from kai_fleet.deployed import TEAM
 from kai_fleet.guards import queue_guard
-from kai_fleet.guards.declare import declare_bindings, declare_policies
+from kai_fleet.guards.policies import declare
 from kai_fleet.inputs import one_of
 from kai_fleet.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.options import after, child_of
@@ -111,8 +111,4 @@ def _guard(
     one_of(team, "guard.mode", args.get("mode", "deny"), ("deny", "audit"))
     one_of(team, "guard.outside", args.get("outside", "deny"), ("deny", "warn", "allow"))
     of_team, bindings = queue_guard.inside(name, args.get("queues", leaves), args)
-    policies = declare_policies(f"{name}-guard", of_team, opts)
-    return [
-        *policies.values(),
-        *declare_bindings(f"{name}-guard", bindings, opts, policies),
-    ]
+    return declare(f"{name}-guard", of_team, bindings, opts)

@@ -10,19 +10,9 @@ from pulumi_kubernetes.rbac import v1 as rbac
 
 from kai_fleet.cluster.registry_secrets import OF_STACK, registry_secret
 from kai_fleet.deployed import TEAM_NAMESPACE
-from kai_fleet.guards import queue_guard, vcluster_rights
+from kai_fleet.guards import policies, queue_guard, rights
 from kai_fleet.guards.bounds import level, network, node_bindings, pod_bounds
-from kai_fleet.guards.declare import declare_bindings, declare_role, role_ref, service_account
 from kai_fleet.guards.network_policies import network_policies
-from kai_fleet.guards.policies import (
-    ACCOUNTS,
-    BOUNDS,
-    ENFORCED,
-    ISOLATION_LABEL,
-    TEAM_LABEL,
-    USED_LABEL,
-    as_annotations,
-)
 from kai_fleet.guards.quotas import quotas
 from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, one_of, plain
 from kai_fleet.monitoring import TeamMonitoring
@@ -31,7 +21,7 @@ from kai_fleet.team_stack_access import IN_NAMESPACE
 
 PLACES: Final = ("inside", "host", "none")
 GUARD_MODES: Final = ("deny", "audit", "off")
-USED: Final = {USED_LABEL: "used"}
+USED: Final = {policies.USED_LABEL: "used"}
 
 
 class NetworkArgs(TypedDict):
@@ -207,108 +197,77 @@ class TeamNamespace(pulumi.ComponentResource):
         opts = noted(opts, args.get("labels", {}), args.get("annotations", {}))
         super().__init__(TEAM_NAMESPACE, name, None, opts)
         _check(f"TeamNamespace {name}", args)
-        self._space = args.get("name", f"team-{name}")
-        namespace = self._namespace(name, args, opts)
+        space, namespace = args.get("name", f"team-{name}"), self._namespace(name, args, opts)
         # What is of the whole cluster stands beside the namespace, not after it: while that ends,
         # which takes Kubernetes 5 s, it is removed. What is inside goes with a namespace of ours,
         # and one by one from that of others.
         beside = child_of(self, opts)
-        self._inside = pulumi.ResourceOptions(
+        inside = pulumi.ResourceOptions(
             parent=self,
             depends_on=[namespace],
             deleted_with=opts.deleted_with if args.get("use_existing") else namespace,
         )
-        declared = [namespace, *self._quotas(name, args)]
+        declared = [namespace]
+
+        def bound(kind: Any, part: str, own_name: str, **fields: Any) -> None:
+            metadata = {"name": own_name, "namespace": space}
+            declared.append(kind(f"{name}-{part}", metadata=metadata, **fields, opts=inside))
+
+        for quota, spec in quotas(args).items():
+            bound(core.v1.ResourceQuota, quota, quota, spec=spec)
         if level(args) != "off":
             for policy, spec in network_policies(name, args).items():
-                part = f"{name}-network-{policy.removeprefix('kai-fleet-')}"
-                declared.append(self._bound(networking.NetworkPolicy, part, policy, spec))
-            declared += self._rights(name, args, beside)
-            nodes = node_bindings(name, self._space, args)
-            declared += declare_bindings(f"{name}-host-guard", nodes, beside)
+                part = f"network-{policy.removeprefix('kai-fleet-')}"
+                bound(networking.NetworkPolicy, part, policy, spec=spec)
+            # On the host the vCluster reads; in the namespace it writes what it syncs.
+            account, part = rights.service_account(f"vc-{name}", space), f"{name}-vcluster"
+            reads, writes = rights.vcluster_on_host(args), rights.vcluster_in_namespace(name, args)
+            of_host = {"name": f"{rights.VCLUSTER}-{name}"}
+            of_space = {"name": rights.VCLUSTER, "namespace": space}
+            declared += rights.declare_role(part, of_host, reads, account, beside)
+            declared += rights.declare_role(f"{part}-inside", of_space, writes, account, inside)
+            nodes = node_bindings(name, space, args)
+            declared += policies.declare(f"{name}-host-guard", {}, nodes, beside)
         if queue_guard.is_on_host(args):
-            bindings = queue_guard.host_bindings(name, self._space, args)
-            declared += declare_bindings(f"{name}-queue-guard", bindings, beside)
+            queues = queue_guard.bindings(name, args.get("guard", "deny"), namespace=space)
+            declared += policies.declare(f"{name}-queue-guard", {}, queues, beside)
         if args.get("account"):
-            declared.append(
-                rbac.RoleBinding(
-                    f"{name}-account-rights",
-                    metadata={"name": IN_NAMESPACE, "namespace": self._space},
-                    role_ref=role_ref("ClusterRole", IN_NAMESPACE),
-                    subjects=[service_account(name, ACCOUNTS)],
-                    opts=self._inside,
-                )
-            )
+            role_ref = rights.role_ref("ClusterRole", IN_NAMESPACE)
+            subjects = [rights.service_account(name, policies.ACCOUNTS)]
+            kind, part = rbac.RoleBinding, "account-rights"
+            bound(kind, part, IN_NAMESPACE, role_ref=role_ref, subjects=subjects)
         if registries := args.get("registries"):
-            declared.append(registry_secret(name, OF_STACK, self._space, registries, self._inside))
+            declared.append(registry_secret(name, OF_STACK, space, registries, inside))
         if "monitoring" in args:
             child = pulumi.ResourceOptions(parent=self, depends_on=[namespace])
-            TeamMonitoring(name, self._space, args, self._inside, child)
+            TeamMonitoring(name, space, args, inside, child)
         # URNs are known in a preview, too.
         urns = pulumi.Output.all(*(resource.urn for resource in declared))
-        self.name = urns.apply(lambda _: self._space)
-        self.register_outputs({"name": self._space})
+        self.name = urns.apply(lambda _: space)
+        self.register_outputs({"name": space})
 
     def _namespace(
         self, name: str, args: TeamNamespaceArgs, opts: pulumi.ResourceOptions
     ) -> pulumi.Resource:
         metadata: Any = namespace_metadata(name, args)
-        if not args.get("use_existing"):
-            own: pulumi.Resource = core.v1.Namespace(
-                f"{name}-namespace", metadata=metadata, opts=child_of(self, opts)
-            )
-            return own
-        # Ours are these labels and annotations alone. They are left there: below a component,
-        # releases of the plugin take the deletion of a patch for that of the namespace.
-        metadata["labels"] |= USED
-        patch: pulumi.Resource = core.v1.NamespacePatch(
-            f"{name}-namespace",
-            metadata=metadata,
-            opts=child_of(self, opts, retain_on_delete=True),
-        )
-        return patch
-
-    def _bound(self, kind: Any, resource: str, name: str, spec: Any) -> pulumi.Resource:
-        metadata = {"name": name, "namespace": self._space}
-        bound: pulumi.Resource = kind(resource, metadata=metadata, spec=spec, opts=self._inside)
-        return bound
-
-    def _quotas(self, name: str, args: TeamNamespaceArgs) -> list[pulumi.Resource]:
-        return [
-            self._bound(core.v1.ResourceQuota, f"{name}-{quota}", quota, spec)
-            for quota, spec in quotas(args).items()
-        ]
-
-    def _rights(
-        self, name: str, args: TeamNamespaceArgs, beside: pulumi.ResourceOptions
-    ) -> list[pulumi.Resource]:
-        """On the host it reads; in the namespace it writes what it syncs. The chart gives none."""
-        account = service_account(vcluster_rights.account(name), self._space)
-        part = f"{name}-vcluster"
-        reads = declare_role(
-            (f"{part}-role", f"{part}-binding"),
-            {"name": vcluster_rights.called(name)},
-            vcluster_rights.on_host(args),
-            account,
-            beside,
-        )
-        writes = declare_role(
-            (f"{part}-inside", f"{part}-inside-binding"),
-            {"name": vcluster_rights.NAME, "namespace": self._space},
-            vcluster_rights.in_namespace(name, args),
-            account,
-            self._inside,
-        )
-        return [*reads, *writes]
+        kind: Any = core.v1.Namespace
+        child = child_of(self, opts)
+        if args.get("use_existing"):
+            # Ours are these labels and annotations alone. They are left there: below a component,
+            # releases of the plugin take the deletion of a patch for that of the namespace.
+            metadata["labels"] |= USED
+            kind, child = core.v1.NamespacePatch, child_of(self, opts, retain_on_delete=True)
+        namespace: pulumi.Resource = kind(f"{name}-namespace", metadata=metadata, opts=child)
+        return namespace
 
 
 def namespace_labels(team: str, args: Mapping[str, Any]) -> dict[str, pulumi.Input[str]]:
     """The labels of a team's namespace: its own, and over them those that decide."""
-    labels = {**args.get("labels", {}), TEAM_LABEL: team}
+    labels = {**args.get("labels", {}), policies.TEAM_LABEL: team}
     if level(args) != "off":
         # `restricted` is held by the guard: the label knows no exceptions, and needs some.
-        labels |= {ENFORCED: "baseline", f"{ENFORCED}-version": "latest"}
-        labels[ISOLATION_LABEL] = level(args)
+        labels |= {policies.ENFORCED: "baseline", f"{policies.ENFORCED}-version": "latest"}
+        labels[policies.ISOLATION_LABEL] = level(args)
     return labels
 
 
@@ -326,7 +285,7 @@ def namespace_metadata(team: str, args: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "name": args.get("name", f"team-{team}"),
         "labels": namespace_labels(team, args),
-        "annotations": {**args.get("annotations", {}), **as_annotations(bounds)},
+        "annotations": {**args.get("annotations", {}), **policies.as_annotations(bounds)},
     }
 
 
@@ -338,7 +297,7 @@ def _check(component: str, args: TeamNamespaceArgs) -> None:
     one_of(component, "guard", args.get("guard", GUARD_MODES[0]), GUARD_MODES)
     one_of(component, "isolation.level", level(args), LEVELS)
     plain(component, "isolation.network", network(args))
-    if bounds := [key for key in args.get("annotations", {}) if key.startswith(BOUNDS)]:
+    if bounds := [key for key in args.get("annotations", {}) if key.startswith(policies.BOUNDS)]:
         raise pulumi.RunError(
             f"{component}: annotations.{bounds[0]} is a bound, which other arguments write; drop it"
         )

@@ -7,27 +7,22 @@ a KAI: RBAC cannot bound their names, so an admission policy does.
 """
 
 from collections.abc import Sequence
-from typing import Final, NotRequired, TypedDict
+from typing import Any, Final, NotRequired, TypedDict
 
 import pulumi
 from pulumi_kubernetes import core
 from pulumi_kubernetes.rbac import v1 as rbac
 
-from kai_fleet.guards.declare import (
-    RBAC,
-    declare_bindings,
-    declare_policies,
+from kai_fleet.guards.policies import ACCOUNTS, Object, binding, declare, policy
+from kai_fleet.guards.rights import (
     declare_role,
-    rule,
     service_account,
+    team_stack_in_namespace,
+    team_stack_on_host,
 )
-from kai_fleet.guards.policies import ACCOUNTS, Object, binding, policy
-from kai_fleet.guards.vcluster_rights import READ
 from kai_fleet.options import after, child_of
 
 IN_NAMESPACE: Final = "kai-fleet-team-stack"  # the ClusterRole inside the team's namespace
-_CHANGE: Final = ("patch", "update", "delete")
-_ALL: Final = ("create", *_CHANGE, *READ)
 
 
 class AccountArgs(TypedDict):
@@ -60,9 +55,8 @@ class TeamStackAccess(pulumi.ComponentResource):
         super().__init__("kai-fleet:index:TeamStackAccess", name, None, opts)
         child = child_of(self, opts)
         namespace = core.v1.Namespace(f"{name}-namespace", metadata={"name": ACCOUNTS}, opts=child)
-        rbac.ClusterRole(
-            f"{name}-role", metadata={"name": IN_NAMESPACE}, rules=in_namespace(), opts=child
-        )
+        rules: Any = team_stack_in_namespace()
+        rbac.ClusterRole(f"{name}-role", metadata={"name": IN_NAMESPACE}, rules=rules, opts=child)
         for team, account in args["teams"].items():
             _account(f"{name}-{team}", team, account, after(child, namespace))
         self.register_outputs({"namespace": ACCOUNTS})
@@ -74,47 +68,18 @@ def _account(name: str, team: str, args: AccountArgs, opts: pulumi.ResourceOptio
     before: list[pulumi.Resource] = []
     if parent_queue is not None:
         bounds, bounds_binding = queue_bounds(team, parent_queue, args.get("foreign_queues", ()))
-        policies = declare_policies(name, {"bounds": bounds}, opts)
-        bindings = declare_bindings(name, {"bounds-binding": bounds_binding}, opts, policies)
-        before = [*policies.values(), *bindings]
+        before = declare(name, {"bounds": bounds}, {"bounds-binding": bounds_binding}, opts)
     account = core.v1.ServiceAccount(
         f"{name}-account", metadata={"name": team, "namespace": ACCOUNTS}, opts=opts
     )
     declare_role(
-        (f"{name}-role", f"{name}-binding"),
+        name,
         {"name": f"{IN_NAMESPACE}-{team}"},
-        on_host(team, host_mode=parent_queue is not None),
+        team_stack_on_host(team, host_mode=parent_queue is not None),
         service_account(team, ACCOUNTS),
         opts,
         [account, *before],
     )
-
-
-def on_host(team: str, *, host_mode: bool) -> list[rbac.PolicyRuleArgsDict]:
-    """Outside the team's namespace: nodes to look at, and in host mode the team's queues."""
-    rules = [rule("", "namespaces", ("get",), f"team-{team}"), rule("", "nodes", READ)]
-    # Queues have no namespace; which ones, the bounds say.
-    return [*rules, rule("scheduling.run.ai", "queues", _ALL)] if host_mode else rules
-
-
-def in_namespace() -> list[rbac.PolicyRuleArgsDict]:
-    """Inside the team's namespace: what vCluster's chart makes there, and what it leaves behind.
-
-    What bounds the namespace is read only: quotas, limit ranges and network policies. Roles that
-    the chart makes by other values, Helm deletes in its name.
-    """
-    return [
-        # Helm's records are Secrets; the guard says who writes those.
-        rule("", "configmaps secrets services serviceaccounts", _ALL),
-        rule("apps", "statefulsets deployments", _ALL),
-        rule("policy", "poddisruptionbudgets", _ALL),
-        rule("networking.k8s.io", "ingresses", _ALL),
-        rule("", "pods persistentvolumeclaims", ("delete", *READ)),
-        rule(RBAC, "roles rolebindings", ("delete", *READ)),
-        rule("", "pods/log events endpoints resourcequotas limitranges", READ),
-        rule("apps", "replicasets", READ),
-        rule("networking.k8s.io", "networkpolicies", READ),
-    ]
 
 
 def queue_bounds(team: str, parent_queue: str, foreign: Sequence[str]) -> tuple[Object, Object]:

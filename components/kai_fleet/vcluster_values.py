@@ -6,8 +6,9 @@ from typing import Any, Final
 import pulumi
 
 from kai_fleet.inputs import joined, resolved, toleration_spec, toleration_text, without_none
+from kai_fleet.options import values_at
 from kai_fleet.releases import VclusterRelease
-from kai_fleet.releases.chart_values import merged, nested_all
+from kai_fleet.releases.chart_values import merged
 from kai_fleet.vcluster_oidc import with_oidc
 
 # The chart's default image is the Pro one, which crash-loops without a licence (V5).
@@ -35,7 +36,7 @@ def vcluster_values(
     names = [joined("", inside), joined("", [*inside, ".cluster.local"])]
     names += [access["host"]] if "host" in access else []
     workloads = (*_STATEFUL, f"{_DNS}.deployment")
-    own = nested_all(
+    own = values_at(
         {
             # The chart's quota and limit range (20 pods, 512Mi) break GPU work (V7).
             "policies.resourceQuota.enabled": False,
@@ -104,7 +105,7 @@ def access_values(access: Mapping[str, Any]) -> Values:
     kind, service = access.get("type", "LoadBalancer"), "controlPlane.service"
     annotations = access.get("annotations")
     if kind not in ("Ingress", "Gateway"):
-        return nested_all(
+        return values_at(
             {
                 f"{service}.spec.type": kind,
                 f"{service}.spec.loadBalancerClass": access.get("load_balancer_class"),
@@ -117,7 +118,7 @@ def access_values(access: Mapping[str, Any]) -> Values:
         )
     front = "controlPlane.ingress" if kind == "Ingress" else "controlPlane.tlsRoute"
     parents = None if kind == "Ingress" else [resolved(_parent, access["gateway"])]
-    return nested_all(
+    return values_at(
         {
             f"{service}.spec.type": "ClusterIP",
             f"{front}.enabled": True,
@@ -164,7 +165,7 @@ def control_plane(args: Mapping[str, Any]) -> Values:
     else:
         values[f"{_SET}.{claim}"] = without_none(claims)
         values[f"{_STORES}.etcd.embedded.enabled"] = True if kind == "embeddedEtcd" else None
-    return nested_all(values)
+    return values_at(values)
 
 
 def _scheduled(key: str, value: Any) -> Values:

@@ -42,7 +42,6 @@ def _is_over(snapshot: Snapshot, kind: str, maker: Object | None, event: Object)
     if maker is None:
         return True
     spec, status = maker.get("spec") or {}, maker.get("status") or {}
-    if kind != "Job":
-        return bool(status.get("replicas", 0) >= spec.get("replicas", 1))
-    done = any(condition(maker, each).get("status") == "True" for each in ("Complete", "Failed"))
-    return bool(done or spec.get("suspend") or status.get("active") or status.get("succeeded"))
+    ended = any(condition(maker, each).get("status") == "True" for each in ("Complete", "Failed"))
+    has = max(status.get(key) or 0 for key in ("replicas", "active", "succeeded"))
+    return bool(ended or spec.get("suspend") or has >= spec.get("replicas", 1))

@@ -1,5 +1,6 @@
 """Amounts, words and bars as the tables show them."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -38,21 +39,15 @@ ASCII: Final = Glyphs("#", "+", "-", ".", "|-", "`-", "| ", "inf", "->")
 def bar(parts: Sequence[float], glyphs: Glyphs) -> Text:
     """Draw the amounts that are a queue's own, borrowed, lent and free.
 
-    Each has its part of BAR_WIDTH characters, at least one; without any amount there is no bar.
+    Each has its part of BAR_WIDTH characters; without any amount there is no bar.
     """
-    text, whole = Text(), sum(parts)
-    if whole <= 0:
-        return text
-    cells = [max(1, int(BAR_WIDTH * part / whole)) if part > 1e-9 else 0 for part in parts]
-    while sum(cells) != BAR_WIDTH:
-        # The one that is furthest from its part gives or takes a character.
-        step = 1 if sum(cells) < BAR_WIDTH else -1
-        candidates = [i for i in range(len(parts)) if cells[i] > (step < 0)]
-        worst = max(candidates, key=lambda i: step * (BAR_WIDTH * parts[i] / whole - cells[i]))
-        cells[worst] += step
+    text, whole, drawn, total = Text(), sum(parts), 0, 0.0
     characters = (glyphs.own, glyphs.borrowed, glyphs.lent, glyphs.free)
-    for character, colour, count in zip(characters, _COLOURS, cells, strict=True):
-        text.append(character * count, colour)
+    for character, colour, part in zip(characters, _COLOURS, parts, strict=True):
+        total += part
+        upto = math.ceil(BAR_WIDTH * total / whole - 1e-9) if whole > 0 else 0
+        text.append(character * (upto - drawn), colour)
+        drawn = upto
     return text
 
 

@@ -99,8 +99,9 @@ def held(ran: Ran):
     """What the end of a run says of team ml, and the command; of no other team it says anything."""
     assert ran.code == 1, ran.said
     assert "Traceback" not in ran.said
-    ((name, cause, command),) = LINE.findall(ran.said)
-    assert name == "ml"
+    lines = LINE.findall(ran.said)
+    assert [name for name, _, _ in lines] == ["ml"], ran.said
+    ((_, cause, command),) = lines
     assert ran.last.startswith("team ml: "), ran.said
     return cause, command
 

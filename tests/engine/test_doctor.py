@@ -10,7 +10,7 @@ from kubernetes import client
 from kai_fleet.finding import Level
 from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import RefusedError
-from kai_fleet_cli.doctor.checks import leftovers
+from kai_fleet_cli.doctor.checks import teams
 from kai_fleet_cli.doctor.diagnosis import diagnose
 from kai_fleet_cli.doctor.read import of_stack, read_clusters
 from tests.engine import broken_things as things
@@ -113,7 +113,7 @@ def test_an_api_that_is_not_reached(product):
 
 def test_what_is_broken_at_once_is_told_each_by_its_cause(ml, host, monkeypatch):
     """Every cause by itself: tests/unit/test_doctor.py."""
-    monkeypatch.setattr(leftovers, "STUCK", 0.0)
+    monkeypatch.setattr(teams, "STUCK", 0.0)
     core, inside = client.CoreV1Api(host), client.CoreV1Api(ml)
     nodes = core.list_node(label_selector="kai-fleet/pool=ml").items
     inside.create_namespace({"metadata": {"name": "stuck"}})

@@ -7,7 +7,7 @@ import yaml
 from kubernetes import client
 
 from kai_fleet.quantities import parse_quantity
-from kai_fleet_cli.doctor.checks import gpu, isolation
+from kai_fleet_cli.doctor.checks import gpu, teams
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT
 from tests.engine import broken_things as things
 from tests.engine.doctor_repairs import (
@@ -100,19 +100,6 @@ def test_a_part_of_kai_that_somebody_deleted(ml, repair):
     config = client.CustomObjectsApi(ml)
     config.patch_cluster_custom_object(*things.CONFIGS, "kai-config", off)
     repair("gpu-sharing", "somebody switched it off")
-
-
-@pytest.mark.slow
-def test_another_version_than_the_file_says(product, ml, repair):
-    def to(version):
-        def edit(config):
-            config["kai-fleet:teams"]["ml"]["scheduler"]["version"] = version
-
-        return edit
-
-    for version in ("v0.9.8", "v0.9.3"):
-        product.edit(to(version))
-        repair("kai-version", f"and {version} is declared")
 
 
 def test_a_scheduler_and_a_vcluster_that_are_scaled_to_0(ml, host, repair):
@@ -219,7 +206,7 @@ def test_tokens_of_pods_that_never_ran(host, repair, monkeypatch):
     core = client.CoreV1Api(host)
     counted = core.read_namespaced_resource_quota("objects", "team-ml").status
     used, hard = (parse_quantity(it["secrets"]) for it in (counted.used, counted.hard))
-    monkeypatch.setattr(isolation, "NEARLY", float((used + 3) / hard))
+    monkeypatch.setattr(teams, "NEARLY", float((used + 3) / hard))
     pod = core.read_namespaced_pod("ml-0", "team-ml").metadata.uid
     service = core.read_namespaced_service("ml", "team-ml").metadata.uid
     of_pod = {"apiVersion": "v1", "kind": "Pod", "name": "ml-0", "uid": pod}

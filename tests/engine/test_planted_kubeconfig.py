@@ -18,7 +18,7 @@ from tests.engine.doctor_repairs import OF_KUBECONFIGS, Repair, commands, eventu
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
 SECRET = "/api/v1/namespaces/team-ml/secrets/vc-ml"
-SAID = "has users[0].user.exec in its key config, which vCluster does not write there"
+SAID = "has in its key config what vCluster does not write there"
 BY = "Somebody who can write in the namespace of team ml wrote it"
 DELETE = "-n team-ml delete secret vc-ml"
 RESTART = "-n team-ml rollout restart statefulset ml"

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from kubernetes import client
 
-from kai_fleet.guards.vcluster_rights import called
+from kai_fleet.guards.rights import VCLUSTER
 from kai_fleet.releases import KAI
 from sandbox.control_plane.certificates import Authority
 from sandbox.vcluster import vcluster
@@ -278,8 +278,8 @@ def test_a_removed_team_leaves_nothing(first, product, sandbox, host):
     assert "team-mover" not in namespaces(host)
     assert not [name for name in cluster_roles(host) if "mover" in name]
     rights = client.RbacAuthorizationV1Api(host).list_cluster_role().items
-    assert {called("mover"), called("neighbour")} & {it.metadata.name for it in rights} == {
-        called("neighbour")
+    assert {f"{VCLUSTER}-mover", f"{VCLUSTER}-neighbour"} & {it.metadata.name for it in rights} == {
+        f"{VCLUSTER}-neighbour"
     }
     until(lambda: "team-mover" not in volumes(host))
     # KAI's CRDs, its shard, queues and the reservation namespace lived in the vCluster's own API.

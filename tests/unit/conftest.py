@@ -1,11 +1,9 @@
 """What several unit tests share."""
 
-from dataclasses import replace
-
 import pytest
 from rich.prompt import PromptBase
 
-from kai_fleet_cli.display.terminal import Screen
+from kai_fleet_cli.display import terminal
 from kai_fleet_cli.teams import stack_state
 from sandbox.tools import toolbox
 from tests.unit.canned_api import serving
@@ -56,8 +54,7 @@ def at_a_terminal(monkeypatch):
                 raise KeyboardInterrupt
             return answer
 
-        standard = Screen.standard
-        monkeypatch.setattr(Screen, "standard", lambda: replace(standard(), asks=True))
+        monkeypatch.setattr(terminal, "asks", lambda: True)
         monkeypatch.setattr(PromptBase, "ask", ask)
 
     return answers

@@ -8,7 +8,6 @@ from tests.unit.doctor_samples import (
     daemon_set,
     deployment,
     endpoints,
-    event,
     node,
     pod,
     reservation,
@@ -25,7 +24,6 @@ from tests.unit.doctor_spoils import (
     grouped,
     host,
     inside_runs,
-    of_version,
     scheduling,
     set_to,
     volume,
@@ -65,10 +63,6 @@ CLUSTERS: dict[str, Case] = {
         "nodes | node pool kai-fleet/pool=ml | no node with these | "
         "kubectl label node <node> kai-fleet/pool=ml",
     ),
-    "no Ready node of the pool": (
-        host(*READY, value=[]),
-        "nodes | node pool kai-fleet/pool=ml | none of the 1 nodes | nodePool",
-    ),
     "a node without the label of its memory": (
         host("nodes", "ml-0", "metadata", "labels", value={"kai-fleet/pool": "ml"}),
         "nodes | node ml-0 | no label nvidia.com/gpu.memory | "
@@ -103,16 +97,6 @@ CLUSTERS: dict[str, Case] = {
         gone("namespaces", "team-ml", "host"),
         "vcluster | namespace team-ml | not there | make up STACK=lab",
     ),
-    "a namespace that is being deleted": (
-        host(
-            "namespaces",
-            "team-ml",
-            "metadata",
-            "deletionTimestamp",
-            value="2026-11-01T11:59:50Z",
-        ),
-        "vcluster | namespace team-ml | is being deleted | make up STACK=lab",
-    ),
     "no namespace of a team with a stack of its own": (
         lambda lab: lab.settings.update(teamStacks={"nlp": {"nodePool": {"p": "nlp"}, "gpus": 2}}),
         "vcluster | namespace team-nlp | is not there | make up STACK=lab",
@@ -141,15 +125,6 @@ CLUSTERS: dict[str, Case] = {
         volume('storageclass.storage.k8s.io "fast" not found'),
         "vcluster | vCluster ml | StorageClass that is not there | make that StorageClass",
     ),
-    "no default StorageClass": (
-        volume("no persistent volumes available for this claim and no storage class is set"),
-        "vcluster | vCluster ml | no storage class is set | is-default-class",
-    ),
-    "another version of vCluster": (
-        host(*CHART, value="vcluster-0.35.3"),
-        "vcluster | vCluster ml | runs v0.35.3, and v0.36.1 is declared | "
-        "write v0.35.3 at kai-fleet:teams.ml.vcluster.version",
-    ),
     "an API that does not answer": (
         set_to("unreached", "it does not answer in time"),
         "vcluster | vCluster ml | its API: it does not answer in time | "
@@ -167,15 +142,6 @@ CLUSTERS: dict[str, Case] = {
     "a certificate that expired": (
         set_to("certificate_ends", NOW - timedelta(days=1)),
         "vcluster | vCluster ml | expired on 2026-10-31 | rollout restart statefulset ml",
-    ),
-    "a certificate that expires soon": (
-        set_to("certificate_ends", NOW + timedelta(days=7)),
-        "vcluster | vCluster ml | expires on 2026-11-08 | rollout restart statefulset ml",
-    ),
-    "a certificate that its version does not renew": (
-        both(host(*CHART, value="vcluster-0.30.5"), set_to("certificate_ends", NOW)),
-        "vcluster | vCluster ml | expired on | "
-        "write v0.31.3 at kai-fleet:teams.ml.vcluster.version",
     ),
     "a namespace that does not go": (
         add(namespaces=[space("old", deletionTimestamp=GONE)]),
@@ -237,12 +203,6 @@ CLUSTERS: dict[str, Case] = {
         add(pods=[pod("x", None, namespace="kai-scheduler", labels={"job-name": "crd-upgrader"})]),
         "kai-parts | Job crd-upgrader | Helm waits for it | free some cpu",
     ),
-    "another version of KAI": (
-        of_version("v0.14.7"),
-        "kai-version | Deployment kai-scheduler-default, kai-operator, binder | "
-        "runs v0.16.8, and v0.14.7 is declared | "
-        "write v0.16.8 at kai-fleet:teams.ml.scheduler.version",
-    ),
     "a webhook without its Service": (
         gone("services", "admission"),
         "webhooks | webhook validating-kai-admission | so pods are refused | "
@@ -275,18 +235,10 @@ CLUSTERS: dict[str, Case] = {
         add(queues=[by_hand("mine")]),
         "queues | queue mine | the stack does not declare it | delete queue mine",
     ),
-    "a shard that is not there": (
-        scheduling(shards={"gold": {}}),
-        "shards | SchedulingShard gold | nothing schedules its queues | make up STACK=lab",
-    ),
     "a shard without nodes": (
         scheduling(shards={"gold": {}}),
         "shards | SchedulingShard gold | no node has the label kai.scheduler/node-pool=gold | "
         "kubectl label node",
-    ),
-    "a topology that is not there": (
-        scheduling(topologies={"racks": ["rack"]}),
-        "shards | Topology racks | is not there | make up STACK=lab",
     ),
     "a topology by labels that no node has": (
         scheduling(topologies={"racks": ["rack"]}),
@@ -392,13 +344,6 @@ PODS: dict[str, Case] = {
     "bound in name only, by condition": (
         waiting(status={"conditions": [{"type": "PodBound", "status": "True"}]}),
         "false-success | pod default/w | it has no node: binding failed | logs deployment/binder",
-    ),
-    "bound in name only, by event": (
-        both(
-            waiting(), add(bound=[event(pod("w"), "Pod bound successfully to node ml-0", "Bound")])
-        ),
-        "false-success | pod default/w | KAI's binder reports | "
-        "`kubectl --kubeconfig ml -n default delete pod w`",
     ),
     "an image that is not there": (
         waiting(

@@ -102,7 +102,7 @@ def test_priority_classes_of_others_that_fit_are_used():
     [
         ({"train": 1000}, "v0.16.8", "do not fit: train has 1000 in place of 50"),
         ({"inference": None}, "v0.18.0", "do not fit: there is no inference"),
-        ({}, "v0.14.7", "kubectl annotate priorityclass build --overwrite"),
+        ({}, "v0.14.7", "cannot leave them out. Nothing was made. Take KAI v0.16.7 or newer"),
     ],
 )
 def test_priority_classes_of_others_that_do_not_fit_are_named(changed, version, says):

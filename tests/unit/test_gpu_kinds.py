@@ -113,16 +113,6 @@ def test_queues_are_bounded_as_kai_counts(gpus, devices, counts):
     assert found == {"train": {"quota": counts, "limit": counts, "overQuotaWeight": 1}}
 
 
-def test_a_queue_of_the_host_is_bounded_by_what_its_teams_hold():
-    file = raw({SLICE: 6}) | {
-        "kai": {"version": "v0.16.8"},
-        "queues": {"all": {"children": {"leaf": {}}}},
-    }
-    file["teams"]["ml"] = {"scheduler": {"mode": "host"}, "queue": "leaf", "gpus": {LARGE: 2}}
-    specs = specs_of(arguments(file).host_queues()["queues"])
-    assert specs["leaf"]["resources"]["gpu"]["limit"] == 6
-
-
 def said_of(gpus, name):
     body = pod("ml", {"name": "c", "resources": {"limits": {name: "1"}}})
     user = {"username": "system:serviceaccount:team-ml:vc-ml", "groups": []}
@@ -165,7 +155,7 @@ def test_two_teams_with_slices_on_the_same_nodes_are_refused():
 def test_the_plan_names_each_kind():
     planned = plan_settings(raw({"nvidia.com/gpu": 2, SLICE: 14}))
     (row,) = picture(planned.resources).teams
-    assert row.gpus == "2, 14 mig-1g.10gb"
+    assert "2, 14 mig-1g.10gb" in row
 
 
 POOLS = {"a100": 8, "l4": 16}

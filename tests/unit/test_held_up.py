@@ -74,7 +74,7 @@ def line_of(message, urn=QUEUES, resources=(), **more):
             "kubectl -n team-ml rollout restart statefulset ml",
         ),
         (
-            "Secret vc-ml of namespace team-ml has users[0].user.exec in its key config",
+            "Secret vc-ml of namespace team-ml has in its key config what vCluster does not",
             "somebody else than its vCluster wrote Secret vc-ml of namespace team-ml",
             "kubectl -n team-ml delete secret vc-ml &&"
             " kubectl -n team-ml rollout restart statefulset ml",

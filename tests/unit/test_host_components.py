@@ -127,7 +127,7 @@ def test_a_namespace_waits_for_the_guards_and_what_is_in_it_for_its_bounds(previ
     orders = Orders()
     run_by(Answers(), program, preview=preview, monitor=orders)
     assert {"guards-pods", "guards-devices-binding"} <= orders.before["ml-namespace"]
-    bounds = {"ml-gpus", "ml-network-pods", "ml-vcluster-inside", "ml-vcluster-binding"}
+    bounds = {"ml-gpus", "ml-network-pods", "ml-vcluster-inside-role", "ml-vcluster-binding"}
     assert bounds <= orders.before["inside"]
 
 

@@ -32,14 +32,6 @@ def test_a_teams_own_stand_in_place_of_those_of_all():
     assert "serviceAccount" not in values["controlPlane"].get("advanced", {})
 
 
-def test_the_plan_has_them_and_refuses_nothing():
-    plan = plan_settings(vcluster_stack(imagePullSecrets=["regcred"]))
-    assert plan.problems == ()
-    (release,) = (it for it in plan.resources if it.name == "ml-release")
-    advanced = release.inputs["values"]["controlPlane"]["advanced"]
-    assert advanced["workloadServiceAccount"]["imagePullSecrets"] == NAMED
-
-
 def test_a_name_is_one_of_a_secret():
     (mistake,) = load(vcluster_stack({"imagePullSecrets": ["Reg Cred"]})).mistakes
     assert mistake.path == "kai-fleet:teams.ml.vcluster.imagePullSecrets.0"

@@ -37,8 +37,8 @@ def declared():
 
 def test_the_cluster_is_made_by_the_scripts_and_deleted_by_them(declared):
     command = declared[("Command", "lab-kind")].inputs
-    assert command["create"] == command["update"] == probes.command("kind", "create")
-    assert command["delete"] == probes.command("kind", "delete")
+    assert command["create"] == command["update"] == probes.command("kind create")
+    assert command["delete"] == probes.command("kind delete")
     assert command["logging"] == "stderr", "stdout is the kubeconfig"
     assert command["environment"]["KIND_NAME"] == "lab"
     config = json.loads(command["environment"]["KIND_CONFIG"])

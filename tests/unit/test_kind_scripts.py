@@ -169,77 +169,64 @@ def test_a_similar_name_is_another_cluster(machine):
     assert (machine.state / "kind.yaml").exists()
 
 
-def no_docker(machine):
-    machine.without("docker")
-
-
-def no_daemon(machine):
-    machine.fail("docker info")
-
-
-def no_kind(machine):
-    machine.without("kind")
-
-
-def kind_fails(machine):
-    machine.fail("kind create")
-
-
-def no_driver(machine):
+def gpus_all(machine, smi=None):
     machine.kind = {"gpus": "all"}
+    if smi:
+        machine.put("nvidia-smi", smi)
 
 
-def driver_fails(machine):
-    machine.kind = {"gpus": "all"}
-    machine.put("nvidia-smi", "echo 'NVIDIA-SMI has failed to talk to the driver' ; exit 9\n")
-
-
-def no_gpu_listed(machine):
-    machine.kind = {"gpus": "all"}
-    machine.put("nvidia-smi", "echo 'No devices were found'\n")
-
-
-def no_device_file(machine):
+def with_gpu(machine, then):
     machine.with_gpu()
-    (machine.devices / "nvidia0").unlink()
+    then(machine)
 
 
-def no_library(machine):
-    machine.with_gpu()
-    machine.libraries("libc.so.6 (libc6,x86-64) => /lib/libc.so.6")
-
-
-def ldconfig_fails(machine):
-    machine.with_gpu()
-    machine.fail("ldconfig -p")
-
-
-def only_32_bit_library(machine):
-    machine.with_gpu()
-    machine.libraries("libnvidia-ml.so.1 (libc6) => /usr/lib32/libnvidia-ml.so.1")
-
-
-def node_fails(machine):
-    machine.with_gpu()
-    script = "*' bash -c '*) echo 'nvidia-smi does not work in the node' >&2; exit 1"
-    machine.put("docker", f'case "$*" in {script} ;; esac\n')
+NO_DRIVER = "echo 'NVIDIA-SMI has failed to talk to the driver' ; exit 9\n"
+NO_GPU = "echo 'No devices were found'\n"
+NODE_FAILS = """case "$*" in
+  *' bash -c '*) echo 'nvidia-smi does not work in the node' >&2; exit 1 ;;
+esac
+"""
 
 
 @pytest.mark.parametrize(
     ("broken", "says"),
     [
-        (no_docker, "needs Docker, which is not installed here: install it"),
-        (no_daemon, "its daemon does not answer: start it (sudo systemctl start docker)"),
-        (no_kind, "needs kind, which is not installed here: install it"),
-        (kind_fails, "kind could not make cluster lab; its lines above say why"),
-        (no_driver, "gpus is all, but nvidia-smi is not installed: install NVIDIA's driver"),
-        (driver_fails, "nvidia-smi fails: NVIDIA-SMI has failed to talk to the driver"),
-        (no_gpu_listed, "but nvidia-smi lists no GPU"),
-        (no_device_file, "write kai-fleet:cluster.kind.gpus: none, or use minikube"),
-        (no_library, "ldconfig lists no libnvidia-ml.so: install the driver's libraries"),
-        (ldconfig_fails, "`ldconfig -p` fails: ldconfig: -p broke"),
-        (only_32_bit_library, "ldconfig lists no libnvidia-ml.so"),
-        (node_fails, "GPUs cannot be used in lab-control-plane; the line above says why"),
+        (lambda m: m.without("docker"), "needs Docker, which is not installed here: install it"),
+        (
+            lambda m: m.fail("docker info"),
+            "its daemon does not answer: start it (sudo systemctl start docker)",
+        ),
+        (lambda m: m.without("kind"), "needs kind, which is not installed here: install it"),
+        (
+            lambda m: m.fail("kind create"),
+            "kind could not make cluster lab; its lines above say why",
+        ),
+        (gpus_all, "gpus is all, but nvidia-smi is not installed: install NVIDIA's driver"),
+        (
+            lambda m: gpus_all(m, NO_DRIVER),
+            "nvidia-smi fails: NVIDIA-SMI has failed to talk to the driver",
+        ),
+        (lambda m: gpus_all(m, NO_GPU), "but nvidia-smi lists no GPU"),
+        (
+            lambda m: with_gpu(m, lambda m: (m.devices / "nvidia0").unlink()),
+            "write kai-fleet:cluster.kind.gpus: none, or use minikube",
+        ),
+        (
+            lambda m: with_gpu(m, lambda m: m.libraries("libc.so.6 (libc6,x86-64) => /lib/l.so")),
+            "ldconfig lists no libnvidia-ml.so: install the driver's libraries",
+        ),
+        (
+            lambda m: with_gpu(m, lambda m: m.libraries("libnvidia-ml.so.1 (libc6) => /lib32/l")),
+            "ldconfig lists no libnvidia-ml.so",
+        ),
+        (
+            lambda m: with_gpu(m, lambda m: m.fail("ldconfig -p")),
+            "`ldconfig -p` fails: ldconfig: -p broke",
+        ),
+        (
+            lambda m: with_gpu(m, lambda m: m.put("docker", NODE_FAILS)),
+            "GPUs cannot be used in lab-control-plane; the line above says why",
+        ),
     ],
 )
 def test_each_failure_has_its_sentence_and_prints_no_kubeconfig(machine, broken, says):
@@ -250,10 +237,9 @@ def test_each_failure_has_its_sentence_and_prints_no_kubeconfig(machine, broken,
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("broken", [driver_fails, no_gpu_listed])
-def test_with_gpus_auto_a_broken_driver_is_said_and_goes_on(machine, broken):
-    broken(machine)
-    machine.kind = {}
+@pytest.mark.parametrize("smi", [NO_DRIVER, NO_GPU])
+def test_with_gpus_auto_a_broken_driver_is_named_and_goes_on(machine, smi):
+    machine.put("nvidia-smi", smi)
     done = machine.run("create")
     assert done.returncode == 0
     assert "the cluster is CPU only" in done.stderr

@@ -125,44 +125,11 @@ def test_a_pod_that_has_a_node_waits_only_where_it_does_not_start(team):
     reason = {"reason": "ImagePullBackOff", "message": "no such image"}
     stuck["status"]["containerStatuses"] = [{"state": {"waiting": reason}}]
     found = team.waiting(starting, stuck)
-    assert (found["name"], found["standing"]) == ("stuck", None)
+    assert found["name"] == "stuck"
     assert "no such image" in found["cause"]
     no_runtime = 'no runtime for "nvidia" is configured'
     team.has("events", [event("Pod", "starting", no_runtime, "FailedCreatePodSandBox")])
     assert "does not know its RuntimeClass" in team.waiting(starting)["cause"]
-
-
-HOLDS_3 = pod("a", "train", "ml-0", asks={GPU: "3"})
-STANDING = [
-    (
-        [HOLDS_3, pod("w", "serve", asks={GPU: "2"})],
-        True,
-        "what is guaranteed: queue serve has 4 left",
-    ),
-    (
-        [HOLDS_3, pod("w", "train", asks={GPU: "2"})],
-        False,
-        "more than is guaranteed: queue train has 1",
-    ),
-    # the quota of the queue would do, that of its parent does not
-    ([HOLDS_3, pod("w", "serve", asks={GPU: "6"})], False, "queue serve has 4 left of 4 GPUs"),
-    (
-        [HOLDS_3, HOLDS_3, pod("w", "serve", asks={GPU: "3"})],
-        False,
-        "queue default has 2 left of 8",
-    ),
-    ([pod("w", "train", asks={GPU: "9"})], None, None),  # a limit keeps it out
-    ([pod("w", "nowhere", asks={GPU: "1"})], None, None),
-    ([pod("w", "serve", asks={"cpu": "1"})], None, None),  # nothing bounds what it asks for
-]
-
-
-@pytest.mark.parametrize(("pods", "guaranteed", "words"), STANDING)
-def test_how_a_pod_stands_to_its_quota(team, pods, guaranteed, words):
-    found = team.waiting(*pods)
-    assert found["guaranteed"] is guaranteed
-    assert words is found["standing"] is None or words in found["standing"]
-    assert words is None or words.split()[-1] in team.said("pending")
 
 
 def test_a_full_queue_by_what_kai_says_where_one_namespace_may_be_listed(team):

@@ -90,7 +90,7 @@ def test_a_secret_that_is_not_vclusters_ends_the_probe_with_what_mends_it(
         within(monkeypatch)
     again = "kubectl -n team-ml delete secret vc-ml and kubectl -n team-ml rollout restart"
     assert f"{again} statefulset ml" in str(said.value)
-    assert ("users[0].user.tokenFile in its key config" in str(said.value)) == planted
+    assert ("has in its key config what vCluster does not write" in str(said.value)) == planted
     assert ("Somebody who can write in the namespace of team ml" in str(said.value)) == planted
     assert ("has no key certificate-authority" in str(said.value)) != planted
 
@@ -104,4 +104,4 @@ def test_a_probe_of_an_api_that_is_none_ends_in_a_sentence(monkeypatch, capsys):
     with pytest.raises(SystemExit) as ended:
         fleet_probe.main()
     assert ended.value.code == 1
-    assert capsys.readouterr().err == "the API server answers what no Kubernetes does (KeyError)\n"
+    assert capsys.readouterr().err == "its API server answers what no Kubernetes does (KeyError)\n"

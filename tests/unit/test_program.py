@@ -63,13 +63,6 @@ def test_the_gpus_are_bounded_on_the_host(virtual):
     )
 
 
-def test_queues_know_their_parent_and_the_teams_share(virtual):
-    queues = virtual[("Queues", "ml-queues")].inputs["queues"]
-    assert "parentQueue" not in queues["top"]
-    assert queues["train"]["parentQueue"] == "top"
-    assert queues["top"]["resources"]["gpu"]["limit"] == 4
-
-
 def test_the_kubeconfig_is_a_secret_everywhere_and_no_step_has_a_copy(virtual):
     steps = [item for (kind, _), item in virtual.items() if kind == "Command"]
     assert not [item.name for item in steps if "PROBE_KUBECONFIG" in item.inputs["environment"]]
@@ -84,10 +77,6 @@ def test_the_kubeconfig_is_a_secret_everywhere_and_no_step_has_a_copy(virtual):
         "kubeClientSettings": '{"timeout": 15}',
         "kubeconfig": SECRET,
     }
-
-
-def test_the_wait_for_kai_goes_with_its_release(virtual):
-    assert virtual[("Command", "ml-kai-ready")].inputs["triggers"] == [UNKNOWN]
 
 
 def test_a_default_team_has_a_vcluster_and_no_kai(virtual):

@@ -88,21 +88,22 @@ def test_what_a_charts_values_say_stands():
     assert pulled(values["global"]) == ["there"]
 
 
-def test_a_secret_is_what_kubectl_would_make():
-    text = docker_config({MIRROR: {"username": "robot", "password": "pä:ss"}})
+@pytest.mark.parametrize("password", ["pä:ss", 1234567], ids=["text", "of another resource"])
+def test_a_secret_is_what_kubectl_would_make(password):
+    text = docker_config({MIRROR: account(password)})
     (entry,) = json.loads(base64.b64decode(text))["auths"].items()
-    assert entry[0] == MIRROR and entry[1]["password"] == "pä:ss"
-    assert base64.b64decode(entry[1]["auth"]).decode() == "robot:pä:ss"
+    assert entry[0] == MIRROR and entry[1]["password"] == str(password)
+    assert base64.b64decode(entry[1]["auth"]).decode() == f"robot:{password}"
 
 
 @pytest.mark.parametrize(
     ("registry", "says"),
     [
-        ("https://mirror.example.com", "has no plain host in front"),
-        ("Mirror.example.com", "has no plain host in front"),
-        ("me@mirror.example.com", "has no plain host in front"),
+        ("https://mirror.example.com", "has no plain host and path"),
+        ("Mirror.example.com", "has no plain host and path"),
+        ("me@mirror.example.com", "has no plain host and path"),
         ("organisation", "has no host in front"),
-        ("mirror.example.com/a/../b", "has a part that no name has"),
+        ("mirror.example.com/a/../b", "has no plain host and path"),
     ],
 )
 def test_a_registry_is_a_host_and_perhaps_a_path(registry, says):
@@ -127,13 +128,6 @@ def test_a_password_in_clear_is_refused_with_the_command_that_encrypts_it(place,
 def test_what_is_wrong_there_is_not_shown(wrong):
     mistakes = load(stack(registries={MIRROR: wrong})).mistakes
     assert mistakes and not any("hunter2" in str(it) for it in mistakes)
-
-
-def test_a_password_is_text_whatever_another_resource_makes():
-    (entry,) = json.loads(base64.b64decode(docker_config({MIRROR: account(1234567)})))[
-        "auths"
-    ].values()
-    assert entry["password"] == "1234567"
 
 
 def test_the_hosts_kai_may_have_its_reservations_elsewhere():

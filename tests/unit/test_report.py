@@ -220,7 +220,7 @@ def run(tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "ROOT", tmp_path)
 
     def command(lab, *arguments):
-        monkeypatch.setattr(build, "read_clusters", lambda source, progress: lab.look())
+        monkeypatch.setattr(build, "read_clusters", lambda source: lab.look())
         return CliRunner().invoke(app, ["report", "--stack", "lab", *arguments])
 
     return command
@@ -264,7 +264,7 @@ def test_what_goes_wrong_is_a_sentence(run, tmp_path, monkeypatch):
     assert "cannot be written" in str(ran.exception)
     assert "Pulumi.other.yaml is not there" in str(run(Lab(), "--stack", "other").exception)
 
-    def away(source, progress):
+    def away(source):
         raise UnreachableError("it does not answer in time")
 
     monkeypatch.setattr(build, "read_clusters", away)

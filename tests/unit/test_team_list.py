@@ -6,6 +6,7 @@ import subprocess
 from types import SimpleNamespace
 
 import pytest
+import yaml
 from rich.console import Console
 
 from kai_fleet.cluster.tenant_kubeconfig import of_secret
@@ -68,11 +69,11 @@ def test_a_kubeconfig_in_the_state_that_is_not_vclusters_is_not_given_out(lab):
     """A team stack's state is its team's."""
     document = vcluster_secrets.config(server="https://10.0.0.1:443")
     document["users"][0]["user"]["exec"] = vcluster_secrets.USER["exec"]
-    lab.outputs["kubeconfigs"] = {"ml": json.dumps(document)}
+    lab.outputs["kubeconfigs"] = {"ml": yaml.safe_dump(document)}
     ran = lab.run("team", "kubeconfig", "ml", "-s", "lab")
     says = (
-        "the kubeconfig of team ml in the stack's state has users[0].user.exec in its key config,"
-        " which vCluster does not write there. Somebody who can write in the namespace of team ml"
+        "the kubeconfig of team ml in the stack's state has in its key config what vCluster"
+        " does not write there. Somebody who can write in the namespace of team ml"
     )
     assert (ran.code, ran.out) == (1, "")
     assert ran.refusal.startswith(says)

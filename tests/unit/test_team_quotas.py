@@ -1,7 +1,7 @@
 """What the quotas of a team's namespace count."""
 
 from kai_fleet.guards.quotas import quotas
-from kai_fleet.guards.vcluster_rights import in_namespace
+from kai_fleet.guards.rights import vcluster_in_namespace as in_namespace
 
 
 def hard(name, **args):

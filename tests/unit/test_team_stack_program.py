@@ -8,10 +8,10 @@ import yaml
 
 from kai_fleet import options
 from kai_fleet.finding import Level
+from kai_fleet.guards.rights import team_stack_in_namespace, team_stack_on_host
 from kai_fleet.provider import QUEUES
 from kai_fleet.settings import load
 from kai_fleet.settings.team_stack import Facts
-from kai_fleet.team_stack_access import in_namespace, on_host
 from kai_fleet_cli.diff.changes import difference
 from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.plan.picture import as_declared
@@ -176,13 +176,13 @@ def test_on_a_host_with_kai_the_platform_holds_the_queues_of_a_team_stack():
 
 @pytest.mark.parametrize("host_mode", [False, True])
 def test_no_account_makes_anything_without_a_namespace_but_its_queues(host_mode):
-    for rule in on_host("vision", host_mode=host_mode):
+    for rule in team_stack_on_host("vision", host_mode=host_mode):
         reads = set(rule["verbs"]) <= {"get", "list", "watch"}
         assert reads or (host_mode and rule["resources"] == ["queues"])
-    for rule in [*on_host("vision", host_mode=host_mode), *in_namespace()]:
+    for rule in [*team_stack_on_host("vision", host_mode=host_mode), *team_stack_in_namespace()]:
         assert not {"escalate", "bind", "impersonate", "*"} & {*rule["verbs"], *rule["resources"]}
     held = {"resourcequotas", "limitranges", "networkpolicies", "namespaces"}
-    for rule in in_namespace():
+    for rule in team_stack_in_namespace():
         if held & set(rule["resources"]):
             assert set(rule["verbs"]) <= {"get", "list", "watch"}
 

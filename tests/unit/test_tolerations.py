@@ -124,12 +124,6 @@ def test_the_charts_of_kai_read_them(facts):
     assert all("global.tolerations" in keys for keys in charts.values())
 
 
-def test_the_hosts_kai_has_its_own():
-    own = {"version": "v0.16.8", "tolerations": [OWN], "affinity": AFFINITY}
-    args = arguments(stack(kai=own)).host_kai()
-    assert (args["tolerations"], args["affinity"]) == ([OWN], AFFINITY)
-
-
 def test_the_gpu_stack_is_on_every_node_that_a_team_tolerates():
     """Without the device plugin there, a node with a taint has no GPUs."""
     grants = {"nlp": {"nodePool": {"kai-fleet/pool": "nlp"}, "tolerations": [OWN]}}

@@ -2,8 +2,7 @@
 
 import pytest
 
-from kai_fleet import team_stack_access
-from kai_fleet.guards import vcluster_rights
+from kai_fleet.guards import rights
 from kai_fleet.releases import VCLUSTER
 from kai_fleet.releases.chart_values import nested
 from kai_fleet.values import value_at
@@ -67,7 +66,7 @@ def granted(rules):
 
 def in_namespace(version=None, values=None):
     args = {"vcluster_version": version, "vcluster_values": values or {}} if version else {}
-    return vcluster_rights.in_namespace("ml", args)
+    return rights.vcluster_in_namespace("ml", args)
 
 
 @pytest.mark.parametrize("version", VCLUSTER)
@@ -94,14 +93,14 @@ def test_what_runs_it_is_changed_by_name_only_and_only_where_certificates_are_re
     rules = in_namespace(version)
     writing = [it for it in rules if it["api_groups"] == ["apps"] and set(it["verbs"]) - READ]
     named = [(it["resources"], it["verbs"], it.get("resource_names")) for it in writing]
-    renewed = [(["statefulsets"], ["patch"], ["ml"]), (["deployments"], ["patch"], ["ml"])]
+    renewed = [(["statefulsets", "deployments"], ["patch"], ["ml"])]
     assert named == (renewed if VCLUSTER[version].renews else [])
 
 
 def test_an_etcd_of_its_own_is_restarted_too():
     values = nested("controlPlane.backingStore.etcd.deploy.enabled", True)
     rules = in_namespace("v0.36.1", values)
-    assert ["ml", "ml-etcd"] in [it.get("resource_names") for it in rules]
+    assert ["ml-etcd"] in [it.get("resource_names") for it in rules]
 
 
 @pytest.mark.parametrize("key", BY_VALUE)
@@ -113,7 +112,7 @@ def test_what_a_team_syncs_besides_it_may(key):
 
 
 def test_values_without_a_version_are_known():
-    rules = granted(vcluster_rights.in_namespace("ml", {"vcluster_values": {}}))
+    rules = granted(rights.vcluster_in_namespace("ml", {"vcluster_values": {}}))
     assert not {"leases", "ingresses"} & {it[1] for it in rules}
 
 
@@ -159,7 +158,7 @@ def test_the_platform_declares_it_in_every_mode_and_for_team_stacks():
             (kind, it.inputs["metadata"]["namespace"]): it
             for it in declared(raw)
             if (kind := it.type.rsplit(":", 1)[-1]) in ("Role", "RoleBinding")
-            and it.inputs["metadata"]["name"] == vcluster_rights.NAME
+            and it.inputs["metadata"]["name"] == rights.VCLUSTER
         }
         assert {kind for kind, _ in found} == {"Role", "RoleBinding"}
         assert {space for _, space in found} == {f"team-{name}" for name in teams}
@@ -189,14 +188,14 @@ def test_tokens_of_its_accounts_are_in_no_annotation_of_a_pod(version, mode, lev
 
 def test_of_namespaced_kinds_it_reads_on_the_host_what_a_scheduler_inside_cannot_start_without():
     for place, pods, room in (("inside", {"list", "watch"}, READ), ("host", set(), set())):
-        rules = granted(vcluster_rights.on_host({"scheduler": place}))
+        rules = granted(rights.vcluster_on_host({"scheduler": place}))
         assert {verb for _, kind, verb, _ in rules if kind == "pods"} == pods
         assert {verb for _, kind, verb, _ in rules if kind == "csistoragecapacities"} == room
         assert {verb for _, kind, verb, _ in rules if kind != "pods"} == READ
 
 
 def test_a_team_stack_holds_no_right_only_to_pass_it_on():
-    held = granted(team_stack_access.in_namespace())
+    held = granted(rights.team_stack_in_namespace())
     subresources = {it[1] for it in held if "/" in it[1]}
     assert subresources == {"pods/log"}
     for kind in ("roles", "rolebindings"):

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 
 from kai_fleet_cli.commands.options import AsJson, StackFile, print_json
-from kai_fleet_cli.display.terminal import clusters_read, say
+from kai_fleet_cli.display.terminal import say
 from kai_fleet_cli.errors import UserError
 
 ReportFormat: TypeAlias = Literal["text", "json", "markdown"]
@@ -96,8 +96,8 @@ def doctor(
     from kai_fleet_cli.doctor.diagnosis import ExitCode, diagnose, show
 
     try:
-        with clusters_read() as progress:
-            diagnosis = diagnose(stack, team, context, progress)
+        with Console(stderr=True).status("reading clusters"):
+            diagnosis = diagnose(stack, team, context)
     except UserError as error:
         say(f"error: {error}")
         raise typer.Exit(ExitCode.BLIND) from None
@@ -132,8 +132,8 @@ def report(
     from kai_fleet_cli.report import build, page, text
 
     try:
-        with clusters_read() as progress:
-            found = build.now(stack, progress)
+        with Console(stderr=True).status("reading clusters"):
+            found = build.now(stack)
     except UnreachableError as error:
         say(f"error: {error}")
         raise typer.Exit(ExitCode.BLIND) from None

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kai_fleet_cli.display.terminal import Screen
+from kai_fleet_cli.display.terminal import result
 from kai_fleet_cli.errors import UserError
 
 StackFile = Annotated[str, typer.Option("--stack", "-s", help="Its file is Pulumi.STACK.yaml.")]
@@ -35,4 +35,4 @@ def write_private(content: str, output: Path | None, then: str = "") -> None:
         write.put(output, content, 0o600)
     except OSError as why:
         raise UserError(f"{output} cannot be written: {why.strerror}") from None
-    Screen.standard().line(f"{output} is written{then and f': {then}'}")
+    result(f"{output} is written{then and f': {then}'}")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from kai_fleet import releases as known
 from kai_fleet_cli.commands.options import AsJson, print_json
-from kai_fleet_cli.display.terminal import Screen
+from kai_fleet_cli.display.terminal import result
 
 
 def releases(as_json: AsJson = False) -> None:
@@ -12,15 +12,14 @@ def releases(as_json: AsJson = False) -> None:
     if as_json:
         print_json({"known": {"KAI": list(known.KAI), "vCluster": list(known.VCLUSTER)}})
         return
-    screen = Screen.standard()
     for version in (*known.KAI, known.RETRACTED):
         words = f"{known.support(version).words}{_caveat(known.KAI, version)}"
-        screen.line(f"KAI {version:<9} {words}")
+        result(f"KAI {version:<9} {words}")
     for version in known.VCLUSTER:
         words = f"{known.vcluster_support(version).words}{_caveat(known.VCLUSTER, version)}"
         default = "; what a stack gets that names none" * (version == known.DEFAULT_VCLUSTER)
-        screen.line(f"vCluster {version:<9} {words}{default}")
-    screen.line("A newer version of either can be tried with untested: true beside its version.")
+        result(f"vCluster {version:<9} {words}{default}")
+    result("A newer version of either can be tried with untested: true beside its version.")
 
 
 def _caveat(table: Mapping[str, known.KaiRelease | known.VclusterRelease], version: str) -> str:

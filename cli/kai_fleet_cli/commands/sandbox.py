@@ -8,7 +8,7 @@ from rich.console import Console
 
 from kai_fleet.settings.files.project import FLEET
 from kai_fleet_cli.commands.options import Sure
-from kai_fleet_cli.display.terminal import Screen, say
+from kai_fleet_cli.display.terminal import confirm_name, require_answer, result, say
 from kai_fleet_cli.engine.environment import OCCUPANT, require_sandbox, running_sandbox
 from kai_fleet_cli.errors import UserError
 
@@ -56,9 +56,9 @@ def down(yes: Sure = False) -> None:
     running = lifecycle.find()
     file = running.directory / OCCUPANT if running else None
     if not yes and file is not None and file.exists():
-        screen, stack = Screen.standard(), file.read_text(encoding="utf-8").strip()
+        stack = file.read_text(encoding="utf-8").strip()
         loss = f"stack {stack} would be gone with the sandbox"
-        screen.require_answer(f"{FLEET} sandbox down", loss, yes=False)
-        screen.line(f"Stack {stack} goes with its clusters and its state.")
-        screen.confirm_name(stack)
+        require_answer(f"{FLEET} sandbox down", loss, yes=False)
+        result(f"Stack {stack} goes with its clusters and its state.")
+        confirm_name(stack)
     lifecycle.down(say)

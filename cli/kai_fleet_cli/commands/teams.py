@@ -3,10 +3,11 @@
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from kai_fleet.settings.files.project import update_command
 from kai_fleet_cli.commands import options
-from kai_fleet_cli.display.terminal import Screen
+from kai_fleet_cli.display.terminal import result
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.errors import UserError
 
@@ -49,7 +50,7 @@ def add(
     flags = {"mode": mode, "version": version, "pool": labels, "gpus": gpus, "queue": queues}
     change = changes.add(lookup.stack_file(stack), name, flags)
     if update.carry_out(change, yes=yes, no_up=no_up):
-        Screen.standard().line(summary.next_steps(stack, name))
+        result(summary.next_steps(stack, name))
 
 
 @app.command()
@@ -125,7 +126,7 @@ def kubeconfig(
         content = kubeconfigs.for_people(content, provider)
     options.write_private(content, output, f"kubectl --kubeconfig {output} get nodes")
     if output is not None:
-        Screen.standard().line(summary.for_the_team(str(output)))
+        result(summary.for_the_team(str(output)))
 
 
 @app.command()
@@ -167,4 +168,4 @@ def teams(stack: Stack = "sandbox", as_json: options.AsJson = False) -> None:
     if as_json:
         options.print_json({"teams": rows, "notes": notes + more})
     else:
-        listing.show(stack, rows, notes + more, Screen.standard().out)
+        listing.show(stack, rows, notes + more, Console())

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from kai_fleet.settings.files.project import FLEET, preview_command
 from kai_fleet_cli.commands.options import NamedStack, StackFile, Sure
-from kai_fleet_cli.display.terminal import Screen
+from kai_fleet_cli.display import terminal
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import resume
@@ -43,13 +43,15 @@ def up(
     from kai_fleet_cli.display import as_text
     from kai_fleet_cli.engine import runs, summary
 
-    names, screen = remove_team or [], Screen.standard()
+    names = remove_team or []
     with resume.resumable_by(lambda: resume.up(stack, names)):
         environment = for_stack(stack)
         opened = runs.stack(stack, environment.variables)
-        for team in _unnamed(opened, names) if screen.asks else ():
-            screen.line(f"Team {team} would go: its vCluster, every pod and every volume in it.")
-            screen.confirm_name(team)
+        for team in _unnamed(opened, names) if terminal.asks() else ():
+            terminal.result(
+                f"Team {team} would go: its vCluster, every pod and every volume in it."
+            )
+            terminal.confirm_name(team)
             names.append(team)
         try:
             report = runs.up(opened, refresh=refresh, removed=names)
@@ -110,19 +112,18 @@ def destroy(stack: NamedStack, refresh: Refresh = False, yes: Sure = False) -> N
     from kai_fleet_cli.engine import runs
     from kai_fleet_cli.teams import lookup
 
-    screen = Screen.standard()
     command = f"{FLEET} destroy --stack {stack}{' --refresh' if refresh else ''}"
     loss = f"stack {stack} and every team in it would be gone"
-    screen.require_answer(command, loss, yes=yes)
+    terminal.require_answer(command, loss, yes=yes)
     environment = for_stack(stack, validated=False)
     opened = runs.stack(stack, environment.variables)
     file = lookup.stack_file(stack)
     for name in file.teams:
-        screen.line(f"  team {name} goes: its vCluster, every pod and every volume in it")
+        terminal.result(f"  team {name} goes: its vCluster, every pod and every volume in it")
     for name in file.grants:
-        screen.line(f"  team {name} loses its namespace: destroy its own stack first")
+        terminal.result(f"  team {name} loses its namespace: destroy its own stack first")
     if not yes:
-        screen.confirm_name(stack)
+        terminal.confirm_name(stack)
     with resume.resumable_by(lambda: resume.destroy(stack)):
         runs.destroy(opened, refresh=refresh)
     environment.vacate()

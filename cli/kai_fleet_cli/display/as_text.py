@@ -9,11 +9,10 @@ from rich.console import Console
 from rich.text import Text
 
 from kai_fleet.finding import Finding, Level
-from kai_fleet.kube.text import without_controls
 from kai_fleet_cli.diff.report import SECRETS, DiffReport
 from kai_fleet_cli.diff.summary import HEADINGS, Summary
 from kai_fleet_cli.display.queue_trees import queue_line
-from kai_fleet_cli.display.terminal import print_table, print_wrapped
+from kai_fleet_cli.display.terminal import print_line, print_table, print_wrapped
 from kai_fleet_cli.plan.offline import Plan
 from kai_fleet_cli.plan.picture import TEAM_COLUMNS, picture
 
@@ -30,7 +29,7 @@ def show_plan(plan: Plan, console: Console, *, config: Path | None = None) -> No
     `config` is its stack file, where that is not the project's.
     """
     verdict = "fine" if plan.ok else "refused"
-    _line(console, f"stack {plan.stack}: ", (verdict, _COLOURS[verdict]), f" ({plan.counts})")
+    print_line(console, f"stack {plan.stack}: ", (verdict, _COLOURS[verdict]), f" ({plan.counts})")
     for problem in sorted(plan.problems, key=lambda each: each.level is not Level.MANDATORY):
         show_problem(problem, console)
     if plan.resources:
@@ -39,7 +38,9 @@ def show_plan(plan: Plan, console: Console, *, config: Path | None = None) -> No
             marked = {at for at, row in enumerate(seen.teams) if row[-1]}
             print_table(console, TEAM_COLUMNS, seen.teams, marked)
         if seen.trees:
-            _line(console, ("\n  queues that pods name, with the GPUs guaranteed to each", "dim"))
+            print_line(
+                console, ("\n  queues that pods name, with the GPUs guaranteed to each", "dim")
+            )
         for name, queues in seen.trees.items():
             print_wrapped(console, queue_line(queues), f"  {name}:", indent=6)
         console.print()
@@ -50,7 +51,7 @@ def show_plan(plan: Plan, console: Console, *, config: Path | None = None) -> No
 
 def show_diff(report: DiffReport, console: Console) -> None:
     """Print a diff: what follows from it, the secrets that differ, then what the rules say."""
-    _line(console, (report.stack, "bold"), f": {report.base.at} → work tree")
+    print_line(console, (report.stack, "bold"), f": {report.base.at} → work tree")
     if report.note:
         print_wrapped(console, report.note)
     show_summary(report.summary, console)
@@ -58,18 +59,20 @@ def show_diff(report: DiffReport, console: Console) -> None:
         print_wrapped(console, f"{key} {SECRETS[change]}")
     for problem in report.now.problems if report.now else ():
         show_problem(problem, console)
-    _line(console, (report.verdict, _COLOURS.get(report.verdict, "")))
+    print_line(console, (report.verdict, _COLOURS.get(report.verdict, "")))
 
 
 def show_summary(summary: Summary, console: Console) -> None:
     """Print what is refused, lost, restarted and changed."""
     for part, items in summary.parts.items():
-        _line(console, (HEADINGS[part], f"bold {_COLOURS[part]}"))
+        print_line(console, (HEADINGS[part], f"bold {_COLOURS[part]}"))
         for item in items[:_MOST_ITEMS]:
             lead = Text.assemble("  ", (f"{item.team}:", "bold"))
             print_wrapped(console, f"{item.subject} {item.words}", lead, indent=6)
         if len(items) > _MOST_ITEMS:
-            _line(console, f"  … and {len(items) - _MOST_ITEMS} more; --format json has them all")
+            print_line(
+                console, f"  … and {len(items) - _MOST_ITEMS} more; --format json has them all"
+            )
 
 
 def show_problem(problem: Finding, console: Console) -> None:
@@ -79,11 +82,3 @@ def show_problem(problem: Finding, console: Console) -> None:
     lead = Text.assemble((word, colour), " ", (f"[{problem.check}]", "bold"))
     print_wrapped(console, problem.path or problem.subject, lead)
     print_wrapped(console, problem.message, f"  {problem.subject}:", indent=4)
-
-
-def _line(console: Console, *parts: str | tuple[str, str]) -> None:
-    clean = (
-        without_controls(part) if isinstance(part, str) else (without_controls(part[0]), part[1])
-        for part in parts
-    )
-    console.print(Text.assemble(*clean), highlight=False, soft_wrap=True)

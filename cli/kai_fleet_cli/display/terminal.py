@@ -1,13 +1,9 @@
 """What a command says and asks at the terminal, in lines that no width breaks."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys
-from collections.abc import Callable, Container, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Container, Sequence
 from typing import Final
 
 from rich import box
@@ -20,37 +16,11 @@ from kai_fleet.kube.text import with_colours, without_controls
 from kai_fleet_cli.errors import UserError
 
 
-@dataclass(frozen=True)
-class Screen:
-    """`out` is for a command's result. `asks`: a person is at a terminal."""
-
-    out: Console
-    asks: bool
-
-    @classmethod
-    def standard(cls) -> Screen:
-        """This process's own."""
-        return cls(Console(), sys.stdin.isatty() and sys.stdout.isatty())
-
-    def line(self, text: str) -> None:
-        """One line of the result, as it is."""
-        print_line(self.out, text)
-
-    def require_answer(self, command: str, loss: str, *, yes: bool) -> None:
-        """Refuse before anything is read where nobody can be asked and there is no `--yes`.
-
-        `command` deletes, `loss` says what. Raises UserError with the command to write.
-        """
-        if not (yes or self.asks):
-            raise UserError(
-                f"{loss}; there is no terminal to ask at, so write --yes: {command} --yes"
-            )
-
-    def confirm_name(self, name: str) -> None:
-        """Have a person type the name of what goes. Raises UserError for every other answer."""
-        answer = Prompt.ask(f"Type {name} to remove it", console=self.out, default="no")
-        if answer.strip() != name:
-            raise UserError("nothing is changed")
+def print_line(console: Console, *parts: str | tuple[str, str]) -> None:
+    """Print text as it is, but for control characters. A part may have a style."""
+    styled = (part if isinstance(part, tuple) else (part, "") for part in parts)
+    text = Text.assemble(*((without_controls(words), style) for words, style in styled))
+    console.print(text, highlight=False, soft_wrap=True)
 
 
 def say(text: str) -> None:
@@ -58,9 +28,29 @@ def say(text: str) -> None:
     print_line(Console(stderr=True), text)
 
 
-def print_line(console: Console, text: str) -> None:
-    """Print text as it is, but for control characters."""
-    console.print(without_controls(text), highlight=False, markup=False, soft_wrap=True)
+def result(text: str) -> None:
+    """One line of a command's result, as it is."""
+    print_line(Console(), text)
+
+
+def asks() -> bool:
+    """Whether a person is at a terminal."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def require_answer(command: str, loss: str, *, yes: bool) -> None:
+    """Refuse before anything is read where nobody can be asked and there is no `--yes`.
+
+    `command` deletes, `loss` says what. Raises UserError with the command to write.
+    """
+    if not (yes or asks()):
+        raise UserError(f"{loss}; there is no terminal to ask at, so write --yes: {command} --yes")
+
+
+def confirm_name(name: str) -> None:
+    """Have a person type the name of what goes. Raises UserError for every other answer."""
+    if Prompt.ask(f"Type {name} to remove it", default="no").strip() != name:
+        raise UserError("nothing is changed")
 
 
 def engine_line(line: str) -> None:
@@ -73,16 +63,6 @@ def engine_line(line: str) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-@contextmanager
-def clusters_read() -> Iterator[Callable[[int, int], None]]:
-    """A line on stderr while a stack's clusters are read, on a terminal only.
-
-    Yields what takes how many of all have answered.
-    """
-    with Console(stderr=True).status("reading clusters") as line:
-        yield lambda done, of: line.update(f"reading clusters: {done} of {of}")
 
 
 # What is to be copied in one piece: code in backticks, a key with its YAML, a command up to the

@@ -14,6 +14,7 @@ from typing import Any, Final
 import yaml
 
 from kai_fleet.finding import Finding, Level
+from kai_fleet.kube.objects import KubeObject
 from kai_fleet.kube.text import plain
 from kai_fleet.wording import listed
 from kai_fleet_cli.doctor.snapshot import Cluster
@@ -51,22 +52,34 @@ def fault(row: str, cluster: Cluster, name: str, **values: Any) -> Fault:
     return Fault(Level(texts.pop("level")), cluster.name, name=name, **texts)
 
 
-def explain(cluster: Cluster, kind: str, name: str, texts: Iterable[str]) -> Fault | None:
-    """What the first known of the messages means for a thing; its check is the row's name."""
+def explain(
+    cluster: Cluster, kind: str, name: str, texts: Iterable[str], check: str = ""
+) -> Fault | None:
+    """What the first known of the messages means for a thing; the row's name is the check unless
+    one is given.
+    """
     for message in texts:
         for row in _table("messages"):
             match = re.search(row["pattern"], message[:_READ], flags=re.DOTALL)
             if match is not None:
-                groups = {key: value.strip() for key, value in match.groupdict("").items()}
-                text = " ".join(message.split())[:_QUOTED]
-                places = _places(cluster, what="") | groups | {"text": text}
+                places = _places(cluster, what="", text=" ".join(message.split())[:_QUOTED])
+                places |= {key: value.strip() for key, value in match.groupdict("").items()}
                 cause = " ".join(row["cause"].format_map(places).split())
-                fix = row["fix"].format_map(places)
+                texts = (kind, name, cause, row["fix"].format_map(places), check or row["name"])
                 key = row["name"] if "{text}" in row["cause"] else ""
-                return Fault(
-                    Level.MANDATORY, cluster.name, kind, name, cause, fix, row["name"], key=key
-                )
+                return Fault(Level.MANDATORY, cluster.name, *texts, key=key)
     return None
+
+
+def reason(cluster: Cluster, *items: KubeObject) -> tuple[str, str]:
+    """Why objects are not ready, by the first known message about them, and the fix; "" where none
+    is known.
+    """
+    texts = cluster.messages_of(*items)
+    known = explain(cluster, "", "", texts)
+    if known is not None:
+        return known.cause, known.fix
+    return next(iter(texts), "nothing gives a reason")[:_QUOTED], ""
 
 
 def findings(check: str, faults: Iterable[Fault]) -> Iterator[Finding]:

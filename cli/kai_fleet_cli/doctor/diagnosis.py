@@ -13,7 +13,7 @@ from kai_fleet.kube.errors import UnreachableError
 from kai_fleet.wording import counted
 from kai_fleet_cli.display.terminal import print_line, print_wrapped
 from kai_fleet_cli.doctor.checks import examine
-from kai_fleet_cli.doctor.read import Progress, no_progress, of_stack, read_clusters
+from kai_fleet_cli.doctor.read import of_stack, read_clusters
 
 WORDS: Final = {Level.MANDATORY: "broken", Level.ADVISORY: "warning"}
 _STYLES: Final = {Level.MANDATORY: "red", Level.ADVISORY: "yellow"}
@@ -61,25 +61,21 @@ class Diagnosis:
         }
 
 
-def diagnose(
-    stack: str,
-    team: str | None = None,
-    context: str | None = None,
-    progress: Progress = no_progress,
-) -> Diagnosis:
+def diagnose(stack: str, team: str | None = None, context: str | None = None) -> Diagnosis:
     """Examine a stack's clusters; `team` narrows it to one team, and the host.
 
     Raises UserError for a stack or a team that is not there.
     """
     source = of_stack(stack, team, context)
     try:
-        snapshot = read_clusters(source, progress)
+        snapshot = read_clusters(source)
     except UnreachableError as error:
         cause = f"its API is not reached: {error}"
         fix = f"look with: `{source.kubectl} version`"
         unreached = Finding(Level.MANDATORY, HOST, "host cluster", "", cause, fix, "host")
         return Diagnosis(stack, (unreached,), blind=True)
-    unread = tuple(cluster.name for cluster in snapshot.clusters if cluster.is_unread)
+    clusters = (each for each in snapshot.clusters if each.unreadable)
+    unread = tuple(each.name for each in clusters if not any(each.objects.values()))
     return Diagnosis(stack, tuple(examine(snapshot)), unread=unread)
 
 

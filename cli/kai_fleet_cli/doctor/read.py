@@ -5,8 +5,8 @@ All requests are GETs, bounded in time and size. What this user may not read is 
 
 import os
 import shlex
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -36,16 +36,9 @@ from kai_fleet_cli.stack_file.platform import settings_of
 SECONDS: Final = 10.0  # for all requests to one API server
 _CLUSTERS_AT_ONCE: Final = 8
 _REQUESTS_AT_ONCE: Final = 6  # to one API server
-# The path of each kind, by its plural: read of every API server, and where the stack requires one.
-_READS: Final = yaml.safe_load((files(__package__) / "reads.yaml").read_text(encoding="utf-8"))
-READS: Final[Mapping[str, str]] = _READS["always"]
-_WHERE_REQUIRED: Final[Mapping[str, str]] = _READS["required"]
-
-Progress = Callable[[int, int], None]  # how many clusters have answered, of how many
-
-
-def no_progress(done: int, of: int) -> None:
-    """A progress callback that does nothing."""
+# The path of each kind, by its plural.
+_READS: Final = (files(__package__) / "reads.yaml").read_text(encoding="utf-8")
+READS: Final[Mapping[str, str]] = yaml.safe_load(_READS)
 
 
 @dataclass(frozen=True)
@@ -129,7 +122,7 @@ def declared_clusters(settings: Settings) -> tuple[Declaration, dict[str, Team]]
     return host, teams | {name: declared.grant(name) for name in settings.team_stacks}
 
 
-def read_clusters(source: Source, progress: Progress = no_progress) -> Snapshot:
+def read_clusters(source: Source) -> Snapshot:
     """Read all. A vCluster that does not answer is part of the result.
 
     Raises:
@@ -139,32 +132,25 @@ def read_clusters(source: Source, progress: Progress = no_progress) -> Snapshot:
     on_host, teams = declared_clusters(settings)
     teams = {name: team for name, team in teams.items() if source.only in (None, name)}
     required = tuple(required_objects(settings, on_host, teams))
-    kinds = {(row.cluster, row.kinds) for row in required}
     blank = Cluster(HOST, on_host, update=source.update, kubectl=source.kubectl)
     own = f"team-{next(iter(settings.teams))}" if settings.platform_stack else None
     with closing(source.host()) as api:
-        host = _read(api, blank, kinds, own)
+        host = _read(api, blank, own)
         with ThreadPoolExecutor(max_workers=_REQUESTS_AT_ONCE) as pool:
             accesses = list(pool.map(lambda team: _access(api, host, team), teams.values()))
-    progress(1, 1 + len(teams))
 
     def with_inside(access: tuple[TeamState, str]) -> TeamState:
         state, kubeconfig = access
         name, kubectl = state.team.name, f"kubectl --kubeconfig {state.team.name}.kubeconfig"
         blank = Cluster(name, state.team.inside, update=source.team_update, kubectl=kubectl)
-        return _with_inside(state, kubeconfig, blank, kinds) if kubeconfig else state
+        return _with_inside(state, kubeconfig, blank) if kubeconfig else state
 
     with ThreadPoolExecutor(max_workers=_CLUSTERS_AT_ONCE) as pool:
-        states = [pool.submit(with_inside, access) for access in accesses]
-        for done, _ in enumerate(as_completed(states), 2):
-            progress(done, 1 + len(teams))
-    read = {name: state.result() for name, state in zip(teams, states, strict=True)}
-    return Snapshot(settings, host, read, required, source.team_update)
+        states = dict(zip(teams, pool.map(with_inside, accesses), strict=True))
+    return Snapshot(settings, host, states, required, source.team_update)
 
 
-def _read(
-    api: Api, blank: Cluster, required: set[tuple[str, str]], namespace: str | None = None
-) -> Cluster:
+def _read(api: Api, blank: Cluster, namespace: str | None = None) -> Cluster:
     """A cluster with its objects; those of one `namespace` where this user may not list all.
 
     Raises UnreachableError where it stops answering.
@@ -173,18 +159,14 @@ def _read(
     for error in refused.values():
         if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise UnreachableError(f"it answers {error}")
-    more = {
-        kind: _WHERE_REQUIRED[kind] for kind in _WHERE_REQUIRED if (blank.name, kind) in required
-    }
-    paths = {**READS, **more}
-    objects, refused = api.lists(paths, _REQUESTS_AT_ONCE)
+    objects, refused = api.lists(READS, _REQUESTS_AT_ONCE)
     if namespace is not None:
         denied = [kind for kind, error in refused.items() if error.status == HTTPStatus.FORBIDDEN]
-        inside = {kind: paths[kind] for kind in denied if "{}" in paths[kind]}
+        inside = {kind: READS[kind] for kind in denied if "{}" in READS[kind]}
         own, still = api.lists(inside, _REQUESTS_AT_ONCE, namespace)
         if "namespaces" in denied:
             with suppress(RefusedError):
-                own["namespaces"] = [api.get(f"{paths['namespaces']}/{namespace}")]
+                own["namespaces"] = [api.get(f"{READS['namespaces']}/{namespace}")]
         objects |= own
         refused = {kind: still.get(kind, why) for kind, why in refused.items() if kind not in own}
     unreadable = {
@@ -226,22 +208,17 @@ def _access(api: Api, host: Cluster, team: Team) -> tuple[TeamState, str]:
     return replace(state, certificate_ends=credentials.ends), content
 
 
-def _with_inside(
-    state: TeamState, kubeconfig: str, blank: Cluster, required: set[tuple[str, str]]
-) -> TeamState:
+def _with_inside(state: TeamState, kubeconfig: str, blank: Cluster) -> TeamState:
     """A team with the inside of its vCluster, or why that is not read."""
     try:
         with closing(Api.of_kubeconfig(kubeconfig, in_all=SECONDS)) as api:
-            inside = _read(api, blank, required)
+            inside = _read(api, blank)
         # Its tenant's own API server answered these.
-        inside = replace(inside, objects=_well_named(inside.objects))
+        objects = {kind: list(well_named(items)) for kind, items in inside.objects.items()}
+        inside = replace(inside, objects=objects)
         _ = inside.usage
     except UnreachableError as error:
         return replace(state, unreached=str(error))
     except MALFORMED as error:
         return replace(state, unreached=malformed(error))
     return replace(state, inside=inside)
-
-
-def _well_named(objects: Mapping[str, Iterable[object]]) -> dict[str, list[dict[str, object]]]:
-    return {kind: list(well_named(items)) for kind, items in objects.items()}

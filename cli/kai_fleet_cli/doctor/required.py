@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from kai_fleet.finding import Level
 from kai_fleet.fleet.arguments import Arguments
 from kai_fleet.fleet.cluster import HOST, Cluster, Team
-from kai_fleet.guards import bounds, policies, queue_guard, vcluster_rights
+from kai_fleet.guards import bounds, policies, queue_guard, rights
 from kai_fleet.guards.network_policies import network_policies
 from kai_fleet.guards.quotas import quotas
 from kai_fleet.monitoring import ALLOW_PROMETHEUS
@@ -14,7 +14,6 @@ from kai_fleet.queue_specs import leaves
 from kai_fleet.settings import Settings
 from kai_fleet.settings.sections.platform import NVIDIA
 from kai_fleet.values import value_at
-from kai_fleet.vcluster_oidc import group_roles
 from kai_fleet.wording import plural
 
 _QUOTAS: Final = {
@@ -85,10 +84,6 @@ def _of_platform(settings: Settings) -> Iterator[Required]:
         bindings = policies.shared_bindings(beside_kai=beside_kai).values()
         for kind, name in _names(bindings):
             yield Required("isolation", kind, name, _JUDGES)
-    monitoring = settings.monitoring
-    if monitoring is not None and monitoring.operator:
-        harm, namespace = "Prometheus reads no team's KAI", monitoring.namespace
-        yield Required("monitoring", "PodMonitor", "kai-fleet", harm, namespace=namespace)
 
 
 def _of_kai(cluster: Cluster) -> Iterator[Required]:
@@ -129,23 +124,19 @@ def _of_namespace(team: Team, args: Mapping[str, Any], *, platform: bool) -> Ite
             yield row("NetworkPolicy", ALLOW_PROMETHEUS, harm, team.namespace)
         for kind, name in _names(bounds.node_bindings(team.name, team.namespace, args).values()):
             yield row(kind, name, _ON_NODES)
-    role = vcluster_rights.called(team.name)
+    role = f"{rights.VCLUSTER}-{team.name}"
     yield row("ClusterRole", role, "the vCluster cannot read what the host has")
 
 
 def _of_vcluster(team: Team, arguments: Arguments) -> Iterator[Required]:
-    """What guards its queues inside its vCluster, and what its groups may do there."""
-    args, level = arguments.team(team.name), Level.ADVISORY
+    """What guards its queues inside its vCluster."""
+    args = arguments.team(team.name)
     if "guard" in args:
         every = leaves(args["queues"]["queues"])
         of_team, bindings = queue_guard.inside(team.name, every, args["guard"])
         for kind, name in _names((*of_team.values(), *bindings.values())):
             harm = _OUTSIDE if "outside" in name else _QUEUES
-            yield Required("guard", kind, name, harm, team.name, level=level)
-    for role in group_roles(args["vcluster"].get("oidc", {}), args["vcluster"]["groups"]):
-        kind, name, namespace = role["kind"], role["metadata"]["name"], role["metadata"]
-        harm, own = "groups may do less than declared", namespace.get("namespace")
-        yield Required("groups", kind, name, harm, team.name, namespace=own, level=level)
+            yield Required("guard", kind, name, harm, team.name, level=Level.ADVISORY)
 
 
 def _names(declared: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:

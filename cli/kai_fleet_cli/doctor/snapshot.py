@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Final
 
-from kai_fleet.cluster.tenant_kubeconfig import name_writer, repair_commands
 from kai_fleet.fleet.cluster import HOST, Team
 from kai_fleet.fleet.cluster import Cluster as Declaration
 from kai_fleet.fleet.queues import QueueIndex
@@ -17,7 +16,7 @@ from kai_fleet.releases import KaiRelease
 from kai_fleet.releases.keys import KAI_NAMESPACE, RESERVED, SCHEDULER
 from kai_fleet.settings import Settings
 from kai_fleet_cli.doctor.required import Required
-from kai_fleet_cli.doctor.usage import ClusterUsage, count, queue_of, running_version
+from kai_fleet_cli.doctor.usage import ClusterUsage, count, queue_of
 
 _CONTROL_PLANES: Final = ("vcluster", "vcluster-etcd")  # the label app of a control plane
 
@@ -42,11 +41,6 @@ class Cluster:
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     update: str = "an update of its stack"
     kubectl: str = "kubectl"
-
-    @property
-    def is_unread(self) -> bool:
-        """Whether this user may read nothing of it."""
-        return bool(self.unreadable) and not any(self.objects.values())
 
     def refused(self, *kinds: str) -> str:
         """Why these kinds, or pods, were not counted; "" where they were."""
@@ -121,11 +115,6 @@ class Cluster:
         """The KAI that is declared, else the one that runs, as the release table knows it."""
         return self.desired.release if self.desired.declared else self.usage.release
 
-    @property
-    def running_version(self) -> str | None:
-        """The version of the KAI that runs."""
-        return running_version(self.all("deployments"))
-
     @cached_property
     def schedulers(self) -> list[KubeObject]:
         """The deployments that are KAI schedulers."""
@@ -195,12 +184,6 @@ class TeamState:
         """Whether another stack makes the vCluster, and this one its namespace and bounds."""
         return not self.team.inside.declared
 
-    def new_kubeconfig(self, host: Cluster) -> str:
-        """The commands after which the vCluster has written its kubeconfig again."""
-        team = self.team
-        steps = repair_commands(team.name, team.namespace, host.kubectl, team.store.workload)
-        return ", then ".join(f"`{step}`" for step in steps)
-
     def control_plane(self, host: Cluster) -> KubeObject | None:
         """What runs the vCluster: a StatefulSet, or a Deployment where it has no volume."""
         at = (self.team.name, self.team.namespace)
@@ -229,16 +212,6 @@ class Snapshot:
     teams: Mapping[str, TeamState] = field(default_factory=dict)
     required: Sequence[Required] = ()
     update: str = "an update of its stack"
-
-    @property
-    def foreign(self) -> list[str]:
-        """For each team whose kubeconfig is not its vCluster's: what is there, and the fix."""
-        return [
-            f"team {name}: {team.unreached}. {name_writer(name)}. Have it written again:"
-            f" {team.new_kubeconfig(self.host)}"
-            for name, team in self.teams.items()
-            if team.foreign
-        ]
 
     @property
     def clusters(self) -> list[Cluster]:

@@ -41,32 +41,26 @@ class QueueUse:
 
 @dataclass(frozen=True)
 class ClusterUsage:
-    """One cluster at one moment: its queues, parents first, and the KAI that runs there."""
+    """One cluster at one moment: its queues, parents first, and the KAI that runs."""
 
     pods: tuple[PodUse, ...] = ()
     queues: Mapping[str, QueueUse] = field(default_factory=dict)
+    version: str | None = None
     release: KaiRelease | None = None
-
-    @property
-    def waiting(self) -> list[PodUse]:
-        """The pods without a node, but for those that are being deleted."""
-        return [pod for pod in self.pods if pod.waits and not pod.ending]
 
 
 def count(objects: Mapping[str, Sequence[KubeObject]]) -> ClusterUsage:
     """Count the pods of a cluster. A kind that is absent counts as none."""
-    release = Kai(running_version(objects.get("deployments", ())), untested=True).release
+    deployments = objects.get("deployments", ())
+    own = {item.name: item for item in deployments if item.namespace in (KAI_NAMESPACE, "")}
+    version = next((own[name].image_tag for name in _WITH_VERSION if name in own), None)
+    release = Kai(version, untested=True).release
     in_megabytes = (release or list(KAI.values())[-1]).gpu_memory_in_megabytes
     nodes, items, queues = (objects.get(kind, ()) for kind in ("nodes", "pods", "queues"))
     memories = {node.name: gpu_memory(node.labels, in_megabytes) for node in nodes}
     pods = pods_of(items, objects.get("podgroups", ()), memories)
-    return ClusterUsage(tuple(pods), _tree(QueueIndex(map(queue_of, queues)), pods), release)
-
-
-def running_version(deployments: Iterable[KubeObject]) -> str | None:
-    """The version of the KAI that runs, by the image of its operator or scheduler."""
-    own = {item.name: item for item in deployments if item.namespace in (KAI_NAMESPACE, "")}
-    return next((own[name].image_tag for name in _WITH_VERSION if name in own), None)
+    tree = _tree(QueueIndex(map(queue_of, queues)), pods)
+    return ClusterUsage(tuple(pods), tree, version, release)
 
 
 def queue_of(item: KubeObject) -> DeclaredQueue:

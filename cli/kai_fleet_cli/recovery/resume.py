@@ -16,7 +16,7 @@ from typing import Final
 import psutil
 
 from kai_fleet.settings.files.project import FLEET
-from kai_fleet_cli.display.terminal import Screen, say
+from kai_fleet_cli.display import terminal
 
 _WAIT_SECONDS: Final = 1.0
 
@@ -52,7 +52,7 @@ def resumable_by(command: Callable[[], str]) -> Iterator[None]:
     try:
         yield
     except (KeyboardInterrupt, Interrupted):
-        say(
+        terminal.say(
             "interrupted: Pulumi stopped after the steps that it was at, and saved its state. See"
             f" what is there and go on: {command()}"
         )
@@ -112,5 +112,5 @@ def naming(teams: Iterable[str]) -> str:
 
 def destroy(stack: str) -> str:
     """`fleet destroy --refresh` of a stack."""
-    yes = "" if Screen.standard().asks else " --yes"
+    yes = "" if terminal.asks() else " --yes"
     return f"{FLEET} destroy --refresh{yes} --stack {stack}"

@@ -18,15 +18,15 @@ from kai_fleet.releases import support
 from kai_fleet.releases.keys import GPU_PRODUCT
 from kai_fleet_cli.doctor.causes import Fault, filled, text
 from kai_fleet_cli.doctor.checks import examine
-from kai_fleet_cli.doctor.checks.why import why
+from kai_fleet_cli.doctor.checks.pods import why
 from kai_fleet_cli.doctor.diagnosis import ExitCode
-from kai_fleet_cli.doctor.read import Progress, of_stack, read_clusters
+from kai_fleet_cli.doctor.read import of_stack, read_clusters
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 from kai_fleet_cli.report.model import Pool, Report, Team, Wait
 
 
-def now(stack: str, progress: Progress) -> Report:
-    """Read a stack's clusters. `progress` is called with how many of all have answered.
+def now(stack: str) -> Report:
+    """Read a stack's clusters.
 
     Raises:
         UserError: The stack's file cannot be read.
@@ -34,7 +34,7 @@ def now(stack: str, progress: Progress) -> Report:
     """
     source = of_stack(stack)
     try:
-        snapshot = read_clusters(source, progress)
+        snapshot = read_clusters(source)
     except UnreachableError as error:
         why = f"the host cluster is not reached: {error}"
         raise UnreachableError(f"{why}; look with: {source.kubectl} version") from None
@@ -48,11 +48,10 @@ def fill(
 ) -> Report:
     """Fill a report. `whole`: it is about all of a host, not about one team's own stack."""
     host, clusters, teams = snapshot.host, snapshot.clusters, snapshot.teams
-    away = ((name, team) for name, team in teams.items() if team.unreached and not team.foreign)
-    unreached = [f"team {name}: {team.unreached}" for name, team in away]
+    unreached = [f"team {name}: {team.unreached}" for name, team in teams.items() if team.unreached]
     refused = [f"team {each.name}: {why}" for each in clusters[1:] if (why := each.refused())]
     hidden = host.refused("nodes", "pods")
-    exit_code = ExitCode.BLIND if unreached or snapshot.foreign else ExitCode.HEALTHY
+    exit_code = ExitCode.BLIND if unreached else ExitCode.HEALTHY
     if refused or (hidden and whole):
         exit_code = ExitCode.UNREAD
     waits = sorted(_waits(snapshot), key=lambda wait: (-wait.gpus, -wait.pods))
@@ -68,7 +67,7 @@ def fill(
         pools=None if hidden else list(_pools(snapshot, whole=whole)),
         waits=waits,
         findings=findings,
-        missing=[*snapshot.foreign, *unreached, *refused, *([f"host: {hidden}"] if hidden else [])],
+        missing=[*unreached, *refused, *([f"host: {hidden}"] if hidden else [])],
         exit_code=exit_code,
     )
 
@@ -97,7 +96,7 @@ def _scheduler(state: TeamState, host: Cluster) -> tuple[str, str]:
         return "KAI of its own stack" if state.granted else "Kubernetes", ""
     own = team.mode == "virtual"
     cluster, declared = (state.inside, team.inside.kai) if own else (host, host.desired.kai)
-    running = cluster.running_version if cluster is not None else None
+    running = cluster.usage.version if cluster is not None else None
     version = running or next((kai.version for kai in declared), None) or ""
     return "KAI" if own else "the host's KAI", version
 

@@ -1,12 +1,11 @@
 """Carry a team command out: judge its edit, show it, ask, write it, run the update."""
 
-from rich.markup import escape
+from rich.console import Console
 from rich.prompt import Confirm
 
 from kai_fleet.settings.files.project import FLEET, update_command
 from kai_fleet.settings.team_stack import platform_of
-from kai_fleet_cli.display import as_text
-from kai_fleet_cli.display.terminal import Screen
+from kai_fleet_cli.display import as_text, terminal
 from kai_fleet_cli.engine import runs
 from kai_fleet_cli.engine.environment import for_stack, is_elsewhere
 from kai_fleet_cli.errors import UserError
@@ -23,28 +22,27 @@ def carry_out(change: Change, *, yes: bool, no_up: bool) -> bool:
     `yes`: run it without a question; where a team goes its name is asked for. `no_up`: write the
     file only.
     """
-    screen, removes, stack = Screen.standard(), change.removes, change.stack
+    console, removes, stack = Console(), change.removes, change.stack
     sure = yes or no_up
     going = [removes] if removes else []
     again = update_command(stack)
     if removes:
         command = f"{FLEET} team remove {removes} --stack {stack}"
-        screen.require_answer(command, f"team {removes} and all its pods would be gone", yes=sure)
+        terminal.require_answer(command, f"team {removes} and all its pods would be gone", yes=sure)
         again = f"{FLEET} up --stack {stack}{resume.naming(going)}"
-    _judge(change, screen)
+    _judge(change, console)
     for line in change.lines():
-        colour = "green" if line.startswith("+") else "red"
-        screen.out.print(f"  [{colour}]{escape(line)}[/]", highlight=False, soft_wrap=True)
-    screen.line(change.sentence)
+        terminal.print_line(console, (f"  {line}", "green" if line.startswith("+") else "red"))
+    terminal.result(change.sentence)
     run = yes and not no_up
     if removes and not sure:
-        screen.confirm_name(removes)
+        terminal.confirm_name(removes)
         run = True
-    elif screen.asks and not sure:
-        run = Confirm.ask("Run the update now?", default=True, console=screen.out)
+    elif terminal.asks() and not sure:
+        run = Confirm.ask("Run the update now?", default=True)
     change.write()
     if not run:
-        screen.line(f"{change.path.name} is written. Next:\n  {again}")
+        terminal.result(f"{change.path.name} is written. Next:\n  {again}")
         return False
     try:
         with resume.resumable_by(lambda: resume.up(stack, going)):
@@ -55,17 +53,17 @@ def carry_out(change: Change, *, yes: bool, no_up: bool) -> bool:
         if not getattr(why, "began", False) and change.undo():
             raise UserError(f"{why}. Nothing was changed, and {name} is as it was") from None
         raise UserError(f"{why}. {name} keeps the edit; go on with:\n  {again}") from None
-    screen.line(f"Done: {change.done}")
+    terminal.result(f"Done: {change.done}")
     return True
 
 
-def _judge(change: Change, screen: Screen) -> None:
+def _judge(change: Change, console: Console) -> None:
     """Raise UserError, with everything that the rules have against it, for a wrong edit."""
     raw = reading.parse(change.after, change.path.name)
     if is_elsewhere(platform_of(raw)):
         return  # the program judges it
     refused = validation.validate(raw, facts_of=facts_beside(change.path)).refused
     for problem in refused:
-        as_text.show_problem(problem, screen.out)
+        as_text.show_problem(problem, console)
     if refused:
         raise UserError("the rules refuse this; nothing is written")

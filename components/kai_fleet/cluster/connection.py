@@ -10,7 +10,7 @@ import pulumi_kubernetes as kubernetes
 import yaml
 
 from kai_fleet.inputs import plain
-from kai_fleet.values import items, value_at
+from kai_fleet.values import get, items, value_at
 
 # For one request to a tenant's API server, which may never answer: the engine asks some fifteen of
 # them one after the other before it gives the team up. KAI's webhooks take 10 at most.
@@ -28,12 +28,10 @@ class ClusterConnection:
 
     def environment(self) -> dict[str, pulumi.Input[str]]:
         """The variables from which a probe builds its client; never part of a command line."""
-        if self.kubeconfig is not None:
-            return {"PROBE_KUBECONFIG": self.kubeconfig}
-        return {"PROBE_CONTEXT": self.context or ""}
+        return {f"PROBE_{key.upper()}": value for key, value in self.properties().items()}
 
     def properties(self) -> dict[str, pulumi.Input[str]]:
-        """The properties from which the package's own provider builds its client."""
+        """`kubeconfig` or `context`, as components and the package's own provider take them."""
         if self.kubeconfig is not None:
             return {"kubeconfig": self.kubeconfig}
         return {"context": self.context or ""}
@@ -52,15 +50,14 @@ def _authority(kubeconfig: str) -> str:
         content = yaml.safe_load(kubeconfig)
     except yaml.YAMLError:
         content = None  # whoever connects says what is wrong with it
-    context = value_at(_entry(content, "contexts", value_at(content, "current-context")), "context")
-    cluster = value_at(_entry(content, "clusters", value_at(context, "cluster")), "cluster")
-    known = value_at(cluster, "certificate-authority-data") or value_at(cluster, "server")
+
+    def named(kind: str, name: Any) -> Any:
+        entries = items(value_at(content, f"{kind}s"))
+        return next((get(each, kind) for each in entries if get(each, "name") == name), {})
+
+    cluster = named("cluster", get(named("context", get(content, "current-context")), "cluster"))
+    known = get(cluster, "certificate-authority-data") or get(cluster, "server")
     return hashlib.sha256(str(known).encode()).hexdigest()[:16]
-
-
-def _entry(content: Any, plural: str, name: Any) -> Any:
-    entries = items(value_at(content, plural))
-    return next((entry for entry in entries if value_at(entry, "name") == name), {})
 
 
 def connection_of(component: str, args: Mapping[str, Any]) -> ClusterConnection:

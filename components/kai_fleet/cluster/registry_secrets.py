@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import pulumi
 from pulumi_kubernetes.core import v1 as core
-from pulumi_kubernetes.meta import v1 as meta
 
 from kai_fleet.inputs import RegistryArgs
 from kai_fleet.settings.sections.access import OF_STACK as OF_STACK
@@ -27,7 +26,7 @@ def registry_secret(
     resource. It is changed in place: a new password is in use at a pod's next pull.
     """
     accounts: Any = dict(registries)
-    metadata: meta.ObjectMetaArgsDict = {"name": secret, "namespace": namespace}
+    metadata: Any = {"name": secret, "namespace": namespace}
     return core.Secret(
         f"{name}-{secret.removeprefix('kai-fleet-')}",
         metadata=metadata,
@@ -37,18 +36,12 @@ def registry_secret(
     )
 
 
-def docker_config(accounts: Mapping[str, Mapping[str, str]]) -> str:
+def docker_config(accounts: Mapping[str, Mapping[str, Any]]) -> str:
     """What kubelets read, in base64: name and password of each registry."""
-    auths = {
-        registry: {
-            "username": own["username"],
-            "password": str(own["password"]),  # of another resource it may be a number
-            "auth": _base64(f"{own['username']}:{own['password']}"),
-        }
-        for registry, own in accounts.items()
-    }
-    return _base64(json.dumps({"auths": auths}, sort_keys=True))
-
-
-def _base64(text: str) -> str:
-    return base64.b64encode(text.encode()).decode()
+    auths = {}
+    for registry, own in accounts.items():
+        # A password of another resource may be a number.
+        name, password = own["username"], str(own["password"])
+        pair = base64.b64encode(f"{name}:{password}".encode()).decode()
+        auths[registry] = {"username": name, "password": password, "auth": pair}
+    return base64.b64encode(json.dumps({"auths": auths}, sort_keys=True).encode()).decode()

@@ -18,25 +18,20 @@ def address_of(service: Mapping[str, Any], access: str, host: str | None) -> str
     A load balancer says a DNS name or an address, which is neither link-local, where clouds have
     their metadata, nor of many. Another one is none.
     """
-    metadata, ports = service["metadata"], (service.get("spec") or {}).get("ports") or [{}]
-    match access:
-        case "Ingress" | "Gateway":
-            return host
-        case "NodePort":
-            port = _port(ports[0].get("nodePort"))
-            return f"{_bracketed(host)}:{port}" if host and port else None
-        case "LoadBalancer":
-            ingress = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or []
-            name = next((entry.get("hostname") or entry.get("ip") for entry in ingress), None)
-            port = _port(ports[0].get("port"))
-            where = _host_of(str(name)) if name else None
-            return f"{_bracketed(host) if host else where}:{port}" if where and port else None
-    port = _port(ports[0].get("port"))
-    return f"{metadata['name']}.{metadata['namespace']}.svc:{port}" if port else None
-
-
-def _port(port: object) -> int | None:
-    return port if isinstance(port, int) and 0 < port < 1 << 16 else None
+    if access in ("Ingress", "Gateway"):
+        return host
+    metadata, written = service["metadata"], (service.get("spec") or {}).get("ports") or [{}]
+    port = written[0].get("nodePort" if access == "NodePort" else "port")
+    where = f"{metadata['name']}.{metadata['namespace']}.svc"
+    if access == "NodePort":
+        where = _bracketed(host or "")
+    elif access == "LoadBalancer":
+        ingress = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or []
+        name = next((entry.get("hostname") or entry.get("ip") for entry in ingress), None)
+        balancer = _balancer(str(name)) if name else ""
+        where = _bracketed(host) if host and balancer else balancer
+    known = isinstance(port, int) and 0 < port < 1 << 16 and where
+    return f"{where}:{port}" if known else None
 
 
 def _bracketed(host: str) -> str:
@@ -44,14 +39,14 @@ def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _host_of(name: str) -> str | None:
+def _balancer(name: str) -> str:
+    """A load balancer's name or address as a URL has it; "" for one that is none."""
     try:
         address = ipaddress.ip_address(name)
     except ValueError:
         # What looks like a number is read as an address by some, as 2852039166 is.
         is_name = _DNS_NAME.fullmatch(name) and not name.rpartition(".")[2].isdigit()
-        return name if is_name else None
+        return name if is_name else ""
     address = getattr(address, "ipv4_mapped", None) or address
-    if address.is_link_local or address.is_multicast or address.is_unspecified:
-        return None
-    return _bracketed(str(address))
+    odd = address.is_link_local or address.is_multicast or address.is_unspecified
+    return "" if odd else _bracketed(str(address))

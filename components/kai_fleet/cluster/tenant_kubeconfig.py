@@ -4,24 +4,20 @@ Whoever can write in a team's namespace can write its Secret `vc-NAME`. A kubeco
 programs to run, files to read and proxies to ask, so none is taken from there. Three pieces are: a
 certificate authority, a client certificate and its key. The kubeconfig is built anew of these.
 Every vCluster that is supported writes them under keys of their own (pkg/util/kubeconfig), beside a
-whole kubeconfig under `config`, which is looked at only to say that it is not vCluster's.
+whole kubeconfig under `config`, which has to be of exactly the form that vCluster writes.
 """
 
 import base64
-import binascii
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import yaml
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
-
-from kai_fleet.cluster.plain_yaml import OddYamlError, document
 
 AUTHORITY: Final = "certificate-authority"
 CERTIFICATE: Final = "client-certificate"
@@ -41,23 +37,31 @@ _EMPTY_BY: Final = {
     CERTIFICATE: "exportKubeConfig.serviceAccount",
     KEY: "exportKubeConfig.serviceAccount",
 }
-_TOP: Final = ("apiVersion", "kind", "preferences", "current-context")
-_ENTRIES: Final = {
-    "clusters": ("cluster", ("server", "certificate-authority-data")),
-    "users": ("user", ("client-certificate-data", "client-key-data")),
-    "contexts": ("context", ("cluster", "user")),
-}
-_SAME: Final = {  # what of the three pieces is in `config`, and where
-    AUTHORITY: ("clusters", "certificate-authority-data"),
-    CERTIFICATE: ("users", "client-certificate-data"),
-    KEY: ("users", "client-key-data"),
-}
-# What a message may repeat. Another key may be anything, a terminal's control characters included.
-_NAMED: Final = frozenset(
-    {"exec", "auth-provider", "token", "tokenFile", "username", "password", "as", "as-groups"}
-    | {"as-uid", "as-user-extra", "certificate-authority", "client-certificate", "client-key"}
-    | {"proxy-url", "insecure-skip-tls-verify", "tls-server-name", "extensions", "namespace"}
-    | {"disable-compression", "colors"}
+# The kubeconfig that vCluster writes, and the one that is built here. Newer ones leave out the
+# empty preferences; each name is plain or quoted, and the same wherever it stands.
+_NAME: Final = r"""'([^'\n]|''){1,253}'|"[^"\\\n]{1,253}"|\w[\w./@'-]*([ :][\w./@'-]+)*"""
+_CONFIG_FORM: Final = re.compile(
+    rf"""apiVersion: v1
+clusters:
+- cluster:
+    certificate-authority-data: (?P<authority>[A-Za-z0-9+/=]+)
+    server: (?P<server>https://([A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\])(:\d{{1,5}})?(/[\w./-]*)?)
+  name: (?P<cluster>{_NAME})
+contexts:
+- context:
+    cluster: (?P=cluster)
+    user: (?P<user>{_NAME})
+  name: (?P<context>{_NAME})
+current-context: (?P=context)
+kind: Config
+(preferences: \{{\}}
+)?users:
+- name: (?P=user)
+  user:
+    client-certificate-data: (?P<certificate>[A-Za-z0-9+/=]+)
+    client-key-data: (?P<key>[A-Za-z0-9+/=]+)
+""",
+    re.ASCII,
 )
 
 
@@ -68,8 +72,8 @@ class TenantKubeconfigError(ValueError):
     written yet. No message has a value in it.
     """
 
-    def __init__(self, says: str, *, foreign: bool = True) -> None:
-        super().__init__(says)
+    def __init__(self, message: str, *, foreign: bool = True) -> None:
+        super().__init__(message)
         self.foreign = foreign
 
 
@@ -149,9 +153,9 @@ def pieces(data: Mapping[str, Any]) -> Pieces:
             raise TenantKubeconfigError(f"has no key {key}", foreign=False)
     texts = {key: _decoded(key, data[key]) for key in (AUTHORITY, CERTIFICATE, KEY)}
     if CONFIG in data:
-        of_config = _of_config(_decoded(CONFIG, data[CONFIG]))[0]
+        in_config = _of_config(_decoded(CONFIG, data[CONFIG]))[0]
         for key, text in texts.items():
-            if of_config[key].strip() != text.strip():
+            if in_config[key].strip() != text.strip():
                 raise TenantKubeconfigError(f"has another {key} in its key {CONFIG}")
     return _checked(texts)
 
@@ -162,43 +166,48 @@ def rebuild(text: str) -> tuple[str, Pieces]:
     A team stack's state is written by the team. Raises TenantKubeconfigError.
     """
     texts, server, context = _of_config(text)
-    try:
-        parts = urlsplit(server)
-        usable = parts.scheme == "https" and parts.hostname and parts.username is None
-    except ValueError:  # such as a bracket without its other one
-        usable = False
-    if not usable:
-        raise TenantKubeconfigError(f"has a server in its key {CONFIG} that is no https:// address")
-    pieces = _checked(texts)
-    return pieces.kubeconfig(server, context), pieces
+    parsed = _checked(texts)
+    return parsed.kubeconfig(server, context), parsed
+
+
+def _of_config(text: str) -> tuple[dict[str, str], str, str]:
+    """The pieces in a kubeconfig as vCluster writes it, its server, its context."""
+    if len(text) > _MOST_BYTES[CONFIG]:
+        raise TenantKubeconfigError(f"holds more than {_MOST_BYTES[CONFIG] >> 10} KiB")
+    form = _CONFIG_FORM.fullmatch(text)
+    if form is None:
+        raise TenantKubeconfigError(f"has in its key {CONFIG} what vCluster does not write there")
+    written = {AUTHORITY: form["authority"], CERTIFICATE: form["certificate"], KEY: form["key"]}
+    texts = {key: _decoded(key, value) for key, value in written.items()}
+    return texts, form["server"], str(yaml.safe_load(form["context"]))
 
 
 def _checked(texts: Mapping[str, str]) -> Pieces:
     authority = _certificates(AUTHORITY, texts[AUTHORITY])
     chain = _certificates(CERTIFICATE, texts[CERTIFICATE])
-    if not _PRIVATE_KEY.fullmatch(texts[KEY]):
-        raise TenantKubeconfigError(f"holds no private key at its key {KEY}")
     try:
         # Whether its numbers are primes concerns the tenant alone, and takes 0.1 s.
-        key = serialization.load_pem_private_key(
+        key = _PRIVATE_KEY.fullmatch(texts[KEY]) and serialization.load_pem_private_key(
             texts[KEY].encode(), password=None, unsafe_skip_rsa_key_validation=True
         )
-        is_its_key = key.public_key() == chain[0].public_key()
+        public = key and key.public_key()
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise TenantKubeconfigError(f"holds no private key at its key {KEY}") from None
-    if not is_its_key:
-        raise TenantKubeconfigError(f"has a {KEY} that is not the {CERTIFICATE}'s")
+        public = None
+    if public is None:
+        raise TenantKubeconfigError(f"holds no private key at its key {KEY}")
     try:
-        ends = chain[0].not_valid_after_utc
-    except ValueError:  # in the year 0, which X.509 has and Python has not
+        ends, of_certificate = chain[0].not_valid_after_utc, chain[0].public_key()
+    except (ValueError, UnsupportedAlgorithm):  # such as the year 0, which Python has not
         raise TenantKubeconfigError(f"holds no certificate at its key {CERTIFICATE}") from None
+    if public != of_certificate:
+        raise TenantKubeconfigError(f"has a {KEY} that is not the {CERTIFICATE}'s")
     return Pieces(_pem(authority), _pem(chain), texts[KEY].strip() + "\n", ends)
 
 
 def _certificates(key: str, text: str) -> list[x509.Certificate]:
-    if not _CERTIFICATES.fullmatch(text):
-        raise TenantKubeconfigError(f"holds no certificate at its key {key}")
     try:
+        if not _CERTIFICATES.fullmatch(text):
+            raise ValueError
         certificates = x509.load_pem_x509_certificates(text.encode())
     except (ValueError, UnsupportedAlgorithm, x509.InvalidVersion):
         raise TenantKubeconfigError(f"holds no certificate at its key {key}") from None
@@ -219,7 +228,7 @@ def _decoded(key: str, value: Any) -> str:
         raise TenantKubeconfigError(f"holds more than {most >> 10} KiB at its key {key}")
     try:
         text = base64.b64decode(value, validate=True).decode("ascii")
-    except (binascii.Error, UnicodeDecodeError, ValueError):
+    except ValueError:
         raise TenantKubeconfigError(f"holds no plain text at its key {key}") from None
     if not text.strip() and key in _EMPTY_BY:
         raise TenantKubeconfigError(
@@ -227,53 +236,6 @@ def _decoded(key: str, value: Any) -> str:
             " certificates are taken"
         )
     return text
-
-
-def _of_config(text: str) -> tuple[dict[str, str], str, str]:
-    """The pieces in a kubeconfig as vCluster writes it, its server, its context."""
-    if len(text) > _MOST_BYTES[CONFIG]:
-        raise TenantKubeconfigError(f"holds more than {_MOST_BYTES[CONFIG] >> 10} KiB")
-    try:
-        top = _only(document(text), (*_TOP, *_ENTRIES), "")
-    except OddYamlError as error:
-        raise TenantKubeconfigError(f"holds no kubeconfig at its key {CONFIG}: {error}") from None
-    if top.get("preferences"):
-        raise TenantKubeconfigError(f"has preferences in its key {CONFIG}")
-    entries = {plural: _entry(top, plural, *_ENTRIES[plural]) for plural in _ENTRIES}
-    pieces = {}
-    for key, (plural, name) in _SAME.items():
-        value = entries[plural].get(name, "")
-        if not isinstance(value, str):
-            raise TenantKubeconfigError(f"has no text at {name} in its key {CONFIG}")
-        pieces[key] = _decoded(key, value)
-    server, context = entries["clusters"].get("server"), top.get("current-context")
-    if not isinstance(server, str) or not isinstance(context, str):
-        raise TenantKubeconfigError(f"has no server or no context in its key {CONFIG}")
-    return pieces, server, context
-
-
-def _entry(
-    top: Mapping[str, Any], plural: str, singular: str, allowed: tuple[str, ...]
-) -> Mapping[str, Any]:
-    """The one cluster, user or context."""
-    every = top.get(plural)
-    if not isinstance(every, list) or len(every) != 1:
-        raise TenantKubeconfigError(f"has not one entry in {plural} in its key {CONFIG}")
-    entry = _only(every[0], ("name", singular), plural)
-    return _only(entry.get(singular), allowed, f"{plural}[0].{singular}")
-
-
-def _only(mapping: Any, allowed: tuple[str, ...], where: str) -> Mapping[str, Any]:
-    if not isinstance(mapping, dict):
-        at = f"at {where} " if where else ""
-        raise TenantKubeconfigError(f"holds no kubeconfig {at}in its key {CONFIG}")
-    for name in mapping:
-        if name not in allowed:
-            key = f"{where}.{name}".lstrip(".") if name in _NAMED else "something"
-            raise TenantKubeconfigError(
-                f"has {key} in its key {CONFIG}, which vCluster does not write there"
-            )
-    return mapping
 
 
 def _base64(text: str) -> str:

@@ -48,15 +48,15 @@ def isolation(args: Args) -> Args:
     return part
 
 
-def level(args: Args) -> str:
-    """How strictly the team is kept from others."""
-    return str(isolation(args).get("level", "baseline"))
-
-
 def network(args: Args) -> Args:
     """The part about the network, empty where it is not given."""
     part: Args = isolation(args).get("network", {})
     return part
+
+
+def level(args: Args) -> str:
+    """How strictly the team is kept from others."""
+    return str(isolation(args).get("level", "baseline"))
 
 
 def closes_network(args: Args) -> bool:
@@ -120,42 +120,36 @@ def without_empty(bounds: Inputs) -> dict[str, pulumi.Input[str]]:
 
 
 def node_bindings(team: str, namespace: Any, args: Args) -> dict[str, Object]:
-    """What keeps the team's pods off nodes of others, by the last part of the resources' names."""
+    """What keeps the team's pods off nodes of others, by the last part of the resources' names.
+
+    Of a team with a pool whose pods name their nodes: off whatever lacks any label of the pool. Of
+    a team without: off the pools of others. Pods of other teams are held to their pool by its
+    labels.
+    """
+    pool, selectors = args.get("node_pool"), list[Object]()
+    if pool and args.get("scheduler", "inside") == "inside":
+        selectors = [_selecting(key, "NotIn", [value]) for key, value in _sorted(pool)]
+    elif not pool:
+        # One selector for all pools that differ in the value of one label, one for each other pool.
+        foreign = [_sorted(each) for each in args.get("foreign_pools", ())]
+        values: dict[str, list[pulumi.Input[str]]] = defaultdict(list)
+        for key, value in (labels[0] for labels in foreign if len(labels) == 1):
+            values[key].append(value)
+        selectors = [_selecting(key, "In", among) for key, among in sorted(values.items())]
+        selectors += [{"matchLabels": dict(labels)} for labels in foreign if len(labels) > 1]
     bindings = {}
-    for number, selector in enumerate(foreign_nodes(args)):
+    for number, selector in enumerate(selectors):
         nth = f".{number}" if number else ""
         bindings[f"nodes-binding{nth}"] = binding(
             f"kai-fleet-nodes-{team}{nth}",
             policy_name("nodes"),
             namespace=namespace,
             # Pods of a pool are bound to it by their node selector, their control plane to its own.
-            match={"resourceRules": _PLACED} if args.get("node_pool") else None,
+            match={"resourceRules": _PLACED} if pool else None,
             # Where no such node is, there is none to keep off.
             param_ref={"selector": selector, "parameterNotFoundAction": "Allow"},
         )
     return bindings
-
-
-def foreign_nodes(args: Args) -> list[Object]:
-    """Selectors of the nodes that are not the team's.
-
-    Of a team with a pool whose pods name their nodes: whatever lacks any label of the pool. Of a
-    team without: the pools of others. Pods of other teams are held to their pool by its labels.
-    """
-    if pool := args.get("node_pool"):
-        names_nodes = args.get("scheduler", "inside") == "inside"
-        own = sorted(pool.items(), key=_key) if names_nodes else ()
-        return [_selecting(key, "NotIn", [value]) for key, value in own]
-    # One selector for all pools that differ in the value of one label, one for each other pool.
-    values: dict[str, list[pulumi.Input[str]]] = defaultdict(list)
-    several: list[Object] = []
-    for foreign in args.get("foreign_pools", ()):
-        if len(foreign) == 1:
-            [(key, value)] = foreign.items()
-            values[key].append(value)
-        elif foreign:
-            several.append({"matchLabels": dict(sorted(foreign.items(), key=_key))})
-    return [*(_selecting(key, "In", among) for key, among in sorted(values.items())), *several]
 
 
 def _selecting(key: str, operator: str, values: Sequence[pulumi.Input[str]]) -> Object:
@@ -163,8 +157,8 @@ def _selecting(key: str, operator: str, values: Sequence[pulumi.Input[str]]) -> 
     return {"matchExpressions": [{"key": key, "operator": operator, "values": among}]}
 
 
-def _key(label: tuple[str, Any]) -> str:
-    return label[0]
+def _sorted(labels: Inputs) -> list[tuple[str, pulumi.Input[str]]]:
+    return [(key, labels[key]) for key in sorted(labels)]
 
 
 def _flag(on: Any) -> str:
@@ -182,7 +176,7 @@ def sorted_names(names: Iterable[pulumi.Input[str]]) -> pulumi.Input[str]:
 
 
 def _labels(pool: Inputs, between: str = ",") -> pulumi.Input[str]:
-    return joined(between, [joined("=", label) for label in sorted(pool.items(), key=_key)])
+    return joined(between, [joined("=", label) for label in _sorted(pool)])
 
 
 def _places(images: Iterable[str]) -> str:

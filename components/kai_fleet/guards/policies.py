@@ -6,7 +6,11 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
+import pulumi
 import yaml
+from pulumi_kubernetes.admissionregistration import v1 as admission
+
+from kai_fleet.options import after
 
 Object = dict[str, Any]
 Kind = str  # the name of a file, without its ending
@@ -28,19 +32,22 @@ ACCOUNTS: Final = "kai-fleet-team-stacks"  # the namespace of the accounts of te
 BOUNDS: Final = "guard.kai-fleet/"  # begins the annotations of a namespace that policies read
 NAME_LABEL: Final = "kubernetes.io/metadata.name"
 # As a quota selects pods of Kubernetes' own classes: each makes room for itself on any node.
+_SYSTEM_CLASSES: Final = ["system-node-critical", "system-cluster-critical"]
 SYSTEM_SCOPE: Final[Any] = {
     "match_expressions": [
-        {
-            "operator": "In",
-            "scope_name": "PriorityClass",
-            "values": ["system-node-critical", "system-cluster-critical"],
-        }
+        {"operator": "In", "scope_name": "PriorityClass", "values": _SYSTEM_CLASSES}
     ]
 }
 # What a binding does with an object that the policy refuses.
 DENY: Final = ("Deny",)
 WARN: Final = ("Warn",)
 AUDIT: Final = ("Audit", "Warn")  # it passes, and both its maker and the audit log are told
+
+
+@cache
+def content(name: str) -> Any:
+    """What a YAML file beside this one says; not to be changed."""
+    return yaml.safe_load((files(__package__) / f"{name}.yaml").read_text(encoding="utf-8"))
 
 
 def policy_name(kind: Kind, suffix: str = "") -> str:
@@ -53,30 +60,21 @@ def kinds(*, beside_kai: bool) -> list[Kind]:
     return [*OF_ALL_TEAMS, "nodes", *((*BESIDE_KAI, "queues") if beside_kai else ())]
 
 
-@cache
-def _policy(kind: Kind) -> Object:
-    """The file of a policy; a variable without an expression has that of shared.yaml."""
-    body, shared = (
-        yaml.safe_load((files(__package__) / f"{file}.yaml").read_text(encoding="utf-8"))
-        for file in (kind, "shared")
-    )
-    for variable in body["spec"]["variables"]:
-        if "expression" not in variable:
-            variable["expression"] = shared[variable["name"]]
-    parsed: Object = body
-    return parsed
-
-
 def policy(kind: Kind, suffix: str = "", bounds: Mapping[str, str] | None = None) -> Object:
-    """A policy as the cluster has it, with the `bounds` written in where no namespace has them."""
-    body = copy.deepcopy(_policy(kind))
+    """A policy as the cluster has it, with the `bounds` written in where no namespace has them.
+
+    A variable without an expression has that of shared.yaml.
+    """
+    body: Object = copy.deepcopy(content(kind))
     body["metadata"]["name"] = policy_name(kind, suffix)
+    own = content("shared")
     if bounds is not None:
         notes = as_annotations(bounds).items()
         pairs = ", ".join(f"{_text(key)}: {_text(value)}" for key, value in notes)
-        for variable in body["spec"]["variables"]:
-            if variable["name"] == "bounds":
-                variable["expression"] = f"{{{pairs}}}"
+        own = {**own, "bounds": f"{{{pairs}}}"}
+    for variable in body["spec"]["variables"]:
+        if "expression" not in variable or (bounds is not None and variable["name"] == "bounds"):
+            variable["expression"] = own[variable["name"]]
     return body
 
 
@@ -104,20 +102,14 @@ def binding(
 
     `match` is the rest of its `matchResources`, `param_ref` its `paramRef`.
     """
-    spec: Object = {"policyName": policy_name, "validationActions": list(actions)}
     resources = dict(match or {})
     if namespace is not None:
         resources["namespaceSelector"] = {"matchLabels": {NAME_LABEL: namespace}}
-    if resources:
-        spec["matchResources"] = resources
-    if param_ref is not None:
-        spec["paramRef"] = dict(param_ref)
-    return {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": BINDING,
-        "metadata": {"name": name},
-        "spec": spec,
-    }
+    spec: Object = {"policyName": policy_name, "validationActions": list(actions)}
+    spec |= {"matchResources": resources} if resources else {}
+    spec |= {"paramRef": dict(param_ref)} if param_ref is not None else {}
+    kind = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": BINDING}
+    return {**kind, "metadata": {"name": name}, "spec": spec}
 
 
 def shared_bindings(*, beside_kai: bool) -> dict[Kind, Object]:
@@ -128,3 +120,30 @@ def shared_bindings(*, beside_kai: bool) -> dict[Kind, Object]:
         kind: binding(policy_name(kind), policy_name(kind), match=every)
         for kind in (*OF_ALL_TEAMS, *(BESIDE_KAI if beside_kai else ()))
     }
+
+
+def declare(
+    name: str,
+    policies: Mapping[str, Object],
+    bindings: Mapping[str, Object],
+    opts: pulumi.ResourceOptions,
+) -> list[pulumi.Resource]:
+    """Policies, and bindings after their policies, by the last part of their resources' names."""
+    declared: dict[str, pulumi.Resource] = {
+        body["metadata"]["name"]: admission.ValidatingAdmissionPolicy(
+            f"{name}-{part}", metadata=body["metadata"], spec=body["spec"], opts=opts
+        )
+        for part, body in policies.items()
+    }
+    bound = [
+        admission.ValidatingAdmissionPolicyBinding(
+            f"{name}-{part}",
+            metadata=body["metadata"],
+            spec=body["spec"],
+            opts=after(
+                opts, *(declared[key] for key in {body["spec"]["policyName"]} & {*declared})
+            ),
+        )
+        for part, body in bindings.items()
+    ]
+    return [*declared.values(), *bound]

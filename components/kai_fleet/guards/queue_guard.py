@@ -19,10 +19,9 @@ from kai_fleet.wording import listed
 
 # A denial is read by a person: of many queues it names the first.
 _QUEUES_IN_A_MESSAGE: Final = 12
-_EVERY: Final = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"]}
-_PODS: Final = {"resourceRules": [{**_EVERY, "resources": ["pods"]}]}
-# What makes pods: whoever applies it is warned, for its pods are going to be judged.
-_TEMPLATES: Final = {"excludeResourceRules": [{**_EVERY, "resources": ["pods"]}]}
+_PODS: Final = [
+    {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["pods"]}
+]
 
 
 def is_on_host(args: Args) -> bool:
@@ -36,9 +35,25 @@ def host_bounds(team: str, args: Args) -> dict[str, pulumi.Input[str]]:
     return queue_bounds(team, args["queues"], args.get("guard", "deny"), args)
 
 
-def host_bindings(team: str, namespace: Any, args: Args) -> dict[str, Object]:
-    """The bindings for the namespace, by the last part of the resources' names."""
-    return _bindings(team, args.get("guard", "deny"), namespace=namespace)
+def bindings(team: str, mode: str, suffix: str = "", namespace: Any = None) -> dict[str, Object]:
+    """The bindings of the queues' policy, by the last part of the resources' names: for pods, and
+    for what makes pods, of which whoever applies it is warned. In one namespace of the host, or in
+    a vCluster whose policies have a suffix.
+    """
+    queues, actions = policy_name("queues", suffix), DENY if mode == "deny" else AUDIT
+    pods, templates = {"resourceRules": _PODS}, {"excludeResourceRules": _PODS}
+    return {
+        "binding": binding(
+            f"kai-fleet-queues-{team}", queues, actions=actions, match=pods, namespace=namespace
+        ),
+        "templates-binding": binding(
+            f"kai-fleet-templates-{team}",
+            queues,
+            actions=WARN,
+            match=templates,
+            namespace=namespace,
+        ),
+    }
 
 
 def inside(
@@ -53,12 +68,17 @@ def inside(
         args: QueueGuardArgs.
     """
     mode, outside, suffix = args.get("mode", "deny"), args.get("outside", "deny"), f"-{team}"
-    bounds = queue_bounds(team, queues, mode, args)
-    policies = {"policy": _with_bounds("queues", suffix, bounds)}
+    bound = bindings(team, mode, suffix)
+    policies = {"policy": _with_bounds("queues", suffix, queue_bounds(team, queues, mode, args))}
     if outside != "allow":
         gpus = {"team": team, "gpuResource": args.get("gpu_resource", GPU_RESOURCE)}
         policies["outside-policy"] = _with_bounds("outside-queues", suffix, gpus)
-    return policies, _bindings(team, mode, outside, suffix)
+        bound["outside-binding"] = binding(
+            f"kai-fleet-outside-queues-{team}",
+            policy_name("outside-queues", suffix),
+            actions=DENY if outside == "deny" else AUDIT,
+        )
+    return policies, bound
 
 
 def _with_bounds(kind: Any, suffix: str, bounds: Mapping[str, pulumi.Input[str]]) -> Object:
@@ -69,13 +89,9 @@ def _with_bounds(kind: Any, suffix: str, bounds: Mapping[str, pulumi.Input[str]]
 def queue_bounds(
     team: str, queues: Iterable[pulumi.Input[str]], mode: str, args: Args
 ) -> dict[str, pulumi.Input[str]]:
-    """What pods may ask of these queues, by the name of the bound.
+    """What pods may ask of these leaf queues, by the name of the bound.
 
-    Args:
-        team: name of the team.
-        queues: leaf queues that pods may name.
-        mode: `deny` or `audit`.
-        args: TeamNamespaceArgs or QueueGuardArgs.
+    `mode` is `deny` or `audit`; `args` are TeamNamespaceArgs or QueueGuardArgs.
     """
     # Sorted: the engine hands a program its queues in another order than the file has them.
     prefix = args.get("queue_prefix", "")
@@ -97,28 +113,3 @@ def _allowed(queues: Iterable[str], prefix: str) -> str:
     named = listed(sorted(queues), limit=_QUEUES_IN_A_MESSAGE)
     named = named or "none: the team has no leaf queue"
     return f"{named}, or a queue named {prefix}…" if prefix else named
-
-
-def _bindings(
-    team: str, mode: str, outside: str = "allow", suffix: str = "", namespace: Any = None
-) -> dict[str, Object]:
-    queues, actions = policy_name("queues", suffix), DENY if mode == "deny" else AUDIT
-    bindings = {
-        "binding": binding(
-            f"kai-fleet-queues-{team}", queues, actions=actions, match=_PODS, namespace=namespace
-        ),
-        "templates-binding": binding(
-            f"kai-fleet-templates-{team}",
-            queues,
-            actions=WARN,
-            match=_TEMPLATES,
-            namespace=namespace,
-        ),
-    }
-    if outside != "allow":
-        bindings["outside-binding"] = binding(
-            f"kai-fleet-outside-queues-{team}",
-            policy_name("outside-queues", suffix),
-            actions=DENY if outside == "deny" else AUDIT,
-        )
-    return bindings

@@ -10,8 +10,6 @@ from kai_fleet.guards.policies import SYSTEM_SCOPE
 from kai_fleet.inputs import without_none
 from kai_fleet.releases.keys import GPU_RESOURCES
 
-Amounts = dict[str, pulumi.Input[str]]
-
 # What the account of a team's own stack may make in etcd besides, or a vCluster that syncs it.
 _OBJECTS: Final = (
     *("endpoints", "endpointslices.discovery.k8s.io", "serviceaccounts", "deployments.apps"),
@@ -21,7 +19,8 @@ _OBJECTS: Final = (
     *("httproutes.gateway.networking.k8s.io", "tlsroutes.gateway.networking.k8s.io"),
     *("backendtlspolicies.gateway.networking.k8s.io", "referencegrants.gateway.networking.k8s.io"),
 )
-_CLAIMS: Final = ("resourceclaims", "resourceclaimtemplates")
+_CLAIMS: Final = ("resourceclaims.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io")
+_DEVICES: Final = "deviceclass.resource.k8s.io/devices"
 
 
 def quotas(args: Args) -> dict[str, dict[str, Any]]:
@@ -31,43 +30,20 @@ def quotas(args: Args) -> dict[str, dict[str, Any]]:
     once that meet in one are refused and tried again (measured.md 47).
     """
     # A scheduler inside sees every GPU of its nodes; this is the bound that holds (V1, V7).
-    if level(args) == "off":
-        return {"gpus": {"hard": _granted_gpus(args)}}
-    bounds: Mapping[str, Any] = isolation(args).get("bounds", {})
-    objects = whole(bounds.get("objects", 5000))
-    return {
-        "gpus": {"hard": _devices(args, objects)},
-        "pods": {"hard": _pods(bounds, objects)},
-        "objects": {"hard": _objects(bounds, objects)},
-        "system-priority": {"hard": {"pods": "0"}, "scope_selector": SYSTEM_SCOPE},
-    }
-
-
-def _granted_gpus(args: Args) -> Amounts:
-    """GPUs and slices of GPUs by name."""
     granted = {args.get("gpu_resource", GPU_RESOURCE): args.get("gpus", 0)}
-    return _requests({**granted, **args.get("slices", {})})
-
-
-def _devices(args: Args, objects: pulumi.Input[str]) -> Amounts:
-    """Devices by name; GPUs of another vendor and DRA claims none, unless granted."""
+    granted |= args.get("slices", {})
+    if level(args) == "off":
+        return {"gpus": {"hard": _requests(granted)}}
+    bounds: Mapping[str, Any] = isolation(args).get("bounds", {})
+    objects, volumes = whole(bounds.get("objects", 5000)), whole(bounds.get("volumes", 500))
+    load_balancers = whole(bounds.get("load_balancers", 10))
     classes = args.get("device_classes", {})
-    claims = objects if classes else "0"
-    return {
-        **_requests(dict.fromkeys(GPU_RESOURCES, 0)),
-        **_granted_gpus(args),
-        **_requests(args.get("devices", {})),
-        **{
-            f"{name}.deviceclass.resource.k8s.io/devices": whole(count)
-            for name, count in classes.items()
-        },
-        **{f"count/{kind}.resource.k8s.io": claims for kind in _CLAIMS},
-    }
-
-
-def _pods(bounds: Mapping[str, Any], objects: pulumi.Input[str]) -> Amounts:
-    """What pods take of nodes that are everybody's."""
-    amounts = {
+    # Devices by name; GPUs of another vendor and DRA claims none, unless granted.
+    devices = _requests(dict.fromkeys(GPU_RESOURCES, 0) | granted | args.get("devices", {}))
+    devices |= {f"{name}.{_DEVICES}": whole(count) for name, count in classes.items()}
+    devices |= {f"count/{kind}": objects if classes else "0" for kind in _CLAIMS}
+    # What pods take of nodes that are everybody's.
+    pods = {
         "requests.cpu": bounds.get("cpu"),
         "requests.memory": bounds.get("memory"),
         "requests.ephemeral-storage": bounds.get("ephemeral_storage"),
@@ -75,14 +51,8 @@ def _pods(bounds: Mapping[str, Any], objects: pulumi.Input[str]) -> Amounts:
         # Those that have ended too, which fill etcd until somebody deletes them.
         "count/pods": objects,
     }
-    return without_none(amounts)
-
-
-def _objects(bounds: Mapping[str, Any], objects: pulumi.Input[str]) -> Amounts:
-    """What else etcd, storage and the network have for everybody."""
-    load_balancers = whole(bounds.get("load_balancers", 10))
-    volumes = whole(bounds.get("volumes", 500))
-    amounts = {
+    # What else etcd, storage and the network have for everybody.
+    rest = {
         "services": objects,
         "services.loadbalancers": load_balancers,
         # A controller makes a load balancer for each, mostly in a namespace of its own.
@@ -95,8 +65,13 @@ def _objects(bounds: Mapping[str, Any], objects: pulumi.Input[str]) -> Amounts:
         "configmaps": objects,
         **{f"count/{kind}": objects for kind in _OBJECTS},
     }
-    return without_none(amounts)
+    return {
+        "gpus": {"hard": devices},
+        "pods": {"hard": without_none(pods)},
+        "objects": {"hard": without_none(rest)},
+        "system-priority": {"hard": {"pods": "0"}, "scope_selector": SYSTEM_SCOPE},
+    }
 
 
-def _requests(counts: Mapping[str, Any]) -> Amounts:
+def _requests(counts: Mapping[str, Any]) -> dict[str, pulumi.Input[str]]:
     return {f"requests.{name}": whole(count) for name, count in counts.items()}

@@ -3,13 +3,9 @@
 They take everything from their environment, so that no kubeconfig is ever on a command line.
 """
 
-from typing import Final
 
-# Where `fleet-probe` is: in the project's environment, else on PATH. A state holds this text, and
-# no machine's own path.
-_PLACES: Final = ".venv/bin:venv/bin:$PATH"
-
-
-def command(probe: str, verb: str = "") -> str:
-    """The shell command that runs a probe of this folder, on whichever machine."""
-    return f'PATH="{_PLACES}" exec fleet-probe {probe} {verb}'.rstrip()
+def command(probe: str) -> str:
+    """The shell command that runs a probe, such as `kai wait`, on whichever machine: from the
+    project's environment, else from PATH. A state holds this text, and no machine's own path.
+    """
+    return f'PATH=".venv/bin:venv/bin:$PATH" exec fleet-probe {probe}'

@@ -4,20 +4,20 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final, NoReturn
+from typing import Final
 
 from kai_fleet.cluster.kind import SCRIPTS
 from kai_fleet.kube.errors import KubeError, complaint
+from kai_fleet.kube.objects import MALFORMED, malformed
 from kai_fleet.probes import kai, shards, vcluster
 from kai_fleet.probes.wait import NotReadyError, say
 
 
-def _kind(verb: str) -> NoReturn:
+def _kind(verb: str) -> None:
     """A kind cluster's script in place of this process; it finds this Python by a variable."""
     # By bash: a file of a wheel is not executable.
-    os.execvpe(
-        "bash", ["bash", str(SCRIPTS / f"{verb}.sh")], {"KIND_PYTHON": sys.executable, **os.environ}
-    )
+    command = ["bash", str(SCRIPTS / f"{verb}.sh")]
+    os.execvpe(command[0], command, {"KIND_PYTHON": sys.executable, **os.environ})
 
 
 PROBES: Final[Mapping[str, Callable[[], None]]] = {
@@ -33,10 +33,7 @@ PROBES: Final[Mapping[str, Callable[[], None]]] = {
 
 
 def main() -> None:
-    """Run the probe that the arguments name; exit 1 with one sentence where it fails.
-
-    The API server of a vCluster is its tenant's: what it answers may be no object of Kubernetes'.
-    """
+    """Run the probe that the arguments name; exit 1 with one sentence where it fails."""
     probe = PROBES.get(" ".join(sys.argv[1:]))
     if probe is None:
         raise SystemExit(f"fleet-probe: write one of {', '.join(PROBES)}")
@@ -47,8 +44,8 @@ def main() -> None:
         say(str(error))
     except KubeError as error:
         say(getattr(error, "message", "") or complaint(error))
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        say(f"the API server answers what no Kubernetes does ({type(error).__name__})")
+    except MALFORMED as error:  # the API server of a vCluster is its tenant's
+        say(malformed(error))
     raise SystemExit(1)
 
 

@@ -5,8 +5,9 @@ accepted. clean-up: remove what uninstalling that version would leave in the way
 """
 
 import os
+from typing import Final
 
-from kai_fleet.kube.api import Api, Object
+from kai_fleet.kube.api import Api
 from kai_fleet.kube.errors import RefusedError
 from kai_fleet.kube.objects import KubeObject
 from kai_fleet.probes.wait import NotReadyError, cluster, say, until_ready
@@ -15,30 +16,35 @@ from kai_fleet.releases.keys import KAI_NAMESPACE
 
 # What the operator's objects belong to. The chart keeps its shard when it is uninstalled, and
 # any operator makes a scheduler from it, also one whose chart brings its own.
-_OWNERS = {"configs": "kai-config", "schedulingshards": "default"}
-_DEPLOYMENTS = f"/apis/apps/v1/namespaces/{KAI_NAMESPACE}/deployments"
-_PODS = f"/api/v1/namespaces/{KAI_NAMESPACE}/pods"
-_WEBHOOKS = tuple(
-    f"/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations"
-    for kind in ("validating", "mutating")
-)
+_OWNERS: Final = {"configs": "kai-config", "schedulingshards": "default"}
+_DEPLOYMENTS: Final = f"/apis/apps/v1/namespaces/{KAI_NAMESPACE}/deployments"
+_PODS: Final = f"/api/v1/namespaces/{KAI_NAMESPACE}/pods"
+_WEBHOOKS: Final = "/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations"
+_QUEUE: Final = {
+    "apiVersion": queues.API_VERSION,
+    "kind": queues.KIND,
+    "metadata": {"generateName": "kai-fleet-probe-"},
+    "spec": {"resources": {}},
+}
 
 
 def wait() -> None:
     """Return when KAI works; a fraction pod made earlier would stay Pending for good."""
-    api, version = cluster(), os.environ["KAI_VERSION"]
-    deployments = _listed("KAI_DEPLOYMENTS")
-    conditions = _listed("KAI_CONDITIONS")
+    api = cluster()
+    deployments, conditions = (
+        [name for name in os.environ.get(variable, "").split(",") if name]
+        for variable in ("KAI_DEPLOYMENTS", "KAI_CONDITIONS")
+    )
 
     def missing() -> list[str]:
         return (
-            _deployments(api, deployments)
+            _not_rolled_out(api, deployments)
             or [f"{name} (not Ready)" for name in conditions if not _is_ready(api, name)]
             or _queue_refused(api)
         )
 
     until_ready(
-        f"KAI {version}",
+        f"KAI {os.environ['KAI_VERSION']}",
         missing,
         float(os.environ["KAI_TIMEOUT"]),
         f"kubectl -n {KAI_NAMESPACE} get pods,jobs and kubectl -n {KAI_NAMESPACE} get events",
@@ -55,7 +61,13 @@ def clean_up() -> None:
         return
     api = cluster()
     for plural, name in _OWNERS.items():
-        _delete(api, plural, name)
+        try:
+            if api.delete(f"/apis/kai.scheduler/v1/{plural}/{name}"):
+                say(f"deleted {plural}.kai.scheduler/{name}")
+        except RefusedError as error:
+            raise NotReadyError(
+                f"{plural}.kai.scheduler/{name} cannot be deleted: {error.message or error.reason}"
+            ) from None
     until_ready(
         "the removal of what KAI's operator made",
         lambda: [*_kai_webhooks(api), *_operands(api)],
@@ -63,16 +75,6 @@ def clean_up() -> None:
         f"kubectl -n {KAI_NAMESPACE} get deployments and"
         " kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
     )
-
-
-def _delete(api: Api, plural: str, name: str) -> None:
-    try:
-        if api.delete(f"/apis/kai.scheduler/v1/{plural}/{name}"):
-            say(f"deleted {plural}.kai.scheduler/{name}")
-    except RefusedError as error:
-        raise NotReadyError(
-            f"{plural}.kai.scheduler/{name} cannot be deleted: {error.message or error.reason}"
-        ) from None
 
 
 def _operands(api: Api) -> list[str]:
@@ -85,40 +87,37 @@ def _operands(api: Api) -> list[str]:
     ]
 
 
-def _listed(variable: str) -> list[str]:
-    return [name for name in os.environ.get(variable, "").split(",") if name]
+def _kai_webhooks(api: Api) -> list[str]:
+    return [
+        f"webhook {item['metadata']['name']}"
+        for kind in ("validating", "mutating")
+        for item in api.list(_WEBHOOKS.format(kind))
+        for hook in item.get("webhooks", [])
+        if (hook["clientConfig"].get("service") or {}).get("namespace") == KAI_NAMESPACE
+    ]
 
 
-def _deployments(api: Api, names: list[str]) -> list[str]:
-    """Those that are absent or not rolled out, each with the reason of a pod that hangs."""
-    present = {item["metadata"]["name"]: item for item in api.list(_DEPLOYMENTS)}
+def _not_rolled_out(api: Api, names: list[str]) -> list[str]:
+    """Deployments that are absent or not rolled out, with hook jobs whose pod has no node: helm
+    hangs on them until its timeout.
+    """
+    present = {(own := KubeObject(item)).name: own for item in api.list(_DEPLOYMENTS)}
     left = []
     for name in names:
-        if name not in present:
+        found = present.get(name)
+        if found is None:
             left.append(f"deployment {name} (absent)")
-        elif not _rolled_out(present[name]):
+        # As `kubectl rollout status`: a pod of the old version still counts as available.
+        elif (
+            not found.rolled_out
+            or found.status.get("replicas", 0) > found.status["updatedReplicas"]
+        ):
             left.append(f"deployment {name}")
-    return left + (_pending_jobs(api) if left else [])
-
-
-def _rolled_out(item: Object) -> bool:
-    """As `kubectl rollout status` judges: a pod of the old version still counts as available."""
-    replicas, status = item["spec"].get("replicas", 1), item.get("status", {})
-    updated = status.get("updatedReplicas", 0)
-    return bool(
-        status.get("observedGeneration", 0) >= item["metadata"]["generation"]
-        and updated >= replicas
-        and status.get("replicas", 0) <= updated
-        and status.get("availableReplicas", 0) >= replicas
-    )
-
-
-def _pending_jobs(api: Api) -> list[str]:
-    """Hook jobs whose pod has no node: helm hangs on them until its timeout."""
-    return [
-        f"job {pod['metadata']['labels']['job-name']} (its pod is Pending: no node has room for it)"
-        for pod in api.list(_PODS, labelSelector="job-name")
-        if pod["status"].get("phase") == "Pending" and not pod["spec"].get("nodeName")
+    pods = api.list(_PODS, labelSelector="job-name") if left else []
+    return left + [
+        f"job {pod.labels['job-name']} (its pod is Pending: no node has room for it)"
+        for pod in map(KubeObject, pods)
+        if pod.phase == "Pending" and not pod.spec.get("nodeName")
     ]
 
 
@@ -132,24 +131,8 @@ def _is_ready(api: Api, reference: str) -> bool:
 
 def _queue_refused(api: Api) -> list[str]:
     """Ask for a Queue without making one: a dry run passes the webhook like the real thing."""
-    body = {
-        "apiVersion": queues.API_VERSION,
-        "kind": queues.KIND,
-        "metadata": {"generateName": "kai-fleet-probe-"},
-        "spec": {"resources": {}},
-    }
     try:
-        api.post(queues.PATH, body, dryRun="All")
+        api.post(queues.PATH, _QUEUE, dryRun="All")
     except RefusedError as error:
         return [f"a Queue is refused ({error.message or error.reason})"]
     return []
-
-
-def _kai_webhooks(api: Api) -> list[str]:
-    return [
-        f"webhook {item['metadata']['name']}"
-        for path in _WEBHOOKS
-        for item in api.list(path)
-        for hook in item.get("webhooks", [])
-        if (hook["clientConfig"].get("service") or {}).get("namespace") == KAI_NAMESPACE
-    ]

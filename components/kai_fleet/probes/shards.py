@@ -12,19 +12,26 @@ from kai_fleet.kube.api import APPLY_PATCH, Api, Object
 from kai_fleet.kube.errors import RefusedError
 from kai_fleet.probes.wait import NotReadyError, cluster, say, until_ready
 
-GROUP: Final = "kai.scheduler"
-VERSION: Final = "v1"
 MANAGER: Final = "kai-fleet-shards"
+_GROUP: Final = "kai.scheduler"
 _KINDS: Final = {"schedulingshards": "SchedulingShard", "configs": "Config"}
 # Objects of KAI's chart: their fields are let go of, and they stay.
 _OF_THE_CHART: Final = ("default", "kai-config")
 _LABEL: Final = "kai-fleet/shard"
-_PATIENCE: Final = 60.0
+_SECONDS: Final = 60.0
 
 
 def apply() -> None:
     """Apply every configured field, and delete or reset the shards that are configured no more."""
-    objects: dict[str, dict[str, Any]] = json.loads(os.environ["KAI_OBJECTS"])
+    _have(json.loads(os.environ["KAI_OBJECTS"]))
+
+
+def remove() -> None:
+    """Let go of every field, and delete the shards that were made here."""
+    _have({})
+
+
+def _have(objects: dict[str, dict[str, Any]]) -> None:
     api = cluster()
     for plural in _KINDS:
         # Chart objects without configured fields are left alone.
@@ -40,23 +47,15 @@ def apply() -> None:
                 _let_go(api, plural, name)
 
 
-def remove() -> None:
-    """Let go of every field, and delete the shards that were made here."""
-    api = cluster()
-    for plural in _KINDS:
-        for name in _ours(api, plural):
-            _let_go(api, plural, name)
-
-
 def _until_applied(api: Api, plural: str, name: str, spec: dict[str, Any]) -> None:
     """A chart's job may not have made kai-config yet; ours to make is only what is not its own."""
     kind, path = _KINDS[plural], _path(plural, name)
     metadata = {"name": name, "labels": {_LABEL: "true"}}
-    body = {"apiVersion": f"{GROUP}/{VERSION}", "kind": kind, "metadata": metadata, "spec": spec}
+    body = {"apiVersion": f"{_GROUP}/v1", "kind": kind, "metadata": metadata, "spec": spec}
 
     def missing() -> list[str]:
         if name in _OF_THE_CHART and api.find(path) is None:
-            return [f"{plural}.{GROUP}/{name}, which KAI's chart makes"]
+            return [f"{plural}.{_GROUP}/{name}, which KAI's chart makes"]
         try:
             api.patch(path, body, APPLY_PATCH, fieldManager=MANAGER, force="true")
         except RefusedError as error:
@@ -68,9 +67,8 @@ def _until_applied(api: Api, plural: str, name: str, spec: dict[str, Any]) -> No
             ) from None
         return []
 
-    until_ready(
-        f"{kind} {name}", missing, _PATIENCE, f"kubectl get {plural}.{GROUP} {name} -o yaml"
-    )
+    how_to_look = f"kubectl get {plural}.{_GROUP} {name} -o yaml"
+    until_ready(f"{kind} {name}", missing, _SECONDS, how_to_look)
 
 
 def _ours(api: Api, plural: str) -> list[str]:
@@ -85,16 +83,13 @@ def _ours(api: Api, plural: str) -> list[str]:
 
 
 def _let_go(api: Api, plural: str, name: str) -> None:
-    item = api.find(_path(plural, name))
-    if item is None:
-        return
     try:
-        if name in _OF_THE_CHART:
-            api.patch(_path(plural, name), _without_ours(item))
-            say(f"{_KINDS[plural]} {name} is as its chart makes it")
-        else:
+        if name not in _OF_THE_CHART:
             api.delete(_path(plural, name))
             say(f"deleted {_KINDS[plural]} {name}")
+        elif (item := api.find(_path(plural, name))) is not None:
+            api.patch(_path(plural, name), _without_ours(item))
+            say(f"{_KINDS[plural]} {name} is as its chart makes it")
     except RefusedError as error:
         if error.status not in (404, 409):
             raise
@@ -124,5 +119,4 @@ def _nulls(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _path(plural: str, name: str = "") -> str:
-    collection = f"/apis/{GROUP}/{VERSION}/{plural}"
-    return f"{collection}/{name}" if name else collection
+    return f"/apis/{_GROUP}/v1/{plural}/{name}".rstrip("/")

@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any, Final
+from typing import Final
 
 from kai_fleet.cluster.service_address import address_of
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
@@ -42,12 +42,11 @@ def wait() -> None:
         place = address_of(api.get(f"{here}/services/{name}"), access, host)
         if place is None:
             return [f"an address for Service {name} of type {access}"]
-        server = f"https://{place}"
         secret = api.find(f"{here}/secrets/vc-{name}")
         if secret is None:
-            if time.monotonic() - begun > _SECRET_SECONDS:
-                _refuse_absent(api, name, namespace)
-            return [f"Secret vc-{name}", *_without_node(api, name, namespace)]
+            late = time.monotonic() - begun > _SECRET_SECONDS
+            return [f"Secret vc-{name}", *_why_unwritten(api, name, namespace, late=late)]
+        server = f"https://{place}"
         try:
             way_in = of_secret(secret.get("data") or {}, server, name)
         except TenantKubeconfigError as error:
@@ -78,28 +77,24 @@ def _identity(kubeconfig: str) -> str:
     return uid
 
 
-def _refuse_absent(api: Api, name: str, namespace: str) -> None:
-    """Stop where the control plane is up and its Secret is gone: it writes it when it starts."""
-    pods = _pods(api, name, namespace)
-    if pods and all(KubeObject(pod).is_true("Ready") for pod in pods):
+def _why_unwritten(api: Api, name: str, namespace: str, *, late: bool) -> list[str]:
+    """Why the control plane's pods have no node, in the scheduler's words.
+
+    Stop where it is `late` and they all run: a control plane writes its Secret when it starts.
+    """
+    labels = f"app=vcluster,release={name}"
+    pods = api.list(f"/api/v1/namespaces/{namespace}/pods", labelSelector=labels)
+    own = [KubeObject(pod) for pod in pods]
+    if late and own and all(pod.is_true("Ready") for pod in own):
         workload = control_plane_kind(api, name, namespace)
         raise NotReadyError(
             f"Secret vc-{name} of namespace {namespace} is not there, and the control plane runs."
             f" Have it written anew: kubectl -n {namespace} rollout restart {workload} {name}"
         )
-
-
-def _pods(api: Api, name: str, namespace: str) -> list[Any]:
-    labels = f"app=vcluster,release={name}"
-    return list(api.list(f"/api/v1/namespaces/{namespace}/pods", labelSelector=labels))
-
-
-def _without_node(api: Api, name: str, namespace: str) -> list[str]:
-    """Why the control plane's pods have no node, in the scheduler's words."""
     return [
-        f"pod {pod.name} has no node ({plain(condition.get('message'), 300)})"
-        for pod in map(KubeObject, _pods(api, name, namespace))
-        if (condition := pod.condition("PodScheduled")).get("status") == "False"
+        f"pod {pod.name} has no node ({plain(pod.unscheduled, 300)})"
+        for pod in own
+        if pod.condition("PodScheduled").get("status") == "False"
     ]
 
 
@@ -140,21 +135,21 @@ def clean_up() -> None:
 
 
 def _left_behind(api: Api, namespace: str, team: str) -> Iterator[str]:
-    space = f"/api/v1/namespaces/{namespace}"
-    synced = f"vcluster.loft.sh/managed-by={team}"
-    everything = _is_of_team(api, space, team)
-    held = [""] if everything else [synced, f"app in (vcluster,vcluster-etcd),release={team}"]
+    space, synced = f"/api/v1/namespaces/{namespace}", f"vcluster.loft.sh/managed-by={team}"
+    held = [synced, f"app in (vcluster,vcluster-etcd),release={team}"]
+    if _is_of_team(api, space, team):
+        held = [""]  # nothing there is another's
     # Without owners, as in host mode, what was synced and the way in stay behind, too (V4).
     for kind in ("pods", "persistentvolumeclaims", "services", "configmaps", "secrets"):
         for selector in held if kind in _HELD else [synced]:
             for item in api.list(f"{space}/{kind}", labelSelector=selector):
                 yield f"{space}/{kind}/{item['metadata']['name']}"
-    for name in (f"vc-{team}", f"{team}-certs"):
-        yield f"{space}/secrets/{name}"
+    yield f"{space}/secrets/vc-{team}"
+    yield f"{space}/secrets/{team}-certs"
 
 
 def _is_of_team(api: Api, space: str, team: str) -> bool:
-    """Whether the platform made the namespace for the team, so that nothing there is another's."""
+    """Whether the platform made the namespace for the team."""
     try:
         labels = KubeObject(api.get(space)).labels
     except RefusedError:

@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from typing import Final
 
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
 from kai_fleet.kube.api import Api
@@ -13,8 +14,8 @@ from kai_fleet.kube.text import plain
 
 # What is still missing, one phrase each; none means ready.
 Missing = Callable[[], list[str]]
-_EVERY = 0.25  # seconds between two questions
-_NEWS = 5.0  # seconds between two lines of progress
+_SECONDS_BETWEEN_QUESTIONS: Final = 0.25
+_SECONDS_BETWEEN_LINES: Final = 5.0
 
 
 class NotReadyError(Exception):
@@ -27,32 +28,31 @@ def cluster() -> Api:
     With PROBE_SECRET, `NAMESPACE/NAME`, it is the vCluster whose kubeconfig that Secret there has,
     at PROBE_SERVER. Raises NotReadyError when what is needed cannot be read.
     """
-    content, context = os.environ.get("PROBE_KUBECONFIG"), os.environ.get("PROBE_CONTEXT")
-    secret = os.environ.get("PROBE_SECRET")
+    environment = os.environ
+    content, context = environment.get("PROBE_KUBECONFIG"), environment.get("PROBE_CONTEXT")
     try:
         host = Api(connection(content, context=context))
     except UnusableKubeconfigError as error:
         raise NotReadyError(str(error)) from None
-    return _inside(host, secret, os.environ["PROBE_SERVER"]) if secret else host
-
-
-def _inside(host: Api, secret: str, server: str) -> Api:
-    namespace, _, name = secret.partition("/")
+    if not environment.get("PROBE_SECRET"):
+        return host
+    namespace, _, name = environment["PROBE_SECRET"].partition("/")
     try:
-        data = host.get(f"/api/v1/namespaces/{namespace}/secrets/{name}").get("data") or {}
-        return Api(connection(of_secret(data, server, name)))
-    except KubeError as error:
-        problem = f"cannot be read: {complaint(error)}"
+        secret = host.get(f"/api/v1/namespaces/{namespace}/secrets/{name}")
+        inside = of_secret(secret.get("data") or {}, environment["PROBE_SERVER"], name)
+        return Api(connection(inside))
     except TenantKubeconfigError as error:
         team = name.removeprefix("vc-")
         workload = control_plane_kind(host, team, namespace)
         raise NotReadyError(explain(team, namespace, error, workload)) from None
+    except KubeError as error:
+        raise NotReadyError(
+            f"Secret {name} of namespace {namespace}, the kubeconfig of the vCluster, cannot be"
+            f" read: {complaint(error)}. Look with: kubectl -n {namespace} get"
+            " secrets,statefulsets"
+        ) from None
     finally:
         host.close()
-    raise NotReadyError(
-        f"Secret {name} of namespace {namespace}, the kubeconfig of the vCluster, {problem}. Look"
-        f" with: kubectl -n {namespace} get secrets,statefulsets"
-    )
 
 
 def control_plane_kind(host: Api, name: str, namespace: str) -> str:
@@ -87,10 +87,10 @@ def until_ready(what: str, missing: Missing, timeout: float, how_to_look: str) -
                 f"{what} is not ready after {timeout:.0f} s. Missing: {words}. Look with:"
                 f" {how_to_look}. Then run the update again: it goes on from here."
             )
-        if now - last > _NEWS:
+        if now - last > _SECONDS_BETWEEN_LINES:
             last = now
             say(f"{what}: waiting for {words} ({now - start:.0f} s)")
-        time.sleep(_EVERY)
+        time.sleep(_SECONDS_BETWEEN_QUESTIONS)
 
 
 def say(text: str) -> None:

@@ -11,12 +11,6 @@ def nested(dotted: str, value: Any) -> dict[str, Any]:
     return dict(value)
 
 
-def nested_all(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values at dotted keys, as one mapping; without those that are empty."""
-    given = ((key, value) for key, value in values.items() if value not in (None, {}, [], ""))
-    return merged(*(nested(key, value) for key, value in given))
-
-
 def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
     """Later layers over earlier ones, mapping by mapping; lists and scalars are replaced."""
     result: dict[str, Any] = {}

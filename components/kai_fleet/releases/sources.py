@@ -6,11 +6,9 @@ A place is a text: `oci://ghcr.io/loft-sh`, `https://charts.loft.sh`, and of ima
 means one place here and another to Helm or to a container runtime.
 """
 
-import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from kai_fleet.releases.tables import KAI_CHART, NVIDIA_CHART, VCLUSTER_REPOSITORY
@@ -89,18 +87,12 @@ class KnownSources:
         return [*KAI_IMAGES, *(each.removesuffix("/") for each in self.images)]
 
 
-def from_mirror(chart: str) -> bool:
-    """Whether a chart is a package of the local mirror, which who runs the update names."""
-    mirror = os.environ.get(MIRROR)
-    return bool(mirror) and Path(chart).parent == Path(str(mirror)) and chart.endswith(".tgz")
-
-
 def chart_place(name: str) -> str:
     """Where a chart is: an OCI reference, or an https URL. Raises NoPlaceError."""
     if name.startswith("oci://"):
-        return _place(_OCI, name)
+        return _place(_OCI, name, "oci://")
     if name.startswith("https://"):
-        return _place(_HTTPS, name)
+        return _place(_HTTPS, name, "https://")
     if name.startswith("http://"):
         raise NoPlaceError("is not encrypted on its way")
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", name) and not name.startswith("file:"):
@@ -144,12 +136,13 @@ def _has_host(name: str) -> bool:
     return bool(slash) and ("." in first or ":" in first or first == "localhost")
 
 
-def _place(pattern: re.Pattern[str], name: str) -> str:
+def _place(pattern: re.Pattern[str], name: str, scheme: str = "") -> str:
     """The name without its tag and digest."""
-    match = pattern.fullmatch(name)
-    if match is None:
-        raise NoPlaceError(
-            "has no plain host and path: lower case, without a user, an empty part or .. in it, and"
-            " behind it at most a tag and a sha256 digest"
-        )
-    return match[1]
+    if match := pattern.fullmatch(name):
+        return match[1]
+    if not re.fullmatch(_HOST, name.removeprefix(scheme).partition("/")[0]):
+        raise NoPlaceError("has no plain host in front: lower case, without a user or a path in it")
+    raise NoPlaceError(
+        "has a part that no name has: .., an empty one, or another character; behind its path it"
+        " has at most a tag and a sha256 digest"
+    )

@@ -17,14 +17,20 @@ from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sharing import SharingMode
 from kai_fleet.settings.cross_checks import between_keys
 from kai_fleet.settings.files import stack_keys
-from kai_fleet.settings.files.named import Manifests, or_file
+from kai_fleet.settings.files.named import Manifests
 from kai_fleet.settings.mistakes import NAMESPACE, key_path, validated, within
 from kai_fleet.settings.sections.access import Access, Cluster, Registries, access_in_kind
 from kai_fleet.settings.sections.isolation import Guard, Isolation
 from kai_fleet.settings.sections.kubernetes import Affinity, LabelValue, NotedKey, Toleration
 from kai_fleet.settings.sections.models import Strict
-from kai_fleet.settings.sections.monitoring import Monitoring
-from kai_fleet.settings.sections.platform import NVIDIA, Gpu, HostKai, Sources, TeamName
+from kai_fleet.settings.sections.platform import (
+    NVIDIA,
+    Gpu,
+    HostKai,
+    Monitoring,
+    Sources,
+    TeamName,
+)
 from kai_fleet.settings.sections.queues import QueueTree
 from kai_fleet.settings.sections.teams import Grant, HostPlace, Removed, Scheduler, TeamSettings
 from kai_fleet.settings.sections.vcluster import Vcluster
@@ -45,7 +51,7 @@ class Settings(Strict):
     """The host's GPU stack."""
     kai: HostKai | None = None
     """Absent when no team is in host mode."""
-    queues: QueueTree = Field(default_factory=dict, json_schema_extra=or_file)
+    queues: QueueTree = Field(default_factory=dict)
     """The host's queue tree."""
     vcluster: Vcluster = Field(default_factory=Vcluster)
     """What every team's vCluster has unless it says so."""
@@ -142,12 +148,11 @@ class Settings(Strict):
 
         A key that nobody writes belongs to who writes the section around it, else to the team.
         """
-        own = get(self._file, *self._place_of(team))
-        for depth in range(len(keys), 1, -1) if self._platform is None else ():
-            here = ".".join(keys[:depth])
-            if _at(own, here) is not None:
+        parts = ".".join(keys).split(".")
+        for depth in range(len(parts), 1, -1) if self._platform is None else ():
+            if get(self._file, *self._place_of(team), *parts[:depth]) is not None:
                 break
-            if _at(self._file, here) is not None:
+            if get(self._file, *parts[:depth]) is not None:
                 return key_path(keys)
         return ".".join((self.team_path(team), *keys))
 
@@ -175,18 +180,6 @@ class Settings(Strict):
         return self.sharing_of(kai) != DISABLED
 
 
-def _at(section: Any, keys: str) -> Any:
-    """What stands in a section at keys with dots between; a name may have dots itself."""
-    if not keys or not isinstance(section, Mapping):
-        return section
-    found = (
-        _at(value, keys[len(str(name)) + 1 :])
-        for name, value in section.items()
-        if f"{keys}.".startswith(f"{name}.")
-    )
-    return next((value for value in found if value is not None), None)
-
-
 @dataclass(frozen=True)
 class Loaded:
     """Settings (None where too little was right) and every mistake.
@@ -201,13 +194,13 @@ class Loaded:
     @classmethod
     def of(
         cls,
-        settings: Settings,
+        settings: Settings | None,
         found: Iterable[Finding],
         dropped: Sequence[str],
         more: Iterable[Finding] = (),
     ) -> Self:
         """With what only shows between keys, but not for what was left out."""
-        between = dict.fromkeys((*more, *between_keys(settings, dropped)))
+        between = dict.fromkeys((*more, *(between_keys(settings, dropped) if settings else ())))
         kept = (mistake for mistake in between if not within(mistake.path, dropped))
         return cls(settings, (*found, *kept), tuple(dropped))
 
@@ -215,9 +208,7 @@ class Loaded:
 def load(raw: Mapping[str, Any]) -> Loaded:
     """Settings from the `kai-fleet:` part of a stack file: `{"cluster": {…}, "teams": {…}}`."""
     settings, found, dropped = validated(Settings, raw)
-    if settings is None:
-        return Loaded(None, tuple(found), tuple(dropped))
-    return Loaded.of(settings.of_file(raw), found, dropped)
+    return Loaded.of(settings and settings.of_file(raw), found, dropped)
 
 
 def read_config() -> tuple[dict[str, Any], frozenset[str], list[Finding]]:

@@ -10,28 +10,20 @@ from kai_fleet.finding import Finding
 from kai_fleet.releases import DISABLED, KAI, advised, mig, version_key
 from kai_fleet.releases.sharing import FRACTIONS_OPERATOR, NV_FRACTIONS
 from kai_fleet.settings.mistakes import within, wrong_key
-from kai_fleet.settings.sections.access import (
-    Access,
-    access_mistakes,
-    cluster_mistakes,
-    port_mistakes,
-)
-from kai_fleet.settings.sections.monitoring import metrics_mistakes, monitoring_mistakes
+from kai_fleet.settings.sections.access import Access
+from kai_fleet.settings.sections.models import Wrong, below
 from kai_fleet.settings.sections.platform import (
     EXAMPLE_VERSION,
     NVIDIA,
     HostKai,
-    scheduling_mistakes,
+    metrics_mistakes,
 )
 from kai_fleet.settings.sections.queues import shard_mistakes
-from kai_fleet.settings.sections.teams import Scheduler, mode_mistakes
-from kai_fleet.settings.sections.vcluster import oidc_mistakes, store_mistakes
+from kai_fleet.settings.sections.teams import Scheduler
 from kai_fleet.wording import MASK
 
 if TYPE_CHECKING:
     from kai_fleet.settings import Settings
-
-Wrong = Iterator[tuple[str, str]]  # key paths, and what is wrong there: `cause; fix`
 
 
 def between_keys(settings: Settings, dropped: Sequence[str]) -> Iterator[Finding]:
@@ -43,10 +35,6 @@ def between_keys(settings: Settings, dropped: Sequence[str]) -> Iterator[Finding
         _of_platform(settings, dropped) if settings.platform_facts is None else (),
     )
     return (wrong_key(path, message) for path, message in wrong)
-
-
-def _below(path: str, wrong: Wrong) -> Wrong:
-    return ((f"{path}.{key}", message) for key, message in wrong)
 
 
 def _of_stack(settings: Settings, dropped: Sequence[str]) -> Wrong:
@@ -76,36 +64,24 @@ def _of_team(settings: Settings, name: str, dropped: Sequence[str]) -> Wrong:
     team, path, facts = settings.teams[name], settings.team_path(name), settings.platform_facts
     host = team.scheduler.mode == "host"
     parent = facts.granted_queue(name)[0] if facts and host else None
-    yield from _below(path, mode_mistakes(team, own_stack=facts is not None))
-    yield from _below(f"{path}.scheduler", scheduling_mistakes(team.scheduler))
+    yield from below(path, team.mistakes(own_stack=facts is not None))
     if not within(f"{path}.scheduler.shards", dropped):  # a queue may name one that is not read
         shards = shard_mistakes(team.queues, team.scheduler.shards, parent)
-        yield from _below(f"{path}.queues", shards)
-    # Of its vCluster at the stack's own key where that says it.
-    vcluster, access = team.vcluster, team.vcluster.access or Access()
-    wrong = chain(
-        _below("access", access_mistakes(access)),
-        _below("store", store_mistakes(vcluster.store)),
-        oidc_mistakes(vcluster.oidc, vcluster.groups, vcluster.values),
-    )
-    for key, message in wrong:
+        yield from below(f"{path}.queues", shards)
+    for key, message in team.vcluster.mistakes():
         yield settings.written_at(name, "vcluster", *key.split(".")), message
-    if facts is not None and access.type == "Gateway":
-        yield (
-            f"{path}.vcluster.access.type",
-            "is Gateway, and a team's own stack may make no TLSRoute; write Ingress or"
-            " LoadBalancer, or have the platform's stack run the team",
-        )
+    if facts is not None and team.vcluster.access and team.vcluster.access.type == "Gateway":
+        cause = "is Gateway, and a team's own stack may make no TLSRoute"
+        fix = "write Ingress or LoadBalancer, or have the platform's stack run the team"
+        yield f"{path}.vcluster.access.type", f"{cause}; {fix}"
 
 
 def _databases(settings: Settings) -> Wrong:
     """Each vCluster has a database to itself: two in one write over each other's objects."""
     if settings.vcluster.store.data_source is not None:
-        yield (
-            "kai-fleet:vcluster.store.dataSource",
-            "is one database for all teams, and each writes over the others' objects; write one at"
-            " kai-fleet:teams.NAME.vcluster.store.dataSource of each",
-        )
+        cause = "is one database for all teams, and each writes over the others' objects"
+        fix = "write one at kai-fleet:teams.NAME.vcluster.store.dataSource of each"
+        yield "kai-fleet:vcluster.store.dataSource", f"{cause}; {fix}"
         return
     first: dict[str, str] = {}
     for name, team in settings.teams.items():
@@ -118,55 +94,19 @@ def _databases(settings: Settings) -> Wrong:
             yield path, f"{cause}; write another database of that server"
 
 
-def _sharing(settings: Settings) -> Wrong:
-    """Shared GPUs, and where metrics of a KAI are read, of the host's KAI and of each team's."""
-    gpu, kai = settings.gpu, settings.kai
-    kais: dict[str, HostKai | Scheduler] = {"kai-fleet:kai": kai} if kai else {}
-    kais |= {f"{settings.team_path(n)}.scheduler": t.scheduler for n, t in settings.teams.items()}
-    for path, own in kais.items():
-        written = own.gpu_sharing.mode != DISABLED and "gpu_sharing" in own.model_fields_set
-        if written and not settings.shares_gpus(own):
-            yield (
-                f"{path}.gpuSharing",
-                f"is on, and KAI shares only {NVIDIA}: it reserves a shared GPU by that name;"
-                f" drop it, pods with {gpu.resource} get whole GPUs",
-            )
-        if settings.monitoring is not None:
-            yield from _below(f"{path}.values", metrics_mistakes(own.values))
-    if kai is None or settings.sharing_of(kai) != NV_FRACTIONS:
-        return
-    needs = f"and kai-fleet:kai.gpuSharing is {NV_FRACTIONS}, which needs NVIDIA's GPU operator"
-    newest = FRACTIONS_OPERATOR
-    if gpu.provider == "device-plugin":
-        message = f"is device-plugin, {needs}; write operator, or none where it is"
-        yield "kai-fleet:gpu.provider", message
-    elif gpu.version and version_key(gpu.version) < version_key(newest):
-        message = f"is {gpu.version}, {needs} {newest} or newer; write {newest}, or drop it"
-        yield "kai-fleet:gpu.version", message
-
-
 def _of_platform(settings: Settings, dropped: Sequence[str]) -> Wrong:
     """Between the keys that a team's own stack does not have."""
     kai, gpu, guard, kind = settings.kai, settings.gpu, settings.guard, settings.cluster.kind
-    yield from _sharing(settings)
-    yield from _below("kai-fleet:cluster", cluster_mistakes(settings.cluster))
-    if settings.monitoring is not None:
-        yield from _below("kai-fleet:monitoring", monitoring_mistakes(settings.monitoring))
+    for key in ("cluster", "gpu", "kai", "monitoring"):
+        section = getattr(settings, key)
+        yield from below(f"kai-fleet:{key}", section.mistakes()) if section else ()
     if kind is not None:
-        accesses = {n: t.vcluster.access or Access() for n, t in settings.teams.items()}
-        for team, key, message in port_mistakes(kind, accesses):
+        accesses = {name: t.vcluster.access or Access() for name, t in settings.teams.items()}
+        for team, key, message in kind.unreachable(accesses):
             path = f"kai-fleet:teams.{team}.vcluster.access.{key}"  # a port is of one team
             if key == "type":
                 path = settings.written_at(team, "vcluster", "access", key)
             yield path, message
-    if gpu.resource != NVIDIA and gpu.provider != "none":
-        cause = f"is NVIDIA's, and nodes with {gpu.resource} need their vendor's own"
-        fix = "installed beside this program; write none"
-        yield "kai-fleet:gpu.provider", f"{cause}, {fix}"
-    if gpu.system_priorities and gpu.provider == "none":
-        cause = "has no effect: with provider none nothing is installed that needs it"
-        fix = "leave it out, or write operator or device-plugin for the provider"
-        yield "kai-fleet:gpu.systemPriorities", f"{cause}; {fix}"
     # What the host's KAI is for: teams in host mode, whose GPUs only its queues bound.
     host_mode = [name for name, team in settings.teams.items() if team.scheduler.mode == "host"]
     isolated = [name for name in host_mode if settings.teams[name].isolation.on]
@@ -174,10 +114,9 @@ def _of_platform(settings: Settings, dropped: Sequence[str]) -> Wrong:
         user = f"team {host_mode[0]} is in mode host" if host_mode else "kai-fleet:queues are there"
         cause = f"is missing: {user}, and no KAI is declared for the host"
         yield "kai-fleet:kai", f"{cause}; write {{version: {advised(KAI) or EXAMPLE_VERSION}}}"
-    yield from _below("kai-fleet:kai", scheduling_mistakes(kai) if kai else iter(()))
     if not within("kai-fleet:kai.shards", dropped):
         wrong = shard_mistakes(settings.queues, kai.shards if kai else {})
-        yield from _below("kai-fleet:queues", wrong)
+        yield from below("kai-fleet:queues", wrong)
     if isolated and guard.outside_queues != "deny":
         yield (
             "kai-fleet:guard.outsideQueues",
@@ -185,3 +124,22 @@ def _of_platform(settings: Settings, dropped: Sequence[str]) -> Wrong:
             " queue bounds the GPUs of fractions and whole ones together; write deny, or"
             " isolation: {level: off} for such teams",
         )
+    # What every KAI shares, and where its metrics are read.
+    kais: dict[str, HostKai | Scheduler] = {"kai-fleet:kai": kai} if kai else {}
+    kais |= {f"{settings.team_path(n)}.scheduler": t.scheduler for n, t in settings.teams.items()}
+    for path, own in kais.items():
+        written = own.gpu_sharing.mode != DISABLED and "gpu_sharing" in own.model_fields_set
+        if written and not settings.shares_gpus(own):
+            cause = f"is on, and KAI shares only {NVIDIA}: it reserves a shared GPU by that name"
+            yield f"{path}.gpuSharing", f"{cause}; drop it, pods with {gpu.resource} get whole GPUs"
+        if settings.monitoring is not None:
+            yield from below(f"{path}.values", metrics_mistakes(own.values))
+    if kai is not None and settings.sharing_of(kai) == NV_FRACTIONS:
+        needs = f"and kai-fleet:kai.gpuSharing is {NV_FRACTIONS}, which needs NVIDIA's GPU operator"
+        newest = FRACTIONS_OPERATOR
+        if gpu.provider == "device-plugin":
+            message = f"is device-plugin, {needs}; write operator, or none where it is"
+            yield "kai-fleet:gpu.provider", message
+        elif gpu.version and version_key(gpu.version) < version_key(newest):
+            message = f"is {gpu.version}, {needs} {newest} or newer; write {newest}, or drop it"
+            yield "kai-fleet:gpu.version", message

@@ -11,11 +11,17 @@ from kai_fleet.settings.files.named import Manifests
 from kai_fleet.settings.files.project import update_command
 from kai_fleet.settings.mistakes import validated, wrong_key
 from kai_fleet.settings.sections.access import Cluster, Credentials
-from kai_fleet.settings.sections.gpu_share import GpuSharing
 from kai_fleet.settings.sections.isolation import Guard, Isolation
 from kai_fleet.settings.sections.models import Strict
-from kai_fleet.settings.sections.monitoring import Monitoring
-from kai_fleet.settings.sections.platform import Gpu, HostKai, Sources, StackName, TeamName
+from kai_fleet.settings.sections.platform import (
+    Gpu,
+    GpuSharing,
+    HostKai,
+    Monitoring,
+    Sources,
+    StackName,
+    TeamName,
+)
 from kai_fleet.settings.sections.queues import walk
 from kai_fleet.settings.sections.teams import Grant, Removed, Runs, TeamSettings
 from kai_fleet.settings.sections.vcluster import Vcluster
@@ -157,12 +163,11 @@ def load_team_stack(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
     """A team stack's settings, and every mistake in its file or between it and the platform."""
     file, found, dropped = validated(TeamStack, raw)
     if file is None:
-        return Loaded(None, tuple(found), tuple(dropped))
+        return Loaded.of(None, found, dropped)
     try:
         facts = facts_of(file.platform.stack)
     except NoPlatformError as why:
-        found.append(wrong_key("kai-fleet:platform.stack", str(why)))
-        return Loaded(None, tuple(found), tuple(dropped))
+        return Loaded.of(None, [*found, wrong_key("kai-fleet:platform.stack", str(why))], dropped)
     settings = _settings(file, facts).of_file(raw, (file.platform.stack, facts))
     between = (wrong_key(f"kai-fleet:{key}", message) for key, message in _between(file, facts))
     return Loaded.of(settings, found, dropped, between)
@@ -232,17 +237,14 @@ def read_platform(stack: str) -> Facts:
         # Not by a StackReference: the rules must have the answer before anything is declared.
         answer: Any = invoke(READ_OUTPUTS, {"name": full_name(stack)}).value or {}
     except Exception as why:
-        if _UNKNOWN_STACK.search(str(why)):
-            raise NoPlatformError(f"is {stack}, and there is no such stack; {update}") from None
         reason = str(why).strip().rpartition("\n")[2][:200]
-        raise NoPlatformError(f"is {stack}, whose outputs cannot be read ({reason})") from None
+        unknown = _UNKNOWN_STACK.search(str(why))
+        cause = "and there is no such stack" if unknown else f"which cannot be read ({reason})"
+        raise NoPlatformError(f"is {stack}, {cause}; {update}") from None
     outputs = answer.get("outputs") or {}
-    if OUTPUT not in outputs:
-        lacks = "exports no platform" if outputs else "has never been updated"
-        raise NoPlatformError(f"is {stack}, which {lacks}; {update}")
     if OUTPUT in (answer.get("secretOutputNames") or ()):
         hide_values()  # an invoke answers in clear
-    try:
+    if OUTPUT in outputs:
         return Facts.read(outputs[OUTPUT])
-    except NoPlatformError as why:
-        raise NoPlatformError(f"is {stack}, which {why}") from None
+    lacks = "exports no platform" if outputs else "has never been updated"
+    raise NoPlatformError(f"is {stack}, which {lacks}; {update}")

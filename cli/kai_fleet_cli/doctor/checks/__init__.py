@@ -10,16 +10,7 @@ from typing import Any, Final, NamedTuple
 from kai_fleet.finding import Finding, Level
 from kai_fleet.kube.objects import MALFORMED, malformed
 from kai_fleet_cli.doctor.causes import Fault, fault, findings
-from kai_fleet_cli.doctor.checks import (
-    gpu,
-    isolation,
-    kai,
-    leftovers,
-    nodes,
-    pods,
-    queues,
-    vclusters,
-)
+from kai_fleet_cli.doctor.checks import gpu, kai, pods, teams
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
 
 # What checks look at: the cluster that findings are about, and what their function gets.
@@ -50,19 +41,20 @@ def unreadable(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
 # Besides these, what the stack requires: see `required.py`.
 CHECKS: Final = (
     Check("readable", "cluster", (), unreadable),
-    Check("nodes", "host", ("nodes",), nodes.nodes),
-    Check("nodes", "team", ("nodes",), nodes.pool),
-    Check("nodes", "vCluster", ("nodes",), nodes.inside),
+    Check("nodes", "host", ("nodes",), gpu.nodes),
+    Check("nodes", "team", ("nodes",), gpu.pool),
+    Check("nodes", "vCluster", ("nodes",), gpu.inside),
     Check("gpu-stack", "host", ("daemonsets", "pods"), gpu.daemon_sets),
-    Check("vcluster", "team", (), vclusters.vcluster),
-    Check("isolation", "team", ("namespaces",), isolation.team),
-    Check("network-plugin", "host", ("daemonsets", "nodes"), isolation.network),
+    Check("vcluster", "team", (), teams.vcluster),
+    Check("isolation", "team", ("namespaces",), teams.isolation),
+    Check("network-plugin", "host", ("daemonsets", "nodes"), teams.network),
     Check("kai-parts", "KAI", ("deployments",), kai.parts),
     Check("webhooks", "cluster", ("services",), kai.webhooks),
-    Check("leftovers", "cluster", ("namespaces",), leftovers.cluster),
-    Check("leftovers", "host", ("namespaces",), leftovers.host),
-    Check("queues", "KAI", ("queues",), queues.queues),
-    Check("shards", "KAI", ("nodes",), queues.shards),
+    Check("leftovers", "cluster", ("namespaces",), teams.stuck),
+    Check("leftovers", "host", ("namespaces",), teams.removed),
+    Check("leftovers", "cluster", (), kai.leftovers),
+    Check("queues", "KAI", ("queues",), kai.queues),
+    Check("shards", "KAI", ("nodes",), kai.shards),
     Check("pending", "cluster", (), pods.waiting),
     Check("workload-known-keys", "cluster", (), pods.wrong_keys),
     Check("refused", "cluster", (), pods.refused),

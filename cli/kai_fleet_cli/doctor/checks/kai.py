@@ -1,14 +1,17 @@
-"""KAI: its parts are there, rolled out and of the declared version; its webhooks are answered."""
+"""KAI: its parts, webhooks, queues and shards, and what another KAI left."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from kai_fleet.kube.objects import KubeObject
-from kai_fleet.releases.keys import KAI_NAMESPACE
+from kai_fleet.fleet.queues import QueueIndex
+from kai_fleet.kube.objects import in_pool
+from kai_fleet.releases.keys import DEFAULT_SHARD, KAI_NAMESPACE, NODE_POOL
 from kai_fleet.values import value_at
-from kai_fleet_cli.doctor.causes import Fault, explain, fault
+from kai_fleet_cli.doctor.causes import Fault, fault, reason
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
+from kai_fleet_cli.doctor.usage import queue_of
 
+_BY_CHART: Final = ("default-parent-queue", "default-queue")
 _WEBHOOKS: Final = ("validatingwebhookconfigurations", "mutatingwebhookconfigurations")
 
 
@@ -34,10 +37,14 @@ def parts(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
         if item.spec.get("replicas", 1) == 0:
             yield fault("part-scaled-to-0", cluster, name)
         elif not item.rolled_out:
-            yield fault("part-not-ready", cluster, name, cause=_not_ready(cluster, item))
-        if item.image_tag not in (None, release.version):
-            runs = {"runs": item.image_tag, "declared": release.version, "check": "kai-version"}
-            yield fault("part-version", cluster, name, **runs)
+            selector = value_at(item.spec, "selector.matchLabels") or {}
+            pods = [
+                pod
+                for pod in cluster.within("pods", KAI_NAMESPACE)
+                if in_pool(pod.labels, selector)
+            ]
+            cause = reason(cluster, *pods)[0] if pods else "it has no pod"
+            yield fault("part-not-ready", cluster, name, cause=cause)
     for what in release.ready_conditions:
         kind, name = what.split("/")
         item = cluster.named(kind.partition(".")[0], name)
@@ -50,16 +57,6 @@ def parts(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
         job = pod.labels.get("job-name")
         if job and pod.phase == "Pending" and not pod.spec.get("nodeName"):
             yield fault("hook-waits", cluster, job)
-
-
-def _not_ready(cluster: Cluster, item: KubeObject) -> str:
-    selector = value_at(item.spec, "selector.matchLabels") or {}
-    for pod in cluster.within("pods", KAI_NAMESPACE):
-        if selector.items() <= pod.labels.items():
-            texts = cluster.messages_of(pod)
-            known = explain(cluster, "pod", pod.name, texts)
-            return known.cause if known else next(iter(texts), "nothing gives a reason")
-    return "it has no pod"
 
 
 def webhooks(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
@@ -97,3 +94,54 @@ def _unanswered(
         yield fault("webhook-unanswered", cluster, name, **values)
     elif not value_at(hook, "clientConfig.caBundle"):
         yield fault("webhook-without-authority", cluster, name, **values)
+
+
+def leftovers(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
+    """A KAI that nobody declares, and schedulers besides the declared one."""
+    names = [item.name for item in cluster.within("deployments", KAI_NAMESPACE)]
+    release, shards = cluster.kai, [item.name for item in cluster.all("schedulingshards")]
+    if names and release is None and cluster.desired.declared:
+        helm = f"{cluster.helm} -n {KAI_NAMESPACE} uninstall kai-scheduler"
+        by_hand = f"{cluster.kubectl} -n {KAI_NAMESPACE} delete deployment {' '.join(names)}"
+        remove = f"`{helm if cluster.all('releases') else by_hand}`"
+        version, parts = cluster.usage.version or "", ", ".join(sorted(names)[:3])
+        yield fault("kai-undeclared", cluster, version, parts=parts, remove=remove)
+    if release is not None and not release.has_shards:
+        for name in shards:
+            yield fault("shard-of-newer-kai", cluster, name, version=release.version)
+    for name in (item.name for item in cluster.schedulers if release is not None):
+        if name != "scheduler" and name.removeprefix("kai-scheduler-") not in shards:
+            yield fault("scheduler-without-shard", cluster, name)
+
+
+def queues(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
+    """KAI schedules from queues only, and drops those that hang below none."""
+    desired, index = cluster.desired, QueueIndex(map(queue_of, cluster.all("queues")))
+    if not index.queues and not desired.queues:
+        yield fault("no-queue", cluster, cluster.name)
+    levels, known = index.levels, {*desired.queue_specs}
+    for queue in index.queues:
+        if queue.name not in levels:
+            yield fault("queue-dropped", cluster, queue.name, parent=queue.parent)
+    for grant in desired.grants:  # a team stack makes its own below it
+        own = [queue for queue in index.queues if f"{queue.name}-".startswith(f"{grant.name}-")]
+        above = {queue.name: {up.name for up in index.ancestors(queue)} for queue in own}
+        known |= {name for name, of_name in above.items() if grant.parent_queue in of_name}
+    # KAI does not delete a queue that has children.
+    for name in sorted(index.by_name, key=lambda name: (-levels.get(name, 0), name)):
+        if desired.declared and name not in known:
+            row = "queue-by-chart" if name in _BY_CHART else "queue-by-hand"
+            yield fault(row, cluster, name)
+
+
+def shards(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
+    """Shards and topologies, and nodes with their labels."""
+    desired = cluster.desired
+    labels = {pair for node in cluster.all("nodes") for pair in node.labels.items()}
+    for shard in desired.shards:
+        if shard != DEFAULT_SHARD and (NODE_POOL, shard) not in labels:
+            host = snapshot.host.kubectl
+            yield fault("shard-without-nodes", cluster, shard, shard=shard, host=host)
+    for name, levels in desired.topologies.items():
+        for level in set(levels) - {key for key, _ in labels}:
+            yield fault("topology-without-nodes", cluster, name, label=level)

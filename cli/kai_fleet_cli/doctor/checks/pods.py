@@ -1,15 +1,30 @@
-"""Pods that wait, are written so that KAI does nothing with them, or could not be made."""
+"""Pods that wait and why, are written so that KAI does nothing with them, or could not be made."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
+from kai_fleet.fleet.amounts import SLACK
+from kai_fleet.fleet.cluster import Team
+from kai_fleet.fleet.queues import UNLIMITED
 from kai_fleet.gpu_providers import GPU_CHARTS
 from kai_fleet.kube.objects import KubeObject, seconds_since
-from kai_fleet.releases.keys import POD_GROUP, QUEUE_LABEL, right_key
+from kai_fleet.kube.pods import PodUse
+from kai_fleet.releases.keys import (
+    DEFAULT_SHARD,
+    NODE_POOL,
+    POD_GROUP,
+    QUEUE_LABEL,
+    right_key,
+)
+from kai_fleet.wording import counted, listed
 from kai_fleet_cli.doctor.causes import Fault, explain, fault
-from kai_fleet_cli.doctor.checks.why import why
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
+from kai_fleet_cli.doctor.usage import upwards
 
+_PATIENCE: Final = 60.0  # seconds; what takes no longer is on its way
+_NO_GROUP: Final = "kai.scheduler/skip-podgrouper"
+_CANNOT_START: Final = ("ImagePullBackOff", "ErrImagePull", "CreateContainerError")
 _LATELY: Final = 900.0  # seconds; what was repaired is not reported for long
 # The last two are KubeRay's, about a RayCluster.
 _REFUSED: Final = frozenset(
@@ -23,6 +38,120 @@ _REFUSED: Final = frozenset(
 def waiting(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
     """Why each pod waits."""
     return filter(None, (why(pod, cluster, snapshot) for pod in snapshot.pods(cluster)))
+
+
+def why(pod: KubeObject, cluster: Cluster, snapshot: Snapshot) -> Fault | None:
+    """Why a pod does not run; None for one that runs, or is on its way."""
+    use = cluster.uses.get((pod.namespace, pod.name))
+    if use is None or use.phase != "Pending" or use.ending:
+        return None
+    reasons = _not_started if use.node else _not_placed
+    return next(filter(None, reasons(pod, use, cluster, snapshot)), None)
+
+
+def _not_started(
+    pod: KubeObject, use: PodUse, cluster: Cluster, _: Snapshot
+) -> Iterator[Fault | None]:
+    """What keeps the containers of a pod with a node from starting."""
+    name = pod.namespaced_name
+    for text in pod.waiting:
+        yield explain(cluster, "pod", name, [text], "pending")
+        if text.startswith(_CANNOT_START):
+            yield fault("pod-cannot-start", cluster, name, text=text)
+    yield explain(cluster, "pod", name, cluster.messages_of(pod), "pending")
+
+
+def _not_placed(
+    pod: KubeObject, use: PodUse, cluster: Cluster, snapshot: Snapshot
+) -> Iterator[Fault | None]:
+    """What keeps a pod from a node: first what can never be had, last what messages mean."""
+    kai, name = snapshot.scheduling(cluster), pod.namespaced_name
+    found, by_kai = partial(fault, cluster=cluster, name=name), use.scheduled_by_kai
+    bound = (event.get("reason") == "Bound" for event in cluster.events_of(pod))
+    if pod.is_true("PodBound") or any(bound):
+        yield found("pod-bound-in-name-only")
+    if by_kai:
+        yield from _by_queue(pod, use, cluster, snapshot)
+        yield from _by_limits(use, cluster, snapshot)
+    elif kai.kai is not None and QUEUE_LABEL in pod.labels:
+        yield found("pod-of-another-scheduler")
+    # No node has as many GPUs as it asks for, even empty.
+    whole = use.gpu.whole or (use.gpu.devices if use.gpu.shared else 0)
+    nodes = [node for node in cluster.all("nodes") if node.takes_pods]
+    most = max((node.gpus(cluster.desired.gpu_resource) for node in nodes), default=0.0)
+    if whole > most and "nodes" not in cluster.unreadable:
+        yield found("pod-too-large", asked=f"{whole:g}", most=f"{most:g}")
+    yield explain(cluster, "pod", name, cluster.messages_of(pod), "pending")
+    if cluster.age(pod) <= _PATIENCE:
+        return
+    grouped = pod.annotations.get(POD_GROUP) or _NO_GROUP in pod.annotations
+    if by_kai and cluster.kai is not None and not grouped:
+        parts = cluster.kai.deployments
+        yield found("pod-ungrouped", grouper=next(part for part in parts if "grouper" in part))
+    yield found("pod-unexplained", text=pod.unscheduled or "no event, no condition")
+
+
+def _by_queue(
+    pod: KubeObject, use: PodUse, cluster: Cluster, snapshot: Snapshot
+) -> Iterator[Fault | None]:
+    """It names no queue that takes its pods, no KAI serves it, or another shard."""
+    kai, team, queue = snapshot.scheduling(cluster), snapshot.team_of(cluster), use.queue
+    found = partial(fault, cluster=cluster, name=pod.namespaced_name, queue=queue)
+    own = team.queue if team is not None and team.mode == "host" else None
+    tree, write = kai.tree, own or listed(kai.tree.leaves) or "a leaf queue, declared first"
+    if kai.kai is not None and "queues" not in kai.unreadable:
+        if queue is None:
+            yield found("pod-without-queue", write=write)
+        elif queue not in tree.by_name:
+            yield found("pod-of-absent-queue", write=write)
+        elif kai.named("queues", queue) is None:
+            yield found("pod-queue-absent", update=kai.update)
+        elif not tree.is_leaf(queue):
+            yield found("pod-of-parent-queue", write=listed(tree.leaves_below(queue)))
+        elif own not in (None, queue):
+            yield found("pod-of-another-queue", write=own)
+    serves = any(item.rolled_out for item in kai.schedulers)
+    if not serves and "deployments" not in kai.unreadable:
+        yield found("pod-without-scheduler" if kai.kai else "pod-without-kai", of=kai.name)
+    runtime_class = pod.spec.get("runtimeClassName")
+    if runtime_class and cluster.lacks("runtimeclasses", runtime_class):
+        text = f'RuntimeClass "{runtime_class}" not found'
+        yield explain(cluster, "pod", pod.namespaced_name, [text], "pending")
+    item, has = kai.named("queues", pod.labels.get(QUEUE_LABEL, "")), pod.labels.get(NODE_POOL)
+    if item is not None and (shard := item.labels.get(NODE_POOL)) != has:
+        # A shard's scheduler sees the pods with its label, not those that only name its queue.
+        fix = f"write the label {NODE_POOL}: {shard}" if shard else f"drop the label {NODE_POOL}"
+        shard, has = shard or DEFAULT_SHARD, has or DEFAULT_SHARD
+        yield found("pod-of-another-shard", fix=fix, shard=shard, has=has)
+
+
+def _by_limits(use: PodUse, cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
+    """Its queue, or one above, may never hold what it asks for, or is full now."""
+    kai, team, gpus = snapshot.scheduling(cluster), snapshot.team_of(cluster), use.amounts.gpu
+    above = [
+        queue for queue in upwards(kai.usage.queues, use.queue) if queue.limit != UNLIMITED and gpus
+    ]
+    for row in ("pod-over-limit", "pod-queue-full"):
+        for queue in above:
+            total = gpus + (queue.in_use if row == "pod-queue-full" else 0.0)
+            if total > queue.limit + SLACK:
+                values = {"held": f"{queue.in_use:g}", "most": f"{queue.limit:g}"}
+                values |= {"queue": queue.name, "more": _raise(kai, team, queue.name, total)}
+                name = f"{use.namespace}/{use.name}"
+                yield fault(row, cluster, name, asked=counted(gpus, "GPU"), **values)
+
+
+def _raise(kai: Cluster, team: Team | None, queue: str, to: float) -> str:
+    """What raises a queue's limit: the key that declares it, or a command."""
+    own = kai.desired.tree.by_name.get(queue)
+    if own is None and kai.desired.declared:
+        patch = f'{{"spec": {{"resources": {{"gpu": {{"limit": {to:g}}}}}}}}}'
+        return f"raise its limit: `{kai.kubectl} patch queue {queue} --type merge -p '{patch}'`"
+    if own is not None and team is not None and not own.parent and "gpu" in own.shares:
+        pool = own.shard or DEFAULT_SHARD
+        if own.shares["gpu"].limit == kai.desired.pools.get(pool, team.gpus):
+            return f"raise {team.gpus_path}{f'.{pool}' if team.pools else ''}"
+    return f"raise gpu.limit of {queue} at {kai.desired.queues_key}"
 
 
 def wrong_keys(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
@@ -83,12 +212,8 @@ def _is_over(cluster: Cluster, kind: str, namespace: str, name: str, event: Kube
     item = cluster.named(kinds, name, namespace)
     if item is None or kind == "Pod":
         return item is None or late or item.is_true("Ready") or item.phase == "Succeeded"
-    now, spec = item.status, item.spec
-    for pods, want in (
-        ("currentNumberScheduled", now.get("desiredNumberScheduled")),
-        ("replicas", spec.get("replicas")),
-    ):
-        if want is not None:
-            return bool(now.get(pods, 0) >= want)
-    done = item.is_true("Complete") or item.is_true("Failed") or spec.get("suspend")
-    return bool(done or now.get("active") or now.get("succeeded"))
+    created = ("replicas", "currentNumberScheduled", "active", "succeeded")
+    has = max(item.status.get(key) or 0 for key in created)
+    asked = item.spec.get("replicas", item.status.get("desiredNumberScheduled", 1))
+    ended = item.is_true("Complete") or item.is_true("Failed") or item.spec.get("suspend")
+    return bool(ended or has >= asked)

@@ -4,7 +4,6 @@
 the declared part as JSON: with the GPUs of this machine where GPUS is `yes`.
 """
 
-import copy
 import json
 import os
 import platform
@@ -18,45 +17,48 @@ from typing import Any, Final
 
 import yaml
 
-GPU_LABEL: Final = "nvidia.com/gpu.present"  # the device plugin's chart looks for it
-MEMORY_LABEL: Final = "nvidia.com/gpu.memory"  # NVIDIA's feature discovery does not run here
 # Where device files are; another folder only in tests.
 _DEVICES: Final = "KIND_DEVICE_DIRECTORY"
-_DEVICE = re.compile(r"nvidia(\d+|ctl|-uvm|-uvm-tools|-modeset)")
-# `libnvidia-ml.so.1 (libc6,x86-64) => /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1`
-_LIBRARY = re.compile(r"\s*(lib(?:nvidia-|cuda)\S*\.so\S*) \(([^)]*)\) => (/\S+)")
-_WORDS_OF_64_BITS: Final = ("x86-64", "AArch64")
+_DEVICE: Final = re.compile(r"nvidia(\d+|ctl|-uvm|-uvm-tools|-modeset)")
+# `libnvidia-ml.so.1 (libc6,x86-64) => /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1`, of 64 bits.
+_LIBRARY: Final = re.compile(
+    r"\s*(?:libnvidia-|libcuda)\S*\.so\S* \([^)]*(?:x86-64|AArch64)[^)]*\) => (/\S+)"
+)
+_MEMORY: Final = ("--query-gpu=memory.total", "--format=csv,noheader,nounits")
 
 
 class NoGpusError(Exception):
     """The driver answers, but what a node needs of it is not there."""
 
 
-def with_gpus(
-    config: dict[str, Any],
-    devices: Iterable[Path],
-    libraries: Iterable[Path],
-    smi: Path,
-    memory: int | None = None,
-) -> dict[str, Any]:
+def with_gpus(config: dict[str, Any]) -> dict[str, Any]:
     """The config with the driver's devices, libraries and nvidia-smi mounted into the GPU node.
 
-    `memory` is that of each GPU in MiB; without it KAI gives no pod an amount of GPU memory.
+    Raises NoGpusError.
     """
-    result = copy.deepcopy(config)
-    node = result["nodes"][1 if len(result["nodes"]) > 1 else 0]
+    devices = _driver_devices(Path(os.environ.get(_DEVICES, "/dev")))
     folder = f"/usr/lib/{platform.machine()}-linux-gnu"
-    mounts = [(str(device), f"/dev/{device.name}") for device in devices]
-    mounts += [(str(library), f"{folder}/{library.name}") for library in libraries]
-    mounts.append((str(smi), "/usr/bin/nvidia-smi"))
-    known = {MEMORY_LABEL: str(memory)} if memory else {}
-    node["labels"] = {**node.get("labels", {}), GPU_LABEL: "true", **known}
-    node["extraMounts"] = [{"hostPath": host, "containerPath": inside} for host, inside in mounts]
-    return result
+    mounts = {str(device): f"/dev/{device.name}" for device in devices}
+    mounts |= {str(file): f"{folder}/{file.name}" for file in _driver_libraries()}
+    mounts[shutil.which("nvidia-smi") or "/usr/bin/nvidia-smi"] = "/usr/bin/nvidia-smi"
+    # The device plugin's chart looks for the first. NVIDIA's feature discovery does not run here:
+    # without the second, what every GPU has in MiB, KAI gives no pod an amount of GPU memory.
+    labels = {"nvidia.com/gpu.present": "true"}
+    sizes = [int(line) for line in _output("nvidia-smi", *_MEMORY).split() if line.isdigit()]
+    if sizes:
+        labels["nvidia.com/gpu.memory"] = str(min(sizes))
+    number = 1 if len(config["nodes"]) > 1 else 0
+    node = config["nodes"][number]
+    own = {
+        "labels": {**node.get("labels", {}), **labels},
+        "extraMounts": [{"hostPath": host, "containerPath": to} for host, to in mounts.items()],
+    }
+    nodes = [*config["nodes"]]
+    nodes[number] = {**node, **own}
+    return {**config, "nodes": nodes}
 
 
-def driver_devices(folder: Path) -> list[Path]:
-    """The device files of the driver. Raises NoGpusError where there are none."""
+def _driver_devices(folder: Path) -> list[Path]:
     devices = sorted(path for path in folder.glob("nvidia*") if _DEVICE.fullmatch(path.name))
     if not any(path.name[-1].isdigit() for path in devices):
         raise NoGpusError(
@@ -66,30 +68,18 @@ def driver_devices(folder: Path) -> list[Path]:
     return devices
 
 
-def driver_libraries(listed: str) -> list[Path]:
-    """The files behind the driver's libraries, as `ldconfig -p` lists them.
-
-    The files themselves carry the driver's version; ldconfig in the node makes the links anew.
-    Raises NoGpusError where libnvidia-ml, which everything else asks, is missing.
+def _driver_libraries() -> Iterable[Path]:
+    """The files behind the driver's libraries: they carry the driver's version; ldconfig in the
+    node makes the links anew. libnvidia-ml is what everything else asks.
     """
-    libraries: dict[str, Path] = {}
-    for line in listed.splitlines():
-        match = _LIBRARY.match(line)
-        if match and any(word in match.group(2) for word in _WORDS_OF_64_BITS):
-            path = Path(match.group(3)).resolve()
-            libraries[path.name] = path
-    if not any(name.startswith("libnvidia-ml.so") for name in libraries):
+    found = map(_LIBRARY.match, _output("ldconfig", "-p").splitlines())
+    files = {file.name: file for match in found if match for file in [Path(match[1]).resolve()]}
+    if not any(name.startswith("libnvidia-ml.so") for name in files):
         raise NoGpusError(
             "nvidia-smi answers, but ldconfig lists no libnvidia-ml.so: install the driver's"
             " libraries (libnvidia-compute of its version), then run the update again"
         )
-    return [libraries[name] for name in sorted(libraries)]
-
-
-def smallest_memory(listed: str) -> int | None:
-    """The MiB that every GPU has, of nvidia-smi's list of numbers; None where it gives none."""
-    numbers = [int(line) for line in listed.split() if line.isdigit()]
-    return min(numbers, default=None)
+    return [files[name] for name in sorted(files)]
 
 
 def _output(program: str, *arguments: str) -> str:
@@ -107,20 +97,12 @@ def _output(program: str, *arguments: str) -> str:
 def main() -> None:
     """Print the config file; exit 1 with a sentence where its GPUs cannot be passed on."""
     config = json.loads(os.environ["KIND_CONFIG"])
-    if sys.argv[1] == "yes":
-        try:
-            query = ("--query-gpu=memory.total", "--format=csv,noheader,nounits")
-            config = with_gpus(
-                config,
-                driver_devices(Path(os.environ.get(_DEVICES, "/dev"))),
-                driver_libraries(_output("ldconfig", "-p")),
-                Path(shutil.which("nvidia-smi") or "/usr/bin/nvidia-smi"),
-                smallest_memory(_output("nvidia-smi", *query)),
-            )
-        except NoGpusError as error:
-            sys.stderr.write(f"{error}\n")
-            raise SystemExit(1) from None
-    yaml.safe_dump(config, sys.stdout, sort_keys=False)
+    try:
+        result = with_gpus(config) if sys.argv[1] == "yes" else config
+    except NoGpusError as error:
+        sys.stderr.write(f"{error}\n")
+        raise SystemExit(1) from None
+    yaml.safe_dump(result, sys.stdout, sort_keys=False)
 
 
 if __name__ == "__main__":

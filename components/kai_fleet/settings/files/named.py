@@ -59,12 +59,6 @@ def _sorted(value: Any) -> Any:
     return value
 
 
-def or_file(schema: dict[str, Any]) -> None:
-    """The JSON Schema of a `queues:` key, from that of a tree."""
-    tree = {key: schema.pop(key) for key in tuple(schema) if key not in ("description", "default")}
-    schema["anyOf"] = [tree, {**_PATH, "description": "A YAML file with the tree."}]
-
-
 class ManifestFiles(dict[str, list[dict[str, Any]]]):
     """The objects of files by path; each has apiVersion, kind and metadata.name."""
 
@@ -117,6 +111,7 @@ def _objects(documents: list[Any]) -> Iterator[dict[str, Any]]:
 
 _NEEDED: Final = ("apiVersion", "kind")
 _PATH: Final = {"type": "string", "pattern": r"\.ya?ml$"}
+TreeFile = Annotated[str, WithJsonSchema({**_PATH, "description": "A YAML file with the tree."})]
 Manifests = Annotated[
     ManifestFiles,
     PlainValidator(read_manifests),

@@ -13,7 +13,7 @@ from kai_fleet.releases import sources
 from kai_fleet.releases.sources import NoPlaceError
 from kai_fleet.settings.sections.isolation import Cidr
 from kai_fleet.settings.sections.kubernetes import LabelKey, LabelValue, ObjectName
-from kai_fleet.settings.sections.models import Strict
+from kai_fleet.settings.sections.models import Strict, Wrong, like
 from kai_fleet.settings.sections.platform import Name
 
 OF_STACK: Final = "kai-fleet-registries"  # the Secret that is made of kai-fleet:registries
@@ -81,9 +81,17 @@ def is_address(host: str) -> bool:
 
 
 Host = Annotated[str, AfterValidator(_host)]
+# What each key is for, and what to write where the type is another.
+_TYPES_BY_KEY: Final = {
+    "host": ("LoadBalancer", "NodePort", *_BY_NAME),
+    "port": ("NodePort", *_BY_NAME),
+    "class_name": ("Ingress",),
+    "gateway": ("Gateway",),
+    "load_balancer_class": ("LoadBalancer",),
+    "load_balancer_source_ranges": ("LoadBalancer",),
+}
 GatewayName = Annotated[
-    str,
-    StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"),
+    str, like(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
 ]
 
 
@@ -125,38 +133,23 @@ class Access(Strict):
             return own
         return super().over(own)
 
-
-# What each key is for, and what to write where the type is another.
-_TYPES_BY_KEY: Final = {
-    "host": ("LoadBalancer", "NodePort", *_BY_NAME),
-    "port": ("NodePort", *_BY_NAME),
-    "class_name": ("Ingress",),
-    "gateway": ("Gateway",),
-    "load_balancer_class": ("LoadBalancer",),
-    "load_balancer_source_ranges": ("LoadBalancer",),
-}
-
-
-def access_mistakes(access: Access) -> Iterator[tuple[str, str]]:
-    """What is missing, or has no use with this type: (key, sentence)."""
-    yield from access.useless(access.type, _TYPES_BY_KEY)
-    if access.type == "NodePort" and access.host is None:
-        yield "host", "is missing: a NodePort is reached at a node; write its name or address"
-    elif access.led_by_name and access.host is None:
-        yield "host", "is missing: it is what the API is known by; write ml.vc.example.com"
-    elif access.led_by_name and (is_address(access.host or "") or "." not in (access.host or "")):
-        yield (
-            "host",
-            f"is {access.host}: an {access.type} tells APIs from each other by names, as TLS has"
-            " no addresses there; write a name of your DNS, such as ml.vc.example.com",
-        )
-    if access.type == "Gateway" and access.gateway is None:
-        yield "gateway", "is missing: it has the listener; write NAMESPACE/NAME of the Gateway"
+    def mistakes(self) -> Wrong:
+        """What is missing, or has no use with this type."""
+        yield from self.useless("type", _TYPES_BY_KEY)
+        if self.type == "NodePort" and self.host is None:
+            yield "host", "is missing: a NodePort is reached at a node; write its name or address"
+        elif self.led_by_name and self.host is None:
+            yield "host", "is missing: it is what the API is known by; write ml.vc.example.com"
+        elif self.led_by_name and (is_address(str(self.host)) or "." not in str(self.host)):
+            cause = f"is {self.host}: an {self.type} tells APIs from each other by names"
+            fix = "write a name of your DNS, such as ml.vc.example.com"
+            yield "host", f"{cause}, as TLS has no addresses there; {fix}"
+        if self.type == "Gateway" and self.gateway is None:
+            yield "gateway", "is missing: it has the listener; write NAMESPACE/NAME of the Gateway"
 
 
 HERE: Final = "127.0.0.1"
 FIRST_NODE_PORT: Final = 30000
-_OF_HERE: Final = (HERE, "localhost")
 
 ContextName = Annotated[
     str | None, Field(min_length=1, description="A context of your kubeconfig.")
@@ -176,7 +169,7 @@ class Kind(Strict):
 
     gpus: Literal["auto", "none", "all"] = "auto"
     """auto: this machine's GPUs, if it has some; all: must have."""
-    image: Annotated[str, StringConstraints(pattern=r"^\S+$", max_length=512)] | None = None
+    image: Annotated[str, like(r"^\S+$", 512)] | None = None
     """Node image, such as kindest/node:v1.34.0; kind's own if unset."""
     workers: list[dict[LabelKey, LabelValue]] = Field(default_factory=list, max_length=20)
     """A worker node for each entry, with these labels; the first has the GPUs."""
@@ -187,6 +180,29 @@ class Kind(Strict):
     def ports(self) -> range:
         """The node ports that answer on this machine."""
         return range(FIRST_NODE_PORT, FIRST_NODE_PORT + self.node_ports)
+
+    def unreachable(self, teams: Mapping[str, Access]) -> Iterator[tuple[str, str, str]]:
+        """Teams whose vCluster nobody could reach: (team, key, sentence)."""
+        taken = {access.port for access in teams.values()}
+        free = (f"write port: {port}" for port in self.ports if port not in taken)
+        more = f"set cluster.kind.nodePorts to {len(teams)} or more"
+        seen: dict[int | None, str] = {}
+        for team, access in teams.items():
+            if access.type == "LoadBalancer":
+                yield team, "type", "LoadBalancer gets no address on a kind cluster; write NodePort"
+            if access.type != "NodePort" or access.host not in (HERE, "localhost"):
+                continue
+            first = seen.setdefault(access.port, team)
+            if access.port is None:
+                cause = "is missing: a kind cluster opens its ports once"
+            elif access.port not in self.ports:
+                answer = f"{FIRST_NODE_PORT} to {self.ports[-1]} (cluster.kind.nodePorts)"
+                cause = f"is {access.port}, and on {HERE} answer {answer}"
+            elif first != team:
+                cause = f"is {access.port}, which team {first} has"
+            else:
+                continue
+            yield team, "port", f"{cause}; {next(free, more)}"
 
 
 class Credentials(Strict):
@@ -204,17 +220,15 @@ class Cluster(Credentials):
     kind: Kind | None = None
     """A kind cluster on this machine, made and deleted with the stack."""
 
-
-def cluster_mistakes(cluster: Cluster) -> Iterator[tuple[str, str]]:
-    """What is missing of the way to a cluster, or there twice: (key, message)."""
-    ways = (cluster.context, cluster.kubeconfig, cluster.kind)
-    if sum(way is not None for way in ways) != 1:
-        yield (
-            "context",
-            "is needed, or kubeconfig, or kind, and only one of them: the program never takes"
-            " whatever cluster happens to be current; write context: with a name from"
-            " `kubectl config get-contexts`, or kind: {} for a new one on this machine",
-        )
+    def mistakes(self) -> Wrong:
+        """What is missing of the way to a cluster, or there twice."""
+        if sum(way is not None for way in (self.context, self.kubeconfig, self.kind)) != 1:
+            yield (
+                "context",
+                "is needed, or kubeconfig, or kind, and only one of them: the program never takes"
+                " whatever cluster happens to be current; write context: with a name from"
+                " `kubectl config get-contexts`, or kind: {} for a new one on this machine",
+            )
 
 
 def access_in_kind(access: Access | None) -> Access:
@@ -222,27 +236,3 @@ def access_in_kind(access: Access | None) -> Access:
     written: dict[str, Any] = {"type": "NodePort", **(access.written if access else {})}
     here = {"host": HERE} if written["type"] == "NodePort" else {}
     return Access(**{**here, **written})
-
-
-def port_mistakes(kind: Kind, teams: Mapping[str, Access]) -> Iterator[tuple[str, str, str]]:
-    """Teams whose vCluster nobody could reach: (team, key, sentence)."""
-    taken = {access.port for access in teams.values()}
-    free = (f"write port: {port}" for port in kind.ports if port not in taken)  # each to one team
-    more = f"set cluster.kind.nodePorts to {len(teams)} or more"
-    seen: dict[int, str] = {}
-    for team, access in teams.items():
-        if access.type == "LoadBalancer":
-            yield team, "type", "LoadBalancer gets no address on a kind cluster; write NodePort"
-        if access.type != "NodePort" or access.host not in _OF_HERE:
-            continue
-        if access.port is None:
-            cause = "is missing: a kind cluster opens its ports once"
-        elif access.port not in kind.ports:
-            answer = f"{FIRST_NODE_PORT} to {kind.ports[-1]} (cluster.kind.nodePorts)"
-            cause = f"is {access.port}, and on {HERE} answer {answer}"
-        elif access.port in seen:
-            cause = f"is {access.port}, which team {seen[access.port]} has"
-        else:
-            seen[access.port] = team
-            continue
-        yield team, "port", f"{cause}; {next(free, more)}"

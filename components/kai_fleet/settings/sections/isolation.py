@@ -6,18 +6,20 @@ from collections.abc import Callable, Sequence
 from ipaddress import ip_network
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from kai_fleet.settings.sections.kubernetes import cpu_millicores, memory_megabytes, quantity
-from kai_fleet.settings.sections.models import Strict, refuse
+from kai_fleet.settings.sections.kubernetes import (
+    ObjectName,
+    cpu_millicores,
+    memory_megabytes,
+    quantity,
+)
+from kai_fleet.settings.sections.models import Strict, like, refuse
 
 Level = Literal["baseline", "restricted", "off"]
 OutsideQueues = Literal["deny", "warn", "allow"]
-_Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
 # The name of a device that nodes advertise: nvidia.com/mig-1g.10gb, amd.com/gpu.
-Device = Annotated[
-    str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[-A-Za-z0-9_.]+$")
-]
+Device = Annotated[str, like(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[-A-Za-z0-9_.]+$")]
 
 
 def _is_no_network(value: str) -> bool:
@@ -30,7 +32,7 @@ def _is_no_network(value: str) -> bool:
 
 Cidr = Annotated[
     str,
-    StringConstraints(pattern=r"^[0-9a-fA-F.:]+/[0-9]{1,3}$"),
+    like(r"^[0-9a-fA-F.:]+/[0-9]{1,3}$"),
     refuse(
         _is_no_network,
         "is {value}, which is no network; write one such as 10.20.0.0/16 or fd00:1::/32",
@@ -62,7 +64,7 @@ Storage = Annotated[str, *_amount(memory_megabytes, "10Ti, 500Gi")]
 Scratch = Annotated[str, *_amount(memory_megabytes, "200Gi, 50Gi")]
 Volume = Annotated[str, *_amount(memory_megabytes, "5Gi, 20Gi")]
 # A kind of volume as a pod's spec has it; hostPath is Pod Security's to deny.
-VolumeKind = Annotated[str, StringConstraints(pattern=r"^[a-z][A-Za-z]+$")]
+VolumeKind = Annotated[str, like(r"^[a-z][A-Za-z]+$")]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
 
@@ -103,7 +105,7 @@ class Network(Strict):
     """Public addresses that are no internet: your nodes', or IPv6 pods'."""
     cidrs: list[Cidr] = Field(default_factory=list)
     """More addresses that pods reach, such as 10.20.0.0/16."""
-    namespaces: list[_Name] = Field(default_factory=list)
+    namespaces: list[ObjectName] = Field(default_factory=list)
     """Namespaces of the host that pods reach."""
     attachments: bool = False
     """Pods may join other networks by Multus, which no NetworkPolicy is about."""
@@ -113,7 +115,7 @@ class Network(Strict):
     """Ports of the host's API server and of its Service: 443 and 6443 unless said."""
     api_cidrs: list[Cidr] = Field(default_factory=list)
     """Addresses of the host's API server and its Service; every address at its ports unless set."""
-    ingress_from: list[_Name] = Field(default_factory=list)
+    ingress_from: list[ObjectName] = Field(default_factory=list)
     """Namespaces of the host that reach the team's pods."""
     ingress_cidrs: list[Cidr] = Field(default_factory=list)
     """Addresses that reach the team's pods; 0.0.0.0/0 for its LoadBalancers."""
@@ -126,13 +128,13 @@ class Isolation(Strict):
     """Pod Security of the team's pods. off: nothing on the host but the GPU quota."""
     devices: dict[Device, Count] = Field(default_factory=dict)
     """Devices besides gpus: by the name that nodes advertise, how many."""
-    device_classes: dict[_Name, Count] = Field(default_factory=dict)
+    device_classes: dict[ObjectName, Count] = Field(default_factory=dict)
     """DRA device classes, and how many devices of each."""
-    priority_classes: list[_Name] = Field(default_factory=list)
+    priority_classes: list[ObjectName] = Field(default_factory=list)
     """Priority classes of the host besides KAI's that pods may name."""
-    runtime_classes: list[_Name] = Field(default_factory=lambda: list(NO_GPU_CLASSES))
+    runtime_classes: list[ObjectName] = Field(default_factory=lambda: list(NO_GPU_CLASSES))
     """Runtime classes of the host that show no GPU, so that any pod may name them."""
-    annotations: list[_Name] = Field(default_factory=list)
+    annotations: list[ObjectName] = Field(default_factory=list)
     """Domains of annotations that runtimes or plugins read and pods may have: memory-qos.nri.io."""
     volumes: list[VolumeKind] = Field(default_factory=list)
     """Kinds of volumes besides those of Pod Security's restricted: nfs, iscsi."""

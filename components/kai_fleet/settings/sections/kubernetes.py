@@ -1,59 +1,48 @@
 """What a stack file writes as Kubernetes does: quantities, labels, tolerations, affinity."""
 
 import re
-from collections.abc import Callable
 from decimal import Decimal
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    StringConstraints,
-    TypeAdapter,
-    WithJsonSchema,
-    model_validator,
-)
+from pydantic import AfterValidator, BeforeValidator, WithJsonSchema, model_validator
 
 from kai_fleet.quantities import QUANTITY, WORD, parse_quantity
-from kai_fleet.settings.sections.models import Strict
+from kai_fleet.settings.sections.models import Strict, like
 
 # KAI counts cpu in millicores, memory in 10⁶ bytes and GPUs in devices, fractions allowed (Q3); a
 # config writes `16`, `"500m"`, `64Gi`, and `unlimited` or, as KAI does, -1.
 UNLIMITED: Final = -1.0
-_MOST_GPUS: Final = 1_000_000  # more is a unit that is none of GPUs, such as 8G
-_MOST_CORES: Final = 100_000_000  # more is memory's unit, such as 16Gi
 
 
 def cpu_millicores(value: Any) -> float:
-    """Millicores of a cpu quantity; -1 for `unlimited`."""
-    amount = _convert(value, Decimal(1000), 'cores such as 16, "500m"')
-    if amount > _MOST_CORES * 1000:
-        raise ValueError(f"{value} is {amount / 1000:,.0f} cores; write a number such as 16")
-    return amount
+    """Millicores of a cpu quantity; -1 for `unlimited`. More cores are memory's unit, as 16Gi."""
+    most = 100_000_000, "cores", 16
+    return round(_amount(value, 1000, 'cores such as 16, "500m"', most), 3)
+
+
+def gpu_devices(value: Any) -> float:
+    """GPUs of a quantity, fractions allowed; -1 for `unlimited`. More are a unit such as 8G."""
+    return round(_amount(value, 1, "GPUs such as 4, 0.5", (1_000_000, "GPUs", 4)), 6)
 
 
 def memory_megabytes(value: Any) -> float:
     """10⁶ bytes of a memory quantity, rounded to whole ones; -1 for `unlimited`."""
-    amount = _convert(value, Decimal("1e-6"), "memory such as 64Gi", digits=None)
+    amount = _amount(value, Decimal("1e-6"), "memory such as 64Gi")
     if 0 < amount < 1:
         number = re.split("[A-Za-z]", str(value).strip())[0]
         raise ValueError(f"{value} is less than a megabyte; write {number}Gi or {number}M")
     return float(round(amount))
 
 
-def gpu_devices(value: Any) -> float:
-    """GPUs of a quantity, fractions allowed; -1 for `unlimited`."""
-    amount = _convert(value, Decimal(1), "GPUs such as 4, 0.5", digits=6)
-    if amount > _MOST_GPUS:
-        raise ValueError(f"{value} is {amount:,.0f} GPUs; write a number such as 4")
-    return amount
-
-
-def _convert(value: Any, per_unit: Decimal, example: str, digits: int | None = 3) -> float:
+def _amount(
+    value: Any, factor: Decimal | int, example: str, most: tuple[int, str, int] | None = None
+) -> float:
     if value in (WORD, -1, "-1"):
         return UNLIMITED
-    amount = quantity(value, f"{example}, or {WORD}") * per_unit
-    return float(amount if digits is None else round(amount, digits))
+    amount = quantity(value, f"{example}, or {WORD}")
+    if most is not None and amount > most[0]:
+        raise ValueError(f"{value} is {amount:,.0f} {most[1]}; write a number such as {most[2]}")
+    return float(amount * factor)
 
 
 def quantity(value: Any, example: str) -> Decimal:
@@ -65,19 +54,17 @@ def quantity(value: Any, example: str) -> Decimal:
 
 
 def _quantity(parse: Any, unit: str) -> Any:
-    schema = {
-        "description": f"{unit}, or unlimited",
-        "anyOf": [
-            {"type": "number", "minimum": 0},
-            {"enum": [WORD, -1]},
-            {"type": "string", "pattern": f"^({QUANTITY.pattern})$"},
-        ],
-    }
+    forms = [
+        {"type": "number", "minimum": 0},
+        {"enum": [WORD, -1]},
+        {"type": "string", "pattern": f"^({QUANTITY.pattern})$"},
+    ]
 
     def checked(value: Any) -> Any:
         parse(value)
         return value  # as it is written: a QueueTree counts in KAI's units
 
+    schema = {"description": f"{unit}, or unlimited", "anyOf": forms}
     return Annotated[Any, BeforeValidator(checked), WithJsonSchema(schema)]
 
 
@@ -85,30 +72,10 @@ Cpu = _quantity(cpu_millicores, 'cores: 16 or "500m"')
 Memory = _quantity(memory_megabytes, "bytes with a suffix: 64Gi")
 Gpu = _quantity(gpu_devices, "GPUs, fractions allowed")
 
-
-def short_or_whole(quantity: Any) -> Callable[[dict[str, Any]], None]:
-    """For a field's JSON Schema: a mapping as the field describes it, or a quantity alone."""
-
-    def change(schema: dict[str, Any]) -> None:
-        whole = {key: schema.pop(key) for key in tuple(schema) if key != "description"}
-        schema["anyOf"] = [whole, TypeAdapter(quantity).json_schema()]
-
-    return change
-
-
-LabelKey = Annotated[
-    str,
-    StringConstraints(
-        pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$",
-        max_length=317,
-    ),
-]
-LabelValue = Annotated[
-    str, StringConstraints(pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$", max_length=63)
-]
-ObjectName = Annotated[
-    str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253)
-]
+_WORD: Final = "[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
+ObjectName = Annotated[str, like(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
+LabelKey = Annotated[str, like(rf"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?{_WORD}$", 317)]
+LabelValue = Annotated[str, like(rf"^({_WORD})?$", 63)]
 # Keys by which Kubernetes, the guards, KAI, vCluster and Pulumi decide: none to note something.
 _DECIDING: Final = (
     *("kubernetes.io", "k8s.io", "kai-fleet", "kai.scheduler", "run.ai", "runai"),

@@ -1,16 +1,17 @@
-"""The base of every settings model, and the field that describes a place of a file."""
+"""The base of every settings model, kinds of validators, and the fields at a place of a file."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Self, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StringConstraints
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 
 from kai_fleet.wording import listed
 
 Location = tuple[str | int, ...]
+Wrong = Iterator[tuple[str, str]]  # keys, and what is wrong there: `cause; fix`
 
 
 class Strict(BaseModel):
@@ -41,29 +42,46 @@ class Strict(BaseModel):
         """This one, of a stack, with what a team says for itself."""
         return self if own is None else self.model_copy(update=own.written)
 
-    def useless(
-        self, kind: str, kinds_by_field: Mapping[str, Sequence[str]]
-    ) -> Iterator[tuple[str, str]]:
-        """The keys that are written here and read with other types only: (key, sentence)."""
-        for name, kinds in kinds_by_field.items():
-            if self.written.get(name) and kind not in kinds:
-                fix = f"write {listed([f'type: {each}' for each in kinds])}, or drop it"
-                yield self.key_of(name), f"has no use with type {kind}; {fix}"
+    def mistakes(self) -> Wrong:
+        """What does not fit between these keys."""
+        return iter(())
+
+    def useless(self, name: str, kinds_by_field: Mapping[str, Sequence[str]]) -> Wrong:
+        """The keys that are written here and read only where the field `name` has other values."""
+        kind, key = getattr(self, name), self.key_of(name)
+        for field, kinds in kinds_by_field.items():
+            if self.written.get(field) and kind not in kinds:
+                fix = f"write {listed([f'{key}: {each}' for each in kinds])}, or drop it"
+                yield self.key_of(field), f"has no use with {key} {kind}; {fix}"
 
 
-def short_for(key: str, kinds: Any, convert: Callable[[Any], Any] = lambda value: value) -> Any:
+def below(key: str, wrong: Wrong) -> Wrong:
+    """The mistakes of a section, at their keys below its own."""
+    return ((f"{key}.{path}", message) for path, message in wrong)
+
+
+def like(pattern: str, longest: int = 253) -> StringConstraints:
+    """Take texts of this form; what to write instead is in `mistakes`, by the form's beginning."""
+    return StringConstraints(pattern=pattern, max_length=longest)
+
+
+def short_for(
+    key: str, kinds: Any, forms: Any, convert: Callable[[Any], Any] = lambda value: value
+) -> BeforeValidator:
     """Take a value alone for the mapping with that key: `gpu: 12` for `gpu: {quota: 12}`."""
-    return BeforeValidator(
-        lambda value: {key: convert(value)} if isinstance(value, kinds) else value
-    )
+
+    def whole(value: Any) -> Any:
+        return {key: convert(value)} if isinstance(value, kinds) else value
+
+    return BeforeValidator(whole, json_schema_input_type=forms)
 
 
-def refuse(is_wrong: Callable[[str], bool], sentence: str) -> AfterValidator:
-    """Refuse texts; the sentence, which may have {value}, says why and what to write."""
+def refuse(is_wrong: Callable[[Any], bool], sentence: str) -> AfterValidator:
+    """Refuse values; the sentence, which may have {value}, says why and what to write."""
 
-    def check(value: str) -> str:
+    def check(value: Any) -> Any:
         if is_wrong(value):
-            raise ValueError(sentence.format(value=repr(value[:80])))
+            raise ValueError(sentence.replace("{value}", repr(value)[:80]))
         return value
 
     return AfterValidator(check)

@@ -1,18 +1,95 @@
-"""The platform: its GPU stack, its KAI with what that schedules by, and its sources."""
+"""The platform: its GPUs and who shares them, its KAI, its sources, and monitoring."""
 
 import re
-from collections.abc import Iterator
-from functools import partial
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
 
 from kai_fleet.gpu_providers import GPU_PROVIDERS
-from kai_fleet.releases import sources
+from kai_fleet.releases import mig, sources
+from kai_fleet.releases.keys import GPU_RESOURCES
+from kai_fleet.releases.metric_names import METRICS_PORT
+from kai_fleet.releases.sharing import SharingMode, of_switch
 from kai_fleet.releases.sources import NoPlaceError
-from kai_fleet.settings.sections.gpu_share import Sharing, sharing
-from kai_fleet.settings.sections.kubernetes import Affinity, LabelKey, Toleration
-from kai_fleet.settings.sections.models import Strict, refuse
+from kai_fleet.settings.sections.kubernetes import Affinity, LabelKey, LabelValue, Toleration
+from kai_fleet.settings.sections.models import Strict, Wrong, below, like, refuse, short_for
+from kai_fleet.values import value_at
+
+_MOST: Final = 1_000_000
+_KINDS: Final = "{nvidia.com/gpu: 8, nvidia.com/mig-1g.10gb: 14}"
+
+
+class GpuSharing(Strict):
+    """How pods share a GPU: true (NonMemoryEnforced), false (Disabled), or a mode."""
+
+    mode: SharingMode
+    """Disabled; NonMemoryEnforced: by agreement; HamiCore, NvFractions: memory is held to it."""
+
+
+Sharing = Annotated[
+    GpuSharing,
+    short_for("mode", bool, bool | GpuSharing, of_switch),
+    Field(description="Fractions of a GPU: true unless set. A stack file may say {mode: …} too."),
+]
+
+
+def sharing() -> GpuSharing:
+    """Where nothing is written: on, by agreement."""
+    return GpuSharing(mode=of_switch(True))
+
+
+def _gpus(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return _count(value, "is", f", or how many of each kind, such as {_KINDS}")
+    for name in value:
+        if name not in GPU_RESOURCES and not mig.is_known(str(name)):
+            raise ValueError(
+                f"has {str(name)!r}, which is no GPU and no MIG profile that is known; write"
+                f" {mig.likely(str(name))}, or {GPU_RESOURCES[0]} for whole GPUs; a profile that is"
+                " newer, and other devices, in isolation.devices"
+            )
+    return {name: _count(count, f"has {name}:") for name, count in value.items()}
+
+
+def _count(value: Any, cause: str, or_else: str = "") -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        shown = "empty" if value is None else repr(value)[:60]
+        raise ValueError(f"{cause} {shown}; write a whole number{or_else}")
+    if not 0 <= value <= _MOST:
+        end = "0 or more" if value < 0 else f"{_MOST} or less"
+        raise ValueError(f"{cause} {value}; write {end}")
+    return value
+
+
+_COUNT: Final = {"type": "integer", "minimum": 0, "maximum": _MOST}
+Gpus = Annotated[
+    int | dict[str, int],
+    BeforeValidator(_gpus),
+    WithJsonSchema({"anyOf": [_COUNT, {"type": "object", "additionalProperties": _COUNT}]}),
+]
+
+
+def together(pools: Iterable[int | Mapping[str, int]]) -> int | dict[str, int]:
+    """The sum of several, by kind where one of them is."""
+    every, total = list(pools), Counter[str]()
+    for gpus in every:
+        total.update({GPU_RESOURCES[0]: gpus} if isinstance(gpus, int) else gpus)
+    by_kind = any(isinstance(gpus, Mapping) for gpus in every)
+    return dict(total) if by_kind else total[GPU_RESOURCES[0]]
+
+
+def slices(gpus: int | Mapping[str, int], devices: Mapping[str, int]) -> dict[str, int]:
+    """The MIG slices, by their resources' names; `devices` are the other devices of a team."""
+    return mig.slices(devices) | ({} if isinstance(gpus, int) else mig.slices(gpus))
+
+
+def counted(gpus: int | Mapping[str, int], devices: Mapping[str, int]) -> int:
+    """All of them as KAI counts GPUs of a queue: a slice of profile 3g is three."""
+    whole = gpus if isinstance(gpus, int) else sum(gpus.get(name, 0) for name in GPU_RESOURCES)
+    return whole + int(mig.gpus_of(slices(gpus, devices)))
+
 
 # What Go's and Prometheus' durations have in common: KAI changed from the one to the other.
 _DURATION: Final = r"([0-9]+h)?([0-9]+m)?([0-9]+s)?"
@@ -38,10 +115,15 @@ Duration = Annotated[
     BeforeValidator(_duration),
     WithJsonSchema({"type": "string", "pattern": f"^{_DURATION}$", "description": "168h, 90m"}),
 ]
-ShardName = Annotated[
-    str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=40)
+ShardName = Annotated[str, like(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", 40)]
+Levels = Annotated[
+    list[LabelKey],
+    Field(min_length=1, max_length=16),
+    refuse(
+        lambda levels: len({*levels}) < len(levels) or HOSTNAME in levels[:-1],
+        f"has a level twice, or {HOSTNAME} above others; write each once, {HOSTNAME} last",
+    ),
 ]
-Levels = Annotated[list[LabelKey], Field(min_length=1, max_length=16)]
 Strategy = Literal["binpack", "spread"]
 
 
@@ -69,6 +151,15 @@ class Fairshare(Strict):
     """How much past usage weighs; 0 is nothing."""
     prometheus: str | None = Field(default=None, pattern=r"^https?://\S+$")
     """URL; KAI's own one unless set."""
+
+    def mistakes(self) -> Wrong:
+        """When windows begin that are not sliding."""
+        yield from self.useless("window_type", {"start": ("tumbling",), "cron": ("cron",)})
+        begins = {"tumbling": ("start", self.start), "cron": ("cron", self.cron)}
+        key, value = begins.get(self.window_type, ("", ""))
+        if value is None:
+            write = "its windows begin by it; write one, or windowType: sliding"
+            yield key, f"is missing with windowType {self.window_type}: {write}"
 
 
 class Placement(Strict):
@@ -115,37 +206,15 @@ class Scheduling(Strict):
     topologies: dict[ShardName, Levels] = Field(default_factory=dict)
     """From v0.12: node labels from the widest domain to the narrowest."""
 
-
-def scheduling_mistakes(scheduling: Scheduling) -> Iterator[tuple[str, str]]:
-    """What is wrong between these keys: (key, sentence)."""
-    fairshare = scheduling.fairshare
-    if fairshare is not None:
-        begins = (("tumbling", "start", fairshare.start), ("cron", "cron", fairshare.cron))
-        for kind, key, value in begins:
-            path = f"fairshare.{key}"
-            if fairshare.window_type == kind and value is None:
-                yield path, f"is missing: windowType {kind} begins its windows by it"
-            elif fairshare.window_type != kind and value is not None:
-                yield path, f"is for windowType {kind}; drop it, or write windowType: {kind}"
-    for name, levels in scheduling.topologies.items():
-        twice = sorted({level for level in levels if levels.count(level) > 1})
-        if twice:
-            yield f"topologies.{name}", f"names {twice[0]} twice; write each level once"
-        elif HOSTNAME in levels[:-1]:
-            yield f"topologies.{name}", f"has {HOSTNAME} above others; write it last"
+    def mistakes(self) -> Wrong:
+        """Those of its fairshare."""
+        return below("fairshare", self.fairshare.mistakes()) if self.fairshare else iter(())
 
 
-Version = Annotated[str, StringConstraints(pattern=r"^v?[0-9]+\.[0-9]+\.[0-9]+[-+.0-9A-Za-z]*$")]
-KaiVersion = Annotated[str, StringConstraints(pattern=r"^v[0-9]+\.[0-9]+\.[0-9]+[-+.0-9A-Za-z]*$")]
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$", max_length=40)]
-
-
-StackName = Annotated[
-    str,
-    StringConstraints(
-        pattern=r"^([-A-Za-z0-9_.]+/[-A-Za-z0-9_.]+/)?[-A-Za-z0-9_.]+$", max_length=300
-    ),
-]
+Version = Annotated[str, like(r"^v?[0-9]+\.[0-9]+\.[0-9]+[-+.0-9A-Za-z]*$")]
+KaiVersion = Annotated[str, like(r"^v[0-9]+\.[0-9]+\.[0-9]+[-+.0-9A-Za-z]*$")]
+Name = Annotated[str, like(r"^[a-z]([-a-z0-9]*[a-z0-9])?$", 40)]
+StackName = Annotated[str, like(r"^([-A-Za-z0-9_.]+/[-A-Za-z0-9_.]+/)?[-A-Za-z0-9_.]+$", 300)]
 TeamName = Annotated[
     Name,
     refuse(
@@ -180,6 +249,16 @@ class Gpu(Strict):
     system_priorities: bool = False
     """Admit system priority classes in its namespace by a ResourceQuota: for GKE."""
 
+    def mistakes(self) -> Wrong:
+        """What does not fit to the provider."""
+        if self.resource != NVIDIA and self.provider != "none":
+            cause = f"is NVIDIA's, and nodes with {self.resource} need their vendor's own"
+            yield "provider", f"{cause}, installed beside this program; write none"
+        if self.system_priorities and self.provider == "none":
+            cause = "has no effect: with provider none nothing is installed that needs it"
+            fix = "leave it out, or write operator or device-plugin for the provider"
+            yield "systemPriorities", f"{cause}; {fix}"
+
 
 class KaiRelease(Scheduling):
     """The keys of every KAI that a stack installs."""
@@ -201,33 +280,31 @@ class HostKai(KaiRelease):
     """Where all of its parts are."""
 
 
-def _source(example: str, place: Any, value: Any) -> Any:
-    if isinstance(value, str):
+def _place(read: Callable[[str], object], example: str) -> AfterValidator:
+    """Refuse what is no place of charts or images; what is below one counts."""
+
+    def check(value: str) -> str:
         try:
-            place(value)
+            read(value)
         except NoPlaceError as why:
             raise ValueError(f"is {sources.shown(value)}, which {why}; write {example}") from None
         _, *path = value.rpartition("://")[2].split("/")
         if "@" in value or (path and ":" in path[-1]):
             raise ValueError(f"names one version; write where all of them are: {example}")
-    return value
+        return value
+
+    return AfterValidator(check)
 
 
 ChartSource = Annotated[
     str,
-    BeforeValidator(partial(_source, "oci://mirror.example.com/charts", sources.chart_place)),
-    StringConstraints(max_length=2048),
-    WithJsonSchema(
-        {"type": "string", "pattern": "^(oci|https)://", "description": "oci://…, https://…"}
-    ),
+    Field(max_length=2048, description="oci://…, https://…"),
+    _place(sources.chart_place, "oci://mirror.example.com/charts"),
 ]
 ImageSource = Annotated[
     str,
-    BeforeValidator(
-        partial(_source, "mirror.example.com, or ghcr.io/organisation", sources.registry_place)
-    ),
-    StringConstraints(max_length=2048),
-    WithJsonSchema({"type": "string", "description": "a registry, or a path in one"}),
+    Field(max_length=2048, description="a registry, or a path in one"),
+    _place(sources.registry_place, "mirror.example.com, or ghcr.io/organisation"),
 ]
 
 
@@ -247,3 +324,53 @@ class Sources(Strict):
     def known(self) -> sources.KnownSources:
         """As the rules read them."""
         return sources.KnownSources(tuple(self.charts), tuple(self.images))
+
+
+# What Prometheus takes for a duration, as far as it makes sense here.
+Interval = Annotated[str, like(r"^[1-9][0-9]{0,4}[smhd]$")]
+Namespace = Annotated[
+    str,
+    like(r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"),
+    refuse(
+        lambda name: name.startswith(("team-", "kai-scheduler", "kai-resource-reservation")),
+        "is {value}, a team's or KAI's own; write the namespace where Prometheus runs",
+    ),
+]
+
+
+class Monitoring(Strict):
+    """Monitors, rules, alerts and dashboards for a Prometheus that the host has already."""
+
+    namespace: Namespace = "monitoring"
+    """The host's namespace of Prometheus and Grafana. It reaches every KAI's metrics."""
+    operator: bool = False
+    """The host has the Prometheus operator: make its objects. Else ConfigMaps with the content."""
+    labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    """Labels by which your Prometheus selects its objects: {release: kube-prometheus-stack}."""
+    interval: Interval = "30s"
+    """How often metrics are read."""
+    starved_after: Interval = "15m"
+    """An alert fires when a queue has waited that long for what it is guaranteed."""
+    support_days: int = Field(default=60, ge=0, le=1000)
+    """An alert fires so many days before a team's KAI is out of support."""
+    certificates: bool = True
+    """With the operator: alert before a vCluster's certificate ends. Prometheus gets to have it."""
+    dashboards: bool = True
+    """Grafana's, as ConfigMaps."""
+
+    def mistakes(self) -> Wrong:
+        """Labels that nothing selects."""
+        if self.labels and not self.operator:
+            cause = "are for what the Prometheus operator selects"
+            yield "labels", f"{cause}; write operator: true, or drop them"
+
+
+_METRICS_KEY: Final = "scheduler.ports.metricsPort"
+
+
+def metrics_mistakes(values: Values) -> Wrong:
+    """Chart values that put a KAI's metrics where nobody reads them: (key, sentence)."""
+    port = value_at(values, _METRICS_KEY)
+    if port not in (None, METRICS_PORT):
+        cause = f"is {port}, and Prometheus reads a KAI's metrics at {METRICS_PORT}"
+        yield _METRICS_KEY, f"{cause}: nothing would be counted; drop it"

@@ -6,18 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Generic, TypeVar
 
-from pydantic import BeforeValidator, Field, StringConstraints
+from pydantic import BeforeValidator, Field
 
 from kai_fleet.releases.keys import DEFAULT_SHARD
-from kai_fleet.settings.files.named import read_tree
-from kai_fleet.settings.sections.kubernetes import UNLIMITED, Cpu, Gpu, Memory, short_or_whole
-from kai_fleet.settings.sections.models import Strict, short_for
+from kai_fleet.settings.files.named import TreeFile, read_tree
+from kai_fleet.settings.sections.kubernetes import UNLIMITED, Cpu, Gpu, Memory
+from kai_fleet.settings.sections.models import Strict, Wrong, like, short_for
 from kai_fleet.settings.sections.platform import ShardName
 
 # A queue's name is also the value of the pod label kai.scheduler/queue: 63 characters at most.
-QueueName = Annotated[
-    str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=63)
-]
+QueueName = Annotated[str, like(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", 63)]
 Q = TypeVar("Q")
 
 
@@ -44,19 +42,16 @@ class Share(Strict, Generic[Q]):
     """Over-quota weight: its part of what is left over."""
 
 
-_AMOUNT: Final = short_for("quota", int | float | str)
-CpuShare = Annotated[Share[Cpu], _AMOUNT]
-MemoryShare = Annotated[Share[Memory], _AMOUNT]
-GpuShare = Annotated[Share[Gpu], _AMOUNT]
+_AMOUNT: Final = int | float | str
+CpuShare = Annotated[Share[Cpu], short_for("quota", _AMOUNT, Share[Cpu] | Cpu)]
+MemoryShare = Annotated[Share[Memory], short_for("quota", _AMOUNT, Share[Memory] | Memory)]
+GpuShare = Annotated[Share[Gpu], short_for("quota", _AMOUNT, Share[Gpu] | Gpu)]
 
 
 def _share(quantity: Any, description: str) -> Any:
     """The field for what a queue may have of one resource."""
-    return Field(
-        default_factory=Share[quantity],
-        description=f"A quota, or quota, limit and weight. {description}",
-        json_schema_extra=short_or_whole(quantity),
-    )
+    about = f"A quota, or quota, limit and weight. {description}"
+    return Field(default_factory=Share[quantity], description=about)
 
 
 class Queue(Strict):
@@ -82,7 +77,10 @@ class Queue(Strict):
     children: dict[QueueName, Queue] = Field(default_factory=dict)
 
 
-QueueTree = Annotated[dict[QueueName, Queue], BeforeValidator(read_tree)]  # or a file's name
+QueueTree = Annotated[
+    dict[QueueName, Queue],
+    BeforeValidator(read_tree, json_schema_input_type=dict[QueueName, Queue] | TreeFile),
+]
 
 
 @dataclass(frozen=True)
@@ -113,7 +111,7 @@ def leaves(tree: Mapping[str, Queue]) -> list[str]:
 
 def shard_mistakes(
     tree: Mapping[str, Queue], shards: Mapping[str, object], parent: str | None = None
-) -> Iterator[tuple[str, str]]:
+) -> Wrong:
     """Queues that name a shard that there is not, or name one below the top: (path, sentence).
 
     `parent` is a queue of another tree below which this one hangs.

@@ -1,15 +1,12 @@
 """What belongs to a team: its scheduler, its nodes and GPUs, its queues, its place."""
 
-from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from kai_fleet.releases import KAI, advised
 from kai_fleet.releases.keys import DEFAULT_SHARD
-from kai_fleet.settings.files.named import or_file
 from kai_fleet.settings.sections.access import Registries
-from kai_fleet.settings.sections.gpu_share import Gpus, counted, slices, together
 from kai_fleet.settings.sections.isolation import Isolation
 from kai_fleet.settings.sections.kubernetes import (
     Affinity,
@@ -18,14 +15,18 @@ from kai_fleet.settings.sections.kubernetes import (
     NotedKey,
     Toleration,
 )
-from kai_fleet.settings.sections.models import Strict
+from kai_fleet.settings.sections.models import Strict, Wrong, below
 from kai_fleet.settings.sections.platform import (
     EXAMPLE_VERSION,
+    Gpus,
     KaiRelease,
     KaiVersion,
     Name,
     Shard,
     ShardName,
+    counted,
+    slices,
+    together,
 )
 from kai_fleet.settings.sections.queues import QueueName, QueueTree
 from kai_fleet.settings.sections.vcluster import Vcluster
@@ -92,7 +93,7 @@ class Runs(Strict):
     scheduler: Scheduler
     queue: QueueName | None = None
     """host mode: its leaf queue."""
-    queues: QueueTree = Field(default_factory=dict, json_schema_extra=or_file)
+    queues: QueueTree = Field(default_factory=dict)
     """virtual mode: the queues inside its vCluster."""
     registries: Registries = Field(default_factory=dict)
     """Credentials by which its images are pulled, by registry; besides kai-fleet:registries."""
@@ -122,48 +123,43 @@ class TeamSettings(HostPlace, Runs):
         """The most GPUs of each of its pools as KAI counts them."""
         return {name: counted(gpus, {}) for name, gpus in self.pools.items()}
 
+    def mistakes(self, *, own_stack: bool = False) -> Wrong:
+        """Keys that its mode needs and does not have, or has and cannot use.
 
-def mode_mistakes(team: TeamSettings, *, own_stack: bool = False) -> Iterator[tuple[str, str]]:
-    """Keys that a team's mode needs and does not have, or has and cannot use: (key, sentence).
-
-    In a stack of its own a team in host mode has the granted queue, or queues below it.
-    """
-    mode, scheduler = team.scheduler.mode, team.scheduler
-    below_grant = own_stack and mode == "host" and bool(team.queues)
-    if mode == "virtual":
-        if scheduler.version is None:
+        In a stack of its own a team in host mode has the granted queue, or queues below it.
+        """
+        mode, scheduler, queue = self.scheduler.mode, self.scheduler, self.queue is not None
+        below_grant = own_stack and mode == "host" and bool(self.queues)
+        yield from below("scheduler", scheduler.mistakes())
+        if mode == "virtual" and scheduler.version is None:
             write = advised(KAI) or EXAMPLE_VERSION
             yield "scheduler.version", f"is missing: mode virtual runs its own KAI; write {write}"
-        yield from _pool_mistakes(team)
-    else:
-        whose = "the host's (kai-fleet:kai)" if mode == "host" else "no KAI"
-        for name in Scheduler.model_fields:
+        if mode == "virtual" and self.pools:
+            yield from self._pool_mistakes()
+        for name in Scheduler.model_fields if mode != "virtual" else ():
             if name != "mode" and name in scheduler.model_fields_set:
+                whose = "the host's (kai-fleet:kai)" if mode == "host" else "no KAI"
                 sentence = f"has no use in mode {mode}, which has {whose}; drop it"
                 yield f"scheduler.{Scheduler.key_of(name)}", sentence
-        if team.queues and not below_grant:
+        if mode != "virtual" and self.queues and not below_grant:
             use = "queue with the name of a leaf of kai-fleet:queues" if mode == "host" else "none"
             yield "queues", f"are for mode virtual; in mode {mode} write {use}"
-        if team.pools:
+        if mode != "virtual" and self.pools:
             yield "pools", f"are for mode virtual; in mode {mode} write gpus"
-    if below_grant and team.queue is not None:
-        yield "queue", "is one of two ways; drop it, or drop queues and use the granted queue"
-    elif mode == "host" and team.queue is None and not below_grant:
-        yield "queue", "is missing: mode host needs the name of a leaf of kai-fleet:queues"
-    elif mode != "host" and team.queue is not None:
-        use = "queues: {…}" if mode == "virtual" else "nothing"
-        yield "queue", f"is for mode host; in mode {mode} write {use}"
+        if below_grant and queue:
+            yield "queue", "is one of two ways; drop it, or drop queues and use the granted queue"
+        elif mode == "host" and not queue and not below_grant:
+            yield "queue", "is missing: mode host needs the name of a leaf of kai-fleet:queues"
+        elif mode != "host" and queue:
+            use = "queues: {…}" if mode == "virtual" else "nothing"
+            yield "queue", f"is for mode host; in mode {mode} write {use}"
 
-
-def _pool_mistakes(team: TeamSettings) -> Iterator[tuple[str, str]]:
-    """What does not fit between a team's pools and its other keys."""
-    if not team.pools:
-        return
-    both = together(team.pools.values())
-    if "gpus" in team.model_fields_set and team.gpus != both:
-        yield "gpus", f"is {team.gpus}, and its pools have {both} together; drop it"
-    for name, queue in team.queues.items():
-        if (queue.shard or DEFAULT_SHARD) not in team.pools:
-            cause = f"is {queue.shard}" if queue.shard else "is missing"
-            fix = f"write one of {', '.join(team.pools)}"
-            yield f"queues.{name}.shard", f"{cause}: the team has pools; {fix}"
+    def _pool_mistakes(self) -> Wrong:
+        both = together(self.pools.values())
+        if "gpus" in self.model_fields_set and self.gpus != both:
+            yield "gpus", f"is {self.gpus}, and its pools have {both} together; drop it"
+        for name, queue in self.queues.items():
+            if (queue.shard or DEFAULT_SHARD) not in self.pools:
+                cause = f"is {queue.shard}" if queue.shard else "is missing"
+                fix = f"write one of {', '.join(self.pools)}"
+                yield f"queues.{name}.shard", f"{cause}: the team has pools; {fix}"

@@ -1,24 +1,20 @@
 """A team's vCluster: its control plane, how it is reached, and who enters it."""
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import Field, SecretStr, StringConstraints
+from pydantic import Field, SecretStr
 
 from kai_fleet.kube.text import may_name_system
 from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.isolation import Cpus, Memory, Scratch, Volume
 from kai_fleet.settings.sections.kubernetes import LabelKey, LabelValue, ObjectName
-from kai_fleet.settings.sections.models import Strict, refuse
+from kai_fleet.settings.sections.models import Strict, Wrong, below, like, refuse
 from kai_fleet.settings.sections.platform import OtherChart, Untested, Values, Version
-from kai_fleet.values import value_at
+from kai_fleet.values import items, value_at
 
 # "" is the cluster's default.
-StorageClass = Annotated[
-    str,
-    StringConstraints(pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$", max_length=253),
-]
+StorageClass = Annotated[str, like(r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$")]
 StoreType = Literal["embedded", "etcd", "embeddedEtcd", "external"]
 _TYPES_BY_KEY: Final = {
     "replicas": ("etcd",),
@@ -26,6 +22,10 @@ _TYPES_BY_KEY: Final = {
     "size": ("etcd",),
     "data_source": ("external",),
 }
+_ODD: Final = refuse(
+    lambda count: count % 2 == 0,
+    "is {value}, which stands no more failures than one fewer; write an odd number",
+)
 
 
 class Store(Strict):
@@ -33,7 +33,7 @@ class Store(Strict):
 
     type: StoreType = "embedded"
     """embedded: SQLite on its volume. etcd: own pods. With a licence: embeddedEtcd, external."""
-    replicas: int | None = Field(default=None, ge=1, le=9)
+    replicas: Annotated[int, _ODD] | None = Field(default=None, ge=1, le=9)
     """etcd: how many, an odd number; 1 unless set."""
     storage_class: StorageClass | None = None
     """etcd: of each one's volume; vcluster.storageClass unless set."""
@@ -41,6 +41,13 @@ class Store(Strict):
     """etcd: of each one's volume; vcluster.size unless set."""
     data_source: SecretStr | None = Field(default=None, strict=False)
     """external: mysql://… or postgres://…; set it with `pulumi config set --secret --path`."""
+
+    def mistakes(self) -> Wrong:
+        """What is missing, or has no use with this type."""
+        yield from self.useless("type", _TYPES_BY_KEY)
+        if self.type == "external" and self.data_source is None:
+            fix = "encrypt it with pulumi config set --secret"
+            yield "dataSource", f"is missing: the database; {fix}"
 
 
 class ResourceAmounts(Strict):
@@ -99,11 +106,11 @@ _SYSTEM_PREFIX: Final = (
 _SYSTEM_GROUP: Final = (
     "is one of Kubernetes' own groups; write it as the identity provider calls it, without a prefix"
 )
-_Text = Annotated[str, StringConstraints(pattern=r"^\S+$", max_length=253)]
+_Text = Annotated[str, like(r"^\S+$")]
 _Prefix = Annotated[str, refuse(may_name_system, _SYSTEM_PREFIX)]
 GroupName = Annotated[
     str,
-    StringConstraints(pattern=r"^\S(.*\S)?$", max_length=253),
+    like(r"^\S(.*\S)?$"),
     refuse(lambda group: group.startswith("system:"), _SYSTEM_GROUP),
 ]
 
@@ -160,29 +167,17 @@ class Vcluster(Strict):
     licensed: bool = False
     """There is a vCluster licence, or its free tier: the Pro image, its keys."""
 
-
-def store_mistakes(store: Store) -> Iterator[tuple[str, str]]:
-    """What is missing, or has no use with this type: (key, sentence)."""
-    yield from store.useless(store.type, _TYPES_BY_KEY)
-    if store.replicas is not None and store.replicas % 2 == 0:
-        even, less, more = store.replicas, store.replicas - 1, store.replicas + 1
-        yield "replicas", f"is {even}, which stands no more failures than {less}; write {more}"
-    if store.type == "external" and store.data_source is None:
-        yield "dataSource", "is missing: the database; encrypt it with pulumi config set --secret"
-
-
-def oidc_mistakes(
-    oidc: Oidc | None, groups: Mapping[str, GroupRole], values: Mapping[str, Any]
-) -> Iterator[tuple[str, str]]:
-    """What is wrong between a vCluster's oidc, its groups and its values: (key, sentence)."""
-    if oidc is None:
-        if groups:
+    def mistakes(self) -> Wrong:
+        """Those of its access and store, and between its identity provider and its other keys."""
+        yield from below("access", (self.access or Access()).mistakes())
+        yield from below("store", self.store.mistakes())
+        if self.oidc is None and self.groups:
             write = "write oidc: {issuer: https://…, clientId: kubernetes} beside it"
             yield "groups", f"are those of an identity provider, and none is declared; {write}"
-        return
-    written = value_at(values, _EXTRA_ARGS)
-    flags = [str(argument).strip(" -") for argument in written] if isinstance(written, list) else []
-    if any(_OIDC_FLAG.match(flag) for flag in flags):
-        yield f"values.{_EXTRA_ARGS}", "has flags that oidc writes; drop them here"
-    if value_at(values, _K3S) is True:
-        yield f"values.{_K3S}", "runs k3s, which has no flags of oidc; drop it"
+        if self.oidc is None:
+            return
+        flags = items(value_at(self.values, _EXTRA_ARGS))
+        if any(_OIDC_FLAG.match(str(flag).strip(" -")) for flag in flags):
+            yield f"values.{_EXTRA_ARGS}", "has flags that oidc writes; drop them here"
+        if value_at(self.values, _K3S) is True:
+            yield f"values.{_K3S}", "runs k3s, which has no flags of oidc; drop it"

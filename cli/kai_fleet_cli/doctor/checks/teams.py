@@ -1,0 +1,184 @@
+"""Each team on the host: its vCluster, what keeps it apart, and what removed teams left."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Final
+
+from kai_fleet.cluster.tenant_kubeconfig import name_writer, repair_commands
+from kai_fleet.fleet.cluster import Team
+from kai_fleet.guards.policies import ENFORCED, ISOLATION_LABEL, TEAM_LABEL, USED_LABEL
+from kai_fleet.kube.objects import KubeObject, in_pool, seconds_since
+from kai_fleet.quantities import parse_quantity
+from kai_fleet_cli.doctor.causes import Fault, fault, reason
+from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
+
+NEARLY: Final = 0.8  # of a bound
+STUCK: Final = 120.0  # seconds that the deletion of a namespace may take
+_SOON: Final = timedelta(days=30)
+# What a team leaves on a namespace that others made.
+_LABELS: Final = (TEAM_LABEL, USED_LABEL, ISOLATION_LABEL, ENFORCED, f"{ENFORCED}-version")
+TOKEN_ANNOTATION: Final = "vcluster.loft.sh/token-"
+_SHARED_MAP: Final = "runai/shared-gpu-configmap"  # KAI's admission writes it, with its own name
+# Names of the DaemonSets, or of their containers, that enforce NetworkPolicies.
+_ENFORCE: Final = (
+    *("anetd", "antrea", "azure-npm", "calico", "canal", "cilium", "kindnet"),
+    *("kube-network-policies", "kube-ovn", "kube-router", "ovn", "terway", "weave"),
+)
+_AMAZON: Final = "--enable-network-policy=true"  # Amazon's agent enforces none without it
+_FAKE_NODE: Final = "kwok.x-k8s.io/node"
+
+
+def vcluster(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
+    """One team; of one with a stack of its own the namespace alone."""
+    host, team = snapshot.host, state.team
+    found = host.named("namespaces", team.namespace)
+    if host.lacks("namespaces", team.namespace):
+        yield fault("namespace-absent", host, team.namespace)
+    elif found is not None and "deletionTimestamp" in found["metadata"]:
+        yield fault("namespace-going", host, team.namespace)
+    elif not state.granted:
+        yield from _vcluster(state, snapshot)
+
+
+def _vcluster(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
+    host, team, name = snapshot.host, state.team, state.team.name
+    own = {"space": team.namespace, "workload": team.store.workload, "update": snapshot.update}
+    kubectl = f"{host.kubectl} -n {team.namespace}"
+    if state.foreign:
+        values = {"unreached": state.unreached, "writer": name_writer(name)}
+        steps = repair_commands(name, team.namespace, host.kubectl, team.store.workload)
+        again = ", then ".join(f"`{step}`" for step in steps)
+        yield fault("kubeconfig-foreign", host, name, again=again, **values)
+    item = state.control_plane(host)
+    if item is None and not {"statefulsets", "deployments"} & host.unreadable.keys():
+        # Where the chart's Service is left, the release stands, and an update leaves it.
+        left = host.named("services", name, team.namespace) is not None
+        again = host.made_again(name, team.namespace) if left else snapshot.update
+        yield fault("vcluster-absent", host, name, again=again, **own)
+        return
+    replicas = item.spec.get("replicas", 1) if item is not None else 0
+    if item is not None and replicas == 0:
+        yield fault("vcluster-scaled-to-0", host, name, **own)
+        return
+    logs = f"{name}-0" if team.store.workload == "statefulset" else f"deployment/{name}"
+    if item is not None and item.status.get("readyReplicas", 0) < replicas:
+        claims = host.within("persistentvolumeclaims", team.namespace)
+        of_it = (claim for claim in claims if name in claim.name)
+        cause, fix = reason(host, *state.control_plane_pods(host), *of_it, item)
+        fix = fix or f"look with: `{kubectl} logs {logs}` and `{kubectl} describe pod {name}-0`"
+        yield fault("vcluster-not-ready", host, name, cause=cause, fix=fix)
+    elif state.inside is None and not state.foreign:
+        look = f"look with: `{kubectl} get pods,services,secrets` and `{kubectl} logs {logs}`"
+        why = state.unreached + _hint(team)
+        yield fault("vcluster-unreached", host, name, unreached=why, look=look)
+    ends = state.certificate_ends
+    if ends is not None and ends <= host.now + _SOON:
+        row = "certificate-expired" if ends <= host.now else "certificate-expires"
+        own["path"] = team.written_at("vcluster", "version")
+        yield fault(row, host, name, day=f"{ends:%Y-%m-%d %H:%M}", **own)
+
+
+def _hint(team: Team) -> str:
+    access = team.access
+    if access is not None and access.type == "ClusterIP":
+        return "; access type ClusterIP is reached from inside the host only"
+    if access is not None and access.led_by_name:
+        where = f"{access.endpoint} has to resolve to the {access.type}'s controller"
+        return f"; {where}, which has to pass TLS through"
+    return ""
+
+
+def isolation(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
+    """What bounds one team on the host, and what its pods have of others."""
+    host, team, namespace = snapshot.host, state.team, state.team.namespace
+    pods = [pod for pod in host.usage.pods if pod.namespace == namespace]
+    held = sum(pod.amounts.gpu for pod in pods if not pod.waits)
+    if team.mode == "host" and team.gpus is not None and held > team.gpus + 1e-6:
+        values = {"held": f"{held:g}", "gpus": f"{team.gpus:g}", "path": team.gpus_path}
+        yield fault("team-over-gpus", host, team.name, queue=team.queue, **values)
+    quota = host.named("resourcequotas", "objects", namespace)
+    status = quota.status if quota is not None else {}
+    hard, used = (
+        float(parse_quantity((status.get(key) or {}).get("secrets", 0))) for key in ("hard", "used")
+    )
+    if used > NEARLY * hard:
+        yield fault("secrets-nearly-full", host, namespace, used=f"{used:g}", hard=f"{hard:g}")
+    for pod in state.control_plane_pods(host):
+        node = host.named("nodes", str(pod.spec.get("nodeName") or ""))
+        if node is not None and not in_pool(node.labels, team.control_pool):
+            labels = ", ".join(f"{key}={value}" for key, value in team.control_pool.items())
+            yield fault("control-plane-elsewhere", host, pod.namespaced_name, labels=labels)
+    by_map: dict[str, list[str]] = defaultdict(list)
+    for pod in host.within("pods", namespace):
+        if any(key.startswith(TOKEN_ANNOTATION) for key in pod.annotations):
+            yield fault("pod-with-tokens", host, pod.namespaced_name)
+        if not pod.ended and _SHARED_MAP in pod.annotations:
+            by_map[pod.annotations[_SHARED_MAP]].append(pod.namespaced_name)
+    for config_map, names in by_map.items():
+        for name in names if len(names) > 1 else ():
+            yield fault("shared-config-map", host, name, map=config_map)
+    declared = _policies(snapshot, team.name)
+    for item in host.within("networkpolicies", namespace) if declared else ():
+        if item.name not in declared:
+            yield fault("policy-undeclared", host, item.namespaced_name)
+
+
+def _policies(snapshot: Snapshot, team: str) -> set[str]:
+    """The network policies of a team; none where it is not isolated by them."""
+    rows = (row for row in snapshot.required if row.team == team)
+    return {row.name for row in rows if row.kind == "NetworkPolicy"}
+
+
+def network(host: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
+    """Whether anything on the host enforces network policies, and lets vClusters reach its API."""
+    nodes = [node for node in host.all("nodes") if _FAKE_NODE not in node.annotations]
+    teams = [name for name in snapshot.teams if _policies(snapshot, name)]
+    if not nodes or not teams:
+        return
+    service = host.named("services", "kubernetes", "default")
+    ports = {port.get("targetPort") for port in service.spec.get("ports") or []} if service else ()
+    for port in {port for port in ports if isinstance(port, int)}:
+        allowed = (snapshot.settings.own_of(name).isolation.network.api_ports for name in teams)
+        if any(port not in of_team for of_team in allowed):
+            yield fault("api-port", host, "of the host", port=port)
+    if any("+k3s" in str(node.status.get("nodeInfo")) for node in nodes):
+        return  # it enforces them in a process of its own
+    if not any(map(_enforces, host.all("daemonsets"))):
+        yield fault("no-network-plugin", host, "of the host")
+
+
+def _enforces(item: KubeObject) -> bool:
+    names = [item.name, *(str(container.get("name")) for container in item.containers)]
+    if any(part in name for name in names for part in _ENFORCE):
+        return True
+    return any(_AMAZON in (container.get("args") or []) for container in item.containers)
+
+
+def stuck(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
+    """Namespaces that are deleted and do not go."""
+    for item in cluster.all("namespaces"):
+        since = item["metadata"].get("deletionTimestamp")
+        if since is not None and seconds_since(since, cluster.now) >= STUCK:
+            conditions = item.status.get("conditions") or []
+            held = (each for each in conditions if each.get("status") == "True")
+            texts = [str(condition.get("message")) for condition in held]
+            left = [text for text in texts if "remaining" in text]
+            yield fault("namespace-stuck", cluster, item.name, reason="; ".join(left or texts))
+
+
+def removed(host: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
+    """What removed teams left."""
+    spaces = {item.name for item in host.all("namespaces")}
+    for name in (item.name for item in host.all("clusterroles")):
+        # vCluster names it vc-TEAM-v-NAMESPACE; deleting the namespace by hand leaves it.
+        own, _, space = name.partition("-v-")
+        if own.startswith("vc-") and space and space not in spaces:
+            yield fault("cluster-role-left", host, name)
+    known = {None, *(team.name for team in (*host.desired.teams, *host.desired.grants))}
+    for item in host.all("namespaces") if host.desired.declared else ():
+        team = item.labels.get(TEAM_LABEL)
+        if team not in known and "deletionTimestamp" not in item["metadata"]:
+            labels = f"label namespace {{names}} {' '.join(f'{key}-' for key in _LABELS)}"
+            command = labels if USED_LABEL in item.labels else "delete namespace {names}"
+            yield fault("namespace-undeclared", host, item.name, team=team, command=command)
