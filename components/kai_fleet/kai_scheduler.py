@@ -24,10 +24,9 @@ from kai_fleet.inputs import (
     resolved,
 )
 from kai_fleet.kai_values import kai_objects, kai_values
-from kai_fleet.kube.pods import RESERVATIONS
 from kai_fleet.options import after, chart_args, child_of
 from kai_fleet.releases import KAI, KaiRelease, kai
-from kai_fleet.releases.keys import KAI_NAMESPACE
+from kai_fleet.releases.keys import KAI_NAMESPACE, RESERVATIONS
 from kai_fleet.releases.sharing import MODES, NOT_ENFORCED
 from kai_fleet.releases.transitions import kai_transition
 from kai_fleet.values import value_at

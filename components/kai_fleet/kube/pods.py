@@ -18,8 +18,6 @@ from kai_fleet.kube.objects import KubeObject
 from kai_fleet.quantities import parse_quantity
 from kai_fleet.releases import keys, mig, sharing
 
-RESERVATIONS: Final = "kai-resource-reservation"
-GROUP: Final = "runai-gpu-group"  # the label of a pod that shares a GPU, and of its reservation
 MEMORY_LABEL: Final = "nvidia.com/gpu.memory"  # of a node: MiB of each of its GPUs
 _FRACTIONS: Final = re.compile(sharing.FRACTIONS_KEY).fullmatch
 _TIB_IN_MIB: Final = 2**20  # what is larger was written in bytes, a known fault of the labeller
@@ -113,10 +111,10 @@ def gpu_memory(labels: Mapping[str, str], in_megabytes: bool = False) -> int | N
 
 def groups_of(labels: Mapping[str, str]) -> tuple[str, ...]:
     """The groups of the GPUs that a pod shares: one label, or one for each of several GPUs."""
-    several = sorted(value for key, value in labels.items() if key.startswith(f"{GROUP}/"))
+    several = sorted(value for key, value in labels.items() if key.startswith(f"{keys.GPU_GROUP}/"))
     if several:
         return tuple(several)
-    return (labels[GROUP],) if GROUP in labels else ()
+    return (labels[keys.GPU_GROUP],) if keys.GPU_GROUP in labels else ()
 
 
 def requests_of(spec: Mapping[str, Any]) -> dict[str, float]:

@@ -11,9 +11,12 @@ DEFAULT_SHARD: Final = "default"
 NODE_POOL: Final = "kai.scheduler/node-pool"  # a label of nodes, queues and pods: their shard
 # Of pods by which an autoscaler sees a pod with a share of a GPU that waits.
 SCALING_NAMESPACE: Final = "kai-scale-adjust"
+# The label of a pod that shares a GPU, and of its reservation; the namespace of these.
+GPU_GROUP: Final = "runai-gpu-group"
+RESERVATIONS: Final = "kai-resource-reservation"
 # Namespaces of KAI, the GPU operator and Kubernetes.
 RESERVED: Final = frozenset(
-    {KAI_NAMESPACE, "kai-resource-reservation", SCALING_NAMESPACE, "gpu-operator", "kube-system"}
+    {KAI_NAMESPACE, RESERVATIONS, SCALING_NAMESPACE, "gpu-operator", "kube-system"}
 )
 POD_GROUP: Final = "pod-group-name"  # an annotation; the PodGroup of that name has the queue
 GPU_PRODUCT: Final = "nvidia.com/gpu.product"  # a label of nodes: the model of their GPUs

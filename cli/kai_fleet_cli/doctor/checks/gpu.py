@@ -8,8 +8,9 @@ from kai_fleet.existing import closed_pool
 from kai_fleet.fleet.arguments import Arguments
 from kai_fleet.gpu_providers import GPU_CHARTS
 from kai_fleet.kube.objects import KubeObject, in_pool
-from kai_fleet.kube.pods import GROUP, MEMORY_LABEL, RESERVATIONS, groups_of
+from kai_fleet.kube.pods import MEMORY_LABEL, groups_of
 from kai_fleet.releases import DISABLED
+from kai_fleet.releases.keys import GPU_GROUP, RESERVATIONS
 from kai_fleet.releases.mig import PREFIX
 from kai_fleet.settings.sections.platform import NVIDIA
 from kai_fleet.values import value_at
@@ -106,11 +107,11 @@ def sharing(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
     if _is_on(cluster) is False and (shares or declared):
         row = "sharing-switched-off" if declared else "sharing-off"
         yield fault(row, cluster, "", asking=len(shares), again=make_again(cluster))
-    held = {pod.labels.get(GROUP) for pod in cluster.within("pods", RESERVATIONS)}
+    held = {pod.labels.get(GPU_GROUP) for pod in cluster.within("pods", RESERVATIONS)}
     members: dict[str, list[tuple[str, float]]] = defaultdict(list)
     for pod, use in ((pod, use) for pod, use in shares if use.phase == "Running"):
         if not use.groups:
-            yield fault("share-without-group", cluster, pod.namespaced_name, label=GROUP)
+            yield fault("share-without-group", cluster, pod.namespaced_name, label=GPU_GROUP)
         for group in use.groups:
             members[group].append((pod.namespaced_name, use.gpu.fraction or 0.0))
     for group, of_group in members.items():
@@ -143,5 +144,5 @@ def reservations(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
             yield fault("reservation-waits", cluster, name, phase=pod.phase, cause=cause, fix=fix)
         elif not pod.annotations.get(GPU_INDEX):
             yield fault("reservation-without-gpu", cluster, name)
-        elif pod.labels.get(GROUP) not in users:
+        elif pod.labels.get(GPU_GROUP) not in users:
             yield fault("reservation-unused", cluster, name)
