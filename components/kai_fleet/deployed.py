@@ -10,7 +10,7 @@ import pulumi
 from pulumi.runtime import invoke
 from pulumi.runtime.settings import get_monitor
 
-from kai_fleet.fleet.chart_stores import ChartStore, store_of
+from kai_fleet.vcluster_stores import ChartStore, store_of
 
 RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 COMMAND: Final = "command:local:Command"

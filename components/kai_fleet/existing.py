@@ -11,17 +11,17 @@ from typing import Any, Final
 import pulumi
 from pulumi.runtime import invoke
 
+from kai_fleet.arguments import Arguments
 from kai_fleet.cluster.connection import ClusterConnection
+from kai_fleet.cluster.kube.objects import in_pool, tolerates
+from kai_fleet.cluster.provider import EXISTING
+from kai_fleet.cluster.provider.functions import NODES
+from kai_fleet.cluster.provider.queues import DEFAULT_QUEUES, PATH, TREE, differences, different
 from kai_fleet.deployed import NAMESPACE, NAMESPACE_PATCH, RELEASE, Deployed
-from kai_fleet.fleet.arguments import Arguments
 from kai_fleet.gpu_providers import GPU_PROVIDERS
 from kai_fleet.guards.bounds import KAI_PRIORITIES
 from kai_fleet.guards.policies import TEAM_LABEL
 from kai_fleet.inputs import toleration_spec
-from kai_fleet.kube.objects import in_pool, tolerates
-from kai_fleet.provider import EXISTING
-from kai_fleet.provider.functions import NODES
-from kai_fleet.provider.queues import DEFAULT_QUEUES, PATH, TREE, differences, different
 from kai_fleet.queue_specs import every_spec
 from kai_fleet.releases import kai, version_key
 from kai_fleet.releases.keys import KAI_NAMESPACE
@@ -55,7 +55,7 @@ class HostObjects:
     refuses to tell.
 
     Args:
-        read: answers for a path of the API as `kai_fleet.provider.functions.read_existing` does.
+        read: answers for a path of the API, as `read_existing` of the provider does.
     """
 
     def __init__(self, read: Callable[[str], Answer], deployed: Deployed) -> None:

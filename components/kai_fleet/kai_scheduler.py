@@ -10,7 +10,8 @@ import pulumi_command as command
 import pulumi_kubernetes as kubernetes
 from pulumi_kubernetes.apiextensions import CustomResource
 
-from kai_fleet import deployed, probes
+from kai_fleet import deployed
+from kai_fleet.cluster import probes
 from kai_fleet.cluster.connection import connection_of, provider_options
 from kai_fleet.cluster.registry_secrets import OF_STACK, registry_secret
 from kai_fleet.deployed import KAI_SCHEDULER

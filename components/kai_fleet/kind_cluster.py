@@ -6,7 +6,7 @@ from typing import Any, Final, NotRequired, TypedDict
 import pulumi
 import pulumi_command as command
 
-from kai_fleet import probes
+from kai_fleet.cluster import probes
 from kai_fleet.options import deleted_with
 
 HERE: Final = "127.0.0.1"

@@ -6,15 +6,15 @@ from typing import Any, Final, TypeAlias
 import pulumi
 
 from kai_fleet import deployed, existing
+from kai_fleet.arguments import Arguments
 from kai_fleet.cluster.access import host_access
+from kai_fleet.cluster.provider import PACKAGE
 from kai_fleet.deployed import Deployed
-from kai_fleet.fleet.arguments import Arguments
 from kai_fleet.gpu_stack import GpuStack
 from kai_fleet.host_guards import HostGuards
 from kai_fleet.kai_scheduler import KaiScheduler
 from kai_fleet.monitoring import FleetMonitoring
 from kai_fleet.options import NEAREST, after, noted, source_positions
-from kai_fleet.provider import PACKAGE
 from kai_fleet.queue_tree import QueueTree
 from kai_fleet.settings import Settings
 from kai_fleet.settings.team_stack import OUTPUT, Facts, FactsOf, read_platform

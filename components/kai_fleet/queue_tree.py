@@ -5,10 +5,10 @@ from typing import Any, Dict, Final, NotRequired, TypedDict  # noqa: UP035 - see
 import pulumi
 
 from kai_fleet.cluster.connection import connection_of
+from kai_fleet.cluster.provider import QUEUES
+from kai_fleet.cluster.provider.values import packed
 from kai_fleet.inputs import resolved, without_none
 from kai_fleet.options import child_of
-from kai_fleet.provider import QUEUES
-from kai_fleet.provider.values import packed
 from kai_fleet.queue_specs import labels_of, leaves, specs_of
 
 QUEUE_TREE: Final = "kai-fleet:index:QueueTree"
@@ -94,7 +94,7 @@ class QueueTreeArgs(TypedDict):
 class QueueTree(pulumi.ComponentResource):
     """`scheduling.run.ai/v2` Queues: cluster-scoped, parents before children.
 
-    All of them are one resource, served by the provider in `kai_fleet.provider`: the engine writes
+    All of them are one resource of `kai_fleet.cluster.provider`: the engine writes
     its whole state at each step, which a thousand resources turn into minutes. The preview
     shows each queue's change all the same, and a refresh what was changed by hand. Give
     `depends_on` a KaiScheduler: until KAI's webhook answers, a Queue is refused.

@@ -8,7 +8,8 @@ import pulumi_command as command
 import pulumi_kubernetes as kubernetes
 from pulumi.runtime import is_dry_run
 
-from kai_fleet import deployed, probes
+from kai_fleet import deployed
+from kai_fleet.cluster import probes
 from kai_fleet.cluster.connection import (
     ANSWER_SECONDS,
     ClusterConnection,

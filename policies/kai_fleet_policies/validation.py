@@ -9,12 +9,12 @@ import pulumi
 
 from kai_fleet.deployed import Deployed
 from kai_fleet.finding import Finding, Level
-from kai_fleet.fleet.declared import clusters_of
 from kai_fleet.settings import Loaded, Settings, key_path, load, parsed, read_config, secrets
 from kai_fleet.settings.files.project import ROOT
 from kai_fleet.settings.team_stack import FactsOf, NoPlatformError, is_team_stack, load_team_stack
 from kai_fleet.wording import agreeing, counted, listed, plural
 from kai_fleet_policies import rules
+from kai_fleet_policies.model.declared import clusters_of
 from kai_fleet_policies.rules.rule import Rule
 
 REMOVAL_RULE: Final = "team-removal"

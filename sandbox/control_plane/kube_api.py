@@ -1,12 +1,12 @@
-"""What the sandbox asks of its API servers beyond `kai_fleet.kube.api`."""
+"""What the sandbox asks of its API servers beyond `kai_fleet.cluster.kube.api`."""
 
 import json
 from collections.abc import Mapping
 from typing import Final
 
-from kai_fleet.kube import api
-from kai_fleet.kube.api import APPLY_PATCH, JSON, Object
-from kai_fleet.kube.errors import KubeError, RefusedError
+from kai_fleet.cluster.kube import api
+from kai_fleet.cluster.kube.api import APPLY_PATCH, JSON, Object
+from kai_fleet.cluster.kube.errors import KubeError, RefusedError
 
 __all__ = ["AdminApi", "KubeError", "Object", "RefusedError"]
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import yaml
 
-from kai_fleet.kube.objects import KubeObject
+from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.releases.keys import GPU_GROUP as GROUP
 from kai_fleet.releases.keys import POD_GROUP, QUEUE_LABEL, SCHEDULER
 from kai_fleet.releases.keys import RESERVATIONS as RESERVED

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from kai_fleet.fleet.amounts import rounded
-from kai_fleet.kube.objects import KubeObject
-from kai_fleet.kube.pods import (
+from kai_fleet.cluster.kube.objects import KubeObject
+from kai_fleet_policies.model.amounts import rounded
+from kai_fleet_policies.model.pod_use import (
     GpuRequest,
     gpu_memory,
     gpu_request,

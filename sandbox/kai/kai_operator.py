@@ -10,7 +10,7 @@ from typing import Final
 
 import yaml
 
-from kai_fleet.kube.objects import KubeObject
+from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.releases import KAI, KaiRelease, UnknownVersionError, kai
 from kai_fleet.releases.keys import KAI_NAMESPACE
 from sandbox.chart_packages import SOURCES

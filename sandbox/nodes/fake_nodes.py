@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import yaml
 
-from kai_fleet.kube.objects import KubeObject
+from kai_fleet.cluster.kube.objects import KubeObject
 from sandbox.control_plane.kube_api import AdminApi, KubeError
 
 POOLS: Final = Path(__file__).with_name("nodes.yaml")

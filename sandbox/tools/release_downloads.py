@@ -19,7 +19,7 @@ from threading import Event
 from typing import IO, Any, Final
 from urllib.parse import urlsplit
 
-from kai_fleet.kube.errors import short
+from kai_fleet.cluster.kube.errors import short
 from sandbox.tools.table import PROGRESS_SECONDS, Release, Say, ToolError
 
 CONNECT_SECONDS: Final = 5.0

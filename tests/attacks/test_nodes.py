@@ -5,7 +5,7 @@ from contextlib import suppress
 import pytest
 from kubernetes.client.exceptions import ApiException
 
-from kai_fleet.kube.objects import KubeObject
+from kai_fleet.cluster.kube.objects import KubeObject
 from sandbox.nodes.fake_nodes import EVERY_NODE, NODES, POOL_LABEL, fake_node
 from tests.attacks.http import Http
 from tests.attacks.objects import control_plane, pod

@@ -7,9 +7,9 @@ import urllib3
 import yaml
 from kubernetes import client
 
+from kai_fleet.cluster.kube.api import Api
+from kai_fleet.cluster.kube.errors import RefusedError
 from kai_fleet.finding import Level
-from kai_fleet.kube.api import Api
-from kai_fleet.kube.errors import RefusedError
 from kai_fleet_cli.doctor.checks import teams
 from kai_fleet_cli.doctor.diagnosis import diagnose
 from kai_fleet_cli.doctor.read import of_stack, read_clusters

@@ -12,12 +12,12 @@ import pytest
 from pulumi import automation
 
 from kai_fleet import deployed, existing
+from kai_fleet.arguments import Arguments
 from kai_fleet.cluster.connection import ClusterConnection, kubernetes_provider
-from kai_fleet.fleet.arguments import Arguments
+from kai_fleet.cluster.provider import PACKAGE
 from kai_fleet.gpu_stack import GpuStack
 from kai_fleet.kai_scheduler import KaiScheduler
 from kai_fleet.options import after
-from kai_fleet.provider import PACKAGE
 from kai_fleet.settings import load
 from kai_fleet.team_namespace import TeamNamespace
 from kai_fleet_cli.stack_file.reading import PROJECT

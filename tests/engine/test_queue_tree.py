@@ -6,12 +6,12 @@ import pytest
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from kai_fleet.fleet.declared import clusters_of
-from kai_fleet.kube.api import Api
-from kai_fleet.provider import PluginError
-from kai_fleet.provider.queues import TREE, Queues, SomeQueuesError
+from kai_fleet.cluster.kube.api import Api
+from kai_fleet.cluster.provider import PluginError
+from kai_fleet.cluster.provider.queues import TREE, Queues, SomeQueuesError
 from kai_fleet.settings import load
 from kai_fleet_cli.stack_file import reading
+from kai_fleet_policies.model.declared import clusters_of
 from tests.engine.product import api, queues, take_queues
 
 pytestmark = pytest.mark.engine

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from kai_fleet.fleet.cluster import Cluster
-from kai_fleet.fleet.pods import PodContainer, PodTemplate
-from kai_fleet.fleet.queues import DeclaredQueue, QueueShare
 from kai_fleet.releases.keys import QUEUE_LABEL
+from kai_fleet_policies.model.cluster import Cluster
+from kai_fleet_policies.model.pods import PodContainer, PodTemplate
+from kai_fleet_policies.model.queues import DeclaredQueue, QueueShare
 from tests.policies.samples import FREE, cluster, team, workload
 
 SHARES = st.sampled_from(["fraction", "memory", "whole", "none"])

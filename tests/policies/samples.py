@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from kai_fleet.finding import Finding, Level
-from kai_fleet.fleet.cluster import Cluster, Kai, Team
-from kai_fleet.fleet.pods import PodContainer, PodTemplate
-from kai_fleet.fleet.queues import UNLIMITED, DeclaredQueue, QueueShare
 from kai_fleet.releases.keys import QUEUE_LABEL, SCHEDULER
 from kai_fleet_policies.adapters.from_resources import Declared
+from kai_fleet_policies.model.cluster import Cluster, Kai, Team
+from kai_fleet_policies.model.pods import PodContainer, PodTemplate
+from kai_fleet_policies.model.queues import UNLIMITED, DeclaredQueue, QueueShare
 from kai_fleet_policies.rules import BY_NAME
 
 FREE = {r: QueueShare(UNLIMITED, UNLIMITED) for r in ("cpu", "memory", "gpu")}

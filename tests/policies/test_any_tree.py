@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kai_fleet.finding import Level
-from kai_fleet.fleet.cluster import Cluster
 from kai_fleet.values import UNKNOWN
+from kai_fleet_policies.model.cluster import Cluster
 from kai_fleet_policies.rules import check
 from tests.policies.random_trees import valid
 

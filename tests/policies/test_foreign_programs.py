@@ -7,8 +7,8 @@ import pytest
 from google.protobuf import json_format
 from pulumi.runtime import proto
 
-from kai_fleet.provider.values import UNKNOWN as NOT_KNOWN
-from kai_fleet.provider.values import struct
+from kai_fleet.cluster.provider.values import UNKNOWN as NOT_KNOWN
+from kai_fleet.cluster.provider.values import struct
 from kai_fleet.releases.keys import QUEUE_LABEL
 from kai_fleet.values import UNKNOWN
 from kai_fleet_policies.pack.analyzer import Analyzer

@@ -7,11 +7,11 @@ import pytest
 import yaml
 
 from kai_fleet.finding import Level
-from kai_fleet.fleet.pods import workloads
 from kai_fleet.guards.queue_guard import queue_bounds
 from kai_fleet.releases import KAI
 from kai_fleet.releases.keys import QUEUE_LABEL
 from kai_fleet_policies.adapters.from_resources import clusters
+from kai_fleet_policies.model.pods import workloads
 from kai_fleet_policies.rules import check
 from tests.policies.kai_examples import EXAMPLES, OWN_TREE, TREES
 from tests.policies.samples import manifest, refused_by, resource

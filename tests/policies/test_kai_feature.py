@@ -3,9 +3,9 @@
 import pytest
 
 from kai_fleet import releases
-from kai_fleet.fleet.cluster import Kai
 from kai_fleet.values import UNKNOWN
 from kai_fleet_policies.adapters import from_resources
+from kai_fleet_policies.model.cluster import Kai
 from kai_fleet_policies.validation import validate
 from tests.policies.samples import cluster, found, open_question, refusal, resource
 

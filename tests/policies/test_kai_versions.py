@@ -6,12 +6,12 @@ import pytest
 
 from kai_fleet import releases
 from kai_fleet.finding import Level
-from kai_fleet.fleet.cluster import Team
 from kai_fleet.values import UNKNOWN
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.picture import as_declared
 from kai_fleet_policies import rules, validation
 from kai_fleet_policies.adapters import from_resources
+from kai_fleet_policies.model.cluster import Team
 from kai_fleet_policies.validation import together
 from tests.policies.samples import cluster, found, open_question, refusal
 
@@ -105,7 +105,8 @@ def test_a_vcluster_line_past_its_end_of_life_is_warned_about_once_for_a_key(on)
 
 @pytest.mark.parametrize(("kubernetes", "newer"), [("v1.37.0", True), ("v1.36.2", False)])
 def test_a_kubernetes_that_no_list_names_is_warned_about(kubernetes, newer):
-    team = Team("ml", version="v0.36.1", kubernetes_version=kubernetes, path="kai-fleet:teams.ml")
+    values = {"controlPlane": {"distro": {"k8s": {"image": {"tag": kubernetes}}}}}
+    team = Team("ml", version="v0.36.1", chart_values=values, path="kai-fleet:teams.ml")
     host = replace(cluster(), teams=(team,))
     said = found("vcluster-kubernetes", host)
     assert [it.path for it in said] == ["kai-fleet:teams.ml.vcluster.kubernetesVersion"] * newer

@@ -14,7 +14,7 @@ from pulumi.runtime.proto import analyzer_pb2_grpc
 from pulumi_policy import proxy
 from pulumi_policy.proxy import UNKNOWN_OBJECT_VALUE, UNKNOWN_STRING_VALUE
 
-from kai_fleet.provider.values import UNKNOWN, UNKNOWN_TEXTS
+from kai_fleet.cluster.provider.values import UNKNOWN, UNKNOWN_TEXTS
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_policies import policy_pack, policy_pack_program
 from kai_fleet_policies.pack.analyzer import Analyzer

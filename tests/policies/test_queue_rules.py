@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from kai_fleet.finding import Level
-from kai_fleet.fleet.cluster import Cluster
-from kai_fleet.fleet.queues import QueueShare
 from kai_fleet.values import UNKNOWN
+from kai_fleet_policies.model.cluster import Cluster
+from kai_fleet_policies.model.queues import QueueShare
 from tests.policies.samples import (
     FREE,
     cases,

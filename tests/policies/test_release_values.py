@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kai_fleet.finding import Level
-from kai_fleet.fleet.cluster import Cluster, Kai, Running, Team
+from kai_fleet_policies.model.cluster import Cluster, Kai, Running, Team
 from kai_fleet_policies.validation import validate
 from tests.policies.samples import found
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kai_fleet.fleet.arguments import Arguments
+from kai_fleet.arguments import Arguments
 from kai_fleet.releases import KAI, sources
 from kai_fleet.settings import load
 from kai_fleet.settings.team_stack import Facts

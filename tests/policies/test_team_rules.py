@@ -3,9 +3,9 @@
 import pytest
 
 from kai_fleet.finding import Level
-from kai_fleet.fleet.cluster import Cluster, DevicePlugin, Kai, ManagedObject
 from kai_fleet.values import UNKNOWN
 from kai_fleet_policies.adapters.charts import device_sharing
+from kai_fleet_policies.model.cluster import Cluster, DevicePlugin, Kai, ManagedObject
 from tests.policies.samples import (
     cases,
     cluster,

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from kai_fleet.fleet.cluster import Cluster, Kai, Team
 from kai_fleet.releases.allowed_values import READ
 from kai_fleet.releases.chart_values import nested
 from kai_fleet.settings import load
 from kai_fleet.settings.team_stack import Facts
 from kai_fleet.values import UNKNOWN
 from kai_fleet_policies import validation
+from kai_fleet_policies.model.cluster import Cluster, Kai, Team
 from tests import chart_keys
 from tests.policies.samples import found, open_question
 

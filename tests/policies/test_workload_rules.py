@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from kai_fleet.fleet.cluster import Cluster, Kai
-from kai_fleet.fleet.pods import PodContainer
 from kai_fleet.releases.keys import QUEUE_LABEL
 from kai_fleet.values import UNKNOWN
+from kai_fleet_policies.model.cluster import Cluster, Kai
+from kai_fleet_policies.model.pods import PodContainer
 from tests.policies.samples import (
     cases,
     cluster,

@@ -105,7 +105,7 @@ class Machine:
 
     def run(self, verb: str, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "kai_fleet.probes", "kind", verb],
+            [sys.executable, "-m", "kai_fleet.cluster.probes", "kind", verb],
             cwd=ROOT,
             env={**self.environment(), **environment},
             capture_output=True,

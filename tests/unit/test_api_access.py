@@ -5,11 +5,11 @@ import copy
 import pytest
 
 from kai_fleet.cluster.service_address import address_of
-from kai_fleet.fleet.declared import clusters_of
 from kai_fleet.releases import VCLUSTER
 from kai_fleet.releases.chart_values import nested
 from kai_fleet.settings import load
 from kai_fleet_cli.plan.offline import plan_settings
+from kai_fleet_policies.model.declared import clusters_of
 from kai_fleet_policies.rules.vclusters import vcluster_access
 from kai_fleet_policies.validation import validate
 from tests.chart_keys import unknown_keys

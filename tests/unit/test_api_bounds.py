@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from kai_fleet.kube.api import Api
-from kai_fleet.kube.errors import RefusedError, UnreachableError
+from kai_fleet.cluster.kube.api import Api
+from kai_fleet.cluster.kube.errors import RefusedError, UnreachableError
 from tests.unit.canned_api import kubeconfig, serving
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kai_fleet.fleet.arguments import Arguments
+from kai_fleet.arguments import Arguments
 from kai_fleet.gpu_stack import GpuStackArgs
 from kai_fleet.kai_scheduler import KaiSchedulerArgs
 from kai_fleet.queue_specs import specs_of

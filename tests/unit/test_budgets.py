@@ -28,12 +28,20 @@ def area(wanted: int, ceiling: int, root: str, *paths: str) -> Area:
 
 AREAS = {
     "settings": area(2300, 2867, COMPONENTS, "settings"),
-    "fleet": area(500, 1419, COMPONENTS, "fleet"),
+    "fleet": area(
+        500,
+        1419,
+        ".",
+        f"{POLICIES}/model",
+        *(f"{COMPONENTS}/{name}.py" for name in ("arguments", "vcluster_stores")),
+    ),
     "host, cluster, kind": area(
         800,
         1231,
         COMPONENTS,
-        "cluster",
+        *("cluster/kind", "cluster/access.py", "cluster/connection.py"),
+        *("cluster/registry_secrets.py", "cluster/service_address.py"),
+        "cluster/tenant_kubeconfig.py",
         "gpu_stack.py",
         "gpu_providers.py",
         "existing.py",
@@ -42,9 +50,9 @@ AREAS = {
     "isolation, guards": area(
         950, 1090, COMPONENTS, "guards", "team_namespace.py", "host_guards.py"
     ),
-    "provider": area(400, 842, COMPONENTS, "provider"),
+    "provider": area(400, 842, COMPONENTS, "cluster/provider"),
     "releases": area(800, 836, COMPONENTS, "releases"),
-    "probes": area(450, 579, COMPONENTS, "probes"),
+    "probes": area(450, 579, COMPONENTS, "cluster/probes"),
     "kai, vcluster, program, team": area(
         1200,
         1804,
@@ -55,7 +63,9 @@ AREAS = {
     ),
     "monitoring": area(250, 257, COMPONENTS, "monitoring.py"),
     "workloads": area(80, 50, COMPONENTS, "workloads.py"),
-    "rules, pack, adapters": area(2600, 3130, POLICIES, "."),
+    "rules, pack, adapters": area(
+        2600, 3130, POLICIES, *("rules", "pack", "adapters", "validation.py")
+    ),
     "commands, engine, display, recovery": area(
         1600, 2245, COMMANDS, "commands", "engine", "display", "recovery"
     ),

@@ -5,14 +5,14 @@ import json
 
 import pytest
 
+from kai_fleet.arguments import chart_values
 from kai_fleet.deployed import RELEASE, VIRTUAL_CLUSTER, of_resources
 from kai_fleet.finding import Level
-from kai_fleet.fleet.arguments import chart_values
-from kai_fleet.fleet.chart_stores import RESOURCES, ChartStore, default_resources
 from kai_fleet.guards import rights
 from kai_fleet.releases import VCLUSTER
 from kai_fleet.releases.chart_values import nested
 from kai_fleet.settings import load
+from kai_fleet.vcluster_stores import RESOURCES, ChartStore, default_resources
 from kai_fleet.virtual_cluster import VirtualCluster
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.plan.recorder import record

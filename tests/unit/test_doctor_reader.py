@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import pytest
 from typer.testing import CliRunner
 
-from kai_fleet.kube.api import Api
-from kai_fleet.kube.errors import UnreachableError
+from kai_fleet.cluster.kube.api import Api
+from kai_fleet.cluster.kube.errors import UnreachableError
 from kai_fleet.settings import load
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.doctor.checks import examine

@@ -4,9 +4,8 @@ import pulumi
 import pytest
 
 from kai_fleet import deployed
+from kai_fleet.arguments import Arguments
 from kai_fleet.deployed import KAI_SCHEDULER, Deployed, named
-from kai_fleet.fleet.arguments import Arguments
-from kai_fleet.fleet.declared import clusters_of
 from kai_fleet.guards.bounds import pod_bounds
 from kai_fleet.kai_scheduler import KaiScheduler
 from kai_fleet.kai_values import kai_values
@@ -16,6 +15,7 @@ from kai_fleet.settings.team_stack import Facts
 from kai_fleet.values import UNKNOWN
 from kai_fleet_cli.plan.recorder import record
 from kai_fleet_policies.adapters.from_resources import clusters
+from kai_fleet_policies.model.declared import clusters_of
 from kai_fleet_policies.validation import validate
 from tests.attacks.objects import pod
 from tests.chart_keys import unknown_keys

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kai_fleet import probes
+from kai_fleet.cluster import probes
 from kai_fleet.settings import load
 from kai_fleet_cli.engine import environment
 from kai_fleet_cli.engine.environment import for_stack

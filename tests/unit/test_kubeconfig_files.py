@@ -13,9 +13,9 @@ import pytest
 import urllib3
 import yaml
 
-from kai_fleet.kube.api import Api
-from kai_fleet.kube.errors import UnreachableError, UnusableKubeconfigError
-from kai_fleet.kube.kubeconfig import connection
+from kai_fleet.cluster.kube.api import Api
+from kai_fleet.cluster.kube.errors import UnreachableError, UnusableKubeconfigError
+from kai_fleet.cluster.kube.kubeconfig import connection
 from sandbox.control_plane.certificates import Authority
 from tests.unit import canned_api, http_server
 

@@ -11,8 +11,8 @@ from http.server import BaseHTTPRequestHandler
 import pytest
 import trustme
 
-from kai_fleet.kube.api import Api
-from kai_fleet.kube.kubeconfig import connection
+from kai_fleet.cluster.kube.api import Api
+from kai_fleet.cluster.kube.kubeconfig import connection
 from kai_fleet_cli.doctor import read
 from kai_fleet_cli.doctor.read import READS
 from kai_fleet_cli.doctor.snapshot import TeamState

@@ -5,9 +5,9 @@ import json
 import pytest
 import yaml
 
-from kai_fleet.fleet.arguments import Arguments
+from kai_fleet.arguments import Arguments
+from kai_fleet.foreign_text import may_name_system
 from kai_fleet.guards.queue_guard import inside
-from kai_fleet.kube.text import may_name_system
 from kai_fleet.releases import VCLUSTER
 from kai_fleet.settings import load
 from kai_fleet_cli.plan.offline import plan_settings

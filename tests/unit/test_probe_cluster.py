@@ -3,9 +3,9 @@
 import pytest
 import yaml
 
-from kai_fleet.kube.errors import RefusedError, UnreachableError
-from kai_fleet.probes import __main__ as fleet_probe
-from kai_fleet.probes import wait
+from kai_fleet.cluster.kube.errors import RefusedError, UnreachableError
+from kai_fleet.cluster.probes import __main__ as fleet_probe
+from kai_fleet.cluster.probes import wait
 from tests.unit import vcluster_secrets
 
 HOST = "https://host:6443"

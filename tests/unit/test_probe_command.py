@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from kai_fleet import probes
-from kai_fleet.probes.__main__ import PROBES
+from kai_fleet.cluster import probes
+from kai_fleet.cluster.probes.__main__ import PROBES
 from kai_fleet_cli.stack_file.reading import ROOT
 
 SAYS = '#!/bin/sh\necho "$0" "$@"\n'

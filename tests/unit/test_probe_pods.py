@@ -2,9 +2,9 @@
 
 import pytest
 
-from kai_fleet.kube.errors import RefusedError, UnreachableError
-from kai_fleet.probes import __main__ as fleet_probe
-from kai_fleet.probes import vcluster
+from kai_fleet.cluster.kube.errors import RefusedError, UnreachableError
+from kai_fleet.cluster.probes import __main__ as fleet_probe
+from kai_fleet.cluster.probes import vcluster
 
 SPACE = "/api/v1/namespaces/team-ml"
 SYNCED = "vcluster.loft.sh/managed-by=ml"

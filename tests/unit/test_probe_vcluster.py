@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from kai_fleet.probes import vcluster
-from kai_fleet.probes.wait import NotReadyError
+from kai_fleet.cluster.probes import vcluster
+from kai_fleet.cluster.probes.wait import NotReadyError
 from tests.unit import vcluster_secrets
 
 HERE = "/api/v1/namespaces/team-ml"

@@ -9,7 +9,7 @@ import tomllib
 import pytest
 
 import kai_fleet
-from kai_fleet.provider import version
+from kai_fleet.cluster.provider import version
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_policies import policy_pack
 

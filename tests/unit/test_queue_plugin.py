@@ -9,7 +9,7 @@ import yaml
 from pulumi.runtime import rpc
 from pulumi.runtime.proto import provider_pb2
 
-from kai_fleet.provider.values import packed, plain, struct, unpacked
+from kai_fleet.cluster.provider.values import packed, plain, struct, unpacked
 from kai_fleet_cli.stack_file.reading import ROOT
 from tests.unit.canned_api import kubeconfig, serving
 from tests.unit.plugin_process import LAUNCHER, partial, said, secret, started

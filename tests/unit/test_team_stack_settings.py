@@ -2,10 +2,10 @@
 
 import pytest
 
-from kai_fleet.fleet.declared import clusters_of
 from kai_fleet.settings import load
 from kai_fleet.settings.team_stack import Facts, NoPlatformError, load_team_stack, read_platform
 from kai_fleet_cli.stack_file.platform import facts_beside
+from kai_fleet_policies.model.declared import clusters_of
 
 LAB = {"name": "lab", "context": "lab"}
 GRANT = {"nodePool": {"pool": "vision"}, "gpus": 4}

@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.tenant_kubeconfig import (
     TenantKubeconfigError,
     explain,
@@ -18,7 +19,6 @@ from kai_fleet.cluster.tenant_kubeconfig import (
     pieces,
     rebuild,
 )
-from kai_fleet.kube.api import Api
 from tests.unit import canned_api
 from tests.unit.vcluster_secrets import CLUSTER, USER, config, data, encoded, keys, serving
 

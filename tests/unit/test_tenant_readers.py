@@ -20,7 +20,7 @@ PRODUCT = {
 PAGE = ROOT / "docs" / "isolation.md"
 HEADING = "## What is read from where a tenant can write"
 WAYS = (
-    *("kai_fleet.kube.api.Api", "kai_fleet.kube.kubeconfig"),
+    *("kai_fleet.cluster.kube.api.Api", "kai_fleet.cluster.kube.kubeconfig"),
     *("kubernetes", "pulumi.runtime.invoke", "pulumi.runtime.invoke_output"),
     *("urllib3", "urllib.request", "requests", "http.client", "socket", "subprocess"),
     "lightkube.AsyncClient",
@@ -77,7 +77,11 @@ def readers() -> set[str]:
         for package, folder in PRODUCT.items()
         for file in (ROOT / folder / package).rglob("*.py")
     ]
-    return {name for name in names if not name.startswith("kai_fleet/kube/") and asks(path(name))}
+    return {
+        name
+        for name in names
+        if not name.startswith("kai_fleet/cluster/kube/") and asks(path(name))
+    }
 
 
 def on_the_page() -> dict[str, list[list[str]]]:
@@ -122,11 +126,14 @@ def test_nobody_else_reads_the_secret_of_a_vcluster():
     # functions.py hands it to vcluster_kubeconfig.py.
     assert named == {
         "kai_fleet_cli/doctor/read.py",
-        "kai_fleet/probes/vcluster.py",
-        "kai_fleet/probes/wait.py",
-        "kai_fleet/provider/functions.py",
+        "kai_fleet/cluster/probes/vcluster.py",
+        "kai_fleet/cluster/probes/wait.py",
+        "kai_fleet/cluster/provider/functions.py",
     }
-    for name in named - {"kai_fleet/probes/vcluster.py", "kai_fleet/provider/functions.py"} | {
+    for name in named - {
+        "kai_fleet/cluster/probes/vcluster.py",
+        "kai_fleet/cluster/provider/functions.py",
+    } | {
         "kai_fleet/vcluster_kubeconfig.py",
     }:
         names = imported(ast.parse(path(name).read_text()))

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kai_fleet.fleet.arguments import Arguments
+from kai_fleet.arguments import Arguments
 from kai_fleet.guards.bounds import pod_bounds
 from kai_fleet.kai_values import kai_values
 from kai_fleet.releases import KAI, VCLUSTER, kai, vcluster

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kai_fleet.kube.pods import gpu_memory, requests_of
 from kai_fleet_cli.doctor.usage import count
+from kai_fleet_policies.model.pod_use import gpu_memory, requests_of
 from tests.unit.usage_samples import (
     GROUP_A,
     GROUP_B,

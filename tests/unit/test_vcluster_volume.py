@@ -5,9 +5,9 @@ import json
 import pytest
 
 from kai_fleet.deployed import RELEASE, VIRTUAL_CLUSTER, of_resources
-from kai_fleet.fleet.declared import clusters_of
 from kai_fleet.releases import VCLUSTER
 from kai_fleet.releases.chart_values import nested
+from kai_fleet_policies.model.declared import clusters_of
 from kai_fleet_policies.rules.vclusters import vcluster_volume
 from tests.chart_keys import unknown_keys
 from tests.unit.stack_arguments import settings_of, team_of, team_values, vcluster_stack

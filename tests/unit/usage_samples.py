@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kai_fleet.kube.objects import KubeObject
+from kai_fleet.cluster.kube.objects import KubeObject
 
 GROUP_A, GROUP_B = "aaaa-1", "bbbb-2"
 

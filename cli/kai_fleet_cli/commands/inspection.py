@@ -127,7 +127,7 @@ def report(
 
     from pydantic.alias_generators import to_camel
 
-    from kai_fleet.kube.errors import UnreachableError
+    from kai_fleet.cluster.kube.errors import UnreachableError
     from kai_fleet_cli.doctor.diagnosis import ExitCode
     from kai_fleet_cli.report import build, page, text
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from kai_fleet.deployed import of_resources
-from kai_fleet.fleet.cluster import HOST
 from kai_fleet.settings.secrets import Encrypted, encrypted, moved
 from kai_fleet.wording import counted
 from kai_fleet_cli.diff.base import Base, planning
@@ -18,6 +17,7 @@ from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.stack_file.platform import facts_beside
 from kai_fleet_cli.stack_file.reading import ROOT, beside, read
 from kai_fleet_policies import validation
+from kai_fleet_policies.model.cluster import HOST
 
 UNREADABLE: Final = 2
 SECRETS: Final = {

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from kai_fleet.deployed import NAMESPACE, POLICY, RELEASE, TEAM
-from kai_fleet.fleet.cluster import HOST
 from kai_fleet.settings.files import yaml_file
 from kai_fleet.wording import counted
 from kai_fleet_cli.diff.changes import Change, difference
 from kai_fleet_cli.plan.recorder import Registered
+from kai_fleet_policies.model.cluster import HOST
 
 Part = Literal["refused", "lost", "restarted", "changed"]
 HEADINGS: Final[Mapping[Part, str]] = {

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from kai_fleet.finding import Finding, Level
-from kai_fleet.fleet.cluster import HOST
-from kai_fleet.kube.text import without_controls
+from kai_fleet.foreign_text import without_controls
 from kai_fleet.wording import counted
 from kai_fleet_cli.diff.changes import UNSET, Change
 from kai_fleet_cli.diff.report import SECRETS, DiffReport
@@ -16,6 +15,7 @@ from kai_fleet_cli.display.terminal import units
 from kai_fleet_cli.plan.offline import Plan
 from kai_fleet_cli.plan.picture import TEAM_COLUMNS, picture
 from kai_fleet_cli.plan.recorder import Registered
+from kai_fleet_policies.model.cluster import HOST
 
 # A comment holds 65,536 characters; a table of this many lines is not read anyway.
 _MOST_ROWS: Final = 100

@@ -3,11 +3,17 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from kai_fleet.fleet.amounts import written
-from kai_fleet.fleet.queues import RESOURCES, UNLIMITED, DeclaredQueue, QueueIndex, QueueShare
 from kai_fleet.values import UNKNOWN
 from kai_fleet.wording import listed
 from kai_fleet_cli.plan.picture import gpu_quota
+from kai_fleet_policies.model.amounts import written
+from kai_fleet_policies.model.queues import (
+    RESOURCES,
+    UNLIMITED,
+    DeclaredQueue,
+    QueueIndex,
+    QueueShare,
+)
 
 _MOST_QUEUES: Final = 16
 # Mermaid reads these inside quoted labels; it takes entities written with # and without &.

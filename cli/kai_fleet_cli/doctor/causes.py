@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import yaml
 
+from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.finding import Finding, Level
-from kai_fleet.kube.objects import KubeObject
-from kai_fleet.kube.text import plain
+from kai_fleet.foreign_text import plain
 from kai_fleet.wording import listed
 from kai_fleet_cli.doctor.snapshot import Cluster
 

@@ -7,13 +7,13 @@ from typing import Any, Final
 from rich.console import Console
 from rich.text import Text
 
+from kai_fleet.cluster.kube.errors import UnreachableError
 from kai_fleet.finding import Finding, Level
-from kai_fleet.fleet.cluster import HOST
-from kai_fleet.kube.errors import UnreachableError
 from kai_fleet.wording import counted
 from kai_fleet_cli.display.terminal import print_line, print_wrapped
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.read import of_stack, read_clusters
+from kai_fleet_policies.model.cluster import HOST
 
 WORDS: Final = {Level.MANDATORY: "broken", Level.ADVISORY: "warning"}
 _STYLES: Final = {Level.MANDATORY: "red", Level.ADVISORY: "yellow"}

@@ -16,15 +16,12 @@ from typing import Final
 
 import yaml
 
+from kai_fleet.arguments import Arguments
+from kai_fleet.cluster.kube.api import OF_OPERATORS, Api
+from kai_fleet.cluster.kube.errors import RefusedError, UnreachableError
+from kai_fleet.cluster.kube.objects import MALFORMED, malformed, well_named
 from kai_fleet.cluster.service_address import address_of
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, pieces
-from kai_fleet.fleet.arguments import Arguments
-from kai_fleet.fleet.cluster import HOST, Team
-from kai_fleet.fleet.cluster import Cluster as Declaration
-from kai_fleet.fleet.declared import Declared, queues_at
-from kai_fleet.kube.api import OF_OPERATORS, Api
-from kai_fleet.kube.errors import RefusedError, UnreachableError
-from kai_fleet.kube.objects import MALFORMED, malformed, well_named
 from kai_fleet.settings import Settings
 from kai_fleet_cli.doctor.required import required_objects
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
@@ -32,6 +29,9 @@ from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT, running_sandbox
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.platform import settings_of
+from kai_fleet_policies.model.cluster import HOST, Team
+from kai_fleet_policies.model.cluster import Cluster as Declaration
+from kai_fleet_policies.model.declared import Declared, queues_at
 
 SECONDS: Final = 10.0  # for all requests to one API server
 _CLUSTERS_AT_ONCE: Final = 8

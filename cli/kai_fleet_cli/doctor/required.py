@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from kai_fleet.arguments import Arguments
 from kai_fleet.finding import Level
-from kai_fleet.fleet.arguments import Arguments
-from kai_fleet.fleet.cluster import HOST, Cluster, Team
 from kai_fleet.guards import bounds, policies, queue_guard, rights
 from kai_fleet.guards.network_policies import network_policies
 from kai_fleet.guards.quotas import quotas
@@ -15,6 +14,7 @@ from kai_fleet.settings import Settings
 from kai_fleet.settings.sections.platform import NVIDIA
 from kai_fleet.values import value_at
 from kai_fleet.wording import plural
+from kai_fleet_policies.model.cluster import HOST, Cluster, Team
 
 _QUOTAS: Final = {
     "gpus": "the team may take every GPU of its nodes",

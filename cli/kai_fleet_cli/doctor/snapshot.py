@@ -7,16 +7,16 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Final
 
-from kai_fleet.fleet.cluster import HOST, Team
-from kai_fleet.fleet.cluster import Cluster as Declaration
-from kai_fleet.fleet.queues import QueueIndex
-from kai_fleet.kube.objects import KubeObject, seconds_since
-from kai_fleet.kube.pods import PodUse
+from kai_fleet.cluster.kube.objects import KubeObject, seconds_since
 from kai_fleet.releases import KaiRelease
 from kai_fleet.releases.keys import KAI_NAMESPACE, RESERVED, SCHEDULER
 from kai_fleet.settings import Settings
 from kai_fleet_cli.doctor.required import Required
 from kai_fleet_cli.doctor.usage import ClusterUsage, count, queue_of
+from kai_fleet_policies.model.cluster import HOST, Team
+from kai_fleet_policies.model.cluster import Cluster as Declaration
+from kai_fleet_policies.model.pod_use import PodUse
+from kai_fleet_policies.model.queues import QueueIndex
 
 _CONTROL_PLANES: Final = ("vcluster", "vcluster-etcd")  # the label app of a control plane
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from kai_fleet.deployed import NAMESPACE, NAMESPACE_PATCH
-from kai_fleet.fleet.cluster import HOST, Cluster, Team
-from kai_fleet.fleet.queues import UNLIMITED, DeclaredQueue
 from kai_fleet.guards.policies import ISOLATION_LABEL
 from kai_fleet.releases import mig
 from kai_fleet.values import UNKNOWN, get
@@ -17,6 +15,8 @@ from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies.adapters import from_resources
 from kai_fleet_policies.adapters.from_resources import Declared
+from kai_fleet_policies.model.cluster import HOST, Cluster, Team
+from kai_fleet_policies.model.queues import UNLIMITED, DeclaredQueue
 
 # A team in words; GPUs are its bound by kind: `8, 14 mig-1g.10gb`. The last is what to look at.
 TEAM_COLUMNS: Final = (

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import Any, Final
 
-from kai_fleet.kube.api import Api
-from kai_fleet.kube.errors import KubeError
-from kai_fleet.kube.objects import MALFORMED
+from kai_fleet.cluster.kube.api import Api
+from kai_fleet.cluster.kube.errors import KubeError
+from kai_fleet.cluster.kube.objects import MALFORMED
 from kai_fleet.releases.keys import KAI_NAMESPACE
 
 _SECONDS: Final = 10.0

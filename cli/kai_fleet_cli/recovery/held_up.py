@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kai_fleet.deployed import RELEASE, STACK, TEAM, TEAM_NAMESPACE, team_of
-from kai_fleet.fleet.chart_stores import store_of
-from kai_fleet.kube.text import plain
+from kai_fleet.foreign_text import plain
 from kai_fleet.settings.files.project import FLEET
+from kai_fleet.vcluster_stores import store_of
 from kai_fleet.wording import listed
 from kai_fleet_cli.recovery import clusters, failures
 from kai_fleet_cli.recovery.clusters import NoAnswerError

@@ -8,12 +8,9 @@ of their scheduler.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+from kai_fleet.cluster.kube.errors import UnreachableError
+from kai_fleet.cluster.kube.objects import KubeObject, in_pool, moment
 from kai_fleet.finding import Finding
-from kai_fleet.fleet.cluster import HOST
-from kai_fleet.fleet.cluster import Team as Declared
-from kai_fleet.kube.errors import UnreachableError
-from kai_fleet.kube.objects import KubeObject, in_pool, moment
-from kai_fleet.kube.pods import PodUse, numbers, requests_of, whole_gpus
 from kai_fleet.releases import support
 from kai_fleet.releases.keys import GPU_PRODUCT
 from kai_fleet_cli.doctor.causes import Fault, filled, text
@@ -23,6 +20,9 @@ from kai_fleet_cli.doctor.diagnosis import ExitCode
 from kai_fleet_cli.doctor.read import of_stack, read_clusters
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 from kai_fleet_cli.report.model import Pool, Report, Team, Wait
+from kai_fleet_policies.model.cluster import HOST
+from kai_fleet_policies.model.cluster import Team as Declared
+from kai_fleet_policies.model.pod_use import PodUse, numbers, requests_of, whole_gpus
 
 
 def now(stack: str) -> Report:

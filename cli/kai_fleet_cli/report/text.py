@@ -4,11 +4,11 @@ from datetime import timedelta
 
 from rich.console import Console
 
-from kai_fleet.fleet.queues import UNLIMITED
 from kai_fleet.wording import counted
 from kai_fleet_cli.display.terminal import print_table, print_wrapped
 from kai_fleet_cli.doctor import diagnosis
 from kai_fleet_cli.report.model import Report
+from kai_fleet_policies.model.queues import UNLIMITED
 
 
 def show(report: Report, console: Console) -> None:

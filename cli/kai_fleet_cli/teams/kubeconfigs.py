@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import yaml
 
+from kai_fleet.cluster.kube.api import Api
+from kai_fleet.cluster.kube.errors import KubeError, RefusedError
+from kai_fleet.cluster.kube.kubeconfig import connection
 from kai_fleet.guards.policies import ACCOUNTS
-from kai_fleet.kube.api import Api
-from kai_fleet.kube.errors import KubeError, RefusedError
-from kai_fleet.kube.kubeconfig import connection
 from kai_fleet.settings.files.project import update_command
 from kai_fleet.settings.sections.vcluster import Oidc
 from kai_fleet_cli.errors import UserError

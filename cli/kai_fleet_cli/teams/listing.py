@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from kai_fleet.fleet.arguments import Arguments
+from kai_fleet.arguments import Arguments
 from kai_fleet.queue_specs import specs_of
 from kai_fleet.releases import KAI
 from kai_fleet.settings import Settings

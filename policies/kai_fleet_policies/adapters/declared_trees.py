@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from kai_fleet.fleet.queues import DeclaredQueue, shares
-from kai_fleet.provider.values import unpacked
+from kai_fleet.cluster.provider.values import unpacked
 from kai_fleet.values import get, pairs, text
+from kai_fleet_policies.model.queues import DeclaredQueue, shares
 
 QUEUE: Final = "kubernetes:scheduling.run.ai/v2:Queue"
 PROVIDER: Final = "pulumi:providers:kubernetes"

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from kai_fleet.fleet.cluster import Cluster, DevicePlugin, Kai, ManagedObject, Team
-from kai_fleet.fleet.pods import PodTemplate, workloads
-from kai_fleet.fleet.queues import RESOURCES, DeclaredQueue, QueueShare
+from kai_fleet.cluster.provider import QUEUES
 from kai_fleet.guards.policies import QUEUES as QUEUE_GUARDS
-from kai_fleet.provider import QUEUES
 from kai_fleet.releases import keys, mig, version_key
 from kai_fleet.values import UNKNOWN, flag, get, items, number, pairs, text
 from kai_fleet_policies.adapters import charts, declared_trees
+from kai_fleet_policies.model.cluster import Cluster, DevicePlugin, Kai, ManagedObject, Team
+from kai_fleet_policies.model.pods import PodTemplate, workloads
+from kai_fleet_policies.model.queues import RESOURCES, DeclaredQueue, QueueShare
 from kai_fleet_policies.rules.queues import CHART_PARENT
 
 _RELEASES: Final = ("kubernetes:helm.sh/v3:Release", "kubernetes:helm.sh/v4:Chart")

@@ -8,10 +8,10 @@ from google.protobuf import json_format
 from pulumi.runtime import proto
 
 from kai_fleet.finding import Level
-from kai_fleet.fleet.cluster import Cluster
-from kai_fleet.fleet.queues import DeclaredQueue
 from kai_fleet.releases.keys import RESERVED
 from kai_fleet.values import UNKNOWN
+from kai_fleet_policies.model.cluster import Cluster
+from kai_fleet_policies.model.queues import DeclaredQueue
 from kai_fleet_policies.rules import RULES
 from kai_fleet_policies.rules.queues import EXISTING_QUEUES
 from kai_fleet_policies.rules.rule import Severity

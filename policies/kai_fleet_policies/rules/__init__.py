@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from kai_fleet.finding import Finding, Level
-from kai_fleet.fleet.cluster import Cluster
+from kai_fleet_policies.model.cluster import Cluster
 from kai_fleet_policies.rules import (
     gpus,
     queues,

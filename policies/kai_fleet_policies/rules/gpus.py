@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from kai_fleet import releases
-from kai_fleet.fleet.cluster import HOST, Cluster, DevicePlugin, Kai, Team
-from kai_fleet.fleet.pods import PodTemplate
 from kai_fleet.releases import DISABLED, sharing
 from kai_fleet.releases.keys import CONTAINER, DEVICES, FRACTION, GPU_RESOURCES, MEMORY, MPS
 from kai_fleet.releases.keys import SCHEDULER as KAI
 from kai_fleet.releases.sharing import HAMI_CORE, MODES, NOT_ENFORCED, NV_FRACTIONS
 from kai_fleet.values import UNKNOWN, pairs, text
 from kai_fleet.wording import listed
+from kai_fleet_policies.model.cluster import HOST, Cluster, DevicePlugin, Kai, Team
+from kai_fleet_policies.model.pods import PodTemplate
 from kai_fleet_policies.rules.places import (
     WORKLOADS,
     Place,

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Self, TypeAlias
 
 from kai_fleet.finding import Finding, Level
-from kai_fleet.fleet.cluster import Cluster, Kai, Team
-from kai_fleet.fleet.pods import PodTemplate
-from kai_fleet.fleet.queues import DeclaredQueue
 from kai_fleet.values import UNKNOWN, at
+from kai_fleet_policies.model.cluster import Cluster, Kai, Team
+from kai_fleet_policies.model.pods import PodTemplate
+from kai_fleet_policies.model.queues import DeclaredQueue
 
 
 @dataclass(frozen=True)

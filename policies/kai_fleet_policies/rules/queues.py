@@ -7,12 +7,18 @@ from fractions import Fraction
 from typing import Any, Final
 
 from kai_fleet import releases
-from kai_fleet.fleet.amounts import written
-from kai_fleet.fleet.cluster import Cluster
-from kai_fleet.fleet.queues import RESOURCES, UNLIMITED, DeclaredQueue, QueueShare, Resource
 from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.values import UNKNOWN
 from kai_fleet.wording import listed, nearest_first
+from kai_fleet_policies.model.amounts import written
+from kai_fleet_policies.model.cluster import Cluster
+from kai_fleet_policies.model.queues import (
+    RESOURCES,
+    UNLIMITED,
+    DeclaredQueue,
+    QueueShare,
+    Resource,
+)
 from kai_fleet_policies.rules.places import QUEUES, Place, called, of_cluster, of_queue
 from kai_fleet_policies.rules.rule import Findings, advisory, known, mandatory
 

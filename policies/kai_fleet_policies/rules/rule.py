@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from kai_fleet.finding import Finding, Level
-from kai_fleet.fleet.cluster import Cluster
 from kai_fleet.values import UNKNOWN
+from kai_fleet_policies.model.cluster import Cluster
 from kai_fleet_policies.rules.places import Each, of_cluster
 
 T = TypeVar("T")

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from kai_fleet.fleet.cluster import HOST, Chart, Cluster, Kai, Team
 from kai_fleet.releases import sources
 from kai_fleet.releases.sources import KnownSources, NoPlaceError, image_place, in_any
 from kai_fleet.values import items, value_at
+from kai_fleet_policies.model.cluster import HOST, Chart, Cluster, Kai, Team
 from kai_fleet_policies.rules.places import Place, kais, of_kai, of_vcluster
 from kai_fleet_policies.rules.rule import Findings, mandatory
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from kai_fleet.fleet.cluster import Cluster, Team
-from kai_fleet.fleet.queues import UNLIMITED, DeclaredQueue
 from kai_fleet.values import UNKNOWN, at, pairs
 from kai_fleet.wording import listed, nearest_first
+from kai_fleet_policies.model.cluster import Cluster, Team
+from kai_fleet_policies.model.queues import UNLIMITED, DeclaredQueue
 from kai_fleet_policies.rules.places import (
     QUEUES,
     TEAMS,

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from kai_fleet import releases
-from kai_fleet.fleet.cluster import Cluster, Kai, Team
-from kai_fleet.kube.text import may_name_system
+from kai_fleet.foreign_text import may_name_system
 from kai_fleet.releases.allowed_values import READ, refusals
 from kai_fleet.values import UNKNOWN, get, items, pairs, value_at
+from kai_fleet_policies.model.cluster import Cluster, Kai, Team
 from kai_fleet_policies.rules.places import VCLUSTERS, Place, kais, of_kai, of_vcluster
 from kai_fleet_policies.rules.rule import (
     Findings,

@@ -4,14 +4,14 @@ import re
 from decimal import Decimal
 from typing import Final
 
-from kai_fleet.fleet import chart_stores
-from kai_fleet.fleet.chart_stores import CLAIM, EMBEDDED, REPLICAS, SWITCHES, ChartStore, store_of
-from kai_fleet.fleet.cluster import Cluster, Team
+from kai_fleet import vcluster_stores as chart_stores
 from kai_fleet.quantities import parse_quantity
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.values import UNKNOWN, mapping, number, pairs, value_at
+from kai_fleet.vcluster_stores import CLAIM, EMBEDDED, REPLICAS, SWITCHES, ChartStore, store_of
 from kai_fleet.wording import listed
+from kai_fleet_policies.model.cluster import Cluster, Team
 from kai_fleet_policies.rules.places import VCLUSTERS, Place, of_vcluster
 from kai_fleet_policies.rules.rule import Findings, known, mandatory
 

@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from kai_fleet.fleet.cluster import Cluster, Kai, ManagedObject, Team
-from kai_fleet.fleet.pods import PodTemplate
 from kai_fleet.releases import takes_external_pod_groups
 from kai_fleet.releases.keys import (
     FRACTION,
@@ -17,6 +15,8 @@ from kai_fleet.releases.keys import (
 )
 from kai_fleet.values import UNKNOWN, pairs
 from kai_fleet.wording import listed, nearest_first, quoted
+from kai_fleet_policies.model.cluster import Cluster, Kai, ManagedObject, Team
+from kai_fleet_policies.model.pods import PodTemplate
 from kai_fleet_policies.rules.places import WORKLOADS, Place, called, of_cluster, of_kai, of_team
 from kai_fleet_policies.rules.rule import Findings, known, mandatory
 

@@ -7,8 +7,8 @@ not read there is left out.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from kai_fleet.cluster.kube.objects import MALFORMED, malformed
 from kai_fleet.finding import Finding, Level
-from kai_fleet.kube.objects import MALFORMED, malformed
 from kai_fleet_cli.doctor.causes import Fault, fault, findings
 from kai_fleet_cli.doctor.checks import gpu, kai, pods, teams
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot

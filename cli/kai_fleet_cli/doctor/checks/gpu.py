@@ -4,11 +4,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
+from kai_fleet.arguments import Arguments
+from kai_fleet.cluster.kube.objects import KubeObject, in_pool
 from kai_fleet.existing import closed_pool
-from kai_fleet.fleet.arguments import Arguments
 from kai_fleet.gpu_providers import GPU_CHARTS
-from kai_fleet.kube.objects import KubeObject, in_pool
-from kai_fleet.kube.pods import MEMORY_LABEL, groups_of
 from kai_fleet.releases import DISABLED
 from kai_fleet.releases.keys import GPU_GROUP, RESERVATIONS
 from kai_fleet.releases.mig import PREFIX
@@ -18,6 +17,7 @@ from kai_fleet_cli.doctor.causes import Fault, fault, reason
 from kai_fleet_cli.doctor.checks.kai import make_again
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 from kai_fleet_cli.doctor.usage import GPU_INDEX
+from kai_fleet_policies.model.pod_use import MEMORY_LABEL, groups_of
 
 PATIENCE: Final = 60.0  # seconds; KAI waits 40 for a reservation pod
 

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import Final
 
-from kai_fleet.fleet.queues import QueueIndex
-from kai_fleet.kube.objects import in_pool
+from kai_fleet.cluster.kube.objects import in_pool
 from kai_fleet.releases.keys import DEFAULT_SHARD, KAI_NAMESPACE, NODE_POOL
 from kai_fleet.values import value_at
 from kai_fleet_cli.doctor.causes import Fault, fault, reason
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
 from kai_fleet_cli.doctor.usage import queue_of
+from kai_fleet_policies.model.queues import QueueIndex
 
 _BY_CHART: Final = ("default-parent-queue", "default-queue")
 _WEBHOOKS: Final = ("validatingwebhookconfigurations", "mutatingwebhookconfigurations")

@@ -4,12 +4,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
 
-from kai_fleet.fleet.amounts import SLACK
-from kai_fleet.fleet.cluster import Team
-from kai_fleet.fleet.queues import UNLIMITED
+from kai_fleet.cluster.kube.objects import KubeObject, seconds_since
 from kai_fleet.gpu_providers import GPU_CHARTS
-from kai_fleet.kube.objects import KubeObject, seconds_since
-from kai_fleet.kube.pods import PodUse
 from kai_fleet.releases.keys import (
     DEFAULT_SHARD,
     NODE_POOL,
@@ -21,6 +17,10 @@ from kai_fleet.wording import counted, listed
 from kai_fleet_cli.doctor.causes import Fault, explain, fault
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
 from kai_fleet_cli.doctor.usage import upwards
+from kai_fleet_policies.model.amounts import SLACK
+from kai_fleet_policies.model.cluster import Team
+from kai_fleet_policies.model.pod_use import PodUse
+from kai_fleet_policies.model.queues import UNLIMITED
 
 _PATIENCE: Final = 60.0  # seconds; what takes no longer is on its way
 _NO_GROUP: Final = "kai.scheduler/skip-podgrouper"

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
 
+from kai_fleet.cluster.kube.objects import KubeObject, in_pool, seconds_since
 from kai_fleet.cluster.tenant_kubeconfig import name_writer, repair_commands
-from kai_fleet.fleet.cluster import Team
 from kai_fleet.guards.policies import ENFORCED, ISOLATION_LABEL, TEAM_LABEL, USED_LABEL
-from kai_fleet.kube.objects import KubeObject, in_pool, seconds_since
 from kai_fleet.quantities import parse_quantity
 from kai_fleet_cli.doctor.causes import Fault, fault, reason
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
+from kai_fleet_policies.model.cluster import Team
 
 NEARLY: Final = 0.8  # of a bound
 STUCK: Final = 120.0  # seconds that the deletion of a namespace may take

@@ -18,8 +18,8 @@ from kubernetes.config import ConfigException
 from kubernetes.config.kube_config import ConfigNode, KubeConfigLoader, KubeConfigMerger
 from urllib3.util.ssl_ import create_urllib3_context
 
-from kai_fleet.kube.errors import UnusableKubeconfigError, short
-from kai_fleet.kube.text import plain
+from kai_fleet.cluster.kube.errors import UnusableKubeconfigError, short
+from kai_fleet.foreign_text import plain
 
 _FOLDER: Final = "kai-fleet-kubeconfig-"
 _THREADS: Final = 32  # that ask one API server at once, and keep their connections

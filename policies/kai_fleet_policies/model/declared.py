@@ -5,12 +5,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
+from kai_fleet.arguments import Arguments, chart_values
 from kai_fleet.deployed import VIRTUAL_CLUSTER, Deployed, named
-from kai_fleet.fleet.arguments import Arguments, chart_values
-from kai_fleet.fleet.chart_stores import store_of
-from kai_fleet.fleet.cluster import HOST, Chart, Cluster, Kai, Running, Team
-from kai_fleet.fleet.pods import PodTemplate, workloads
-from kai_fleet.fleet.queues import UNLIMITED, DeclaredQueue, QueueShare, Resource, shares
 from kai_fleet.inputs import without_none
 from kai_fleet.queue_specs import every_spec, labels_of
 from kai_fleet.releases import DEFAULT_VCLUSTER
@@ -20,10 +16,14 @@ from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.platform import HostKai
 from kai_fleet.settings.sections.teams import Scheduler
 from kai_fleet.settings.team_stack import Facts
+from kai_fleet.vcluster_stores import store_of
+from kai_fleet_policies.model.cluster import HOST, Chart, Cluster, Kai, Running, Team
+from kai_fleet_policies.model.pods import PodTemplate, workloads
+from kai_fleet_policies.model.queues import UNLIMITED, DeclaredQueue, QueueShare, Resource, shares
 
 _BOUNDS: Final = ("cpu", "memory", "ephemeral_storage")
 # What rules read as it is written.
-_OF_VCLUSTER: Final = ("kubernetes_version", "chart", "values", "licensed", "untested")
+_OF_VCLUSTER: Final = ("chart", "values", "licensed", "untested")
 _OF_KAI: Final = ("version", "values", "untested", "chart", "topologies")
 
 

@@ -16,12 +16,12 @@ from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.provider.server import ProviderServicer as ComponentServicer
 from pulumi.runtime.proto import provider_pb2
 
-from kai_fleet.kube.api import Api
-from kai_fleet.kube.errors import UnusableKubeconfigError
-from kai_fleet.provider import EXISTING, PACKAGE, QUEUES, SECRET, PluginError, version
-from kai_fleet.provider.functions import answer, opened
-from kai_fleet.provider.queues import ClusterAwayError, Queues, SomeQueuesError
-from kai_fleet.provider.serving import (
+from kai_fleet.cluster.kube.api import Api
+from kai_fleet.cluster.kube.errors import UnusableKubeconfigError
+from kai_fleet.cluster.provider import EXISTING, PACKAGE, QUEUES, SECRET, PluginError, version
+from kai_fleet.cluster.provider.functions import answer, opened
+from kai_fleet.cluster.provider.queues import ClusterAwayError, Queues, SomeQueuesError
+from kai_fleet.cluster.provider.serving import (
     Servicer,
     Values,
     engine_address,
@@ -29,7 +29,7 @@ from kai_fleet.provider.serving import (
     property_values,
     serve,
 )
-from kai_fleet.provider.values import packed, struct, unpacked
+from kai_fleet.cluster.provider.values import packed, struct, unpacked
 
 Properties = Mapping[str, Any]
 # How the cluster is reached is not part of what the tree is: credentials rotate.

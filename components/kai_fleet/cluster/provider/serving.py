@@ -22,7 +22,7 @@ from pulumi.provider.experimental.provider import Provider
 from pulumi.provider.experimental.server import ProviderServicer
 from pulumi.runtime.proto import provider_pb2_grpc, status_pb2
 
-from kai_fleet.provider import PluginError, values
+from kai_fleet.cluster.provider import PluginError, values
 
 Values = dict[str, PropertyValue]
 # As large messages as the engine's.

@@ -7,10 +7,10 @@ from functools import partial
 from typing import Final
 
 from kai_fleet.cluster.kind import SCRIPTS
-from kai_fleet.kube.errors import KubeError, complaint
-from kai_fleet.kube.objects import MALFORMED, malformed
-from kai_fleet.probes import kai, shards, vcluster
-from kai_fleet.probes.wait import NotReadyError, say
+from kai_fleet.cluster.kube.errors import KubeError, complaint
+from kai_fleet.cluster.kube.objects import MALFORMED, malformed
+from kai_fleet.cluster.probes import kai, shards, vcluster
+from kai_fleet.cluster.probes.wait import NotReadyError, say
 
 
 def _kind(verb: str) -> None:

@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kai_fleet.kube.api import JSON_PATCH, Api, Object
-from kai_fleet.kube.errors import RefusedError, UnreachableError, complaint
-from kai_fleet.provider import PluginError
+from kai_fleet.cluster.kube.api import JSON_PATCH, Api, Object
+from kai_fleet.cluster.kube.errors import RefusedError, UnreachableError, complaint
+from kai_fleet.cluster.provider import PluginError
 
 TREE: Final = "kai-fleet/tree"
 API_VERSION: Final = "scheduling.run.ai/v2"

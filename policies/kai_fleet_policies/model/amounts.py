@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kai_fleet.fleet.queues import UNLIMITED, Resource
+from kai_fleet_policies.model.queues import UNLIMITED, Resource
 
 SLACK: Final = 1e-6  # of a GPU, a millicore or a megabyte: what counting in fractions is off by
 _DIGITS: Final = 6  # sums of fractions such as 0.1 stay what they were written as

@@ -6,7 +6,7 @@ from typing import Final
 
 import urllib3
 
-from kai_fleet.kube.text import plain
+from kai_fleet.foreign_text import plain
 
 _FROM_URLLIB3: Final = re.compile(r"^\w+\(host=.*?\): |Failed to establish a new connection: ")
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
-from kai_fleet.fleet.amounts import rounded
-from kai_fleet.kube.objects import KubeObject
+from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.quantities import parse_quantity
 from kai_fleet.releases import keys, mig, sharing
+from kai_fleet_policies.model.amounts import rounded
 
 MEMORY_LABEL: Final = "nvidia.com/gpu.memory"  # of a node: MiB of each of its GPUs
 _FRACTIONS: Final = re.compile(sharing.FRACTIONS_KEY).fullmatch

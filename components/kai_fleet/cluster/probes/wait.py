@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from kai_fleet.cluster.kube.api import Api
+from kai_fleet.cluster.kube.errors import KubeError, UnusableKubeconfigError, complaint
+from kai_fleet.cluster.kube.kubeconfig import connection
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
-from kai_fleet.kube.api import Api
-from kai_fleet.kube.errors import KubeError, UnusableKubeconfigError, complaint
-from kai_fleet.kube.kubeconfig import connection
-from kai_fleet.kube.text import plain
+from kai_fleet.foreign_text import plain
 
 # What is still missing, one phrase each; none means ready.
 Missing = Callable[[], list[str]]

@@ -12,14 +12,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kai_fleet import releases
-from kai_fleet.fleet.chart_stores import ChartStore
-from kai_fleet.fleet.pods import PodTemplate
-from kai_fleet.fleet.queues import DeclaredQueue, QueueIndex
 from kai_fleet.releases import DISABLED, mig
 from kai_fleet.releases.keys import GPU_RESOURCES, KAI_NAMESPACE, RESERVED
 from kai_fleet.releases.sharing import NOT_ENFORCED, SharingMode
 from kai_fleet.releases.sources import KnownSources
 from kai_fleet.values import at
+from kai_fleet.vcluster_stores import ChartStore
+from kai_fleet_policies.model.pods import PodTemplate
+from kai_fleet_policies.model.queues import DeclaredQueue, QueueIndex
 
 if TYPE_CHECKING:  # a policy pack starts without the types of settings
     from kai_fleet.settings.sections.access import Access
@@ -135,7 +135,6 @@ class Team:
     namespace: str = ""
     control_pool: Mapping[str, str] = field(default_factory=dict, hash=False)
     version: str | None = None
-    kubernetes_version: str | None = None
     chart: str | None = None
     values: Mapping[str, Any] = field(default_factory=dict, hash=False)
     chart_values: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)

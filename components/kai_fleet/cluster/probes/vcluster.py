@@ -12,14 +12,20 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Final
 
+from kai_fleet.cluster.kube.api import Api
+from kai_fleet.cluster.kube.errors import KubeError, RefusedError, complaint
+from kai_fleet.cluster.kube.objects import KubeObject
+from kai_fleet.cluster.probes.wait import (
+    NotReadyError,
+    cluster,
+    control_plane_kind,
+    say,
+    until_ready,
+)
 from kai_fleet.cluster.service_address import address_of
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
+from kai_fleet.foreign_text import plain
 from kai_fleet.guards.policies import TEAM_LABEL, USED_LABEL
-from kai_fleet.kube.api import Api
-from kai_fleet.kube.errors import KubeError, RefusedError, complaint
-from kai_fleet.kube.objects import KubeObject
-from kai_fleet.kube.text import plain
-from kai_fleet.probes.wait import NotReadyError, cluster, control_plane_kind, say, until_ready
 
 _UID: Final = re.compile(r"[0-9a-zA-Z-]{1,64}")
 _HELD: Final = ("pods", "persistentvolumeclaims")  # somebody else may have some there, too

@@ -13,9 +13,14 @@ from urllib.parse import urlencode
 
 import urllib3
 
-from kai_fleet.kube.errors import AbsentError, RefusedError, UnreachableError, words_of_network
-from kai_fleet.kube.kubeconfig import Connection, connection
-from kai_fleet.kube.text import cleaned, may_have_controls
+from kai_fleet.cluster.kube.errors import (
+    AbsentError,
+    RefusedError,
+    UnreachableError,
+    words_of_network,
+)
+from kai_fleet.cluster.kube.kubeconfig import Connection, connection
+from kai_fleet.foreign_text import cleaned, may_have_controls
 
 Object = dict[str, Any]
 Lists = dict[str, list[Any]]

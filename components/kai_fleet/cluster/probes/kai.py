@@ -7,11 +7,11 @@ accepted. clean-up: remove what uninstalling that version would leave in the way
 import os
 from typing import Final
 
-from kai_fleet.kube.api import Api
-from kai_fleet.kube.errors import RefusedError
-from kai_fleet.kube.objects import KubeObject
-from kai_fleet.probes.wait import NotReadyError, cluster, say, until_ready
-from kai_fleet.provider import queues
+from kai_fleet.cluster.kube.api import Api
+from kai_fleet.cluster.kube.errors import RefusedError
+from kai_fleet.cluster.kube.objects import KubeObject
+from kai_fleet.cluster.probes.wait import NotReadyError, cluster, say, until_ready
+from kai_fleet.cluster.provider import queues
 from kai_fleet.releases.keys import KAI_NAMESPACE
 
 # What the operator's objects belong to. The chart keeps its shard when it is uninstalled, and

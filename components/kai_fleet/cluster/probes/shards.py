@@ -8,9 +8,9 @@ import json
 import os
 from typing import Any, Final
 
-from kai_fleet.kube.api import APPLY_PATCH, Api, Object
-from kai_fleet.kube.errors import RefusedError
-from kai_fleet.probes.wait import NotReadyError, cluster, say, until_ready
+from kai_fleet.cluster.kube.api import APPLY_PATCH, Api, Object
+from kai_fleet.cluster.kube.errors import RefusedError
+from kai_fleet.cluster.probes.wait import NotReadyError, cluster, say, until_ready
 
 MANAGER: Final = "kai-fleet-shards"
 _GROUP: Final = "kai.scheduler"

@@ -1,0 +1,1 @@
+"""What rules read: a cluster, its teams, queues, and pods."""
