@@ -102,7 +102,7 @@ def export_teams(settings: Settings, teams: Mapping[str, Team], state: Deployed)
             "scheduler": own.scheduler.version,
             "namespace": team.namespace,
             "server": _or_last(team.server, before.get("server")),
-            "gpus": settings.gpus_of(name),
+            "gpus": own.counted,
             "queues": [own.queue] if own.queue else team.leaves,
         }
         last = _or_last(team.kubeconfig, state.output("kubeconfigs", name))

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Final
 
 _COMMANDS: Final = {
@@ -16,6 +17,8 @@ def main(arguments: list[str] | None = None) -> None:
     """Run a command; a user's mistake is one sentence on stderr and exit code 1."""
     given = _parser().parse_args(arguments)
     every = min(86400.0, max(0.5, given.every)) if given.watch else None
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal may not have the characters of bars
     try:
         from kubectl_fleet import watch
         from kubectl_fleet.cluster import Cluster

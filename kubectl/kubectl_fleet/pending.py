@@ -13,7 +13,7 @@ from kubectl_fleet.gpu import Pod
 from kubectl_fleet.messages import Reason
 from kubectl_fleet.reasons import Reasons
 from kubectl_fleet.requests import RESOURCES
-from kubectl_fleet.table import Glyphs, in_words
+from kubectl_fleet.table import in_words
 from kubectl_fleet.tree import Usage
 
 KINDS: Final = REASONS
@@ -28,7 +28,7 @@ def record(usage: Usage) -> dict[str, Any]:
     return {"pending": pods, "denied": denied(usage.snapshot)}
 
 
-def show(usage: Usage, glyphs: Glyphs) -> RenderableType:
+def show(usage: Usage) -> RenderableType:
     """Return a table that fits 80 columns."""
     view = usage.snapshot
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
@@ -43,10 +43,10 @@ def show(usage: Usage, glyphs: Glyphs) -> RenderableType:
 
     for pod, reason in _waiting(usage):
         name, queue = view.name(pod.name, pod.namespace), f"queue {pod.queue}" if pod.queue else ""
-        fix = f"{glyphs.arrow} {reason.fix}"
+        fix = f"→ {reason.fix}"
         row(name, queue, "\n".join(_asks(pod)) or "-", pod.created, reason.cause, fix)
     for maker in denied(view):
-        name, fix = view.name(maker["name"], maker["namespace"]), f"{glyphs.arrow} {maker['fix']}"
+        name, fix = view.name(maker["name"], maker["namespace"]), f"→ {maker['fix']}"
         row(name, maker["kind"], "no pod", maker["since"], maker["cause"], fix)
     if table.row_count:
         return table

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from kubectl_fleet.cluster import USAGE
 from kubectl_fleet.gpu import Node, Pod
-from kubectl_fleet.table import Glyphs, bar, counted, in_words, short
+from kubectl_fleet.table import bar, counted, in_words, short
 from kubectl_fleet.tree import Usage
 
 KINDS: Final = USAGE
@@ -36,11 +36,11 @@ def record(usage: Usage) -> dict[str, Any]:
     return {"pods": pods, "nodes": nodes}
 
 
-def show(usage: Usage, glyphs: Glyphs) -> RenderableType:
+def show(usage: Usage) -> RenderableType:
     """Return a line for each node with GPUs, and below it a row for each pod on each of them."""
     parts: list[RenderableType] = []
     for node in usage.nodes.values():
-        rows = list(_rows(usage, node, glyphs))
+        rows = list(_rows(usage, node))
         if not rows and usage.snapshot.shown is not None:
             continue
         # The tables of all nodes have the same columns; the first one names them.
@@ -67,7 +67,7 @@ def _headline(usage: Usage, node: Node) -> str:
     return f"{node.name}: {in_words('gpu', node.count)}{f' ({about})' if about else ''}{free}"
 
 
-def _rows(usage: Usage, node: Node, glyphs: Glyphs) -> Iterator[list[RenderableType]]:
+def _rows(usage: Usage, node: Node) -> Iterator[list[RenderableType]]:
     view = usage.snapshot
 
     def row(gpu: str, taken: RenderableType, holds: float, pod: Pod) -> list[RenderableType]:
@@ -81,7 +81,7 @@ def _rows(usage: Usage, node: Node, glyphs: Glyphs) -> Iterator[list[RenderableT
         if view.shown is not None and not any(view.shows(pod.namespace) for pod, _ in gpu.holders):
             continue
         name, used = f"  {(gpu.device or gpu.group)[:12]}", min(1.0, gpu.taken)
-        drawn = bar([used, 0.0, 0.0, 1.0 - used], glyphs)
+        drawn = bar([used, 0.0, 0.0, 1.0 - used])
         taken: RenderableType = Text.assemble(drawn, f" {short('gpu', gpu.taken)}")
         if not gpu.holders:
             yield [name, taken, "", Text("reserved, with no pod on it", "yellow")]

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kubectl_fleet.cluster import USAGE
-from kubectl_fleet.table import BAR_WIDTH, UNLIMITED, Glyphs, bar, counted, short
+from kubectl_fleet.table import BAR_WIDTH, UNLIMITED, bar, counted, short
 from kubectl_fleet.tree import Queue, Share, Usage
 
 KINDS: Final = USAGE
@@ -30,7 +30,7 @@ def record(usage: Usage) -> dict[str, Any]:
     return {"queues": queues, "withoutQuotas": elsewhere}
 
 
-def show(usage: Usage, glyphs: Glyphs) -> RenderableType:
+def show(usage: Usage) -> RenderableType:
     """Return a table that fits 80 columns, and below it what is not in it."""
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("queue", overflow="fold")
@@ -42,17 +42,16 @@ def show(usage: Usage, glyphs: Glyphs) -> RenderableType:
     table.add_column("borrowed, lent", no_wrap=True)
     table.add_column("waiting", justify="right", no_wrap=True)
     elsewhere = ((queue, Text(queue.name), Text()) for queue in usage.elsewhere)
-    for queue, first, more in (*_lines(usage.queues, glyphs), *elsewhere):
+    for queue, first, more in (*_lines(usage.queues), *elsewhere):
         for resource, share in _shown(queue.shares):
-            cells = _cells(share, resource, glyphs)
+            cells = _cells(share, resource)
             if queue.name not in usage.queues:
                 cells[3:5] = "?", "?"
             table.add_row(first, *cells)
             first = more
     parts: list[RenderableType] = [table] if table.row_count else []
     if usage.queues:
-        legend = f"\n{glyphs.own} in use, of its own   {glyphs.borrowed} borrowed"
-        legend += f"   {glyphs.lent} lent to others   {glyphs.free} free"
+        legend = "\n█ in use, of its own   ▓ borrowed   ▒ lent to others   ░ free"
         parts.append(Text(legend, "dim"))
         parts.append(Text(_pods(usage)))
     elif "queues" in usage.snapshot.objects:
@@ -60,16 +59,16 @@ def show(usage: Usage, glyphs: Glyphs) -> RenderableType:
     return Group(*parts)
 
 
-def _lines(queues: dict[str, Queue], glyphs: Glyphs) -> Iterator[tuple[Queue, Text, Text]]:
+def _lines(queues: dict[str, Queue]) -> Iterator[tuple[Queue, Text, Text]]:
     """Return each queue with its name in the tree, and what stands before its other rows."""
     stems = {"": ""}
     tops = [name for name, queue in queues.items() if queue.parent is None]
     for name, queue in queues.items():
         parent = queue.parent or ""
         is_last = name == (queues[parent].children if parent else tops)[-1]
-        branch = (glyphs.last if is_last else glyphs.middle) if parent else ""
-        stems[name] = stems[parent] + ("" if not parent else "  " if is_last else glyphs.past)
-        below = glyphs.past if queue.children else ""
+        branch = ("└ " if is_last else "├ ") if parent else ""
+        stems[name] = stems[parent] + ("" if not parent else "  " if is_last else "│ ")
+        below = "│ " if queue.children else ""
         label = Text.assemble((stems[parent] + branch, "dim"), (name, "bold" if below else ""))
         yield queue, label, Text(stems[name] + below, "dim")
 
@@ -82,9 +81,9 @@ def _shown(shares: dict[str, Share]) -> Iterator[tuple[str, Share]]:
             yield resource, share
 
 
-def _cells(share: Share, resource: str, glyphs: Glyphs) -> list[RenderableType]:
+def _cells(share: Share, resource: str) -> list[RenderableType]:
     def text(amount: float) -> str:
-        return glyphs.unlimited if amount == UNLIMITED else short(resource, amount)
+        return "∞" if amount == UNLIMITED else short(resource, amount)
 
     # The whole bar is the quota, or what is in use where that is more; of an unlimited quota the
     # limit; without a limit there is no bar.
@@ -94,7 +93,7 @@ def _cells(share: Share, resource: str, glyphs: Glyphs) -> list[RenderableType]:
     moved = [(share.borrowed, "borrowed", "yellow"), (share.lent, "lent", "cyan")]
     return [
         _NAMES[resource],
-        Text() if whole == UNLIMITED else bar(parts, glyphs),
+        Text() if whole == UNLIMITED else bar(parts),
         text(share.in_use),
         text(share.quota),
         text(share.limit),

@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from rich.text import Text
@@ -17,33 +16,13 @@ _CONTROLS: Final = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Glyphs:
-    """The characters of a bar, of a tree and of an arrow."""
-
-    own: str = "█"
-    borrowed: str = "▓"
-    lent: str = "▒"
-    free: str = "░"
-    middle: str = "├ "
-    last: str = "└ "
-    past: str = "│ "
-    unlimited: str = "∞"
-    arrow: str = "→"
-
-
-UNICODE: Final = Glyphs()
-ASCII: Final = Glyphs("#", "+", "-", ".", "|-", "`-", "| ", "inf", "->")
-
-
-def bar(parts: Sequence[float], glyphs: Glyphs) -> Text:
+def bar(parts: Sequence[float]) -> Text:
     """Draw the amounts that are a queue's own, borrowed, lent and free.
 
     Each has its part of BAR_WIDTH characters; without any amount there is no bar.
     """
     text, whole, drawn, total = Text(), sum(parts), 0, 0.0
-    characters = (glyphs.own, glyphs.borrowed, glyphs.lent, glyphs.free)
-    for character, colour, part in zip(characters, _COLOURS, parts, strict=True):
+    for character, colour, part in zip("█▓▒░", _COLOURS, parts, strict=True):
         total += part
         upto = math.ceil(BAR_WIDTH * total / whole - 1e-9) if whole > 0 else 0
         text.append(character * (upto - drawn), colour)

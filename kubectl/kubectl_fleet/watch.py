@@ -13,7 +13,6 @@ from rich.text import Text
 from kubectl_fleet.cluster import Cluster
 from kubectl_fleet.gpu import kai_version
 from kubectl_fleet.kubeconfig import UserError
-from kubectl_fleet.table import ASCII, UNICODE
 from kubectl_fleet.tree import Usage
 
 
@@ -24,12 +23,11 @@ def run(cluster: Cluster, command: ModuleType, every: float | None, *, as_json: 
     a later one is tried again. Raises UserError.
     """
     console = Console(highlight=False)
-    glyphs = ASCII if console.options.ascii_only else UNICODE
 
     def page() -> RenderableType:
         usage = Usage(cluster.read(command.KINDS))
         notes = [Text(f"note: {note}", "yellow") for note in usage.notes]
-        return Group(command.show(usage, glyphs), *notes)
+        return Group(command.show(usage), *notes)
 
     def text() -> str:
         with console.capture() as captured:

@@ -131,7 +131,7 @@ def test_the_offline_plan_is_what_the_engine_made(first, sandbox, monkeypatch):
     for urn, item in planned.items():
         if not state[urn]["custom"]:
             continue
-        inputs = dict(state[urn]["inputs"])
+        inputs = dict(state[urn].get("inputs", {}))
         if item.type == QUEUES:
             inputs["queues"] = unpacked(inputs["queues"])
         for path, value in leaves(item.inputs):

@@ -1,6 +1,7 @@
 """What a stack file declares of one team: the arguments of its components, its chart's values."""
 
 import copy
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,7 +9,8 @@ from kai_fleet.fleet.arguments import Arguments
 from kai_fleet.fleet.cluster import Team
 from kai_fleet.fleet.declared import Declared
 from kai_fleet.releases import vcluster
-from kai_fleet.settings import Settings, load
+from kai_fleet.settings import Loaded, Settings, load
+from kai_fleet.settings.team_stack import Facts, load_team_stack
 from kai_fleet.vcluster_values import vcluster_values
 from tests.unit.doctor_samples import SETTINGS
 
@@ -52,3 +54,15 @@ def team_of(raw: Mapping[str, Any]) -> Team:
 def team_values(raw: Mapping[str, Any], version: str = "v0.36.1") -> Any:
     """The values of the vCluster of team ml, of that version."""
     return vcluster_values("ml", arguments(raw).vcluster("ml"), "team-ml", vcluster(version))
+
+
+def team_stack(
+    platform: Mapping[str, Any], name: str = "nlp", grant: Any = None, **team: Any
+) -> Loaded:
+    """A team's own stack with these keys, and what its platform's outputs have of the grant."""
+    granted = {name: {"nodePool": {"kai-fleet/pool": name}, **(grant or {})}}
+    facts = Facts.of(settings_of({**platform, "teamStacks": granted}))
+    output = json.loads(json.dumps(facts.output()))
+    own = {"name": name, "scheduler": {"mode": "default"}, **team}
+    raw = {"platform": {"stack": "prod"}, "team": own}
+    return load_team_stack(raw, lambda _: Facts.read(output))

@@ -9,13 +9,12 @@ from kai_fleet.fleet.declared import clusters_of
 from kai_fleet.releases import VCLUSTER
 from kai_fleet.releases.chart_values import nested
 from kai_fleet.settings import load
-from kai_fleet.settings.team_stack import Facts, load_team_stack
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_policies.rules.vclusters import vcluster_access
 from kai_fleet_policies.validation import validate
 from tests.chart_keys import unknown_keys
 from tests.unit.doctor_samples import SETTINGS, Lab
-from tests.unit.stack_arguments import settings_of, team_of, team_values
+from tests.unit.stack_arguments import settings_of, team_of, team_stack, team_values
 
 INGRESS = {"type": "Ingress", "host": "ml.vc.example.com", "class": "nginx"}
 GATEWAY = {"type": "Gateway", "host": "ml.vc.example.com", "gateway": "gateways/tls"}
@@ -234,19 +233,6 @@ def test_an_api_that_is_not_reached_behind_an_ingress_says_where_it_was_looked_f
 
 
 def test_a_teams_own_stack_makes_no_route():
-    raw = {
-        "platform": {"stack": "lab"},
-        "team": {
-            "name": "ml",
-            "scheduler": {"mode": "virtual", "version": "v0.16.8"},
-            "vcluster": {"access": GATEWAY},
-        },
-    }
-    platform = {
-        "cluster": {"name": "lab", "context": "lab"},
-        "teamStacks": {"ml": {"nodePool": {"kai-fleet/pool": "ml"}, "gpus": 4}},
-    }
-    facts = Facts.of(load(platform).settings)
-    (found,) = load_team_stack(raw, lambda _: facts).mistakes
+    (found,) = team_stack(stack(), vcluster={"access": GATEWAY}).mistakes
     assert found.path == "kai-fleet:team.vcluster.access.type"
     assert "may make no TLSRoute; write Ingress or LoadBalancer" in found.message

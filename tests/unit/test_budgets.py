@@ -27,7 +27,7 @@ def area(wanted: int, ceiling: int, root: str, *paths: str) -> Area:
 
 
 AREAS = {
-    "settings": area(2300, 2887, COMPONENTS, "settings"),
+    "settings": area(2300, 2867, COMPONENTS, "settings"),
     "fleet": area(500, 1419, COMPONENTS, "fleet"),
     "host, cluster, kind": area(
         800,
@@ -61,9 +61,9 @@ AREAS = {
     ),
     "plan, diff": area(1000, 988, COMMANDS, "plan", "diff"),
     "teams, stack_file": area(600, 884, COMMANDS, "teams", "stack_file"),
-    "doctor": area(1600, 2273, COMMANDS, "doctor"),
+    "doctor": area(1600, 1760, COMMANDS, "doctor"),
     "report": area(700, 390, COMMANDS, "report"),
-    "kubectl fleet": area(1600, 1600, "kubectl", "."),
+    "kubectl fleet": area(1600, 1536, "kubectl", "."),
     "sandbox": area(3400, 3483, "sandbox", "."),
     "bench": area(300, 300, ".", "bench.py"),
 }

@@ -7,13 +7,12 @@ from kai_fleet.fleet.arguments import Arguments
 from kai_fleet.kai_values import kai_values
 from kai_fleet.releases import VCLUSTER, kai, vcluster
 from kai_fleet.settings import load
-from kai_fleet.settings.team_stack import Facts, load_team_stack
 from kai_fleet.team_namespace import TeamNamespace, namespace_metadata
 from kai_fleet.vcluster_values import vcluster_values
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.stack_file.reading import ROOT
 from tests.unit.component_samples import declared
-from tests.unit.stack_arguments import settings_of, stack
+from tests.unit.stack_arguments import settings_of, stack, team_stack
 
 PROJECT = "field.cattle.io/projectId"
 OWN = {"labels": {"cost-centre": "17"}, "annotations": {"note": "x"}}
@@ -40,9 +39,7 @@ def test_a_team_with_a_stack_of_its_own_has_those_of_its_platform():
     both = {"cost-centre": "18", "example.com/site": "hq"}
     labels = namespace_metadata("nlp", Arguments(platform).namespace("nlp"))["labels"]
     assert labels.items() >= both.items()
-    facts = Facts.read(Facts.of(platform).output())
-    team = {"name": "nlp", "scheduler": {"mode": "default"}}
-    loaded = load_team_stack({"platform": {"stack": "prod"}, "team": team}, lambda _: facts)
+    loaded = team_stack(stack(**SITE), grant=GRANT)
     assert loaded.mistakes == ()
     assert Arguments(loaded.settings).vcluster("nlp")["labels"] == both
 

@@ -10,7 +10,6 @@ from kai_fleet.guards.queue_guard import inside
 from kai_fleet.kube.text import may_name_system
 from kai_fleet.releases import VCLUSTER
 from kai_fleet.settings import load
-from kai_fleet.settings.team_stack import Facts, load_team_stack
 from kai_fleet_cli.plan.offline import plan_settings
 from sandbox.control_plane.command_lines import ControlPlane
 from sandbox.control_plane.etcd import Etcd
@@ -18,7 +17,7 @@ from sandbox.control_plane.ports import FIRST, Ports
 from sandbox.vcluster.declared import parse
 from tests.chart_keys import unknown_keys
 from tests.unit import vcluster_secrets
-from tests.unit.stack_arguments import arguments, team_values, vcluster_stack
+from tests.unit.stack_arguments import arguments, team_stack, team_values, vcluster_stack
 from tests.unit.test_team_list import KEPT
 
 ISSUER = {"issuer": "https://id.example.com/realms/ml", "clientId": "kubernetes"}
@@ -157,15 +156,8 @@ def test_one_provider_serves_all_teams_and_groups_add_up():
 
 
 def test_a_team_stack_has_its_platforms_provider_and_its_own_groups():
-    grant = {"nodePool": {"kai-fleet/pool": "nlp"}}
-    platform = load(
-        vcluster_stack(oidc=ISSUER, groups={"audit": "view"}) | {"teamStacks": {"nlp": grant}}
-    )
-    output = json.loads(json.dumps(Facts.of(platform.settings).output()))
-    team = {"name": "nlp", "scheduler": {"mode": "default"}}
-    team["vcluster"] = {"groups": {"nlp": "edit"}}
-    facts = Facts.read(output)
-    loaded = load_team_stack({"platform": {"stack": "prod"}, "team": team}, lambda _: facts)
+    platform = vcluster_stack(oidc=ISSUER, groups={"audit": "view"})
+    loaded = team_stack(platform, vcluster={"groups": {"nlp": "edit"}})
     assert loaded.mistakes == ()
     found = Arguments(loaded.settings).vcluster("nlp")
     assert found["oidc"]["client_id"] == "kubernetes"

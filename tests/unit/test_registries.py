@@ -12,10 +12,11 @@ from kai_fleet.kai_values import kai_values
 from kai_fleet.releases import KAI, kai
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM
-from kai_fleet.settings.team_stack import Facts, load_team_stack
+from kai_fleet.settings.team_stack import Facts
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_policies import validation
 from tests.unit.doctor_samples import SETTINGS
+from tests.unit.stack_arguments import team_stack
 
 MIRROR, OWN = "mirror.example.com", "own.example.com:5000/ml"
 
@@ -170,12 +171,7 @@ def test_a_platform_makes_the_secret_of_a_team_stack_and_tells_no_password():
 
 
 def test_a_team_stack_pulls_with_its_platforms_and_makes_its_own():
-    of_platform = Facts.of(load(platform()).settings)
-    team = SETTINGS["teams"]["ml"] | {"name": "ml", "registries": {OWN: account()}}
-    for key in ("isolation", "labels", "nodePool", "gpus"):
-        team.pop(key, None)
-    raw = {"platform": {"stack": "prod"}, "team": team}
-    tenant = load_team_stack(raw, lambda stack: of_platform)
+    tenant = team_stack(platform(), "ml", GRANT, registries={OWN: account()})
     assert tenant.mistakes == ()
     own = Arguments(tenant.settings).vcluster("ml")
     assert own["image_pull_secrets"] == [OF_STACK, OF_TEAM]

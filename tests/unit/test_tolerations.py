@@ -9,10 +9,9 @@ from kai_fleet.guards.bounds import pod_bounds
 from kai_fleet.kai_values import kai_values
 from kai_fleet.releases import KAI, VCLUSTER, kai, vcluster
 from kai_fleet.settings import load
-from kai_fleet.settings.team_stack import Facts, load_team_stack
 from kai_fleet.vcluster_values import vcluster_values
 from kai_fleet_cli.plan.offline import plan_settings
-from tests.unit.stack_arguments import arguments, settings_of, stack
+from tests.unit.stack_arguments import arguments, stack, team_stack
 
 OWN = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
 GPU = {"key": "nvidia.com/gpu"}
@@ -91,16 +90,10 @@ def test_without_any_nothing_changes():
 
 
 def test_a_team_stack_has_those_of_its_grant_and_writes_none():
-    grant = {"nodePool": {"kai-fleet/pool": "nlp"}, "tolerations": [OWN]}
-    platform = settings_of(stack(teamStacks={"nlp": grant}))
-    facts = Facts.read(json.loads(json.dumps(Facts.of(platform).output())))
-    team = {"name": "nlp", "scheduler": {"mode": "default"}}
-    raw = {"platform": {"stack": "prod"}, "team": team}
-    tenant = load_team_stack(raw, lambda _: facts)
+    tenant = team_stack(stack(), grant={"tolerations": [OWN]})
     assert tenant.mistakes == ()
     assert Arguments(tenant.settings).vcluster("nlp")["tolerations"] == [OWN]
-    own = {**raw, "team": {**team, "tolerations": [GPU]}}
-    (mistake,) = load_team_stack(own, lambda _: facts).mistakes
+    (mistake,) = team_stack(stack(), tolerations=[GPU]).mistakes
     assert mistake.path == "kai-fleet:team.tolerations" and mistake.cause == "is an unknown key"
 
 

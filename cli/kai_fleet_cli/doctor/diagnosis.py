@@ -1,4 +1,4 @@
-"""One run of the doctor: from a stack's name, or a kubectl context, to findings on the terminal."""
+"""One run of the doctor: from a stack's name to findings on the terminal."""
 
 from dataclasses import dataclass
 from enum import IntEnum

@@ -58,7 +58,7 @@ def _row(settings: Settings, name: str, running: str | None) -> Row:
         "version": {"wanted": version, "running": running},
         "supportEnd": end.isoformat() if end else None,
         "queues": [team.queue] if team.queue else leaves(team.queues),
-        "gpus": {"most": settings.gpus_of(name), "guaranteed": guaranteed},
+        "gpus": {"most": settings.own_of(name).counted, "guaranteed": guaranteed},
     }
 
 

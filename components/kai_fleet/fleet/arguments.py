@@ -86,7 +86,7 @@ class Arguments:
         for name in self._teams:
             _, queue = self._scheduler(name)
             if queue is not None:
-                limits[queue] = limits.get(queue, 0) + settings.gpus_of(name)
+                limits[queue] = limits.get(queue, 0) + settings.own_of(name).counted
         queues = _bounded(queue_args(settings.queues), limits)
         return {"queues": queues, "cluster": settings.cluster.name, **self.host}
 
@@ -119,13 +119,13 @@ class Arguments:
         """Of the TeamNamespace of a team that this stack runs, or grants a stack of its own."""
         settings, own = self.settings, self.settings.own_of(name)
         scheduler, queue = self._scheduler(name)
-        isolation, slices, kai = own.isolation, settings.slices_of(name), settings.kai
+        isolation, slices, kai = own.isolation, own.slices, settings.kai
         by_host, granted = scheduler == "host", name in settings.team_stacks
         return _filled(
             **{key: getattr(own, key) for key in _OF_PLACE},
             name=f"team-{name}",
             guards="declared",  # the program declares them before any namespace
-            gpus=max(0, settings.gpus_of(name) - int(mig.gpus_of(slices))),
+            gpus=max(0, own.counted - int(mig.gpus_of(slices))),
             gpu_resource=settings.gpu.resource,
             slices=slices,
             devices=isolation.devices,
@@ -276,7 +276,7 @@ class Arguments:
     def queues(self, name: str) -> Any:
         """Of the QueueTree inside a team's vCluster, but for the way there."""
         team = self.settings.teams[name]
-        own = {"queues": queue_args(team.queues), "gpus": self.settings.gpus_of(name)}
+        own = {"queues": queue_args(team.queues), "gpus": team.counted}
         return own | ({"pools": team.gpus_by_pool} if team.pools else {})
 
 

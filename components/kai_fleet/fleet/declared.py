@@ -141,8 +141,8 @@ class Declared:
             namespace=f"team-{name}",
             node_pool=dict(own.node_pool),
             control_pool=self.arguments.control_pool(name),
-            gpus=settings.gpus_of(name),
-            slices=settings.slices_of(name),
+            gpus=own.counted,
+            slices=own.slices,
             level=own.isolation.level,
             bounds={key.replace("_", "-"): str(most) for key, most in bounds.items()}
             if own.isolation.on
@@ -155,7 +155,7 @@ class Declared:
         inside = Cluster(
             name,
             path=path,
-            gpus=settings.gpus_of(name),
+            gpus=team.counted,
             pools=team.gpus_by_pool,
             declared=True,
             gpu_resource=settings.gpu.resource,

@@ -160,14 +160,6 @@ class Settings(Strict):
         """A team, or what a stack of its own is granted."""
         return self.teams.get(team) or self.team_stacks[team]
 
-    def slices_of(self, team: str) -> dict[str, int]:
-        """The MIG slices that a team may hold, by the names of their resources."""
-        return self.own_of(team).slices
-
-    def gpus_of(self, team: str) -> int:
-        """All GPUs that a team may hold, as KAI counts them."""
-        return self.own_of(team).counted
-
     def sharing_of(self, kai: HostKai | Scheduler) -> SharingMode:
         """How a KAI lets pods share GPUs.
 

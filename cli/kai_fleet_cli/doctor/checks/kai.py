@@ -1,7 +1,7 @@
 """KAI: its parts, webhooks, queues and shards, and what another KAI left."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from kai_fleet.fleet.queues import QueueIndex
 from kai_fleet.kube.objects import in_pool
@@ -61,39 +61,37 @@ def parts(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
 
 def webhooks(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
     """Webhooks that KAI's namespace serves: without an answer, what they judge is refused."""
-    for plural in _WEBHOOKS:
-        for item in cluster.all(plural):
-            for hook in item.get("webhooks") or []:
-                if value_at(hook, "clientConfig.service.namespace") == KAI_NAMESPACE:
-                    yield from _unanswered(cluster, plural, item.name, hook)
-
-
-def _unanswered(
-    cluster: Cluster, plural: str, name: str, hook: Mapping[str, Any]
-) -> Iterator[Fault]:
-    never = any(each.get("expression") == "false" for each in hook.get("matchConditions") or [])
-    if never or hook.get("failurePolicy", "Fail") != "Fail":
-        return
-    service = str(value_at(hook, "clientConfig.service.name"))
-    rules = hook.get("rules") or []
-    kinds = {str(kind) for rule in rules for kind in rule.get("resources") or []}
-    values = {
-        "service": service,
-        "plural": plural.removesuffix("s"),
-        "refused": " and ".join(sorted(kinds)) or "requests",
-    }
-    answering = any(
-        (endpoint.get("conditions") or {}).get("ready", True)
+    answering = {
+        piece.labels.get("kubernetes.io/service-name")
         for piece in cluster.within("endpointslices", KAI_NAMESPACE)
-        if piece.labels.get("kubernetes.io/service-name") == service
         for endpoint in piece.get("endpoints") or []
-    )
-    if cluster.named("services", service, KAI_NAMESPACE) is None:
-        yield fault("webhook-without-service", cluster, name, **values)
-    elif not answering and "endpointslices" not in cluster.unreadable:
-        yield fault("webhook-unanswered", cluster, name, **values)
-    elif not value_at(hook, "clientConfig.caBundle"):
-        yield fault("webhook-without-authority", cluster, name, **values)
+        if (endpoint.get("conditions") or {}).get("ready", True)
+    }
+    hooks = [
+        (plural, item.name, hook)
+        for plural in _WEBHOOKS
+        for item in cluster.all(plural)
+        for hook in item.get("webhooks") or []
+    ]
+    for plural, name, hook in hooks:
+        service = str(value_at(hook, "clientConfig.service.name"))
+        of_kai = value_at(hook, "clientConfig.service.namespace") == KAI_NAMESPACE
+        never = any(each.get("expression") == "false" for each in hook.get("matchConditions") or [])
+        if not of_kai or never or hook.get("failurePolicy", "Fail") != "Fail":
+            continue
+        row = ""
+        if cluster.named("services", service, KAI_NAMESPACE) is None:
+            row = "webhook-without-service"
+        elif service not in answering and "endpointslices" not in cluster.unreadable:
+            row = "webhook-unanswered"
+        elif not value_at(hook, "clientConfig.caBundle"):
+            row = "webhook-without-authority"
+        if row:
+            rules = hook.get("rules") or []
+            kinds = {str(kind) for rule in rules for kind in rule.get("resources") or []}
+            values = {"service": service, "plural": plural.removesuffix("s")}
+            values["refused"] = " and ".join(sorted(kinds)) or "requests"
+            yield fault(row, cluster, name, **values)
 
 
 def leftovers(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:

@@ -10,29 +10,19 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, StringConstraints
 
 from kai_fleet.releases import sources
-from kai_fleet.releases.sources import NoPlaceError
 from kai_fleet.settings.sections.isolation import Cidr
 from kai_fleet.settings.sections.kubernetes import LabelKey, LabelValue, ObjectName
-from kai_fleet.settings.sections.models import Strict, Wrong, like
-from kai_fleet.settings.sections.platform import Name
+from kai_fleet.settings.sections.models import Strict, Wrong, like, refuse
+from kai_fleet.settings.sections.platform import EXAMPLE_REGISTRY, Name, place_of
 
 OF_STACK: Final = "kai-fleet-registries"  # the Secret that is made of kai-fleet:registries
 OF_TEAM: Final = "kai-fleet-team-registries"  # and the one of a team's own
-_EXAMPLE_REGISTRY: Final = "mirror.example.com, or ghcr.io/organisation"
 
 
-def _registry(value: Any) -> Any:
-    """As kubelets match it with the names of images: a host, and perhaps a path."""
-    if not isinstance(value, str):
-        return value
-    try:
-        sources.registry_place(value)
-    except NoPlaceError as why:
-        raise ValueError(f"{why}; write {_EXAMPLE_REGISTRY}") from None
-    host = value.partition("/")[0]
-    if "." not in host and ":" not in host and host != "localhost":
-        raise ValueError(f"has no host in front; write {_EXAMPLE_REGISTRY}")
-    return value
+def _has_no_host(registry: str) -> bool:
+    """Kubelets match a registry with the names of images: a host, and perhaps a path."""
+    host = registry.partition("/")[0]
+    return "." not in host and ":" not in host and host != "localhost"
 
 
 def _as_text(value: Any) -> Any:
@@ -40,7 +30,12 @@ def _as_text(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) else value
 
 
-RegistryName = Annotated[str, BeforeValidator(_registry), StringConstraints(max_length=255)]
+RegistryName = Annotated[
+    str,
+    StringConstraints(max_length=255),
+    place_of(sources.registry_place, EXAMPLE_REGISTRY),
+    refuse(_has_no_host, f"has no host in front; write {EXAMPLE_REGISTRY}"),
+]
 
 
 class RegistryCredentials(Strict):

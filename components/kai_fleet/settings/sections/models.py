@@ -43,8 +43,10 @@ class Strict(BaseModel):
         return self if own is None else self.model_copy(update=own.written)
 
     def mistakes(self) -> Wrong:
-        """What does not fit between these keys."""
-        return iter(())
+        """What does not fit between these keys, and in the sections below them."""
+        for name in type(self).model_fields:
+            if isinstance(section := getattr(self, name), Strict):
+                yield from below(self.key_of(name), section.mistakes())
 
     def useless(self, name: str, kinds_by_field: Mapping[str, Sequence[str]]) -> Wrong:
         """The keys that are written here and read only where the field `name` has other values."""

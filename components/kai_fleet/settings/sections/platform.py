@@ -14,7 +14,7 @@ from kai_fleet.releases.metric_names import METRICS_PORT
 from kai_fleet.releases.sharing import SharingMode, of_switch
 from kai_fleet.releases.sources import NoPlaceError
 from kai_fleet.settings.sections.kubernetes import Affinity, LabelKey, LabelValue, Toleration
-from kai_fleet.settings.sections.models import Strict, Wrong, below, like, refuse, short_for
+from kai_fleet.settings.sections.models import Strict, Wrong, like, refuse, short_for
 from kai_fleet.values import value_at
 
 _MOST: Final = 1_000_000
@@ -196,21 +196,6 @@ class Shard(Strict):
     """Jobs of a queue that an action tries at most."""
 
 
-class Scheduling(Strict):
-    """The keys that every KAI may have, on the host and inside a vCluster."""
-
-    fairshare: Fairshare | None = None
-    """From v0.10."""
-    shards: dict[ShardName, Shard] = Field(default_factory=dict)
-    """From v0.10."""
-    topologies: dict[ShardName, Levels] = Field(default_factory=dict)
-    """From v0.12: node labels from the widest domain to the narrowest."""
-
-    def mistakes(self) -> Wrong:
-        """Those of its fairshare."""
-        return below("fairshare", self.fairshare.mistakes()) if self.fairshare else iter(())
-
-
 Version = Annotated[str, like(r"^v?[0-9]+\.[0-9]+\.[0-9]+[-+.0-9A-Za-z]*$")]
 KaiVersion = Annotated[str, like(r"^v[0-9]+\.[0-9]+\.[0-9]+[-+.0-9A-Za-z]*$")]
 Name = Annotated[str, like(r"^[a-z]([-a-z0-9]*[a-z0-9])?$", 40)]
@@ -231,6 +216,7 @@ Untested = Annotated[
 ]
 Values = dict[str, Any]
 NVIDIA: Final = "nvidia.com/gpu"
+EXAMPLE_REGISTRY: Final = "mirror.example.com, or ghcr.io/organisation"
 EXAMPLE_VERSION: Final = "v0.16.8"  # what messages tell to write
 
 
@@ -260,9 +246,15 @@ class Gpu(Strict):
             yield "systemPriorities", f"{cause}; {fix}"
 
 
-class KaiRelease(Scheduling):
-    """The keys of every KAI that a stack installs."""
+class KaiRelease(Strict):
+    """The keys of every KAI that a stack installs, on the host and inside a vCluster."""
 
+    fairshare: Fairshare | None = None
+    """From v0.10."""
+    shards: dict[ShardName, Shard] = Field(default_factory=dict)
+    """From v0.10."""
+    topologies: dict[ShardName, Levels] = Field(default_factory=dict)
+    """From v0.12: node labels from the widest domain to the narrowest."""
     gpu_sharing: Sharing = Field(default_factory=sharing)
     untested: Untested = False
     chart: OtherChart = None
@@ -280,7 +272,7 @@ class HostKai(KaiRelease):
     """Where all of its parts are."""
 
 
-def _place(read: Callable[[str], object], example: str) -> AfterValidator:
+def place_of(read: Callable[[str], object], example: str) -> AfterValidator:
     """Refuse what is no place of charts or images; what is below one counts."""
 
     def check(value: str) -> str:
@@ -299,12 +291,12 @@ def _place(read: Callable[[str], object], example: str) -> AfterValidator:
 ChartSource = Annotated[
     str,
     Field(max_length=2048, description="oci://…, https://…"),
-    _place(sources.chart_place, "oci://mirror.example.com/charts"),
+    place_of(sources.chart_place, "oci://mirror.example.com/charts"),
 ]
 ImageSource = Annotated[
     str,
     Field(max_length=2048, description="a registry, or a path in one"),
-    _place(sources.registry_place, "mirror.example.com, or ghcr.io/organisation"),
+    place_of(sources.registry_place, EXAMPLE_REGISTRY),
 ]
 
 

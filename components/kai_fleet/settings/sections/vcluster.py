@@ -9,7 +9,7 @@ from kai_fleet.kube.text import may_name_system
 from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.isolation import Cpus, Memory, Scratch, Volume
 from kai_fleet.settings.sections.kubernetes import LabelKey, LabelValue, ObjectName
-from kai_fleet.settings.sections.models import Strict, Wrong, below, like, refuse
+from kai_fleet.settings.sections.models import Strict, Wrong, like, refuse
 from kai_fleet.settings.sections.platform import OtherChart, Untested, Values, Version
 from kai_fleet.values import items, value_at
 
@@ -168,9 +168,8 @@ class Vcluster(Strict):
     """There is a vCluster licence, or its free tier: the Pro image, its keys."""
 
     def mistakes(self) -> Wrong:
-        """Those of its access and store, and between its identity provider and its other keys."""
-        yield from below("access", (self.access or Access()).mistakes())
-        yield from below("store", self.store.mistakes())
+        """Those of its sections, and between its identity provider and its other keys."""
+        yield from super().mistakes()
         if self.oidc is None and self.groups:
             write = "write oidc: {issuer: https://…, clientId: kubernetes} beside it"
             yield "groups", f"are those of an identity provider, and none is declared; {write}"
