@@ -72,17 +72,6 @@ def test_the_table_of_keys_has_every_default_of_the_chart(version, facts):
         assert unknown_keys("kai", version, nested(key, "x")) == []
 
 
-@pytest.mark.parametrize("version", KAI)
-def test_our_own_values_use_only_keys_of_the_table(version):
-    assert unknown_keys("kai", version, kai_values(kai(version), {})) == []
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("version", VCLUSTER)
-def test_our_own_vcluster_values_use_only_keys_of_the_table(version, mode):
-    assert unknown_keys("vcluster", version, values_of(version, mode)) == []
-
-
 @pytest.mark.parametrize(
     ("version", "values", "key"),
     [
@@ -92,11 +81,6 @@ def test_our_own_vcluster_values_use_only_keys_of_the_table(version, mode):
 )
 def test_a_key_of_another_version_and_a_misspelt_one_are_found(version, values, key):
     assert unknown_keys("kai", version, values) == [key]
-
-
-def test_anything_goes_below_an_open_key():
-    values = {"global": {"nodeSelector": {"a": "b"}, "tolerations": [{"key": "x"}]}}
-    assert unknown_keys("kai", "v0.16.8", values) == []
 
 
 @pytest.mark.parametrize(
