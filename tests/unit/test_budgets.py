@@ -28,7 +28,7 @@ def area(wanted: int, ceiling: int, root: str, *paths: str) -> Area:
 
 AREAS = {
     "settings": area(2300, 2887, COMPONENTS, "settings"),
-    "fleet": area(500, 1419, COMPONENTS, "fleet"),
+    "fleet": area(500, 1404, COMPONENTS, "fleet"),
     "host, cluster, kind": area(
         800,
         1231,

@@ -99,11 +99,11 @@ def test_a_secret_is_what_kubectl_would_make(password):
 @pytest.mark.parametrize(
     ("registry", "says"),
     [
-        ("https://mirror.example.com", "has no plain host and path"),
-        ("Mirror.example.com", "has no plain host and path"),
-        ("me@mirror.example.com", "has no plain host and path"),
+        ("https://mirror.example.com", "has no plain host in front"),
+        ("Mirror.example.com", "has no plain host in front"),
+        ("me@mirror.example.com", "has no plain host in front"),
         ("organisation", "has no host in front"),
-        ("mirror.example.com/a/../b", "has no plain host and path"),
+        ("mirror.example.com/a/../b", "has no plain host in front"),
     ],
 )
 def test_a_registry_is_a_host_and_perhaps_a_path(registry, says):
