@@ -103,7 +103,7 @@ def test_a_secret_is_what_kubectl_would_make(password):
         ("Mirror.example.com", "has no plain host in front"),
         ("me@mirror.example.com", "has no plain host in front"),
         ("organisation", "has no host in front"),
-        ("mirror.example.com/a/../b", "has no plain host in front"),
+        ("mirror.example.com/a/../b", "has a part that no name has"),
     ],
 )
 def test_a_registry_is_a_host_and_perhaps_a_path(registry, says):
