@@ -90,8 +90,8 @@ def _of_kai(cluster: Cluster) -> Iterator[Required]:
     pending = "its pods, and those of the queues below it, stay Pending"
     for check, kind, harm, names in (
         ("queues", "queue", pending, cluster.queue_specs),
-        ("shards", "SchedulingShard", "nothing schedules its queues", cluster.shards),
-        ("shards", "Topology", "placement by it is impossible", cluster.topologies),
+        ("shards", "SchedulingShard", "nothing schedules its queues", cluster.scheduler.shards),
+        ("shards", "Topology", "placement by it is impossible", cluster.scheduler.topologies),
     ):
         for name in names:
             yield Required(check, kind, name, harm, cluster.name)
@@ -99,7 +99,7 @@ def _of_kai(cluster: Cluster) -> Iterator[Required]:
 
 def _names_runtime_class(cluster: Cluster) -> bool:
     """Whether KAI's reservation pods name the class: "" in its values has them name none."""
-    kai = cluster.release
+    kai = cluster.scheduler.release
     key = kai.runtime_class_key if kai else None
     named = key is None or all(value_at(own.values, key) != "" for own in cluster.kai)
     return kai is not None and named and cluster.gpu_sharing and cluster.gpu_resource == NVIDIA

@@ -113,7 +113,7 @@ class Cluster:
     @property
     def kai(self) -> KaiRelease | None:
         """The KAI that is declared, else the one that runs, as the release table knows it."""
-        return self.desired.release if self.desired.declared else self.usage.release
+        return self.desired.scheduler.release if self.desired.declared else self.usage.release
 
     @cached_property
     def schedulers(self) -> list[KubeObject]:

@@ -234,11 +234,6 @@ class Cluster:
         return self.kai[0] if self.kai else Kai(None)
 
     @property
-    def release(self) -> releases.KaiRelease | None:
-        """Its KAI's row of the release table; None where no known KAI is declared."""
-        return self.scheduler.release
-
-    @property
     def sharing(self) -> SharingMode:
         """How its KAI lets pods share GPUs."""
         return self.scheduler.sharing
@@ -247,16 +242,6 @@ class Cluster:
     def gpu_sharing(self) -> bool:
         """Whether its KAI lets pods share GPUs."""
         return self.sharing != DISABLED
-
-    @property
-    def shards(self) -> Sequence[str]:
-        """The shards of its KAI."""
-        return self.scheduler.shards
-
-    @property
-    def topologies(self) -> Mapping[str, Sequence[str]]:
-        """The levels of its KAI's topologies by name."""
-        return self.scheduler.topologies
 
     @cached_property
     def tree(self) -> QueueIndex:

@@ -136,10 +136,10 @@ def shards(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
     """Shards and topologies, and nodes with their labels."""
     desired = cluster.desired
     labels = {pair for node in cluster.all("nodes") for pair in node.labels.items()}
-    for shard in desired.shards:
+    for shard in desired.scheduler.shards:
         if shard != DEFAULT_SHARD and (NODE_POOL, shard) not in labels:
             host = snapshot.host.kubectl
             yield fault("shard-without-nodes", cluster, shard, shard=shard, host=host)
-    for name, levels in desired.topologies.items():
+    for name, levels in desired.scheduler.topologies.items():
         for level in set(levels) - {key for key, _ in labels}:
             yield fault("topology-without-nodes", cluster, name, label=level)
