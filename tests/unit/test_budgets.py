@@ -72,7 +72,7 @@ AREAS = {
     "plan, diff": area(1000, 988, COMMANDS, "plan", "diff"),
     "teams, stack_file": area(600, 884, COMMANDS, "teams", "stack_file"),
     "doctor": area(1600, 1760, COMMANDS, "doctor"),
-    "report": area(700, 390, COMMANDS, "report"),
+    "report": area(700, 401, COMMANDS, "report"),
     "kubectl fleet": area(1600, 1536, "kubectl", "."),
     "sandbox": area(3400, 3483, "sandbox", "."),
     "bench": area(300, 300, ".", "bench.py"),

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kai_fleet.cluster.kube.errors import UnreachableError
 from kai_fleet.cluster.kube.objects import KubeObject, in_pool, moment
+from kai_fleet.cluster.tenant_kubeconfig import name_writer, repair_commands
 from kai_fleet.finding import Finding
 from kai_fleet.releases import support
 from kai_fleet.releases.keys import GPU_PRODUCT
@@ -48,7 +49,11 @@ def fill(
 ) -> Report:
     """Fill a report. `whole`: it is about all of a host, not about one team's own stack."""
     host, clusters, teams = snapshot.host, snapshot.clusters, snapshot.teams
-    unreached = [f"team {name}: {team.unreached}" for name, team in teams.items() if team.unreached]
+    unreached = [
+        f"team {name}: {_unreached(state, host.kubectl)}"
+        for name, state in teams.items()
+        if state.unreached
+    ]
     refused = [f"team {each.name}: {why}" for each in clusters[1:] if (why := each.refused())]
     hidden = host.refused("nodes", "pods")
     exit_code = ExitCode.BLIND if unreached else ExitCode.HEALTHY
@@ -70,6 +75,15 @@ def fill(
         missing=[*unreached, *refused, *([f"host: {hidden}"] if hidden else [])],
         exit_code=exit_code,
     )
+
+
+def _unreached(state: TeamState, kubectl: str) -> str:
+    """Why a vCluster is not read; of a Secret that is a tenant's, what has it written again."""
+    if not state.foreign:
+        return state.unreached
+    team = state.team
+    commands = repair_commands(team.name, team.namespace, kubectl, team.store.workload)
+    return f"{state.unreached}. {name_writer(team.name)}. Write it again: {' and '.join(commands)}"
 
 
 def _team(state: TeamState, host: Cluster, waits: Iterable[Wait]) -> Team:
