@@ -109,7 +109,7 @@ def test_a_teams_change_touches_its_bounds_and_nothing_else(stack, sandbox, core
 
 def test_an_update_of_the_policies_leaves_no_moment_without_them(stack, core, monkeypatch):
     """A pod that is always wrong is sent all the while; the policies of the next version come."""
-    read = policies._policy
+    read = policies.policy
     newer = {**read("pods"), "spec": {**read("pods")["spec"]}}
     newer["spec"]["validations"] = [
         {
@@ -119,7 +119,9 @@ def test_an_update_of_the_policies_leaves_no_moment_without_them(stack, core, mo
         },
         *read("pods")["spec"]["validations"],
     ]
-    monkeypatch.setattr(policies, "_policy", lambda kind: newer if kind == "pods" else read(kind))
+    monkeypatch.setattr(
+        policies, "policy", lambda kind, *more: newer if kind == "pods" else read(kind, *more)
+    )
     over, heard = threading.Event(), []
 
     def attack() -> None:
