@@ -74,7 +74,6 @@ def vcluster_values(
             ),
             # Every name that the API's certificate must answer to.
             "controlPlane.proxy.extraSANs": names,
-            "controlPlane.distro.k8s.image.tag": args.get("kubernetes_version"),
         }
     )
     more = (access_values(access), control_plane(args), args.get("values", {}))
@@ -136,7 +135,7 @@ def _parent(gateway: str) -> dict[str, str]:
 
 
 def control_plane(args: Mapping[str, Any]) -> Values:
-    """Replicas, store, volume and resources."""
+    """Kubernetes, replicas, store, volume and resources."""
     replicas, store = args.get("replicas", 1), args.get("store", {})
     kind, claim = store.get("type", "embedded"), "persistence.volumeClaim"
     volume = {key: args.get(key) for key in ("storage_class", "size")}
@@ -150,6 +149,7 @@ def control_plane(args: Mapping[str, Any]) -> Values:
     values: Values = {
         f"{_SET}.highAvailability.replicas": None if replicas == 1 else replicas,
         f"{_SET}.resources": resources,
+        "controlPlane.distro.k8s.image.tag": args.get("kubernetes_version"),
     }
     if kind == "external":
         external = {"enabled": True, "dataSource": store["data_source"]}
