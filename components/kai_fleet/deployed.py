@@ -24,6 +24,11 @@ TEAM: Final = "kai-fleet:index:Team"
 TEAM_NAMESPACE: Final = "kai-fleet:index:TeamNamespace"
 KAI_SCHEDULER: Final = "kai-fleet:index:KaiScheduler"
 VIRTUAL_CLUSTER: Final = "kai-fleet:index:VirtualCluster"
+# Of the product's own provider: its package, its resource, and its functions.
+PACKAGE: Final = "kai-fleet"
+QUEUES: Final = "kai-fleet:index:Queues"
+SECRET: Final = "kai-fleet:index:secret"
+EXISTING: Final = "kai-fleet:index:existing"
 # The engine's own functions: for a stack's outputs, which a StackReference calls too; and for its
 # resources, as the last update left them, also one that failed half-way.
 READ_OUTPUTS: Final = "pulumi:pulumi:readStackOutputs"

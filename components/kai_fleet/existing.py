@@ -14,10 +14,9 @@ from pulumi.runtime import invoke
 from kai_fleet.arguments import Arguments
 from kai_fleet.cluster.connection import ClusterConnection
 from kai_fleet.cluster.kube.objects import in_pool, tolerates
-from kai_fleet.cluster.provider import EXISTING
 from kai_fleet.cluster.provider.functions import NODES
 from kai_fleet.cluster.provider.queues import DEFAULT_QUEUES, PATH, TREE, differences, different
-from kai_fleet.deployed import NAMESPACE, NAMESPACE_PATCH, RELEASE, Deployed
+from kai_fleet.deployed import EXISTING, NAMESPACE, NAMESPACE_PATCH, RELEASE, Deployed
 from kai_fleet.gpu_providers import GPU_PROVIDERS
 from kai_fleet.guards.bounds import KAI_PRIORITIES
 from kai_fleet.guards.policies import TEAM_LABEL

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 import pulumi
 
-from kai_fleet.cluster.registry_secrets import OF_STACK
 from kai_fleet.inputs import resolved, toleration_spec, without_none
 from kai_fleet.options import values_at
+from kai_fleet.registry_secrets import OF_STACK
 from kai_fleet.releases import DISABLED, KaiRelease, version_key
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.keys import DEFAULT_SHARD

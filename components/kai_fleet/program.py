@@ -7,10 +7,9 @@ import pulumi
 
 from kai_fleet import deployed, existing
 from kai_fleet.arguments import Arguments
-from kai_fleet.cluster.access import host_access
-from kai_fleet.cluster.provider import PACKAGE
-from kai_fleet.deployed import Deployed
+from kai_fleet.deployed import PACKAGE, Deployed
 from kai_fleet.gpu_stack import GpuStack
+from kai_fleet.host_access import host_access
 from kai_fleet.host_guards import HostGuards
 from kai_fleet.kai_scheduler import KaiScheduler
 from kai_fleet.monitoring import FleetMonitoring

@@ -8,7 +8,6 @@ from pulumi_kubernetes import core
 from pulumi_kubernetes.networking import v1 as networking
 from pulumi_kubernetes.rbac import v1 as rbac
 
-from kai_fleet.cluster.registry_secrets import OF_STACK, registry_secret
 from kai_fleet.deployed import TEAM_NAMESPACE
 from kai_fleet.guards import policies, queue_guard, rights
 from kai_fleet.guards.bounds import level, network, node_bindings, pod_bounds
@@ -17,6 +16,7 @@ from kai_fleet.guards.quotas import quotas
 from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, one_of, plain
 from kai_fleet.monitoring import TeamMonitoring
 from kai_fleet.options import child_of, noted
+from kai_fleet.registry_secrets import OF_STACK, registry_secret
 from kai_fleet.team_stack_access import IN_NAMESPACE
 
 PLACES: Final = ("inside", "host", "none")

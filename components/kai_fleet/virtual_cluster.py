@@ -17,7 +17,6 @@ from kai_fleet.cluster.connection import (
     kubernetes_provider,
     provider_options,
 )
-from kai_fleet.cluster.registry_secrets import OF_TEAM, registry_secret
 from kai_fleet.deployed import VIRTUAL_CLUSTER
 from kai_fleet.inputs import (
     LEVELS,
@@ -30,6 +29,7 @@ from kai_fleet.inputs import (
     resolved,
 )
 from kai_fleet.options import after, chart_args, child_of
+from kai_fleet.registry_secrets import OF_TEAM, registry_secret
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER_REPOSITORY, vcluster
 from kai_fleet.vcluster_kubeconfig import WayIn
 from kai_fleet.vcluster_oidc import FILE, ROLES, authority_name, group_roles

@@ -8,9 +8,8 @@ import pytest
 import yaml
 from kubernetes import client
 
-from kai_fleet.cluster.provider import QUEUES
 from kai_fleet.cluster.provider.values import unpacked
-from kai_fleet.deployed import STACK
+from kai_fleet.deployed import QUEUES, STACK
 from kai_fleet.quantities import parse_quantity
 from kai_fleet.releases import kai
 from kai_fleet_cli.plan import recorder

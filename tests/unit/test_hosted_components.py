@@ -14,9 +14,8 @@ from pulumi.runtime.proto import (
     resource_pb2_grpc,
 )
 
-from kai_fleet.cluster.provider import SECRET
 from kai_fleet.cluster.provider.values import plain, struct
-from kai_fleet.deployed import COMMAND
+from kai_fleet.deployed import COMMAND, SECRET
 from tests.unit import plugin_process, vcluster_secrets
 
 PRINTED = {"server": "https://1.2.3.4:443", "uid": "0d9f"}

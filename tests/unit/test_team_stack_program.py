@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from kai_fleet import options
-from kai_fleet.cluster.provider import QUEUES
+from kai_fleet.deployed import QUEUES
 from kai_fleet.finding import Level
 from kai_fleet.guards.rights import team_stack_in_namespace, team_stack_on_host
 from kai_fleet.settings import load

@@ -14,8 +14,8 @@ import pulumi
 
 from kai_fleet.guards.policies import Object, binding, policy_name
 from kai_fleet.inputs import has_output, joined, resolved, toleration_text
+from kai_fleet.releases.keys import NO_GPU_CLASSES
 from kai_fleet.releases.sources import KAI_IMAGES
-from kai_fleet.settings.sections.isolation import NO_GPU_CLASSES
 
 Args = Mapping[str, Any]
 Inputs = Mapping[str, pulumi.Input[str]]

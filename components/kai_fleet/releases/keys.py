@@ -18,6 +18,11 @@ RESERVATIONS: Final = "kai-resource-reservation"
 RESERVED: Final = frozenset(
     {KAI_NAMESPACE, RESERVATIONS, SCALING_NAMESPACE, "gpu-operator", "kube-system"}
 )
+# What runtimes without GPUs are called in their own installation guides.
+NO_GPU_CLASSES: Final = (
+    *("runc", "crun", "youki", "gvisor", "runsc"),
+    *("kata", "kata-clh", "kata-fc", "kata-qemu"),
+)
 POD_GROUP: Final = "pod-group-name"  # an annotation; the PodGroup of that name has the queue
 GPU_PRODUCT: Final = "nvidia.com/gpu.product"  # a label of nodes: the model of their GPUs
 GPU_RESOURCES: Final = ("nvidia.com/gpu", "amd.com/gpu")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from kai_fleet.cluster.provider import QUEUES
+from kai_fleet.deployed import QUEUES
 from kai_fleet.guards.policies import QUEUES as QUEUE_GUARDS
 from kai_fleet.releases import keys, mig, version_key
 from kai_fleet.values import UNKNOWN, flag, get, items, number, pairs, text

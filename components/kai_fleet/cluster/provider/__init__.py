@@ -3,16 +3,13 @@
 One resource for each queue is what the file backend cannot bear: it writes the whole state anew at
 each step, so 500 queues took 36 s of which 28 s were that.
 
-Here are its names, as the program and the engine have them, and how its operations fail.
+Here are its version and how its operations fail.
 """
 
 from importlib import metadata
-from typing import Any, Final
+from typing import Any
 
-PACKAGE: Final = "kai-fleet"
-QUEUES: Final = "kai-fleet:index:Queues"
-SECRET: Final = "kai-fleet:index:secret"
-EXISTING: Final = "kai-fleet:index:existing"
+from kai_fleet.deployed import PACKAGE
 
 
 def version() -> str:

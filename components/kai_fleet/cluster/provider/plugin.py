@@ -18,7 +18,7 @@ from pulumi.runtime.proto import provider_pb2
 
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import UnusableKubeconfigError
-from kai_fleet.cluster.provider import EXISTING, PACKAGE, QUEUES, SECRET, PluginError, version
+from kai_fleet.cluster.provider import PluginError, version
 from kai_fleet.cluster.provider.functions import answer, opened
 from kai_fleet.cluster.provider.queues import ClusterAwayError, Queues, SomeQueuesError
 from kai_fleet.cluster.provider.serving import (
@@ -30,6 +30,7 @@ from kai_fleet.cluster.provider.serving import (
     serve,
 )
 from kai_fleet.cluster.provider.values import packed, struct, unpacked
+from kai_fleet.deployed import EXISTING, PACKAGE, QUEUES, SECRET
 
 Properties = Mapping[str, Any]
 # How the cluster is reached is not part of what the tree is: credentials rotate.

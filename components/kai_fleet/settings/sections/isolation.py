@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from ipaddress import ip_network
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from kai_fleet.releases.keys import NO_GPU_CLASSES
 from kai_fleet.settings.sections.kubernetes import (
     ObjectName,
     cpu_millicores,
@@ -38,12 +39,6 @@ Cidr = Annotated[
         "is {value}, which is no network; write one such as 10.20.0.0/16 or fd00:1::/32",
     ),
 ]
-
-# What runtimes without GPUs are called in their own installation guides.
-NO_GPU_CLASSES: Final = (
-    *("runc", "crun", "youki", "gvisor", "runsc"),
-    *("kata", "kata-clh", "kata-fc", "kata-qemu"),
-)
 
 
 def _amount(read: Callable[[Any], object], examples: str) -> tuple[object, ...]:
