@@ -1,6 +1,7 @@
 """Each thing that goes wrong, made on a healthy stack, and what the doctor says of it."""
 
 from datetime import timedelta
+from typing import Any
 
 from tests.unit.doctor_samples import (
     NOW,
@@ -37,6 +38,11 @@ CHART = ("statefulsets", "ml", "metadata", "labels", "chart")
 GONE = "2026-11-01T11:00:00Z"
 GOLD = {"kai.scheduler/node-pool": "gold"}
 GPU = "nvidia.com/gpu"
+
+
+def device_plugin(name: str) -> Any:
+    containers = [{"name": "nvidia-device-plugin-ctr", "image": "nvidia/k8s-device-plugin"}]
+    return pod(name, None, "ml-0", spec={"containers": containers, "schedulerName": "x"})
 
 
 CLUSTERS: dict[str, Case] = {
@@ -92,6 +98,15 @@ CLUSTERS: dict[str, Case] = {
         add("host", daemonsets=[daemon_set("nvidia-driver")]),
         "gpu-stack | DaemonSet gpu-operator/nvidia-driver | 0 of 1 pods are Ready | "
         "get pods,events",
+    ),
+    "two device plugins on a node": (
+        add("host", pods=[device_plugin("ours"), device_plugin("theirs")]),
+        "gpu-stack | node ml-0 | several device plugins (default/ours, default/theirs) | keep one",
+    ),
+    "a device plugin that shares GPUs behind KAI's back": (
+        host("nodes", "ml-0", "metadata", "labels", "nvidia.com/gpu.replicas", value="4"),
+        "gpu-stack | node ml-0 | shares GPUs by itself (nvidia.com/gpu.replicas=4) | "
+        "gpuSharing: false at kai-fleet:teams.ml.scheduler",
     ),
     "no namespace": (
         gone("namespaces", "team-ml", "host"),

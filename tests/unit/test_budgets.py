@@ -71,14 +71,14 @@ AREAS = {
     ),
     "plan, diff": area(1000, 986, COMMANDS, "plan", "diff"),
     "teams, stack_file": area(600, 882, COMMANDS, "teams", "stack_file"),
-    "doctor": area(1600, 1761, COMMANDS, "doctor"),
+    "doctor": area(1600, 1785, COMMANDS, "doctor"),
     "report": area(700, 401, COMMANDS, "report"),
     "kubectl fleet": area(1600, 1536, "kubectl", "."),
     "sandbox": area(3400, 3483, "sandbox", "."),
     "bench": area(300, 300, ".", "bench.py"),
 }
 PRODUCT = ("components", "policies", "cli", "kubectl")
-WANTED, CEILING = 20_000, 24_025
+WANTED, CEILING = 20_000, 24_049
 
 
 def lines(*paths: str) -> int:

@@ -45,6 +45,7 @@ CHECKS: Final = (
     Check("nodes", "team", ("nodes",), gpu.pool),
     Check("nodes", "vCluster", ("nodes",), gpu.inside),
     Check("gpu-stack", "host", ("daemonsets", "pods"), gpu.daemon_sets),
+    Check("gpu-stack", "host", ("nodes", "pods"), gpu.plugins),
     Check("vcluster", "team", (), teams.vcluster),
     Check("isolation", "team", ("namespaces",), teams.isolation),
     Check("network-plugin", "host", ("daemonsets", "nodes"), teams.network),

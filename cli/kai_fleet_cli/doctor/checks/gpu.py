@@ -19,6 +19,8 @@ from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 from kai_fleet_cli.doctor.usage import GPU_INDEX
 from kai_fleet_policies.model.pod_use import MEMORY_LABEL, groups_of
 
+# Of a node whose device plugin shares GPUs, by NVIDIA's GPU feature discovery.
+_SHARED: Final = ("nvidia.com/gpu.sharing-strategy", "nvidia.com/gpu.replicas")
 PATIENCE: Final = 60.0  # seconds; KAI waits 40 for a reservation pod
 
 
@@ -97,6 +99,27 @@ def daemon_sets(host: Cluster, _: Snapshot) -> Iterator[Fault]:
             values = {"ready": ready, "scheduled": scheduled}
             name = item.namespaced_name
             yield fault("daemon-set-not-ready", host, name, cause=cause, fix=fix, **values)
+
+
+def plugins(host: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
+    """One device plugin on each node, which does not share the GPUs that a KAI shares too."""
+    by_node: dict[str, set[str]] = defaultdict(set)
+    for pod in host.all("pods"):
+        if pod.is_device_plugin and not pod.ended:
+            by_node[pod.spec.get("nodeName") or ""].add(pod.namespaced_name)
+    sharers = {
+        node.name: cluster.desired.key
+        for cluster in snapshot.clusters
+        if cluster.kai and cluster.desired.gpu_sharing
+        for node in cluster.all("nodes")
+    }
+    for node in host.all("nodes"):
+        if len(pods := by_node[node.name]) > 1:
+            yield fault("two-plugins", host, node.name, pods=", ".join(sorted(pods)))
+        labels = [f"{key}={node.labels[key]}" for key in _SHARED if key in node.labels]
+        shared = [label for label in labels if not label.endswith(("=none", "=1", "=0", "="))]
+        if shared and (path := sharers.get(node.name)):
+            yield fault("shared-by-plugin", host, node.name, label=shared[0], path=path)
 
 
 def sharing(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
