@@ -1,6 +1,6 @@
 """`python -m bench`: the program beside bare `helm` and `kubectl`, in one run, on a sandbox.
 
-What is done by hand uses the same charts and values and waits for the same.
+The commands by hand use the same charts and values, and wait for the same conditions.
 """
 
 import base64
@@ -42,7 +42,7 @@ PATIENCE: Final = 600  # seconds; the program's own waits have as many
 PATIENT: Final = f"--timeout={PATIENCE}s"
 HAND: Final = "team-byhand"
 HERE, IN_KAI = ("-n", HAND), ("-n", "kai-scheduler")
-FREE: Final = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
+UNLIMITED: Final = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
 # Operators of v0.9 wait for this kind.
 CLUSTER_POLICIES: Final = SOURCES / "gpu-operator" / "crds" / "nvidia.com_clusterpolicies.yaml"
 VCLUSTER_VALUES: Final = """\
@@ -93,19 +93,19 @@ def write(page: Path, about: str, rows: Sequence[Row]) -> None:
 
 def seconds(do: Callable[..., Any], *arguments: Any) -> float:
     """The time of one call."""
-    begun = time.monotonic()
+    started = time.monotonic()
     do(*arguments)
-    return time.monotonic() - begun
+    return time.monotonic() - started
 
 
 def up(sandbox: Sandbox, config: Mapping[str, Any]) -> float:
-    """Write the stack file; the seconds of `fleet up`."""
+    """Write the stack file, and time `fleet up`."""
     STACK_FILE.write_text(stack_text(config))
     return seconds(run, sandbox, *FLEET, "up", "--stack", "bench")
 
 
 def destroy(sandbox: Sandbox) -> None:
-    """Leave nothing of the stack."""
+    """Remove the stack."""
     run(sandbox, *FLEET, "destroy", "--yes", "--stack", "bench")
 
 
@@ -148,13 +148,13 @@ def queue_objects(tree: Mapping[str, Any], parent: str | None = None) -> Iterato
     """The queues of a stack file as `kubectl` takes them, under names of their own."""
     for key, declared in tree.items():
         name = f"by-hand-{key}"
-        yield queue_object(name, {**FREE, **declared["gpu"]}, parent)
+        yield queue_object(name, {**UNLIMITED, **declared["gpu"]}, parent)
         yield from queue_objects(declared.get("children", {}), name)
 
 
 def queue_object(name: str, gpu: Mapping[str, Any], parent: str | None = None) -> dict[str, Any]:
     """A Queue as its API has it."""
-    spec = {"resources": {"cpu": FREE, "memory": FREE, "gpu": gpu}}
+    spec = {"resources": {"cpu": UNLIMITED, "memory": UNLIMITED, "gpu": gpu}}
     kind = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": name}}
     return {**kind, "spec": spec | ({"parentQueue": parent} if parent else {})}
 
@@ -182,8 +182,8 @@ class ByHand:
         until(lambda: "ok" in self._quiet("get", "--raw", "/readyz"), PATIENCE)
         self._inside("create", "namespace", "kai-scheduler")
         self.helm("install", version)
-        self._create(queue_object("default", FREE))
-        self._create(queue_object("test", FREE, "default"))
+        self._create(queue_object("default", UNLIMITED))
+        self._create(queue_object("test", UNLIMITED, "default"))
 
     def replace(self, version: str) -> None:
         """Clean up, uninstall, install, wait."""
@@ -210,7 +210,7 @@ class ByHand:
         for name in KAI[version].ready_conditions:
             for state in ("create", "condition=Ready"):
                 self._inside("wait", f"--for={state}", name, PATIENT)
-        self._create(queue_object("probe", FREE), "--dry-run=server")
+        self._create(queue_object("probe", UNLIMITED), "--dry-run=server")
 
     @property
     def _at(self) -> dict[str, str]:
@@ -292,8 +292,8 @@ def main(
     print("\n".join(row.markdown() for row in rows))
     if to_page:
         host = f"{datetime.date.today()}, {platform.machine()}, {os.cpu_count()} cores"
-        played = ", ".join((*sandbox.standins, *(() if given else ("charts",))))
-        write(PAGE, f"{host}; pods start after {pod_seconds} s; stand-ins: {played}.", rows)
+        simulated = ", ".join((*sandbox.standins, *(() if given else ("charts",))))
+        write(PAGE, f"{host}; pods start after {pod_seconds} s; stand-ins: {simulated}.", rows)
 
 
 if __name__ == "__main__":

@@ -21,14 +21,14 @@ VCLUSTER_VERSIONS: Final = tuple(release.chart_version for release in VCLUSTER.v
 
 @dataclass(frozen=True)
 class ChartPackage:
-    """One archive."""
+    """A stand-in chart in one version."""
 
     name: str
     version: str
 
     @property
     def file_name(self) -> str:
-        """As Helm names it, and as KAI_FLEET_CHARTS wants it."""
+        """The archive's name, by Helm's convention."""
         return f"{self.name}-{self.version}.tgz"
 
     def files(self) -> dict[str, bytes]:
@@ -39,7 +39,7 @@ class ChartPackage:
         about |= {"version": self.version, "appVersion": self.version}
         found[f"{self.name}/Chart.yaml"] = yaml.safe_dump(about).encode()
         if self.version.startswith(("v0.7.", "v0.8.")):  # KAI without an operator, and so no Config
-            found = {path: it for path, it in found.items() if "/crds/kai.scheduler_" not in path}
+            found = {path: found[path] for path in found if "/crds/kai.scheduler_" not in path}
         schema = found.pop("vcluster/values.schema.before-v0.32.json", None)
         if schema and tuple(map(int, self.version.split("."))) < (0, 32):
             found["vcluster/values.schema.json"] = schema
@@ -47,7 +47,7 @@ class ChartPackage:
 
 
 def packages() -> list[ChartPackage]:
-    """Every archive that `package` makes."""
+    """Every chart that `package` writes."""
     return [
         *(ChartPackage("kai-scheduler", version) for version in KAI_VERSIONS),
         *(ChartPackage("vcluster", version) for version in VCLUSTER_VERSIONS),
@@ -57,18 +57,18 @@ def packages() -> list[ChartPackage]:
 
 
 def package(directory: Path, say: Say) -> None:
-    """Have every stand-in chart in `directory`, made anew where the sources are newer.
+    """Package every stand-in chart into `directory` that is missing or older than its sources.
 
     Raises SandboxError where one cannot be written.
     """
     newest = max(path.stat().st_mtime for path in (Path(__file__), *SOURCES.rglob("*")))
     files = {chart: directory / chart.file_name for chart in packages()}
-    wanted = [
+    outdated = [
         chart for chart, file in files.items() if not file.exists() or file.stat().st_mtime < newest
     ]
-    if wanted:
-        say(f"packaging {len(wanted)} stand-in charts")
-    for chart in wanted:
+    if outdated:
+        say(f"packaging {len(outdated)} stand-in charts")
+    for chart in outdated:
         try:
             _write(chart, files[chart])
         except OSError as why:

@@ -61,30 +61,30 @@ class CommandPlugin(provider.Provider):
     async def create(self, request: provider.CreateRequest) -> provider.CreateResponse:
         """Run the command `create`."""
         name = request.urn.split("::", 3)[3]
-        state = await self._ran(request.urn, "create", request.properties, {}, request.preview)
+        state = await self._run_verb(request.urn, "create", request.properties, {}, request.preview)
         return provider.CreateResponse(f"{name}{secrets.token_hex(4)}", state)
 
     async def read(self, request: provider.ReadRequest) -> provider.ReadResponse:
-        """Answer what was there: what a command did is not known here."""
+        """Return the old state: nothing shows what a command did."""
         return provider.ReadResponse(request.resource_id, request.properties, request.inputs)
 
     async def update(self, request: provider.UpdateRequest) -> provider.UpdateResponse:
         """Run the command `update`, or `create` where there is none."""
         verb = "update" if plain(request.news).get("update") else "create"
         last = plain(request.olds)
-        state = await self._ran(request.urn, verb, request.news, last, request.preview)
+        state = await self._run_verb(request.urn, verb, request.news, last, request.preview)
         return provider.UpdateResponse(state)
 
     async def delete(self, request: provider.DeleteRequest) -> None:
         """Run the command `delete`."""
         given = request.properties
-        await self._ran(request.urn, "delete", given, plain(given), preview=False)
+        await self._run_verb(request.urn, "delete", given, plain(given), preview=False)
 
     async def cancel(self) -> None:
-        """Kill what runs."""
+        """Kill the running commands."""
         self.cancelled.set()
 
-    async def _ran(
+    async def _run_verb(
         self, urn: str, verb: str, inputs: Values, last: dict[str, Any], preview: bool
     ) -> Values:
         """The state after the verb's command; without one, nothing runs and the outputs stay.

@@ -31,7 +31,7 @@ class Sandbox:
 
     @property
     def kubeconfig(self) -> Path:
-        """An administrator's; its context is `kai-fleet-sandbox`."""
+        """An administrator's kubeconfig; its context is `kai-fleet-sandbox`."""
         return self.directory / "kubeconfig"
 
     def env(self) -> dict[str, str]:
@@ -55,7 +55,7 @@ class Sandbox:
 
 @dataclass(frozen=True)
 class State:
-    """What a started sandbox remembers: the first port of its window, and its tools."""
+    """The saved state of a sandbox: the first port of its window, and its tools."""
 
     base_port: int
     tools: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -100,7 +100,7 @@ def remove(directory: Path) -> None:
 
 
 def read_state(directory: Path) -> State | None:
-    """What the sandbox remembers, or None when it never got that far."""
+    """The saved state; None where none was saved."""
     try:
         found = json.loads((directory / _STATE).read_text())
         return State(found["base_port"], found["tools"], tuple(found["standins"]))
@@ -109,14 +109,14 @@ def read_state(directory: Path) -> State | None:
 
 
 def write_state(directory: Path, state: State) -> None:
-    """Remember. The file appears whole or not at all."""
+    """Save the state; the file appears whole or not at all."""
     new = directory / f"{_STATE}.new"
     new.write_text(json.dumps(asdict(state), indent=2) + "\n")
     new.replace(directory / _STATE)
 
 
 def locked(directory: Path, say: Callable[[str], None]) -> AbstractContextManager[None]:
-    """Hold the sandbox for oneself: of two `up`s, or an `up` and a `down`, one waits."""
+    """Lock the sandbox: of two `up`s, or an `up` and a `down`, one waits."""
     return held(
         directory / _LOCK, lambda: say("waiting for another command that works on this sandbox")
     )
@@ -124,7 +124,7 @@ def locked(directory: Path, say: Callable[[str], None]) -> AbstractContextManage
 
 @contextmanager
 def held(file: Path, waits: Callable[[], None]) -> Iterator[None]:
-    """Hold a lock file, which is made where it is not; `waits` is called where another holds it.
+    """Hold a lock file, created where it is missing; `waits` is called where another holds it.
 
     Its removal by the holder, with its folder, ends the lock.
     """

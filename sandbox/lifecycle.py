@@ -26,16 +26,16 @@ __all__ = ["Sandbox", "SandboxError", "down", "find", "up"]
 
 
 def find() -> Sandbox | None:
-    """The sandbox that was started and not taken down, whether or not it is well; or None."""
+    """The sandbox that was started and not taken down, healthy or not; or None."""
     where = directory.chosen()
     state = directory.read_state(where)
     return None if state is None else Sandbox(where, state.standins)
 
 
 def up(say: Say) -> Sandbox:
-    """Have the sandbox running and well; what runs already is left alone, what died is restarted.
+    """Start the sandbox; what runs already is left alone, what died is restarted.
 
-    `say` hears of each step. Raises SandboxError when a part does not come up or the directory
+    `say` gets each step. Raises SandboxError when a part does not come up or the directory
     belongs to something else, and what `sandbox.tools.toolbox.ensure` raises.
     """
     where = directory.chosen()
@@ -79,7 +79,7 @@ def up(say: Say) -> Sandbox:
 def down(say: Say) -> None:
     """Stop every process of the sandbox and remove its directory.
 
-    What is not there is down already. Raises SandboxError when a process cannot be ended.
+    A sandbox that does not exist is down. Raises SandboxError when a process cannot be ended.
     """
     where = directory.chosen()
     if not where.exists():
@@ -110,18 +110,18 @@ def _window(where: Path, say: Say) -> Iterator[ports.Ports]:
 
 
 def _serve(host: ControlPlane, tools: Mapping[str, Path], say: Say) -> list[str]:
-    """Have etcd and the API server answering; the names of those that had to be started."""
+    """Bring up etcd and the API server; the names of those that had to be started."""
     processes = Processes(host.directory)
     host.etcd.prepare()
     host.prepare(CONTEXT)
     api = host.api()
     store, server = host.etcd.part(tools["etcd"]), host.api_server(tools)
-    asked = ((store, host.etcd.healthy), (server, api.ready))
-    return [part.name for part, answers in asked if _bring_up(processes, part, answers, say)]
+    probes = ((store, host.etcd.healthy), (server, api.ready))
+    return [part.name for part, answers in probes if _bring_up(processes, part, answers, say)]
 
 
 def _complete(host: ControlPlane, tools: Mapping[str, Path], say: Say) -> list[str]:
-    """Have what needs the API server, the nodes and the supervisor; the names of what started."""
+    """Bring up what needs the API server, nodes and supervisor; the names of what started."""
     where, api = host.directory, host.api()
     processes = Processes(where)
     others = list(host.others(tools))
@@ -152,7 +152,7 @@ def _complete(host: ControlPlane, tools: Mapping[str, Path], say: Say) -> list[s
 def _bring_up(
     processes: Processes, part: ServerProcess, answers: Callable[[], bool], say: Say
 ) -> bool:
-    """Have the part answering; True when it had to be started."""
+    """Bring up a part and wait for its answer; True when it had to be started."""
     started = processes.ensure(part)
     if started:
         say(f"starting {part.name}")
@@ -161,7 +161,7 @@ def _bring_up(
     except SandboxError:
         if started or processes.running(part.name) is not None:
             raise
-        # It was dying when it was looked at.
+        # It was ending when it was checked.
         return _bring_up(processes, part, answers, say)
     return started
 
@@ -178,7 +178,7 @@ def _supervisor(where: Path) -> ServerProcess:
 def link_plugins(tools: Mapping[str, Tool], pulumi_home: Path) -> list[str]:
     """Link provider plugins to where the engine keeps its own; the names of those linked.
 
-    One that the engine finds on PATH works too, and it warns of that twice at each run. What was on
+    One on PATH works too, but the engine warns of it twice at each run. What was on
     PATH already is left alone: it is the user's choice. One that was built is older than the SDK
     asks for, and the engine takes such a one from PATH only.
     """
@@ -192,7 +192,7 @@ def link_plugins(tools: Mapping[str, Tool], pulumi_home: Path) -> list[str]:
 
 
 def _link_tools(folder: Path, tools: Mapping[str, Path]) -> None:
-    """Have exactly the tools in the folder, by name."""
+    """Link exactly these tools into the folder, by name."""
     for entry in folder.iterdir():
         if entry.name not in tools:
             entry.unlink()

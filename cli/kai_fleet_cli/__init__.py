@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from kai_fleet_cli.errors import ended
+from kai_fleet_cli.errors import excepthook
 
 if TYPE_CHECKING:
     from kai_fleet_cli.plan.offline import plan_program as plan_program
@@ -15,7 +15,7 @@ __all__ = ["plan_program", "plan_settings"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import what plans on first use: every command would wait for it."""
+    """Import the planner on first use: it would slow down every command."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from kai_fleet_cli.plan import offline
@@ -23,4 +23,4 @@ def __getattr__(name: str) -> Any:
     return getattr(offline, name)
 
 
-sys.excepthook = ended
+sys.excepthook = excepthook

@@ -35,8 +35,8 @@ app.add_typer(sandbox.app, name="sandbox")
 def main() -> None:
     """Run a command; a user's mistake is one sentence on stderr and exit code 1.
 
-    Then the process ends at once. Python would first take apart, one by one, all objects that
-    Pulumi's SDKs have made, which takes it half a second.
+    Then the process exits at once: Python would free all objects of Pulumi's SDKs first, for half
+    a second.
     """
     code: str | int | None = 0
     try:
@@ -49,7 +49,7 @@ def main() -> None:
     try:
         for stream in filter(None, (sys.stdout, sys.stderr)):
             stream.flush()
-    except OSError:  # nobody reads any more, which Python ends in its own way
+    except OSError:  # the reader is gone, which Python handles
         raise SystemExit(code) from None
     os._exit(code if isinstance(code, int) else 1)
 

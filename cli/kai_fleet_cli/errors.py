@@ -1,4 +1,4 @@
-"""What ends a command with a sentence in place of a traceback."""
+"""Errors that end a command with a sentence in place of a traceback."""
 
 import sys
 from types import TracebackType
@@ -8,8 +8,8 @@ class UserError(Exception):
     """A command that cannot be done as asked; the message says what to do instead."""
 
 
-def ended(kind: type[BaseException], why: BaseException, trace: TracebackType | None) -> None:
-    """Say what ended Python, as its `sys.excepthook`; one word for Ctrl-C while a command loads."""
+def excepthook(kind: type[BaseException], why: BaseException, trace: TracebackType | None) -> None:
+    """Print an uncaught exception; only one word for Ctrl-C while a command loads."""
     if issubclass(kind, KeyboardInterrupt):
         sys.stderr.write("interrupted\n")
     else:

@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None) -> None:
         if every is None:  # of --watch it is the usual end
             sys.exit("interrupted")
     except BrokenPipeError:
-        sys.stdout = None  # `| head`: there is nobody to tell
+        sys.stdout = None  # `| head`: the reader is gone
 
 
 def _parser() -> argparse.ArgumentParser:

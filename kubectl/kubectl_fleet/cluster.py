@@ -62,14 +62,14 @@ def last_seen(event: Object) -> str:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What one reading of a cluster found."""
+    """The objects of one reading of a cluster."""
 
     objects: dict[str, list[Object]]  # by plural, where it is served and may be listed
     forbidden: set[str]  # the kinds that may not be listed
     namespace: str  # of -n, else the kubeconfig's
     shown: str | None  # the only namespace whose pods are shown; None for all
     partly: bool  # pods could be listed in `namespace` only
-    kubectl: str  # how kubectl asks this cluster, for commands in sentences
+    kubectl: str  # the kubectl command for this cluster, for sentences
     now: datetime
 
     def all(self, kind: str) -> list[Object]:

@@ -1,4 +1,4 @@
-"""Pods that admission denies are not there: events of what creates them say so."""
+"""Pods that admission denied, by the events of the objects that create them."""
 
 from typing import Any, Final
 
@@ -20,28 +20,28 @@ def denied(snapshot: Snapshot) -> list[dict[str, Any]]:
         kind, namespace, name = (str(about.get(key)) for key in ("kind", "namespace", "name"))
         if event.get("reason") not in _REASONS or kind == "Pod" or namespace in RESERVED:
             continue
-        maker = snapshot.named(_PLURALS.get(kind, ""), name, namespace)
-        if not snapshot.shows(namespace) or _is_over(snapshot, kind, maker, event):
+        owner = snapshot.named(_PLURALS.get(kind, ""), name, namespace)
+        if not snapshot.shows(namespace) or _is_over(snapshot, kind, owner, event):
             continue
         look = f"look with: `{snapshot.kubectl} -n {namespace} describe {kind.lower()} {name}`"
         text = plain(event.get("message"))
         reason = meaning([text], snapshot.kubectl) or Reason(text, look)
         # What a person wrote is a ReplicaSet's Deployment.
-        for owner in (maker["metadata"].get("ownerReferences") or []) if maker else []:
-            kind, name = (owner["kind"], owner["name"]) if owner.get("controller") else (kind, name)
+        for above in (owner["metadata"].get("ownerReferences") or []) if owner else []:
+            kind, name = (above["kind"], above["name"]) if above.get("controller") else (kind, name)
         record = {"kind": kind, "name": name, "namespace": namespace, **reason._asdict()}
         since = event.get("firstTimestamp") or last_seen(event)
         found.setdefault((kind, namespace, name), {**record, "since": since})
     return sorted(found.values(), key=lambda each: (each["since"], each["namespace"], each["name"]))
 
 
-def _is_over(snapshot: Snapshot, kind: str, maker: Object | None, event: Object) -> bool:
-    """Return whether the maker is gone or has its pods; of one that can't be seen, if it is old."""
+def _is_over(snapshot: Snapshot, kind: str, owner: Object | None, event: Object) -> bool:
+    """Return whether the owner is gone or has its pods; of one that can't be seen, if it is old."""
     if _PLURALS.get(kind) not in snapshot.objects:
         return snapshot.seconds_since(last_seen(event)) > _LATELY
-    if maker is None:
+    if owner is None:
         return True
-    spec, status = maker.get("spec") or {}, maker.get("status") or {}
-    ended = any(condition(maker, each).get("status") == "True" for each in ("Complete", "Failed"))
+    spec, status = owner.get("spec") or {}, owner.get("status") or {}
+    ended = any(condition(owner, each).get("status") == "True" for each in ("Complete", "Failed"))
     has = max(status.get(key) or 0 for key in ("replicas", "active", "succeeded"))
     return bool(ended or spec.get("suspend") or has >= spec.get("replicas", 1))

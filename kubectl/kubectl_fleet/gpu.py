@@ -12,8 +12,8 @@ from kubectl_fleet.table import plain, rounded
 POD_GROUP: Final = "pod-group-name"  # an annotation; the PodGroup of that name has the queue
 _GROUP: Final = "runai-gpu-group"  # the label of a pod that shares a GPU, and of its reservation
 _RESERVATIONS: Final = "kai-resource-reservation"
-_DEVICE: Final = "run.ai/reserve_for_gpu_index"  # what a reservation pod found: the GPU's UUID
-_TIB: Final = 2**20  # in MiB; a larger number was written in bytes, a known fault of the labeller
+_DEVICE: Final = "run.ai/reserve_for_gpu_index"  # set on a reservation pod: the UUID of its GPU
+_TIB: Final = 2**20  # in MiB; a larger number is in bytes, a known bug of the labeller
 # Before this release the scheduler made 10^6 bytes of the label's MiB, and not of the pod's.
 _IN_MEBIBYTES: Final = (0, 8, 5)
 # Deployments whose image has KAI's version.
@@ -143,7 +143,7 @@ def read_pods(snapshot: Snapshot, nodes: Mapping[str, Node]) -> list[Pod]:
 
 
 def place(snapshot: Snapshot, nodes: dict[str, Node], pods: Iterable[Pod]) -> None:
-    """Put pods on the GPUs of their nodes; a node that may not be listed is made up for them."""
+    """Put pods on the GPUs of their nodes; a node that may not be listed is added for them."""
     shared: dict[tuple[str, str], SharedGpu] = {}
     for item in snapshot.all("pods"):
         if item["metadata"]["namespace"] == _RESERVATIONS and _phase(item):

@@ -1,4 +1,4 @@
-"""Open an API server by a kubeconfig: lightkube's client, given what kubectl would give it."""
+"""Connect to an API server from a kubeconfig: lightkube's client, configured as kubectl is."""
 
 import os
 from pathlib import Path
@@ -9,10 +9,10 @@ import yaml
 from lightkube import AsyncClient, ConfigError, KubeConfig
 
 _SECONDS: Final = 10.0  # for each answer
-_USUAL: Final = "~/.kube/config"
+_DEFAULT: Final = "~/.kube/config"
 _PATHS: Final = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 _EXEC: Final = "client.authentication.k8s.io"
-# What lightkube leaves out: a request without it would be another one than meant.
+# Keys that lightkube ignores: without them it would send another request than kubectl.
 _UNSUPPORTED: Final = ("as", "auth-provider", "tls-server-name")
 _Entries = dict[str, dict[str, Any]]
 
@@ -22,12 +22,12 @@ class UserError(Exception):
 
 
 def open_cluster(file: str | None, context: str | None) -> AsyncClient:
-    """Return a client for a context of a file; else of $KUBECONFIG or the usual file.
+    """Return a client for a context of a file; else of $KUBECONFIG or the default file.
 
     Raises UserError for a kubeconfig that can't be used.
     """
     try:
-        contexts, clusters, users, current = _read(file or os.environ.get("KUBECONFIG") or _USUAL)
+        contexts, clusters, users, current = _read(file or os.environ.get("KUBECONFIG") or _DEFAULT)
         name, names = context or current, ", ".join(contexts)
         if not name:
             raise ConfigError(f"it has no current-context; write --context with one of: {names}")

@@ -45,9 +45,9 @@ def show(usage: Usage) -> RenderableType:
         name, queue = view.name(pod.name, pod.namespace), f"queue {pod.queue}" if pod.queue else ""
         fix = f"→ {reason.fix}"
         row(name, queue, "\n".join(_asks(pod)) or "-", pod.created, reason.cause, fix)
-    for maker in denied(view):
-        name, fix = view.name(maker["name"], maker["namespace"]), f"→ {maker['fix']}"
-        row(name, maker["kind"], "no pod", maker["since"], maker["cause"], fix)
+    for owner in denied(view):
+        name, fix = view.name(owner["name"], owner["namespace"]), f"→ {owner['fix']}"
+        row(name, owner["kind"], "no pod", owner["since"], owner["cause"], fix)
     if table.row_count:
         return table
     return Group() if "pods" in view.forbidden else Text("no pod waits")

@@ -1,4 +1,4 @@
-"""Why a pod waits, by its queue, the nodes and what was said about it; and what to do."""
+"""Why a pod waits, by its queue, the nodes and the messages about it; and what to do."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from kubectl_fleet.requests import FRACTION, MEMORY, RESOURCES
 from kubectl_fleet.table import UNLIMITED, in_words, listed, plain, short
 from kubectl_fleet.tree import SLACK, Usage
 
-_PATIENCE: Final = 60.0  # seconds; what takes no longer is on its way
+_PATIENCE: Final = 60.0  # seconds; a shorter wait is normal
 _CANNOT_START: Final = ("ImagePullBackOff", "ErrImagePull", "CreateContainerError")
 
 
@@ -76,7 +76,7 @@ class Reasons:
                 yield Reason(f"its container does not start: {text}", self._describe(pod))
 
     def _queue(self, pod: Pod) -> Iterator[Reason]:
-        """What keeps KAI from it: its queue, KAI itself, or a limit."""
+        """What keeps KAI from placing it: its queue, KAI itself, or a limit."""
         queues, name = self._usage.queues, pod.queue
         leaves = sorted(queue.name for queue in queues.values() if not queue.children)
         label = f"write the label {QUEUE_LABEL}: "
@@ -133,8 +133,8 @@ class Reasons:
         selector, nodes = pod.spec.get("nodeSelector") or {}, self._view.all("nodes")
         fits = [node for node in nodes if selector.items() <= metadata(node, "labels").items()]
         if nodes and not fits:
-            asked = ", ".join(f"{key}={value}" for key, value in selector.items())
-            cause = f"no node has the labels that it asks for: {asked}"
+            labels = ", ".join(f"{key}={value}" for key, value in selector.items())
+            cause = f"no node has the labels that it asks for: {labels}"
             yield Reason(cause, "write a nodeSelector that nodes have")
         most = max(map(gpus_of, fits), default=0.0)
         devices = pod.gpu.devices if pod.gpu.shared else pod.gpu.whole

@@ -17,7 +17,7 @@ _MISSING: Final = {
     "podgroups": "the queue of a pod is the one of its label",
     "events": "why a pod waits may be known to them only",
 }
-SLACK: Final = 1e-6  # of a GPU, a millicore or a megabyte: what counting in fractions is off by
+SLACK: Final = 1e-6  # of a GPU, a millicore or a megabyte: the error of sums of fractions
 
 
 @dataclass(slots=True)
@@ -96,7 +96,7 @@ class Usage:
 
     @property
     def notes(self) -> list[str]:
-        """Sentences about what was not seen."""
+        """Sentences about what could not be read."""
         view = self.snapshot
         notes = [
             f"you may not list {kind}: {without}"
@@ -149,9 +149,9 @@ def _tree(items: list[Object]) -> dict[str, Queue]:
     for item in sorted(items, key=_name):
         below[item["spec"].get("parentQueue") or None].append(item)
     queues: dict[str, Queue] = {}
-    todo = below[None][::-1]
-    while todo:
-        item = todo.pop()
+    pending = below[None][::-1]
+    while pending:
+        item = pending.pop()
         name, parent = _name(item), item["spec"].get("parentQueue") or None
         queues[name] = Queue(
             name,
@@ -160,7 +160,7 @@ def _tree(items: list[Object]) -> dict[str, Queue]:
             queues[parent].level + 1 if parent else 1,
             [_name(child) for child in below[name]],
         )
-        todo += below[name][::-1]
+        pending += below[name][::-1]
     return queues
 
 

@@ -44,24 +44,24 @@ class Authority:
         return Pair(self.directory / f"{name}.crt", self.directory / f"{name}.key")
 
     def ensure(self, title: str) -> None:
-        """Make the authority unless it is there."""
+        """Create the authority unless it exists."""
         self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not self.pair.exists():
             import trustme  # loads slowly, and is seldom needed
 
-            made = trustme.CA(organization_name=ORGANIZATION, organization_unit_name=title)
-            _write(self.pair, made.cert_pem, made.private_key_pem)
+            root = trustme.CA(organization_name=ORGANIZATION, organization_unit_name=title)
+            _write(self.pair, root.cert_pem, root.private_key_pem)
 
     def server(self, name: str, names: Iterable[str]) -> Pair:
         """A server certificate for exactly these host names and addresses.
 
         It is issued anew when they differ from those that it has.
         """
-        wanted = sorted(set(names))
-        pair, told = self.path(name), self.directory / f"{name}.names"
-        if not pair.exists() or not told.exists() or told.read_text().splitlines() != wanted:
-            self._issue(pair, wanted, name, ORGANIZATION)
-            told.write_text("\n".join(wanted))
+        desired = sorted(set(names))
+        pair, issued = self.path(name), self.directory / f"{name}.names"
+        if not pair.exists() or not issued.exists() or issued.read_text().splitlines() != desired:
+            self._issue(pair, desired, name, ORGANIZATION)
+            issued.write_text("\n".join(desired))
         return pair
 
     def client(self, name: str, user: str, group: str) -> Pair:
@@ -72,13 +72,13 @@ class Authority:
         return pair
 
     def drop(self, name: str, within: datetime.timedelta) -> None:
-        """Have that pair issued anew if its certificate ends so soon."""
+        """Drop a certificate that expires within that time, so that it is issued again."""
         pair = self.path(name)
         if pair.exists() and _ends(pair) <= datetime.datetime.now(datetime.UTC) + within:
             pair.certificate.unlink()
 
     def kubeconfig(self, client: str, server: str, context: str = "sandbox") -> str:
-        """A kubeconfig with all that it needs, of the client whose pair has that name."""
+        """A self-contained kubeconfig of the client whose pair has that name."""
         pair = self.path(client)
         authority, certificate = self.pair.certificate.read_text(), pair.certificate.read_text()
         pieces = Pieces(authority, certificate, pair.key.read_text(), _ends(pair))
@@ -94,7 +94,7 @@ class Authority:
 
 
 def _ends(pair: Pair) -> datetime.datetime:
-    """When its certificate ends."""
+    """When its certificate expires."""
     from cryptography import x509
 
     return x509.load_pem_x509_certificate(pair.certificate.read_bytes()).not_valid_after_utc

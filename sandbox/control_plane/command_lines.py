@@ -29,8 +29,8 @@ class ControlPlane:
     """One API server and what makes it a cluster.
 
     `name` is empty for the host. `directory` is where its certificates and kubeconfig are;
-    `names` are what clients call it besides its address; `node_ports` is what it hands out;
-    `api_server_args` stand in place of flags of the same name, as in vCluster (MergeArgs).
+    `names` are its DNS names; `node_ports` is the range that it hands out; `api_server_args`
+    replace flags of the same name, as in vCluster (MergeArgs).
     """
 
     name: str
@@ -44,26 +44,26 @@ class ControlPlane:
 
     @property
     def server(self) -> str:
-        """The address on which it listens."""
+        """The URL of its API server."""
         return f"https://{self.address}:{self.port}"
 
     @property
     def etcd_prefix(self) -> str:
-        """Where its keys are."""
+        """The prefix of its keys in etcd."""
         return f"/vclusters/{self.name}" if self.name else "/registry"
 
     @property
     def authority(self) -> Authority:
-        """What its certificates come from."""
+        """The issuer of its certificates."""
         return Authority(self.directory / "certs")
 
     @property
     def kubeconfig(self) -> Path:
-        """An administrator's, for the parts of this control plane."""
+        """An administrator's kubeconfig, for the parts of this control plane."""
         return self.directory / "kubeconfig"
 
     def prepare(self, context: str) -> None:
-        """Make certificates, the kubeconfig and KWOK's stages; what is there and fits stays."""
+        """Write certificates, the kubeconfig and KWOK's stages; what exists and fits stays."""
         self.authority.ensure(f"kai-fleet sandbox {self.name or 'host'}")
         self.authority.server("server", self._server_names())
         self.authority.client("admin", "kubernetes-admin", "system:masters")
@@ -75,12 +75,12 @@ class ControlPlane:
         ensure_stages(self.directory)
 
     def renew(self) -> None:
-        """Drop the certificates that end within 90 days; `prepare` makes them anew."""
+        """Drop the certificates that end within 90 days; `prepare` issues them again."""
         for name in ("admin", "server"):
             self.authority.drop(name, datetime.timedelta(days=90))
 
     def api(self) -> AdminApi:
-        """A client of it."""
+        """An administrator's client of its API server."""
         return AdminApi.of_context(str(self.kubeconfig), None)
 
     def api_server(self, tools: Mapping[str, Path]) -> ServerProcess:
@@ -104,8 +104,8 @@ class ControlPlane:
             "service-account-signing-key-file": tokens.key,
         }
         if self.name:
-            # Few ask a vCluster, and there are many: the cache in front of etcd, of which each kind
-            # of object has one, is more than half of the time that an idle API server takes.
+            # There are many vClusters with few clients each: the watch caches, one for each kind of
+            # object, take more than half of the CPU time of an idle API server.
             flags["watch-cache"] = "false"
         if self.node_ports is not None:
             flags["service-node-port-range"] = f"{self.node_ports[0]}-{self.node_ports[-1]}"
@@ -127,7 +127,7 @@ class ControlPlane:
         yield self._part("kwok", tools, client | {"config": stages(self.directory)})
 
     def part_name(self, kind: str) -> str:
-        """What one of its processes is called."""
+        """The name of one of its processes."""
         return f"vcluster-{self.name}-{kind}" if self.name else kind
 
     def _part(
@@ -162,17 +162,17 @@ def host_plane(directory: Path, ports: Ports) -> ControlPlane:
 
 
 def stages(directory: Path) -> Path:
-    """What the KWOK of a control plane that is kept in `directory` plays for pods."""
+    """The file of KWOK's stages for a control plane in `directory`."""
     return directory / STAGES.name if os.environ.get(POD_SECONDS) else STAGES
 
 
 def ensure_stages(directory: Path) -> None:
-    """Have that file there."""
+    """Write that file where pods are to take time."""
     if not (setting := os.environ.get(POD_SECONDS)):
         return
-    wanted = list(yaml.safe_load_all(STAGES.read_text(encoding="utf-8")))
+    documents = list(yaml.safe_load_all(STAGES.read_text(encoding="utf-8")))
     delays = {"pod-running": float(setting), "pod-gone": POD_END_SECONDS}
-    for stage in wanted:
+    for stage in documents:
         if delay := delays.get(stage["metadata"]["name"]):
             stage["spec"]["delay"] = {"durationMilliseconds": int(delay * 1000)}
-    stages(directory).write_text(yaml.safe_dump_all(wanted), encoding="utf-8")
+    stages(directory).write_text(yaml.safe_dump_all(documents), encoding="utf-8")

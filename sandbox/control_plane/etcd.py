@@ -1,6 +1,6 @@
 """The sandbox's one etcd, and the keys in it.
 
-Keys are asked for through etcd's JSON gateway: no client program is needed.
+Keys are deleted through etcd's JSON gateway: no client program is needed.
 """
 
 import base64
@@ -23,7 +23,7 @@ class Etcd:
 
     @property
     def authority(self) -> Authority:
-        """What its certificates come from: other users of the machine stay out."""
+        """The issuer of its certificates, which keep other users of the machine out."""
         return Authority(self.directory / "certs" / "etcd")
 
     @property
@@ -38,7 +38,7 @@ class Etcd:
         self.authority.client("client", "sandbox", "sandbox")
 
     def client(self) -> AdminApi:
-        """For questions to its JSON gateway."""
+        """A client of its JSON gateway."""
         return AdminApi.of_kubeconfig(self.authority.kubeconfig("client", self.server))
 
     def healthy(self) -> bool:

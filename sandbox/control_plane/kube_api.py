@@ -1,4 +1,4 @@
-"""What the sandbox asks of its API servers beyond `kai_fleet.cluster.kube.api`."""
+"""The requests of the sandbox that `kai_fleet.cluster.kube.api` does not have."""
 
 import json
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ class AdminApi(api.Api):
     """An API server of the sandbox. Every call raises RefusedError or UnreachableError."""
 
     def send(self, method: str, path: str, body: object, kind: str = JSON, **query: str) -> Object:
-        """One object written, and as it is then."""
+        """Write one object; return it as stored."""
         found: Object = json.loads(self._ask(method, path, query, body, kind) or b"{}")
         return found
 
@@ -35,7 +35,7 @@ class AdminApi(api.Api):
         return found
 
     def ensure(self, collection: str, body: Object) -> None:
-        """Create, or merge into what is there."""
+        """Create an object, or merge it into the existing one."""
         try:
             self.post(collection, body)
         except RefusedError as why:
@@ -44,11 +44,11 @@ class AdminApi(api.Api):
             self.patch(f"{collection}/{body['metadata']['name']}", body)
 
     def apply(self, path: str, body: Object) -> None:
-        """Have what is at a path as the body says; what only an earlier one said goes."""
+        """Apply on the server's side: fields that only an earlier body had are removed."""
         self.patch(path, body, APPLY_PATCH, fieldManager="kai-fleet-sandbox", force="true")
 
     def ready(self) -> bool:
-        """Whether the server says that it serves."""
+        """Whether the server reports that it is ready."""
         try:
             return self._ask("GET", "/readyz", {}) == b"ok"
         except KubeError:

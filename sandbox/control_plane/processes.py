@@ -40,7 +40,7 @@ class ServerProcess:
     listens: tuple[str, int] | None = None
 
     def digest(self) -> str:
-        """Differs as soon as the process would be started differently."""
+        """A hash of the command and the environment."""
         text = json.dumps([self.command, sorted(self.environment.items())])
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -63,7 +63,7 @@ class Processes:
         return living(record) is not None and record.get("digest") == part.digest()
 
     def ensure(self, part: ServerProcess) -> bool:
-        """Have the part running as described; True when it had to be started.
+        """Run the part as described; True when it had to be started.
 
         A process that runs with another command is stopped first. Raises SandboxError when
         another program has its port.
@@ -106,7 +106,7 @@ class Processes:
     ) -> None:
         """Wait until the part answers. Raises SandboxError when it stops or takes too long."""
         begun = time.monotonic()
-        tells = 10.0
+        next_report = 10.0
         while not answers():
             self.require(part)
             waited = time.monotonic() - begun
@@ -114,8 +114,8 @@ class Processes:
                 raise SandboxError(
                     f"{part.name} does not answer after {seconds:.0f} s{_last_words(part.log)}"
                 )
-            if waited > tells:
-                tells += 10
+            if waited > next_report:
+                next_report += 10
                 say(f"waiting for {part.name} ({waited:.0f} s)")
             time.sleep(0.1)
 
@@ -129,7 +129,7 @@ class Processes:
         return sorted(path.stem for path in self._records.glob("*.json"))
 
     def stop(self, names: Iterable[str]) -> None:
-        """Kill these parts: what they know is in etcd, whose own log outlives a kill."""
+        """Kill these parts: their state is in etcd, whose write-ahead log survives a kill."""
         names = list(names)
         left = [process for name in names if (process := self.running(name))]
         for process in left:
@@ -149,9 +149,9 @@ class Processes:
         self.stop(name for name in self.names() if name == "supervisor")
         found = {name: process for name in self.names() if (process := self.running(name))}
         self.stop(self.names())
-        if left := [f"{it.pid} ({name})" for name, it in found.items() if _alive(it)]:
+        if alive := [f"{left.pid} ({name})" for name, left in found.items() if _alive(left)]:
             raise SandboxError(
-                f"These processes of the sandbox could not be ended: {', '.join(left)}. End them "
+                f"These processes of the sandbox could not be ended: {', '.join(alive)}. End them "
                 "as the user who started them, then run this again."
             )
 
@@ -166,7 +166,7 @@ class Processes:
 
 
 def _wait_until_free(name: str, address: str, port: int) -> None:
-    """Give a process that was just killed the moment it takes to let go of its port."""
+    """Wait until a killed process has released its port. Raises SandboxError."""
     until = time.monotonic() + _RELEASE_SECONDS
     while not free(port, address):
         if time.monotonic() > until:
@@ -200,5 +200,5 @@ def _alive(process: psutil.Process) -> bool:
 
 def _last_words(log: Path) -> str:
     lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
-    said = f": {lines[-1].strip()[:300]}" if lines else "."
-    return f"{said} (log: {log})"
+    last = f": {lines[-1].strip()[:300]}" if lines else "."
+    return f"{last} (log: {log})"

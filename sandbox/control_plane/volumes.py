@@ -12,16 +12,16 @@ NODE: Final = "volume.kubernetes.io/selected-node"
 CLAIMS: Final = "/api/v1/persistentvolumeclaims"
 VOLUMES: Final = "/api/v1/persistentvolumes"
 _PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
-_FORMS: Final = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
+_TEMPLATES: Final = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
 
 
 def ensure_storage_class(api: AdminApi) -> None:
     """Make the default StorageClass. Raises KubeError."""
-    api.ensure("/apis/storage.k8s.io/v1/storageclasses", yaml.safe_load(_FORMS)["storageClass"])
+    api.ensure("/apis/storage.k8s.io/v1/storageclasses", yaml.safe_load(_TEMPLATES)["storageClass"])
 
 
 def provide(api: AdminApi) -> None:
-    """Give claims that a pod waits for their volumes, and take back volumes whose claim is gone.
+    """Provision volumes for claims that a pod waits for, and delete those whose claim is gone.
 
     Raises KubeError.
     """
@@ -38,20 +38,20 @@ def provide(api: AdminApi) -> None:
 
 def _ours(claim: Object) -> bool:
     spec = claim["spec"]
-    wanted = NODE in (claim["metadata"].get("annotations") or {})
-    return wanted and spec.get("storageClassName") == "sandbox" and not spec.get("volumeName")
+    has_node = NODE in (claim["metadata"].get("annotations") or {})
+    return has_node and spec.get("storageClassName") == "sandbox" and not spec.get("volumeName")
 
 
 def volume_for(claim: Object) -> Object:
     """The volume bound to one claim."""
-    volume: Object = yaml.safe_load(_FORMS)["volume"]
-    asked, named = claim["spec"], {key: claim["metadata"][key] for key in ("name", "namespace")}
+    volume: Object = yaml.safe_load(_TEMPLATES)["volume"]
+    spec, name = claim["spec"], {key: claim["metadata"][key] for key in ("name", "namespace")}
     uid = claim["metadata"]["uid"]
     volume["metadata"]["name"] = f"pvc-{uid}"
-    volume["spec"] |= {key: asked[key] for key in ("accessModes", "volumeMode") if key in asked}
+    volume["spec"] |= {key: spec[key] for key in ("accessModes", "volumeMode") if key in spec}
     volume["spec"] |= {
-        "capacity": {"storage": asked["resources"]["requests"]["storage"]},
-        "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "uid": uid, **named},
+        "capacity": {"storage": spec["resources"]["requests"]["storage"]},
+        "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "uid": uid, **name},
         "hostPath": {"path": f"/simulated/{uid}"},
     }
     return volume

@@ -1,7 +1,7 @@
 """A stand-in for KAI's scheduler, binder and pod-grouper, none of which runs in the sandbox.
 
-It gives a pod of a leaf queue that there is a node with room, shares GPUs as the annotations say,
-and makes the PodGroups and reservation pods that a reader of the guides looks for. It knows no
+It binds a pod of an existing leaf queue to a node with room, shares GPUs as the annotations say,
+and creates the PodGroups and reservation pods that a reader of the guides looks for. It knows no
 quotas, no priorities, no gangs and no preemption: what it binds, KAI might still keep waiting.
 """
 
@@ -17,7 +17,7 @@ from kai_fleet.releases.keys import GPU_GROUP as GROUP
 from kai_fleet.releases.keys import POD_GROUP, QUEUE_LABEL, SCHEDULER
 from kai_fleet.releases.keys import RESERVATIONS as RESERVED
 from sandbox.control_plane.kube_api import AdminApi, Object, RefusedError
-from sandbox.kai.gpu_room import Room, asked, groups, rooms
+from sandbox.kai.gpu_room import Room, gpu_request_of, groups, rooms
 from sandbox.nodes.fake_nodes import NODES
 
 PODS: Final = "/api/v1/pods"
@@ -27,8 +27,8 @@ DEPLOYMENTS: Final = "/apis/apps/v1/namespaces/kai-scheduler/deployments"
 RESERVATIONS: Final = f"/api/v1/namespaces/{RESERVED}/pods"
 # Whose pods a PodGroup or a reservation is for: "" of the cluster itself, or a vCluster's.
 OF: Final = "kai-fleet/stand-in-for"
-_FORMS: Final = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
-_NO_ROOM: Final = yaml.safe_load(_FORMS)["no_room"]
+_TEMPLATES: Final = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
+_NO_ROOM: Final = yaml.safe_load(_TEMPLATES)["no_room"]
 _SCHEDULERS: Final = ("scheduler", "kai-scheduler-default")
 
 
@@ -54,10 +54,10 @@ class KaiBinder:
     ) -> None:
         self.own = Place(inside, inside)
         self.on_host = None if host is None else Place(inside, host, name, namespace)
-        self._to_tidy = True  # whoever ran before may have left something
+        self._to_tidy = True  # an earlier process may have left objects
 
     def play(self) -> None:
-        """Do once what there is to do now; to be asked again and again. Raises KubeError."""
+        """Reconcile once: bind waiting pods, release what is unused. Raises KubeError."""
         listed = self.own.pods.get(PODS)["items"]
         pods = [pod for pod in listed if pod["spec"].get("schedulerName") == SCHEDULER]
         waiting = [pod for pod in pods if _waits(pod)]
@@ -73,7 +73,7 @@ class KaiBinder:
             self._to_tidy = bool(pods)
 
     def leave(self) -> None:
-        """Give back what pods of a vCluster that is gone hold on its host. Raises KubeError."""
+        """Release what pods of a removed vCluster hold on its host. Raises KubeError."""
         if self.on_host is not None:
             _tidy(self.on_host, [])
 
@@ -81,9 +81,9 @@ class KaiBinder:
 def _schedules(api: AdminApi) -> bool:
     """Whether a scheduler and a binder of KAI are reported available."""
     up = {
-        it["metadata"]["name"]
-        for it in api.served(DEPLOYMENTS)
-        if KubeObject(it).is_true("Available")
+        each["metadata"]["name"]
+        for each in api.served(DEPLOYMENTS)
+        if KubeObject(each).is_true("Available")
     }
     return "binder" in up and bool(up.intersection(_SCHEDULERS))
 
@@ -100,13 +100,13 @@ def _bind(place: Place, listed: list[Object], waiting: list[Object]) -> None:
     for pod in sorted(waiting, key=lambda pod: str(pod["metadata"].get("creationTimestamp"))):
         queue = pod["metadata"].get("labels", {}).get(QUEUE_LABEL)
         if queue not in leaves:
-            continue  # KAI leaves it Pending, in most versions without a word
+            continue  # KAI leaves it Pending, in most versions without an event
         try:
             _group(place, pod, queue)
             if not any(_placed(place, pod, room) for room in free):
-                _tell_no_room(place.pods, pod)
+                _report_no_room(place.pods, pod)
         except RefusedError as why:
-            if why.status not in (404, 409):  # it went, or somebody was quicker
+            if why.status not in (404, 409):  # deleted, or another client was quicker
                 raise
 
 
@@ -146,15 +146,15 @@ def _placed(place: Place, pod: Object, room: Room) -> bool:
     if not room.fits(pod):
         return False
     node = str(room.node["metadata"]["name"])
-    ask = asked(pod)
-    if ask.shared:
-        chosen = room.shareable(ask)
+    request = gpu_request_of(pod)
+    if request.shared:
+        chosen = room.shareable(request)
         if chosen is None:
             return False
-        mine = [group or _reserve(place, node, room) for group in chosen]
-        labels = (
-            {GROUP: mine[0]} if len(mine) == 1 else {f"{GROUP}/{group}": group for group in mine}
-        )
+        assigned = [group or _reserve(place, node, room) for group in chosen]
+        labels = {f"{GROUP}/{group}": group for group in assigned}
+        if len(assigned) == 1:
+            labels = {GROUP: assigned[0]}
         place.pods.patch(_path(pod), {"metadata": {"labels": labels}})
         pod["metadata"].setdefault("labels", {}).update(labels)
     target = {"apiVersion": "v1", "kind": "Node", "name": node}
@@ -166,9 +166,9 @@ def _placed(place: Place, pod: Object, room: Room) -> bool:
 
 
 def _reserve(place: Place, node: str, room: Room) -> str:
-    """Take a whole GPU of the node for a new group; the pod that holds it is KAI's own kind."""
+    """Take a whole GPU of the node for a new group, by a reservation pod as KAI creates it."""
     group = str(uuid.uuid4())
-    body: Object = yaml.safe_load(_FORMS)["reservation"]
+    body: Object = yaml.safe_load(_TEMPLATES)["reservation"]
     body["metadata"]["name"] = f"gpu-reservation-{node}-{group[:5]}"
     body["metadata"]["labels"] |= {GROUP: group, OF: place.name}
     body["metadata"]["annotations"] = {"run.ai/reserve_for_gpu_index": f"GPU-{group}"}
@@ -178,14 +178,14 @@ def _reserve(place: Place, node: str, room: Room) -> str:
     return group
 
 
-def _tell_no_room(api: AdminApi, pod: Object) -> None:
-    known = [it.get("message") for it in pod.get("status", {}).get("conditions", [])]
-    if _NO_ROOM["message"] not in known:
+def _report_no_room(api: AdminApi, pod: Object) -> None:
+    conditions = pod.get("status", {}).get("conditions", [])
+    if not any(each.get("message") == _NO_ROOM["message"] for each in conditions):
         api.set_condition(_path(pod), _NO_ROOM)
 
 
 def _tidy(place: Place, listed: list[Object]) -> None:
-    """Give back shared GPUs that no pod is on, and remove PodGroups whose pod is gone."""
+    """Delete reservation pods of GPUs that no pod shares, and PodGroups whose pod is gone."""
     used = {
         group
         for pod in listed
@@ -195,9 +195,9 @@ def _tidy(place: Place, listed: list[Object]) -> None:
     if place.kai is place.pods:
         reserved = [pod for pod in listed if pod["metadata"].get("labels", {}).get(OF) == ""]
     else:
-        reserved = _of(place, place.kai.served(RESERVATIONS))
+        reserved = _for_place(place, place.kai.served(RESERVATIONS))
         named = {pod["metadata"].get("annotations", {}).get(POD_GROUP) for pod in listed}
-        for group in _of(place, place.kai.served(f"{POD_GROUPS}/podgroups")):
+        for group in _for_place(place, place.kai.served(f"{POD_GROUPS}/podgroups")):
             metadata = group["metadata"]
             if metadata["name"] not in named:
                 where = f"{POD_GROUPS}/namespaces/{metadata['namespace']}/podgroups"
@@ -207,5 +207,5 @@ def _tidy(place: Place, listed: list[Object]) -> None:
             place.kai.delete(_path(pod))
 
 
-def _of(place: Place, items: list[Object]) -> list[Object]:
-    return [it for it in items if it["metadata"].get("labels", {}).get(OF) == place.name]
+def _for_place(place: Place, items: list[Object]) -> list[Object]:
+    return [each for each in items if each["metadata"].get("labels", {}).get(OF) == place.name]

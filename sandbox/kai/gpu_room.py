@@ -1,4 +1,4 @@
-"""How much room nodes have: processors, memory, whole GPUs and GPUs that pods share."""
+"""Free capacity of nodes: CPU, memory, whole GPUs and GPUs that pods share."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -22,14 +22,14 @@ def groups(pod: Object) -> tuple[str, ...]:
     return groups_of(pod["metadata"].get("labels", {}))
 
 
-def asked(pod: Object) -> GpuRequest:
-    """What a pod asks for of GPUs."""
+def gpu_request_of(pod: Object) -> GpuRequest:
+    """What a pod requests of GPUs."""
     return gpu_request(pod["metadata"].get("annotations", {}), requests_of(pod["spec"]))
 
 
 @dataclass
 class Room:
-    """What is left of one node."""
+    """The free capacity of one node."""
 
     node: Object
     left: dict[str, float]
@@ -37,7 +37,7 @@ class Room:
 
     @property
     def memory(self) -> int | None:
-        """MiB of each GPU; None where no label tells."""
+        """MiB of each GPU; None without a label."""
         return gpu_memory(self.node["metadata"].get("labels", {}))
 
     def take(self, pod: Object, reservation: bool = False) -> None:
@@ -45,37 +45,37 @@ class Room:
         for name, amount in _needs(pod):
             self.left[name] = rounded(self.left.get(name, 0.0) - amount)
         if not reservation:
-            part = asked(pod).each(self.memory)
+            part = gpu_request_of(pod).each(self.memory)
             for group in groups(pod):
                 self.shared[group] = rounded(self.shared.get(group, 0.0) + part)
 
     def fits(self, pod: Object) -> bool:
-        """Whether the pod may and can be here, its share of a GPU aside."""
+        """Whether the pod may and can run here, its share of a GPU aside."""
         labels = self.node["metadata"].get("labels", {})
-        wanted = pod["spec"].get("nodeSelector") or {}
-        return all(labels.get(key) == value for key, value in wanted.items()) and all(
+        selector = pod["spec"].get("nodeSelector") or {}
+        return all(labels.get(key) == value for key, value in selector.items()) and all(
             self.left.get(name, 0.0) >= amount for name, amount in _needs(pod)
         )
 
-    def shareable(self, ask: GpuRequest) -> list[str] | None:
-        """The groups with room for a share, fullest first, "" for a GPU to begin; None: no room."""
-        if ask.mebibytes is not None and self.memory is None:
+    def shareable(self, request: GpuRequest) -> list[str] | None:
+        """Groups with room for a share, fullest first; "" is an unshared GPU. None: no room."""
+        if request.mebibytes is not None and self.memory is None:
             return None
-        part = ask.each(self.memory)
+        part = request.each(self.memory)
         fitting = [g for g, taken in self.shared.items() if rounded(taken + part) <= 1]
         fitting.sort(key=lambda group: -self.shared[group])
         free = int(whole_gpus(self.left))
-        chosen = [*fitting, *[""] * free][: ask.devices]
-        return chosen if len(chosen) == ask.devices else None
+        chosen = [*fitting, *[""] * free][: request.devices]
+        return chosen if len(chosen) == request.devices else None
 
 
 def rooms(
     nodes: Iterable[Object], pods: Iterable[Object], reservations: Iterable[Object]
 ) -> list[Room]:
-    """Every node that takes pods, with what the pods on it leave over."""
+    """Every node that takes pods, with what its pods leave free."""
     found: dict[str, Room] = {}
     for node in nodes:
-        if KubeObject(node).is_true("Ready") and not _closed(node):
+        if KubeObject(node).is_true("Ready") and not _takes_no_pods(node):
             left = numbers(node.get("status", {}).get("allocatable"))
             found[node["metadata"]["name"]] = Room(node, left)
     for listed, reserve in ((pods, False), (reservations, True)):
@@ -90,7 +90,7 @@ def _needs(pod: Object) -> Iterable[tuple[str, float]]:
     return {"pods": 1.0, **requests_of(pod["spec"])}.items()
 
 
-def _closed(node: Object) -> bool:
+def _takes_no_pods(node: Object) -> bool:
     spec = node.get("spec", {})
     effects = {taint.get("effect") for taint in spec.get("taints") or []}
     return bool(spec.get("unschedulable") or effects & {"NoSchedule", "NoExecute"})

@@ -1,4 +1,4 @@
-"""Play KAI's operator: its Deployments and webhooks come and go with its Config; no pod runs."""
+"""Simulate KAI's operator: Deployments and webhooks come and go with its Config; no pod runs."""
 
 import copy
 import datetime
@@ -44,14 +44,14 @@ _CLUSTER_POLICIES: Final = f"{CRDS}/clusterpolicies.nvidia.com"
 # The version whose job ran, on the operator; so that a Config deleted on purpose stays deleted.
 APPLIED: Final = "kai-fleet/config-applied"
 _QUEUE_CRD: Final = SOURCES / "kai-scheduler" / "crds" / "scheduling.run.ai_queues.yaml"
-_SAYS: Final = yaml.safe_load(Path(__file__).with_name("operator.yaml").read_text(encoding="utf-8"))
+_YAML: Final = yaml.safe_load(Path(__file__).with_name("operator.yaml").read_text(encoding="utf-8"))
 # The charts of these bring kai-config themselves, as an object or a hook; in later ones a job
 # applies it.
 _CHART_BRINGS_CONFIG: Final = ("v0.9.", "v0.10.", "v0.13.")
 
 
 def play(api: AdminApi) -> None:
-    """Do once what there is to do now; to be asked again and again. Raises KubeError."""
+    """Reconcile once; called in a loop. Raises KubeError."""
     found = {item["metadata"]["name"]: item for item in api.served(DEPLOYMENTS)}
     if not found:
         return
@@ -86,7 +86,7 @@ def _do_jobs_of_v07(api: AdminApi) -> None:
             if all(hook.get("matchConditions") for hook in ours):
                 continue
             for hook in ours:
-                hook["matchConditions"] = [_SAYS["never"]]
+                hook["matchConditions"] = [_YAML["never"]]
             api.patch(f"{collection}/{item['metadata']['name']}", {"webhooks": hooks})
 
 
@@ -98,9 +98,7 @@ def _serves_kai(hook: Object) -> bool:
 def _collect(
     api: AdminApi, found: dict[str, Object], config: Object | None, shard: Object | None
 ) -> None:
-    """Delete what lost its owner. Kubernetes does so too, but for a kind that it has only just
-    heard of up to half a minute later.
-    """
+    """Delete objects whose owner is gone: for a new kind Kubernetes takes up to half a minute."""
     living = {item["metadata"]["uid"] for item in (config, shard) if item is not None}
     orphans = [
         name
@@ -121,8 +119,8 @@ def _collect(
 def _release(operator: Object) -> KaiRelease:
     """The version of its parts: that of the chart, from its own image's tag.
 
-    A real operator has it from the Config, where the chart writes it (v0.9.3 to v0.16.8): also the
-    old one, while the new one's pod starts, brings up the new parts.
+    A real operator reads it from the Config, where the chart writes it (v0.9.3 to v0.16.8), so the
+    old operator already brings up the new parts while the new one's pod starts.
     """
     image = operator["spec"]["template"]["spec"]["containers"][0]["image"]
     try:
@@ -134,10 +132,10 @@ def _release(operator: Object) -> KaiRelease:
 def _applied(
     api: AdminApi, operator: Object, release: KaiRelease, config: Object | None
 ) -> Object | None:
-    """The Config, once the deployer job of a real chart that has one would have applied it.
+    """The Config, applied here for a real chart whose deployer job would apply it.
 
-    Only the stand-in's is as the values want it: nobody reads the manifest of a job that does
-    not run.
+    Only the stand-in chart's follows the values: the manifest in a job that does not run is not
+    read.
     """
     standin = "kai-fleet/stand-in" in operator["metadata"].get("labels", {})
     if standin or release.version.startswith(_CHART_BRINGS_CONFIG):
@@ -147,7 +145,7 @@ def _applied(
     # An upgrade from a chart that declares the Config deletes it, and only then runs the job.
     if applied == release.version or helms:
         return config
-    api.ensure(CONFIGS, _SAYS["config"])
+    api.ensure(CONFIGS, _YAML["config"])
     api.patch(OPERATOR, {"metadata": {"annotations": {APPLIED: release.version}}})
     return api.find(CONFIG)
 
@@ -159,21 +157,21 @@ def _make(
     config: Object,
     shard: Object | None,
 ) -> None:
-    """Have every part of KAI, of this version and as `config` has it."""
-    wanted = []
+    """Create or update every part of KAI, of this version and as `config` describes it."""
+    missing = []
     for name in _operands(release, shard is not None):
         owner = shard if shard is not None and name == SHARDS_SCHEDULER else config
         body = _deployment(name, release.version, config, owner)
         if name not in found:
-            wanted.append(body)
+            missing.append(body)
         elif _outdated(found[name], body):
             api.ensure(DEPLOYMENTS, body)
             found[name] = {}  # not available before its status is read again
-    if wanted:
+    if missing:
         for collection, hooks in _webhooks():
             hooks["metadata"]["ownerReferences"] = [_reference(config)]
             api.ensure(collection, hooks)
-    for body in wanted:
+    for body in missing:
         api.ensure(DEPLOYMENTS, body)
 
 
@@ -186,19 +184,20 @@ def _available(deployment: Object) -> bool:
 def _report_ready(api: AdminApi, path: str, item: Object | None) -> None:
     if item is None or KubeObject(item).is_ready:
         return
-    others = [it for it in item.get("status", {}).get("conditions", []) if it["type"] != "Ready"]
+    known = item.get("status", {}).get("conditions", [])
+    others = [each for each in known if each["type"] != "Ready"]
     now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     generation = item["metadata"].get("generation", 1)
-    condition = _SAYS["ready"] | {"observedGeneration": generation, "lastTransitionTime": now}
+    condition = _YAML["ready"] | {"observedGeneration": generation, "lastTransitionTime": now}
     try:
         api.patch(f"{path}/status", {"status": {"conditions": [*others, condition]}})
     except RefusedError as why:
-        if why.status != 404:  # it was deleted meanwhile
+        if why.status != 404:  # deleted meanwhile
             raise
 
 
 def _operands(release: KaiRelease, has_shard: bool) -> Iterator[str]:
-    """The Deployments that the operator of that version sees to, or the chart in its place.
+    """The Deployments that the operator of that version manages, or its chart.
 
     A shard gets a scheduler from every operator, also from one whose chart brings its own.
     """
@@ -208,7 +207,7 @@ def _operands(release: KaiRelease, has_shard: bool) -> Iterator[str]:
 
 
 def _deployment(name: str, version: str, config: Object, owner: Object) -> Object:
-    """One part of KAI, as the Config wants it. The owner takes it along when it goes."""
+    """One part of KAI, as the Config describes it; deleted with its owner."""
     spec = config.get("spec") or {}
     common, own = spec.get("global") or {}, spec.get(_PARTS[name]) or {}
     labels = {"app": name}
@@ -219,7 +218,7 @@ def _deployment(name: str, version: str, config: Object, owner: Object) -> Objec
     }
     if "gpuSharing" in own:
         container["args"] = [f"--gpu-sharing-enabled={str(own['gpuSharing']).lower()}"]
-    # What is no longer wanted is named too: a merge leaves what it does not name.
+    # Unset keys are written, too: a merge patch keeps what it does not name.
     placed = {key: common.get(key) for key in ("nodeSelector", "tolerations", "affinity")}
     found = copy.deepcopy(_OPERAND)
     pod = {"metadata": {"labels": labels}, "spec": {"containers": [container], **placed}}
@@ -234,10 +233,10 @@ def _deployment(name: str, version: str, config: Object, owner: Object) -> Objec
     return found
 
 
-def _outdated(actual: Object, wanted: Object) -> bool:
-    """Whether a Deployment that the operator made is now to be another. Charts' own never are."""
+def _outdated(actual: Object, desired: Object) -> bool:
+    """Whether a Deployment of the operator differs from the desired one. Charts' own never do."""
     made_from = actual["metadata"].get("annotations", {}).get(MADE_FROM)
-    return made_from not in (None, wanted["metadata"]["annotations"][MADE_FROM])
+    return made_from not in (None, desired["metadata"]["annotations"][MADE_FROM])
 
 
 def _webhooks() -> Iterator[tuple[str, Object]]:
@@ -247,7 +246,7 @@ def _webhooks() -> Iterator[tuple[str, Object]]:
 
 
 def _reference(owner: Object) -> Object:
-    """As Kubernetes writes who owns an object."""
+    """An owner reference to an object."""
     return {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],

@@ -18,7 +18,7 @@ EVERY_NODE: Final = {"pods": "110", "ephemeral-storage": "500Gi"}
 
 
 def host_nodes() -> Iterator[dict[str, Any]]:
-    """Every node that nodes.yaml asks for, as the API wants it."""
+    """The Node objects of nodes.yaml."""
     for pool in yaml.safe_load(POOLS.read_text()):
         for number in range(1, pool["nodes"] + 1):
             yield _node(f"{pool['pool']}-{number}", pool)
@@ -56,10 +56,10 @@ def fake_node(
 
 
 def ensure_host_nodes(api: AdminApi) -> None:
-    """Make the nodes that are missing. Raises KubeError."""
-    there = {node["metadata"]["name"] for node in api.get(NODES)["items"]}
+    """Create the nodes that are missing. Raises KubeError."""
+    existing = {node["metadata"]["name"] for node in api.get(NODES)["items"]}
     for node in host_nodes():
-        if node["metadata"]["name"] not in there:
+        if node["metadata"]["name"] not in existing:
             api.post(NODES, node)
 
 

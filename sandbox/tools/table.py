@@ -1,4 +1,4 @@
-"""What is known of the tools, in `table.yaml`: which versions will do, where binaries come from."""
+"""The table of tools, `table.yaml`: accepted versions, and where binaries come from."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ COMMAND_PROVIDER: Final = "pulumi-resource-command"
 LANGUAGE_HOST: Final = "pulumi-language-python"
 YAML_HOST: Final = "pulumi-language-yaml"
 
-PROGRESS_SECONDS: Final = 15.0  # between two words of what takes long
+PROGRESS_SECONDS: Final = 15.0  # between two messages of progress
 Say = Callable[[str], None]
 Version = tuple[int, ...]
 
@@ -76,7 +76,7 @@ class GoBuild:
 
 @dataclass(frozen=True)
 class PathCheck:
-    """What a tool on PATH must answer: `oldest` <= version < `below`.
+    """The accepted versions of a tool on PATH: `oldest` <= version < `below`.
 
     `ask` are the arguments that make it print its version. A `companion` ships with another tool
     and is taken when that one is. What is neither is a Pulumi plugin, asked over its protocol. What
@@ -90,7 +90,7 @@ class PathCheck:
     tests_only: bool = False
 
     def accepts(self, version: Version) -> bool:
-        """Whether this version will do."""
+        """Whether this version is in the range."""
         return self.oldest <= version < self.below
 
 

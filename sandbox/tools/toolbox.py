@@ -1,6 +1,6 @@
 """Getting the sandbox's tools: from PATH, the cache, the official release, or source.
 
-`ensure` is the only way in. What it makes is kept in the user's cache, one folder for each tool
+`ensure` is the entry point. What it gets is kept in the user's cache, one folder for each tool
 and version, and is shared by all checkouts. Where neither a release nor a module proxy has Pulumi's
 Command plugin, a launcher for the stand-in of this checkout takes its place.
 """
@@ -23,7 +23,7 @@ import platformdirs
 
 from sandbox.directory import CHECKOUT, held
 from sandbox.tools import go_builds, path_tools, release_downloads
-from sandbox.tools.path_tools import numbers, told
+from sandbox.tools.path_tools import ask_version, numbers
 from sandbox.tools.table import BUNDLES, COMMAND_PROVIDER, ON_PATH, Bundle, Say, ToolError
 
 __all__ = ["Origin", "Tool", "ToolError", "cache_root", "ensure", "standins"]
@@ -65,62 +65,62 @@ def ensure(names: Sequence[str], say: Say) -> dict[str, Tool]:
     unknown = sorted(set(names) - set(ON_PATH))
     if unknown:
         raise ToolError(f"no such tool: {', '.join(unknown)}; there are {', '.join(ON_PATH)}.")
-    taken: dict[str, str] = {}
+    replaced: dict[str, str] = {}
     stopped = Event()
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        asked = [
-            pool.submit(_bundle, bundle, wanted, say, taken, stopped)
-            for bundle, wanted in _longest_first(names)
+        futures = [
+            pool.submit(_bundle, bundle, tools, say, replaced, stopped)
+            for bundle, tools in _longest_first(names)
         ]
         try:
-            found = {name: tool for one in asked for name, tool in one.result().items()}
+            found = {name: tool for future in futures for name, tool in future.result().items()}
         except BaseException:
             stopped.set()  # the other builds
             pool.shutdown(cancel_futures=True)
             raise
-    if taken:
-        why = "; ".join(dict.fromkeys(taken.values()))
-        say(f"kai-fleet's stand-in takes the place of {' and '.join(taken)}: {why}")
+    if replaced:
+        why = "; ".join(dict.fromkeys(replaced.values()))
+        say(f"kai-fleet's stand-in takes the place of {' and '.join(replaced)}: {why}")
     return {name: found[name] for name in names}
 
 
 def _longest_first(names: Sequence[str]) -> list[tuple[Bundle, list[str]]]:
-    """The bundles with what is wanted of each; what is built longest is begun first."""
+    """The bundles with the names that are needed of each, the longest builds first."""
     # A companion is taken from where the tool that it ships with is.
-    all_wanted = {*names, *(ON_PATH[name].companion for name in names)}
-    by_length = sorted(BUNDLES, key=lambda it: sum(r.minutes for r in it.builds), reverse=True)
-    wanted = [(bundle, [it for it in bundle.tools if it in all_wanted]) for bundle in by_length]
-    return [(bundle, tools) for bundle, tools in wanted if tools]
+    every = {*names, *(ON_PATH[name].companion for name in names)}
+    ordered = sorted(BUNDLES, key=lambda bundle: -sum(build.minutes for build in bundle.builds))
+    lists = ((bundle, [tool for tool in bundle.tools if tool in every]) for bundle in ordered)
+    return [(bundle, tools) for bundle, tools in lists if tools]
 
 
 def standins(tools: Mapping[str, Tool]) -> list[str]:
-    """What of these is not the real thing, in words for a user."""
+    """The titles of those tools that are stand-ins."""
     titles = {name: bundle.title for bundle in BUNDLES for name in bundle.tools}
     return [titles[name] for name, tool in tools.items() if tool.origin == "stand-in"]
 
 
 def _bundle(
-    bundle: Bundle, wanted: Sequence[str], say: Say, taken: dict[str, str], stopped: Event
+    bundle: Bundle, names: Sequence[str], say: Say, replaced: dict[str, str], stopped: Event
 ) -> dict[str, Tool]:
-    """`taken` gets the bundle's title and a reason where a stand-in takes its place."""
-    have, lacking = _present(bundle, wanted)
+    """`replaced` gets the bundle's title and a reason where a stand-in takes its place."""
+    have, lacking = _present(bundle, names)
     if lacking:
         lock = _folder() / f".{bundle.first}.lock"
         with held(lock, lambda: say(f"{bundle.title}: another process is getting it")):
             # The other process may have got it.
             if missing := [name for name in lacking if not _kept(bundle, name)]:
-                _acquire(bundle, missing, say, taken, stopped)
-        have, lacking = _present(bundle, wanted)
+                _acquire(bundle, missing, say, replaced, stopped)
+        have, lacking = _present(bundle, names)
     if lacking:
         raise ToolError(f"{bundle.title}: {', '.join(lacking)} did not come with it.")
     return have
 
 
-def _present(bundle: Bundle, wanted: Sequence[str]) -> tuple[dict[str, Tool], list[str]]:
+def _present(bundle: Bundle, names: Sequence[str]) -> tuple[dict[str, Tool], list[str]]:
     """The tools that are there, and the names of those that are not."""
     have: dict[str, Tool] = {}
     lacking = []
-    for name in wanted:
+    for name in names:
         companion = ON_PATH[name].companion
         other = have.get(companion)
         # A companion comes with the other one, and lies beside it.
@@ -179,7 +179,7 @@ def _kept(bundle: Bundle, name: str) -> Tool | None:
 
 
 def _acquire(
-    bundle: Bundle, missing: Sequence[str], say: Say, taken: dict[str, str], stopped: Event
+    bundle: Bundle, missing: Sequence[str], say: Say, replaced: dict[str, str], stopped: Event
 ) -> None:
     for name in missing:
         for sentence in path_tools.refused(name, ON_PATH[name], _folder()):
@@ -187,7 +187,7 @@ def _acquire(
     why = "no official release"
     if bundle.release:
         try:
-            with _made(bundle, bundle.release.version, "release") as fresh:
+            with _caching(bundle, bundle.release.version, "release") as fresh:
                 release_downloads.fetch(bundle.title, bundle.release, fresh, say, stopped)
                 _run_once(bundle, fresh)
             return
@@ -200,27 +200,27 @@ def _acquire(
             log = cache_root() / "logs" / f"{recipe.module}-{bundle.version}.log"
             part = f" ({recipe.module})" if len(bundle.builds) > 1 else ""
             title = f"{bundle.title} {bundle.version}{part}"
-            with _made(bundle, bundle.version, "built") as fresh:
+            with _caching(bundle, bundle.version, "built") as fresh:
                 go_builds.build(title, bundle.version, recipe, log, fresh, say, stopped)
     for name in missing:
         if name in _STAND_INS:
             os.utime(_launcher(name))
-            taken[bundle.title] = why
+            replaced[bundle.title] = why
 
 
 def _run_once(bundle: Bundle, fresh: Path) -> None:
-    """Raises NoRelease when what was unpacked does not run here, or is another version."""
+    """Check that what was unpacked runs, in an accepted version. Raises NoRelease."""
     for name, check in bundle.tools.items():
         if (fresh / name).exists() and not check.companion:
-            version = told(fresh / name, check)
+            version = ask_version(fresh / name, check)
             if not check.accepts(numbers(version)):
                 says = f"says that it is {version}" if version else "does not run here"
                 raise release_downloads.NoRelease(f"its {name} {says}")
 
 
 @contextmanager
-def _made(bundle: Bundle, version: str, origin: Origin) -> Iterator[Path]:
-    """A folder whose files are kept in the cache if all goes well; each appears whole or not."""
+def _caching(bundle: Bundle, version: str, origin: Origin) -> Iterator[Path]:
+    """A folder whose files are moved into the cache on success; each appears whole or not."""
     with tempfile.TemporaryDirectory(dir=_folder(), prefix=".new-") as fresh:
         yield Path(fresh)
         # Helpers go first: once a tool is there, another process takes the bundle for complete.

@@ -43,7 +43,7 @@ def read(secret: Mapping[str, Any]) -> VclusterConfig:
         return VclusterConfig({}, problem=f"its key config.yaml cannot be read: {why}")
 
 
-# It is asked at each round, and to parse it took a quarter of the round.
+# It is read in each round, and parsing took a quarter of a round.
 @functools.lru_cache(maxsize=256)
 def _read(encoded: str) -> VclusterConfig:
     try:
@@ -75,11 +75,11 @@ def parse(values: Mapping[str, Any]) -> VclusterConfig:
 
 
 def _config_maps(persistence: Mapping[str, Any]) -> dict[str, str]:
-    volumes = {it["name"]: it for it in persistence.get("addVolumes") or []}
-    mounts = {
-        it["mountPath"]: volumes[it["name"]] for it in persistence.get("addVolumeMounts") or []
-    }
-    return {path: it["configMap"]["name"] for path, it in mounts.items() if "configMap" in it}
+    volumes = {volume["name"]: volume for volume in persistence.get("addVolumes") or []}
+    mounts = persistence.get("addVolumeMounts") or []
+    mounted = {mount["mountPath"]: volumes[mount["name"]] for mount in mounts}
+    names = {path: volume.get("configMap", {}).get("name") for path, volume in mounted.items()}
+    return {path: name for path, name in names.items() if name}
 
 
 def _problem(values: Mapping[str, Any]) -> str | None:
@@ -132,8 +132,8 @@ def choose_endpoint(
     if spec.get("type") == "LoadBalancer":
         if before is not None and before.port == 443:
             return before
-        own = (Endpoint(f"{ports.loopback_prefix}{host}", 443) for host in range(1, 255))
-        endpoint = next(it for it in own if it not in taken)
+        candidates = (Endpoint(f"{ports.loopback_prefix}{host}", 443) for host in range(1, 255))
+        endpoint = next(each for each in candidates if each not in taken)
         if free(443, endpoint.address):
             return _remember(endpoint, remembered)
         problem = (
@@ -151,7 +151,7 @@ def choose_endpoint(
 
 def _node_port(spec: Mapping[str, Any]) -> int | None:
     entries = spec.get("ports", [])
-    https = [it for it in entries if it.get("name") == "https"] or entries
+    https = [entry for entry in entries if entry.get("name") == "https"] or entries
     return https[0].get("nodePort") if https else None
 
 

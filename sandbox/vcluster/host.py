@@ -20,7 +20,7 @@ _REVISION: Final = "deployment.kubernetes.io/revision"
 
 
 class Host:
-    """Its API, the sandbox's processes, and its objects as they were when they were last read."""
+    """Its API, the sandbox's processes, and its objects as last read."""
 
     def __init__(self, plane: ControlPlane, tools: Mapping[str, Path]) -> None:
         self.api, self.etcd, self.tools = plane.api(), plane.etcd, tools
@@ -36,21 +36,22 @@ class Host:
 
     def read(self) -> None:
         """Read all objects anew. Raises KubeError, and then some may be as they were."""
-        self.control_planes = self._listed("/apis/apps/v1/statefulsets", _OF_VCLUSTERS)
+        self.control_planes = self._list("/apis/apps/v1/statefulsets", _OF_VCLUSTERS)
         # Without a volume of its own the chart makes a Deployment.
-        self.control_planes |= self._listed("/apis/apps/v1/deployments", _OF_VCLUSTERS)
-        self.services = self._listed("/api/v1/services", _OF_VCLUSTERS)
-        self.secrets = self._listed("/api/v1/secrets", _OF_VCLUSTERS)
-        self.nodes = self._listed(NODES)
-        self.runtime_classes = self._listed(RUNTIME_CLASSES)
+        self.control_planes |= self._list("/apis/apps/v1/deployments", _OF_VCLUSTERS)
+        self.services = self._list("/api/v1/services", _OF_VCLUSTERS)
+        self.secrets = self._list("/api/v1/secrets", _OF_VCLUSTERS)
+        self.nodes = self._list(NODES)
+        self.runtime_classes = self._list(RUNTIME_CLASSES)
 
-    def _listed(self, path: str, selector: str = "") -> dict[Name, Object]:
-        # What the API server has in its cache is new enough, and asks nothing of etcd.
+    def _list(self, path: str, selector: str = "") -> dict[Name, Object]:
+        # The API server answers from its cache, which is new enough, and reads nothing from etcd.
         found = self.api.list(path, labelSelector=selector, resourceVersion="0")
-        return {(it["metadata"].get("namespace", ""), it["metadata"]["name"]): it for it in found}
+        pairs = ((item["metadata"], item) for item in found)
+        return {(about.get("namespace", ""), about["name"]): item for about, item in pairs}
 
     def started(self, namespace: str, name: str) -> tuple[str, str]:
-        """The revision of a vCluster's pod, once it is the one that is wanted, and its version."""
+        """The revision of a vCluster's pod, once it is rolled out, and its version."""
         found = self.control_planes.get((namespace, name), {})
         chart = found.get("metadata", {}).get("labels", {}).get("chart", "")
         of_deployment = found.get("metadata", {}).get("annotations", {}).get(_REVISION, "")
@@ -58,9 +59,9 @@ class Host:
         return revision, f"v{chart.removeprefix('vcluster-')}"
 
     def versions(self, namespace: str) -> list[str]:
-        """What differs as soon as something differs that a vCluster of the namespace is made of."""
+        """The versions of the objects on which a vCluster of the namespace depends."""
         own = (self.control_planes, self.services, self.secrets)
-        found = [it for items in own for (space, _), it in items.items() if space == namespace]
+        found = [each[name] for each in own for name in each if name[0] == namespace]
         everywhere = (*self.nodes.values(), *self.runtime_classes.values())
         return [item["metadata"]["resourceVersion"] for item in (*found, *everywhere)]
 

@@ -21,20 +21,20 @@ from sandbox.kai.binder import KaiBinder
 from sandbox.vcluster.host import Host, Name, log
 from sandbox.vcluster.vcluster import SandboxVcluster, clean_up
 
-_LOOK_SECONDS: Final = 0.5
+_POLL_SECONDS: Final = 0.5
 _ROUND_SECONDS: Final = 1.5
 
 
 class Supervisor:
-    """Starts and stops vClusters, and plays KAI's operator and the provisioner on the host."""
+    """Starts and stops vClusters; runs KAI's stand-ins and the provisioner on the host."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
         self._vclusters: dict[Name, SandboxVcluster] = {}
 
     def run(self, directory: Path) -> None:
-        """Look after everything until the process is ended."""
-        threading.Thread(target=self._look_after_host, daemon=True, name="host").start()
+        """Run until the process is ended."""
+        threading.Thread(target=self._run_host, daemon=True, name="host").start()
         began = False
         while True:
             try:
@@ -44,24 +44,25 @@ class Supervisor:
                     log("watching for vClusters")
                     (directory / "supervisor-ready").touch()
                     began = True
-                self._follow()
+                self._reconcile()
             except KubeError as why:
                 log(f"host: {why}")
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_SECONDS)
 
-    def _follow(self) -> None:
-        """Have exactly the vClusters whose StatefulSets or Deployments there are."""
-        wanted = {name: it["metadata"]["uid"] for name, it in self._host.control_planes.items()}
+    def _reconcile(self) -> None:
+        """Start and remove vClusters to match the host's StatefulSets and Deployments."""
+        planes = self._host.control_planes
+        uids = {name: plane["metadata"]["uid"] for name, plane in planes.items()}
         for name, vcluster in list(self._vclusters.items()):
             if not vcluster.is_alive():
                 del self._vclusters[name]  # removed, and cleaned up after
-            elif wanted.get(name) != vcluster.uid:
+            elif uids.get(name) != vcluster.uid:
                 vcluster.remove()
             else:
-                vcluster.see(self._host.versions(name[0]))
-        for name in wanted.keys() - self._vclusters:
+                vcluster.notice(self._host.versions(name[0]))
+        for name in uids.keys() - self._vclusters:
             log(f"vCluster {'/'.join(name)}: starting")
-            self._vclusters[name] = SandboxVcluster(self._host, *name, wanted[name])
+            self._vclusters[name] = SandboxVcluster(self._host, *name, uids[name])
             self._vclusters[name].start()
 
     def _remove_forgotten(self, directory: Path) -> None:
@@ -71,7 +72,7 @@ class Supervisor:
             if (namespace, name) not in self._host.control_planes:
                 clean_up(self._host, namespace, name)
 
-    def _look_after_host(self) -> None:
+    def _run_host(self) -> None:
         api = self._host.api
         binder = KaiBinder(api)
         while True:

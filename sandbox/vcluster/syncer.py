@@ -1,6 +1,6 @@
 """What passes between a vCluster and its host.
 
-Taken over from it are nodes and RuntimeClasses; written on it the way in, and why there is none.
+Nodes and RuntimeClasses are copied from the host; the kubeconfig and warnings are written to it.
 """
 
 import base64
@@ -17,13 +17,13 @@ from sandbox.nodes.fake_nodes import NODES, fake_node
 from sandbox.vcluster.declared import VclusterConfig
 
 _WARNING: Final = Path(__file__).with_name("warning.yaml")
-_WATCHING: Final = ("list", "watch")
+_VERBS: Final = ("list", "watch")
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 RUNTIME_CLASSES: Final = "/apis/node.k8s.io/v1/runtimeclasses"
 
 
 def selected(nodes: Iterable[Object], labels: Mapping[str, str]) -> list[Object]:
-    """The nodes that carry all these labels: every node, where none are asked for."""
+    """The nodes that carry all these labels: every node for no labels."""
     return [
         node
         for node in nodes
@@ -36,14 +36,14 @@ def sync_nodes(inside: AdminApi, host: Iterable[Object]) -> None:
 
     Conditions are left to the vCluster's own KWOK. Raises KubeError.
     """
-    there = {node["metadata"]["name"]: node for node in inside.get(NODES)["items"]}
+    existing = {node["metadata"]["name"]: node for node in inside.get(NODES)["items"]}
     for node in host:
         name = node["metadata"]["name"]
-        wanted, old = _copy(node), there.pop(name, None)
-        if old is None or _copy(old) != wanted:
-            inside.apply(f"{NODES}/{name}", wanted)
-            inside.apply(f"{NODES}/{name}/status", wanted)
-    for name in there:
+        desired, old = _copy(node), existing.pop(name, None)
+        if old is None or _copy(old) != desired:
+            inside.apply(f"{NODES}/{name}", desired)
+            inside.apply(f"{NODES}/{name}/status", desired)
+    for name in existing:
         inside.delete(f"{NODES}/{name}")
 
 
@@ -60,9 +60,9 @@ def _copy(node: Object) -> Object:
 
 def sync_runtime_classes(inside: AdminApi, host: Iterable[Object]) -> None:
     """Make the vCluster's RuntimeClasses those of the host. Raises KubeError."""
-    there = {item["metadata"]["name"]: item for item in inside.get(RUNTIME_CLASSES)["items"]}
+    existing = {item["metadata"]["name"]: item for item in inside.get(RUNTIME_CLASSES)["items"]}
     for item in host:
-        old = there.pop(item["metadata"]["name"], None)
+        old = existing.pop(item["metadata"]["name"], None)
         if old is not None and old["handler"] != item["handler"]:
             inside.delete(f"{RUNTIME_CLASSES}/{old['metadata']['name']}")  # it cannot be changed
             old = None
@@ -71,18 +71,18 @@ def sync_runtime_classes(inside: AdminApi, host: Iterable[Object]) -> None:
             metadata = {key: item["metadata"].get(key) for key in ("name", "labels")}
             body = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": metadata}
             inside.ensure(RUNTIME_CLASSES, body | kept)
-    for name in there:
+    for name in existing:
         inside.delete(f"{RUNTIME_CLASSES}/{name}")
 
 
-def sees_pods(host: AdminApi, namespace: str, account: str) -> bool:
+def may_list_pods(host: AdminApi, namespace: str, account: str) -> bool:
     """Whether an account may list and watch the pods of all namespaces. Raises KubeError."""
     who = {
         "user": f"system:serviceaccount:{namespace}:{account}",
         "groups": ["system:serviceaccounts", f"system:serviceaccounts:{namespace}"],
     }
-    asked = [who | {"resourceAttributes": {"resource": "pods", "verb": it}} for it in _WATCHING]
-    return all(host.post(_REVIEWS, {"spec": it})["status"]["allowed"] for it in asked)
+    specs = [who | {"resourceAttributes": {"resource": "pods", "verb": verb}} for verb in _VERBS]
+    return all(host.post(_REVIEWS, {"spec": spec})["status"]["allowed"] for spec in specs)
 
 
 def access_secret(plane: ControlPlane, config: VclusterConfig, service: Object) -> Object:

@@ -1,4 +1,4 @@
-"""One vCluster of the sandbox: a real control plane for a StatefulSet that runs nothing."""
+"""One vCluster of the sandbox: a real control plane for a StatefulSet without containers."""
 
 import contextlib
 import shutil
@@ -17,7 +17,7 @@ from sandbox.vcluster.declared import Endpoint, VclusterConfig, choose_endpoint,
 from sandbox.vcluster.host import Host, log
 from sandbox.vcluster.syncer import (
     access_secret,
-    sees_pods,
+    may_list_pods,
     selected,
     sync_nodes,
     sync_runtime_classes,
@@ -25,16 +25,14 @@ from sandbox.vcluster.syncer import (
 )
 
 _ROUND_SECONDS: Final = 1.5
-# What was synced is looked over again after this long, whatever the host did not say.
+# After this long everything is synced again, changed or not.
 _RESYNC_SECONDS: Final = 30.0
-# Two cores start two API servers at a time about as fast as many at once, and calmer.
+# Two cores start two API servers at a time about as fast as many at once, with less load.
 _STARTS: Final = threading.Semaphore(2)
 
 
 class SandboxVcluster(threading.Thread):
-    """Keeps one vCluster as its StatefulSet, of that uid, and its configuration want it, until
-    `remove`.
-    """
+    """Reconciles one vCluster with its configuration and StatefulSet, of that uid."""
 
     def __init__(self, host: Host, namespace: str, name: str, uid: str) -> None:
         super().__init__(daemon=True, name=f"vcluster {namespace}/{name}")
@@ -46,17 +44,17 @@ class SandboxVcluster(threading.Thread):
         self._ready = False
         self._synced: tuple[float, object] = (0.0, None)
         self._revision = ""
-        self._seeing = ""
+        self._allowed_revision = ""
         self._published: object = None
-        self._told: set[str] = set()
-        self._of_host: object = None
+        self._reported: set[str] = set()
+        self._host_versions: object = None
         self._woken = threading.Event()
         self._over = threading.Event()
 
-    def see(self, of_host: object) -> None:
-        """Look again now, if that of the host is not as it was when last seen."""
-        if of_host != self._of_host:
-            self._of_host = of_host
+    def notice(self, host_versions: object) -> None:
+        """Reconcile now if these versions of the host's objects are new."""
+        if host_versions != self._host_versions:
+            self._host_versions = host_versions
             self._woken.set()
 
     def remove(self) -> None:
@@ -71,8 +69,8 @@ class SandboxVcluster(threading.Thread):
             try:
                 self._reconcile()
             except (KubeError, RuntimeError, OSError) as why:
-                self._tell("NotReady", str(why))
-            # Twenty that are looked at every second and a half keep one of two cores busy.
+                self._report("NotReady", str(why))
+            # Twenty that reconcile every second and a half keep one of two cores busy.
             self._woken.wait(max(_ROUND_SECONDS, len(self.host.control_planes) / 4))
         while not self._cleaned_up():
             time.sleep(_ROUND_SECONDS)
@@ -96,7 +94,7 @@ class SandboxVcluster(threading.Thread):
             return
         config = read(secret)
         if config.problem:
-            self._tell("BadConfig", f"vCluster cannot start: {config.problem}")
+            self._report("BadConfig", f"vCluster cannot start: {config.problem}")
             return
         endpoint = self._choose_endpoint(service)
         plane = ControlPlane(
@@ -121,8 +119,8 @@ class SandboxVcluster(threading.Thread):
         self._serve(plane, api)
         if self._over.is_set():
             return
-        self._tell_load_balancer(service, endpoint)
-        if config.scheduler and not self._sees_pods():
+        self._report_load_balancer(service, endpoint)
+        if config.scheduler and not self._may_list_pods():
             return
         self._publish(plane, config, service)
         self._sync(api, config)
@@ -134,16 +132,16 @@ class SandboxVcluster(threading.Thread):
         """Its own flags, with the files of mounted ConfigMaps where this machine has them."""
         arguments = config.api_server_args
         for n, (folder, name) in enumerate(sorted(config.config_maps.items())):
-            there = self.directory / "mounts" / str(n)
-            there.mkdir(parents=True, exist_ok=True)
+            mount = self.directory / "mounts" / str(n)
+            mount.mkdir(parents=True, exist_ok=True)
             found = self.host.api.get(f"/api/v1/namespaces/{self.namespace}/configmaps/{name}")
             for key, text in (found.get("data") or {}).items():
-                (there / Path(key).name).write_text(text)
-            arguments = tuple(it.replace(f"={folder}/", f"={there}/") for it in arguments)
+                (mount / Path(key).name).write_text(text)
+            arguments = tuple(flag.replace(f"={folder}/", f"={mount}/") for flag in arguments)
         return arguments
 
     def _serve(self, plane: ControlPlane, api: AdminApi) -> None:
-        """Have the control plane running and answering."""
+        """Bring up the control plane and wait for its answer."""
         server, processes = plane.api_server(self.host.tools), self.host.processes
         if not self._ready or not processes.runs(server):
             with _STARTS:
@@ -164,37 +162,37 @@ class SandboxVcluster(threading.Thread):
         self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         name, remembered = (self.namespace, self.vcluster), self.directory / "endpoint"
         with self.host.choice:
-            taken = {it for of, it in self.host.endpoints.items() if of != name}
+            taken = {used for owner, used in self.host.endpoints.items() if owner != name}
             endpoint = choose_endpoint(service, self.host.etcd.ports, taken, remembered)
             self.host.endpoints[name] = endpoint
         if endpoint.problem:
-            self._tell("NoAddress", endpoint.problem)
+            self._report("NoAddress", endpoint.problem)
         return endpoint
 
-    def _tell_load_balancer(self, service: Object, endpoint: Endpoint) -> None:
+    def _report_load_balancer(self, service: Object, endpoint: Endpoint) -> None:
         if service["spec"].get("type") != "LoadBalancer" or endpoint.problem:
             return
         ingress = [{"ip": endpoint.address}]
         current = service.get("status", {}).get("loadBalancer", {}).get("ingress", [])
-        if [{"ip": it.get("ip")} for it in current] != ingress:
+        if [{"ip": entry.get("ip")} for entry in current] != ingress:
             self.host.api.patch(
                 f"/api/v1/namespaces/{self.namespace}/services/{self.vcluster}/status",
                 {"status": {"loadBalancer": {"ingress": ingress}}},
             )
 
-    def _sees_pods(self) -> bool:
+    def _may_list_pods(self) -> bool:
         """Whether its account may list and watch the pods of all namespaces, asked until it may.
 
         vCluster waits for these before it syncs anything (controllers/resources/nodes/syncer.go).
         """
         own = self.host.control_planes.get((self.namespace, self.vcluster))
-        if own is None or self._seeing == self._revision:
+        if own is None or self._allowed_revision == self._revision:
             return own is not None
         account = own["spec"]["template"]["spec"]["serviceAccountName"]
-        if not sees_pods(self.host.api, self.namespace, account):
-            self._tell("NotReady", f"{account} may not list and watch pods of all namespaces")
+        if not may_list_pods(self.host.api, self.namespace, account):
+            self._report("NotReady", f"{account} may not list and watch pods of all namespaces")
             return False
-        self._seeing = self._revision
+        self._allowed_revision = self._revision
         return True
 
     def _publish(self, plane: ControlPlane, config: VclusterConfig, service: Object) -> None:
@@ -222,15 +220,15 @@ class SandboxVcluster(threading.Thread):
         if config.runtime_classes:
             sync_runtime_classes(api, classes)
         if not nodes and config.node_labels:
-            wanted = ", ".join(f"{key}={value}" for key, value in config.node_labels.items())
-            self._tell("NoNodes", f"no node of the host has the labels {wanted}")
+            labels = ", ".join(f"{key}={value}" for key, value in config.node_labels.items())
+            self._report("NoNodes", f"no node of the host has the labels {labels}")
         self._synced = (time.monotonic(), versions)
 
-    def _tell(self, reason: str, message: str) -> None:
-        """Say it once: in the supervisor's log, and as an event of the StatefulSet."""
-        if message in self._told or self._over.is_set():
+    def _report(self, reason: str, message: str) -> None:
+        """Report once: in the supervisor's log, and as an event of the StatefulSet."""
+        if message in self._reported or self._over.is_set():
             return
-        self._told.add(message)
+        self._reported.add(message)
         log(f"vCluster {self.namespace}/{self.vcluster}: {message}")
         with contextlib.suppress(KubeError):
             self.host.api.post(
@@ -245,7 +243,7 @@ def folder(sandbox: Path, namespace: str, name: str) -> Path:
 
 
 def clean_up(host: Host, namespace: str, name: str) -> None:
-    """Leave nothing of a vCluster. Raises KubeError when etcd does not answer."""
+    """Remove everything of a vCluster. Raises KubeError when etcd does not answer."""
     directory = folder(host.etcd.directory, namespace, name)
     plane = ControlPlane(f"{namespace}.{name}", directory, "127.0.0.1", 0, host.etcd)
     host.processes.stop(map(plane.part_name, FLAGS))

@@ -19,7 +19,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
 
     def give(*given: str) -> list[str]:
         left = list(given)
-        monkeypatch.setattr(path_tools, "told", lambda *_: left.pop(0))
+        monkeypatch.setattr(path_tools, "ask_version", lambda *_: left.pop(0))
         return left
 
     return give

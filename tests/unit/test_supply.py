@@ -191,4 +191,4 @@ def test_the_version_is_said_once():
     changes = (ROOT / "CHANGELOG.md").read_text()
     released = [line for line in changes.splitlines() if re.match(r"## \d", line)]
     assert released[0].startswith(f"## {said} (")
-    assert path_tools.told(PLUGIN, PathCheck()) == said
+    assert path_tools.ask_version(PLUGIN, PathCheck()) == said

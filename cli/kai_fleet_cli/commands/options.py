@@ -20,12 +20,12 @@ Output = Annotated[
 
 
 def print_json(record: Any) -> None:
-    """Print a command's result for machines."""
+    """Print a command's result as JSON."""
     sys.stdout.write(json.dumps(record, indent=2, ensure_ascii=False, default=str) + "\n")
 
 
 def write_private(content: str, output: Path | None, then: str = "") -> None:
-    """Print what is for one pair of eyes, or write it to a file that only its owner reads."""
+    """Print a secret, or write it to a file that only its owner can read."""
     from kai_fleet_cli.stack_file import write
 
     if output is None:

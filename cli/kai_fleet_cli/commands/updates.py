@@ -68,7 +68,7 @@ def up(
 
 
 def _unnamed(stack: automation.Stack, names: Sequence[str]) -> Sequence[str]:
-    """The teams that an update of the file as it is would remove, and that `names` lacks."""
+    """The teams that an update with the current file would remove, without those of `names`."""
     from pulumi import automation
 
     from kai_fleet.deployed import granted_of, teams_of

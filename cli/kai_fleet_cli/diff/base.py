@@ -20,7 +20,7 @@ from kai_fleet_cli.recovery.resume import graceful_shutdown
 from kai_fleet_cli.stack_file.reading import beside
 
 _CODE: Final = ("kubectl", "components", "policies", "cli")  # what a commit imports from
-_UNWANTED: Final = (
+_UNSET: Final = (
     *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"),
     *("PYTHONPATH", "PYTHONSAFEPATH"),
 )
@@ -30,7 +30,7 @@ _UNWANTED: Final = (
 class Base:
     """The base of a diff. Without a plan, `error` says why; `is_new`: the stack has no file there.
 
-    `secrets` are the ciphertexts of all its stack files, `beside` what no plan shows of the one.
+    `secrets` are the ciphertexts of all its stack files, `beside` is what no plan shows of its own.
     """
 
     ref: str
@@ -43,26 +43,26 @@ class Base:
 
     @property
     def at(self) -> str:
-        """The commit as people write it."""
+        """The ref and its commit, for messages."""
         return f"{self.ref} ({self.commit[:10]})"
 
 
 @contextmanager
 def planning(root: Path, ref: str, stack: str) -> Iterator[Callable[[], Base]]:
-    """A plan at `ref` that is being made, while the caller makes its own: what waits for the base.
+    """Start the plan at `ref`, while the caller makes its own; yield what waits for it.
 
-    The commit's files are unpacked into a temporary folder, which goes whatever comes: also with
+    The commit's files are unpacked into a temporary folder, which is always removed: also at
     SIGTERM, which CI sends to a cancelled job. Raises UserError.
     """
     commit = _commit(root, ref)
     with graceful_shutdown(), ExitStack() as cleanup:
-        # A folder that is made when a signal comes, and not registered yet, would stay.
+        # A signal before the new folder is registered would leave it behind.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
         folder = cleanup.enter_context(tempfile.TemporaryDirectory(prefix="kai-fleet-base-"))
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         project = Path(folder, "project")
         project.mkdir()
-        # Of the folder that holds the project only, where the commit has it.
+        # Only the project's own folder, where the commit has it.
         if _git(root, "rev-parse", "--verify", "--quiet", f"{commit}:./", check=False):
             archive = Path(folder, "project.tar")
             _git(root, "archive", "--format=tar", "--output", str(archive), commit)
@@ -88,7 +88,7 @@ def planning(root: Path, ref: str, stack: str) -> Iterator[Callable[[], Base]]:
         try:
             yield lambda: _planned(base, process)
         finally:
-            if process.poll() is None:  # the caller could not wait for it
+            if process.poll() is None:  # the caller failed before it waited
                 process.kill()
                 process.communicate()
 
@@ -134,4 +134,4 @@ def _git(root: Path, *arguments: str, check: bool = True) -> str:
 
 
 def _environment() -> dict[str, str]:
-    return {key: value for key, value in os.environ.items() if key not in _UNWANTED}
+    return {key: value for key, value in os.environ.items() if key not in _UNSET}

@@ -25,7 +25,7 @@ class FieldChange:
     new: Any
 
     def shown(self, most: int = 120) -> tuple[str, str]:
-        """Both for people; what is longer than `most` begins a little before the difference."""
+        """Both values as text; a long one begins a little before the difference."""
         texts = [self._text(self.old), self._text(self.new)]
         same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False)))
         begin = max(0, same - 40) if max(map(len, texts)) > most else 0
@@ -36,7 +36,7 @@ class FieldChange:
     def _text(self, value: Any) -> str:
         if value is None:
             return UNSET
-        # KAI's own spelling, of a queue's quota or limit.
+        # KAI's own value, for a quota or a limit of a queue.
         return "unlimited" if value == UNLIMITED and "resources." in self.path else str(value)
 
 
@@ -77,9 +77,9 @@ def difference(
     above: Mapping[str, str] | None = None,
     replaced: Collection[str] = (),
 ) -> list[Change]:
-    """From the resources of one plan to those of another, by team and URN.
+    """The changes from the resources of one plan to those of another, by team and URN.
 
-    `above` are the parents of what is in neither. `replaced` are URNs that the engine replaces.
+    `above` are the parents of other resources. `replaced` are URNs that the engine replaces.
     """
     before, after = ({item.urn: item for item in with_queues(part)} for part in (base, now))
     every = (*before.values(), *after.values())
@@ -107,7 +107,7 @@ def _outermost(urn: str, parents: Mapping[str, str]) -> str:
 
 
 def with_queues(resources: Sequence[Registered]) -> Iterator[Registered]:
-    """The resources, with each queue of a tree in the place of the tree."""
+    """The resources, with the queues of a tree in place of the tree."""
     of_cluster = declared_trees.providers((item.type, item.urn, item.inputs) for item in resources)
     for item in resources:
         if item.type != QUEUES:

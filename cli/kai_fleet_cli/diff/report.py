@@ -1,4 +1,4 @@
-"""A stack's diff: the plan at a base against the plan of the work tree, and what follows."""
+"""A stack's diff: the plan at a base against the plan of the work tree, with its consequences."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,7 +35,7 @@ _BESIDE: Final = "changes, from which the engine takes more than a plan shows: r
 
 @dataclass(frozen=True)
 class DiffReport:
-    """What a reviewer is shown. `now` is None where the work tree has no file for the stack.
+    """The result for a reviewer. `now` is None where the work tree has no file for the stack.
 
     `note` says why there are not two plans to compare. `secrets` are the keys whose secret is not
     the base's, each with a word of SECRETS.
@@ -59,7 +59,7 @@ class DiffReport:
 
     @property
     def verdict(self) -> str:
-        """The whole in a few words: `refused`, `nothing changes`, `1 lost, 2 changed`."""
+        """The result in a few words: `refused`, `nothing changes`, `1 lost, 2 changed`."""
         if self.now is not None and self.now.exit_code:
             return "refused"
         if self.note and not self.base.is_new:
@@ -131,7 +131,7 @@ def _secrets(before: Iterable[Encrypted], now: Iterable[Encrypted], file: str) -
 
 
 def refusals(stack: str, file: Path, resources: Sequence[Registered]) -> list[Item]:
-    """What an update refuses that a plan has nothing against: it starts from what is deployed.
+    """What an update refuses and a plan accepts: an update starts from what is deployed.
 
     The rules judge a stack file where these resources of a plan run now.
     """

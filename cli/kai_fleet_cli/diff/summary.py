@@ -1,4 +1,4 @@
-"""What a reader of a change has to know: what is refused, lost, restarted and changed."""
+"""The summary of a change: what is refused, lost, restarted and changed."""
 
 from __future__ import annotations
 

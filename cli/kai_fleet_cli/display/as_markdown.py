@@ -116,12 +116,12 @@ def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _text(words: str) -> str:
-    """Words that mean nothing to Markdown, on one line; they mention no user."""
+    """Escape text for Markdown, on one line; it mentions no user."""
     return " ".join(without_controls(words).split()).translate(_SPECIAL)
 
 
 def _prose(words: str) -> str:
-    """The same with commands and YAML as code, to be copied."""
+    """Escape text, with commands and YAML as code, to be copied."""
     found = ((unit, _CODE.fullmatch(unit) if " " in unit else None) for unit in units(words))
     return " ".join(
         f"{code[1]}{_code(code[2])}{code[3]}" if code else _text(unit) for unit, code in found

@@ -1,4 +1,4 @@
-"""What a command says and asks at the terminal, in lines that no width breaks."""
+"""Print and ask at the terminal; commands in the text are never broken across lines."""
 
 import os
 import re
@@ -17,19 +17,19 @@ from kai_fleet_cli.errors import UserError
 
 
 def print_line(console: Console, *parts: str | tuple[str, str]) -> None:
-    """Print text as it is, but for control characters. A part may have a style."""
+    """Print text on one line, without control characters. A part may have a style."""
     styled = (part if isinstance(part, tuple) else (part, "") for part in parts)
     text = Text.assemble(*((without_controls(words), style) for words, style in styled))
     console.print(text, highlight=False, soft_wrap=True)
 
 
 def say(text: str) -> None:
-    """One line of progress, on stderr."""
+    """Print a line of progress on stderr."""
     print_line(Console(stderr=True), text)
 
 
 def result(text: str) -> None:
-    """One line of a command's result, as it is."""
+    """Print a line of a command's result on stdout."""
     print_line(Console(), text)
 
 
@@ -54,9 +54,9 @@ def confirm_name(name: str) -> None:
 
 
 def engine_line(line: str) -> None:
-    """A line of the engine's; into nothing once its reader is gone (`| head`). The run goes on.
+    """Print a line of the engine; drop it once the reader is gone (`| head`): the run goes on.
 
-    It may have words of a pod or an API server in it: colours are all that a terminal is told.
+    It may quote a pod or an API server: of its escape sequences only colours are printed.
     """
     try:
         sys.stdout.write(with_colours(line.rstrip("\n")) + "\n")
@@ -85,13 +85,13 @@ _NUMBER: Final = re.compile(r"[\d.,]+|unlimited|[-\u2013]")
 def print_wrapped(console: Console, words: str, lead: Text | str = "", indent: int = 2) -> None:
     """Print words behind a lead. What follows on other lines stands `indent` columns in.
 
-    A file's values are among them, and a terminal would obey them.
+    They may quote a file's values, so control characters are left out.
     """
     line = Text(without_controls(lead)) if isinstance(lead, str) else lead.copy()
-    room = console.width
+    width = console.width
     begun = bool(line.plain.strip())
     for unit in units(without_controls(words)):
-        if begun and line.cell_len + 1 + len(unit) > room:
+        if begun and line.cell_len + 1 + len(unit) > width:
             console.print(line, soft_wrap=True, highlight=False)
             line, begun = Text(" " * indent), False
         # Commands stand out; their backticks stay, for who copies from a file.

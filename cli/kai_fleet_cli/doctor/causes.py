@@ -1,4 +1,4 @@
-"""From what checks find to findings: one for each cause, which lists what it harms.
+"""Findings from the faults of checks: one for each cause, with the objects that it affects.
 
 The texts are rows of two tables: `causes.yaml` by name, and `messages.yaml` by what Kubernetes,
 vCluster and KAI write into events, conditions and containers.
@@ -28,9 +28,9 @@ _QUOTED: Final = 240  # characters of a message in a cause
 
 @dataclass(frozen=True)
 class Fault(Finding):
-    """A finding about one thing. Names in a namespace are `NAMESPACE/NAME`.
+    """A finding about one object. Names in a namespace are `NAMESPACE/NAME`.
 
-    `key` is that of the cause, where its text differs from thing to thing.
+    `key` is that of the cause, where its text differs from object to object.
     """
 
     key: str = ""
@@ -44,7 +44,7 @@ class _Places(dict[str, Any]):
 
 
 def fault(row: str, cluster: Cluster, name: str, **values: Any) -> Fault:
-    """One row of `causes.yaml` for one thing; `values` may override columns of the row too."""
+    """One row of `causes.yaml` for one object; `values` may override columns of the row too."""
     columns = {"kind": "pod", "check": "", "level": "mandatory", "key": "", **_table("causes")[row]}
     places = _places(cluster, **values)
     texts = {column: row_text.format_map(places) for column, row_text in columns.items()}
@@ -55,7 +55,7 @@ def fault(row: str, cluster: Cluster, name: str, **values: Any) -> Fault:
 def explain(
     cluster: Cluster, kind: str, name: str, texts: Iterable[str], check: str = ""
 ) -> Fault | None:
-    """What the first known of the messages means for a thing; the row's name is the check unless
+    """The meaning of the first known message, for one object; the row's name is the check unless
     one is given.
     """
     for message in texts:

@@ -48,7 +48,7 @@ class Source:
     Args:
         host: Opens the host's API server.
         only: The one team to read; None for all.
-        update: What makes the host as declared; `team_update` is that of a team's own stack.
+        update: The command that updates the host; `team_update` is that of a team's own stack.
     """
 
     settings: Settings
@@ -108,7 +108,7 @@ def _secret_kubeconfig(stack: str, variables: Mapping[str, str]) -> str:
 
 
 def declared_clusters(settings: Settings) -> tuple[Declaration, dict[str, Team]]:
-    """The host and the teams of a stack, those with a stack of their own as far as they are its.
+    """The host and the teams of a stack; of teams with their own stack what this one declares.
 
     Of a team stack's host only the team's own queues are declared.
     """
@@ -123,7 +123,7 @@ def declared_clusters(settings: Settings) -> tuple[Declaration, dict[str, Team]]
 
 
 def read_clusters(source: Source) -> Snapshot:
-    """Read all. A vCluster that does not answer is part of the result.
+    """Read every cluster. A vCluster that does not answer is part of the result.
 
     Raises:
         UnreachableError: The host does not answer.

@@ -1,4 +1,4 @@
-"""What was read of a stack's clusters, and the questions that several checks have about it."""
+"""The objects read from a stack's clusters, and look-ups that several checks share."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,15 +23,15 @@ _CONTROL_PLANES: Final = ("vcluster", "vcluster-etcd")  # the label app of a con
 
 @dataclass(frozen=True)
 class Cluster:
-    """One API server by its answers.
+    """One API server, by the objects read from it.
 
     Args:
         name: `host`, or the team whose vCluster it is.
         desired: What the stack declares in it.
         objects: By the plural of their kind. A kind that is not served, or not readable, is absent.
         unreadable: Why this user may not read a kind.
-        update: What makes the cluster as declared: a command, or words.
-        kubectl: How to ask it by hand.
+        update: The command that makes the cluster as declared, or words.
+        kubectl: The kubectl command for it.
     """
 
     name: str
@@ -50,16 +50,16 @@ class Cluster:
 
     @property
     def apply(self) -> str:
-        """What applies an edit of the stack file."""
+        """The command that applies an edit of the stack file."""
         return self.update.replace(" --refresh", "")
 
     @property
     def helm(self) -> str:
-        """How to ask Helm about it, as `kubectl` is asked."""
+        """The helm command for it."""
         return self.kubectl.replace("kubectl", "helm", 1).replace(" --context ", " --kube-context ")
 
-    def made_again(self, release: str, namespace: str) -> str:
-        """What makes the objects of a Helm release again: an update of the stack leaves them."""
+    def recreate_release(self, release: str, namespace: str) -> str:
+        """The command that creates a Helm release's objects again, which an update does not."""
         at = f"-n {namespace}"
         command = f"{self.helm} {at} get manifest {release} | {self.kubectl} {at} apply -f -"
         return f"make it again as the release has it: `{command}`"
@@ -74,7 +74,7 @@ class Cluster:
         return next((item for item in items if namespace in (None, item.namespace)), None)
 
     def lacks(self, kind: str, name: str) -> bool:
-        """Whether an object is known not to be there."""
+        """Whether an object is known to be absent."""
         return kind not in self.unreadable and self.named(kind, name) is None
 
     def within(self, kind: str, namespace: str) -> Iterator[KubeObject]:
@@ -100,7 +100,7 @@ class Cluster:
 
     @cached_property
     def tree(self) -> QueueIndex:
-        """The queues that are there, and those that are declared."""
+        """The existing queues and the declared ones."""
         return QueueIndex((*map(queue_of, self.all("queues")), *self.desired.queues))
 
     @cached_property
@@ -150,7 +150,7 @@ class Cluster:
         return events
 
     def messages_of(self, *items: KubeObject) -> list[str]:
-        """The messages about pods or their makers: the last events first, then their own status."""
+        """The messages about pods or their owners: the last events first, then their own status."""
         texts: list[str] = []
         for item in items:
             texts += [str(event.get("message") or "") for event in self.events_of(item)]
@@ -159,7 +159,7 @@ class Cluster:
         return [text for text in texts if text]
 
     def age(self, item: KubeObject) -> float:
-        """Seconds since an object was made."""
+        """Seconds since an object was created."""
         return seconds_since(item["metadata"].get("creationTimestamp"), self.now)
 
 
@@ -185,7 +185,7 @@ class TeamState:
         return not self.team.inside.declared
 
     def control_plane(self, host: Cluster) -> KubeObject | None:
-        """What runs the vCluster: a StatefulSet, or a Deployment where it has no volume."""
+        """The workload of the vCluster: a StatefulSet, or a Deployment where it has no volume."""
         at = (self.team.name, self.team.namespace)
         return host.named("statefulsets", *at) or host.named("deployments", *at)
 
@@ -205,7 +205,7 @@ class TeamState:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All that one run read. `update` makes what is inside vClusters as their stack declares it."""
+    """Everything that one run read. `update` is the command for what is inside vClusters."""
 
     settings: Settings
     host: Cluster

@@ -64,13 +64,13 @@ def count(objects: Mapping[str, Sequence[KubeObject]]) -> ClusterUsage:
 
 
 def queue_of(item: KubeObject) -> DeclaredQueue:
-    """A Queue object, as the rules know queues."""
+    """A Queue object in the model of the rules."""
     parent, spec = item.spec.get("parentQueue") or None, item.spec
     return DeclaredQueue(item.name, parent, shares(spec.get("resources")), spec=spec)
 
 
 def upwards(queues: Mapping[str, QueueUse], name: str | None) -> Iterator[QueueUse]:
-    """A queue and those above it."""
+    """A queue and its ancestors."""
     while name is not None and name in queues:
         yield queues[name]
         name = queues[name].parent

@@ -1,4 +1,4 @@
-"""What a stack needs around the engine: the sandbox, or your cluster; and the tools.
+"""The environment of a stack's engine: the sandbox or your cluster, and the tools.
 
 Only a checkout has the sandbox, and no wheel.
 """
@@ -28,7 +28,7 @@ OCCUPANT: Final = "stack"  # a file in the sandbox's directory: the stack that r
 
 @dataclass(frozen=True)
 class Environment:
-    """Variables for the engine and its plugins, and what in them is a stand-in, in words."""
+    """Variables for the engine and its plugins, and the names of what is a stand-in there."""
 
     variables: dict[str, str] = field(default_factory=dict)
     standins: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class Environment:
 
 
 def for_stack(stack: str, *, validated: bool = True) -> Environment:
-    """The environment in which a stack runs, made ready.
+    """Prepare the environment in which a stack runs.
 
     A stack whose context is the sandbox's gets a running sandbox. Every other one gets the tools,
     and uses your own Pulumi login and kubeconfig. Nothing is started for a stack file that the
@@ -86,7 +86,7 @@ def for_stack(stack: str, *, validated: bool = True) -> Environment:
 
 
 def is_elsewhere(platform: str | None) -> bool:
-    """Whether a team stack's platform is kept elsewhere: the engine alone has its facts then."""
+    """Whether a team stack's platform has no file here: only the engine has its facts then."""
     return bool(platform and not reading.path_of(platform.rpartition("/")[2]).exists())
 
 
@@ -126,14 +126,14 @@ def _in_sandbox(stack: str, platform: str | None, *, starts: bool) -> Environmen
     from sandbox.tools.toolbox import ToolError
 
     host = (platform or "").rpartition("/")[2] or stack
-    # What looks or removes would find an empty one.
+    # A command that reads or removes starts none: it would be empty.
     found = lifecycle.find() if starts else running_sandbox()
     occupant = found.directory / OCCUPANT if found else None
-    there = occupant.read_text().strip() if occupant and occupant.exists() else ""
-    if there != host and (there or platform):
-        first = ["make down"] * bool(there) + [update_command(host)] * bool(platform)
+    current = occupant.read_text().strip() if occupant and occupant.exists() else ""
+    if current != host and (current or platform):
+        first = ["make down"] * bool(current) + [update_command(host)] * bool(platform)
         raise UserError(
-            f"the sandbox {f'runs stack {there}' if there else 'is empty'}, and it runs one"
+            f"the sandbox {f'runs stack {current}' if current else 'is empty'}, and it runs one"
             f" platform with its team stacks at a time. For {stack}, first: {', then '.join(first)}"
         )
     try:
@@ -148,7 +148,7 @@ def _in_sandbox(stack: str, platform: str | None, *, starts: bool) -> Environmen
 
 
 def _own_cluster() -> Environment:
-    """Pulumi's CLI first on PATH, which gets its plugins itself. A stand-in is never there.
+    """Your own cluster: Pulumi's CLI first on PATH, which gets its plugins; no stand-ins.
 
     A checkout fetches or builds the CLI where there is none. Without one, plugin and probes are as
     installed; a checkout's `Pulumi.yaml` names them.

@@ -1,4 +1,4 @@
-"""Have a stack's state say what is there: `pulumi refresh`, and `pulumi import` after a kill."""
+"""Bring a stack's state up to date: `pulumi refresh`, and `pulumi import` after a kill."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,8 +17,8 @@ def refresh(stack: automation.Stack, signals: Signals, options: Options) -> None
     """Refresh a stack as far as its clusters answer. Raises CommandError, Interrupted.
 
     Pulumi would refresh nothing where one vCluster does not answer: what is inside it is left as
-    the state has it. What a killed run had begun to make is imported where it is there; the update
-    makes the rest.
+    the state has it. Objects that a killed run had begun to create are imported where they exist;
+    the update creates the others.
     """
     known = exported(stack)
     for resource in known.pending_objects():
@@ -38,9 +38,9 @@ def refresh(stack: automation.Stack, signals: Signals, options: Options) -> None
             return
         except automation.errors.CommandError as why:
             failed = set().union(*(_clusters(known.resource(urn)) for urn in report.own_errors()))
-            # A provider that takes no such cluster is named in the engine's error alone.
-            vclusters = (urn for urn in known.urns() if f"{OF_VCLUSTER}pulumi:" in urn)
-            failed |= {urn for urn in vclusters if urn in str(why)}
+            # A provider that cannot use its cluster is named in the engine's error alone.
+            error, providers = str(why), f"{OF_VCLUSTER}pulumi:"
+            failed |= {urn for urn in known.urns() if providers in urn and urn in error}
             if failed <= silent:
                 raise
             silent |= failed
@@ -57,10 +57,10 @@ def _clusters(resource: Mapping[str, Any]) -> set[str]:
 def _import(
     stack: automation.Stack, resource: Mapping[str, Any], show: Callable[[str], None]
 ) -> None:
-    """Take an object into the state, if it is there."""
+    """Import an object into the state, if it exists."""
     name = str(resource["urn"]).rpartition("::")[2]
     metadata = (resource.get("inputs") or {}).get("metadata") or {}
-    # What the Kubernetes provider calls an object: `namespace/name`, or its name.
+    # The Kubernetes provider's ID of an object: `namespace/name`, or its name.
     parts = filter(None, (metadata.get("namespace"), metadata.get("name")))
     entry: Any = {"type": resource["type"], "name": name, "id": "/".join(parts)}
     entry |= {"parent": "parent", "provider": "provider"}

@@ -15,9 +15,9 @@ UNTOUCHED: Final = ("same", "read", "discard")
 
 @dataclass
 class Report:
-    """Errors by URN, the resources whose step failed, and what each resource is a part of.
+    """Errors by URN, the resources whose step failed, and each resource's parent.
 
-    `steps` are all that it began. `outputs` are the stack's that hold no secret.
+    `steps` are all that the run began. `outputs` are the stack's that hold no secret.
     """
 
     errors: dict[str, str] = field(default_factory=dict)
@@ -27,7 +27,7 @@ class Report:
     steps: list[Any] = field(default_factory=list, repr=False)
 
     def note(self, event: automation.EngineEvent) -> None:
-        """Note one event."""
+        """Record one event."""
         if (diagnostic := event.diagnostic_event) is not None and diagnostic.severity == "error":
             urn = diagnostic.urn or ""
             self.errors[urn] = f"{self.errors.get(urn, '')}{diagnostic.message}"
@@ -56,7 +56,7 @@ class Report:
         return any(operation(step) not in UNTOUCHED for step in self.steps)
 
     def own_errors(self) -> dict[str, str]:
-        """The errors without those of steps that the end of the run stopped."""
+        """The errors without those of steps that were cancelled when the run ended."""
         return {
             urn: message
             for urn, message in self.errors.items()

@@ -43,12 +43,12 @@ class EngineError(UserError):
 
 
 class Workspace(automation.LocalWorkspace):
-    """Its updates end without two more starts of the CLI: the last event has the stack's outputs,
-    secrets masked.
+    """A workspace that reads no outputs after an update: the CLI would start twice more, and the
+    last event has them, secrets masked.
     """
 
     def stack_outputs(self, stack_name: str) -> automation.OutputMap:
-        """None."""
+        """Return none, whatever the stack: the SDK calls this after an update."""
         return {}
 
 
@@ -70,7 +70,7 @@ def stack(name: str, environment: Mapping[str, str], directory: Path = ROOT) -> 
 def up(stack: automation.Stack, *, refresh: bool = False, removed: Sequence[str] = ()) -> Report:
     """Make the cluster as declared, with the policy pack in front. Raises EngineError, Interrupted.
 
-    `refresh`: first have the state say what is there. `removed`: teams that may go.
+    `refresh`: refresh the state first. `removed`: teams that may be removed.
 
     Where a team's own cluster stops it, the others' updates go on by a run without that team. The
     engine's own way, --continue-on-error, may wait for ever: where something is to be deleted
@@ -102,7 +102,7 @@ def up(stack: automation.Stack, *, refresh: bool = False, removed: Sequence[str]
                     raise
                 held |= more
                 failed |= run.report.failed
-                sys.unraisablehook = _collected
+                sys.unraisablehook = _print_unraisable
         if held:
             raise EngineError(run.explain("is done, but for", held, failed))
         return run.report
@@ -124,7 +124,7 @@ def preview(stack: automation.Stack, *, details: bool = False) -> Report:
 def destroy(stack: automation.Stack, *, refresh: bool = False) -> None:
     """Remove everything that the stack made. Raises EngineError, Interrupted.
 
-    `refresh`: first have the state say what is there.
+    `refresh`: refresh the state first.
     """
     with _running("the removal", stack, resume.destroy(stack.name)) as run:
         run.prepare(refresh=refresh)
@@ -215,7 +215,7 @@ def _rules(stack: automation.Stack) -> dict[str, Any]:
 
 @contextmanager
 def _set(variables: Mapping[str, str]) -> Iterator[None]:
-    """Have the variables in this process, while a stack's program runs in it: Pulumi's generated
+    """Set the variables in this process while a stack's program runs in it: Pulumi's generated
     SDK takes KUBECONFIG from nowhere else.
     """
     before = dict(os.environ)
@@ -229,8 +229,8 @@ def _set(variables: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def _left_out(teams: Iterable[str]) -> Iterator[None]:
-    """Have the program declare nothing of these teams. Of a new one the engine would make the
-    provider, --exclude or not, and write a state that it cannot read.
+    """Have the program leave out these teams: in spite of --exclude, the engine would create a new
+    team's provider, and write a state that it cannot read.
     """
     from kai_fleet.program import LEFT_OUT
 
@@ -241,9 +241,9 @@ def _left_out(teams: Iterable[str]) -> Iterator[None]:
         LEFT_OUT.clear()
 
 
-def _collected(remains: "sys.UnraisableHookArgs") -> None:
-    """Python's own words on what it collects; none on the coroutines of a program that the engine
-    left in the middle: their event loop is closed.
+def _print_unraisable(unraisable: "sys.UnraisableHookArgs") -> None:
+    """Print what Python prints of errors in garbage collection, but for coroutines of a program
+    that the engine aborted: their event loop is closed.
     """
-    if not isinstance(remains.object, CoroutineType):
-        sys.__unraisablehook__(remains)
+    if not isinstance(unraisable.object, CoroutineType):
+        sys.__unraisablehook__(unraisable)

@@ -1,4 +1,4 @@
-"""The end of an update: what there is now, and what to do next with a stack or a team."""
+"""The end of an update: a stack's teams, and commands to go on with."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ _SANDBOX_TOOLS: Final = f'  eval "$({FLEET} sandbox env)"   # its kubectl, helm 
 
 
 def show(name: str, report: Report, standins: Sequence[str], console: Console) -> None:
-    """Print the teams of a stack as a table, what in it is not real, and how to reach them."""
+    """Print the teams of a stack as a table, what is simulated, and how to reach them."""
     teams: Mapping[str, Mapping[str, Any]] = report.outputs.get("teams", {})
     print_line(console, f"Stack {name}")
     print_table(console, _HEADINGS, [_cells(*item) for item in teams.items()])
@@ -57,7 +57,7 @@ def _get_kubeconfig(team: str, stack: str) -> str:
 
 
 def for_the_team(file: str) -> str:
-    """What whoever gets the kubeconfig looks at with it."""
+    """The commands for whoever gets the kubeconfig."""
     return (
         "Its queues, its GPUs, why a pod waits (a first pod: docs/ml-engineers.md):\n"
         f"  kubectl fleet queues --kubeconfig {shlex.quote(file)}"

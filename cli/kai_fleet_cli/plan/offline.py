@@ -66,8 +66,8 @@ class Plan:
 def plan(stack: str, file: Path | None = None) -> Plan:
     """The plan of a stack, from its own file or another one.
 
-    The rules are asked twice: about the settings, where a refusal can name the key to edit, and
-    about the declared resources, which is what the policy pack will see.
+    The rules run twice: on the settings, where a refusal can name the key to edit, and on the
+    declared resources, which is what the policy pack will see.
     """
     try:
         path = file or reading.path_of(stack)
@@ -87,7 +87,7 @@ def plan_settings(
 ) -> Plan:
     """The plan of the settings of a stack file: `{"cluster": {…}, "teams": {…}}`.
 
-    `facts_of` tells a team stack's settings of their platform; `more` are mistakes of the file.
+    `facts_of` gives the facts of a team stack's platform; `more` are findings about the file.
     """
     verdict = validation.validate(raw, facts_of=facts_of or validation.no_platform, more=more)
     if verdict.refused:
@@ -109,7 +109,7 @@ def plan_program(program: Callable[[], None], stack: str = "plan") -> Plan:
 
 
 def _more(resources: Sequence[Registered], known: Iterable[Finding]) -> list[Finding]:
-    """What the policy pack will say of the resources that is not known already."""
+    """The findings of the policy pack about the resources, without the known ones."""
     seen = {(problem.check, problem.subject) for problem in known}
     return [
         problem

@@ -1,4 +1,4 @@
-"""A plan as a reviewer looks at it: a row for each team, and the queue trees, as Mermaid too."""
+"""A plan for a reviewer: a row for each team, and the queue trees."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ from kai_fleet_policies.adapters.from_resources import Declared
 from kai_fleet_policies.model.cluster import HOST, Cluster, Team
 from kai_fleet_policies.model.queues import UNLIMITED, DeclaredQueue
 
-# A team in words; GPUs are its bound by kind: `8, 14 mig-1g.10gb`. The last is what to look at.
+# A team in words; GPUs are its bound by kind: `8, 14 mig-1g.10gb`. The last are its findings.
 TEAM_COLUMNS: Final = (
     *("team", "mode", "scheduler", "vCluster", "GPUs", "guaranteed", "nodes", "findings"),
 )
@@ -27,7 +27,7 @@ TeamRow: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Picture:
-    """A stack: its teams, those with something to look at first; the queues of host and teams."""
+    """A stack: its teams, those with findings first; the queues of host and teams."""
 
     teams: tuple[TeamRow, ...]
     trees: Mapping[str, Sequence[DeclaredQueue]]

@@ -25,8 +25,8 @@ from kai_fleet_cli.engine.program import program as own_program
 from kai_fleet_cli.stack_file.reading import PROJECT, SECRET
 
 UNKNOWN: Final = "[unknown until the update]"
-# What a program of ours reads of a resource and does not give it: of a Command, of a stack.
-_ANSWERED: Final = ("stdout", "outputs", "secret_output_names")
+# Outputs that our program reads and does not give as inputs: of a Command, of a stack.
+_COMPUTED: Final = ("stdout", "outputs", "secret_output_names")
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class Registered:
         return dict(vars(self))
 
 
-class _Unasked(mocks.Mocks):
-    """What the SDK wants to have; the recorder answers in its place."""
+class _UnusedMocks(mocks.Mocks):
+    """The mocks that the SDK requires; the recorder answers in their place."""
 
     def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]]]:
         return {}, []
@@ -56,24 +56,24 @@ class _Unasked(mocks.Mocks):
 
 
 class _Recorder(mocks.MockMonitor):
-    """The engine's side of the program: answers a first preview, and notes every registration.
+    """The engine's side of the program: answers as a first preview, records each registration.
 
-    What is not an input is not known, but the platform of a team stack is.
+    Outputs are unknown, but for those of a team stack's platform.
     """
 
     def __init__(self, stack: str, platform: Mapping[str, Any] | None) -> None:
-        super().__init__(_Unasked())
+        super().__init__(_UnusedMocks())
         self.stack = stack
         self.outputs = {"outputs": {OUTPUT: platform}} if platform is not None else {}
         self.registered: dict[str, Registered] = {}
 
     def make_urn(self, parent: str, type_: str, name: str) -> str:
-        """As the engine does: the types of all parents, but not the stack's own."""
+        """The engine's URN: with the types of all parents, but not the stack's own."""
         above = parent.split("::")[2] if parent else STACK
         qualified = type_ if above == STACK else f"{above}${type_}"
         return f"urn:pulumi:{self.stack}::{PROJECT}::{qualified}::{name}"
 
-    # The mocks' own answers are the same, after all inputs are read anew for `new_resource`.
+    # The base class answers the same, but first parses all inputs again for `new_resource`.
 
     def Invoke(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
         answer = self.outputs if request.tok == READ_OUTPUTS else {}
@@ -81,14 +81,14 @@ class _Recorder(mocks.MockMonitor):
         return resource_pb2.ResourceInvokeResponse(**{"return": values})
 
     def RegisterResource(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
-        urn = self._note(request, request.object)
+        urn = self._register(request, request.object)
         return resource_pb2.RegisterResourceResponse(urn=urn)
 
     def ReadResource(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
-        urn = self._note(request, request.properties)
+        urn = self._register(request, request.properties)
         return resource_pb2.ReadResourceResponse(urn=urn)
 
-    def _note(self, request: Any, inputs: struct_pb2.Struct) -> str:
+    def _register(self, request: Any, inputs: struct_pb2.Struct) -> str:
         urn = self.make_urn(request.parent, request.type, request.name)
         plain = _shown(json_format.MessageToDict(inputs))
         if request.type == QUEUES:
@@ -99,7 +99,7 @@ class _Recorder(mocks.MockMonitor):
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    """The SDK asks the engine in threads. The recorder answers at once, without them."""
+    """The SDK calls the engine in threads; the recorder answers at once, without them."""
 
     def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:  # type: ignore[override]
         answer = self.create_future()
@@ -141,8 +141,8 @@ def record(
             # of each resource until the end, which are searched for garbage time and again.
             loop.run_until_complete(asyncio.sleep(0))
             # Each property is an output of its own: of those not given only these are read.
-            given = {k: v for k, v in args.props.items() if v is not None or k in _ANSWERED}
-            return pulumi.ResourceTransformationResult(given, _noted(args.opts))
+            given = {k: v for k, v in args.props.items() if v is not None or k in _COMPUTED}
+            return pulumi.ResourceTransformationResult(given, _trimmed(args.opts))
 
         pulumi.runtime.register_stack_transformation(lighter)
 
@@ -157,16 +157,16 @@ def record(
     return sorted(registered, key=lambda item: item.urn)
 
 
-def _noted(options: pulumi.ResourceOptions) -> pulumi.ResourceOptions:
+def _trimmed(options: pulumi.ResourceOptions) -> pulumi.ResourceOptions:
     """The options without those that a plan does not show: they take a quarter of all time."""
-    noted = copy(options)
-    noted.aliases = noted.depends_on = noted.deleted_with = None
-    return noted
+    trimmed = copy(options)
+    trimmed.aliases = trimmed.depends_on = trimmed.deleted_with = None
+    return trimmed
 
 
 @contextmanager
 def _event_loop() -> Iterator[asyncio.AbstractEventLoop]:
-    """A loop of its own that only runs when it is told to; then the one before it is back."""
+    """An event loop that runs on demand only; the previous one is restored afterwards."""
     try:
         before = asyncio.get_event_loop()
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""Read from a team's vCluster what stands in the way of an update; nothing is written."""
+"""Read from a team's vCluster what blocks an update; nothing is written."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -51,7 +51,7 @@ def webhook(kubeconfig: str, hook: str) -> tuple[str, bool]:
 
 
 def held_in(kubeconfig: str, namespace: str) -> list[str]:
-    """What others' finalizers keep of a namespace that is to go: kind/name of each.
+    """The objects that finalizers keep in a namespace being deleted: kind/name of each.
 
     Raises NoAnswerError.
     """
@@ -74,6 +74,6 @@ def held_in(kubeconfig: str, namespace: str) -> list[str]:
 
 
 def _is_held(item: Mapping[str, Any]) -> bool:
-    """Whether somebody else than Kubernetes keeps an object that is to go."""
+    """Whether an object has a finalizer that is not Kubernetes' own."""
     finalizers = map(str, item["metadata"].get("finalizers") or [])
     return any("kubernetes.io/" not in name and "/" in name for name in finalizers)

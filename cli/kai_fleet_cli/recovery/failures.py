@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 TABLE: Final = Path(__file__).with_name("failures.yaml")
 NAME: Final = r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?"  # it goes into a command
-# Before an error of the program's own.
+# What precedes an error of the program itself.
 _LEAD: Final = re.compile(r"(an unhandled error occurred: |Exception calling application: )+")
 
 
@@ -67,7 +67,7 @@ def explain(
     environment: Mapping[str, str],
     again: str,
 ) -> str:
-    """Say in a sentence what happened to `what` (the update…), and what to do.
+    """Explain in a sentence why `what` (the update…) failed, and what to do.
 
     `environment` is what the engine had besides this process's own, `again` the command that
     refreshes and updates.
@@ -75,10 +75,10 @@ def explain(
     text = str(why)
     if sentence := of_stack(text, stack, again, environment):
         return f"{what} failed: {sentence}"
-    complaint = last_words(text)
-    whole = not complaint.endswith(":")  # else a list follows, which the lines above have
-    if complaint and whole and complaint not in ("update failed", "preview failed"):
-        return f"{what} failed: {complaint}"
+    error = last_error(text)
+    whole = not error.endswith(":")  # else a list follows, which the lines above have
+    if error and whole and error not in ("update failed", "preview failed"):
+        return f"{what} failed: {error}"
     return f"{what} failed; the lines above say where and why"
 
 
@@ -102,10 +102,10 @@ def of_stack(text: str, stack: str, again: str, environment: Mapping[str, str]) 
     return ""
 
 
-def last_words(text: str) -> str:
-    """The engine's own error line out of a CommandError's dump of everything.
+def last_error(text: str) -> str:
+    """The engine's last error line in the dump of a CommandError.
 
-    A tenant's API server may have words in it: a terminal is told no more than they say.
+    It may quote a tenant's API server, so control characters are removed.
     """
     errors = re.findall(r"^(?:\s*stderr:)?\s*error: (.+)$", text, re.M)
     return _LEAD.sub("", without_controls(errors[-1]).strip(), count=1) if errors else ""

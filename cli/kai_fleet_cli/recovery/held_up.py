@@ -1,4 +1,4 @@
-"""A team whose own cluster stops a run: what refused there, and the command that repairs it.
+"""Teams whose own cluster stops a run: what refused there, and the command that repairs it.
 
 A tenant is administrator of its vCluster, so what is there may refuse whatever is declared in it.
 It holds up that team alone.
@@ -27,7 +27,7 @@ _OF_TEAMS: Final = (TEAM, TEAM_NAMESPACE)
 def by_team(errors: Mapping[str, str], parents: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """The errors of each team, by URN; none where something else failed, too.
 
-    What is said of the stack itself is that it failed, or it is said again without these teams.
+    Errors of the stack itself do not count: it failed with its parts, or fails again without them.
     """
     found: dict[str, dict[str, str]] = {}
     for urn, message in errors.items():
@@ -115,7 +115,7 @@ class Explanation:
         return [f"{kind.lower()}/{name}"], ""
 
     def _workload(self, team: str) -> str:
-        """What kubectl calls a vCluster's control plane: a Deployment where it has no volume."""
+        """The kind of a vCluster's control plane: a Deployment where it has no volume."""
         for resource in self.known.resources:
             if str(resource["urn"]).endswith(f"{OF_VCLUSTER}{RELEASE}::{team}-release"):
                 return store_of((resource.get("inputs") or {}).get("values")).workload
@@ -123,7 +123,7 @@ class Explanation:
 
 
 def _object(name: str) -> str:
-    """What kubectl calls an object. Raises KeyError for what Kubernetes would not take."""
+    """An object as kubectl names it. Raises KeyError for a name that Kubernetes would not take."""
     if not _OBJECT.fullmatch(name):
         raise KeyError(name)
     return name

@@ -30,7 +30,7 @@ class Interrupted(SystemExit):
 
 @dataclass
 class Signals:
-    """What came while the engine ran; 0 is nothing. `received`: the engine has it, too."""
+    """The signal that came while the engine ran, 0 for none. `received`: the engine has it, too."""
 
     number: int = 0
     received: threading.Event = field(default_factory=threading.Event)
@@ -41,7 +41,7 @@ class Signals:
             raise Interrupted(self.number)
 
     def note(self, line: str) -> None:
-        """Note a line of the engine's: it acknowledges a signal."""
+        """Look in a line of the engine for its acknowledgement of a signal."""
         if " received; cancelling" in line:
             self.received.set()
 
@@ -64,8 +64,8 @@ def graceful_shutdown() -> Iterator[Signals]:
     """Raise Interrupted for the two signals; while the engine runs, have it end its steps first.
 
     The engine saves its state and fails, and `check` says why. A terminal, and a CI runner that
-    cancels a job, send the signal to the engine, too, which says so. It must have it once: at a
-    second one it drops its state. So it gets ours only where it has said nothing for a second.
+    cancels a job, send the signal to the engine, too, which acknowledges it. It must get only one:
+    at a second one it drops its state. So it gets ours only after a second without an answer.
     """
     signals = Signals()
     if threading.current_thread() is not threading.main_thread():

@@ -17,7 +17,7 @@ OF_VCLUSTER: Final = ":VirtualCluster$"  # in the URN of a vCluster's parts
 
 @dataclass(frozen=True)
 class ExportedState:
-    """An exported deployment. `steps` are resources that a run could not make, by URN."""
+    """An exported deployment. `steps` are resources that a run could not create, by URN."""
 
     deployment: Mapping[str, Any]
     steps: Mapping[str, Mapping[str, Any]] | None = None
@@ -34,7 +34,7 @@ class ExportedState:
         return next((item for item in self.resources if item["urn"] == urn), step)
 
     def urns(self) -> set[str]:
-        """The resources that the state has."""
+        """The URNs of the resources in the state."""
         return set(self.parents())
 
     def parents(self) -> dict[str, str]:
@@ -43,13 +43,13 @@ class ExportedState:
 
     @property
     def pending(self) -> list[tuple[str, dict[str, Any]]]:
-        """What a run had begun and not ended: the operation, and the resource."""
+        """What a run began and did not finish: the operation, and the resource."""
         operations = self.deployment.get("pending_operations") or []
         return [(operation["type"], operation["resource"]) for operation in operations]
 
     def pending_objects(self) -> list[Mapping[str, Any]]:
-        """The objects of clusters that a run had begun to make: whether they are there, it did not
-        learn. A Helm release tells that by itself, and a patch is applied anew.
+        """The Kubernetes objects that a run began to create, without learning whether they exist.
+        Helm itself knows that of a release, and a patch is applied again.
         """
         return [
             resource
@@ -83,7 +83,7 @@ def kubeconfig(stack: automation.Stack, team: str) -> str:
 
 
 def _ask(stack: automation.Stack, *arguments: str) -> Any:
-    """What `pulumi stack …` answers, as JSON."""
+    """The JSON that `pulumi stack …` prints, parsed."""
     workspace = stack.workspace
     command = ["stack", *arguments, "--stack", stack.name]
     done = workspace.pulumi_command.run(command, workspace.work_dir, dict(workspace.env_vars))

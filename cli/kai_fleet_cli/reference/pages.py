@@ -1,4 +1,4 @@
-"""Written from the code: docs/settings.md, docs/rules.md and the JSON Schema of a stack file.
+"""Generate from the code: docs/settings.md, docs/rules.md and the JSON Schema of a stack file.
 
 `make reference` writes them, by `python -m kai_fleet_cli.reference.pages NAME`; tests compare them.
 What stands around keys and rules is in templates beside this file.

@@ -78,7 +78,7 @@ def fill(
 
 
 def _unreached(state: TeamState, kubectl: str) -> str:
-    """Why a vCluster is not read; of a Secret that is a tenant's, what has it written again."""
+    """Why a vCluster is not read; for a foreign Secret, also the commands that restore it."""
     if not state.foreign:
         return state.unreached
     team = state.team
@@ -104,7 +104,7 @@ def _team(state: TeamState, host: Cluster, waits: Iterable[Wait]) -> Team:
 
 
 def _scheduler(state: TeamState, host: Cluster) -> tuple[str, str]:
-    """What places a team's pods, and the version of that KAI: what runs, else what is declared."""
+    """The scheduler of a team's pods, and the version of KAI that runs, else the declared one."""
     team = state.team
     if state.granted or team.mode == "default":
         return "KAI of its own stack" if state.granted else "Kubernetes", ""

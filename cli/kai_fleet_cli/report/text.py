@@ -55,7 +55,7 @@ def gpus(amount: float | None) -> str:
 
 
 def age(since: timedelta) -> str:
-    """How long something takes already, in its two largest units."""
+    """An age in its two largest units."""
     minutes = max(0, int(since.total_seconds() // 60))
     days, hours, minutes = minutes // 1440, minutes // 60 % 24, minutes % 60
     if days:

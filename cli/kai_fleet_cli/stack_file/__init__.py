@@ -1,1 +1,1 @@
-"""Stack files, `Pulumi.<stack>.yaml`: read, edited to the byte, written whole."""
+"""Stack files, `Pulumi.<stack>.yaml`: read, edited in place, written atomically."""

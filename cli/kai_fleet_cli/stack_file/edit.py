@@ -50,7 +50,7 @@ def _lines(yaml: YAML, document: Any) -> list[str]:
 
 
 def _plain(text: str) -> Any:
-    """What the text says, no value shared; None for no YAML."""
+    """The parsed text, without shared values; None where it is no YAML."""
     try:
         return json.loads(json.dumps(yaml_file.load(text), default=str))
     except (YAMLError, ValueError):
@@ -83,7 +83,7 @@ def _node(value: Any) -> Any:
 
 
 def _merged(text: str, before: list[str], after: list[str]) -> str:
-    """The edit's own lines in the text as it is written, which ruamel may space otherwise.
+    """Put the edit's lines into the original text, whose spacing ruamel may change.
 
     Whole-line comments below what is removed, or above where something is added, stay in place.
     """

@@ -38,7 +38,7 @@ def facts_beside(team_file: Path) -> FactsOf:
         if is_team_stack(raw):
             raise NoPlatformError(f"is {stack}, which is a team stack itself; write its platform's")
         loaded = load(raw)
-        # What it lacks of other teams and their workloads is nothing that a team stack reads.
+        # Mistakes in other teams and their workloads do not matter: a team stack reads neither.
         wrong = [path for path in loaded.dropped if not path.startswith(_OF_OTHERS)]
         settings = loaded.settings
         if settings is None or wrong:

@@ -14,7 +14,7 @@ from kai_fleet_cli.errors import UserError
 
 PROJECT: Final = "kai-fleet"
 SECRET: Final = MASK
-_SALT: Final = "encryptionsalt"  # of no use to who has not the passphrase
+_SALT: Final = "encryptionsalt"  # useless without the passphrase
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _WRITE: Final = "write config: and keys such as kai-fleet:cluster below it"
 _KNOWN: Final = {

@@ -1,4 +1,4 @@
-"""Write files whole or not at all, and take an edit back."""
+"""Write files atomically, and undo an edit."""
 
 import difflib
 import os
@@ -37,7 +37,7 @@ class Edit:
             raise UserError(f"{name} cannot be written: {why.strerror}") from None
 
     def undo(self) -> bool:
-        """Have the file as it was, unless something else has written it meanwhile: False then."""
+        """Restore the file; False, and no change, where something else has written it meanwhile."""
         unchanged = self.path.read_bytes().decode() == self.after
         if unchanged:
             put(self.path, self.before)
@@ -45,7 +45,7 @@ class Edit:
 
 
 def put(path: Path, text: str, mode: int | None = None) -> None:
-    """Replace a file at once; without a mode it keeps the one that it has. Raises OSError."""
+    """Replace a file atomically; without a mode it keeps the one that it has. Raises OSError."""
     target = Path(os.path.realpath(path))  # a link stays a link
     if mode is None:
         mode = target.stat().st_mode & 0o777 if target.exists() else _MODE

@@ -1,4 +1,4 @@
-"""The edit that each team command makes, and what it says of it."""
+"""The edit of each team command, and the sentences that describe it."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -91,9 +91,9 @@ def switch(file: StackFile, team: DeclaredTeam, version: str) -> Change:
     if version != old:
         with suppress(releases.UnknownVersionError):  # which the rules refuse
             before, after = (releases.kai(name, untested=True) for name in (old, version))
-            way = kai_transition(before, after)
-            replaced = ", so the release is replaced" if way.kind == "replace" else ""
-            sentence = f"{team.name}: KAI {way.why}{replaced}; queues and running pods stay"
+            transition = kai_transition(before, after)
+            replaced = ", so the release is replaced" if transition.kind == "replace" else ""
+            sentence = f"{team.name}: KAI {transition.why}{replaced}; queues and running pods stay"
     done = f"team {team.name} runs KAI {version}."
     return _change(file, (*team.keys, "scheduler", "version"), version, sentence, done)
 

@@ -63,8 +63,8 @@ def of_account(team: str, context: str, days: int, platform: str, file: str | No
         "spec": {"expirationSeconds": days * DAY_SECONDS},
     }
     try:
-        way = connection(file=file, context=context)
-        with closing(Api(way)) as api:
+        target = connection(file=file, context=context)
+        with closing(Api(target)) as api:
             answer = api.post(f"/api/v1/namespaces/{ACCOUNTS}/serviceaccounts/{team}/token", body)
     except RefusedError as why:
         reason = _REFUSED.get(why.status, "the cluster gives no token for team {team}: {why}")
@@ -73,9 +73,9 @@ def of_account(team: str, context: str, days: int, platform: str, file: str | No
         raise UserError(reason.format(**words)) from None
     except KubeError as why:
         raise UserError(f"the cluster of context {context} cannot be asked: {why}") from None
-    cluster = {"server": way.host}
-    if way.authority:
-        cluster["certificate-authority-data"] = base64.b64encode(way.authority).decode()
+    cluster = {"server": target.host}
+    if target.authority:
+        cluster["certificate-authority-data"] = base64.b64encode(target.authority).decode()
     name = f"{context}-{team}"
     document = {
         "apiVersion": "v1",

@@ -1,4 +1,4 @@
-"""`fleet teams`: what is written, what the last update made, and what each team is promised."""
+"""`fleet teams`: declared and running versions, and the GPUs that each team is guaranteed."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

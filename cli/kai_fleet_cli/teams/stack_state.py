@@ -1,4 +1,4 @@
-"""What a stack has since its last update, and ran before: reading changes nothing."""
+"""A stack's outputs and history, read by `pulumi stack`."""
 
 import json
 import os

@@ -17,19 +17,19 @@ from kai_fleet_policies import validation
 
 
 def carry_out(change: Change, *, yes: bool, no_up: bool) -> bool:
-    """Do it as far as the flags say: whether the update was run. Raises UserError.
+    """Carry out a change as far as the flags say; return whether the update was run.
 
     `yes`: run it without a question; where a team goes its name is asked for. `no_up`: write the
-    file only.
+    file only. Raises UserError.
     """
     console, removes, stack = Console(), change.removes, change.stack
     sure = yes or no_up
-    going = [removes] if removes else []
+    removed = [removes] if removes else []
     again = update_command(stack)
     if removes:
         command = f"{FLEET} team remove {removes} --stack {stack}"
         terminal.require_answer(command, f"team {removes} and all its pods would be gone", yes=sure)
-        again = f"{FLEET} up --stack {stack}{resume.naming(going)}"
+        again = f"{FLEET} up --stack {stack}{resume.naming(removed)}"
     _judge(change, console)
     for line in change.lines():
         terminal.print_line(console, (f"  {line}", "green" if line.startswith("+") else "red"))
@@ -45,9 +45,9 @@ def carry_out(change: Change, *, yes: bool, no_up: bool) -> bool:
         terminal.result(f"{change.path.name} is written. Next:\n  {again}")
         return False
     try:
-        with resume.resumable_by(lambda: resume.up(stack, going)):
+        with resume.resumable_by(lambda: resume.up(stack, removed)):
             environment = for_stack(stack, validated=False)  # the edit was judged already
-            runs.up(runs.stack(stack, environment.variables), removed=going)
+            runs.up(runs.stack(stack, environment.variables), removed=removed)
     except UserError as why:
         name = change.path.name
         if not getattr(why, "began", False) and change.undo():

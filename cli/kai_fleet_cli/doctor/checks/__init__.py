@@ -13,7 +13,7 @@ from kai_fleet_cli.doctor.causes import Fault, fault, findings
 from kai_fleet_cli.doctor.checks import gpu, kai, pods, teams
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
 
-# What checks look at: the cluster that findings are about, and what their function gets.
+# Subjects of checks: the cluster that findings are about, and the function's argument.
 _SUBJECTS: Final[Mapping[str, Callable[[Snapshot], Iterable[tuple[Cluster, Any]]]]] = {
     "host": lambda read: [(read.host, read.host)],
     "cluster": lambda read: [(cluster, cluster) for cluster in read.clusters],
@@ -90,7 +90,7 @@ def examine(snapshot: Snapshot, without: str = "") -> list[Finding]:
 
 
 def _required(snapshot: Snapshot) -> Iterator[tuple[str, str, list[Fault]]]:
-    """For each object that the stack requires its check, its cluster, and whether it is absent."""
+    """The check, the cluster and the faults of each object that the stack requires."""
     clusters = {cluster.name: cluster for cluster in snapshot.clusters}
     for row in snapshot.required:
         cluster, state = clusters.get(row.cluster), snapshot.teams.get(row.team)
@@ -100,11 +100,11 @@ def _required(snapshot: Snapshot) -> Iterator[tuple[str, str, list[Fault]]]:
             continue  # the check `vcluster` reports the namespace
         name = f"{row.namespace}/{row.name}" if row.namespace else row.name
         values = {"kind": row.kind, "level": row.level, "harm": row.harm}
-        there = cluster.named(row.kinds, row.name, row.namespace) is not None
-        faults = [] if there else [fault(row.row, cluster, name, **values)]
+        exists = cluster.named(row.kinds, row.name, row.namespace) is not None
+        faults = [] if exists else [fault(row.row, cluster, name, **values)]
         yield row.check, row.cluster, faults
 
 
 def _shown(check: str, cluster: str, faults: list[Fault]) -> Iterable[Finding]:
-    well = Finding(Level.OK, cluster, "check", check, "", check=check)
-    return findings(check, faults) if faults else [well]
+    healthy = Finding(Level.OK, cluster, "check", check, "", check=check)
+    return findings(check, faults) if faults else [healthy]

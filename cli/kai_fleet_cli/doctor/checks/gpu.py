@@ -14,7 +14,7 @@ from kai_fleet.releases.mig import PREFIX
 from kai_fleet.settings.sections.platform import NVIDIA
 from kai_fleet.values import value_at
 from kai_fleet_cli.doctor.causes import Fault, fault, reason
-from kai_fleet_cli.doctor.checks.kai import make_again
+from kai_fleet_cli.doctor.checks.kai import recreate_part
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 from kai_fleet_cli.doctor.usage import GPU_INDEX
 from kai_fleet_policies.model.pod_use import MEMORY_LABEL, groups_of
@@ -38,7 +38,7 @@ def nodes(host: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
 
 
 def pool(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
-    """The nodes of a team's pool: there, without taints that it does not tolerate, with GPUs."""
+    """The nodes of a team's pool: present, without taints that it does not tolerate, with GPUs."""
     team, host = state.team, snapshot.host
     if not team.node_pool:
         return
@@ -58,11 +58,11 @@ def pool(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
         if closed := closed_pool(tolerations, taints, path):
             yield fault("pool-tainted", host, labels, cause=closed[0], fix=closed[1])
     for resource, granted_gpus in team.kinds.items():
-        there = sum(node.gpus(resource) for node in usable)
-        if there < granted_gpus:
-            row = "pool-with-fewer-gpus" if there else "pool-without-gpus"
+        count = sum(node.gpus(resource) for node in usable)
+        if count < granted_gpus:
+            row = "pool-with-fewer-gpus" if count else "pool-without-gpus"
             values = {"resource": resource, "team": team.name, "path": team.gpus_path}
-            yield fault(row, host, labels, there=f"{there:g}", granted=granted_gpus, **values)
+            yield fault(row, host, labels, count=f"{count:g}", granted=granted_gpus, **values)
 
 
 def inside(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
@@ -71,10 +71,10 @@ def inside(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
     if cluster is None or team.mode != "virtual":
         return
     own = {node.name for node in host.all("nodes") if in_pool(node.labels, team.node_pool)}
-    there = {node.name for node in cluster.all("nodes")}
-    for name in sorted(there - own) if own else ():
+    copied = {node.name for node in cluster.all("nodes")}
+    for name in sorted(copied - own) if own else ():
         yield fault("node-of-another-pool", cluster, name, path=team.path)
-    for name in sorted(own - there):
+    for name in sorted(own - copied):
         values = {"host": host.kubectl, "space": team.namespace, "team": team.name}
         yield fault("node-not-copied", cluster, name, **values)
 
@@ -129,7 +129,7 @@ def sharing(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
     declared = cluster.desired.declared and cluster.desired.gpu_sharing
     if _is_on(cluster) is False and (shares or declared):
         row = "sharing-switched-off" if declared else "sharing-off"
-        yield fault(row, cluster, "", asking=len(shares), again=make_again(cluster))
+        yield fault(row, cluster, "", asking=len(shares), again=recreate_part(cluster))
     held = {pod.labels.get(GPU_GROUP) for pod in cluster.within("pods", RESERVATIONS)}
     members: dict[str, list[tuple[str, float]]] = defaultdict(list)
     for pod, use in ((pod, use) for pod, use in shares if use.phase == "Running"):

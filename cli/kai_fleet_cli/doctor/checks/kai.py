@@ -15,22 +15,22 @@ _BY_CHART: Final = ("default-parent-queue", "default-queue")
 _WEBHOOKS: Final = ("validatingwebhookconfigurations", "mutatingwebhookconfigurations")
 
 
-def make_again(cluster: Cluster) -> str:
-    """What makes a part of KAI again."""
-    apply = cluster.made_again("kai-scheduler", KAI_NAMESPACE)
+def recreate_part(cluster: Cluster) -> str:
+    """The command that creates a part of KAI again."""
+    apply = cluster.recreate_release("kai-scheduler", KAI_NAMESPACE)
     return apply if cluster.all("releases") else cluster.update
 
 
 def parts(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
-    """The deployments of its version, what its operator reports, and hooks of Helm that wait."""
+    """The deployments of its version, what its operator reports, and Helm hooks that wait."""
     release = cluster.kai
-    there = {item.name: item for item in cluster.within("deployments", KAI_NAMESPACE)}
-    if release is None or not there:
+    deployments = {item.name: item for item in cluster.within("deployments", KAI_NAMESPACE)}
+    if release is None or not deployments:
         yield fault("kai-absent", cluster, release.version if release else "")
         return
-    again = make_again(cluster)
+    again = recreate_part(cluster)
     for name in release.deployments:
-        item = there.get(name)
+        item = deployments.get(name)
         if item is None:
             yield fault("part-absent", cluster, name, again=again)
             continue

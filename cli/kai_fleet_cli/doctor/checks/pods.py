@@ -1,4 +1,4 @@
-"""Pods that wait and why, are written so that KAI does nothing with them, or could not be made."""
+"""Pods: why they wait, keys that KAI ignores, and pods that were refused."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -22,7 +22,7 @@ from kai_fleet_policies.model.cluster import Team
 from kai_fleet_policies.model.pod_use import PodUse
 from kai_fleet_policies.model.queues import UNLIMITED
 
-_PATIENCE: Final = 60.0  # seconds; what takes no longer is on its way
+_PATIENCE: Final = 60.0  # seconds; a shorter wait is normal
 _NO_GROUP: Final = "kai.scheduler/skip-podgrouper"
 _CANNOT_START: Final = ("ImagePullBackOff", "ErrImagePull", "CreateContainerError")
 _LATELY: Final = 900.0  # seconds; what was repaired is not reported for long
@@ -64,7 +64,7 @@ def _not_started(
 def _not_placed(
     pod: KubeObject, use: PodUse, cluster: Cluster, snapshot: Snapshot
 ) -> Iterator[Fault | None]:
-    """What keeps a pod from a node: first what can never be had, last what messages mean."""
+    """What keeps a pod from a node: first what can never be met, last what messages mean."""
     kai, name = snapshot.scheduling(cluster), pod.namespaced_name
     found, by_kai = partial(fault, cluster=cluster, name=name), use.scheduled_by_kai
     bound = (event.get("reason") == "Bound" for event in cluster.events_of(pod))
@@ -177,7 +177,7 @@ def without_group(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
 def refused(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
     """Pods that API servers or nodes refused lately, by the events of what makes them.
 
-    A pod that admission denies is not there. Its maker has an event, and a ReplicaSet a condition.
+    A pod that admission denies does not exist: its owner has an event, a ReplicaSet a condition.
     """
     texts: dict[tuple[str, str, str], str] = {}
     for maker in cluster.all("replicasets"):
@@ -204,7 +204,7 @@ def refused(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
 
 
 def _is_over(cluster: Cluster, kind: str, namespace: str, name: str, event: KubeObject) -> bool:
-    """Whether the object is gone, or has what it wants by now."""
+    """Whether the object is gone, or has its pods by now."""
     late = seconds_since(event.last_seen, cluster.now) > _LATELY
     kinds = f"{kind.lower()}s"
     if kinds not in cluster.objects:
@@ -214,6 +214,6 @@ def _is_over(cluster: Cluster, kind: str, namespace: str, name: str, event: Kube
         return item is None or late or item.is_true("Ready") or item.phase == "Succeeded"
     created = ("replicas", "currentNumberScheduled", "active", "succeeded")
     has = max(item.status.get(key) or 0 for key in created)
-    asked = item.spec.get("replicas", item.status.get("desiredNumberScheduled", 1))
+    desired = item.spec.get("replicas", item.status.get("desiredNumberScheduled", 1))
     ended = item.is_true("Complete") or item.is_true("Failed") or item.spec.get("suspend")
-    return bool(ended or has >= asked)
+    return bool(ended or has >= desired)

@@ -16,7 +16,7 @@ from kai_fleet_policies.model.cluster import Team
 NEARLY: Final = 0.8  # of a bound
 STUCK: Final = 120.0  # seconds that the deletion of a namespace may take
 _SOON: Final = timedelta(days=30)
-# What a team leaves on a namespace that others made.
+# Labels that a team leaves on a namespace of others.
 _LABELS: Final = (TEAM_LABEL, USED_LABEL, ISOLATION_LABEL, ENFORCED, f"{ENFORCED}-version")
 TOKEN_ANNOTATION: Final = "vcluster.loft.sh/token-"
 _SHARED_MAP: Final = "runai/shared-gpu-configmap"  # KAI's admission writes it, with its own name
@@ -30,7 +30,7 @@ _FAKE_NODE: Final = "kwok.x-k8s.io/node"
 
 
 def vcluster(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
-    """One team; of one with a stack of its own the namespace alone."""
+    """A team's vCluster; of a team with its own stack only the namespace."""
     host, team = snapshot.host, state.team
     found = host.named("namespaces", team.namespace)
     if host.lacks("namespaces", team.namespace):
@@ -54,7 +54,7 @@ def _vcluster(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
     if item is None and not {"statefulsets", "deployments"} & host.unreadable.keys():
         # Where the chart's Service is left, the release stands, and an update leaves it.
         left = host.named("services", name, team.namespace) is not None
-        again = host.made_again(name, team.namespace) if left else snapshot.update
+        again = host.recreate_release(name, team.namespace) if left else snapshot.update
         yield fault("vcluster-absent", host, name, again=again, **own)
         return
     replicas = item.spec.get("replicas", 1) if item is not None else 0
@@ -90,7 +90,7 @@ def _hint(team: Team) -> str:
 
 
 def isolation(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
-    """What bounds one team on the host, and what its pods have of others."""
+    """The bounds of a team on the host, and pods that reach past them."""
     host, team, namespace = snapshot.host, state.team, state.team.namespace
     pods = [pod for pod in host.usage.pods if pod.namespace == namespace]
     held = sum(pod.gpus for pod in pods if not pod.waits)
@@ -156,7 +156,7 @@ def _enforces(item: KubeObject) -> bool:
 
 
 def stuck(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
-    """Namespaces that are deleted and do not go."""
+    """Namespaces whose deletion hangs."""
     for item in cluster.all("namespaces"):
         since = item["metadata"].get("deletionTimestamp")
         if since is not None and seconds_since(since, cluster.now) >= STUCK:
@@ -168,7 +168,7 @@ def stuck(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
 
 
 def removed(host: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
-    """What removed teams left."""
+    """Objects that removed teams left."""
     spaces = {item.name for item in host.all("namespaces")}
     for name in (item.name for item in host.all("clusterroles")):
         # vCluster names it vc-TEAM-v-NAMESPACE; deleting the namespace by hand leaves it.
