@@ -1,6 +1,6 @@
-"""The arguments of each component, filled in from the settings of a stack.
+"""The arguments of each component, from the settings of a stack.
 
-Settings and arguments have the same names, so most of them are handed on as they are.
+Settings and arguments have the same names, so most are passed on unchanged.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,11 +33,11 @@ _OF_GUARDS: Final = (
 _OF_PLACE: Final = ("node_pool", "tolerations", "labels", "annotations")
 
 
-# What is returned is of the component's own type: the unit tests hold every key against it.
+# Methods return Args of components, typed Any: unit tests check the keys against the TypedDicts.
 @dataclass(frozen=True)
 class Arguments:
-    """`host` is `kubeconfig` or `context` of the host cluster. `existing` is what others
-    made there: `use_existing` of `gpu` and `kai`, and the `teams` with a namespace of others.
+    """Arguments for one stack. `host` is `kubeconfig` or `context` of the host cluster. `existing`
+    has `use_existing` of `gpu` and of `kai`, and the `teams` whose namespace existed before.
     """
 
     settings: Settings
@@ -46,16 +46,16 @@ class Arguments:
 
     @property
     def _teams(self) -> tuple[str, ...]:
-        """Those that this stack runs, and those that it grants a stack of their own."""
+        """Teams that this stack runs, and teams that it grants a stack of their own."""
         return (*self.settings.teams, *self.settings.team_stacks)
 
     # The host.
 
     def gpu_stack(self) -> Any:
-        """Of the host's GpuStack, whose daemons run on every team's nodes."""
+        """GpuStackArgs; its DaemonSets tolerate the taints of every team's nodes."""
         settings = self.settings
-        every = (_plain(settings.own_of(name).tolerations) for name in self._teams)
-        tolerations = {str(toleration_text(each)): each for own in every for each in own}
+        by_team = (_plain(settings.own_of(name).tolerations) for name in self._teams)
+        tolerations = {str(toleration_text(item)): item for items in by_team for item in items}
         return _filled(
             settings.gpu,
             resource=None,
@@ -66,7 +66,7 @@ class Arguments:
         )
 
     def host_kai(self) -> Any:
-        """Of the host's KaiScheduler, for teams in mode host."""
+        """KaiSchedulerArgs of the host's KAI, for teams in mode host."""
         settings, kai = self.settings, self.settings.kai
         assert kai is not None
         return self._kai(
@@ -81,7 +81,7 @@ class Arguments:
         )
 
     def host_queues(self) -> Any:
-        """Of the host's QueueTree: a queue of teams has no more GPUs than they have."""
+        """QueueTreeArgs of the host; the GPU limit of a queue is at most what its teams have."""
         settings, limits = self.settings, dict[str, int]()
         for name in self._teams:
             _, queue = self._scheduler(name)
@@ -91,7 +91,7 @@ class Arguments:
         return {"queues": queues, "cluster": settings.cluster.name, **self.host}
 
     def monitoring(self) -> Any:
-        """Of the host's FleetMonitoring."""
+        """FleetMonitoringArgs of the host."""
         settings = self.settings
         assert settings.monitoring is not None
         return _filled(
@@ -103,7 +103,7 @@ class Arguments:
         )
 
     def accounts(self) -> Any:
-        """Of the TeamStackAccess: an account for each team with a stack of its own."""
+        """TeamStackAccessArgs: an account for each team with a stack of its own."""
         teams = {
             name: _filled(
                 parent_queue=grant.parent_queue if self.settings.kai else None,
@@ -113,25 +113,25 @@ class Arguments:
         }
         return {"teams": teams}
 
-    # A team's place on the host.
+    # A team's namespace on the host.
 
     def namespace(self, name: str) -> Any:
-        """Of the TeamNamespace of a team that this stack runs, or grants a stack of its own."""
-        settings, own = self.settings, self.settings.own_of(name)
+        """TeamNamespaceArgs of a team that this stack runs, or grants a stack of its own."""
+        settings, team = self.settings, self.settings.own_of(name)
         scheduler, queue = self._scheduler(name)
-        isolation, slices, kai = own.isolation, own.slices, settings.kai
+        isolation, slices, kai = team.isolation, team.slices, settings.kai
         by_host, granted = scheduler == "host", name in settings.team_stacks
         return _filled(
-            **{key: getattr(own, key) for key in _OF_PLACE},
+            **{key: getattr(team, key) for key in _OF_PLACE},
             name=f"team-{name}",
             guards="declared",  # the program declares them before any namespace
-            gpus=max(0, own.counted - int(mig.gpus_of(slices))),
+            gpus=max(0, team.counted - int(mig.gpus_of(slices))),
             gpu_resource=settings.gpu.resource,
             slices=slices,
             devices=isolation.devices,
             device_classes=isolation.device_classes,
             control_pool=self.control_pool(name),
-            foreign_pools=[] if own.node_pool else self._foreign_pools(name),
+            foreign_pools=[] if team.node_pool else self._foreign_pools(name),
             scheduler=scheduler,
             isolation={key: getattr(isolation, key) for key in _OF_GUARDS},
             queues=[queue] if by_host and queue else [],
@@ -141,7 +141,7 @@ class Arguments:
             guard=settings.guard.mode,
             gpu_sharing=kai is not None and settings.shares_gpus(kai),
             nv_fractions=by_host and kai is not None and settings.sharing_of(kai) == NV_FRACTIONS,
-            # Nothing that a team's values say: images with such names pass where others do not.
+            # Not from a team's values: images with these names are admitted where others are not.
             kai_images=settings.sources.known.kai_images,
             registries=settings.registries,
             account=granted,
@@ -150,16 +150,16 @@ class Arguments:
         ) | ({} if granted else self._rights(name))
 
     def _scheduler(self, name: str) -> tuple[str, str | None]:
-        """Where the KAI of a team is, and its queue on the host."""
-        own = self.settings.own_of(name)
-        if isinstance(own, TeamSettings):
-            return _PLACES[own.scheduler.mode], own.queue
+        """Argument `scheduler` of a team's namespace, and the team's queue on the host."""
+        team = self.settings.own_of(name)
+        if isinstance(team, TeamSettings):
+            return _PLACES[team.scheduler.mode], team.queue
         if self.settings.kai is None:  # the stack of the team chooses the mode
-            return "inside", own.parent_queue
-        return "host" if own.parent_queue else "none", own.parent_queue
+            return "inside", team.parent_queue
+        return "host" if team.parent_queue else "none", team.parent_queue
 
     def _rights(self, name: str) -> Any:
-        """What decides about the rights of a team's vCluster, without the address of a database."""
+        """Version and values that decide a vCluster's RBAC, without the URL of its database."""
         args = self.vcluster(name)
         if "data_source" in args["store"]:
             args["store"] = {}
@@ -167,10 +167,10 @@ class Arguments:
         return {"vcluster_version": version, "vcluster_values": chart_values(args)}
 
     def control_pool(self, name: str) -> dict[str, str]:
-        """The labels of the nodes of a team's control plane: the platform's own, or the team's."""
-        own = self.settings.own_of(name)
-        of_vcluster = own.vcluster.node_pool if isinstance(own, TeamSettings) else {}
-        return dict(of_vcluster or self.settings.vcluster.node_pool or own.node_pool)
+        """Labels of the nodes for a team's control plane: its own, the platform's or the team's."""
+        team = self.settings.own_of(name)
+        of_vcluster = team.vcluster.node_pool if isinstance(team, TeamSettings) else {}
+        return dict(of_vcluster or self.settings.vcluster.node_pool or team.node_pool)
 
     def _foreign_pools(self, name: str) -> list[dict[str, str]]:
         """The pools of the platform's control planes and of other teams, each once."""
@@ -181,7 +181,7 @@ class Arguments:
         return [dict(pool) for pool in sorted(labels)]
 
     def _foreign_queues(self, name: str) -> list[str]:
-        """Queues and teams whose names only begin like those of a team's own queues."""
+        """Other queues and teams whose names begin with the prefix of this team's queues."""
         every = {*(placed.name for placed in walk(self.settings.queues)), *self._teams}
         return sorted(other for other in every if other.startswith(f"{name}-"))
 
@@ -200,7 +200,7 @@ class Arguments:
     # A team.
 
     def team(self, name: str) -> Any:
-        """Of a Team. In a team stack its namespace is the platform's."""
+        """TeamArgs; without a namespace in a team stack, where the platform declares it."""
         settings, team = self.settings, self.settings.teams[name]
         args: dict[str, Any] = {"vcluster": {**self.vcluster(name), **self.host}}
         if settings.platform_facts is None:
@@ -227,24 +227,24 @@ class Arguments:
         return args
 
     def vcluster(self, name: str) -> Any:
-        """Of a team's VirtualCluster, but for the way to the host."""
+        """VirtualClusterArgs of a team, without kubeconfig or context of the host."""
         team = self.settings.teams[name]
-        own = team.vcluster
+        section = team.vcluster
         return _filled(
-            own,
+            section,
             **{key: getattr(team, key) for key in (*_OF_PLACE, "affinity", "registries")},
             namespace=f"team-{name}",
             mode=team.scheduler.mode,
             control_pool=self.control_pool(name),
-            access=own.access or Access(),
-            oidc=own.oidc and {key: value for key, value in own.oidc if key != "scopes"},
-            groups=own.groups if own.oidc else {},
+            access=section.access or Access(),
+            oidc=section.oidc and {key: value for key, value in section.oidc if key != "scopes"},
+            groups=section.groups if section.oidc else {},
             isolation=team.isolation.level,
-            image_pull_secrets=self._pull_secrets(name, own.image_pull_secrets),
+            image_pull_secrets=self._pull_secrets(name, section.image_pull_secrets),
         )
 
     def _pull_secrets(self, name: str, existing: Sequence[str]) -> list[str]:
-        """Those that exist, and those that are made: in a team stack also by its platform."""
+        """Pull Secrets: existing ones, and those that this stack or the platform declares."""
         facts, secrets = self.settings.platform_facts, [*existing]
         if self.settings.registries or (facts is not None and facts.registries):
             secrets.append(OF_STACK)
@@ -253,35 +253,35 @@ class Arguments:
         return [*dict.fromkeys(secrets)]
 
     def kai(self, name: str) -> Any:
-        """Of the KaiScheduler in a team's vCluster: its pods pull as their account on the host."""
+        """KaiSchedulerArgs in a vCluster; the host's ServiceAccounts have its pull Secrets."""
         team = self.settings.teams[name]
         level = team.isolation.level
         return self._kai(team.scheduler, team, labels=team.labels, isolation=level)
 
-    def _kai(self, own: HostKai | Scheduler, place: HostKai | HostPlace, **more: Any) -> Any:
-        """Of a KAI whose pods are at a place."""
-        written = mode_in(own.version or "", own.values)
-        mode = written if written in MODES else self.settings.sharing_of(own)
+    def _kai(self, kai: HostKai | Scheduler, place: HostKai | HostPlace, **more: Any) -> Any:
+        """KaiSchedulerArgs; `place` has the tolerations and affinity of its pods."""
+        written = mode_in(kai.version or "", kai.values)
+        mode = written if written in MODES else self.settings.sharing_of(kai)
         return _filled(
-            own,
+            kai,
             mode=None,
             gpu_sharing=mode != DISABLED,
             gpu_sharing_mode=None if mode == DISABLED else mode,
             tolerations=place.tolerations,
             affinity=place.affinity,
-            shards={name: _shard(shard) for name, shard in own.shards.items()},
+            shards={name: _shard(shard) for name, shard in kai.shards.items()},
             **more,
         )
 
     def queues(self, name: str) -> Any:
-        """Of the QueueTree inside a team's vCluster, but for the way there."""
+        """QueueTreeArgs in a team's vCluster, without its kubeconfig."""
         team = self.settings.teams[name]
-        own = {"queues": queue_args(team.queues), "gpus": team.counted}
-        return own | ({"pools": team.gpus_by_pool} if team.pools else {})
+        args = {"queues": queue_args(team.queues), "gpus": team.counted}
+        return args | ({"pools": team.gpus_by_pool} if team.pools else {})
 
 
 def chart_values(args: Mapping[str, Any]) -> dict[str, Any]:
-    """What VirtualClusterArgs and their values say together, by the keys of the chart."""
+    """Chart values that VirtualClusterArgs and their `values` give together."""
     return merged(
         vcluster_values.access_values(args["access"]),
         vcluster_values.control_plane(args),
@@ -289,17 +289,17 @@ def chart_values(args: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
-def _filled(*parts: BaseModel, **own: Any) -> Any:
-    """Arguments with the keys of settings, and with keys of their own in place of these; None drops
-    a key. Values for a chart stay as they are written, null among them.
+def _filled(*parts: BaseModel, **overrides: Any) -> Any:
+    """Arguments from sections of settings, overridden by keywords; None drops a key. Chart values
+    are kept as written, with their nulls.
     """
-    given = {key: value for part in parts for key, value in part} | own
-    values = {"values": hidden(given.pop("values"))} if "values" in given else {}
-    return _plain(given) | values
+    args = {key: value for part in parts for key, value in part} | overrides
+    values = {"values": hidden(args.pop("values"))} if "values" in args else {}
+    return _plain(args) | values
 
 
 def _plain(value: Any) -> Any:
-    """Settings as plain values: models as mappings without what is unset, secrets in clear."""
+    """Settings as plain values: models as mappings without None, secrets in clear text."""
     if isinstance(value, SecretStr):
         return value.get_secret_value()
     if isinstance(value, Affinity):
@@ -307,12 +307,12 @@ def _plain(value: Any) -> Any:
     if isinstance(value, BaseModel):
         value = dict(value)
     if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in without_none(value).items()}
-    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+        return {key: _plain(item) for key, item in without_none(value).items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _shard(shard: Shard) -> dict[str, Any]:
-    """The keys of ShardArgs, which are those of two sections."""
+    """ShardArgs, whose keys are nested in two sections of the settings."""
     placement, runtime = shard.placement, shard.min_runtime
     of_placement = {f"{part}_placement": strategy for part, strategy in placement or ()}
     of_runtime = {f"{action}_min_runtime": time for action, time in runtime or ()}
@@ -320,14 +320,14 @@ def _shard(shard: Shard) -> dict[str, Any]:
 
 
 def _parents(tree: Mapping[str, Queue]) -> list[str]:
-    """The queues with others below them."""
+    """Names of the queues with children."""
     return [placed.name for placed in walk(tree) if placed.queue.children]
 
 
 def queue_args(tree: Mapping[str, Queue], shard: str | None = None) -> dict[str, Any]:
-    """The queues by name, as they are written: a QueueTree fills in the quotas that are left out.
+    """QueueArgs by name, without defaults: QueueTree fills in missing quotas.
 
-    `shard` serves all of them, where they hang below a queue of another tree.
+    `shard` schedules all of them, where their parent is a queue of another tree.
     """
     served = {"shard": shard} if shard else {}
     return {name: _queue(queue) | served for name, queue in tree.items()}
@@ -341,11 +341,11 @@ def _queue(queue: Queue) -> dict[str, Any]:
 
 
 def _bounded(queues: dict[str, Any], limits: Mapping[str, int]) -> dict[str, Any]:
-    """QueueArgs of the host with every quota of GPUs written out.
+    """QueueArgs of the host with every GPU quota filled in.
 
-    `limits` are the GPUs of the teams that a queue is for: it has no more of them.
+    `limits` are the GPUs of the teams that use a queue: its limit is no higher.
     """
-    # Before anything is changed: a quota of all that is above a bounded queue stays.
+    # Computed first, so that a bounded queue does not change the sums of its ancestors.
     specs = every_spec(queues)
     for (name, queue), (_, spec) in zip([*walk_args(queues)], specs, strict=True):
         share = {**queue.get("gpu", {}), "quota": spec["resources"]["gpu"]["quota"]}

@@ -1,4 +1,4 @@
-"""What the running stack has, as its last update left it, also one that failed half-way."""
+"""The deployed state of the running stack, after its last update, complete or failed."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,11 +15,11 @@ from kai_fleet.vcluster_stores import ChartStore, store_of
 RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 COMMAND: Final = "command:local:Command"
 NAMESPACE: Final = "kubernetes:core/v1:Namespace"
-# Of a namespace that was there before the stack: what the stack writes onto it.
+# The stack's labels and annotations on a namespace that existed before it.
 NAMESPACE_PATCH: Final = "kubernetes:core/v1:NamespacePatch"
 POLICY: Final = "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy"
 STACK: Final = "pulumi:pulumi:Stack"
-PROVIDERS: Final = "pulumi:providers:"  # what the types of providers begin with
+PROVIDERS: Final = "pulumi:providers:"  # prefix of the types of providers
 TEAM: Final = "kai-fleet:index:Team"
 TEAM_NAMESPACE: Final = "kai-fleet:index:TeamNamespace"
 KAI_SCHEDULER: Final = "kai-fleet:index:KaiScheduler"
@@ -29,17 +29,17 @@ PACKAGE: Final = "kai-fleet"
 QUEUES: Final = "kai-fleet:index:Queues"
 SECRET: Final = "kai-fleet:index:secret"
 EXISTING: Final = "kai-fleet:index:existing"
-# The engine's own functions: for a stack's outputs, which a StackReference calls too; and for its
-# resources, as the last update left them, also one that failed half-way.
+# Functions of the engine: the outputs of a stack, which StackReference calls, too; and the
+# resources in the last checkpoint of a stack.
 READ_OUTPUTS: Final = "pulumi:pulumi:readStackOutputs"
 _READ_STATE: Final = "pulumi:pulumi:readStackResourceOutputs"
 
 
 @dataclass(frozen=True)
 class Deployed:
-    """Chart versions and stores by release, `triggers` and what was `printed` by command, each by
-    `named`, the URNs of all resources, and the stack's outputs, secrets in clear. Where the state
-    is not `readable`, there may be more.
+    """State of a stack: chart versions and stores of releases, `triggers` and stdout (`printed`) of
+    commands, with keys as `named` makes them; all URNs; outputs, secrets in clear text. If it is
+    not `readable`, the stack may have resources that are not here.
     """
 
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -52,31 +52,31 @@ class Deployed:
 
     @property
     def teams(self) -> frozenset[str]:
-        """The teams that are deployed, whether or not they are declared still."""
+        """Deployed teams, also those that are no longer declared."""
         return teams_of(self.urns)
 
     @property
     def granted(self) -> frozenset[str]:
-        """The teams with a stack of their own whose namespaces are deployed."""
+        """Teams with a stack of their own whose namespaces are deployed."""
         return granted_of(self.urns)
 
     def output(self, name: str, team: str) -> Any:
-        """What an output of the stack, one by team, had of a team; None where it had nothing."""
+        """A team's value in a stack output that is a mapping by team; None where it has none."""
         by_team = self.outputs.get(name)
         return by_team.get(team) if isinstance(by_team, Mapping) else None
 
     def has(self, kind: str, name: str) -> bool:
-        """Whether there is a resource of that type and name, wherever it stands."""
+        """Whether a resource of that type and name exists, below any parent."""
         return any(urn.endswith((f"${kind}::{name}", f"::{kind}::{name}")) for urn in self.urns)
 
     def waited(self, component: str, name: str) -> int | None:
-        """How often a component waited anew for the same release; None where it never did."""
+        """The number in the triggers of a component's wait; None if it never ran."""
         triggers = self.triggers.get(named(component, f"{name}-ready"))
         return None if triggers is None else int([*triggers, 0, 0][1])
 
     def again(self, component: str, name: str) -> int:
-        """The number that has to be among the triggers of a component's wait, beside its release's
-        id: a release that was uninstalled by hand is made anew under the same id.
+        """The number for the triggers of a component's wait, beside its release's id: it grows if
+        the release was uninstalled by hand, because that is created again with the same id.
         """
         before = self.waited(component, name)
         gone = before is not None and named(component, f"{name}-release") not in self.versions
@@ -91,17 +91,17 @@ def full_name(stack: str) -> str:
 
 
 def teams_of(urns: Iterable[str]) -> frozenset[str]:
-    """The teams among a stack's resources."""
+    """Names of the Team components among these URNs."""
     return frozenset(urn.rpartition("::")[2] for urn in urns if f"::{TEAM}::" in urn)
 
 
 def granted_of(urns: Iterable[str]) -> frozenset[str]:
-    """The teams with a stack of their own: their namespaces are below no team."""
+    """Teams with a stack of their own: their TeamNamespaces have no Team as parent."""
     return frozenset(urn.rpartition("::")[2] for urn in urns if f"::{TEAM_NAMESPACE}::" in urn)
 
 
 def team_of(urn: str, parents: Mapping[str, str]) -> str:
-    """The team that a resource is a part of, by the parents' URNs; "" for the host's."""
+    """The team that a resource belongs to, by its parents' URNs; "" for the host."""
     while urn:
         types, _, name = urn.rpartition("::")
         if types.rpartition("::")[2].rpartition("$")[2] in (TEAM, TEAM_NAMESPACE):
@@ -111,10 +111,10 @@ def team_of(urn: str, parents: Mapping[str, str]) -> str:
 
 
 def named(component: str, name: str) -> str:
-    """A resource by the type of the component above it and its own name.
+    """Key of a resource: the type of its parent component and its name.
 
-    By its name alone it may be another: team `ml-kai` has a release, a wait and a namespace that
-    are called as those of team `ml`'s KAI.
+    Names alone are ambiguous: release, wait and namespace of team `ml-kai` have the same names as
+    those of team `ml`'s KAI.
     """
     return f"{component}${name}"
 
@@ -123,8 +123,8 @@ _BY_RUN: Final[WeakKeyDictionary[Any, Deployed]] = WeakKeyDictionary()
 
 
 def read() -> Deployed:
-    """What the stack has; empty at its first update and in an offline plan. It is asked for once in
-    a run, whoever asks.
+    """The state of the running stack; empty at its first update and in an offline plan. Read once
+    per run.
     """
     run = get_monitor()
     if run is None:
@@ -139,30 +139,30 @@ def _read() -> Deployed:
     try:
         try:
             answer: Any = invoke(_READ_STATE, stack).value
-        except Exception:  # once more: without the state, what others own looks free
+        except Exception:  # retry: without the state no foreign object is recognized
             answer = invoke(_READ_STATE, stack).value
     except Exception as error:
-        # Without it every change of a version replaces its release, which is always right.
+        # Without it every new version replaces its release, which is slower but safe.
         pulumi.log.debug(f"the stack's state cannot be read: {error}")
         return Deployed(readable=False)
     resources = (answer or {}).get("outputs") or {}
-    return of_resources((urn, one["type"], one["outputs"]) for urn, one in resources.items())
+    return of_resources((urn, item["type"], item["outputs"]) for urn, item in resources.items())
 
 
 def of_resources(resources: Iterable[tuple[str, str, Mapping[str, Any]]]) -> Deployed:
-    """A stack of these resources: URN, type and outputs of each."""
+    """State from the URN, type and outputs of each resource."""
     urns: set[str] = set()
-    of: dict[str, dict[str, Mapping[str, Any]]] = defaultdict(dict)
+    by_type: dict[str, dict[str, Mapping[str, Any]]] = defaultdict(dict)
     for urn, kind, outputs in resources:
         urns.add(urn)
-        above, name = urn.split("::", 3)[2].rpartition("$")[0], urn.rpartition("::")[2]
-        of[kind][named(above.rpartition("$")[2], name)] = outputs
-    versions = {name: outputs.get("version") for name, outputs in of[RELEASE].items()}
+        parents, name = urn.split("::", 3)[2].rpartition("$")[0], urn.rpartition("::")[2]
+        by_type[kind][named(parents.rpartition("$")[2], name)] = outputs
+    versions = {name: outputs.get("version") for name, outputs in by_type[RELEASE].items()}
     return Deployed(
         {name: version for name, version in versions.items() if isinstance(version, str)},
-        {name: store_of(outputs.get("values")) for name, outputs in of[RELEASE].items()},
-        {name: outputs.get("triggers") or [] for name, outputs in of[COMMAND].items()},
-        {name: str(outputs.get("stdout") or "") for name, outputs in of[COMMAND].items()},
+        {name: store_of(outputs.get("values")) for name, outputs in by_type[RELEASE].items()},
+        {name: outputs.get("triggers") or [] for name, outputs in by_type[COMMAND].items()},
+        {name: str(outputs.get("stdout") or "") for name, outputs in by_type[COMMAND].items()},
         frozenset(urns),
-        outputs=next(iter(of[STACK].values()), {}),
+        outputs=next(iter(by_type[STACK].values()), {}),
     )

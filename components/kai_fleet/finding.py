@@ -1,4 +1,4 @@
-"""What rules, settings and the doctor report: one cause at one place, and its fix."""
+"""Finding: one problem that rules, settings or the doctor report, with its fix."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,7 +7,7 @@ from kai_fleet.wording import on_one_line
 
 
 class Level(StrEnum):
-    """`mandatory` stops a preview, or is broken in a cluster; `advisory` is only shown."""
+    """`mandatory` fails a preview, or is broken in a cluster; `advisory` only warns."""
 
     OK = "ok"
     ADVISORY = "advisory"
@@ -16,17 +16,17 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, order=True)
 class Finding:
-    """One cause.
+    """One problem.
 
     Args:
-        level: What it does to a preview, or how a thing in a cluster is.
+        level: Effect on a preview, or state of an object in a cluster.
         path: Key of the stack file, URN of a resource, or name of the cluster.
-        kind: Kind of the thing: `queue`, `KAI`, `Pod`.
+        kind: Kind of the subject: `queue`, `KAI`, `Pod`.
         name: Its name: `train in ml`.
         cause: What is wrong, as a predicate: `has children, and pods name it`.
         fix: What to write or run instead, as an imperative. Empty where there is none.
         check: Name of the rule or the check: `queue-tree`.
-        undecided: A value is not known yet; the update decides.
+        undecided: A value is unknown in the preview; the update decides.
     """
 
     level: Level
@@ -40,7 +40,7 @@ class Finding:
 
     @property
     def subject(self) -> str:
-        """The thing in words: `queue train in ml`."""
+        """Kind and name: `queue train in ml`."""
         return f"{self.kind} {self.name}".strip()
 
     @property
@@ -49,7 +49,7 @@ class Finding:
         return on_one_line("; ".join(filter(None, (self.cause, self.fix))))
 
     def record(self) -> dict[str, str]:
-        """The fields of a plan's JSON and a doctor's."""
+        """The fields as in the JSON of plans and of the doctor."""
         names = ("check", "level", "path", "kind", "name", "cause", "fix")
         return {name: str(getattr(self, name)) for name in names}
 

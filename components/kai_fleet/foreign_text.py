@@ -1,4 +1,4 @@
-"""What others wrote: text that may command a terminal, names that may pose as Kubernetes' own."""
+"""Untrusted text: terminal control characters, and names that pose as Kubernetes' own."""
 
 import re
 from typing import Any, Final
@@ -25,18 +25,18 @@ def without_controls(text: str) -> str:
 
 
 def with_colours(text: str) -> str:
-    """The same with its colours left: for a program's screen, which has others' words in it."""
+    """Text without control characters but with its colours, for the output of a program."""
     parts = _COLOUR.split(text)
     return "".join(part if n % 2 else without_controls(part) for n, part in enumerate(parts))
 
 
 def may_have_controls(json: str) -> bool:
-    """Whether a JSON text may have some: to look at each of its values takes long."""
+    """Whether a JSON text may have control characters: a quick check before `cleaned`."""
     return not json.isascii() or _ESCAPED.search(json) is not None
 
 
 def cleaned(value: Any) -> Any:
-    """A value from JSON with every text in it without control characters."""
+    """A JSON value whose strings have no control characters."""
     if isinstance(value, str):
         return without_controls(value)
     if isinstance(value, list):
@@ -50,8 +50,8 @@ _SYSTEM: Final = "system:"
 
 
 def may_name_system(prefix: str) -> bool:
-    """Whether a name that an identity provider chooses can be Kubernetes' own behind a prefix.
+    """Whether names with this prefix can be names of Kubernetes' own, `system:…`.
 
-    `sy` before its `stem:masters` is one; `-` is no prefix to the API server.
+    `sy` and an identity provider's `stem:masters` is one. The API server reads `-` as no prefix.
     """
     return prefix in ("", "-") or _SYSTEM.startswith(prefix) or prefix.startswith("system")

@@ -1,4 +1,4 @@
-"""The GPU stacks that a cluster can have, one record for each."""
+"""GPU providers: one record for each GPU stack that a cluster can have."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,9 +24,9 @@ _CONTROL_PLANE: Final = {
 
 @dataclass(frozen=True)
 class GpuProvider:
-    """A chart whose daemons make nodes advertise GPUs, and where its values have what we set.
+    """A chart whose DaemonSets advertise GPUs, and the keys of the values that GpuStack sets.
 
-    Keys of values are dotted. Its namespace and its release are called as the chart.
+    Keys of values are dotted. Namespace and release have the name of the chart.
     """
 
     chart: str = ""  # none: nodes advertise their GPUs already, or have none
@@ -36,19 +36,19 @@ class GpuProvider:
     runtime_class: str = ""
     # The chart has the CRD of NVIDIA's ClusterPolicy, for which KAI v0.9 and v0.10 wait.
     cluster_policy: bool = False
-    # A path of the API where another one of its kind on the cluster has its object.
+    # API path of the singleton that a second installation on the cluster would collide with.
     rival: str = ""
-    # Lists of tolerations, with what the daemons tolerate by themselves: ours take its place.
+    # Lists of tolerations, with the chart's defaults, which a list of ours would replace.
     tolerations: Mapping[str, Sequence[Toleration]] = field(default_factory=dict)
-    # Lists of Secrets by which images are pulled: of names, and of objects with a name.
+    # Lists of image pull Secrets: of names, and of objects `{name: …}`.
     pull_names: Sequence[str] = ()
     pull_objects: Sequence[str] = ()
-    # In a kind cluster.
+    # Values for a kind cluster.
     in_kind: Mapping[str, Any] = field(default_factory=dict)
 
 
 _NODE_DISCOVERY: Final = "node-feature-discovery"
-# Each part of the operator reads a list of its own.
+# Each component of the operator has its own list of pull Secrets.
 _OPERATOR_PARTS: Final = (
     *("operator", "validator", "driver", "toolkit", "devicePlugin", "dcgm", "dcgmExporter", "gfd"),
     *("migManager", "nodeStatusExporter", "gds", "gdrcopy", "vgpuManager", "vgpuDeviceManager"),
@@ -87,5 +87,5 @@ GPU_PROVIDERS: Final[Mapping[str, GpuProvider]] = {
     ),
     "none": GpuProvider(),
 }
-# Of those charts, whose namespaces are called as they are.
+# Names of those charts, and of their namespaces.
 GPU_CHARTS: Final = frozenset(each.chart for each in GPU_PROVIDERS.values() if each.chart)

@@ -1,4 +1,4 @@
-"""The GPU stack of a host cluster: what makes its nodes advertise GPUs."""
+"""GpuStack: the chart by which the nodes of a host cluster advertise GPUs."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NotRequired, TypedDict
@@ -15,9 +15,9 @@ from kai_fleet.releases.chart_values import merged, nested
 
 GPU_STACK: Final = "kai-fleet:index:GpuStack"
 EXISTING: Final = ("namespace", "runtimeClass")
-# Its pods mount the node's files and devices, which clusters with a default of their own refuse.
+# Its pods mount files and devices of the node, which a cluster-wide Pod Security default refuses.
 PRIVILEGED: Final = {ENFORCED: "privileged"}
-# As GKE has it in kube-system: it bounds nothing, and is the permission (gpu-operator#660).
+# GKE admits system priority classes only beside such a quota; it bounds nothing (gpu-operator#660).
 _SYSTEM_PRIORITIES: Final[Any] = {"hard": {"pods": "1G"}, "scope_selector": SYSTEM_SCOPE}
 
 
@@ -29,33 +29,31 @@ class GpuStackArgs(TypedDict):
     drivers. `none`: nodes advertise GPUs already, or have none.
     """
     version: NotRequired[str]
-    """Version of the chart. Default: the provider's tested one."""
+    """Version of the chart. Default: the one tested for the provider."""
     chart: NotRequired[str]
     """Another chart: oci://…, https://… or a path. Default: the provider's own."""
     values: NotRequired[dict[str, Any]]
     """Values of the chart, merged over all others. Default: none."""
     tolerations: NotRequired[list[TolerationArgs]]
-    """Taints of the teams' nodes: the daemons have to run there. Default: the chart's own."""
+    """Taints of the teams' nodes, where the DaemonSets have to run. Default: the chart's own."""
     registries: NotRequired[dict[str, RegistryArgs]]
-    """Credentials for its images, by registry: `nvcr.io`. Default: none."""
+    """Credentials to pull its images, by registry: `nvcr.io`. Default: none."""
     system_priorities: NotRequired[bool]
-    """Admit system priority classes in its namespace by a ResourceQuota, as GKE needs. Default:
-    false.
+    """Declare a ResourceQuota that admits system priority classes in its namespace, for GKE.
+    Default: false.
     """
     in_kind: NotRequired[bool]
-    """The nodes are a kind cluster's, whose driver is the machine's. Default: false."""
+    """The nodes are those of a kind cluster, with the machine's driver. Default: false."""
     use_existing: NotRequired[list[str]]
-    """What others made on the cluster, used and not declared: `namespace`, `runtimeClass`. Default:
-    none.
-    """
+    """Objects of others, used and not declared: `namespace`, `runtimeClass`. Default: none."""
 
 
 class GpuStack(pulumi.ComponentResource):
-    """The chart of a GPU provider, with its namespace and what its pods need there.
+    """The chart of a GPU provider, with its namespace, RuntimeClass, pull Secret and quota.
 
     Raises:
-        pulumi.RunError: a choice is none.
-        TypeError: an Output decides which resources are declared.
+        pulumi.RunError: an unknown choice.
+        TypeError: an Output in an argument that decides which resources are declared.
     """
 
     namespace: pulumi.Output[str]
@@ -76,7 +74,7 @@ class GpuStack(pulumi.ComponentResource):
                 f"{name}-runtime-class",
                 metadata={"name": provider.runtime_class},
                 handler=provider.runtime_class,
-                # Fraction pods and vClusters need it (V8), and by then others may use it.
+                # Pods that share GPUs and vClusters need it (V8); others may use it by then.
                 opts=child_of(self, opts, retain_on_delete=True),
             )
             before.append(runtime_class)
@@ -113,12 +111,12 @@ class GpuStack(pulumi.ComponentResource):
 
 
 def gpu_values(provider: GpuProvider, args: Mapping[str, Any]) -> dict[str, Any]:
-    """What a provider's chart gets for GpuStackArgs; their `values` come last."""
+    """Chart values of a provider for GpuStackArgs; their `values` are merged last."""
     tolerations = [toleration_spec(each) for each in args.get("tolerations", ())]
     pull = bool(args.get("registries"))
     return merged(
         provider.in_kind if args.get("in_kind") else {},
-        # Without its daemons a node with a taint advertises no GPUs.
+        # A tainted node without the DaemonSets advertises no GPUs.
         *(
             nested(key, [*own, *tolerations])
             for key, own in provider.tolerations.items()
@@ -131,7 +129,7 @@ def gpu_values(provider: GpuProvider, args: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _checked(component: str, args: GpuStackArgs) -> GpuProvider:
-    """The provider, once nothing that decides what is declared is an Output."""
+    """The provider. Raise for an unknown choice, and for an Output that decides resources."""
     for key in ("version", "chart", "system_priorities", "in_kind"):
         plain(component, key, args.get(key))
     for existing in plain(component, "use_existing", args.get("use_existing", [])):

@@ -33,7 +33,7 @@ def host_access(cluster: Cluster) -> HostAccess:
         written = {"gpus": own.gpus, "image": own.image, "workers": own.workers}
         args: Any = without_none({**written, "ports": [*own.ports]})
         kind = KindCluster(cluster.name, args)
-        connection, transformations = ClusterConnection(kind.kubeconfig), [kind.going_with_it]
+        connection, transformations = ClusterConnection(kind.kubeconfig), [kind.deleted_with_it]
     # Its name is its identity: rotated credentials replace nothing (P3).
     opts = pulumi.ResourceOptions()
     provider = kubernetes_provider("host", connection, opts, cluster_identifier=cluster.name)

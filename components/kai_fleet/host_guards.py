@@ -1,4 +1,4 @@
-"""The ValidatingAdmissionPolicies of a host cluster, declared once for all teams."""
+"""HostGuards: the ValidatingAdmissionPolicies of a host, declared once for all teams."""
 
 from typing import Final, NotRequired, TypedDict
 
@@ -12,25 +12,24 @@ HOST_GUARDS: Final = "kai-fleet:index:HostGuards"
 
 
 class HostGuardsArgs(TypedDict):
-    """What the policies have to know of the host."""
+    """Arguments of HostGuards."""
 
     host_kai: NotRequired[bool]
-    """The host has a KAI, whose queues and priorities are guarded too. Default: false."""
+    """The host has a KAI: guard its queues and priorities, too. Default: false."""
 
 
 class HostGuards(pulumi.ComponentResource):
     """ValidatingAdmissionPolicies, once for a whole cluster (Kubernetes 1.30 or newer).
 
-    They hold in each namespace that is labelled as a team's, whoever asks, with the bounds that are
-    its annotations. Where the API server cannot judge, or the namespace has no bounds, the object
-    is denied.
+    They apply in each namespace with a team's labels, to every user, with the bounds in its
+    annotations. Where an expression fails or the namespace has no bounds, the object is denied.
 
     Raises:
-        TypeError: an Output decides which policies are declared.
+        TypeError: `host_kai` is an Output.
     """
 
     ready: pulumi.Output[str]
-    """For `guards` of each TeamNamespace: `declared`, once the policies are there."""
+    """Argument `guards` of each TeamNamespace: `declared`, known once the policies exist."""
 
     def __init__(
         self, name: str, args: HostGuardsArgs, opts: pulumi.ResourceOptions | None = None

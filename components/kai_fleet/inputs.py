@@ -1,5 +1,5 @@
-"""Plain values and Outputs in one argument: compute with both, and refuse Outputs where one decides
-what is declared. With it, the arguments that several components share.
+"""Helpers for pulumi.Input: compute with plain values and Outputs, refuse Outputs that decide which
+resources are declared; and the Args types that several components share.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -26,14 +26,14 @@ class TolerationArgs(TypedDict):
 
 
 def toleration_spec(toleration: TolerationArgs) -> pulumi.Input[dict[str, str]]:
-    """A toleration as a pod has it, its operator written out."""
+    """A toleration as in a pod's spec, with its operator."""
     return resolved(_toleration_spec, toleration)
 
 
 def toleration_text(toleration: TolerationArgs) -> pulumi.Input[str]:
     """A toleration as vCluster and the guards read it: `dedicated=ml:NoSchedule`, `gpu:`.
 
-    The colon stands there without an effect, too: vCluster takes a bare key for an empty value.
+    The colon is needed without an effect, too: vCluster reads a bare key as an empty value.
     """
     return resolved(_toleration_text, toleration)
 
@@ -54,7 +54,7 @@ def _toleration_text(toleration: Mapping[str, str]) -> str:
 
 
 class RegistryArgs(TypedDict):
-    """Credentials by which images of one registry are pulled."""
+    """Credentials to pull images from one registry."""
 
     username: pulumi.Input[str]
     """Name of an account that only reads, without a colon."""
@@ -63,7 +63,7 @@ class RegistryArgs(TypedDict):
 
 
 def has_output(value: Any) -> bool:
-    """Whether a value is, or holds, what is known only once a resource is there."""
+    """Whether a value is or contains an Output or an awaitable."""
     if isinstance(value, Mapping):
         return any(map(has_output, value.values()))
     if isinstance(value, list | tuple):
@@ -72,9 +72,9 @@ def has_output(value: Any) -> bool:
 
 
 def resolved(f: Callable[..., T], *inputs: Any) -> pulumi.Input[T]:
-    """Call `f` with the values of inputs: at once where all are plain, else once they are known.
+    """Apply `f` to inputs: at once if all are plain, else by `Output.apply`.
 
-    Declare no resource in `f`: a preview would not show it.
+    Declare no resource in `f`: a preview may not show it.
     """
     if not has_output(inputs):
         return f(*inputs)
@@ -84,7 +84,7 @@ def resolved(f: Callable[..., T], *inputs: Any) -> pulumi.Input[T]:
 def extended(
     mapping: pulumi.Input[Mapping[str, Any]], more: Mapping[str, Any]
 ) -> pulumi.Input[dict[str, Any]]:
-    """Add keys to a mapping, which is an Output as a whole in programs of other languages."""
+    """Add keys to a mapping, which is one Output in programs of other languages."""
     if isinstance(mapping, pulumi.Output):
         return mapping.apply(lambda known: pulumi.Output.from_input({**known, **more}))
     return {**cast(Mapping[str, Any], mapping), **more}
@@ -96,7 +96,7 @@ def joined(between: str, parts: Iterable[pulumi.Input[str]]) -> pulumi.Input[str
 
 
 def plain(component: str, field: str, value: T) -> T:
-    """Return a value that decides which resources there are.
+    """Return a value that decides which resources are declared.
 
     Args:
         component: type and name, for the message: `KaiScheduler ml`.
@@ -117,7 +117,7 @@ def one_of(component: str, field: str, value: str, choices: Collection[str]) -> 
 
     Raises:
         TypeError: it is an Output.
-        pulumi.RunError: it is another text.
+        pulumi.RunError: it is not one of the choices.
     """
     if plain(component, field, value) not in choices:
         *others, last = choices
@@ -126,13 +126,13 @@ def one_of(component: str, field: str, value: str, choices: Collection[str]) -> 
     return value
 
 
-def required(component: str, field: str, given: Mapping[str, Any], keys: Iterable[str]) -> None:
+def required(component: str, field: str, args: Mapping[str, Any], keys: Iterable[str]) -> None:
     """Raise pulumi.RunError where a key that an argument needs is absent."""
     for key in keys:
-        if key not in given:
+        if key not in args:
             raise pulumi.RunError(f"{component}: {field}.{key} is missing; write it")
 
 
 def without_none(mapping: Mapping[str, Any]) -> dict[str, Any]:
-    """Drop the keys that have no value. An Output stays, whatever it turns out to be."""
+    """Drop keys whose value is None. Outputs are kept, whatever their value."""
     return {key: value for key, value in mapping.items() if value is not None}

@@ -1,4 +1,4 @@
-"""The KAI scheduler, on a host cluster or inside a vCluster: its release, and the wait for it."""
+"""KaiScheduler: one KAI release, on a host or in a vCluster, and the wait until it is ready."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ EXISTING: Final = ("namespace", "clusterPolicyCrd", "priorityClasses")
 _PLAIN: Final = (
     *("version", "untested", "chart", "gpu_sharing", "cluster_policy_crd", "ready_timeout"),
 )
-# No field of it is fixed: KAI only watches for objects of the kind.
+# Without fields of its own: KAI only needs the kind to exist, and watches its objects.
 _CLUSTER_POLICY: Final[Any] = {
     "group": "nvidia.com",
     "names": {
@@ -65,7 +65,7 @@ _CLUSTER_POLICY: Final[Any] = {
 
 
 class ShardArgs(TypedDict):
-    """A part of the nodes with a scheduler of its own, as a SchedulingShard."""
+    """Nodes with a scheduler of their own: a SchedulingShard of KAI."""
 
     gpu_placement: NotRequired[pulumi.Input[str]]
     """Pods with GPUs: `binpack` fills nodes, `spread` levels them. Default: `binpack`."""
@@ -76,8 +76,8 @@ class ShardArgs(TypedDict):
     reclaim_min_runtime: NotRequired[pulumi.Input[str]]
     """How long a job runs before another queue reclaims it, as h, m, s: `4h`. Default: KAI's."""
     queue_depth: NotRequired[dict[str, pulumi.Input[float]]]
-    """Most jobs of a queue that an action tries, by action: `allocate`, `reclaim`, `preempt`,
-    `consolidation`. Default: all.
+    """Most jobs of a queue that one scheduling cycle tries, by action: `allocate`, `reclaim`,
+    `preempt`, `consolidation`. Default: all.
     """
 
 
@@ -85,7 +85,7 @@ class FairshareArgs(TypedDict):
     """Fairness over time: past usage counts when over-quota is given out. From KAI v0.10."""
 
     window: NotRequired[pulumi.Input[str]]
-    """How long usage counts, as h, m, s. Default: `168h`, a week."""
+    """How far back usage counts, as h, m, s. Default: `168h`, a week."""
     window_type: NotRequired[pulumi.Input[str]]
     """`sliding`; `tumbling`, from `start` on; `cron`, by `cron`. Default: `sliding`."""
     start: NotRequired[pulumi.Input[str]]
@@ -93,22 +93,22 @@ class FairshareArgs(TypedDict):
     cron: NotRequired[pulumi.Input[str]]
     """cron: when a window begins: `0 0 * * 1`. Required there."""
     half_life: NotRequired[pulumi.Input[str]]
-    """Usage of that long ago counts half, as h, m, s. Default: no decay."""
+    """Age at which usage counts half, as h, m, s. Default: no decay."""
     k_value: NotRequired[pulumi.Input[float]]
     """How much past usage weighs; 0 is nothing. Default: 1."""
     prometheus: NotRequired[pulumi.Input[str]]
-    """URL of the Prometheus that has the usage. Default: one that KAI runs, by the operator."""
+    """URL of the Prometheus with the usage. Default: KAI runs one, by the Prometheus operator."""
 
 
 class KaiSchedulerArgs(TypedDict):
-    """One KAI release, and what it schedules by besides queues."""
+    """One KAI release, with its shards, fairness and topologies."""
 
     version: str
-    """Version of KAI, of the release table: `v0.16.8`. Another one upgrades the release in place,
-    or replaces it where that is not known to work.
+    """Version of KAI, from the release table: `v0.16.8`. A new one upgrades the release in place,
+    or replaces it where that upgrade is not known to work.
     """
     untested: NotRequired[bool]
-    """Take a version that is newer than the table for its newest line. Default: false."""
+    """Treat a version newer than the table like the newest of its line. Default: false."""
     chart: NotRequired[str]
     """Another chart: oci://…, https://… or a path. Default: KAI's own."""
     values: NotRequired[dict[str, Any]]
@@ -128,7 +128,7 @@ class KaiSchedulerArgs(TypedDict):
     labels: NotRequired[dict[str, pulumi.Input[str]]]
     """Labels of its namespaces. Default: none."""
     registries: NotRequired[dict[str, RegistryArgs]]
-    """Credentials for its images, by registry. Default: none."""
+    """Credentials to pull its images, by registry. Default: none."""
     shards: NotRequired[dict[str, ShardArgs]]
     """Shards by the value of node label `kai.scheduler/node-pool`; `default`: nodes without it.
     From v0.10. Default: KAI's own, of all nodes without the label.
@@ -144,40 +144,40 @@ class KaiSchedulerArgs(TypedDict):
     it. Default: true.
     """
     use_existing: NotRequired[list[str]]
-    """What others made on the cluster, used and not declared: `namespace`, `clusterPolicyCrd`,
+    """Objects of other owners, used and not declared: `namespace`, `clusterPolicyCrd`,
     `priorityClasses`. Default: none.
     """
     ready_timeout: NotRequired[int]
-    """Seconds that an update waits until it works. Default: 300."""
+    """Seconds that an update waits until KAI is ready. Default: 300."""
     probe_environment: NotRequired[dict[str, pulumi.Input[str]]]
-    """`probe_environment` of the VirtualCluster that it is in: the wait then keeps no copy of the
-    kubeconfig. Default: `kubeconfig` or `context`.
+    """`probe_environment` of the VirtualCluster around it: then the state of the wait has no copy
+    of the kubeconfig. Default: `kubeconfig` or `context`.
     """
     kubeconfig: NotRequired[pulumi.Input[str]]
-    """Kubeconfig of its cluster, its content. It is kept as a secret. Default: the Kubernetes
-    provider in the options.
+    """Content of its cluster's kubeconfig, kept as a secret. Default: the Kubernetes provider in
+    the options.
     """
     context: NotRequired[str]
-    """Context of your own kubeconfig, in place of `kubeconfig`. Default: `kubernetes:context`."""
+    """Context of your kubeconfig, in place of `kubeconfig`. Default: `kubernetes:context`."""
 
 
 class KaiScheduler(pulumi.ComponentResource):
-    """One KAI release, its prerequisites, the wait until it works, its shards and topologies.
+    """One KAI release, its prerequisites, the wait until it is ready, its shards and topologies.
 
-    Another version upgrades the release in place where that is known to work, else replaces it,
-    old one first: no KAI version can be rolled back by Helm, and between several an upgrade
-    collides. Queues and running pods stay. Depend on it before declaring a queue.
+    A new version upgrades the release in place where that is known to work; else the old release is
+    deleted first: Helm can roll back no KAI version, and some upgrades collide. Queues and running
+    pods stay. Let queues depend on it.
 
     Raises:
         UnknownVersionError: the version is not in the release table.
-        pulumi.RunError: a choice is none, or there is no way to the cluster.
-        TypeError: an Output decides which resources are declared.
+        pulumi.RunError: an unknown choice, or neither kubeconfig nor context.
+        TypeError: an Output in an argument that decides which resources are declared.
     """
 
     version: pulumi.Output[str]
     """Its version."""
     namespace: pulumi.Output[str]
-    """The namespace of its own pods."""
+    """Namespace of its pods."""
 
     def __init__(
         self, name: str, args: KaiSchedulerArgs, opts: pulumi.ResourceOptions | None = None
@@ -187,18 +187,18 @@ class KaiScheduler(pulumi.ComponentResource):
         _check(component, args)
         release = kai(args["version"], untested=bool(args.get("untested")))
         environment = args.get("probe_environment") or connection_of(component, args).environment()
-        of_shards, name = name, f"{name}-kai"  # a vCluster of this name has children, too
+        component_name, name = name, f"{name}-kai"  # a VirtualCluster NAME has a NAME-release, too
         provider = provider_options(self, name, args)
         if inside and not (provider or self.get_provider("kubernetes:core/v1:Namespace")):
-            # Else it would be made on the host.
+            # Without a provider it would be created on the host.
             raise pulumi.RunError(
                 f"{component}: probe_environment is that of a vCluster; write kubeconfig: the one"
                 " of the same VirtualCluster"
             )
-        # Without what the component waits for.
-        later = pulumi.ResourceOptions(deleted_with=opts.deleted_with if opts else None)
-        child = child_of(self, later, **provider)
-        step = child_of(self, later, delete_before_replace=True)
+        # Without the component's depends_on.
+        undelayed = pulumi.ResourceOptions(deleted_with=opts.deleted_with if opts else None)
+        child = child_of(self, undelayed, **provider)
+        step = child_of(self, undelayed, delete_before_replace=True)
         helm = kubernetes.helm.v3.Release(
             f"{name}-release",
             **chart_args(
@@ -208,11 +208,11 @@ class KaiScheduler(pulumi.ComponentResource):
             namespace=KAI_NAMESPACE,
             values=kai_values(release, args),
             timeout=args.get("ready_timeout", 300),
-            # The step below waits, and says for what. Helm would only say that its time is up,
-            # and after an upgrade that failed so, the next one keeps the fields that were wrong.
+            # The wait below says what is missing. Helm would only report its timeout, and after an
+            # upgrade that timed out, the next one keeps the fields that were wrong.
             skip_await=True,
             opts=pulumi.ResourceOptions.merge(
-                child_of(self, later, delete_before_replace=True, **provider),
+                child_of(self, undelayed, delete_before_replace=True, **provider),
                 pulumi.ResourceOptions(
                     depends_on=self._before(name, args, release, child_of(self, opts, **provider)),
                     replace_on_changes=self._replacing(name, release),
@@ -220,35 +220,35 @@ class KaiScheduler(pulumi.ComponentResource):
             ),
         )
         if registries := args.get("registries"):
-            # The chart makes that namespace, and leaves it when it goes.
-            own = value_at(args.get("values", {}), "global.resourceReservation.namespace")
-            last = after(child, helm)
-            registry_secret(f"{name}-reservation", OF_STACK, own or RESERVATIONS, registries, last)
+            # The chart creates this namespace, and leaves it on uninstall.
+            reservations = value_at(args.get("values", {}), "global.resourceReservation.namespace")
+            reservations, secret = reservations or RESERVATIONS, f"{name}-reservation"
+            registry_secret(secret, OF_STACK, reservations, registries, after(child, helm))
 
         def probe(
             name: str,
             more: Mapping[str, Any],
             opts: pulumi.ResourceOptions,
             triggers: Sequence[str] = (),
-            **does: str,
+            **probe_by_event: str,
         ) -> pulumi.Resource:
-            commands: Any = {event: probes.command(run) for event, run in does.items()}
-            ran: pulumi.Resource = command.local.Command(
+            commands: Any = {on: probes.command(verb) for on, verb in probe_by_event.items()}
+            declared: pulumi.Resource = command.local.Command(
                 name,
                 environment=extended(environment, more),
                 triggers=[helm.id, *triggers],
                 opts=opts,
                 **commands,
             )
-            return ran
+            return declared
 
-        # Removing this step cleans up what the release would leave behind. It goes before the
-        # release, also when that is replaced, because its trigger is the release itself; and it
-        # is there even if KAI never gets ready.
+        # Deleting this command cleans up what uninstalling the release leaves. It is deleted before
+        # the release, also when that is replaced, because the release is its trigger; and it exists
+        # even if KAI never becomes ready.
         config = "remove" if release.clean_up_config else "keep"
         probe(f"{name}-clean-up", {"KAI_CONFIG": config}, step, delete="kai clean-up")
-        # A finished release is not a ready KAI (K16): its operator brings up the rest, and the
-        # queue webhook refuses everything until then.
+        # A finished release is not a ready KAI (K16): its operator creates the other parts, and the
+        # queue webhook refuses every Queue until they run.
         desired = {
             "KAI_VERSION": release.version,
             "KAI_DEPLOYMENTS": ",".join(release.deployments),
@@ -256,29 +256,29 @@ class KaiScheduler(pulumi.ComponentResource):
             "KAI_TIMEOUT": str(int(args.get("ready_timeout", 300))),
         }
         number = deployed.read().again(KAI_SCHEDULER, name)
-        again = [str(number)] if number else []
+        rerun = [str(number)] if number else []
         wait = "kai wait"
-        ready = probe(f"{name}-ready", desired, step, create=wait, update=wait, triggers=again)
+        ready = probe(f"{name}-ready", desired, step, create=wait, update=wait, triggers=rerun)
         if args.get("shards") or "fairshare" in args:
-            # The chart makes the shard `default` and the Config, so this owns single fields of
-            # them, by server-side apply: Helm's upgrades and the operator leave alone what they did
-            # not write. A Patch resource would be gone with the object where a release is replaced,
-            # and not made again because nothing of it changed; this has the release for a trigger.
+            # The chart creates the shard `default` and the Config; this owns single fields of them
+            # by server-side apply, which Helm's upgrades and the operator leave alone. A Patch
+            # resource would not be applied again after a release was replaced with its objects,
+            # because no input of it changes; this command has the release as a trigger.
             objects = resolved(partial(json.dumps, sort_keys=True), kai_objects(release, args))
             applied = {"KAI_VERSION": release.version, "KAI_OBJECTS": objects}
             apply = {"create": "shards apply", "update": "shards apply", "delete": "shards remove"}
-            probe(f"{of_shards}-shards-apply", applied, after(step, ready), **apply)
+            probe(f"{component_name}-shards-apply", applied, after(step, ready), **apply)
         for topology, levels in args.get("topologies", {}).items():
-            # Workloads name it in the annotation kai.scheduler/topology. Its levels cannot be
-            # changed, so another list replaces it.
+            # Workloads name it in the annotation kai.scheduler/topology. The levels of a Topology
+            # are immutable: a new list replaces it.
             replaced: Any = {"replace_on_changes": ["spec"], "delete_before_replace": True}
             CustomResource(
-                f"{of_shards}-topologies-{topology}",
+                f"{component_name}-topologies-{topology}",
                 api_version="kai.scheduler/v1alpha1",
                 kind="Topology",
                 metadata={"name": topology},
                 spec={"levels": [{"nodeLabel": label} for label in levels]},
-                opts=after(child_of(self, later, **provider, **replaced), ready),
+                opts=after(child_of(self, undelayed, **provider, **replaced), ready),
             )
         self.version = pulumi.Output.from_input(release.version)
         self.namespace = pulumi.Output.from_input(KAI_NAMESPACE)
@@ -289,21 +289,23 @@ class KaiScheduler(pulumi.ComponentResource):
     def _before(
         self, name: str, args: KaiSchedulerArgs, release: KaiRelease, first: pulumi.ResourceOptions
     ) -> list[pulumi.Resource]:
-        """What has to be there before the release."""
+        """Declare what the release depends on."""
         existing, before = args.get("use_existing", ()), list[pulumi.Resource]()
         inside = "probe_environment" in args
         if "namespace" not in existing:
-            # Nothing in it takes long to go. Inside a vCluster its tenant may keep it from going.
-            soon = pulumi.CustomTimeouts(delete=_GONE_AFTER) if inside else None
-            opts = pulumi.ResourceOptions.merge(first, pulumi.ResourceOptions(custom_timeouts=soon))
+            # Nothing in it takes long to delete. In a vCluster its tenant may block the deletion.
+            timeouts = pulumi.CustomTimeouts(delete=_GONE_AFTER) if inside else None
+            opts = pulumi.ResourceOptions.merge(
+                first, pulumi.ResourceOptions(custom_timeouts=timeouts)
+            )
             namespace = kubernetes.core.v1.Namespace(
                 f"{name}-namespace", metadata={"name": KAI_NAMESPACE}, opts=opts
             )
             before.append(namespace)
         needs_crd = release.needs_cluster_policy_crd and args.get("cluster_policy_crd", True)
         if needs_crd and "clusterPolicyCrd" not in existing:
-            # On a host it stays as it is: with it would go the ClusterPolicy of a GPU operator,
-            # which may have come since and made the CRD its own.
+            # On a host the CRD is kept unchanged: a GPU operator may have been installed since and
+            # own it, and deleting the CRD deletes its ClusterPolicy.
             kept = pulumi.ResourceOptions(retain_on_delete=True, ignore_changes=["spec"])
             opts = first if inside else pulumi.ResourceOptions.merge(first, kept)
             crd = kubernetes.apiextensions.v1.CustomResourceDefinition(
@@ -319,7 +321,7 @@ class KaiScheduler(pulumi.ComponentResource):
         return before
 
     def _replacing(self, name: str, release: KaiRelease) -> list[str]:
-        """The changes that replace the release, and a line in the preview that says which way."""
+        """Properties whose change replaces the release; logs whether it is upgraded or replaced."""
         before = deployed.read().versions.get(deployed.named(KAI_SCHEDULER, f"{name}-release"))
         known = KAI.get(before or "")
         if before is not None and before != release.version:
@@ -333,12 +335,12 @@ class KaiScheduler(pulumi.ComponentResource):
             pulumi.log.info(f"KAI is {verb}: {why}. Queues and running pods stay{more}", self)
             if in_place:
                 return []
-        # Where an upgrade makes kai-config anew, new values are such an upgrade too (K12).
+        # Where an upgrade recreates kai-config, so does a change of values (K12).
         return ["version", "values"] if release.recreates_config else ["version"]
 
 
 def _check(component: str, args: KaiSchedulerArgs) -> None:
-    """Raise where a choice is none, or an Output decides what is declared."""
+    """Raise for an unknown choice, and for an Output that decides what is declared."""
     for key in _PLAIN:
         plain(component, key, args.get(key))
     one_of(component, "isolation", args.get("isolation", LEVELS[0]), LEVELS)

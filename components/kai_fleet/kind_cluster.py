@@ -14,16 +14,16 @@ _PORTS: Final = range(30000, 30008)
 
 
 class KindClusterArgs(TypedDict):
-    """What a kind cluster is made of. kind changes nothing of it: the update refuses a change."""
+    """Arguments of a kind cluster. kind cannot change them later: an update refuses it."""
 
     gpus: NotRequired[str]
-    """`auto`: this machine's GPUs, if it has some; `all`: it must have; `none`. Default: `auto`."""
+    """`auto`: this machine's GPUs, if any; `all`: fail without GPUs; `none`. Default: `auto`."""
     image: NotRequired[str]
     """Node image: kindest/node:v1.34.0. Default: kind's own."""
     workers: NotRequired[list[dict[str, str]]]
-    """Labels of each worker node; the first has the GPUs. Default: no worker."""
+    """Labels of each worker node; the first gets the GPUs. Default: no worker."""
     ports: NotRequired[list[int]]
-    """Node ports that answer on 127.0.0.1. Default: 30000 to 30007."""
+    """Node ports mapped to 127.0.0.1. Default: 30000 to 30007."""
 
 
 class KindCluster(pulumi.ComponentResource):
@@ -33,14 +33,14 @@ class KindCluster(pulumi.ComponentResource):
     rest is set up inside the node. kind also writes the context `kind-NAME` into the user's own
     kubeconfig, for kubectl.
 
-    Give `going_with_it` to every component on the cluster, as a transformation: what they declare
-    is deleted together with the cluster, not one by one. Otherwise removing the stack would ask a
-    cluster that may be gone already, and fail at the first Helm release.
+    Pass the transformation `deleted_with_it` to every component on the cluster: their resources are
+    deleted with the cluster, not one by one. Otherwise `pulumi destroy` could call a cluster that
+    is deleted already, and fail at the first Helm release.
     """
 
     kubeconfig: pulumi.Output[str]
-    """Kubeconfig of its administrator, a secret."""
-    going_with_it: pulumi.ResourceTransformation
+    """Administrator's kubeconfig, a secret."""
+    deleted_with_it: pulumi.ResourceTransformation
 
     def __init__(
         self, name: str, args: KindClusterArgs, opts: pulumi.ResourceOptions | None = None
@@ -56,19 +56,19 @@ class KindCluster(pulumi.ComponentResource):
                 "KIND_NAME": name,
                 "KIND_CONFIG": json.dumps(kind_config(name, args), sort_keys=True),
                 "KIND_GPUS": args.get("gpus", "auto"),
-                # One node only: two would hand them out twice.
+                # Only one node: two would advertise the same GPUs.
                 "KIND_GPU_NODE": f"{name}-{'worker' if args.get('workers') else 'control-plane'}",
             },
             logging=command.local.Logging.STDERR,  # stdout is the kubeconfig (P8)
             opts=pulumi.ResourceOptions(parent=self, additional_secret_outputs=["stdout"]),
         )
         self.kubeconfig = pulumi.Output.secret(cluster.stdout)
-        self.going_with_it = deleted_with(cluster)
+        self.deleted_with_it = deleted_with(cluster)
         self.register_outputs({})
 
 
 def kind_config(name: str, args: KindClusterArgs) -> dict[str, Any]:
-    """kind's config file, as far as it is the same on every machine."""
+    """The part of kind's config file that does not depend on the machine."""
     image = {"image": args["image"]} if args.get("image") else {}
     mappings = [
         {"containerPort": port, "hostPort": port, "listenAddress": HERE}

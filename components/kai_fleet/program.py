@@ -22,12 +22,12 @@ from kai_fleet.team_namespace import TeamNamespace
 from kai_fleet.team_stack_access import TeamStackAccess
 from kai_fleet.workloads import declare_manifests
 
-# The settings of the running program, from what is deployed and from what a platform's stack tells
-# its team stacks. Raises pulumi.RunError where a rule refuses them.
+# Gives the settings of the running stack, from its deployed state and, in a team stack, the outputs
+# of the platform's stack. Raises pulumi.RunError where a rule refuses them.
 Check: TypeAlias = Callable[[Deployed, FactsOf], Settings]
 
-# Teams that the run in this process leaves as they are: their own clusters stopped the one before.
-# The engine is told to exclude them. No variable, so that no other run can leave a team out.
+# Teams that this process's run leaves unchanged, because their vClusters stopped the run before it.
+# The engine excludes them, too. Not an environment variable: no other run may skip a team.
 LEFT_OUT: Final[set[str]] = set()
 
 
@@ -38,32 +38,32 @@ def program(check: Check) -> None:
     state = deployed.read()
     settings = check(state, read_platform)
 
-    # The host cluster. A provider of the stack's own makes queue trees and reads Secrets.
-    own = pulumi.ProviderResource(PACKAGE, PACKAGE, {})
+    # The host cluster. The package's own provider makes queue trees and reads Secrets.
+    package = pulumi.ProviderResource(PACKAGE, PACKAGE, {})
     host = host_access(settings.cluster)
     on_host = pulumi.ResourceOptions(
-        providers=[host.provider, own], transformations=[*host.transformations]
+        providers=[host.provider, package], transformations=[*host.transformations]
     )
-    found = existing.find(settings, host.connection, state, own)
-    args = Arguments(settings, host.connection.properties(), found)
+    foreign = existing.find(settings, host.connection, state, package)
+    args = Arguments(settings, host.connection.properties(), foreign)
     if settings.platform_facts is None:
         ready = declare_host(settings, args, on_host)
     else:  # a team stack: its namespace and everything around it are the platform's
         stack = deployed.full_name(settings.platform_stack)
         ready = [pulumi.StackReference("platform", stack_name=stack)]
 
-    # Each team: its namespace with what bounds it, a vCluster, its scheduler, its queues.
+    # Each team: a namespace with its quotas and policies, a vCluster, a scheduler and queues.
     teams = {
         name: Team(
-            name, args.team(name), noted(after(on_host, *ready), own.labels, own.annotations)
+            name, args.team(name), noted(after(on_host, *ready), team.labels, team.annotations)
         )
-        for name, own in settings.teams.items()
+        for name, team in settings.teams.items()
         if name not in LEFT_OUT
     }
-    for name, team in teams.items():
-        declare_manifests(name, settings.workloads.get(name, {}), team)
+    for name, component in teams.items():
+        declare_manifests(name, settings.workloads.get(name, {}), component)
 
-    # What the stack tells people, `fleet` and its team stacks.
+    # Outputs, for people, `fleet` and team stacks.
     if settings.platform_facts is None:
         pulumi.export(OUTPUT, Facts.of(settings).output())
     pulumi.export("cluster", settings.cluster.name)
@@ -73,7 +73,7 @@ def program(check: Check) -> None:
 def declare_host(
     settings: Settings, args: Arguments, opts: pulumi.ResourceOptions
 ) -> list[pulumi.Resource]:
-    """What all teams share, and the places of teams with a stack of their own."""
+    """Declare what all teams share, and the namespaces of teams with a stack of their own."""
     on_host = noted(opts, settings.labels, settings.annotations)
     gpu = GpuStack(existing.GPU_STACK, args.gpu_stack(), on_host)
     guards = HostGuards("host-guards", {"host_kai": settings.kai is not None}, on_host)
@@ -86,23 +86,23 @@ def declare_host(
     if settings.team_stacks:
         accounts = TeamStackAccess("host-team-stacks", args.accounts(), on_host)
         for name, grant in settings.team_stacks.items():
-            place = noted(after(opts, *ready, accounts), grant.labels, grant.annotations)
-            TeamNamespace(name, args.namespace(name), place)
+            granted = noted(after(opts, *ready, accounts), grant.labels, grant.annotations)
+            TeamNamespace(name, args.namespace(name), granted)
     return ready
 
 
 def export_teams(settings: Settings, teams: Mapping[str, Team], state: Deployed) -> None:
-    """Export where each team is; of one whose steps failed, what was known of it last."""
+    """Export each team's summary and kubeconfig; where its resources failed, the last ones."""
     summaries, kubeconfigs = dict[str, Any](), dict[str, Any]()
     for name, team in teams.items():
-        own, before = settings.teams[name], state.output("teams", name) or {}
+        declared, before = settings.teams[name], state.output("teams", name) or {}
         summaries[name] = {
-            "mode": own.scheduler.mode,
-            "scheduler": own.scheduler.version,
+            "mode": declared.scheduler.mode,
+            "scheduler": declared.scheduler.version,
             "namespace": team.namespace,
             "server": _or_last(team.server, before.get("server")),
-            "gpus": own.counted,
-            "queues": [own.queue] if own.queue else team.leaves,
+            "gpus": declared.counted,
+            "queues": [declared.queue] if declared.queue else team.leaves,
         }
         last = _or_last(team.kubeconfig, state.output("kubeconfigs", name))
         kubeconfigs[name] = pulumi.Output.secret(last)
@@ -115,7 +115,7 @@ def export_teams(settings: Settings, teams: Mapping[str, Team], state: Deployed)
 
 
 def _or_last(value: pulumi.Output[Any], last: Any) -> pulumi.Output[Any]:
-    """The value; after an update in which nothing gave one, the last."""
+    """The value; the last one where this update left it unknown, because a resource failed."""
     if pulumi.runtime.is_dry_run():
         return value
 

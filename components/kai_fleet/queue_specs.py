@@ -1,13 +1,13 @@
-"""The Queue objects of a tree of QueueArgs: quotas that are left out, and KAI's units.
+"""Queue specs for a tree of QueueArgs, in KAI's units: millicores, 10^6 bytes, GPUs.
 
-Quotas that are left out:
+Defaults of quotas:
 
-- `cpu` and `memory` of a leaf: unlimited, or its own limit. Where a queue above it has a number,
-  the leaf is guaranteed none and shares what that queue has.
-- `gpu` of a leaf: none guaranteed; it shares what the others leave.
+- `cpu` and `memory` of a leaf: unlimited, or its own limit; 0 below a queue with a quota or limit,
+  whose share it then uses.
+- `gpu` of a leaf: 0; it gets over-quota only.
 - A queue with children: the sum of theirs.
-- `gpu` of the one top-level queue without a quota: the team's GPUs, less what the other top-level
-  queues have. Of a team with several pools: the pool's, of the queues on it.
+- `gpu` of the only top-level queue without a quota: the team's GPUs minus the quotas of the other
+  top-level queues. For a team with several pools this is done for each pool.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,26 +21,26 @@ from kai_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL
 
 UNLIMITED: Final = -1.0
 _GPU: Final = "gpu"
-# KAI's units: millicores, 10⁶ bytes, devices; and the digits that count.
+# KAI's units per core, byte and device, and the decimal digits that are kept.
 _UNITS: Final = {"cpu": (Decimal(1000), 3), "memory": (Decimal("1e-6"), 0), _GPU: (Decimal(1), 6)}
 Queues = Mapping[str, Mapping[str, Any]]
 
 
 def walk(queues: Queues) -> Iterator[tuple[str, Any]]:
-    """Every queue of a tree with its name, parents before their children."""
+    """Name and args of every queue of a tree, parents before their children."""
     for name, queue in queues.items():
         yield name, queue
         yield from walk(queue.get("children") or {})
 
 
 def leaves(queues: Queues) -> list[str]:
-    """The names of the queues that take pods, in the tree's order."""
+    """Names of the queues without children, in the tree's order."""
     return [name for name, queue in walk(queues) if not queue.get("children")]
 
 
 def labels_of(queues: Queues) -> dict[str, dict[str, str]]:
-    """The labels of the Queue objects by name: by them a shard sees its queues; the default one
-    sees what has none.
+    """Labels of the Queue objects by name: a shard selects its queues by the label
+    `kai.scheduler/node-pool`, the default one those without it.
     """
     return {
         name: {NODE_POOL: top["shard"]}
@@ -60,13 +60,13 @@ def specs_of(
 
     Args:
         queues: the top-level queues, as QueueArgs.
-        gpus: the team's GPUs: the limit of top-level queues that have none, for each inner
-            scheduler sees every GPU of its nodes.
-        pools: in place of it, those of each shard.
-        parent: a queue of another tree below which this one hangs.
+        gpus: the team's GPUs, the limit of top-level queues without one: a scheduler inside a
+            vCluster sees every GPU of its nodes.
+        pools: in place of `gpus`, the GPUs of each shard.
+        parent: the queue of another tree that is the parent of the top-level ones.
 
     Raises:
-        ValueError: an amount is none, or a name is there twice.
+        ValueError: an invalid quantity, or two queues with one name.
     """
     specs = dict[str, dict[str, Any]]()
     for name, spec in every_spec(queues, gpus, pools, parent):
@@ -82,29 +82,29 @@ def every_spec(
     pools: Mapping[str, float] | None = None,
     parent: str | None = None,
 ) -> list[tuple[str, dict[str, Any]]]:
-    """The same in the order of `walk`, of names that are there twice as well."""
+    """The same as pairs in the order of `walk`, duplicate names included."""
     top = [_placed(name, queue, parent, None, frozenset()) for name, queue in queues.items()]
     if gpus is not None and not pools:
         _fill_up(top, gpus)
     for shard, most in (pools or {}).items():
         _fill_up([queue for queue in top if queue.shard == shard], most)
     for queue in top:
-        own, gpu = (pools or {}).get(queue.shard, gpus), queue.shares[_GPU]
-        if own is not None and gpu.limit is None:
-            gpu.limit = max(float(own), gpu.quota or 0.0)
-    return [each for queue in top for each in _specs(queue)]
+        of_shard, gpu = (pools or {}).get(queue.shard, gpus), queue.shares[_GPU]
+        if of_shard is not None and gpu.limit is None:
+            gpu.limit = max(float(of_shard), gpu.quota or 0.0)
+    return [named_spec for queue in top for named_spec in _specs(queue)]
 
 
 @dataclass
 class _Share:
-    """Of one resource, in KAI's units. None: left out."""
+    """Share of one resource, in KAI's units; None where it is not set."""
 
     quota: float | None
     limit: float | None
     weight: float
 
     def fill(self, quota: float) -> None:
-        """Take a quota that nobody wrote: not above the limit that somebody did."""
+        """Set a default quota, at most the limit where one is set."""
         if self.limit not in (None, UNLIMITED):
             quota = self.limit if quota == UNLIMITED else min(quota, self.limit)
         self.quota = quota
@@ -112,7 +112,7 @@ class _Share:
 
 @dataclass(frozen=True)
 class _Placed:
-    """A queue with its parent, the shard that serves it, and its shares."""
+    """A queue with its parent, the shard that schedules it, and its shares."""
 
     name: str
     parent: str | None
@@ -125,8 +125,8 @@ class _Placed:
 def _placed(
     name: str, args: Mapping[str, Any], parent: str | None, shard: str | None, bound: frozenset[str]
 ) -> _Placed:
-    """A queue with every quota filled in; `bound` are resources of which a queue above has a
-    number.
+    """A queue with default quotas filled in; `bound` are the resources with a quota or limit in a
+    queue above.
     """
     try:
         shares = {key: _share(key, args.get(key) or {}) for key in _UNITS}
@@ -165,7 +165,7 @@ def _amount(resource: str, value: Any) -> float | None:
 
 
 def _fill_up(top: Sequence[_Placed], gpus: float) -> None:
-    """Give the one of some top-level queues that has no quota what the others leave."""
+    """Set the GPU quota of the only top-level queue without one: what the others leave."""
     unset = [queue for queue in top if (queue.args.get(_GPU) or {}).get("quota") is None]
     if len(unset) != 1 or unset[0].shares[_GPU].quota == UNLIMITED:
         return

@@ -1,4 +1,4 @@
-"""A tree of KAI queues, declared as one resource."""
+"""QueueTree: a tree of KAI queues, declared as one resource."""
 
 from typing import Any, Dict, Final, NotRequired, TypedDict  # noqa: UP035 - see QueueArgs.children
 
@@ -15,36 +15,36 @@ QUEUE_TREE: Final = "kai-fleet:index:QueueTree"
 
 
 class ShareArgs(TypedDict):
-    """A queue's share of CPU or GPUs: in cores, in devices. -1 is unlimited."""
+    """A queue's share of CPU, in cores, or of GPUs, in devices. -1 is unlimited."""
 
     quota: NotRequired[pulumi.Input[float]]
     """Guaranteed, in cores or devices. Default: with children the sum of theirs; else CPU
     unlimited, GPUs none.
     """
     limit: NotRequired[pulumi.Input[float]]
-    """The most that it holds, in cores or devices. Default: unlimited."""
+    """Maximum, in cores or devices. Default: unlimited."""
     weight: NotRequired[pulumi.Input[float]]
-    """Its part of what others leave over, as a ratio. Default: 1."""
+    """Over-quota weight, relative to its siblings. Default: 1."""
 
 
 class MemoryShareArgs(TypedDict):
-    """A queue's share of memory."""
+    """A queue's share of memory, as Kubernetes quantities."""
 
     quota: NotRequired[pulumi.Input[str]]
     """Guaranteed: `64Gi`, `unlimited`. Default: with children the sum of theirs; else unlimited."""
     limit: NotRequired[pulumi.Input[str]]
-    """The most that it holds: `64Gi`. Default: `unlimited`."""
+    """Maximum: `64Gi`. Default: `unlimited`."""
     weight: NotRequired[pulumi.Input[float]]
-    """Its part of what others leave over, as a ratio. Default: 1."""
+    """Over-quota weight, relative to its siblings. Default: 1."""
 
 
 class QueueArgs(TypedDict):
-    """A queue and those below it. Only a queue without children takes pods."""
+    """A queue and its children. Only a queue without children takes pods."""
 
     display_name: NotRequired[pulumi.Input[str]]
     """Name in the scheduler's messages. Default: the queue's name."""
     priority: NotRequired[pulumi.Input[float]]
-    """Higher gets over-quota first. Default: 100, KAI's."""
+    """Queues with a higher one get over-quota first. Default: 100, KAI's."""
     cpu: NotRequired[ShareArgs]
     """Share of CPU, in cores. Default: unlimited; below a queue with a number, none guaranteed."""
     gpu: NotRequired[ShareArgs]
@@ -60,10 +60,10 @@ class QueueArgs(TypedDict):
     """How long a job runs before another queue reclaims it, as h, m, s: `4h`. Default: the shard's.
     """
     shard: NotRequired[pulumi.Input[str]]
-    """Top-level queues: the shard that serves it and those below. Default: `default`."""
+    """Top-level queues: the shard that schedules it and its descendants. Default: `default`."""
     # The SDK reads no builtin `dict` with a forward reference.
     children: NotRequired[Dict[str, "QueueArgs"]]  # noqa: UP006
-    """Queues below it, by name. Default: none, and it takes pods."""
+    """Child queues, by name. Default: none; it is a leaf, which takes pods."""
 
 
 class QueueTreeArgs(TypedDict):
@@ -72,39 +72,39 @@ class QueueTreeArgs(TypedDict):
     queues: dict[str, QueueArgs]
     """Top-level queues, by name. Names are unique in the cluster, at most 63 characters."""
     gpus: NotRequired[pulumi.Input[float]]
-    """GPUs of the team, in whole devices: the limit of top-level queues that have none. Default:
+    """GPUs of the team, in whole devices: limit of top-level queues without one. Default:
     unlimited.
     """
     pools: NotRequired[dict[str, pulumi.Input[float]]]
-    """In place of `gpus`: how many GPUs each shard has, by its name. Default: none."""
+    """In place of `gpus`: the number of GPUs of each shard, by its name. Default: none."""
     parent: NotRequired[pulumi.Input[str]]
-    """Queue of another tree below which this one hangs. Default: none."""
+    """Queue of another tree that is the parent of the top-level queues. Default: none."""
     cluster: NotRequired[pulumi.Input[str]]
-    """Identity of the cluster, such as `cluster` of a VirtualCluster: on another one the tree is
-    made anew. Default: that of the kubeconfig's cluster.
+    """Identity of the cluster, such as `cluster` of a VirtualCluster: a new one replaces the tree.
+    Default: that of the kubeconfig's cluster.
     """
     kubeconfig: NotRequired[pulumi.Input[str]]
-    """Kubeconfig of the cluster, its content. It is kept as a secret. Default: the Kubernetes
-    provider in the options.
+    """Content of the cluster's kubeconfig, kept as a secret. Default: the Kubernetes provider in
+    the options.
     """
     context: NotRequired[str]
-    """Context of your own kubeconfig, in place of `kubeconfig`. Default: `kubernetes:context`."""
+    """Context of your kubeconfig, in place of `kubeconfig`. Default: `kubernetes:context`."""
 
 
 class QueueTree(pulumi.ComponentResource):
     """`scheduling.run.ai/v2` Queues: cluster-scoped, parents before children.
 
-    All of them are one resource of `kai_fleet.cluster.provider`: the engine writes
-    its whole state at each step, which a thousand resources turn into minutes. The preview
-    shows each queue's change all the same, and a refresh what was changed by hand. Give
-    `depends_on` a KaiScheduler: until KAI's webhook answers, a Queue is refused.
+    All queues are one resource of `kai_fleet.cluster.provider`, because the engine writes its whole
+    state at each step: a thousand resources would take minutes. A preview still shows each queue's
+    change, and a refresh finds changes by hand. Let it depend on the KaiScheduler: KAI's webhook
+    refuses Queues until it runs.
 
     Raises:
-        pulumi.RunError: an amount is none, or there is no way to the cluster.
+        pulumi.RunError: an invalid quantity, or neither kubeconfig nor context.
     """
 
     leaves: pulumi.Output[list[str]]
-    """The queues that take pods."""
+    """Names of its leaf queues, which take pods."""
 
     def __init__(
         self, name: str, args: QueueTreeArgs, opts: pulumi.ResourceOptions | None = None

@@ -34,27 +34,27 @@ class QueueGuardArgs(TypedDict):
 
 
 class TeamArgs(TypedDict):
-    """A team. What one part gives another, such as the kubeconfig, is filled in."""
+    """The parts of a team. What one needs of another, such as the kubeconfig, is filled in."""
 
     vcluster: VirtualClusterArgs
-    """Its vCluster, and how the host is reached."""
+    """Its vCluster, with the kubeconfig or context of the host."""
     namespace: NotRequired[TeamNamespaceArgs]
-    """Its namespace on the host. Default: it is there, as `vcluster.namespace`."""
+    """Its namespace on the host. Default: `vcluster.namespace`, which exists."""
     kai: NotRequired[KaiSchedulerArgs]
-    """KAI inside its vCluster. Default: none; the host places its pods."""
+    """KAI inside its vCluster. Default: none; a scheduler of the host places its pods."""
     queues: NotRequired[QueueTreeArgs]
-    """Queues inside its vCluster, once its KAI works. Default: none."""
+    """Queues inside its vCluster, created once its KAI is ready. Default: none."""
     host_queues: NotRequired[QueueTreeArgs]
-    """Queues of the host's KAI that it declares itself, with a stack of its own. Default: none."""
+    """Queues of the host's KAI that a team with a stack of its own declares. Default: none."""
     guard: NotRequired[QueueGuardArgs]
-    """Guard of the queues inside its vCluster. Default: none."""
+    """Admission guard for queues inside its vCluster. Default: none."""
 
 
 class Team(pulumi.ComponentResource):
     """A team's own Kubernetes on its share of the nodes, scheduled in its mode.
 
-    In Python, declare what runs in it with the options of `vcluster.inside`, after `ready`: until
-    its queues are there, a pod would stay Pending.
+    In Python, declare workloads with the options of `vcluster.inside`, depending on `ready`: a pod
+    without its queue stays Pending.
     """
 
     namespace: pulumi.Output[str]
@@ -62,19 +62,19 @@ class Team(pulumi.ComponentResource):
     server: pulumi.Output[str]
     """The address of its vCluster's API: `https://…`."""
     kubeconfig: pulumi.Output[str]
-    """A kubeconfig of its vCluster's administrator, a secret."""
+    """Administrator's kubeconfig of its vCluster, a secret."""
     leaves: pulumi.Output[list[str]]
-    """The queues that take its pods."""
+    """Names of its leaf queues, which pods may name."""
 
     def __init__(
         self, name: str, args: TeamArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__(TEAM, name, None, opts)
         first = child_of(self, opts)
-        place, own = args.get("namespace"), args["vcluster"]
-        if place is not None:
-            # Its name stays plain, which rules read: so this is what the order comes of.
-            namespace = TeamNamespace(name, place, first)
+        namespace_args = args.get("namespace")
+        if namespace_args is not None:
+            # `vcluster.namespace` stays plain text, which rules read, so depends_on has the order.
+            namespace = TeamNamespace(name, namespace_args, first)
             first = pulumi.ResourceOptions(
                 parent=self, depends_on=namespace, deleted_with=first.deleted_with
             )
@@ -82,19 +82,19 @@ class Team(pulumi.ComponentResource):
         self.ready: list[pulumi.Resource] = []
         if "host_queues" in args:
             self.ready.append(QueueTree(f"{name}-queues", args["host_queues"], first))
-        self.vcluster = VirtualCluster(name, own, first)
+        self.vcluster = VirtualCluster(name, args["vcluster"], first)
         self.ready.append(self.vcluster)
         inside = self.vcluster.inside(self)
         guard = _guard(name, args["guard"], queues, inside) if "guard" in args else []
         if "kai" in args:
             probes: Any = {"probe_environment": self.vcluster.probe_environment}
-            # After the guard: no pod is placed that it has not seen.
+            # After the guard, so that it checks every pod that KAI places.
             kai = KaiScheduler(name, {**probes, **args["kai"]}, after(inside, *guard))
             self.ready.append(kai)
             inside = after(inside, kai)
         if "queues" in args:
-            way_in = {"kubeconfig": self.vcluster.kubeconfig, "cluster": self.vcluster.cluster}
-            tree: Any = {**way_in, **args["queues"]}
+            access = {"kubeconfig": self.vcluster.kubeconfig, "cluster": self.vcluster.cluster}
+            tree: Any = {**access, **args["queues"]}
             self.ready.append(QueueTree(f"{name}-queues", tree, inside))
         if "host_queues" in args:
             queues = leaves(args["host_queues"]["queues"])
@@ -106,9 +106,9 @@ class Team(pulumi.ComponentResource):
 def _guard(
     name: str, args: QueueGuardArgs, leaves: list[str], opts: pulumi.ResourceOptions
 ) -> list[pulumi.Resource]:
-    """The queue policies of a vCluster with the team's bounds in them, and their bindings."""
+    """Declare the queue policies of a vCluster, with the team's bounds, and their bindings."""
     team = f"Team {name}"
     one_of(team, "guard.mode", args.get("mode", "deny"), ("deny", "audit"))
     one_of(team, "guard.outside", args.get("outside", "deny"), ("deny", "warn", "allow"))
-    of_team, bindings = queue_guard.inside(name, args.get("queues", leaves), args)
-    return declare(f"{name}-guard", of_team, bindings, opts)
+    policies, bindings = queue_guard.inside(name, args.get("queues", leaves), args)
+    return declare(f"{name}-guard", policies, bindings, opts)

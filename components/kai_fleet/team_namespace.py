@@ -1,4 +1,4 @@
-"""A team's place on the host: its namespace, and everything that bounds what is made there."""
+"""TeamNamespace: a namespace on the host with quotas, NetworkPolicies, guards and RBAC."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NotRequired, TypedDict
@@ -25,22 +25,22 @@ USED: Final = {policies.USED_LABEL: "used"}
 
 
 class NetworkArgs(TypedDict):
-    """Who reaches whom. Pods of one team always reach each other and their vCluster's API."""
+    """NetworkPolicies. Pods of one team always reach each other and their vCluster's API."""
 
     enabled: NotRequired[bool]
     """Declare NetworkPolicies in the namespace. Default: true."""
     internet: NotRequired[bool]
     """Pods reach public addresses. Default: true."""
     private: NotRequired[list[str]]
-    """Public networks (CIDRs) that are no internet: your nodes', or IPv6 pods'. Default: none."""
+    """Public networks (CIDRs) to treat as private: of nodes, of IPv6 pods. Default: none."""
     cidrs: NotRequired[list[str]]
-    """Networks (CIDRs) that pods reach besides: 10.20.0.0/16. Default: none."""
+    """More networks (CIDRs) that pods reach: 10.20.0.0/16. Default: none."""
     namespaces: NotRequired[list[str]]
     """Namespaces of the host that pods reach. Default: none."""
     attachments: NotRequired[bool]
-    """Pods may join other networks by Multus, which no NetworkPolicy bounds. Default: false."""
+    """Pods may use Multus networks, which bypass NetworkPolicies. Default: false."""
     endpoints: NotRequired[bool]
-    """Services without a selector may lead to addresses that are not public. Default: false."""
+    """Services without a selector may have endpoints that are not public. Default: false."""
     api_ports: NotRequired[list[int]]
     """Ports of the host's API server and of its Service. Default: 443 and 6443."""
     api_cidrs: NotRequired[list[str]]
@@ -52,7 +52,7 @@ class NetworkArgs(TypedDict):
 
 
 class BoundsArgs(TypedDict):
-    """The most that the namespace may hold, its vCluster included, as ResourceQuotas."""
+    """ResourceQuotas of the namespace, which count its vCluster, too."""
 
     cpu: NotRequired[pulumi.Input[str]]
     """Sum of CPU requests, in cores: `200`, `500m`. With it each pod needs one. Default: none."""
@@ -77,119 +77,119 @@ class BoundsArgs(TypedDict):
 
 
 class IsolationArgs(TypedDict):
-    """How the team is kept from others, and what its pods may ask of the host."""
+    """Isolation of the team from others, and exceptions for its pods on the host."""
 
     level: NotRequired[str]
-    """Pod Security of its pods: `baseline`, `restricted`; `off`: quotas alone. Default: `baseline`.
+    """Pod Security level: `baseline`, `restricted`; `off`: GPU quota only. Default: `baseline`.
     """
     priority_classes: NotRequired[list[pulumi.Input[str]]]
     """Priority classes of the host, besides KAI's, that pods may name. Default: none."""
     runtime_classes: NotRequired[list[pulumi.Input[str]]]
-    """Runtime classes without GPUs, which any pod may name. Default: runc, crun, gVisor, Kata."""
+    """Runtime classes without GPUs, for any pod. Default: runc, crun, youki, gVisor, Kata."""
     annotations: NotRequired[list[pulumi.Input[str]]]
-    """Domains of annotations for runtimes and plugins that pods may have. Default: none."""
+    """Domains of annotations, for runtimes and plugins, that pods may set. Default: none."""
     volumes: NotRequired[list[pulumi.Input[str]]]
-    """Kinds of volumes besides those of Pod Security `restricted`: `nfs`. Default: none."""
+    """Volume types besides those of Pod Security `restricted`: `nfs`. Default: none."""
     network: NotRequired[NetworkArgs]
-    """Who reaches whom. Default: the internet, and no other team."""
+    """NetworkPolicies. Default: pods reach the internet, and no other team."""
     bounds: NotRequired[BoundsArgs]
-    """The most that the namespace may hold. Default: that of each bound."""
+    """ResourceQuotas. Default: that of each field."""
 
 
 class MonitoringArgs(TypedDict):
     """How the host's Prometheus finds the team's metrics."""
 
     namespace: NotRequired[str]
-    """Namespace of the host of Prometheus, which reaches the metrics. Default: `monitoring`."""
+    """Host namespace of Prometheus, which may reach the metrics. Default: `monitoring`."""
     operator: NotRequired[bool]
-    """The Prometheus operator is there: declare monitors; else a ConfigMap. Default: false."""
+    """Declare monitors of the Prometheus operator; false: a ConfigMap. Default: false."""
     certificates: NotRequired[bool]
-    """With the operator: watch when the vCluster's certificate runs out. Default: true."""
+    """With the operator: monitor when the vCluster's certificate expires. Default: true."""
     interval: NotRequired[pulumi.Input[str]]
-    """How often metrics are read: `30s`, `1m`. Default: `30s`."""
+    """Scrape interval: `30s`, `1m`. Default: `30s`."""
     labels: NotRequired[dict[str, pulumi.Input[str]]]
     """Labels by which Prometheus selects monitors. Default: none."""
     scheduler: NotRequired[bool]
     """Alert where no KAI inside the vCluster answers. Default: false."""
     parent_queues: NotRequired[list[pulumi.Input[str]]]
-    """Queues of that KAI with others below them, which alerts leave out. Default: none."""
+    """Queues of that KAI with children, which alerts leave out. Default: none."""
 
 
 class TeamNamespaceArgs(TypedDict):
-    """What a team may have on the host, and what keeps its pods there."""
+    """Quotas, nodes, queues and isolation of one team on the host."""
 
     name: NotRequired[str]
     """Name of the namespace. Default: `team-` and the component's name."""
     guards: NotRequired[pulumi.Input[str]]
     """`ready` of the host's HostGuards. Required unless `isolation.level` is `off`."""
     gpus: NotRequired[pulumi.Input[float]]
-    """Most whole GPUs that its pods hold, as a ResourceQuota. Default: 0."""
+    """Whole GPUs that its pods may request together, as a ResourceQuota. Default: 0."""
     gpu_resource: NotRequired[str]
     """Name by which nodes advertise GPUs. Default: `nvidia.com/gpu`."""
     slices: NotRequired[dict[str, pulumi.Input[float]]]
-    """Number of GPU slices by their names: `nvidia.com/mig-1g.10gb`. Default: none."""
+    """Number of MIG slices by resource: `nvidia.com/mig-1g.10gb`. Default: none."""
     devices: NotRequired[dict[str, pulumi.Input[float]]]
-    """Number of other devices by the name that nodes advertise: `rdma/hca`. Default: none."""
+    """Number of other devices by extended resource: `rdma/hca`. Default: none."""
     device_classes: NotRequired[dict[str, pulumi.Input[float]]]
-    """Number of devices that ResourceClaims may ask for, by DRA device class. Default: none."""
+    """Number of devices that ResourceClaims may request, by DeviceClass. Default: none."""
     node_pool: NotRequired[dict[str, pulumi.Input[str]]]
-    """Labels of the nodes that are the team's own. Default: it has none of its own."""
+    """Labels of the nodes that only this team uses. Default: it shares nodes."""
     control_pool: NotRequired[dict[str, pulumi.Input[str]]]
     """Labels of the nodes for its control plane. Default: none."""
     foreign_pools: NotRequired[list[dict[str, pulumi.Input[str]]]]
-    """Labels of nodes that are others', for a team without nodes of its own. Default: none."""
+    """Labels of other teams' nodes, for a team without nodes of its own. Default: none."""
     scheduler: NotRequired[str]
-    """The KAI that places its pods: `inside` its vCluster, `host`, `none`. Default: `inside`."""
+    """The KAI that schedules its pods: `inside` its vCluster, `host`, `none`. Default: `inside`."""
     isolation: NotRequired[IsolationArgs]
-    """How it is kept from others. Default: that of each field."""
+    """Isolation from other teams. Default: that of each field."""
     tolerations: NotRequired[list[TolerationArgs]]
-    """Taints that its pods tolerate and others' do not. Default: none."""
+    """Taints that only its pods may tolerate. Default: none."""
     queues: NotRequired[list[pulumi.Input[str]]]
     """Leaf queues of the host's KAI that its pods may name. Default: none."""
     queue_prefix: NotRequired[pulumi.Input[str]]
-    """Queues of the host's KAI whose names begin so are its, too. Default: none."""
+    """Prefix of more queues of the host's KAI that its pods may name. Default: none."""
     foreign_queues: NotRequired[list[pulumi.Input[str]]]
-    """Queues that begin with `queue_prefix` and are others'. Default: none."""
+    """Queues of other teams that begin with `queue_prefix`. Default: none."""
     host_kai: NotRequired[bool]
-    """The host has a KAI, whoever places the team's pods. Default: false."""
+    """The host has a KAI, whether or not it schedules the team's pods. Default: false."""
     guard: NotRequired[str]
     """Pods that name a wrong queue of the host: `deny`; `audit` warns; `off`. Default: `deny`."""
     gpu_sharing: NotRequired[pulumi.Input[bool]]
-    """The host's KAI gives parts of a GPU. Default: true."""
+    """The host's KAI shares GPUs. Default: true."""
     nv_fractions: NotRequired[pulumi.Input[bool]]
-    """The host's KAI is in mode NvFractions: pods may ask for GPU memory so. Default: false."""
+    """The host's KAI is in mode NvFractions: admit its annotations on pods. Default: false."""
     kai_images: NotRequired[list[pulumi.Input[str]]]
-    """Registries of KAI's images, which `restricted` lets run. Default: the release table's."""
+    """Registries of KAI's images, which `restricted` admits. Default: the release table's."""
     labels: NotRequired[dict[str, pulumi.Input[str]]]
-    """Labels of the namespace and of what is declared in it. Default: none."""
+    """Labels of the namespace and the objects declared in it. Default: none."""
     annotations: NotRequired[dict[str, pulumi.Input[str]]]
-    """Annotations of the namespace and of what is declared in it, pods not. Default: none."""
+    """Annotations of the namespace and the objects declared in it. Default: none."""
     registries: NotRequired[dict[str, RegistryArgs]]
-    """Credentials by registry, in Secret `kai-fleet-registries` there. Default: none."""
+    """Credentials by registry, for Secret `kai-fleet-registries`. Default: none."""
     vcluster_version: NotRequired[pulumi.Input[str]]
-    """Version of the vCluster, whose rights it gets. Default: the rights that any version needs."""
+    """Version of the vCluster, for its RBAC. Default: the rights that every version needs."""
     vcluster_values: NotRequired[dict[str, Any]]
-    """Values of the vCluster's chart, which decide about its rights. Default: none."""
+    """Chart values of the vCluster, for its RBAC. Default: none."""
     account: NotRequired[bool]
-    """The account of the team's own stack may work in the namespace. Default: false."""
+    """Grant the ServiceAccount of the team's own stack rights in it. Default: false."""
     monitoring: NotRequired[MonitoringArgs]
-    """How Prometheus finds the team's metrics. Default: it does not."""
+    """Metrics for Prometheus. Default: none."""
     use_existing: NotRequired[bool]
-    """Others made the namespace: label and annotate it, keep it on deletion. Default: false."""
+    """The namespace exists: label and annotate it, keep it on deletion. Default: false."""
 
 
 class TeamNamespace(pulumi.ComponentResource):
-    """A namespace with the quotas, network policies, guards and vCluster's rights of a team.
+    """A namespace with a team's quotas, NetworkPolicies, guards and the RBAC of its vCluster.
 
-    They go with the namespace, never before it: nobody is to lift a bound by itself.
+    These are deleted with the namespace, never before it, so that no bound is lifted alone.
 
     Raises:
-        pulumi.RunError: a choice is none, or `guards` is missing.
-        TypeError: an Output decides which resources are declared.
+        pulumi.RunError: an unknown choice, or `guards` is missing.
+        TypeError: an Output in an argument that decides which resources are declared.
     """
 
     name: pulumi.Output[str]
-    """Its name, once everything that bounds it is there."""
+    """Its name, known once its quotas, policies and guards exist."""
 
     def __init__(
         self, name: str, args: TeamNamespaceArgs, opts: pulumi.ResourceOptions | None = None
@@ -197,10 +197,10 @@ class TeamNamespace(pulumi.ComponentResource):
         opts = noted(opts, args.get("labels", {}), args.get("annotations", {}))
         super().__init__(TEAM_NAMESPACE, name, None, opts)
         _check(f"TeamNamespace {name}", args)
-        space, namespace = args.get("name", f"team-{name}"), self._namespace(name, args, opts)
-        # What is of the whole cluster stands beside the namespace, not after it: while that ends,
-        # which takes Kubernetes 5 s, it is removed. What is inside goes with a namespace of ours,
-        # and one by one from that of others.
+        ns_name, namespace = args.get("name", f"team-{name}"), self._namespace(name, args, opts)
+        # Cluster-wide objects do not depend on the namespace: they are deleted while it terminates,
+        # which takes Kubernetes 5 s. Objects inside are deleted with a namespace of ours, and one
+        # by one in an existing one.
         beside = child_of(self, opts)
         inside = pulumi.ResourceOptions(
             parent=self,
@@ -210,7 +210,7 @@ class TeamNamespace(pulumi.ComponentResource):
         declared = [namespace]
 
         def bound(kind: Any, part: str, own_name: str, **fields: Any) -> None:
-            metadata = {"name": own_name, "namespace": space}
+            metadata = {"name": own_name, "namespace": ns_name}
             declared.append(kind(f"{name}-{part}", metadata=metadata, **fields, opts=inside))
 
         for quota, spec in quotas(args).items():
@@ -219,17 +219,17 @@ class TeamNamespace(pulumi.ComponentResource):
             for policy, spec in network_policies(name, args).items():
                 part = f"network-{policy.removeprefix('kai-fleet-')}"
                 bound(networking.NetworkPolicy, part, policy, spec=spec)
-            # On the host the vCluster reads; in the namespace it writes what it syncs.
-            account, part = rights.service_account(f"vc-{name}", space), f"{name}-vcluster"
+            # A vCluster reads on the host, and writes what it syncs in the namespace.
+            account, part = rights.service_account(f"vc-{name}", ns_name), f"{name}-vcluster"
             reads, writes = rights.vcluster_on_host(args), rights.vcluster_in_namespace(name, args)
             of_host = {"name": f"{rights.VCLUSTER}-{name}"}
-            of_space = {"name": rights.VCLUSTER, "namespace": space}
+            of_space = {"name": rights.VCLUSTER, "namespace": ns_name}
             declared += rights.declare_role(part, of_host, reads, account, beside)
             declared += rights.declare_role(f"{part}-inside", of_space, writes, account, inside)
-            nodes = node_bindings(name, space, args)
+            nodes = node_bindings(name, ns_name, args)
             declared += policies.declare(f"{name}-host-guard", {}, nodes, beside)
         if queue_guard.is_on_host(args):
-            queues = queue_guard.bindings(name, args.get("guard", "deny"), namespace=space)
+            queues = queue_guard.bindings(name, args.get("guard", "deny"), namespace=ns_name)
             declared += policies.declare(f"{name}-queue-guard", {}, queues, beside)
         if args.get("account"):
             role_ref = rights.role_ref("ClusterRole", IN_NAMESPACE)
@@ -237,14 +237,14 @@ class TeamNamespace(pulumi.ComponentResource):
             kind, part = rbac.RoleBinding, "account-rights"
             bound(kind, part, IN_NAMESPACE, role_ref=role_ref, subjects=subjects)
         if registries := args.get("registries"):
-            declared.append(registry_secret(name, OF_STACK, space, registries, inside))
+            declared.append(registry_secret(name, OF_STACK, ns_name, registries, inside))
         if "monitoring" in args:
             child = pulumi.ResourceOptions(parent=self, depends_on=[namespace])
-            TeamMonitoring(name, space, args, inside, child)
+            TeamMonitoring(name, ns_name, args, inside, child)
         # URNs are known in a preview, too.
         urns = pulumi.Output.all(*(resource.urn for resource in declared))
-        self.name = urns.apply(lambda _: space)
-        self.register_outputs({"name": space})
+        self.name = urns.apply(lambda _: ns_name)
+        self.register_outputs({"name": ns_name})
 
     def _namespace(
         self, name: str, args: TeamNamespaceArgs, opts: pulumi.ResourceOptions
@@ -253,8 +253,8 @@ class TeamNamespace(pulumi.ComponentResource):
         kind: Any = core.v1.Namespace
         child = child_of(self, opts)
         if args.get("use_existing"):
-            # Ours are these labels and annotations alone. They are left there: below a component,
-            # releases of the plugin take the deletion of a patch for that of the namespace.
+            # Only these labels and annotations are ours. They stay on deletion: in a component some
+            # releases of the plugin delete the namespace with its patch.
             metadata["labels"] |= USED
             kind, child = core.v1.NamespacePatch, child_of(self, opts, retain_on_delete=True)
         namespace: pulumi.Resource = kind(f"{name}-namespace", metadata=metadata, opts=child)
@@ -262,25 +262,25 @@ class TeamNamespace(pulumi.ComponentResource):
 
 
 def namespace_labels(team: str, args: Mapping[str, Any]) -> dict[str, pulumi.Input[str]]:
-    """The labels of a team's namespace: its own, and over them those that decide."""
+    """Labels of a team's namespace: its own, overridden by those that policies select."""
     labels = {**args.get("labels", {}), policies.TEAM_LABEL: team}
     if level(args) != "off":
-        # `restricted` is held by the guard: the label knows no exceptions, and needs some.
+        # `restricted` is enforced by the guard: Pod Security's label has no exceptions for KAI.
         labels |= {policies.ENFORCED: "baseline", f"{policies.ENFORCED}-version": "latest"}
         labels[policies.ISOLATION_LABEL] = level(args)
     return labels
 
 
 def namespace_metadata(team: str, args: Mapping[str, Any]) -> dict[str, Any]:
-    """Name, labels, and as annotations what the host's policies let the team's pods do.
+    """Name, labels, and annotations, among them the bounds that the host's policies read.
 
-    What `annotations` of the arguments add changes no bound: these come last.
+    The bounds come last, so that no other annotation changes them.
     """
     bounds: dict[str, pulumi.Input[str]] = {}
     if queue_guard.is_on_host(args):
         bounds |= queue_guard.host_bounds(team, args)
     if level(args) != "off":
-        # What depends on this value comes after the policies; no policy reads it.
+        # An Output of HostGuards, for the order only; no policy reads it.
         bounds |= {"policies": args.get("guards", ""), **pod_bounds(team, args)}
     return {
         "name": args.get("name", f"team-{team}"),
@@ -290,7 +290,7 @@ def namespace_metadata(team: str, args: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check(component: str, args: TeamNamespaceArgs) -> None:
-    """Raise where a choice is none, or an Output decides what is declared."""
+    """Raise for an unknown choice, and for an Output that decides what is declared."""
     for key in ("name", "gpu_resource", "host_kai", "account", "use_existing"):
         plain(component, key, args.get(key))
     one_of(component, "scheduler", args.get("scheduler", PLACES[0]), PLACES)

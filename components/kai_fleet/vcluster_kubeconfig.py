@@ -1,4 +1,4 @@
-"""The way into a vCluster: its kubeconfig, of the Secret that it wrote in its namespace."""
+"""The kubeconfig of a vCluster, from the Secret that it writes in its namespace."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ from kai_fleet.vcluster_stores import store_of
 
 
 @dataclass(frozen=True)
-class WayIn:
-    """The Secret `vc-NAME` of a vCluster in a namespace of the host, whose chart has the values."""
+class KubeconfigSecret:
+    """The Secret `vc-NAME` of a vCluster in a host namespace; `values` are those of its chart."""
 
     name: str
     component: pulumi.Resource
@@ -27,14 +27,14 @@ class WayIn:
     values: Mapping[str, Any]
 
     def kubeconfig(self, server: pulumi.Output[str]) -> pulumi.Output[str]:
-        """The kubeconfig for a server: built anew, whoever wrote the Secret."""
+        """Build a kubeconfig for a server; of the Secret only certificates and key are used."""
 
         def built(answer: dict[str, Any], namespace: str, server: str, context: str) -> Any:
             if problem := self._problem(answer, namespace):
                 if is_dry_run():
                     return UNKNOWN  # the update waits for it
-                # Since the wait somebody changed it. An error here would end the program, and with
-                # it the updates of all others; by this text what is inside alone fails.
+                # Somebody changed the Secret since the wait. An error here would end the program
+                # and every other team's update; with this text only the resources inside fail.
                 pulumi.log.warn(problem, self.component)
                 return f"# {problem}"
             return of_secret(answer["data"], server, context)
@@ -43,11 +43,11 @@ class WayIn:
         known = pulumi.Output.all(self._read(server), self.namespace, server, context)
         return pulumi.Output.secret(known.apply(lambda values: built(*values)))
 
-    def again(self, release: pulumi.Output[str]) -> pulumi.Input[str]:
-        """A number that grows where the wait has to run although the release is the same: it was
-        uninstalled by hand, or there is no way in any more.
+    def wait_trigger(self, release: pulumi.Output[str]) -> pulumi.Input[str]:
+        """A number that grows where the wait has to run again for an unchanged release: it was
+        uninstalled by hand, or its Secret cannot be used any more.
 
-        Then the wait fails, and so does what is inside; every other vCluster is updated.
+        If the wait then fails, so do the resources inside; every other vCluster is updated.
         """
         state = deployed.read()
         number = state.again(VIRTUAL_CLUSTER, self.name)
@@ -61,25 +61,24 @@ class WayIn:
             return str(number + bool(problem))
 
         known = pulumi.Output.all(self._read(release), self.namespace)
-        # Whether the Secret is as it should be is no secret.
+        # The number shows nothing of the Secret's content.
         return pulumi.Output.unsecret(known.apply(lambda values: counted(*values)))
 
     def _read(self, later: pulumi.Output[str]) -> pulumi.Output[Any]:
-        """The Secret, once `later` is known; kept out of the state.
+        """Read the Secret once `later` is known. The state does not have it.
 
-        By a function of the provider: for a resource that is read, the engine writes its whole
-        state twice in each run, though nothing changed; with fifteen teams that was half of its
-        work.
+        A provider function: for a read resource (`.get`) the engine writes its whole state twice in
+        each run, even if nothing changed; with fifteen teams that was half of its work.
         """
-        asked = {"namespace": self.namespace, "name": f"vc-{self.name}", **self.host.properties()}
+        query = {"namespace": self.namespace, "name": f"vc-{self.name}", **self.host.properties()}
         options = pulumi.InvokeOptions(parent=self.component)
-        # Called with plain values. Of a component that a plugin constructs, the engine takes what
-        # the namespace depends on for not yet made, and answers an Output with an unknown value.
-        known = pulumi.Output.all(asked, later)
+        # With plain values: in a component that a plugin constructs, the engine takes dependencies
+        # of an Output for not yet created, and answers with an unknown value.
+        known = pulumi.Output.all(query, later)
         return known.apply(lambda values: invoke_async(SECRET, values[0], options))
 
     def _problem(self, answer: Mapping[str, Any], namespace: str) -> str:
-        """Why the Secret gives no way in; "" where it does."""
+        """Why the Secret has no usable kubeconfig; "" where it has one."""
         name, workload = self.name, store_of(self.values).workload
         if problem := answer.get("problem"):
             return (

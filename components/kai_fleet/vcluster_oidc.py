@@ -1,7 +1,7 @@
-"""An identity provider of a vCluster: the flags of its API server, its authority, roles of groups.
+"""OIDC login to a vCluster: flags of its API server, the issuer's CA, and roles of groups.
 
-Through vCluster's own proxy a token is as good as a certificate: it asks the API server whose it is
-(TokenReview), and passes on the name and the groups that come back (pkg/authentication).
+vCluster's proxy takes tokens as it takes certificates: it has the API server review them
+(TokenReview), and forwards the user and groups of the answer (pkg/authentication).
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from kai_fleet.values import value_at
 
 FILE: Final = "ca.crt"
 ROLES: Final = ("view", "edit", "admin")
-# Every default written out: the API server's own prefix of an email is none.
+# Defaults are written out: for claim `email` the API server's default is no prefix.
 _DEFAULTS: Final = {
     "username_claim": "sub",
     "username_prefix": "oidc:",
@@ -32,7 +32,7 @@ Oidc = Mapping[str, Any]
 
 
 def with_oidc(values: dict[str, Any], name: str, oidc: Oidc | None) -> dict[str, Any]:
-    """The values with those of the identity provider before what their lists have."""
+    """The values with the provider's flags, volume and mount in front of their lists."""
     if oidc is None:
         return values
     lists: dict[str, list[Any]] = {_FLAGS: flags(oidc)}
@@ -59,22 +59,22 @@ def flags(oidc: Oidc) -> list[pulumi.Input[str]]:
 
 
 def authority_name(name: str, ca: pulumi.Input[str]) -> pulumi.Input[str]:
-    """The name of the ConfigMap with the provider's authority: with another one it is another,
-    which a new pod reads.
+    """Name of the ConfigMap with the issuer's CA, with a hash of it: a new CA gives a new name, and
+    so a new pod that reads it.
     """
     return resolved(lambda pem: f"{name}-oidc-{hashlib.sha256(pem.encode()).hexdigest()[:8]}", ca)
 
 
 def group_roles(oidc: Oidc, groups: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """What groups may do inside, as objects of the API; none where there are no groups.
+    """RBAC objects inside the vCluster for groups; none without groups.
 
-    Everywhere they read, with Kubernetes' own role `view`: it shows no Secrets. What they change is
-    in the namespace `default`: who may `edit` every namespace may take the accounts of kube-system,
-    and with them everything.
+    All groups may read every namespace by ClusterRole `view`, which shows no Secrets. `edit` and
+    `admin` are bound in namespace `default` only: `edit` in kube-system would allow pods with its
+    ServiceAccounts, and so everything.
     """
     if not groups:
         return
-    # Kubernetes takes it into view, and by that into edit and admin.
+    # Kubernetes aggregates it into view, and so into edit and admin.
     labels = {f"{_RBAC}/aggregate-to-view": "true"}
     yield {
         "apiVersion": f"{_RBAC}/v1",

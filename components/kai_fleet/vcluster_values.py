@@ -1,4 +1,4 @@
-"""The values of one vCluster release: where each argument stands, by mode and version."""
+"""Chart values of one vCluster release, from VirtualClusterArgs, by mode and version."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -28,56 +28,54 @@ Values = dict[str, Any]
 def vcluster_values(
     name: str, args: Mapping[str, Any], namespace: pulumi.Input[str], release: VclusterRelease
 ) -> Values:
-    """What the chart of that version gets for VirtualClusterArgs; their `values` come last."""
+    """Chart values of that version for VirtualClusterArgs; their `values` are merged last."""
     tolerations, access = args.get("tolerations", ()), args.get("access", {})
-    labels, annotations = dict(args.get("labels", {})), dict(args.get("annotations", {}))
-    notes = {key: own for key, own in (("labels", labels), ("annotations", annotations)) if own}
+    notes = {key: pairs for key in ("labels", "annotations") if (pairs := dict(args.get(key, {})))}
     inside, isolated = [f"{name}.", namespace, ".svc"], args.get("isolation") != "off"
     names = [joined("", inside), joined("", [*inside, ".cluster.local"])]
     names += [access["host"]] if "host" in access else []
     workloads = (*_STATEFUL, f"{_DNS}.deployment")
-    own = values_at(
+    by_key = values_at(
         {
             # The chart's quota and limit range (20 pods, 512Mi) break GPU work (V7).
             "policies.resourceQuota.enabled": False,
             "policies.limitRange.enabled": False,
             # Otherwise every synced node gets a Service on the host (V13).
             "networking.advanced.proxyKubelets": {"byHostname": False, "byIP": False},
-            # Otherwise each pod on the host has the tokens of its account in annotations (T19).
+            # Otherwise pods on the host have their ServiceAccount tokens in annotations (T19).
             "sync.toHost.pods.useSecretsForSATokens": True,
-            # The name of the context, for whoever merges several teams' kubeconfigs.
+            # A context name that is unique among several teams' kubeconfigs.
             "exportKubeConfig.context": joined("", [namespace, f"-{name}"]),
             f"{_SET}.image": None if args.get("licensed") else dict(OSS_IMAGE),
             **_scheduling(release, args.get("mode", "virtual"), dict(args.get("node_pool", {}))),
-            # Its rights are the platform's: what the chart's own roles grant depends on the values.
+            # TeamNamespace grants its rights: those of the chart's roles depend on the values.
             "rbac.clusterRole.enabled": False if isolated else None,
             "rbac.role.enabled": False if isolated else None,
-            # The host denies such pods in any case; with this, `kubectl apply` inside says so.
+            # The host denies such pods anyway; with this, `kubectl apply` inside fails at once.
             "policies.podSecurityStandard": "baseline" if isolated else None,
-            # On the platform's own nodes, or the team's, never another team's (T8).
+            # On nodes of the platform or of the team, never of another team (T8).
             **_each(_STATEFUL, "scheduling.nodeSelector", dict(args.get("control_pool", {}))),
-            # Pods have the labels alone: of annotations the guards let few domains through.
-            # Accounts have neither: by annotations there clouds give their rights to whoever runs
-            # as one.
+            # Pods get labels only: the guards admit annotations of few domains. ServiceAccounts get
+            # neither: clouds grant IAM roles by their annotations.
             **_each((*_SERVICES, *workloads), "", notes),
-            **_each(workloads, "pods.labels", labels),
+            **_each(workloads, "pods.labels", notes.get("labels")),
             **_scheduled("tolerations", [*map(toleration_spec, tolerations)]),
             **_scheduled("affinity", args.get("affinity")),
-            # Of every pod that it syncs. Its own scheduler then sees nodes without these taints.
+            # Added to every synced pod. A scheduler inside then sees nodes without these taints.
             "sync.toHost.pods.enforceTolerations": [*map(toleration_text, tolerations)],
-            # A pod inside names none, so Kubernetes gives it those of its account on the host: so
-            # they reach KAI's operands as well, which its charts before v0.14 forget.
+            # On the host's ServiceAccounts, so that they also reach synced pods that name none:
+            # KAI's operands, to which its charts before v0.14 do not pass them.
             **_each(
                 _ACCOUNTS,
                 "imagePullSecrets",
                 [{"name": secret} for secret in args.get("image_pull_secrets", ())],
             ),
-            # Every name that the API's certificate must answer to.
+            # Names in the certificate of the API server.
             "controlPlane.proxy.extraSANs": names,
         }
     )
     more = (access_values(access), control_plane(args), args.get("values", {}))
-    return with_oidc(merged(own, *more), name, args.get("oidc"))
+    return with_oidc(merged(by_key, *more), name, args.get("oidc"))
 
 
 def _scheduling(release: VclusterRelease, mode: str, node_pool: Mapping[str, Any]) -> Values:
@@ -85,9 +83,9 @@ def _scheduling(release: VclusterRelease, mode: str, node_pool: Mapping[str, Any
     values: Values = {
         # Fraction pods and KAI's reservation pods name the RuntimeClass nvidia (V8).
         "sync.fromHost.runtimeClasses.enabled": True,
-        # Without it the priority class is stripped, and KAI sees no train, build, inference (V8).
+        # Without it pods lose their priority class: KAI's train, build, inference (V8).
         "sync.fromHost.priorityClasses.enabled": True if host else None,
-        # KAI's pod-grouper must not follow owners that it may not read (V4).
+        # KAI's pod-grouper fails on owners that it has no right to read (V4).
         "experimental.syncSettings.setOwner": False if host else None,
         # Becomes the node selector of the synced pods.
         f"{nodes}.selector": {"labels": node_pool} if node_pool else None,
@@ -100,7 +98,7 @@ def _scheduling(release: VclusterRelease, mode: str, node_pool: Mapping[str, Any
 
 
 def access_values(access: Mapping[str, Any]) -> Values:
-    """The Service of the API, and the Ingress or TLSRoute that leads a host name to it."""
+    """Values for the API's Service, and the Ingress or TLSRoute in front of it."""
     kind, service = access.get("type", "LoadBalancer"), "controlPlane.service"
     annotations = access.get("annotations")
     if kind not in ("Ingress", "Gateway"):
@@ -135,7 +133,7 @@ def _parent(gateway: str) -> dict[str, str]:
 
 
 def control_plane(args: Mapping[str, Any]) -> Values:
-    """Kubernetes, replicas, store, volume and resources."""
+    """Values for Kubernetes' version, replicas, store, volume and resources."""
     replicas, store = args.get("replicas", 1), args.get("store", {})
     kind, claim = store.get("type", "embedded"), "persistence.volumeClaim"
     volume = {key: args.get(key) for key in ("storage_class", "size")}
@@ -157,7 +155,7 @@ def control_plane(args: Mapping[str, Any]) -> Values:
     elif kind == "etcd":
         values |= {
             f"{_ETCD}.enabled": True,
-            # Where a quota counts it, every pod has to say it, and the chart's etcd does not.
+            # A quota on it requires a request of every pod; the chart's etcd has none.
             f"{_ETCD}.statefulSet.resources.requests": {"ephemeral-storage": "1Gi"},
             f"{_ETCD}.statefulSet.highAvailability.replicas": store.get("replicas"),
             f"{_ETCD}.statefulSet.{claim}": without_none(claims),
@@ -169,10 +167,10 @@ def control_plane(args: Mapping[str, Any]) -> Values:
 
 
 def _scheduled(key: str, value: Any) -> Values:
-    """The control plane, its etcd where it has one, and its DNS."""
+    """A value for the pods of the control plane, its etcd and its DNS."""
     return _each(_STATEFUL, f"scheduling.{key}", value) | {f"{_DNS}.deployment.{key}": value}
 
 
-def _each(places: Iterable[str], key: str, value: Any) -> Values:
-    """The same value at a key of several places."""
-    return {f"{place}.{key}".removesuffix("."): value for place in places}
+def _each(sections: Iterable[str], key: str, value: Any) -> Values:
+    """The same value at a key of several sections."""
+    return {f"{section}.{key}".removesuffix("."): value for section in sections}

@@ -1,4 +1,4 @@
-"""One vCluster: its release, the wait until it answers, and a kubeconfig that works from here."""
+"""VirtualCluster: a vCluster's release, the wait until its API answers, and its kubeconfig."""
 
 import json
 from typing import Any, Final, NotRequired, TypedDict
@@ -31,14 +31,14 @@ from kai_fleet.inputs import (
 from kai_fleet.options import after, chart_args, child_of
 from kai_fleet.registry_secrets import OF_TEAM, registry_secret
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER_REPOSITORY, vcluster
-from kai_fleet.vcluster_kubeconfig import WayIn
+from kai_fleet.vcluster_kubeconfig import KubeconfigSecret
 from kai_fleet.vcluster_oidc import FILE, ROLES, authority_name, group_roles
 from kai_fleet.vcluster_values import vcluster_values
 
 MODES: Final = ("virtual", "host", "default")
 _TYPES: Final = ("LoadBalancer", "NodePort", "ClusterIP", "Ingress", "Gateway")
 _STORES: Final = ("embedded", "etcd", "embeddedEtcd", "external")
-# What a type needs besides: without it the API has no address, or the store none.
+# Arguments that a type of access or store requires, because its address comes from them.
 _NEEDS: Final = {
     "NodePort": ("host",),
     "Ingress": ("host",),
@@ -51,74 +51,74 @@ class AccessArgs(TypedDict):
     """How the vCluster's API is reached from where Pulumi runs."""
 
     type: NotRequired[str]
-    """`LoadBalancer`, `NodePort`, `ClusterIP` (from inside the host alone), `Ingress` or `Gateway`
-    (TLS passed through by host name). Default: `LoadBalancer`.
+    """`LoadBalancer`, `NodePort`, `ClusterIP` (only from inside the host cluster), `Ingress` or
+    `Gateway` (TLS passthrough by host name). Default: `LoadBalancer`.
     """
     host: NotRequired[pulumi.Input[str]]
-    """Name or address to use: a node's for NodePort, that of the API for Ingress and Gateway.
-    Default: the load balancer's.
+    """Host name or address: of a node for NodePort, of the API for Ingress and Gateway. Default:
+    the load balancer's.
     """
     port: NotRequired[pulumi.Input[float]]
-    """Port. NodePort: a fixed one; Ingress, Gateway: the controller's. Default: Kubernetes' choice;
+    """NodePort: the node port; Ingress, Gateway: the controller's port. Default: a free node port;
     443.
     """
     class_name: NotRequired[pulumi.Input[str]]
-    """Ingress: its class. Default: the cluster's default class."""
+    """Ingress: its IngressClass. Default: the cluster's default class."""
     gateway: NotRequired[pulumi.Input[str]]
     """Gateway: NAMESPACE/NAME of one with a TLS listener in mode Passthrough. Required there."""
     load_balancer_class: NotRequired[pulumi.Input[str]]
-    """LoadBalancer: the controller that makes it. Default: the cluster's default."""
+    """LoadBalancer: its loadBalancerClass. Default: the cluster's default."""
     load_balancer_source_ranges: NotRequired[list[pulumi.Input[str]]]
-    """LoadBalancer: networks (CIDRs) that reach it. Default: every address."""
+    """LoadBalancer: networks (CIDRs) that may reach it. Default: every address."""
     annotations: NotRequired[dict[str, pulumi.Input[str]]]
     """Annotations of the API's Service, Ingress or TLSRoute. Default: none."""
 
 
 class StoreArgs(TypedDict):
-    """Where the vCluster keeps its state. The type stays as it is."""
+    """The backing store of a vCluster. Its type cannot be changed later."""
 
     type: NotRequired[str]
-    """`embedded`: SQLite on its volume; `etcd`: pods of its own; with a licence `embeddedEtcd`, or
-    `external`, a database. Default: `embedded`.
+    """`embedded`: SQLite on its volume; `etcd`: etcd in pods of its own; with a licence
+    `embeddedEtcd`, or `external`, a database. Default: `embedded`.
     """
     replicas: NotRequired[pulumi.Input[float]]
-    """etcd: how many pods, an odd number. Default: 1."""
+    """etcd: number of members, odd. Default: 1."""
     storage_class: NotRequired[pulumi.Input[str]]
-    """etcd: StorageClass of each one's volume. Default: `storage_class` of the vCluster."""
+    """etcd: StorageClass of each member's volume. Default: `storage_class` of the vCluster."""
     size: NotRequired[pulumi.Input[str]]
-    """etcd: size of each one's volume: `20Gi`. Default: `size` of the vCluster."""
+    """etcd: size of each member's volume: `20Gi`. Default: `size` of the vCluster."""
     data_source: NotRequired[pulumi.Input[str]]
-    """external: address with password: `postgres://…` or `mysql://…`. It is kept as a secret.
-    Required there.
+    """external: URL with password: `postgres://…` or `mysql://…`. It is kept as a secret. Required
+    there.
     """
 
 
 class OidcArgs(TypedDict):
-    """An OpenID Connect provider whose tokens the vCluster's API server takes."""
+    """An OpenID Connect provider whose tokens the vCluster's API server accepts."""
 
     issuer: pulumi.Input[str]
-    """Address of the provider, as tokens have it in `iss`: `https://id.example.com`."""
+    """Issuer URL, as in claim `iss` of its tokens: `https://id.example.com`."""
     client_id: pulumi.Input[str]
-    """Client for which tokens are, as they have it in `aud`: `kubernetes`."""
+    """Client ID, as in claim `aud` of its tokens: `kubernetes`."""
     username_claim: NotRequired[pulumi.Input[str]]
-    """Claim that is a user's name. Default: `sub`."""
+    """Claim with the user name. Default: `sub`."""
     groups_claim: NotRequired[pulumi.Input[str]]
-    """Claim that lists groups. Default: `groups`."""
+    """Claim with the groups. Default: `groups`."""
     username_prefix: NotRequired[pulumi.Input[str]]
-    """Text before each user's name inside. Default: `oidc:`."""
+    """Prefix of user names in the vCluster. Default: `oidc:`."""
     groups_prefix: NotRequired[pulumi.Input[str]]
-    """Text before each group's name inside. Default: `oidc:`."""
+    """Prefix of group names in the vCluster. Default: `oidc:`."""
     ca: NotRequired[pulumi.Input[str]]
-    """PEM of the authority of its certificate. Default: public authorities."""
+    """Certificate authority of the issuer, PEM. Default: public authorities."""
 
 
 class ResourceAmountsArgs(TypedDict):
-    """Amounts of what a node has."""
+    """Quantities of CPU, memory and ephemeral storage, of one pod."""
 
     cpu: NotRequired[pulumi.Input[str]]
-    """CPU in cores: `200m`. Default: requests `200m`, limits none."""
+    """Cores: `200m`. Default: requests `200m`, limits none."""
     memory: NotRequired[pulumi.Input[str]]
-    """Memory: `4Gi`. Default: requests `256Mi`, limits `4Gi`; `2Gi` before v0.30."""
+    """Bytes: `4Gi`. Default: requests `256Mi`, limits `4Gi`; `2Gi` before v0.30."""
     ephemeral_storage: NotRequired[pulumi.Input[str]]
     """The node's own disk: `10Gi`. Default: requests `1Gi`, limits `10Gi`; `8Gi` before v0.30."""
 
@@ -127,46 +127,46 @@ class ResourcesArgs(TypedDict):
     """Resources of each pod of the control plane."""
 
     requests: NotRequired[ResourceAmountsArgs]
-    """What each pod is promised. Default: that of each amount, of the chart."""
+    """Requests of each pod. Default: those of the chart."""
     limits: NotRequired[ResourceAmountsArgs]
-    """The most that each pod may take. Default: that of each amount, of the chart."""
+    """Limits of each pod. Default: those of the chart."""
 
 
 class VirtualClusterArgs(TypedDict):
-    """A vCluster, in a namespace that is there."""
+    """A vCluster in an existing namespace."""
 
     namespace: NotRequired[pulumi.Input[str]]
-    """Namespace for it: `name` of a TeamNamespace. Default: `team-` and the component's name."""
+    """Its namespace: `name` of a TeamNamespace. Default: `team-` and the component's name."""
     version: NotRequired[str]
-    """Version of vCluster, of the release table: `v0.36.1`. Default: the newest tested one."""
+    """Version of vCluster, from the release table: `v0.36.1`. Default: the newest tested one."""
     untested: NotRequired[bool]
-    """Take a version that is newer than the table for its newest line. Default: false."""
+    """Treat a version newer than the table like the newest of its line. Default: false."""
     chart: NotRequired[str]
     """Another chart: oci://…, https://… or a path. Default: vCluster's own."""
     mode: NotRequired[str]
-    """Who places its pods: `virtual`, a scheduler inside, `host`, the host's KAI, or `default`, the
-    host's Kubernetes. Default: `virtual`.
+    """Scheduler of its pods: `virtual`, one inside it; `host`, the host's KAI; `default`, the
+    host's kube-scheduler. Default: `virtual`.
     """
     node_pool: NotRequired[dict[str, pulumi.Input[str]]]
-    """Labels of the host's nodes that it has inside. Default: every node."""
+    """Labels of the host nodes that it syncs and uses. Default: every node."""
     control_pool: NotRequired[dict[str, pulumi.Input[str]]]
     """Labels of the nodes for its control plane. Default: every node."""
     kubernetes_version: NotRequired[pulumi.Input[str]]
     """Kubernetes inside: `v1.34.4`. Default: that of the version's chart."""
     access: NotRequired[AccessArgs]
-    """How its API is reached. Default: by a load balancer."""
+    """How its API is reached. Default: by a LoadBalancer Service."""
     replicas: NotRequired[pulumi.Input[float]]
     """Number of pods of its control plane; more than 1 needs another store. Default: 1."""
     store: NotRequired[StoreArgs]
-    """Where it keeps its state. Default: SQLite on its volume."""
+    """Its backing store. Default: SQLite on its volume."""
     storage_class: NotRequired[pulumi.Input[str]]
-    """StorageClass of its volume. It stays as it is. Default: the cluster's default."""
+    """StorageClass of its volume, immutable. Default: the cluster's default."""
     size: NotRequired[pulumi.Input[str]]
-    """Size of its volume: `20Gi`. It stays as it is. Default: `5Gi`, of the chart."""
+    """Size of its volume: `20Gi`, immutable. Default: `5Gi`, the chart's."""
     resources: NotRequired[ResourcesArgs]
     """Resources of each pod of its control plane. Default: the chart's."""
     oidc: NotRequired[OidcArgs]
-    """Identity provider by whose accounts people enter. Default: none."""
+    """Identity provider whose users log in. Default: none."""
     groups: NotRequired[dict[str, str]]
     """Groups of that provider, and what each may do in namespace `default`: `view`, `edit` or
     `admin`. Default: none.
@@ -180,40 +180,38 @@ class VirtualClusterArgs(TypedDict):
     affinity: NotRequired[dict[str, Any]]
     """Affinity of its control plane and DNS, as in a pod's spec. Default: none."""
     image_pull_secrets: NotRequired[list[pulumi.Input[str]]]
-    """Secrets of the namespace by which its and all synced pods' images are pulled. Default: none.
-    """
+    """Image pull Secrets in the namespace, for its own and all synced pods. Default: none."""
     registries: NotRequired[dict[str, RegistryArgs]]
-    """Credentials by registry, in Secret `kai-fleet-team-registries` there. Default: none."""
+    """Credentials by registry, for Secret `kai-fleet-team-registries`. Default: none."""
     labels: NotRequired[dict[str, pulumi.Input[str]]]
-    """Labels of what its chart makes. Default: none."""
+    """Labels of the objects of its chart. Default: none."""
     annotations: NotRequired[dict[str, pulumi.Input[str]]]
-    """Annotations of what its chart makes, pods and accounts not. Default: none."""
+    """Annotations of the chart's objects, without pods and ServiceAccounts. Default: none."""
     licensed: NotRequired[bool]
-    """There is a vCluster licence: the Pro image, and its keys. Default: false, the open image."""
+    """Use the Pro image, which needs a vCluster licence. Default: false, the open source image."""
     values: NotRequired[dict[str, Any]]
     """Values of the chart, merged over all others. Default: none."""
     ready_timeout: NotRequired[int]
     """Seconds that an update waits until its API answers. Default: 600."""
     kubeconfig: NotRequired[pulumi.Input[str]]
-    """Kubeconfig of the host, its content. It is kept as a secret. Default: the Kubernetes provider
-    in the options.
+    """Content of the host's kubeconfig, kept as a secret. Default: the Kubernetes provider in the
+    options.
     """
     context: NotRequired[str]
-    """Context of your own kubeconfig, in place of `kubeconfig`. Default: `kubernetes:context`."""
+    """Context of your kubeconfig, in place of `kubeconfig`. Default: `kubernetes:context`."""
 
 
 class VirtualCluster(pulumi.ComponentResource):
-    """A vCluster named after the component, in a namespace that is there.
+    """A vCluster named after the component, in an existing namespace.
 
     The name must be unique on the host: vCluster takes pods of another vCluster of the same name
-    for its own. The chart leaves its volume and, in host mode, every pod behind: what is left of it
-    in the namespace goes after the release. In Python, declare what lives inside with the options
-    of `inside`.
+    for its own. Uninstalling the chart leaves the volume and, in host mode, every pod; these are
+    deleted after the release. In Python, declare objects inside with the options of `inside`.
 
     Raises:
         UnknownVersionError: the version is not in the release table.
-        pulumi.RunError: a choice is none, or lacks what it needs.
-        TypeError: an Output decides which resources are declared.
+        pulumi.RunError: an unknown choice, or one without an argument that it requires.
+        TypeError: an Output in an argument that decides which resources are declared.
     """
 
     namespace: pulumi.Output[str]
@@ -221,13 +219,13 @@ class VirtualCluster(pulumi.ComponentResource):
     version: pulumi.Output[str]
     """Its version."""
     server: pulumi.Output[str]
-    """The address of its API: `https://…`."""
+    """URL of its API server: `https://…`."""
     kubeconfig: pulumi.Output[str]
-    """A kubeconfig of its administrator, a secret."""
+    """Administrator's kubeconfig, a secret."""
     cluster: pulumi.Output[str]
-    """Its identity: another one is another vCluster, whatever its address."""
+    """Its identity, the UID of namespace kube-system: a recreated vCluster has a new one."""
     probe_environment: pulumi.Output[dict[str, str]]
-    """For `probe_environment` of a KaiScheduler in it."""
+    """Argument `probe_environment` of a KaiScheduler inside it."""
 
     def __init__(
         self, name: str, args: VirtualClusterArgs, opts: pulumi.ResourceOptions | None = None
@@ -242,23 +240,23 @@ class VirtualCluster(pulumi.ComponentResource):
         self.version = pulumi.Output.from_input(release.version)
         host = connection_of(f"VirtualCluster {name}", args)
         on_host = provider_options(self, f"{name}-host", args)
-        # Without what the component waits for.
-        later = pulumi.ResourceOptions(deleted_with=opts.deleted_with if opts else None)
-        first, child = child_of(self, opts, **on_host), child_of(self, later, **on_host)
+        # Without the component's depends_on.
+        undelayed = pulumi.ResourceOptions(deleted_with=opts.deleted_with if opts else None)
+        first, child = child_of(self, opts, **on_host), child_of(self, undelayed, **on_host)
         store = args.get("store", {})
         if "data_source" in store:
             store = {**store, "data_source": pulumi.Output.secret(store["data_source"])}
         values = vcluster_values(name, {**args, "store": store}, namespace, release)
         oidc, access = args.get("oidc", {}), args.get("access", {})
         timeout = args.get("ready_timeout", 600)
-        # When the vCluster goes, after the release: what it leaves in the namespace.
-        pods: pulumi.Resource = command.local.Command(
+        # At deletion, after the release: deletes what the release leaves in the namespace.
+        clean_up: pulumi.Resource = command.local.Command(
             f"{name}-pods",
             delete=probes.command("vcluster clean-up"),
             environment={**host.environment(), "PODS_NAMESPACE": namespace, "PODS_VCLUSTER": name},
             opts=first,
         )
-        before = [pods]
+        before = [clean_up]
         if "ca" in oidc:
             trusted = kubernetes.core.v1.ConfigMap(
                 f"{name}-oidc",
@@ -280,17 +278,17 @@ class VirtualCluster(pulumi.ComponentResource):
             name=name,
             namespace=namespace,
             values=values,
-            # No chart of the table has one. The second is what Pulumi's plugin reads when it
-            # upgrades, whatever its name says; when it removes, it reads neither.
+            # No chart of the table has hooks. On upgrades Pulumi's plugin reads the second option,
+            # whatever its name says; on deletion it reads neither.
             disable_webhooks=True,
             disable_crd_hooks=True,
             timeout=timeout,
             skip_await=True,  # the step below waits, and says for what
             opts=after(child, *before),
         )
-        way_in = WayIn(name, self, host, namespace, values)
+        secret = KubeconfigSecret(name, self, host, namespace, values)
         pool = [joined("=", label) for label in args.get("node_pool", {}).items()]
-        # Helm returns long before the API answers and the Secret is there (V11).
+        # Helm returns long before the API answers and vCluster writes its Secret (V11).
         ready = command.local.Command(
             f"{name}-ready",
             create=probes.command("vcluster wait"),
@@ -304,32 +302,32 @@ class VirtualCluster(pulumi.ComponentResource):
                 "VCLUSTER_NODE_POOL": joined(",", pool),
                 "VCLUSTER_TIMEOUT": str(int(timeout)),
             },
-            triggers=[helm.id, way_in.again(helm.id)],
+            triggers=[helm.id, secret.wait_trigger(helm.id)],
             logging=command.local.Logging.STDERR,  # stdout is the server's address and identity
             opts=child,
         )
         printed: pulumi.Output[str] = ready.stdout
         last = deployed.read().printed.get(deployed.named(VIRTUAL_CLUSTER, f"{name}-ready"))
         if last and is_dry_run():
-            # A wait that runs again prints in the update only. By an unknown address all that is
-            # inside would look replaced; where the release is another one, it is.
+            # A wait that runs again prints only in the update. With an unknown address the preview
+            # would show everything inside as replaced, which is so only for a new release.
             printed = helm.id.apply(lambda _: last)
-        # Where the host's kubeconfig is a secret, so is all that comes of it; these are none.
+        # Outputs of a command with a secret kubeconfig are secret; server and UID need not be.
         known = pulumi.Output.unsecret(printed).apply(json.loads)
         self.server, self.cluster = known["server"], known["uid"]
-        self.kubeconfig = way_in.kubeconfig(self.server)
+        self.kubeconfig = secret.kubeconfig(self.server)
         environment: dict[str, Any] = {
             **host.environment(),
             "PROBE_SECRET": joined("", [namespace, f"/vc-{name}"]),
             "PROBE_SERVER": self.server,
         }
-        # Its keys are known, and each value by itself: no other program sees a whole Output.
+        # Plain keys with an Output each: programs in other languages get it as one Output.
         self.probe_environment = environment  # type: ignore[assignment]
-        # What is inside belongs to this vCluster, and to no other at the same address (S1).
+        # Resources inside belong to this vCluster, not to the next one at the same address (S1).
         self.provider = kubernetes_provider(
             name,
             ClusterConnection(kubeconfig=self.kubeconfig),
-            child_of(self, later),
+            child_of(self, undelayed),
             ANSWER_SECONDS,
             cluster_identifier=self.cluster,
         )
@@ -340,8 +338,8 @@ class VirtualCluster(pulumi.ComponentResource):
         self.register_outputs({"namespace": namespace, "server": self.server})
 
     def inside(self, parent: pulumi.Resource) -> pulumi.ResourceOptions:
-        """Options of what lives inside, declared below `parent`: it goes with the vCluster, without
-        asking its API, and is made anew in another vCluster of this name.
+        """Options for resources inside, children of `parent`: deleted with the vCluster, without a
+        call to its API, and created again in a new vCluster of this name.
         """
         return pulumi.ResourceOptions(
             parent=parent, provider=self.provider, deleted_with=self.provider
@@ -349,7 +347,7 @@ class VirtualCluster(pulumi.ComponentResource):
 
 
 def _check(component: str, args: VirtualClusterArgs) -> None:
-    """Raise where a choice is none, or an Output decides what is declared."""
+    """Raise for an unknown choice, and for an Output that decides what is declared."""
     access, store, oidc = args.get("access", {}), args.get("store", {}), args.get("oidc", {})
     for key in ("version", "untested", "chart", "licensed", "ready_timeout", "groups"):
         plain(component, key, args.get(key))
@@ -367,7 +365,7 @@ def _check(component: str, args: VirtualClusterArgs) -> None:
 
 
 def _endpoint(access: AccessArgs) -> pulumi.Input[str]:
-    """The host to use; where a name alone leads there, with its port. "" where none is given."""
+    """The host, for Ingress and Gateway as `host:port`; "" where none is given."""
     host, port = access.get("host", ""), access.get("port", 443)
     if access.get("type") not in ("Ingress", "Gateway"):
         return host
