@@ -52,6 +52,7 @@ TREE = [
     refuses(of(queue("a", "a")), "is its own parent; leave the parent out"),
     refuses(of(*RING), "is below itself (a → b → c → a); leave the parent of a, b or c out"),
     refuses(of(queue("a"), queue("a")), "rename one of the two queues a"),
+    refuses(of(queue("a"), queue("a", "a")), "rename one of the two queues a"),  # below itself
     waits(of(queue("a", UNKNOWN)), "parent is known"),
     waits(of(queue(UNKNOWN)), "the name of the queue is known"),
 ]

@@ -191,7 +191,7 @@ def test_there_is_one_word_for_the_support_of_each_version(version, maintained, 
 
 @pytest.mark.parametrize("version", ["v0.20.1", "v0.9.4", "latest", "0.9.3", ""])
 def test_an_unknown_version_names_the_nearest(version):
-    with pytest.raises(UnknownVersionError, match=r"write v0\.\d+\.\d+ or v0\.\d+\.\d+") as why:
+    with pytest.raises(UnknownVersionError, match=r"write v0\.\d+\.\d+( or v0| \(all)") as why:
         kai(version)
     assert ("retracted" in str(why.value)) == (version == "v0.20.1")
 
@@ -264,6 +264,11 @@ def test_a_vcluster_goes_up_line_by_line():
 )
 def test_no_older_line_is_written_in_place_of_an_unknown_version(version, names):
     assert nearest(KAI, version) == names
+
+
+def test_nothing_with_a_caveat_is_written_in_place_of_an_unknown_version():
+    assert nearest(KAI, "v0.20.1") == nearest(KAI, "v0.18.6") == [advised(KAI)]
+    assert nearest(VCLUSTER, "v0.36.9") == ["v0.36.1"]
 
 
 def test_the_plan_gives_the_advice_of_the_table():

@@ -76,7 +76,7 @@ def rollback(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp
     if version is None:
         raise UserError(
             f"stack {stack} has no update in which team {name} ran another version than"
-            f" {team.version}; to change it, run: fleet team switch {name} VERSION --stack {stack}"
+            f" {team.version}; run: .venv/bin/fleet team switch {name} VERSION --stack {stack}"
         )
     update.carry_out(changes.switch(file, team, version), yes=yes, no_up=no_up)
 

@@ -2,8 +2,7 @@
 where it is not there, and how long it gets fixes.
 
 The dates are those of KAI's support list (SUPPORT.md), the last day of the month that it names, and
-the ends of life on vCluster's page of supported versions. Plan, doctor and commands say the same
-words about them.
+the ends of life on vCluster's page of supported versions.
 """
 
 import re
@@ -50,14 +49,15 @@ def has_sharing_modes(version: str) -> bool:
 
 
 def nearest(table: Mapping[str, Any], version: str) -> list[str]:
-    """The two supported versions closest to `version`, nearest first; of older lines only where
-    there is none of its own or a newer one. Of a line such as `v0.16` its newest two.
+    """The two advisable versions closest to `version`, nearest first; where its line and newer ones
+    have none, the advised one. Of a line such as `v0.16` its newest two.
     """
     numbers = (*version_key(version), 0, 0, 0)[:3]
-    newer = [known for known in table if version_key(known)[:2] >= numbers[:2]]
+    advisable = [known for known, release in table.items() if not release.caveat]
+    newer = [known for known in advisable if version_key(known)[:2] >= numbers[:2]]
     line = [known for known in newer if version_key(known)[:2] == version_key(version)]
     if line or not newer:
-        return sorted(line or table, key=version_key, reverse=True)[:2]
+        return line[-2:][::-1] or [advised(table) or advisable[-1]]
     return sorted(
         newer, key=lambda one: [abs(a - b) for a, b in zip(version_key(one), numbers, strict=True)]
     )[:2]

@@ -30,11 +30,11 @@ def kai_transition(before: KaiRelease | None, after: KaiRelease) -> Transition:
     replaced = (
         (
             version_key(after.version) < version_key(before.version),
-            "helm cannot downgrade this chart (K9)",
+            "helm cannot downgrade this chart",  # K9 of docs/traps.md
         ),
         (
             before.has_operator != after.has_operator,
-            "the new chart has kai-operator, whose CRD helm upgrade does not install (K7)",
+            "the new chart has kai-operator, whose CRD helm upgrade does not install",  # K7
         ),
         (
             not before.has_operator and before.deployments != after.deployments,
@@ -42,12 +42,12 @@ def kai_transition(before: KaiRelease | None, after: KaiRelease) -> Transition:
         ),
         (
             before.operator_makes_binder != after.operator_makes_binder,
-            "chart and operator both claim the binder's objects (K8)",
+            "chart and operator both claim the binder's objects",  # K8
         ),
         (
             after.recreates_config,
             f"helm upgrade to {after.version} recreates kai-config, and its scheduler would not"
-            " come up for most of an hour (K12)",
+            " come up for most of an hour",  # K12
         ),
     )
     for holds, why in replaced:

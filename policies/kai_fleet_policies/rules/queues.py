@@ -49,7 +49,7 @@ def queue_tree(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings
     parent = known(queue.parent, "the name of its parent is known")
     if parent is None:
         return
-    if parent == name:
+    if parent == name and queue not in tree.twice:
         yield above.refuse(
             "is its own parent", "leave the parent out for a top-level queue, or name another"
         )
