@@ -35,7 +35,7 @@ class Sandbox:
         return self.directory / "kubeconfig"
 
     def env(self) -> dict[str, str]:
-        """What the engine, its plugins and a person's tools need in their environment.
+        """The environment variables for the engine, its plugins and a person's tools.
 
         A language host that was built runs programs with the first python3 on PATH.
         """
@@ -47,7 +47,7 @@ class Sandbox:
             "PULUMI_BACKEND_URL": f"file://{self.directory / 'state'}",
             "PULUMI_CONFIG_PASSPHRASE": "sandbox",
             "PULUMI_HOME": str(self.directory / "pulumi-home"),
-            # The program's providers say so too, but the plugin that is built reads it here.
+            # The program's providers set it, too, but the plugin that is built reads it here.
             "PULUMI_K8S_ENABLE_PATCH_FORCE": "true",
             "PULUMI_SKIP_UPDATE_CHECK": "true",
         }

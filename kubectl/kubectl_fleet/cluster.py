@@ -38,7 +38,7 @@ _NAMESPACED: Final = {
     "statefulsets": namespaced("apps", "v1", "StatefulSet", "statefulsets"),
     "jobs": namespaced("batch", "v1", "Job", "jobs"),
 }
-# Deployments are those of KAI's namespace: they say which version runs, and whether it serves.
+# Deployments are those of KAI's namespace: they show which version runs, and whether it serves.
 USAGE: Final = ("nodes", "pods", "queues", "podgroups", "deployments")
 REASONS: Final = (*USAGE, "events", "runtimeclasses", "replicasets", "statefulsets", "jobs")
 

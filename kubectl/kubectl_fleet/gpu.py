@@ -14,7 +14,7 @@ _GROUP: Final = "runai-gpu-group"  # the label of a pod that shares a GPU, and o
 _RESERVATIONS: Final = "kai-resource-reservation"
 _DEVICE: Final = "run.ai/reserve_for_gpu_index"  # set on a reservation pod: the UUID of its GPU
 _TIB: Final = 2**20  # in MiB; a larger number is in bytes, a known bug of the labeller
-# Before this release the scheduler made 10^6 bytes of the label's MiB, and not of the pod's.
+# Before this release the scheduler converted the label's MiB to 10^6 bytes, and not the pod's.
 _IN_MEBIBYTES: Final = (0, 8, 5)
 # Deployments whose image has KAI's version.
 _VERSIONED: Final = ("kai-operator", "scheduler", "kai-scheduler-default", "binder")

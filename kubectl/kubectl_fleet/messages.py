@@ -1,4 +1,4 @@
-"""What a message of an event, a condition or a container means, by `messages.yaml`."""
+"""Meanings of messages of events, conditions and containers, from `messages.yaml`."""
 
 import re
 from collections.abc import Iterable

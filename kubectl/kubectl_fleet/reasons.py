@@ -76,7 +76,7 @@ class Reasons:
                 yield Reason(f"its container does not start: {text}", self._describe(pod))
 
     def _queue(self, pod: Pod) -> Iterator[Reason]:
-        """What keeps KAI from placing it: its queue, KAI itself, or a limit."""
+        """Reasons of its queue, of KAI itself, or of a limit."""
         queues, name = self._usage.queues, pod.queue
         leaves = sorted(queue.name for queue in queues.values() if not queue.children)
         label = f"write the label {QUEUE_LABEL}: "

@@ -1,4 +1,4 @@
-"""What a pod requests of CPU, memory and GPUs, added up as Kubernetes and KAI do.
+"""A pod's requests of CPU, memory and GPUs, added up as Kubernetes and KAI do.
 
 Read from KAI's scheduler, v0.7.11 to v0.17.0: `pkg/scheduler/api/node_info/node_info.go`,
 `gpu_sharing_node_info.go` and `common_info/resources/mig.go`; mode NvFractions from v0.18's binder,
@@ -30,7 +30,7 @@ _MIG: Final = re.compile(r"nvidia\.com/mig-(\d+)g\.\d+gb")
 
 @dataclass(frozen=True, slots=True)
 class GpuRequest:
-    """What a pod requests of GPUs: `whole` devices, or a part of each of `devices` devices.
+    """A pod's request of GPUs: `whole` devices, or a part of each of `devices` devices.
 
     The part is a `fraction`, or MiB of memory. `mig` is what KAI counts for slices.
     """

@@ -114,7 +114,7 @@ class ControlPlane:
         )
 
     def others(self, tools: Mapping[str, Path]) -> Iterable[ServerProcess]:
-        """What needs the API server: controllers, scheduler, and KWOK in place of kubelets."""
+        """The clients of the API server: controllers, scheduler, and KWOK in place of kubelets."""
         # The kubeconfig has the address too; named here, a new one makes new processes.
         client = {"kubeconfig": self.kubeconfig, "master": self.server}
         tokens = self.authority.path("service-accounts")

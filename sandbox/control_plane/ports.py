@@ -17,7 +17,7 @@ _INNER: Final = 140  # vClusters that no node port leads to
 
 @dataclass(frozen=True)
 class Ports:
-    """One window. `base` is its first port."""
+    """A window of ports. `base` is its first."""
 
     base: int
 
@@ -38,12 +38,12 @@ class Ports:
 
     @property
     def inner(self) -> range:
-        """For the APIs of vClusters whose Service has no node port."""
+        """Ports for vClusters whose Service has no node port."""
         return range(self.base + _ASIDE, self.base + _ASIDE + _INNER)
 
     @property
     def node_ports(self) -> range:
-        """What the host's API server hands out to Services of type NodePort."""
+        """The range of node ports of the host's API server."""
         return range(self.base + _ASIDE + _INNER, self.base + WINDOW)
 
     @property

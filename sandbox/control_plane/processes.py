@@ -20,8 +20,8 @@ from sandbox.directory import SandboxError
 MARK: Final = "KAI_FLEET_SANDBOX_PART"
 # Go trades processor time for memory; twenty control planes fit on a machine that way.
 LEAN: Final = {"GOGC": "50"}
-# Of vClusters there are more than cores. One that wakes a second core each time that a timer goes
-# off takes a third more, and a quarter more to start.
+# There are more vClusters than cores. Go on several cores, which wake for each timer, takes a third
+# more CPU time, and a quarter more to start.
 ONE_OF_MANY: Final = LEAN | {"GOMAXPROCS": "1"}
 # Two readings of one process's start differ by less; a recycled pid by far more.
 _SAME_START_SECONDS: Final = 0.5

@@ -1,1 +1,1 @@
-"""What KAI does to a cluster, simulated."""
+"""Stand-ins for the programs of KAI."""

@@ -122,7 +122,7 @@ def _path(pod: Object) -> str:
 
 
 def _group(place: Place, pod: Object, queue: str) -> None:
-    """One PodGroup for each pod, as KAI makes it for pods without a Job."""
+    """Create a PodGroup for each pod, as KAI does for pods without a Job."""
     metadata = pod["metadata"]
     name = f"pg-{metadata['name']}-{metadata['uid']}"
     if metadata.get("annotations", {}).get(POD_GROUP) == name:

@@ -23,7 +23,7 @@ def groups(pod: Object) -> tuple[str, ...]:
 
 
 def gpu_request_of(pod: Object) -> GpuRequest:
-    """What a pod requests of GPUs."""
+    """A pod's request of GPUs."""
     return gpu_request(pod["metadata"].get("annotations", {}), requests_of(pod["spec"]))
 
 

@@ -75,7 +75,7 @@ def play(api: AdminApi) -> None:
 
 
 def _do_jobs_of_v07(api: AdminApi) -> None:
-    """What crd-upgrader and the webhook jobs of v0.7 leave behind."""
+    """Create what crd-upgrader and the webhook jobs of v0.7 create."""
     if api.find(f"{CRDS}/queues.scheduling.run.ai") is None:
         api.post(CRDS, yaml.safe_load(_QUEUE_CRD.read_text(encoding="utf-8")))
     for kind in ("mutating", "validating"):
@@ -220,17 +220,17 @@ def _deployment(name: str, version: str, config: Object, owner: Object) -> Objec
         container["args"] = [f"--gpu-sharing-enabled={str(own['gpuSharing']).lower()}"]
     # Unset keys are written, too: a merge patch keeps what it does not name.
     placed = {key: common.get(key) for key in ("nodeSelector", "tolerations", "affinity")}
-    found = copy.deepcopy(_OPERAND)
+    body = copy.deepcopy(_OPERAND)
     pod = {"metadata": {"labels": labels}, "spec": {"containers": [container], **placed}}
-    found["spec"] |= {"selector": {"matchLabels": labels}, "template": pod}
-    made_from = hashlib.sha256(json.dumps(found["spec"], sort_keys=True).encode()).hexdigest()[:16]
-    found["metadata"]["labels"] |= labels
-    found["metadata"] |= {
+    body["spec"] |= {"selector": {"matchLabels": labels}, "template": pod}
+    made_from = hashlib.sha256(json.dumps(body["spec"], sort_keys=True).encode()).hexdigest()[:16]
+    body["metadata"]["labels"] |= labels
+    body["metadata"] |= {
         "name": name,
         "annotations": {MADE_FROM: made_from},
         "ownerReferences": [_reference(owner)],
     }
-    return found
+    return body
 
 
 def _outdated(actual: Object, desired: Object) -> bool:

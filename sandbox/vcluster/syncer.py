@@ -1,4 +1,4 @@
-"""What passes between a vCluster and its host.
+"""Objects that pass between a vCluster and its host.
 
 Nodes and RuntimeClasses are copied from the host; the kubeconfig and warnings are written to it.
 """
@@ -97,7 +97,7 @@ def access_secret(plane: ControlPlane, config: VclusterConfig, service: Object) 
     }
     metadata: dict[str, Any] = {"name": f"vc-{name}", "labels": {"app": "vcluster"}}
     if config.set_owner:
-        # It goes with the chart's Service then; otherwise only with the namespace.
+        # Then it is deleted with the chart's Service; otherwise only with the namespace.
         uid = service["metadata"]["uid"]
         owner = {"apiVersion": "v1", "kind": "Service", "name": name, "uid": uid}
         metadata["ownerReferences"] = [owner]

@@ -1,4 +1,4 @@
-"""What differs between two lists of resources: created, changed, replaced and deleted ones."""
+"""Changes between two lists of resources: created, changed, replaced and deleted ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNSET: Final = "unset"
 
 @dataclass(frozen=True)
 class FieldChange:
-    """One field that differs. `old` or `new` is None where the field is not there."""
+    """A field that differs. `old` or `new` is None where the field is absent."""
 
     path: str
     old: Any
@@ -42,7 +42,7 @@ class FieldChange:
 
 @dataclass(frozen=True)
 class Change:
-    """What happens to one resource; `team` is "" on the host. Only the engine says `replaced`.
+    """A change of one resource; `team` is "" on the host. Only the engine says `replaced`.
 
     `top` is the URN of the outermost component of ours that it is a part of; "" for none.
     """
@@ -57,7 +57,7 @@ class Change:
 
     @property
     def label(self) -> str:
-        """For example `Release ml-kai-release`."""
+        """Kind and name, as in `Release ml-kai-release`."""
         return f"{self.type.rpartition(':')[2]} {self.name}"
 
     @property
@@ -67,7 +67,7 @@ class Change:
         return next((kind for kind in reversed(types[:-1]) if "kai-fleet:" in kind), "")
 
     def record(self) -> dict[str, Any]:
-        """For the JSON format."""
+        """The change in the JSON format."""
         return {key: value for key, value in asdict(self).items() if key != "top"}
 
 
@@ -91,19 +91,19 @@ def difference(
         if (item := new or old) and (fields or urn in replaced or not (old and new)):
             kind: Kind = "changed" if fields else "created" if new else "deleted"
             kind = "replaced" if urn in replaced else kind
-            of = (team_of(urn, parents), fields, _outermost(urn, parents))
-            changes.append(Change(kind, urn, item.type, item.name, *of))
+            place = (team_of(urn, parents), fields, _outermost(urn, parents))
+            changes.append(Change(kind, urn, item.type, item.name, *place))
     return sorted(changes, key=lambda change: (change.team, change.urn))
 
 
 def _outermost(urn: str, parents: Mapping[str, str]) -> str:
     """The URN of the outermost component of ours that a resource is a part of; "" for none."""
-    found = ""
+    outermost = ""
     while urn:
         if urn.rpartition("::")[0].replace("$", "::").rpartition("::")[2].startswith("kai-fleet:"):
-            found = urn
+            outermost = urn
         urn = parents.get(urn, "")
-    return found
+    return outermost
 
 
 def with_queues(resources: Sequence[Registered]) -> Iterator[Registered]:

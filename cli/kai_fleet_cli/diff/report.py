@@ -102,19 +102,19 @@ def report(base: Base, now: offline.Plan | None, file: Path) -> DiffReport:
         return DiffReport(stack, base, None, _GONE.format(stack))
     here = encrypted(file)
     now = replace(now, problems=(*now.problems, *moved(base.secrets, here)))
-    found = DiffReport(stack, base, now, secrets=_secrets(base.secrets, here, file.name))
+    result = DiffReport(stack, base, now, secrets=_secrets(base.secrets, here, file.name))
     if base.error:
-        return replace(found, note=f"There is no plan at {base.at}: {base.error}")
+        return replace(result, note=f"There is no plan at {base.at}: {base.error}")
     if not now.resources:
-        return replace(found, note="The rules refuse the stack as it is now: there is no plan.")
+        return replace(result, note="The rules refuse the stack as it is now: there is no plan.")
     note = f"The stack is new: at {base.at} it has no file." if base.is_new else ""
     changes = difference(base.resources, now.resources)
     refused = refusals(stack, file, base.resources) if base.resources and now.ok else []
-    whole = of_changes(changes, refused)
+    summary = of_changes(changes, refused)
     keys = sorted(dict((base.beside or {}).items() ^ beside(file).items()))
     more = tuple(Item(HOST, f"{file.name} {key}", _BESIDE) for key in keys)
-    whole = replace(whole, changed=more + whole.changed)
-    return replace(found, note=note, changes=changes, summary=whole)
+    summary = replace(summary, changed=more + summary.changed)
+    return replace(result, note=note, changes=changes, summary=summary)
 
 
 def _secrets(before: Iterable[Encrypted], now: Iterable[Encrypted], file: str) -> dict[str, str]:
@@ -131,7 +131,7 @@ def _secrets(before: Iterable[Encrypted], now: Iterable[Encrypted], file: str) -
 
 
 def refusals(stack: str, file: Path, resources: Sequence[Registered]) -> list[Item]:
-    """What an update refuses and a plan accepts: an update starts from what is deployed.
+    """Refusals of an update that no plan shows: an update starts from what is deployed.
 
     The rules judge a stack file where these resources of a plan run now.
     """

@@ -47,7 +47,7 @@ CONSEQUENCES: Final = tuple(
 
 @dataclass(frozen=True)
 class Item:
-    """One line: the team (or `host`), the resource or the subject, and what happens to it."""
+    """A line: the team (or `host`), the resource or the subject, and its consequence."""
 
     team: str
     subject: str
@@ -69,7 +69,7 @@ class Summary:
         return {part: items for part in HEADINGS if (items := getattr(self, part))}
 
     def record(self) -> dict[str, Any]:
-        """For the JSON format."""
+        """The summary in the JSON format."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -87,17 +87,17 @@ def of_steps(steps: Iterable[Any]) -> Summary:
         parents[step.urn] = (state and state.parent) or ""
         replaced |= {step.urn} if operation == "replace" else set()
         for side in _SIDES.get(operation, ()):
-            of = getattr(step, side)
-            name, provider = step.urn.rpartition("::")[2], (of.provider or "").rpartition("::")[0]
-            item = Registered(step.urn, step.type, name, of.parent or "", provider, dict(of.inputs))
-            sides[side].append(item)
+            resource = getattr(step, side)
+            provider = (resource.provider or "").rpartition("::")[0]
+            places = (step.urn.rpartition("::")[2], resource.parent or "", provider)
+            sides[side].append(Registered(step.urn, step.type, *places, dict(resource.inputs)))
     return of_changes(difference(sides["old"], sides["new"], parents, replaced))
 
 
 def of_changes(changes: Iterable[Change], refused: Iterable[Item] = ()) -> Summary:
     """The four lists of these changes. What comes or goes with a component of ours is one line."""
     every = list(changes)
-    whole = Counter((change.top, change.kind) for change in every)
+    counts = Counter((change.top, change.kind) for change in every)
     tops = {(change.top, change.kind) for change in every if change.urn == change.top}
     tops = {(urn, kind) for urn, kind in tops if kind in ("created", "deleted")}
     lists: dict[Part, list[Item]] = {part: [] for part in HEADINGS}
@@ -105,13 +105,13 @@ def of_changes(changes: Iterable[Change], refused: Iterable[Item] = ()) -> Summa
         top = (change.top, change.kind)
         if top in tops and change.urn == change.top:
             name = f"team {change.name}" if change.type == TEAM else change.label
-            words = f"is {change.kind}, with {counted(whole[top], 'resource')}"
+            words = f"is {change.kind}, with {counted(counts[top], 'resource')}"
             lists["changed"].append(Item(change.team or HOST, name, words))
         if change.type.startswith("kai-fleet:"):
             continue
         row = next((row for row in CONSEQUENCES if _fits(row, change)), None)
         part = row.part if row else "changed"
-        # Of a team that goes, its pods and volumes; of what all teams share, every loss.
+        # Of a removed team only its pods and volumes; of shared components every loss.
         most = change.type in (NAMESPACE, RELEASE) or f"::{TEAM}::" not in change.top
         if part and (top not in tops or (row and most)):
             lists[part].append(_item(change, row.words if row else ""))
@@ -125,8 +125,8 @@ def _fits(row: Consequence, change: Change) -> bool:
         return False
     paths = [field.path for field in change.fields]
     paths += [f"-{field.path}" for field in change.fields if field.new is None]
-    whole = not row.fields or change.kind == "replaced"
-    of_fields = whole or any(path.startswith(row.fields) for path in paths)
+    any_field = not row.fields or change.kind == "replaced"
+    of_fields = any_field or any(path.startswith(row.fields) for path in paths)
     return of_fields and change.component.endswith(row.component)
 
 

@@ -1,1 +1,1 @@
-"""What commands print: screens, tables, Markdown."""
+"""Output of commands: text, tables, Markdown."""

@@ -48,7 +48,7 @@ def require_answer(command: str, loss: str, *, yes: bool) -> None:
 
 
 def confirm_name(name: str) -> None:
-    """Have a person type the name of what goes. Raises UserError for every other answer."""
+    """Ask for the name of what is to be removed. Raises UserError for every other answer."""
     if Prompt.ask(f"Type {name} to remove it", default="no").strip() != name:
         raise UserError("nothing is changed")
 
@@ -94,7 +94,7 @@ def print_wrapped(console: Console, words: str, lead: Text | str = "", indent: i
         if begun and line.cell_len + 1 + len(unit) > width:
             console.print(line, soft_wrap=True, highlight=False)
             line, begun = Text(" " * indent), False
-        # Commands stand out; their backticks stay, for who copies from a file.
+        # Commands are bold; their backticks stay for output in files.
         line.append(f" {unit}" if begun else unit, "bold" if unit.startswith("`") else None)
         begun = True
     console.print(line, soft_wrap=True, highlight=False)

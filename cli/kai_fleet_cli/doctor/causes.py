@@ -44,7 +44,7 @@ class _Places(dict[str, Any]):
 
 
 def fault(row: str, cluster: Cluster, name: str, **values: Any) -> Fault:
-    """One row of `causes.yaml` for one object; `values` may override columns of the row too."""
+    """Fill a row of `causes.yaml` for one object; `values` may override columns of it, too."""
     columns = {"kind": "pod", "check": "", "level": "mandatory", "key": "", **_table("causes")[row]}
     places = _places(cluster, **values)
     texts = {column: row_text.format_map(places) for column, row_text in columns.items()}
@@ -85,11 +85,11 @@ def reason(cluster: Cluster, *items: KubeObject) -> tuple[str, str]:
 def findings(check: str, faults: Iterable[Fault]) -> Iterator[Finding]:
     """The faults of one check in one cluster, each cause once."""
     groups: dict[tuple[str, ...], list[Fault]] = {}
-    for one in faults:
-        own = (one.key,) if one.key else (one.cause, one.fix)
-        groups.setdefault((one.check, one.level, one.kind, *own), []).append(one)
+    for each in faults:
+        own = (each.key,) if each.key else (each.cause, each.fix)
+        groups.setdefault((each.check, each.level, each.kind, *own), []).append(each)
     for group in groups.values():
-        first, names = group[0], list(dict.fromkeys(one.name for one in group))
+        first, names = group[0], list(dict.fromkeys(each.name for each in group))
         name, cause = text(listed(names, "and", _SHOWN)), text(first.cause)
         fix = plain(filled(first.fix, names), _LONGEST_FIX)
         yield Finding(first.level, first.path, first.kind, name, cause, fix, first.check or check)
@@ -114,7 +114,7 @@ def filled(fix: str, names: Sequence[str]) -> str:
 
 
 def text(words: str) -> str:
-    """One line without commands: tenants choose some of the words."""
+    """Text on one line, without commands: tenants choose some of the words."""
     return plain(words).replace("`", "'")
 
 

@@ -20,7 +20,7 @@ _STYLES: Final = {Level.MANDATORY: "red", Level.ADVISORY: "yellow"}
 
 
 class ExitCode(IntEnum):
-    """For the shell, and for CI."""
+    """Exit codes of the doctor, for the shell and for CI."""
 
     HEALTHY = 0
     BROKEN = 1
@@ -39,7 +39,7 @@ class Diagnosis:
 
     @property
     def exit_code(self) -> ExitCode:
-        """What a shell gets."""
+        """The exit code: broken comes before unread."""
         if self.blind:
             return ExitCode.BLIND
         if self.count(Level.MANDATORY):
@@ -47,7 +47,7 @@ class Diagnosis:
         return ExitCode.UNREAD if self.unread else ExitCode.HEALTHY
 
     def count(self, level: Level) -> int:
-        """How many findings there are of that level."""
+        """The number of findings of that level."""
         return sum(finding.level is level for finding in self.findings)
 
     def record(self) -> dict[str, Any]:

@@ -58,7 +58,7 @@ class Required(NamedTuple):
 def required_objects(
     settings: Settings, host: Cluster, teams: Mapping[str, Team]
 ) -> Iterator[Required]:
-    """What a stack requires of its host, and for these of its teams."""
+    """Yield what a stack requires of its host, and for these of its teams."""
     arguments, platform = Arguments(settings), settings.platform_facts is None
     if platform:
         yield from _of_platform(settings)
@@ -106,7 +106,7 @@ def _names_runtime_class(cluster: Cluster) -> bool:
 
 
 def _of_namespace(team: Team, args: Mapping[str, Any], *, platform: bool) -> Iterator[Required]:
-    """What bounds a team with these TeamNamespaceArgs on the host."""
+    """The bounds on the host of a team with these TeamNamespaceArgs."""
 
     def row(kind: str, name: str, harm: str, namespace: str | None = None) -> Required:
         return Required("isolation", kind, name, harm, team=team.name, namespace=namespace)
@@ -129,7 +129,7 @@ def _of_namespace(team: Team, args: Mapping[str, Any], *, platform: bool) -> Ite
 
 
 def _of_vcluster(team: Team, arguments: Arguments) -> Iterator[Required]:
-    """What guards its queues inside its vCluster."""
+    """The guard of its queues inside its vCluster."""
     args = arguments.team(team.name)
     if "guard" in args:
         every = leaves(args["queues"]["queues"])

@@ -41,7 +41,7 @@ class QueueUse:
 
 @dataclass(frozen=True)
 class ClusterUsage:
-    """One cluster at one moment: its queues, parents first, and the KAI that runs."""
+    """A cluster at one moment: its queues, parents first, and the KAI that runs."""
 
     pods: tuple[PodUse, ...] = ()
     queues: Mapping[str, QueueUse] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What a run of the engine reports by its events: failed resources and the stack's outputs."""
+"""The report of a run, from the engine's events: failed resources and the stack's outputs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -65,5 +65,5 @@ class Report:
 
 
 def operation(step: Any) -> str:
-    """What a step of the engine does: `create`, `update`, `replace`, `delete`, `same`…"""
+    """The operation of an engine's step: `create`, `update`, `replace`, `delete`, `same`…"""
     return str(getattr(step.op, "value", step.op))

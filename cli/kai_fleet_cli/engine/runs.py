@@ -182,7 +182,7 @@ class _Run:
         teams: Mapping[str, Mapping[str, str]],
         failed: Mapping[str, Mapping[str, Any]],
     ) -> str:
-        """What the clusters of these teams did, and what repairs it."""
+        """Explain the failures in these teams' clusters, with the commands that repair them."""
         known = state.exported(self.stack, failed)
         kubeconfig = partial(state.kubeconfig, self.stack)
         explanation = held_up.Explanation(self.stack.name, known, self.again, kubeconfig)

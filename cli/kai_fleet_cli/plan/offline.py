@@ -24,7 +24,7 @@ from kai_fleet_policies.adapters import from_resources
 
 @dataclass(frozen=True)
 class Plan:
-    """What a stack would make. `exit_code` is 0 fine, 1 refused by a rule, 2 unreadable."""
+    """The plan of a stack. `exit_code` is 0 fine, 1 refused by a rule, 2 unreadable."""
 
     stack: str
     resources: tuple[Registered, ...] = ()
@@ -46,7 +46,7 @@ class Plan:
 
     @property
     def exit_code(self) -> int:
-        """For the shell, and for CI."""
+        """The exit code, for the shell and for CI."""
         return 2 if self.unreadable else int(not self.ok)
 
     def record(self) -> dict[str, Any]:

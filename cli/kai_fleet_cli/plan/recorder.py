@@ -31,7 +31,7 @@ _COMPUTED: Final = ("stdout", "outputs", "secret_output_names")
 
 @dataclass(frozen=True)
 class Registered:
-    """One resource as the program registers it. Secrets are masked, unknown values are marked."""
+    """A resource as the program registers it. Secrets are masked, unknown values are marked."""
 
     urn: str
     type: str

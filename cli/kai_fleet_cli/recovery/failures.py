@@ -76,8 +76,8 @@ def explain(
     if sentence := of_stack(text, stack, again, environment):
         return f"{what} failed: {sentence}"
     error = last_error(text)
-    whole = not error.endswith(":")  # else a list follows, which the lines above have
-    if error and whole and error not in ("update failed", "preview failed"):
+    complete = not error.endswith(":")  # else a list follows, which the lines above have
+    if error and complete and error not in ("update failed", "preview failed"):
         return f"{what} failed: {error}"
     return f"{what} failed; the lines above say where and why"
 

@@ -43,7 +43,7 @@ def without(teams: Mapping[str, Any]) -> list[str]:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What is known of a stack after a run that teams held up.
+    """The explanation of a run that teams held up.
 
     `again` is the command that refreshes and updates it; `kubeconfig` gets a vCluster's, or raises
     NoAnswerError.
@@ -93,8 +93,8 @@ class Explanation:
                     filled["config"] = _object(config)
                     command = row.run_kai if of_kai and row.run_kai else command
                 if "{held}" in command:
-                    names, of = self._held(team, inputs, inside, found["queues"])
-                    filled["held"] = " ".join(map(_object, names or [""])) + of
+                    names, flag = self._held(team, inputs, inside, found["queues"])
+                    filled["held"] = " ".join(map(_object, names or [""])) + flag
                 return row.sentence(filled, command)
         if on_host and (sentence := failures.of_stack(message, self.stack, self.again, {})):
             return sentence
@@ -106,7 +106,7 @@ class Explanation:
     def _held(
         self, team: str, inputs: Mapping[str, Any], inside: bool, queues: str
     ) -> tuple[list[str], str]:
-        """What finalizers keep, and the flag of its namespace. Raises NoAnswerError, KeyError."""
+        """Objects with finalizers, and their namespace's flag. Raises NoAnswerError, KeyError."""
         if queues:
             return [f"queue/{name}" for name in queues.split(", ")], ""
         kind, name = inputs["kind"], inputs["metadata"]["name"]

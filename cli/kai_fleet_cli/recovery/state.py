@@ -43,7 +43,7 @@ class ExportedState:
 
     @property
     def pending(self) -> list[tuple[str, dict[str, Any]]]:
-        """What a run began and did not finish: the operation, and the resource."""
+        """Operations that a run began and did not finish, each with its resource."""
         operations = self.deployment.get("pending_operations") or []
         return [(operation["type"], operation["resource"]) for operation in operations]
 

@@ -1,1 +1,1 @@
-"""What `make reference` writes: pages from the code."""
+"""Pages that `make reference` generates from the code."""

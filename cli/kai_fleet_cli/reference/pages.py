@@ -116,7 +116,7 @@ def _table(model: Mapping[str, Any]) -> str:
 
 
 def _values(field: Mapping[str, Any]) -> str:
-    """What may be written there, each form once."""
+    """The values that a field takes, each form once."""
     match field:
         case {"$ref": ref}:
             title = _title(ref.removeprefix(_REF))

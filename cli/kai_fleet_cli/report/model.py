@@ -1,4 +1,4 @@
-"""What a report shows, as plain data. Amounts are GPUs; None is "not known", -1 is unlimited."""
+"""The data of a report. Amounts are GPUs; None is "not known", -1 is unlimited."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -49,7 +49,7 @@ def page(report: Report) -> str:
 
 
 def _longest(rows: Iterable[Any], quota: str) -> float:
-    """Where the longest bar of some teams or queues ends: they share a scale."""
+    """The end of the longest bar of some teams or queues: they share a scale."""
     ends = (max(getattr(row, quota), row.in_use or 0.0) + (row.waiting or 0.0) for row in rows)
     return max(ends, default=0.0)
 

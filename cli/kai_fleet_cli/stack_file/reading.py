@@ -71,7 +71,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def parse(text: str, name: str) -> dict[str, Any]:
-    """The same of a file's text; `name` is the file's, for messages. Raises StackFileError."""
+    """Read a stack file's text; `name` is the file's, for messages. Raises StackFileError."""
     try:
         document = yaml_file.load(text)
     except yaml_file.RefusedYamlError as why:
@@ -89,8 +89,8 @@ def parse(text: str, name: str) -> dict[str, Any]:
 
 
 def beside(file: Path) -> dict[str, str]:
-    """What the engine takes from a stack file and no plan shows, by its key: an environment, what
-    decrypts, other programs' configuration. None of a file that cannot be read.
+    """Keys of a stack file that the engine reads and no plan shows, with their text: environment,
+    decryption, other programs' configuration. None of a file that cannot be read.
 
     The texts differ where the values do; what is encrypted is left out.
     """

@@ -14,7 +14,7 @@ _MODE: Final = 0o644
 
 @dataclass(frozen=True)
 class Edit:
-    """One file before and after."""
+    """An edit of a file: its text before and after."""
 
     path: Path
     before: str

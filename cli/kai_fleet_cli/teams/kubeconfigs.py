@@ -16,7 +16,7 @@ from kai_fleet_cli.errors import UserError
 
 DAY_SECONDS: Final = 24 * 3600
 INSTALL: Final = "kubectl krew install oidc-login (github.com/int128/kubelogin)"
-# Why no token of an account was made, by the API server's answer.
+# Why an account got no token, by the API server's status.
 _REFUSED: Final = {
     404: "there is no account for team {team} yet: grant it in kai-fleet:teamStacks of"
     " Pulumi.{platform}.yaml, then run: {update}",

@@ -40,12 +40,12 @@ class StackFile:
 
     @property
     def path(self) -> Path:
-        """Where it is."""
+        """The path of the file."""
         return reading.path_of(self.stack)
 
     @property
     def grants(self) -> Mapping[str, Any]:
-        """What teams with a stack of their own may have, by team."""
+        """The grants to teams with a stack of their own, by team."""
         return pairs(self.raw.get("teamStacks"))
 
     def team(self, name: str) -> DeclaredTeam:

@@ -56,7 +56,7 @@ def read(stack: str, variables: Mapping[str, str] | None = None) -> StackState:
 
 
 def ask(stack: str, variables: Mapping[str, str] | None, *arguments: str) -> Any:
-    """What `pulumi stack …` answers, as JSON. Raises UserError."""
+    """The JSON that `pulumi stack …` prints, parsed. Raises UserError."""
     if variables is None:
         variables = for_stack(stack, validated=False).variables
     command = ["pulumi", "stack", *arguments, "--stack", stack, "--non-interactive"]

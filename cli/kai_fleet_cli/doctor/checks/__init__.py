@@ -24,7 +24,7 @@ _SUBJECTS: Final[Mapping[str, Callable[[Snapshot], Iterable[tuple[Cluster, Any]]
 
 
 class Check(NamedTuple):
-    """One check: its name, what it looks at, the kinds that it needs, and its function."""
+    """A check: its name, its subject, the kinds that it reads, and its function."""
 
     name: str
     subject: str
@@ -86,7 +86,7 @@ def examine(snapshot: Snapshot, without: str = "") -> list[Finding]:
             found.setdefault((name, cluster.name), []).extend(faults)
     for name, cluster_name, faults in _required(snapshot):
         found.setdefault((name, cluster_name), []).extend(faults)
-    return [one for (check, cluster), own in found.items() for one in _shown(check, cluster, own)]
+    return [each for (check, cluster), own in found.items() for each in _shown(check, cluster, own)]
 
 
 def _required(snapshot: Snapshot) -> Iterator[tuple[str, str, list[Fault]]]:

@@ -52,7 +52,7 @@ def why(pod: KubeObject, cluster: Cluster, snapshot: Snapshot) -> Fault | None:
 def _not_started(
     pod: KubeObject, use: PodUse, cluster: Cluster, _: Snapshot
 ) -> Iterator[Fault | None]:
-    """What keeps the containers of a pod with a node from starting."""
+    """Reasons why the containers of a pod with a node do not start."""
     name = pod.namespaced_name
     for text in pod.waiting:
         yield explain(cluster, "pod", name, [text], "pending")
@@ -64,7 +64,7 @@ def _not_started(
 def _not_placed(
     pod: KubeObject, use: PodUse, cluster: Cluster, snapshot: Snapshot
 ) -> Iterator[Fault | None]:
-    """What keeps a pod from a node: first what can never be met, last what messages mean."""
+    """Reasons why a pod has no node: first what can never be met, last what messages mean."""
     kai, name = snapshot.scheduling(cluster), pod.namespaced_name
     found, by_kai = partial(fault, cluster=cluster, name=name), use.scheduled_by_kai
     bound = (event.get("reason") == "Bound" for event in cluster.events_of(pod))
@@ -94,7 +94,7 @@ def _not_placed(
 def _by_queue(
     pod: KubeObject, use: PodUse, cluster: Cluster, snapshot: Snapshot
 ) -> Iterator[Fault | None]:
-    """It names no queue that takes its pods, no KAI serves it, or another shard."""
+    """Reasons of its queue: none that takes pods, no KAI that serves it, another shard."""
     kai, team, queue = snapshot.scheduling(cluster), snapshot.team_of(cluster), use.queue
     found = partial(fault, cluster=cluster, name=pod.namespaced_name, queue=queue)
     own = team.queue if team is not None and team.mode == "host" else None
@@ -126,7 +126,7 @@ def _by_queue(
 
 
 def _by_limits(use: PodUse, cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
-    """Its queue, or one above, may never hold what it asks for, or is full now."""
+    """Limits of its queue and those above: too low for the pod, or reached now."""
     kai, team, gpus = snapshot.scheduling(cluster), snapshot.team_of(cluster), use.gpus
     above = [
         queue for queue in upwards(kai.usage.queues, use.queue) if queue.limit != UNLIMITED and gpus
@@ -142,7 +142,7 @@ def _by_limits(use: PodUse, cluster: Cluster, snapshot: Snapshot) -> Iterator[Fa
 
 
 def _raise(kai: Cluster, team: Team | None, queue: str, to: float) -> str:
-    """What raises a queue's limit: the key that declares it, or a command."""
+    """How to raise a queue's limit: the key that declares it, or a command."""
     own = kai.desired.tree.by_name.get(queue)
     if own is None and kai.desired.declared:
         patch = f'{{"spec": {{"resources": {{"gpu": {{"limit": {to:g}}}}}}}}}'
