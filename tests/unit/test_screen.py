@@ -6,6 +6,9 @@ import sys
 from kai_fleet.finding import Level
 from kai_fleet_cli.display.terminal import engine_line, say
 from kai_fleet_cli.doctor.causes import Fault, findings
+from kai_fleet_cli.engine.report import Report
+from kai_fleet_cli.engine.runs import _Run
+from kai_fleet_cli.recovery.resume import Signals
 from kai_fleet_cli.stack_file.reading import ROOT
 
 PROGRAM = """
@@ -34,6 +37,19 @@ def test_a_terminal_is_told_colours_and_nothing_else(capsys):
     assert capsys.readouterr().out == "\x1b[31mred\x1b[0m [2J]0;title1mover\tok\n"
     say("a\x1b[2Jb")
     assert capsys.readouterr().err == "a[2Jb\n"
+
+
+def test_a_step_and_a_warning_about_a_plugin_are_shown_once(capsys):
+    show = _Run("the update", None, "", Signals()).options(Report())["on_output"]
+    made = [" +  Release ml creating (0s)", " +  Release ml created (3s)"]
+    plugins = [
+        "    warning: using pulumi-resource-kubernetes from $PATH at bin",
+        "    warning: resource plugin kubernetes is expected to have version >=4.34.2",
+    ]
+    others = ["", "  Release (ml):", "    warning: kept", "", "    warning: kept"]
+    for line in (*made, " +  Release ml creating (4s)", *plugins, *plugins, *others):
+        show(line)
+    assert capsys.readouterr().out.splitlines() == [*made, *plugins, *others]
 
 
 def test_a_finding_is_a_line_of_its_own():

@@ -54,8 +54,7 @@ def down(yes: Sure = False) -> None:
     from sandbox import lifecycle
 
     running = lifecycle.find()
-    file = running.directory / OCCUPANT if running else None
-    if not yes and file is not None and file.exists():
+    if not yes and running and (file := running.directory / OCCUPANT).exists():
         stack = file.read_text(encoding="utf-8").strip()
         loss = f"stack {stack} would be gone with the sandbox"
         require_answer(f"{FLEET} sandbox down", loss, yes=False)

@@ -48,9 +48,7 @@ def up(
         environment = for_stack(stack)
         opened = runs.stack(stack, environment.variables)
         for team in _unnamed(opened, names) if terminal.asks() else ():
-            terminal.result(
-                f"Team {team} would go: its vCluster, every pod and every volume in it."
-            )
+            terminal.result(f"Team {team} would go: its vCluster, every pod and volume in it.")
             terminal.confirm_name(team)
             names.append(team)
         try:

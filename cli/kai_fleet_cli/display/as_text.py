@@ -69,10 +69,8 @@ def show_summary(summary: Summary, console: Console) -> None:
         for item in items[:_MOST_ITEMS]:
             lead = Text.assemble("  ", (f"{item.team}:", "bold"))
             print_wrapped(console, f"{item.subject} {item.words}", lead, indent=6)
-        if len(items) > _MOST_ITEMS:
-            print_line(
-                console, f"  … and {len(items) - _MOST_ITEMS} more; --format json has them all"
-            )
+        if (more := len(items) - _MOST_ITEMS) > 0:
+            print_line(console, f"  … and {more} more; --format json has them all")
 
 
 def show_problem(problem: Finding, console: Console) -> None:

@@ -33,8 +33,7 @@ class Report:
             self.errors[urn] = f"{self.errors.get(urn, '')}{diagnostic.message}"
         elif event.resource_pre_event is not None:
             step = event.resource_pre_event.metadata
-            parent = getattr(step.new or step.old, "parent", None)
-            if parent:
+            if parent := getattr(step.new or step.old, "parent", None):
                 self.parents[step.urn] = parent
             # No program declares a provider at the top: the engine makes that for itself.
             if parent or not step.type.startswith(PROVIDERS):

@@ -1,9 +1,10 @@
 """Run the Pulumi engine: the CLI as a person runs it, through the Automation API.
 
-Pulumi's own output is shown as it comes. Engine, state and locks are Pulumi's.
+Pulumi's own output is shown, repeated lines once. Engine, state and locks are Pulumi's.
 """
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ from kai_fleet_policies import policy_pack_program
 from kai_fleet_policies.validation import REMOVE_VARIABLE
 
 POLICY_PACK: Final = str(policy_pack_program())
+_REPEATED: Final = re.compile(r" \(\d+s\)| using pulumi-resource-| resource plugin ")
 
 
 class EngineError(UserError):
@@ -156,11 +158,15 @@ class _Run:
         self.signals.check()
 
     def options(self, report: Report) -> dict[str, Any]:
-        """Show the output, in colours where there is a terminal, and report the events."""
+        """Show the output, each step and each warning about a plugin once; report the events."""
+        shown = set[str]()
 
         def show(line: str) -> None:
             self.signals.note(line)
-            engine_line(line)
+            step = _REPEATED.sub("", line)
+            if step == line or step not in shown:
+                engine_line(line)
+            shown.add(step)
 
         return {
             "on_event": report.note,
