@@ -1,7 +1,7 @@
-"""What a host has already of what a stack declares there: RuntimeClasses, CRDs, namespaces.
+"""Find existing objects on a host that a stack would declare: RuntimeClasses, CRDs, namespaces.
 
-Such an object may be used by others, or be theirs. One that the stack's state does not have is
-used where it fits, and is not declared: so it is neither changed nor deleted.
+An object that is not in the stack's state belongs to somebody else. It is used if it fits, and not
+declared, so that it is neither changed nor deleted.
 """
 
 import json
@@ -28,7 +28,7 @@ from kai_fleet.settings import Settings
 from kai_fleet.team_namespace import USED, namespace_labels
 from kai_fleet.values import value_at
 
-# The program's names of the two components.
+# Names of the two components in the program.
 GPU_STACK: Final = "host-gpu"
 KAI: Final = "host"
 CRD: Final = "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"
@@ -39,7 +39,7 @@ _PATHS: Final = {
     NAMESPACE: "/api/v1/namespaces/",
 }
 _PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses/"
-# As each chart makes them; from this version on it can leave them out.
+# Values in KAI's charts, which can leave the classes out from this version on.
 _PRIORITIES: Final = dict(zip(KAI_PRIORITIES, (50, 75, 100, 125), strict=True))
 _WITHOUT_PRIORITIES: Final = (0, 16, 7)
 _ENFORCED_TOLERATIONS: Final = "sync.toHost.pods.enforceTolerations"
@@ -47,41 +47,40 @@ Answer = Mapping[str, Any]
 
 
 class HostObjects:
-    """Objects of a host, and which of them are the stack's own.
+    """Objects on a host, and whether the stack's state has them.
 
-    Nothing is known to be there where the stack's state cannot be read, which would make its own
-    objects those of others; and where the cluster does not answer, which is not asked again, or
-    refuses to tell.
+    Every object counts as absent where the state cannot be read, because the stack's own objects
+    would look foreign; and where the cluster refuses the request, or did not answer once.
 
     Args:
-        read: answers for a path of the API, as `read_existing` of the provider does.
+        read: GET for a path of the API, as `read_existing` of the provider.
     """
 
     def __init__(self, read: Callable[[str], Answer], deployed: Deployed) -> None:
         self.deployed, self._read = deployed, read
-        self._away, self._refused = not deployed.readable, False
+        self._unreachable, self._refused = not deployed.readable, False
         self._answers: dict[str, Answer] = {}
 
     def at(self, path: str) -> Answer | None:
-        """What is known of the object at a path of the API; None where none is."""
+        """The answer about the object at a path of the API; None where it is absent."""
         if path not in self._answers:
-            self._answers[path] = {} if self._away else self._asked(path)
+            self._answers[path] = {} if self._unreachable else self._asked(path)
         answer = self._answers[path]
         return answer if answer.get("there") else None
 
-    def of_others(self, kind: str, name: str, resource: str) -> Answer | None:
-        """An object that is there, and is not that resource of the stack."""
+    def foreign(self, kind: str, name: str, resource: str) -> Answer | None:
+        """An existing object that is not this resource of the stack; else None."""
         if not name or self.deployed.has(kind, resource):
             return None
         return self.at(f"{_PATHS[kind]}{name}")
 
     def _asked(self, path: str) -> Answer:
-        """Ask twice: a connection that breaks once must not make what others own look free."""
+        """Ask twice: one broken connection must not make foreign objects look absent."""
         answer = self._read(path)
         if answer.get("away"):
             answer = self._read(path)
-        self._away = bool(answer.get("away"))
-        if self._away:
+        self._unreachable = bool(answer.get("away"))
+        if self._unreachable:
             # The Kubernetes plugin previews all the same, as if the cluster were empty.
             pulumi.log.warn(
                 f"the host cluster is not reached: {answer.get('problem')}. What it has already is"
@@ -101,43 +100,45 @@ def find(
     settings: Settings,
     host: ClusterConnection,
     deployed: Deployed,
-    own: pulumi.ProviderResource,
+    package: pulumi.ProviderResource,
 ) -> dict[str, Any]:
-    """What components of the stack have to use of what others made on the host.
+    """Objects of others on the host that components of the stack use.
 
-    Nothing on a cluster of the stack's own, and in a team stack, whose platform declares it all.
+    None on a kind cluster of the stack, and in a team stack, whose platform declares them.
 
     Args:
-        host: the way to the host.
-        deployed: what the stack has.
-        own: the package's provider, by which the host is read; in an offline plan it reads nothing.
+        host: connection to the host.
+        deployed: state of the stack.
+        package: the package's provider, which reads the host; in an offline plan it reads nothing.
 
     Returns:
-        `use_existing` of the GPU stack (`gpu`) and of the host's KAI (`kai`), and the `teams` whose
-        namespace others made.
+        `use_existing` of the GPU stack (`gpu`) and of the host's KAI (`kai`), and the `teams` with
+        an existing namespace.
 
     Raises:
-        pulumi.RunError: something of others does not fit.
+        pulumi.RunError: an existing object does not fit.
     """
     if settings.cluster.kind is not None or settings.platform_facts is not None:
         return {}
 
     def read(path: str) -> Answer:
         arguments = {"path": path, **host.properties()}
-        answer: Any = invoke(EXISTING, arguments, pulumi.InvokeOptions(provider=own)).value
+        answer: Any = invoke(EXISTING, arguments, pulumi.InvokeOptions(provider=package)).value
         return answer or {}
 
     return existing_of(settings, HostObjects(read, deployed))
 
 
 def existing_of(settings: Settings, host: HostObjects) -> dict[str, Any]:
-    """The same, for objects that are read already. Warn of pools whose taints keep teams off."""
+    """`find` for a given reader. Warn of node pools whose taints no pod of the team tolerates."""
     args = Arguments(settings)
     namespaces = {name: args.namespace(name) for name in (*settings.teams, *settings.team_stacks)}
     existing = {
         "gpu": gpu_stack(args.gpu_stack(), host),
         "kai": host_kai(args.host_kai(), args.host_queues(), host) if settings.kai else [],
-        "teams": [name for name, own in namespaces.items() if is_of_others(name, own, host)],
+        "teams": [
+            name for name, namespace in namespaces.items() if is_of_others(name, namespace, host)
+        ],
     }
     for name, team in settings.teams.items():
         if team.node_pool and not value_at(team.vcluster.values, _ENFORCED_TOLERATIONS):
@@ -146,13 +147,13 @@ def existing_of(settings: Settings, host: HostObjects) -> dict[str, Any]:
 
 
 def gpu_stack(args: Mapping[str, Any], host: HostObjects) -> list[str]:
-    """`use_existing` of a GpuStack. Raises pulumi.RunError where it cannot work beside others."""
+    """`use_existing` of a GpuStack. Raises pulumi.RunError beside an incompatible one."""
     kind, provider = args["provider"], GPU_PROVIDERS[args["provider"]]
     name, path = provider.runtime_class, f"{_PATHS[RUNTIME_CLASS]}{provider.runtime_class}"
-    if name and (there := host.at(path)) and there["handler"] != name:
+    if name and (existing := host.at(path)) and existing["handler"] != name:
         raise pulumi.RunError(
             f"kai-fleet:gpu.provider: {kind} needs RuntimeClass {name} with handler {name}, and"
-            f" this cluster's has handler {there['handler']}, which this stack did not write."
+            f" this cluster's has handler {existing['handler']}, which this stack did not write."
             " Nothing was made. Write provider: none if the cluster's nodes advertise their"
             f" GPUs already, or agree with the owner of the class on the handler {name}; a"
             " handler cannot be changed, so the owner has to make it anew"
@@ -168,14 +169,14 @@ def gpu_stack(args: Mapping[str, Any], host: HostObjects) -> list[str]:
         "runtimeClass": (RUNTIME_CLASS, name, f"{GPU_STACK}-runtime-class"),
         "namespace": (NAMESPACE, provider.chart, f"{GPU_STACK}-namespace"),
     }
-    return [key for key, resource in declared.items() if host.of_others(*resource)]
+    return [key for key, resource in declared.items() if host.foreign(*resource)]
 
 
 def host_kai(args: Mapping[str, Any], queues: Mapping[str, Any], host: HostObjects) -> list[str]:
     """`use_existing` of the host's KaiScheduler.
 
     Raises:
-        pulumi.RunError: priority classes, or default queues of a KAI before, do not fit.
+        pulumi.RunError: existing priority classes or default queues of KAI do not fit.
     """
     release = kai(args["version"], untested=bool(args.get("untested")))
     needs_crd = release.needs_cluster_policy_crd and args.get("cluster_policy_crd", True)
@@ -184,7 +185,7 @@ def host_kai(args: Mapping[str, Any], queues: Mapping[str, Any], host: HostObjec
         "namespace": (NAMESPACE, KAI_NAMESPACE, f"{KAI}-kai-namespace"),
         "clusterPolicyCrd": (CRD, crd, f"{KAI}-kai-cluster-policy"),
     }
-    existing = [key for key, resource in declared.items() if host.of_others(*resource)]
+    existing = [key for key, resource in declared.items() if host.foreign(*resource)]
     if "defaultPriorityClasses" not in args.get("values", {}):
         existing += _priority_classes(release.version, host)
     for name, spec in every_spec(queues["queues"]):
@@ -196,18 +197,18 @@ def host_kai(args: Mapping[str, Any], queues: Mapping[str, Any], host: HostObjec
 
 
 def _priority_classes(version: str, host: HostObjects) -> Iterator[str]:
-    """`priorityClasses` where others made those of KAI, and they fit."""
+    """`priorityClasses` if KAI's exist, belong to another release, and have its values."""
     classes = {name: host.at(f"{_PRIORITY_CLASSES}{name}") for name in _PRIORITIES}
     ours = f"{KAI_NAMESPACE}/kai-scheduler"
-    others = [name for name, own in classes.items() if own and own.get("release") != ours]
+    others = [name for name, found in classes.items() if found and found.get("release") != ours]
     if not others:
         return
     wrong = [
-        f"{name} has {own.get('value'):.0f} in place of {_PRIORITIES[name]}"
-        if own
+        f"{name} has {found.get('value'):.0f} in place of {_PRIORITIES[name]}"
+        if found
         else f"there is no {name}"
-        for name, own in classes.items()
-        if not own or own.get("value") != _PRIORITIES[name]
+        for name, found in classes.items()
+        if not found or found.get("value") != _PRIORITIES[name]
     ]
     lead = (
         f"kai-fleet:kai: priority classes of KAI ({', '.join(others)}) are in this cluster, made by"
@@ -228,18 +229,18 @@ def _priority_classes(version: str, host: HostObjects) -> Iterator[str]:
 
 
 def is_of_others(team: str, args: Mapping[str, Any], host: HostObjects) -> bool:
-    """Whether the namespace of a team with these TeamNamespaceArgs was there before the stack.
+    """Whether the namespace for these TeamNamespaceArgs existed before the stack.
 
-    One with the team's label alone was made by an update of the stack that was cut off, or by
-    another stack.
+    One with the team's label but not label `kai-fleet/namespace` was created by an interrupted
+    update of this stack, or by another stack.
 
     Raises:
-        pulumi.RunError: it has other values of labels than the team gets.
+        pulumi.RunError: its labels conflict with those of the team.
     """
     resource, name = f"{team}-namespace", args.get("name", f"team-{team}")
     if host.deployed.has(NAMESPACE_PATCH, resource):
         return True
-    namespace = host.of_others(NAMESPACE, name, resource)
+    namespace = host.foreign(NAMESPACE, name, resource)
     if namespace is None:
         return False
     labels = namespace["labels"]
@@ -260,7 +261,7 @@ def is_of_others(team: str, args: Mapping[str, Any], host: HostObjects) -> bool:
 
 
 def warn_of_taints(team: str, args: Mapping[str, Any], path: str, host: HostObjects) -> None:
-    """Say which taint keeps a team's pods off all of its nodes, and what to write at `path`."""
+    """Warn of a taint that keeps a team's pods off all of its nodes, with the fix at `path`."""
     every = (host.at(NODES) or {}).get("nodes", ())
     nodes = [node["taints"] for node in every if in_pool(node["labels"], args["node_pool"])]
     if closed := closed_pool(args.get("tolerations", ()), nodes, path):
@@ -270,9 +271,9 @@ def warn_of_taints(team: str, args: Mapping[str, Any], path: str, host: HostObje
 def closed_pool(
     tolerations: Iterable[Any], nodes: Sequence[Iterable[Mapping[str, str]]], path: str
 ) -> tuple[str, str] | None:
-    """What is wrong, and what to write at `path`, where no node of a team's pool takes its pods.
+    """Cause and fix, written at `path`, if no node of a team's pool takes its pods.
 
-    `nodes` are the taints of each. Taints of Kubernetes' own come and go.
+    `nodes` are the taints of each node. Taints of `node.kubernetes.io/` are temporary: ignored.
     """
     specs: list[Any] = [toleration_spec(each) for each in tolerations]
     closing = [

@@ -1,4 +1,4 @@
-"""The host cluster of a stack: how the program and its components reach it."""
+"""Connection and Kubernetes provider of a stack's host cluster."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from kai_fleet.settings.sections.access import Cluster
 
 @dataclass(frozen=True)
 class HostAccess:
-    """The way to a host; `transformations` are those of all that is declared there."""
+    """Connection to a host; `transformations` are for every component that is declared on it."""
 
     connection: ClusterConnection
     provider: kubernetes.Provider
@@ -23,17 +23,17 @@ class HostAccess:
 
 
 def host_access(cluster: Cluster) -> HostAccess:
-    """The way to the host cluster; a kind cluster of the stack is declared for it."""
+    """Connect to the host cluster, and declare it if it is a kind cluster of the stack."""
     transformations = list[pulumi.ResourceTransformation]()
     connection = ClusterConnection(context=cluster.context)
     if cluster.kubeconfig is not None:
         content = cluster.kubeconfig.get_secret_value()
         connection = ClusterConnection(kubeconfig=pulumi.Output.secret(content))
-    if (own := cluster.kind) is not None:
-        written = {"gpus": own.gpus, "image": own.image, "workers": own.workers}
-        args: Any = without_none({**written, "ports": [*own.ports]})
-        kind = KindCluster(cluster.name, args)
-        connection, transformations = ClusterConnection(kind.kubeconfig), [kind.deleted_with_it]
+    if (kind := cluster.kind) is not None:
+        written = {"gpus": kind.gpus, "image": kind.image, "workers": kind.workers}
+        args: Any = without_none({**written, "ports": [*kind.ports]})
+        host = KindCluster(cluster.name, args)
+        connection, transformations = ClusterConnection(host.kubeconfig), [host.deleted_with_it]
     # Its name is its identity: rotated credentials replace nothing (P3).
     opts = pulumi.ResourceOptions()
     provider = kubernetes_provider("host", connection, opts, cluster_identifier=cluster.name)

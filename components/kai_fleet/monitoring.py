@@ -1,6 +1,6 @@
-"""Monitors, rules, alerts and dashboards for a Prometheus that the host has already.
+"""Monitors, recording rules, alerts and dashboards for an existing Prometheus of the host.
 
-What they say is in the YAML files of the folder `monitoring`.
+Their content is in the YAML files of the folder `monitoring`.
 """
 
 import json
@@ -23,46 +23,46 @@ from kai_fleet.releases.metric_names import APPS, METRICS_PORT
 
 HOST: Final = "host"  # as a scheduler's name in metrics
 ALLOW_PROMETHEUS: Final = "kai-fleet-monitoring"  # the NetworkPolicy of a team's namespace
-# By these a Grafana and a Prometheus with a sidecar find their ConfigMaps.
+# Labels by which sidecars of Grafana and Prometheus find ConfigMaps.
 _DASHBOARD: Final = {"grafana_dashboard": "1"}
 _FOR_PROMETHEUS: Final = {"kai-fleet/prometheus": "1"}
 _INTERVAL: Final = "30s"
 _NAMESPACE: Final = "monitoring"
 _FOLDER: Final = Path(__file__).with_suffix("")
-_GAP: Final = re.compile(r"\{\{([A-Z]\w*)\}\}")  # Prometheus' own have a space
+_PLACEHOLDER: Final = re.compile(r"\{\{([A-Z]\w*)\}\}")  # Prometheus' own have a space
 Args = Mapping[str, Any]
 Rule = dict[str, Any]
 
 
 class FleetMonitoringArgs(TypedDict):
-    """How a fleet is measured, whoever its teams are."""
+    """Arguments of FleetMonitoring, which do not depend on the teams."""
 
     namespace: NotRequired[str]
     """Namespace of the host with Prometheus and Grafana. Default: `monitoring`."""
     operator: NotRequired[bool]
-    """The Prometheus operator is there: declare monitors; else ConfigMaps. Default: false."""
+    """Declare objects of the Prometheus operator; false: ConfigMaps. Default: false."""
     labels: NotRequired[dict[str, str]]
     """Labels by which Prometheus selects monitors and rules. Default: none."""
     interval: NotRequired[str]
-    """How often metrics are read: `30s`, `1m`. Default: `30s`."""
+    """Scrape interval: `30s`, `1m`. Default: `30s`."""
     starved_after: NotRequired[str]
-    """How long a queue waits for what it is guaranteed until an alert fires. Default: `15m`."""
+    """How long a queue may wait for its guaranteed quota before an alert. Default: `15m`."""
     support_days: NotRequired[int]
-    """Days before the end of a KAI's support at which an alert fires. Default: 60."""
+    """Days before the end of support of a KAI version to alert. Default: 60."""
     dashboards: NotRequired[bool]
     """Declare Grafana's dashboards, as ConfigMaps. Default: true."""
     gpu_resource: NotRequired[str]
     """Name by which nodes advertise GPUs. Default: `nvidia.com/gpu`."""
     host_kai: NotRequired[bool]
-    """The host has a KAI: an alert fires where it does not answer. Default: false."""
+    """The host has a KAI: alert when it does not answer. Default: false."""
     parent_queues: NotRequired[list[str]]
-    """Queues of the host's KAI with others below them, which alerts leave out. Default: none."""
+    """Queues of the host's KAI with children, which alerts leave out. Default: none."""
 
 
 class FleetMonitoring(pulumi.ComponentResource):
     """Monitors, recording rules, alerts and dashboards of a host.
 
-    A team that comes or goes changes nothing in it.
+    Adding or removing a team changes nothing in it.
     """
 
     def __init__(
@@ -90,12 +90,12 @@ class FleetMonitoring(pulumi.ComponentResource):
 
 
 class TeamMonitoring(pulumi.ComponentResource):
-    """Lets Prometheus reach a team's KAI, and has the facts that no metric tells.
+    """NetworkPolicy for Prometheus, monitor of a vCluster, and recording rules of one team.
 
     Args:
-        namespace: the team's.
-        args: those of its TeamNamespace.
-        inside: options of what lies in the namespace and goes with it.
+        namespace: the team's namespace.
+        args: TeamNamespaceArgs of the team.
+        inside: options of resources that are deleted with the namespace.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ def vcluster_monitor(team: str, args: Args) -> pulumi.Input[Any]:
 
 
 def fleet_rules(stack: str, args: Args) -> list[dict[str, Any]]:
-    """What is counted for every team, and the alerts. Nothing in it depends on the teams."""
+    """Rule groups: recording rules and alerts for all teams, independent of which there are."""
     resource = args.get("gpu_resource", "nvidia.com/gpu")
     groups = _filled(
         "rules.yaml",
@@ -177,7 +177,7 @@ def fleet_rules(stack: str, args: Args) -> list[dict[str, Any]]:
 
 
 def team_facts(team: str, args: Args) -> list[Rule]:
-    """The facts of one team that no metric tells: which queues have children, and so on."""
+    """Recording rules of one team with what no metric has, such as which queues have children."""
     own = args.get("monitoring", {})
     facts = _of_scheduler(team, True, own, team=team) if own.get("scheduler") else []
     if args.get("scheduler") == "host":
@@ -186,7 +186,7 @@ def team_facts(team: str, args: Args) -> list[Rule]:
 
 
 def dashboards() -> dict[str, str]:
-    """Each dashboard's name, and its JSON as Grafana imports it."""
+    """JSON of each Grafana dashboard by name."""
     by_name = _filled("dashboards.yaml")["dashboards"]
     return {name: json.dumps(dashboard, indent=1) for name, dashboard in by_name.items()}
 
@@ -198,12 +198,12 @@ def _support() -> Iterator[Rule]:
             end = datetime.combine(release.support_end, datetime.max.time(), UTC)
             seconds = str(int(end.timestamp()))
             yield _fact("kai_support_end_seconds", f"vector({seconds})", version=version)
-        elif version_key(version)[:2] < newest:  # the newest line comes into the list later
+        elif version_key(version)[:2] < newest:  # the newest line is added to the list later
             yield _fact("kai_in_no_support_list", version=version)
 
 
 def _of_scheduler(scheduler: str, desired: Any, args: Args, **more: Any) -> list[Rule]:
-    """That a KAI is to answer, and which of its queues have others below them."""
+    """Rules with the expected scheduler, and its queues that have children."""
     facts = [_fact("scheduler_wanted", scheduler=scheduler, **more)] if desired else []
     queues = args.get("parent_queues", ())
     return facts + [_fact("parent_queue", scheduler=scheduler, queue=q, **more) for q in queues]
@@ -228,16 +228,16 @@ def _snake(step: dict[str, Any]) -> dict[str, Any]:
     return {re.sub(r"(?=[A-Z])", "_", key).lower(): value for key, value in step.items()}
 
 
-def _filled(file: str, **words: Any) -> Any:
-    """A YAML file with its gaps filled. Raises KeyError for one that has no word."""
-    text, words = (_FOLDER / file).read_text(encoding="utf-8"), {"Port": METRICS_PORT, **words}
-    return yaml.safe_load(_GAP.sub(lambda gap: str(words[gap[1]]), text))
+def _filled(file: str, **values: Any) -> Any:
+    """A YAML file with its {{Placeholders}} replaced. Raises KeyError for one without a value."""
+    text, values = (_FOLDER / file).read_text(encoding="utf-8"), {"Port": METRICS_PORT, **values}
+    return yaml.safe_load(_PLACEHOLDER.sub(lambda match: str(values[match[1]]), text))
 
 
 def _custom(
     name: str, kind: str, namespace: str, args: Args, spec: Any, opts: pulumi.ResourceOptions
 ) -> None:
-    """An object of Prometheus' operator."""
+    """Declare an object of the Prometheus operator."""
     api, labels = "monitoring.coreos.com/v1", args.get("labels", {})
     metadata = {"name": "kai-fleet", "namespace": namespace, "labels": labels}
     CustomResource(name, api_version=api, kind=kind, metadata=metadata, spec=spec, opts=opts)
@@ -246,12 +246,12 @@ def _custom(
 def _config_map(
     resource: str, name: str, args: Args, labels: Args, data: Any, opts: pulumi.ResourceOptions
 ) -> None:
-    """Files where the Prometheus is, that mounts them."""
+    """Declare a ConfigMap for sidecars in the namespace of Prometheus and Grafana."""
     metadata: Any = {"name": name, "namespace": args.get("namespace", _NAMESPACE), "labels": labels}
     core.v1.ConfigMap(resource, metadata=metadata, data=data, opts=opts)
 
 
 def _text(content: Any) -> str:
-    """A file for Prometheus."""
+    """YAML text for a file of Prometheus."""
     text: str = yaml.safe_dump(content, sort_keys=False, width=10**6)
     return text

@@ -1,4 +1,4 @@
-"""What a component gives its children: options; a chart's place, its values and their secrets."""
+"""Resource options of child resources; the chart, values and secrets of Helm releases."""
 
 import os
 import sys
@@ -15,8 +15,8 @@ from kai_fleet.deployed import QUEUES
 from kai_fleet.releases.chart_values import merged, nested
 from kai_fleet.releases.sources import MIRROR
 
-# Of a pod's annotations the guards let few domains through, and by those of an account clouds give
-# their rights.
+# Kinds that get no annotations: guards admit few domains on pods, and clouds grant IAM roles by
+# annotations of ServiceAccounts.
 _LABELLED_ONLY: Final = ("kubernetes:core/v1:Pod", "kubernetes:core/v1:ServiceAccount")
 
 
@@ -27,12 +27,12 @@ NONE: Final = 1
 
 @contextmanager
 def source_positions(frames: int) -> Iterator[None]:
-    """Of each resource that is declared in it, note no more frames than these.
+    """Limit the stack trace that is recorded for each resource to this number of frames.
 
-    The SDK sends the whole call stack with each resource, and the engine (from v3.195 on) keeps it
-    in the state, shows it nowhere, and writes all of it anew twice for each resource that changes:
-    of 15 teams with 20 resources each the state was twice as large and an update took twice as
-    long. The SDK (3.272) has no option for it: Python's own limit for call stacks bounds it.
+    The SDK sends the whole call stack with each resource, and the engine (from v3.195) keeps it in
+    the state, shows it nowhere, and writes it again twice for each changed resource: with 15 teams
+    of 20 resources the state was twice as large and an update took twice as long. The SDK (3.272)
+    has no option for this; `sys.tracebacklimit` limits it.
     """
     before = getattr(sys, "tracebacklimit", None)
     sys.tracebacklimit = frames if before is None else min(frames, before)
@@ -47,7 +47,7 @@ def source_positions(frames: int) -> Iterator[None]:
 def child_of(
     component: pulumi.Resource, opts: pulumi.ResourceOptions | None, **more: Any
 ) -> pulumi.ResourceOptions:
-    """Options of a child: it waits for what its component waits for, and is deleted with the same.
+    """Options of a child, with `depends_on` and `deleted_with` of its component.
 
     `more` are further options, by their names.
     """
@@ -58,15 +58,14 @@ def child_of(
 
 
 def after(opts: pulumi.ResourceOptions, *before: pulumi.Resource) -> pulumi.ResourceOptions:
-    """The same options, for a resource that also waits for `before`."""
+    """The same options with more `depends_on`."""
     return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=list(before)))
 
 
 def deleted_with(cluster: pulumi.Resource) -> pulumi.ResourceTransformation:
-    """Delete resources together with their cluster (`deleted_with`), not one by one.
+    """A transformation that deletes a component's resources with their cluster, not one by one.
 
-    For a component: all that it declares on the cluster, unless it is deleted with another resource
-    already.
+    Resources that have `deleted_with` already keep it.
     """
 
     def transform(
@@ -88,9 +87,9 @@ def noted(
     labels: Mapping[str, pulumi.Input[str]],
     annotations: Mapping[str, pulumi.Input[str]],
 ) -> pulumi.ResourceOptions:
-    """The options of a component whose objects have them; what an object has itself stays.
+    """Options of a component that add labels and annotations to its Kubernetes objects.
 
-    What a Helm chart makes has those of the chart's values.
+    An object's own values win. Objects of a Helm chart get theirs by chart values.
     """
     opts = opts or pulumi.ResourceOptions()
     if not labels and not annotations:
@@ -113,12 +112,12 @@ def noted(
 def chart_args(
     name: str, version: str, *, override: str | None, oci: str = "", repository: str = ""
 ) -> dict[str, Any]:
-    """What a Release is told of chart `name` at `version`: the override (OCI, URL or path), else
-    the mirror, else its home.
+    """Arguments of a Release for chart `name` at `version`: the override (OCI, URL or path), else
+    the mirror, else its registry.
 
-    Its home is an OCI reference or a chart repository's URL; never a local repository alias,
-    which would give every machine another diff. Raises pulumi.RunError where Helm would take a
-    file of that name from beside Pulumi.yaml.
+    The registry is an OCI reference or a chart repository's URL, never a local repository alias,
+    which differs by machine. Raises pulumi.RunError where Helm would install a file of that name
+    in the project's folder.
     """
     if override is not None:
         return {"chart": override, "version": version}
@@ -136,7 +135,7 @@ def chart_args(
 
 
 def values_at(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values of a chart at dotted keys, as one mapping; without those that are empty."""
+    """Nested chart values from dotted keys; empty ones are dropped."""
     given = ((key, value) for key, value in values.items() if value not in (None, {}, [], ""))
     return merged(*(nested(key, value) for key, value in given))
 
@@ -145,14 +144,14 @@ _HIDDEN: Final[ContextVar[bool]] = ContextVar("hidden", default=False)
 
 
 def hide_values() -> None:
-    """Have all values hidden in what is declared from here on: a part of the settings is secret."""
+    """Make all chart values secret from here on, because a part of the settings is."""
     _HIDDEN.set(True)
 
 
 def hidden(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A user's values for a chart, every text in them secret where a program's inputs have secrets.
+    """A user's chart values; after `hide_values` every string in them is secret.
 
-    Numbers and switches stay readable.
+    Numbers and booleans stay readable.
     """
     if not _HIDDEN.get():
         return dict(values)

@@ -1,4 +1,4 @@
-"""The amounts that Kubernetes writes: `16`, `"500m"`, `64Gi`."""
+"""Kubernetes quantities: `16`, `"500m"`, `64Gi`."""
 
 import re
 from decimal import Decimal
@@ -18,9 +18,9 @@ _MOST: Final = Decimal(10) ** 18  # what a Kubernetes quantity can hold at least
 
 
 def parse_quantity(value: Any) -> Decimal:
-    """The number a Kubernetes quantity stands for, in its base unit (cores, bytes, devices).
+    """The number of a Kubernetes quantity in its base unit: cores, bytes or devices.
 
-    Raises ValueError with a sentence for what is not one.
+    Raises ValueError, with a predicate such as `"5x" is no Kubernetes quantity`.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError(f"is no quantity but {_kind(value)}")

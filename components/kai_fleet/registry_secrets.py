@@ -1,4 +1,4 @@
-"""The Secrets by which images are pulled, made of the registries' credentials in a stack file."""
+"""Image pull Secrets, from the registry credentials of a stack file."""
 
 import base64
 import json
@@ -22,8 +22,8 @@ def registry_secret(
     registries: Mapping[str, RegistryArgs],
     opts: pulumi.ResourceOptions,
 ) -> pulumi.Resource:
-    """The Secret of that name in a namespace, by which images are pulled; `name` begins that of the
-    resource. It is changed in place: a new password is in use at a pod's next pull.
+    """Declare the image pull Secret `secret` in a namespace; `name` is the prefix of the resource.
+    It is updated in place: the next pull uses a new password.
     """
     accounts: Any = dict(registries)
     metadata: Any = {"name": secret, "namespace": namespace}
@@ -37,11 +37,11 @@ def registry_secret(
 
 
 def docker_config(accounts: Mapping[str, Mapping[str, Any]]) -> str:
-    """What kubelets read, in base64: name and password of each registry."""
+    """Content of `.dockerconfigjson` in base64: user and password of each registry."""
     auths = {}
-    for registry, own in accounts.items():
-        # A password of another resource may be a number.
-        name, password = own["username"], str(own["password"])
+    for registry, account in accounts.items():
+        # A password from another resource may be a number.
+        name, password = account["username"], str(account["password"])
         pair = base64.b64encode(f"{name}:{password}".encode()).decode()
         auths[registry] = {"username": name, "password": password, "auth": pair}
     return base64.b64encode(json.dumps({"auths": auths}, sort_keys=True).encode()).decode()

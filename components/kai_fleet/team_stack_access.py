@@ -1,9 +1,8 @@
-"""An account on the host for each team with a stack of its own, with what that stack needs.
+"""TeamStackAccess: a ServiceAccount on the host for each team with a stack of its own.
 
-It has rights in its namespace, for its release and what that leaves. There it may write neither
-what bounds it nor a role: the platform gives the vCluster its rights, so the account holds none of
-them only to pass them on. It makes nothing that has no namespace, except its queues on a host with
-a KAI: RBAC cannot bound their names, so an admission policy does.
+In the team's namespace the account may manage its release and what that leaves, but no quota,
+policy or role: the platform binds the vCluster's rights. Cluster-wide it may write only its queues,
+on a host with a KAI. RBAC cannot restrict their names, so an admission policy does.
 """
 
 from collections.abc import Sequence
@@ -26,27 +25,27 @@ IN_NAMESPACE: Final = "kai-fleet-team-stack"  # the ClusterRole inside the team'
 
 
 class AccountArgs(TypedDict):
-    """What the account of one team may do besides."""
+    """Rights of one team's account outside its namespace."""
 
     parent_queue: NotRequired[str]
-    """Queue of the host's KAI below which it makes queues. Default: it makes none."""
+    """Queue of the host's KAI that is the parent of its queues. Default: it has none."""
     foreign_queues: NotRequired[Sequence[str]]
-    """Queues and teams whose names only begin like the team's. Default: none."""
+    """Other queues and teams whose names begin with `TEAM-`. Default: none."""
 
 
 class TeamStackAccessArgs(TypedDict):
-    """The accounts of a host."""
+    """Arguments of TeamStackAccess."""
 
     teams: dict[str, AccountArgs]
-    """By the team's name."""
+    """Accounts by team."""
 
 
 class TeamStackAccess(pulumi.ComponentResource):
     """A ServiceAccount per team, and its rights outside the team's namespace.
 
-    The accounts are in a namespace of their own; no token is made here: `fleet team credentials`
-    asks for one when a person needs it. In its own namespace an account has its rights by `account`
-    of the TeamNamespace. Needs Kubernetes 1.30.
+    The accounts are in one namespace. Tokens are not declared: `fleet team credentials` requests
+    one when needed. Argument `account` of the TeamNamespace binds the rights in the team's
+    namespace. Needs Kubernetes 1.30.
     """
 
     def __init__(
@@ -64,7 +63,7 @@ class TeamStackAccess(pulumi.ComponentResource):
 
 def _account(name: str, team: str, args: AccountArgs, opts: pulumi.ResourceOptions) -> None:
     parent_queue = args.get("parent_queue")
-    # The bounds come before the rights that they bound, and go after them.
+    # The policy is created before the rights that it restricts, and deleted after them.
     before: list[pulumi.Resource] = []
     if parent_queue is not None:
         bounds, bounds_binding = queue_bounds(team, parent_queue, args.get("foreign_queues", ()))
@@ -83,8 +82,8 @@ def _account(name: str, team: str, args: AccountArgs, opts: pulumi.ResourceOptio
 
 
 def queue_bounds(team: str, parent_queue: str, foreign: Sequence[str]) -> tuple[Object, Object]:
-    """The policy that bounds the queues of the team's account, and its binding for every queue of
-    the host. Queues have no namespace, whose annotations could have the bounds.
+    """The policy that restricts which queues a team's account writes, and its binding. The bounds
+    are in the policy, as queues have no namespace with annotations.
     """
     bounds = {"team": team, "parentQueue": parent_queue}
     if foreign:

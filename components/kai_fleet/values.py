@@ -1,4 +1,4 @@
-"""Declared values: reading them at a path, and UNKNOWN for what only the update will know."""
+"""Read declared values by path and type; UNKNOWN for those that only the update knows."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,11 +12,11 @@ class Unknown(Enum):
     UNKNOWN = "unknown until the update"
 
     def __repr__(self) -> str:
-        """Short, as it appears in messages of failed tests."""
+        """`UNKNOWN`, for messages of failed tests."""
         return "UNKNOWN"
 
 
-# It may stand anywhere: the model's types are those of values that are known.
+# Typed Any, because it can be in place of any value.
 UNKNOWN: Final[Any] = Unknown.UNKNOWN
 
 
@@ -32,7 +32,7 @@ def get(value: Any, *keys: str) -> Any:
 
 
 def text(value: Any) -> str | None:
-    """A string, UNKNOWN or None; numbers as YAML would have written them."""
+    """A string, UNKNOWN or None; numbers as in YAML: `2.0` as `2`."""
     if value is UNKNOWN or value is None or isinstance(value, str):
         return value
     if isinstance(value, float) and value.is_integer():
@@ -68,12 +68,12 @@ def mapping(value: Any) -> Any:
 
 
 def pairs(value: Any) -> Mapping[Any, Any]:
-    """A mapping; an empty one in place of anything else, UNKNOWN among it."""
+    """A mapping; an empty one for anything else, also for UNKNOWN."""
     return value if isinstance(value, Mapping) else {}
 
 
 def items(value: Any) -> Sequence[object]:
-    """The elements of a list; none of anything else."""
+    """The elements of a list; none for anything else."""
     return value if isinstance(value, Sequence) and not isinstance(value, str) else ()
 
 

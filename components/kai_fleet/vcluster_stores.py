@@ -1,4 +1,4 @@
-"""The store and the resources of a vCluster's control plane, as its chart's values have them."""
+"""Backing store and resources of a vCluster's control plane, read from chart values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from kai_fleet.values import pairs, value_at
 CLAIM: Final = "controlPlane.statefulSet.persistence.volumeClaim"
 ETCD: Final = "controlPlane.backingStore.etcd.deploy"
 EMBEDDED: Final = "embedded"
-# In the order in which vCluster itself looks (BackingStoreType in its config/config.go).
+# In the order in which vCluster checks them (BackingStoreType in its config/config.go).
 SWITCHES: Final = {
     "embeddedEtcd": "controlPlane.backingStore.etcd.embedded.enabled",
     "externalEtcd": "controlPlane.backingStore.etcd.external.enabled",
@@ -18,14 +18,14 @@ SWITCHES: Final = {
     EMBEDDED: "controlPlane.backingStore.database.embedded.enabled",
     "external": "controlPlane.backingStore.database.external.enabled",
 }
-# What keeps its state on a volume of the control plane, which is a StatefulSet then.
+# Types with their state on the control plane's volume: the chart makes a StatefulSet.
 _ON_ITS_VOLUME: Final = (EMBEDDED, "embeddedEtcd")
 
 
 @dataclass(frozen=True)
 class ChartStore:
-    """The store of one release: its type as a stack file has it, or `externalEtcd`; how many etcds;
-    and what its values say of the claim of its volume, by the keys of the chart.
+    """The backing store of one release: its type as in a stack file, or `externalEtcd`; the number
+    of etcd members; and `storageClass` and `size` of its volume claim, where set.
     """
 
     type: str = EMBEDDED
@@ -34,19 +34,19 @@ class ChartStore:
 
     @property
     def workload(self) -> str:
-        """What kubectl calls the control plane: without a volume the chart makes a Deployment."""
+        """Kind of the control plane for kubectl: without a volume it is a Deployment."""
         return "statefulset" if self.type in _ON_ITS_VOLUME else "deployment"
 
 
 def store_of(values: Any) -> ChartStore:
-    """The store that values of vCluster's chart choose."""
+    """The backing store that chart values configure."""
     switched = (kind for kind, key in SWITCHES.items() if value_at(values, key) in (True, "true"))
     kind = next(switched, EMBEDDED)
     members = (
         value_at(values, f"{ETCD}.statefulSet.highAvailability.replicas") if kind == "etcd" else 1
     )
-    place = {"etcd": f"{ETCD}.statefulSet.persistence.volumeClaim"}.get(kind, CLAIM)
-    claim = value_at(values, place) if kind in (*_ON_ITS_VOLUME, "etcd") else {}
+    key = {"etcd": f"{ETCD}.statefulSet.persistence.volumeClaim"}.get(kind, CLAIM)
+    claim = value_at(values, key) if kind in (*_ON_ITS_VOLUME, "etcd") else {}
     written = pairs(claim)
     return ChartStore(
         kind,

@@ -1,12 +1,12 @@
-"""Turns of phrase that several messages share."""
+"""Formatting of lists, counts and names in messages."""
 
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Final
 
-MASK: Final = "[secret]"  # what stands in place of an encrypted value where nobody decrypts it
-# Of spellings: `sheduler`, `contxt`; not serviceMonitor for serviceAccount.
+MASK: Final = "[secret]"  # shown in place of an encrypted value
+# Similarity of misspellings: `sheduler`, `contxt`; not of serviceMonitor and serviceAccount.
 _ALIKE: Final = 0.8
 _ENDLESS: Final = re.compile(r"\S{200,}")
 _PLURAL_VERBS: Final = {"is": "are", "has": "have", "was": "were", "does": "do", "goes": "go"}
@@ -29,7 +29,7 @@ def counted(number: float, thing: str, verb: str = "") -> str:
 
 
 def plural(number: float, thing: str) -> str:
-    """The noun for so many: `policy`, `policies`."""
+    """The noun in singular or plural: `policy`, `policies`."""
     if number == 1:
         return thing
     if thing.endswith("y") and thing[-2:-1] not in "aeiou":
@@ -38,21 +38,21 @@ def plural(number: float, thing: str) -> str:
 
 
 def agreeing(number: float, verb: str) -> str:
-    """The verb for so many: `is` and `are`, `waits` and `wait`."""
+    """The verb in singular or plural: `is` and `are`, `waits` and `wait`."""
     return verb if number == 1 else _PLURAL_VERBS.get(verb, verb.removesuffix("s"))
 
 
 def nearest_first(name: str, names: Sequence[str]) -> list[str]:
-    """The names with the one that was probably meant in front."""
+    """The names, the one closest to `name` first."""
     # Comparing with every name is worth its time only for lists that a person could read.
     close = get_close_matches(name, names, n=1) if len(names) <= 100 else []
     return close + [other for other in names if other not in close]
 
 
 def spelt_like(key: str, known: Sequence[str]) -> str | None:
-    """The known key that a misspelt one stands for in all likelihood; None where none does.
+    """The known key that `key` is probably a misspelling of; None where none is close.
 
-    Also the one that ends with it: `pool` for nodePool.
+    Also the only one that ends with it: `pool` for nodePool.
     """
     lower = {name.lower(): name for name in known}
     close = get_close_matches(key.lower(), lower, n=1, cutoff=_ALIKE)
@@ -71,8 +71,10 @@ def quoted(value: object) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """Text as a message may show it: escapes for line breaks and for what nobody sees, and the
-    beginning of a word that fills screens.
+    """Text for a message: line breaks and unprintable characters escaped, words of 200 characters
+    or more cut.
     """
-    seen = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+    seen = "".join(
+        character if character.isprintable() else ascii(character)[1:-1] for character in text
+    )
     return _ENDLESS.sub(lambda word: f"{word[0][:60]}…", seen)

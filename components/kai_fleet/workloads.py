@@ -10,7 +10,7 @@ from kai_fleet.options import after
 if TYPE_CHECKING:
     from kai_fleet.team import Team
 
-# What others need: declared before them.
+# Kinds that other objects depend on: declared first.
 _FIRST: Final = ("Namespace", "CustomResourceDefinition")
 _HIDDEN: Final = ("data", "stringData")  # of a Secret
 
@@ -18,11 +18,11 @@ _HIDDEN: Final = ("data", "stringData")  # of a Secret
 def declare_manifests(
     name: str, files: Mapping[str, Sequence[Mapping[str, Any]]], team: "Team"
 ) -> list[pulumi.Resource]:
-    """Declare the objects of these files once the team's queues are there.
+    """Declare the objects of these files, after the team's queues.
 
-    Each is a resource of its own, so that a preview shows it, rules judge it, and one that is taken
-    out of a file is deleted. Nothing here needs a cluster: `yaml.v2.ConfigGroup` reads the API of
-    one, which an offline plan and a vCluster that is not there yet do not have.
+    Each is one resource, so that a preview shows it, rules check it, and removing it from a file
+    deletes it. Not by `yaml.v2.ConfigGroup`, which reads the API of a running cluster: an offline
+    plan and a new vCluster have none.
     """
     documents = [document for file in files.values() for document in file]
     opts = after(team.vcluster.inside(team), *team.ready)
@@ -35,11 +35,11 @@ def declare_manifests(
 def _declare(
     team: str, manifest: Mapping[str, Any], opts: pulumi.ResourceOptions
 ) -> pulumi.Resource:
-    """One object, under the type that `pulumi_kubernetes` gives it: core/v1 for plain v1."""
+    """Declare one object with its type token of `pulumi_kubernetes`: core/v1 for v1."""
     version, kind, metadata = manifest["apiVersion"], manifest["kind"], manifest["metadata"]
     token = f"kubernetes:{version if '/' in version else f'core/{version}'}:{kind}"
-    place = [team, metadata["namespace"]] if "namespace" in metadata else [team]
+    prefix = [team, metadata["namespace"]] if "namespace" in metadata else [team]
     props = dict(manifest)
     if kind == "Secret":
         props |= {key: pulumi.Output.secret(props[key]) for key in _HIDDEN if key in props}
-    return pulumi.CustomResource(token, "/".join((*place, metadata["name"])), props, opts)
+    return pulumi.CustomResource(token, "/".join((*prefix, metadata["name"])), props, opts)

@@ -1,4 +1,4 @@
-"""How a component reaches its cluster: to declare on it, to probe it, and to read of it."""
+"""Connections of components to their clusters, for providers, probes and provider functions."""
 
 import hashlib
 from collections.abc import Mapping
@@ -12,33 +12,33 @@ import yaml
 from kai_fleet.inputs import plain
 from kai_fleet.values import get, items, value_at
 
-# For one request to a tenant's API server, which may never answer: the engine asks some fifteen of
-# them one after the other before it gives the team up. KAI's webhooks take 10 at most.
+# Timeout of one request to a tenant's API server, which may never answer: the engine sends about
+# fifteen in sequence before it gives up. KAI's webhooks take at most 10.
 ANSWER_SECONDS: Final = 15
 
 
 @dataclass(frozen=True)
 class ClusterConnection:
-    """A kubeconfig's content, which is a secret wherever it goes, or a context of the caller's own
-    kubeconfig.
+    """The content of a kubeconfig, always a secret, or a context of the user's default kubeconfig
+    files.
     """
 
     kubeconfig: pulumi.Output[str] | None = None
     context: str | None = None
 
     def environment(self) -> dict[str, pulumi.Input[str]]:
-        """The variables from which a probe builds its client; never part of a command line."""
+        """Environment variables for a probe's client; never arguments of its command line."""
         return {f"PROBE_{key.upper()}": value for key, value in self.properties().items()}
 
     def properties(self) -> dict[str, pulumi.Input[str]]:
-        """`kubeconfig` or `context`, as components and the package's own provider take them."""
+        """`kubeconfig` or `context`, as arguments of components and of the package's provider."""
         if self.kubeconfig is not None:
             return {"kubeconfig": self.kubeconfig}
         return {"context": self.context or ""}
 
     def identity(self) -> pulumi.Input[str]:
-        """What stands for the cluster: a context, or the authority in the kubeconfig, which stays
-        where credentials or addresses change, and is another in a vCluster that is made anew.
+        """Identity of the cluster: the context, or a hash of the CA in the kubeconfig. The CA stays
+        when credentials or addresses change, and differs in a recreated vCluster.
         """
         if self.kubeconfig is None:
             return self.context or ""
@@ -49,7 +49,7 @@ def _authority(kubeconfig: str) -> str:
     try:
         content = yaml.safe_load(kubeconfig)
     except yaml.YAMLError:
-        content = None  # whoever connects says what is wrong with it
+        content = None  # the connection attempt reports the error
 
     def named(kind: str, name: Any) -> Any:
         entries = items(value_at(content, f"{kind}s"))
@@ -67,7 +67,7 @@ def connection_of(component: str, args: Mapping[str, Any]) -> ClusterConnection:
         component: type and name, for the message: `KaiScheduler ml`.
 
     Raises:
-        pulumi.RunError: there is none of them; a provider does not tell its own.
+        pulumi.RunError: none is given; a Kubernetes provider does not expose its kubeconfig.
     """
     if args.get("kubeconfig") is not None:
         return ClusterConnection(kubeconfig=pulumi.Output.secret(args["kubeconfig"]))
@@ -83,11 +83,11 @@ def connection_of(component: str, args: Mapping[str, Any]) -> ClusterConnection:
 def provider_options(
     component: pulumi.ComponentResource, name: str, args: Mapping[str, Any]
 ) -> dict[str, pulumi.ProviderResource]:
-    """Options with the Kubernetes provider of what a component declares: a new one called `name`,
-    of its `kubeconfig` or `context`, unless its own options have one.
+    """The option `provider` for a component's children: a new Kubernetes provider called `name`
+    for `kubeconfig` or `context`, unless the component's options have one.
 
-    Without `cluster_identifier`: then it is replaced where another cluster stands in the
-    kubeconfig, and only updated by other credentials.
+    It has no `cluster_identifier`, so another cluster in the kubeconfig replaces it, and new
+    credentials only update it.
     """
     provider = component.get_provider("kubernetes:core/v1:Namespace")
     if provider is not None or not {"kubeconfig", "context"} & args.keys():
@@ -104,19 +104,19 @@ def kubernetes_provider(
     seconds: int | None = None,
     cluster_identifier: pulumi.Input[str] | None = None,
 ) -> kubernetes.Provider:
-    """The provider of what is declared on a cluster; `seconds` are for each of its answers, without
-    end where None.
+    """A Kubernetes provider for a cluster; `seconds` is the timeout of each request, None for no
+    timeout.
     """
     return kubernetes.Provider(
         name,
         cluster_identifier=cluster_identifier,
         context=connection.context,
         kubeconfig=connection.kubeconfig,
-        # Changes by hand are put right; without this the API server refuses to, because whoever
-        # changed a field owns it now.
+        # To revert changes by hand: whoever changed a field owns it, and without force server-side
+        # apply reports a conflict.
         enable_patch_force=True,
         kube_client_settings=None if seconds is None else {"timeout": seconds},
-        # Else a new password would replace the Secret of a registry, and pulls would fail.
+        # Otherwise a new password replaces a pull Secret, and pulls fail meanwhile.
         enable_secret_mutable=True,
         opts=opts,
     )

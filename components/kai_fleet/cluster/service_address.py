@@ -11,12 +11,12 @@ _DNS_NAME: Final = re.compile(
 
 
 def address_of(service: Mapping[str, Any], access: str, host: str | None) -> str | None:
-    """`host:port` at which a vCluster's Service is reached by this type of access, an IPv6 address
-    in brackets; None while it has none. `host` goes before what a load balancer says; behind an
-    Ingress or a Gateway it is the whole of it.
+    """`host:port` of a vCluster's Service for this type of access, IPv6 addresses in brackets; None
+    while it has none. `host` overrides the address of a load balancer; behind an Ingress or a
+    Gateway it is the complete result.
 
-    A load balancer says a DNS name or an address, which is neither link-local, where clouds have
-    their metadata, nor of many. Another one is none.
+    A load balancer's address has to be a DNS name or a unicast address that is not link-local,
+    where clouds have their metadata; others are ignored.
     """
     if access in ("Ingress", "Gateway"):
         return host
@@ -35,16 +35,16 @@ def address_of(service: Mapping[str, Any], access: str, host: str | None) -> str
 
 
 def _bracketed(host: str) -> str:
-    """A host as a URL has it."""
+    """A host as in a URL: IPv6 addresses in brackets."""
     return f"[{host}]" if ":" in host else host
 
 
 def _balancer(name: str) -> str:
-    """A load balancer's name or address as a URL has it; "" for one that is none."""
+    """A load balancer's name or address as in a URL; "" for an invalid one."""
     try:
         address = ipaddress.ip_address(name)
     except ValueError:
-        # What looks like a number is read as an address by some, as 2852039166 is.
+        # Some resolvers read a number such as 2852039166 as an address.
         is_name = _DNS_NAME.fullmatch(name) and not name.rpartition(".")[2].isdigit()
         return name if is_name else ""
     address = getattr(address, "ipv4_mapped", None) or address

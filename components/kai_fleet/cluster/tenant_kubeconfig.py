@@ -1,10 +1,10 @@
-"""The way into a vCluster, from untrusted content: data is taken, nothing else.
+"""Build a vCluster's kubeconfig from an untrusted Secret: only its certificates and key are used.
 
 Whoever can write in a team's namespace can write its Secret `vc-NAME`. A kubeconfig may name
-programs to run, files to read and proxies to ask, so none is taken from there. Three pieces are: a
-certificate authority, a client certificate and its key. The kubeconfig is built anew of these.
-Every vCluster that is supported writes them under keys of their own (pkg/util/kubeconfig), beside a
-whole kubeconfig under `config`, which has to be of exactly the form that vCluster writes.
+programs to run, files to read and proxies to ask, so the one in the Secret is not used. Used are a
+certificate authority, a client certificate and its key, and a new kubeconfig is built of these.
+Every supported vCluster writes them under separate keys (pkg/util/kubeconfig), beside a kubeconfig
+under `config`, which has to have exactly the form that vCluster writes.
 """
 
 import base64
@@ -66,10 +66,10 @@ kind: Config
 
 
 class TenantKubeconfigError(ValueError):
-    """What is there is no way into a vCluster. The message completes `Secret vc-NAME …`.
+    """The Secret has no usable kubeconfig. The message completes `Secret vc-NAME …`.
 
-    `foreign`: vCluster does not write such a thing, so a tenant did. Otherwise it has not been
-    written yet. No message has a value in it.
+    `foreign`: vCluster does not write such content, so a tenant did. Otherwise it is not written
+    yet. Messages contain no value of the Secret.
     """
 
     def __init__(self, message: str, *, foreign: bool = True) -> None:
@@ -79,9 +79,9 @@ class TenantKubeconfigError(ValueError):
 
 @dataclass(frozen=True)
 class Pieces:
-    """A certificate authority, a client certificate and its key as PEM; when the certificate ends.
+    """A CA, a client certificate and its key as PEM; `ends` is the certificate's expiry.
 
-    Each was parsed, and the key is the certificate's.
+    Each was parsed, and the key matches the certificate.
     """
 
     authority: str = field(repr=False)
@@ -90,7 +90,7 @@ class Pieces:
     ends: datetime
 
     def kubeconfig(self, server: str, context: str) -> str:
-        """A kubeconfig with nothing else in it, for a server at that URL."""
+        """A kubeconfig with only these, for a server URL."""
         cluster = {"server": server, "certificate-authority-data": _base64(self.authority)}
         user = {
             "client-certificate-data": _base64(self.certificate),
@@ -121,7 +121,7 @@ def explain(
 
 
 def name_writer(name: str) -> str:
-    """Who wrote the Secret, and what became of it."""
+    """A sentence about who wrote a foreign Secret, and that it was not used."""
     return (
         f"Somebody who can write in the namespace of team {name} wrote it; nothing of it was used"
     )
@@ -130,7 +130,7 @@ def name_writer(name: str) -> str:
 def repair_commands(
     name: str, namespace: str, kubectl: str = "kubectl", workload: str = "statefulset"
 ) -> tuple[str, ...]:
-    """The commands after which vCluster has written its Secret again: it does when it starts."""
+    """Commands that make vCluster write its Secret again, which it does at its start."""
     return (
         f"{kubectl} -n {namespace} delete secret vc-{name}",
         f"{kubectl} -n {namespace} rollout restart {workload} {name}",
@@ -138,9 +138,9 @@ def repair_commands(
 
 
 def of_secret(data: Mapping[str, Any], server: str, context: str) -> str:
-    """The kubeconfig of a Secret `vc-NAME`, from its `data`, for a server that is known otherwise.
+    """Build a kubeconfig from the `data` of a Secret `vc-NAME`, for a server from elsewhere.
 
-    The address in the Secret is not taken either: vCluster writes `https://localhost:8443`.
+    The server in the Secret is not used: vCluster writes `https://localhost:8443`.
     Raises TenantKubeconfigError.
     """
     return pieces(data).kubeconfig(server, context)
@@ -161,9 +161,9 @@ def pieces(data: Mapping[str, Any]) -> Pieces:
 
 
 def rebuild(text: str) -> tuple[str, Pieces]:
-    """A vCluster's kubeconfig that was kept, as in a stack's state, built anew; and its pieces.
+    """Rebuild a stored kubeconfig, as in a stack's state, from its pieces; return both.
 
-    A team stack's state is written by the team. Raises TenantKubeconfigError.
+    A team can write the state of its stack. Raises TenantKubeconfigError.
     """
     texts, server, context = _of_config(text)
     parsed = _checked(texts)
@@ -222,7 +222,7 @@ def _pem(certificates: list[x509.Certificate]) -> str:
 
 
 def _decoded(key: str, value: Any) -> str:
-    """The text behind base64, no longer than it has to be."""
+    """Decode base64 of ASCII text, within the key's maximum size."""
     most = _MOST_BYTES[key]
     if not isinstance(value, str) or len(value) > most * 4 // 3 + 4:
         raise TenantKubeconfigError(f"holds more than {most >> 10} KiB at its key {key}")

@@ -1,4 +1,4 @@
-"""kind's config file with what only this machine knows: its GPUs, and their driver's files.
+"""kind's config file with the parts of this machine: its GPUs and the files of their driver.
 
 `python -m kai_fleet.cluster.kind.this_machine GPUS` prints the file from KIND_CONFIG,
 the declared part as JSON: with the GPUs of this machine where GPUS is `yes`.
@@ -28,7 +28,7 @@ _MEMORY: Final = ("--query-gpu=memory.total", "--format=csv,noheader,nounits")
 
 
 class NoGpusError(Exception):
-    """The driver answers, but what a node needs of it is not there."""
+    """The driver answers, but devices or libraries that a node needs are missing."""
 
 
 def with_gpus(config: dict[str, Any]) -> dict[str, Any]:
@@ -49,12 +49,12 @@ def with_gpus(config: dict[str, Any]) -> dict[str, Any]:
         labels["nvidia.com/gpu.memory"] = str(min(sizes))
     number = 1 if len(config["nodes"]) > 1 else 0
     node = config["nodes"][number]
-    own = {
+    mounted = {
         "labels": {**node.get("labels", {}), **labels},
         "extraMounts": [{"hostPath": host, "containerPath": to} for host, to in mounts.items()],
     }
     nodes = [*config["nodes"]]
-    nodes[number] = {**node, **own}
+    nodes[number] = {**node, **mounted}
     return {**config, "nodes": nodes}
 
 

@@ -1,4 +1,4 @@
-"""One API server's objects as JSON, read within bounds: a tenant's own may answer anything."""
+"""A small Kubernetes client with limits on time and size: tenants' API servers are untrusted."""
 
 import http.client
 import json
@@ -37,23 +37,23 @@ _TOO_LATE: Final = "it does not answer in time"
 
 
 class Api:
-    """Every call raises RefusedError or UnreachableError.
+    """A client of one API server. Calls raise RefusedError or UnreachableError.
 
-    `seconds` are for each answer, `connect` of them for the connection; `in_all` is for all
-    requests together. `most` are the bytes of an answer. What is read has no control characters but
-    tabs and line breaks: tenants choose texts, and their own API servers answer what they like.
+    `seconds` is the timeout of each request, `connect` that of its connection, `in_all` that of all
+    requests together. `most` is the maximum size of an answer in bytes. Control characters in
+    answers are dropped, but for tabs and line breaks: tenants choose the texts.
     """
 
     def __init__(
         self,
-        way: Connection,
+        connection: Connection,
         seconds: float = 60.0,
         connect: float = 5.0,
         in_all: float | None = None,
         most: float = OF_TENANTS,
     ) -> None:
-        self.host = way.host
-        self._way = way
+        self.host = connection.host
+        self._connection = connection
         self._most = int(most)
         self._seconds, self._connect, self._in_all = seconds, connect, in_all
         self._ends = None if in_all is None else time.monotonic() + in_all
@@ -69,17 +69,17 @@ class Api:
         return cls(connection(file=file, context=context), **limits)
 
     def get(self, path: str, **query: str) -> Object:
-        """What is at a path."""
+        """GET an object. Raises AbsentError if there is none."""
         return _parsed(self._ask("GET", path, query))
 
     def find(self, path: str) -> Object | None:
-        """What is at a path, None where nothing is."""
+        """GET an object; None if there is none."""
         with suppress(AbsentError):
             return self.get(path)
         return None
 
     def list(self, path: str, **query: str) -> list[Object]:
-        """Every object of a collection, in one answer: what pages cost is more than they save."""
+        """All objects of a collection in one response: pages cost more than they save."""
         items = self.get(path, **query).get("items") or []
         if not isinstance(items, list):
             raise UnreachableError(_NO_API)
@@ -88,10 +88,10 @@ class Api:
     def lists(
         self, paths: Mapping[str, str], at_once: int, namespace: str | None = None
     ) -> tuple[Lists, dict[str, RefusedError]]:
-        """The objects of each kind by its path, and of the other kinds why they were refused.
+        """Objects by kind, and the errors of kinds whose list was refused.
 
-        `{}` in a path is where the one `namespace` goes, where it is not all. Credentials that are
-        not accepted raise UnreachableError: then every kind is refused.
+        `{}` in a path stands for `namespaces/NAMESPACE/`, or for nothing without `namespace`. 401
+        raises UnreachableError, as it refuses every kind.
         """
         where = f"namespaces/{namespace}/" if namespace else ""
         found: Lists = {}
@@ -110,23 +110,23 @@ class Api:
         return found, refused
 
     def post(self, path: str, body: Object, **query: str) -> Object:
-        """Create an object. Returns it as it is then."""
+        """Create an object, and return it."""
         return _parsed(self._ask("POST", path, query, body))
 
     def patch(self, path: str, body: object, kind: str = MERGE_PATCH, **query: str) -> None:
-        """Change what the patch names; `kind` is its media type."""
+        """Patch an object; `kind` is the media type of the patch."""
         self._ask("PATCH", path, query, body, kind)
 
     def delete(self, path: str) -> bool:
-        """Begin to remove an object. Returns whether it was there."""
+        """Delete an object, without waiting for it. Returns whether it existed."""
         with suppress(AbsentError):
             self._ask("DELETE", path, {})
             return True
         return False
 
     def close(self) -> None:
-        """Give the connections back."""
-        self._way.pool.clear()
+        """Close the connections."""
+        self._connection.pool.clear()
 
     def _ask(
         self,
@@ -136,21 +136,21 @@ class Api:
         body: object = None,
         kind: str = JSON,
     ) -> bytes:
-        """Send one request, in a thread of its own: urllib3's timeouts are for each piece that
-        arrives, and one piece every few seconds would never end.
+        """Send one request in a thread: urllib3's timeouts apply to each chunk, so a server that
+        sends one every few seconds would never time out.
         """
         url = f"{self.host}{path}" + (f"?{urlencode(query)}" if query else "")
         seconds = self._seconds if self._ends is None else self._ends - time.monotonic()
         if seconds <= 0:
             raise UnreachableError(f"it did not answer everything within {self._in_all:.0f} s")
-        headers = self._way.headers()
+        headers = self._connection.headers()
         headers["Content-Type"] = kind
         answer: Future[bytes] = Future()
 
         def send() -> None:
             try:
                 # No retries and no redirects: a refusal is an answer here.
-                response = self._way.pool.request(
+                response = self._connection.pool.request(
                     method,
                     url,
                     body=None if body is None else json.dumps(body),
@@ -172,8 +172,8 @@ class Api:
             raise UnreachableError(words_of_network(error)) from None
 
     def _content(self, response: urllib3.BaseHTTPResponse, ends: float) -> bytes:
-        """The whole body. What is packed is not unpacked: it was not requested, and a little of it
-        may stand for gigabytes.
+        """The whole body. Compressed data was not requested, and is not decompressed: it could
+        expand to gigabytes.
         """
         data = bytearray()
         while piece := response.read1(_PIECE, decode_content=False):

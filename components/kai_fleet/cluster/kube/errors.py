@@ -1,4 +1,4 @@
-"""What goes wrong between this program and an API server, in sentences."""
+"""Errors of requests to an API server, and phrases for them."""
 
 import json
 import re
@@ -12,7 +12,7 @@ _FROM_URLLIB3: Final = re.compile(r"^\w+\(host=.*?\): |Failed to establish a new
 
 
 class KubeError(Exception):
-    """A request did not reach the cluster, or was not fulfilled."""
+    """A request did not reach the cluster, or was refused."""
 
 
 class UnreachableError(KubeError):
@@ -20,7 +20,7 @@ class UnreachableError(KubeError):
 
 
 class UnusableKubeconfigError(UnreachableError):
-    """There is no way to the cluster: its kubeconfig cannot be read, or not by this client."""
+    """The kubeconfig cannot be read, or this client cannot use it."""
 
 
 class RefusedError(KubeError):
@@ -40,11 +40,11 @@ class RefusedError(KubeError):
 
 
 class AbsentError(RefusedError):
-    """Nothing is at that path: 404."""
+    """404: the object or the kind does not exist."""
 
 
 def complaint(why: KubeError) -> str:
-    """What there is to say of an API, in a phrase."""
+    """A phrase for messages about an API server's error."""
     if isinstance(why, RefusedError):
         return f"the API answers {why}"
     return (
@@ -53,7 +53,7 @@ def complaint(why: KubeError) -> str:
 
 
 def words_of_network(why: Exception) -> str:
-    """What stands between here and a server, from what urllib3 or the system says of it."""
+    """A phrase for a network error of urllib3 or the system."""
     reason = getattr(why, "reason", None) or why
     text = short(reason)
     if "certificate" in text.lower():

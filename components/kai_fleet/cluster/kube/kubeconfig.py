@@ -65,11 +65,11 @@ class Connection:
 def connection(
     content: str | None = None, *, context: str | None = None, file: str | None = None
 ) -> Connection:
-    """By a kubeconfig's content, or else by a file: $KUBECONFIG or the usual one where none is
-    named. `context` is one of its contexts, its current one where None.
+    """Connect with a kubeconfig's content, or a file, by default $KUBECONFIG or ~/.kube/config.
+    `context` is by default its current context.
 
-    Raises UnusableKubeconfigError, also where a credential plugin hands out nothing: no request is
-    sent without the credentials that the kubeconfig means.
+    Raises UnusableKubeconfigError, also if a credential plugin returns nothing: no request is sent
+    as an anonymous user.
     """
     try:
         # A TLS library takes certificates and keys from files only: for a moment they are some.
@@ -164,7 +164,7 @@ def _without_credentials(user: dict[str, Any], messages: list[str]) -> str:
 
 @contextmanager
 def _logged() -> Iterator[list[str]]:
-    """What the loader logs of a credential plugin that fails: it goes on as nobody then."""
+    """Capture log messages: the loader only logs that a credential plugin failed."""
     messages: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: messages.append(record.getMessage())  # type: ignore[method-assign]

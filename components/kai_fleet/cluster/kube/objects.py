@@ -1,4 +1,4 @@
-"""Kubernetes objects as API servers answer them: what is absent in them reads as empty."""
+"""Kubernetes objects from an API server; absent fields read as empty."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -8,7 +8,7 @@ from typing import Any, Final
 from kai_fleet.quantities import parse_quantity
 from kai_fleet.values import pairs
 
-# What reading an object that no API server of Kubernetes' has may raise.
+# What reading a malformed object may raise; a tenant's API server can send any.
 MALFORMED: Final = (KeyError, TypeError, AttributeError, ValueError, IndexError, ArithmeticError)
 # The name of the container, in the operator, NVIDIA's chart and manifests, and on GKE. Its image
 # has feature discovery and MPS in it, too.
@@ -19,7 +19,7 @@ _KEY: Final = re.compile(r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
 
 
 class KubeObject(dict[str, Any]):
-    """One object. Each property raises one of MALFORMED where the object is none."""
+    """One object. A property raises one of MALFORMED if the object is malformed."""
 
     @property
     def name(self) -> str:
@@ -63,7 +63,7 @@ class KubeObject(dict[str, Any]):
 
     @property
     def ended(self) -> bool:
-        """Whether a pod runs no more."""
+        """Whether a pod has terminated."""
         return self.phase in ("Succeeded", "Failed")
 
     def condition(self, kind: str) -> Mapping[str, Any]:
@@ -77,7 +77,7 @@ class KubeObject(dict[str, Any]):
 
     @property
     def is_ready(self) -> bool:
-        """Whether it is Ready as it is wanted now: the condition may be about what was before."""
+        """Whether it is Ready at its newest generation, not only at an earlier one."""
         newest = self["metadata"].get("generation")
         of = self.condition("Ready").get("observedGeneration", newest)
         return self.is_true("Ready") and of == newest
@@ -97,7 +97,7 @@ class KubeObject(dict[str, Any]):
 
     @property
     def container_messages(self) -> Iterator[str]:
-        """What the containers of a pod say of how they ended last, and of how they are."""
+        """Termination and state messages of the containers of a pod."""
         for container in self.status.get("containerStatuses") or []:
             for state in (container.get("lastState") or {}, container.get("state") or {}):
                 for detail in state.values():
@@ -105,7 +105,7 @@ class KubeObject(dict[str, Any]):
 
     @property
     def containers(self) -> list[Mapping[str, Any]]:
-        """The containers of a pod, or of a workload's pod template, those that run first first."""
+        """The containers of a pod or a pod template, init containers first."""
         pod = self.spec.get("template", {}).get("spec") or self.spec
         return [*(pod.get("initContainers") or []), *(pod.get("containers") or [])]
 
@@ -123,7 +123,7 @@ class KubeObject(dict[str, Any]):
 
     @property
     def rolled_out(self) -> bool:
-        """Whether all the pods that a Deployment wants are there and serve."""
+        """Whether all replicas of a Deployment are updated and available."""
         replicas, now = self.spec.get("replicas", 1), self.status
         return bool(
             now.get("observedGeneration", 0) >= self["metadata"].get("generation", 0)
@@ -134,13 +134,13 @@ class KubeObject(dict[str, Any]):
 
     @property
     def last_seen(self) -> str:
-        """When an event happened last, as text that sorts."""
+        """Time of the last occurrence of an event, as sortable text."""
         stamp = self.get("lastTimestamp") or self.get("eventTime") or self.get("firstTimestamp")
         return str(stamp or self["metadata"].get("creationTimestamp") or "")
 
     @property
     def takes_pods(self) -> bool:
-        """Whether pods may come to a node."""
+        """Whether a node is Ready and schedulable."""
         return self.is_true("Ready") and not self.spec.get("unschedulable")
 
     def gpus(self, resource: str) -> float:
@@ -154,7 +154,7 @@ def in_pool(labels: Mapping[str, str], pool: Mapping[str, str]) -> bool:
 
 
 def tolerates(toleration: Mapping[str, str], taint: Mapping[str, str]) -> bool:
-    """Whether a pod with this toleration may be where that taint is."""
+    """Whether this toleration matches that taint."""
     return (
         toleration.get("key") in (None, "", taint["key"])
         and toleration.get("effect") in (None, "", taint["effect"])
@@ -185,15 +185,15 @@ def moment(stamp: object) -> datetime | None:
 
 
 def malformed(error: Exception) -> str:
-    """What to say of a cluster whose objects raise one of MALFORMED."""
+    """A phrase for a cluster whose objects raise one of MALFORMED."""
     return f"its API server answers what no Kubernetes does ({type(error).__name__})"
 
 
 def well_named(items: object) -> Iterator[dict[str, Any]]:
-    """The objects with names that Kubernetes allows; of their labels only such, too.
+    """Objects whose names Kubernetes allows, with only their valid labels.
 
-    A tenant is administrator of its vCluster and of what answers for it, and a fix is a line with
-    names in it that an operator copies into a shell.
+    A tenant controls the API server of its vCluster, and a fix is a command with names from it that
+    an operator copies into a shell.
     """
     for item in items if isinstance(items, list) else []:
         metadata = pairs(pairs(item).get("metadata"))

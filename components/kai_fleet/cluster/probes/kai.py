@@ -29,7 +29,7 @@ _QUEUE: Final = {
 
 
 def wait() -> None:
-    """Return when KAI works; a fraction pod made earlier would stay Pending for good."""
+    """Return when KAI is ready; a pod with a GPU fraction made earlier would stay Pending."""
     api = cluster()
     deployments, conditions = (
         [name for name in os.environ.get(variable, "").split(",") if name]
@@ -122,7 +122,7 @@ def _not_rolled_out(api: Api, names: list[str]) -> list[str]:
 
 
 def _is_ready(api: Api, reference: str) -> bool:
-    """Whether `plural.group/name` is there and its operator calls its newest generation Ready."""
+    """Whether `plural.group/name` exists and is Ready at its newest generation."""
     kind, name = reference.split("/")
     plural, group = kind.split(".", 1)
     item = api.find(f"/apis/{group}/v1/{plural}/{name}")
@@ -130,7 +130,7 @@ def _is_ready(api: Api, reference: str) -> bool:
 
 
 def _queue_refused(api: Api) -> list[str]:
-    """Ask for a Queue without making one: a dry run passes the webhook like the real thing."""
+    """Why a Queue is refused, by a dry run, which calls the webhook, too; empty if it is not."""
     try:
         api.post(queues.PATH, _QUEUE, dryRun="All")
     except RefusedError as error:

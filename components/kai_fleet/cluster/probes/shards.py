@@ -1,7 +1,7 @@
 """`fleet-probe shards apply|remove`: fields of KAI's SchedulingShards and Config.
 
-KAI_OBJECTS holds their specs as JSON, by plural kind and name. apply: have these fields, and
-drop those that an earlier apply had and this one has not. remove: let go of all of them.
+KAI_OBJECTS has their specs as JSON, by plural kind and name. apply: set these fields, and
+drop those of an earlier apply that are missing now. remove: drop all of them.
 """
 
 import json
@@ -15,23 +15,23 @@ from kai_fleet.cluster.probes.wait import NotReadyError, cluster, say, until_rea
 MANAGER: Final = "kai-fleet-shards"
 _GROUP: Final = "kai.scheduler"
 _KINDS: Final = {"schedulingshards": "SchedulingShard", "configs": "Config"}
-# Objects of KAI's chart: their fields are let go of, and they stay.
+# Objects of KAI's chart: only our fields are dropped, never the objects.
 _OF_THE_CHART: Final = ("default", "kai-config")
 _LABEL: Final = "kai-fleet/shard"
 _SECONDS: Final = 60.0
 
 
 def apply() -> None:
-    """Apply every configured field, and delete or reset the shards that are configured no more."""
-    _have(json.loads(os.environ["KAI_OBJECTS"]))
+    """Apply the configured fields, and delete or reset shards that are no longer configured."""
+    _reconcile(json.loads(os.environ["KAI_OBJECTS"]))
 
 
 def remove() -> None:
-    """Let go of every field, and delete the shards that were made here."""
-    _have({})
+    """Drop every field of ours, and delete the shards that were created here."""
+    _reconcile({})
 
 
-def _have(objects: dict[str, dict[str, Any]]) -> None:
+def _reconcile(objects: dict[str, dict[str, Any]]) -> None:
     api = cluster()
     for plural in _KINDS:
         # Chart objects without configured fields are left alone.
@@ -44,11 +44,11 @@ def _have(objects: dict[str, dict[str, Any]]) -> None:
             _until_applied(api, plural, name, spec)
         for name in _ours(api, plural):
             if name not in specs:
-                _let_go(api, plural, name)
+                _drop(api, plural, name)
 
 
 def _until_applied(api: Api, plural: str, name: str, spec: dict[str, Any]) -> None:
-    """A chart's job may not have made kai-config yet; ours to make is only what is not its own."""
+    """Apply a spec; an object of the chart, such as kai-config, may have to be created first."""
     kind, path = _KINDS[plural], _path(plural, name)
     metadata = {"name": name, "labels": {_LABEL: "true"}}
     body = {"apiVersion": f"{_GROUP}/v1", "kind": kind, "metadata": metadata, "spec": spec}
@@ -72,7 +72,7 @@ def _until_applied(api: Api, plural: str, name: str, spec: dict[str, Any]) -> No
 
 
 def _ours(api: Api, plural: str) -> list[str]:
-    """The objects that have fields of ours; none where the kind is gone."""
+    """Names of objects with fields of ours; none without the CRD."""
     try:
         items = api.list(_path(plural), labelSelector=_LABEL)
     except RefusedError as error:
@@ -82,7 +82,7 @@ def _ours(api: Api, plural: str) -> list[str]:
     return [item["metadata"]["name"] for item in items]
 
 
-def _let_go(api: Api, plural: str, name: str) -> None:
+def _drop(api: Api, plural: str, name: str) -> None:
     try:
         if name not in _OF_THE_CHART:
             api.delete(_path(plural, name))
@@ -96,10 +96,10 @@ def _let_go(api: Api, plural: str, name: str) -> None:
 
 
 def _without_ours(item: Object) -> dict[str, Any]:
-    """The merge patch that takes away the fields that were applied here.
+    """The merge patch that removes the fields that were applied here.
 
-    An empty apply would do so too, but where these were all the fields, it leaves `spec: null`,
-    which is refused.
+    An empty apply would do so too, but if no other field is left it leaves `spec: null`, which is
+    refused.
     """
     # With its uid: another object of that name may have been made meanwhile.
     patch: dict[str, Any] = {"metadata": {"uid": item["metadata"]["uid"], "labels": {_LABEL: None}}}

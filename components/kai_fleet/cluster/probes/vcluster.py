@@ -1,7 +1,7 @@
 """`fleet-probe vcluster wait|clean-up`: around one vCluster.
 
-wait: print its server and its identity once its API answers. clean-up: begin the end of what the
-chart leaves in the namespace.
+wait: print its server and its identity once its API answers. clean-up: delete what the chart
+leaves in the namespace, without waiting.
 """
 
 import json
@@ -75,7 +75,7 @@ def wait() -> None:
 
 
 def _identity(kubeconfig: str) -> str:
-    """The UID of `kube-system`, as the tenant's API server has it: nothing else may come of it."""
+    """UID of `kube-system` from the tenant's API server, whose answer is untrusted."""
     with closing(Api.of_kubeconfig(kubeconfig, seconds=5.0)) as api:
         uid = str(api.get("/api/v1/namespaces/kube-system")["metadata"]["uid"])
     if not _UID.fullmatch(uid):
@@ -86,7 +86,7 @@ def _identity(kubeconfig: str) -> str:
 def _why_unwritten(api: Api, name: str, namespace: str, *, late: bool) -> list[str]:
     """Why the control plane's pods have no node, in the scheduler's words.
 
-    Stop where it is `late` and they all run: a control plane writes its Secret when it starts.
+    Raises NotReadyError if it is `late` and they all run: the Secret is written at the start.
     """
     labels = f"app=vcluster,release={name}"
     pods = api.list(f"/api/v1/namespaces/{namespace}/pods", labelSelector=labels)
@@ -122,13 +122,13 @@ def _warn_if_no_node(api: Api, name: str) -> None:
 
 
 def clean_up() -> None:
-    """Begin the end of what a vCluster leaves in its namespace: pods, volumes, its Secrets.
+    """Delete what a vCluster leaves in its namespace: pods, volumes, Secrets.
 
-    Of a namespace that is deleted Kubernetes touches nothing for 5 s, and looks at pods that take
-    time to end again only after half of their grace period. Pods that end meanwhile make it go at
-    once. Where the namespace stays, because the platform keeps it for the team's stack, a volume
-    that stayed would bring the old state back. In a namespace that others made, their own
-    pods and volumes stay. Nothing is waited for; what hinders it is reported and hinders nothing.
+    Kubernetes starts to empty a deleted namespace only after 5 s, and checks terminating pods again
+    only after half of their grace period; with the pods gone it is deleted at once. If the platform
+    keeps the namespace for the team's stack, a remaining volume would bring the old state back. In
+    an existing namespace the pods and volumes of others stay. Nothing is waited for, and errors are
+    only warnings.
     """
     namespace = os.environ["PODS_NAMESPACE"]
     try:

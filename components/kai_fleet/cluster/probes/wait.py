@@ -1,4 +1,4 @@
-"""Ask a cluster again and again, until what is wanted holds or the time is up."""
+"""Poll a cluster until nothing is missing, or until a timeout."""
 
 import os
 import sys
@@ -56,7 +56,7 @@ def cluster() -> Api:
 
 
 def control_plane_kind(host: Api, name: str, namespace: str) -> str:
-    """What kubectl calls a vCluster's control plane: a Deployment where it has no volume."""
+    """Kind of a vCluster's control plane for kubectl: a Deployment if it has no volume."""
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
     try:
         found = host.find(f"{path}/{name}") or {}
@@ -94,5 +94,5 @@ def until_ready(what: str, missing: Missing, timeout: float, how_to_look: str) -
 
 
 def say(text: str) -> None:
-    """One line of progress."""
+    """Print one line of progress to stderr."""
     print(text, file=sys.stderr, flush=True)

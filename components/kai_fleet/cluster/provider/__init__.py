@@ -1,9 +1,9 @@
-"""The product's own Pulumi provider: queue trees, each as one resource, and two functions.
+"""The package's Pulumi provider: queue trees, each as one resource, and two functions.
 
-One resource for each queue is what the file backend cannot bear: it writes the whole state anew at
-each step, so 500 queues took 36 s of which 28 s were that.
+One resource per queue is too slow: a file backend writes the whole state at each step, so 500
+queues took 36 s, 28 s of them for that.
 
-Here are its version and how its operations fail.
+This module has its version, and the error of its operations.
 """
 
 from importlib import metadata
@@ -18,10 +18,10 @@ def version() -> str:
 
 
 class PluginError(Exception):
-    """An operation failed; the text is the sentence that the user reads.
+    """An operation failed; the text is the message for the user.
 
-    `partial` is the protocol's ErrorResourceInitFailed where the resource is there, but not as
-    declared: the engine keeps what it says, and tries again at the next update.
+    `partial` is the protocol's ErrorResourceInitFailed if the resource exists, but not as declared:
+    the engine saves its state, and retries at the next update.
     """
 
     def __init__(self, message: str, partial: Any = None) -> None:

@@ -1,7 +1,7 @@
 """The functions `secret` and `existing` of `kai-fleet:index`.
 
-What there is to say of a cluster is an answer, `problem`, not a failure: to that the engine would
-add its own words.
+Errors of a cluster are returned as `problem`, not raised: the engine would wrap a failure in its
+own words.
 """
 
 from collections.abc import Mapping
@@ -24,13 +24,13 @@ def opened(content: str, context: str) -> Connection:
 
 
 def answer(function: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """What a function answers; or the `problem`, why that cannot be read; `away` where the cluster
-    does not answer at all.
+    """Call a function. Its result has `problem` if the cluster refused, and `away` if it did not
+    answer.
     """
     of_secret = function == SECRET
     try:
-        way = opened(arguments.get("kubeconfig") or "", arguments.get("context") or "")
-        api = Api(way, in_all=_SECONDS)
+        content, context = (arguments.get(key) or "" for key in ("kubeconfig", "context"))
+        api = Api(opened(content, context), in_all=_SECONDS)
         if of_secret:
             return read_secret(api, arguments["namespace"], arguments["name"])
         return read_existing(api, arguments["path"])
@@ -40,16 +40,16 @@ def answer(function: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_secret(api: Api, namespace: str, name: str) -> dict[str, Any]:
-    """The `data` of a Secret, in base64; or the `problem` with it."""
+    """The `data` of a Secret, in base64; or `problem` if it does not exist."""
     content = api.find(f"/api/v1/namespaces/{namespace}/secrets/{name}")
     return {"problem": "is not there"} if content is None else {"data": content.get("data") or {}}
 
 
 def read_existing(api: Api, path: str) -> dict[str, Any]:
-    """Whether an object is `there` on the host; its `handler` and `labels`, where it has them.
+    """Whether an object is `there` on the host, with its `handler` and `labels`.
 
-    Of a PriorityClass also its `value`, of a Queue its `spec`, and of what Helm made the `release`.
-    Of the path of all nodes the `nodes`, each with its `labels` and `taints`.
+    A PriorityClass also has `value`, a Queue `spec`, an object of Helm `release`. The path of all
+    nodes gives `nodes`, each with `labels` and `taints`.
     """
     if path == NODES:
         return {"there": True, "nodes": [_node(node) for node in api.list(NODES)]}
@@ -73,7 +73,7 @@ def read_existing(api: Api, path: str) -> dict[str, Any]:
 
 
 def _node(item: Mapping[str, Any]) -> dict[str, Any]:
-    """What decides whether a pod may be there."""
+    """Labels and taints of a node."""
     taints = (item.get("spec") or {}).get("taints") or ()
     return {
         "labels": (item.get("metadata") or {}).get("labels") or {},

@@ -1,4 +1,4 @@
-"""The provider as the engine calls it: the resource `Queues`, a queue tree, and the functions.
+"""The provider plugin: resource `Queues`, which is a queue tree, and the functions.
 
 The same process serves the components to programs in other languages.
 """
@@ -33,7 +33,7 @@ from kai_fleet.cluster.provider.values import packed, struct, unpacked
 from kai_fleet.deployed import EXISTING, PACKAGE, QUEUES, SECRET
 
 Properties = Mapping[str, Any]
-# How the cluster is reached is not part of what the tree is: credentials rotate.
+# Not part of the tree's state: credentials rotate.
 ACCESS: Final = ("context", "kubeconfig")
 REPLACES: Final = ("cluster", "identity")
 # The official Kubernetes provider's variable: what is in a cluster that is gone leaves the state.
@@ -77,7 +77,7 @@ class KaiFleet(provider.Provider):
         )
 
     async def create(self, request: provider.CreateRequest) -> provider.CreateResponse:
-        """Make the whole tree."""
+        """Create the whole tree."""
         tree = _tree(request.properties)
         if request.preview:
             return provider.CreateResponse("", property_values(tree))
@@ -124,11 +124,11 @@ class KaiFleet(provider.Provider):
         return provider.InvokeResponse(values)
 
     async def cancel(self) -> None:
-        """End what waits for a cluster."""
+        """Stop waiting for clusters."""
         self._cancelled.set()
 
     def _make(self, declared: Values, identity: str, known: Iterable[str]) -> None:
-        """Make the tree as declared. Raises PluginError with what is there if it is so in part."""
+        """Reconcile the tree. Raises PluginError, with the live state if only a part succeeded."""
         inputs = plain(declared)
         queues = self._queues(inputs)
         try:
@@ -186,7 +186,7 @@ class PackageServicer(Servicer):
 
 
 def _tree(properties: Values) -> dict[str, Any]:
-    """What the tree is, without the way to its cluster."""
+    """The properties of a tree without kubeconfig and context."""
     return {key: value for key, value in plain(properties).items() if key not in ACCESS}
 
 
@@ -196,7 +196,7 @@ def _specs(live: Properties) -> dict[str, str]:
 
 
 def _carried(labels: Properties, live: Properties) -> dict[str, Any]:
-    """The labels that the live queues carry, with the values that they have there."""
+    """The declared labels with their live values."""
     carried = {}
     for name, declared in labels.items():
         has = live.get(name, {}).get("metadata", {}).get("labels") or {}
@@ -205,14 +205,14 @@ def _carried(labels: Properties, live: Properties) -> dict[str, Any]:
 
 
 def _unless_gone(error: ClusterAwayError, command: str) -> None:
-    """Raise, unless the user says that clusters that do not answer are gone for good."""
+    """Raise, unless PULUMI_K8S_DELETE_UNREACHABLE treats unreachable clusters as deleted."""
     if os.environ.get(GONE, "").lower() not in ("1", "t", "true"):
         hint = f"If that cluster is gone for good: {GONE}=true {command}"
         raise PluginError(f"{error}. {hint}") from None
 
 
 def _changes(old: Properties, new: Properties, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Each leaf that differs, at its path as Pulumi reads it, and how. A whole queue is one."""
+    """Property path and kind of each difference. A whole queue is one property."""
     for key in {**old, **new}:
         here = f'{path}["{key}"]' if path else key
         before, after = old.get(key), new.get(key)

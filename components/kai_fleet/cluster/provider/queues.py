@@ -1,7 +1,7 @@
-"""The Queue objects of one tree in one cluster: read, made as declared, removed.
+"""Read, reconcile and delete the Queue objects of one tree in one cluster.
 
-A tree knows its queues by their label `kai-fleet/tree`. So a run that was killed before it could
-write down what it made leaves nothing behind: the next one finds it by the label.
+The label `kai-fleet/tree` marks the queues of a tree. If a run is killed before its state is saved,
+the next one finds the queues that it created by the label.
 """
 
 import time
@@ -22,7 +22,7 @@ _MANAGER: Final = "kai-fleet"
 Specs = Mapping[str, Mapping[str, Any]]
 Labels = Mapping[str, Mapping[str, str]]
 
-# What KAI's chart makes from v0.10 on, unless told not to. They stay when it is uninstalled.
+# Queues of KAI's chart from v0.10, by default. Uninstalling keeps them.
 DEFAULT_QUEUES: Final = ("default-parent-queue", "default-queue")
 _MANAGEMENT: Final = "kai.resources/"  # the API group of Projects and Departments
 _WORKERS: Final = 8  # a queue's webhook answers one request after the other anyway
@@ -31,11 +31,11 @@ _GONE_SECONDS: Final = 60.0
 
 
 class ClusterAwayError(PluginError):
-    """The cluster's API does not answer, or there is no way to it."""
+    """The cluster's API does not answer, or its kubeconfig cannot be used."""
 
 
 class SomeQueuesError(PluginError):
-    """Not every queue is as declared; those that are stay so."""
+    """Some queues could not be reconciled; the others are as declared."""
 
 
 @dataclass
@@ -51,12 +51,12 @@ class Queues:
     cluster: str = ""
     cancelled: Callable[[], bool] = lambda: False
     patience: float = 15.0
-    away: bool = field(default=False, init=False)  # it was waited for in vain, and is no more
+    away: bool = field(default=False, init=False)  # it did not answer in time: fail at once
 
     def live(self, known: Iterable[str] = ()) -> dict[str, Object]:
-        """The objects by name: those of this tree, and of those `known` the ones of no tree.
+        """Queues by name: those of this tree, and `known` ones that belong to no tree.
 
-        Without the CRD there are none. Raises ClusterAwayError, and PluginError for a refusal.
+        None without the CRD. Raises ClusterAwayError, and PluginError if the list is refused.
         """
         names = set(known)
         return {name: item for name, item in self._all().items() if self._has(item, names)}
@@ -122,7 +122,7 @@ class Queues:
         return {name: item for name, item in live.items() if not _of_a_chart(item)}
 
     def _refusal(self, item: Object, spec: Mapping[str, Any], known: set[str]) -> str:
-        """Why a queue that is there cannot be one of this tree; "" where it can."""
+        """Why an existing queue cannot be one of this tree; "" if it can."""
         name, whose = _name(item), _tree_of(item)
         for owner in item["metadata"].get("ownerReferences") or ():
             if str(owner.get("apiVersion", "")).startswith(_MANAGEMENT):
@@ -173,7 +173,7 @@ class Queues:
         return [line for names in levels for line in self._each(names, delete)]
 
     def _each(self, names: list[str], act: Callable[[str], None]) -> list[str]:
-        """Do it for all of them, several at once; the sentences of those that failed."""
+        """Call `act` for all names in parallel; return the messages of those that failed."""
 
         def attempt(name: str) -> str:
             if self.cancelled():
@@ -188,10 +188,10 @@ class Queues:
             return [line for line in workers.map(attempt, names) if line]
 
     def _patient(self, ask: Callable[[], Any]) -> Any:
-        """Ask again while a webhook or an API server that is just starting does not answer.
+        """Retry while a webhook or an API server is starting and does not answer.
 
-        `failurePolicy: Fail` makes KAI's queue webhook a part that must be up; an API server
-        inside a vCluster refuses connections for a second after an upgrade.
+        KAI's queue webhook has `failurePolicy: Fail`, so it has to run; a vCluster's API server
+        refuses connections for a second after an upgrade.
         """
         begun = time.monotonic()
         while True:
@@ -248,7 +248,7 @@ def _tree_of(item: Object) -> str | None:
 
 
 def _of_a_chart(item: Object) -> bool:
-    """Whether it is a default queue of a KAI's chart that no tree has taken over."""
+    """Whether it is a default queue of KAI's chart that belongs to no tree."""
     notes = item["metadata"].get("annotations") or {}
     is_default = _name(item) in DEFAULT_QUEUES and notes.get("helm.sh/resource-policy") == "keep"
     return is_default and _tree_of(item) is None

@@ -1,7 +1,7 @@
-"""Serve a provider on the SDK's server: with one sentence for an error, and states in part.
+"""Serve a provider on the SDK's server, with short errors and partial states.
 
-The SDK's server puts stack traces into messages, knows no resource that was made in part, and gives
-a deletion no inputs. These three are repaired here, and nothing else is.
+The SDK's server puts stack traces into messages, knows no partially created resources, and gives
+deletions no inputs. This module fixes these three, and nothing else.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ def engine_address() -> str:
 
 
 class Servicer(ProviderServicer):
-    """The SDK's servicer, whose deletions know the inputs: they say how to reach the cluster."""
+    """The SDK's servicer; its deletions also get the inputs, which have the kubeconfig."""
 
     async def Delete(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Add the inputs that the state lacks."""
@@ -59,7 +59,7 @@ class Servicer(ProviderServicer):
 
 
 class _Sentences(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
-    """Answer an error with its sentence, and a partial one with what is there."""
+    """Return an error as its message, a partial one with the state that exists."""
 
     async def intercept_service(
         self, continuation: Callable[..., Awaitable[Any]], details: Any
@@ -88,7 +88,7 @@ class _Sentences(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has 
 
 
 def _trailer(error: PluginError) -> tuple[tuple[str, bytes], ...]:
-    """Return what the engine reads of a partial failure."""
+    """Metadata by which the engine reads a partial failure."""
     if error.partial is None:
         return ()
     status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=str(error))
