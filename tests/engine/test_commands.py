@@ -3,6 +3,7 @@
 import functools
 import json
 import re
+import shutil
 
 import pytest
 import yaml
@@ -17,15 +18,32 @@ from kai_fleet_cli.plan.recorder import SECRET, UNKNOWN
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.reading import ROOT
 from tests.engine import sandbox_commands
-from tests.engine.product import api, cluster_roles, deployments, namespaces, project, queues
+from tests.engine.product import (
+    api,
+    cluster_roles,
+    copied,
+    deployments,
+    namespaces,
+    project,
+    queues,
+)
 from tests.engine.sandbox_commands import pulumi
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
-def fleet(sandbox):
-    return functools.partial(sandbox_commands.fleet, sandbox, ROOT)
+def folder(tmp_path_factory):
+    """A copy of the project: tests of other modules read the checkout's own stack file."""
+    folder = copied(tmp_path_factory.mktemp("first") / "project")
+    for file in ROOT.glob("Pulumi.sandbox*.yaml"):
+        shutil.copy(file, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def fleet(sandbox, folder):
+    return functools.partial(sandbox_commands.fleet, sandbox, folder)
 
 
 @pytest.fixture(scope="module")
@@ -34,10 +52,10 @@ def before(fleet):
 
 
 @pytest.fixture(scope="module")
-def first(before, fleet):
-    before = (ROOT / "Pulumi.sandbox.yaml").read_text()
+def first(before, fleet, folder):
+    before = (folder / "Pulumi.sandbox.yaml").read_text()
     ran = fleet("up", stack="sandbox")
-    assert (ROOT / "Pulumi.sandbox.yaml").read_text() == before, "the stack file stays as it was"
+    assert (folder / "Pulumi.sandbox.yaml").read_text() == before, "the stack file stays as it was"
     return ran
 
 
@@ -114,16 +132,16 @@ def test_the_gpu_bound_is_on_the_host(first, sandbox):
     assert set(hard.values()) == {"0"}, "GPUs under any other name"
 
 
-def test_the_offline_plan_is_what_the_engine_made(first, sandbox, monkeypatch):
+def test_the_offline_plan_is_what_the_engine_made(first, sandbox, folder, monkeypatch):
     monkeypatch.setenv("KAI_FLEET_CHARTS", sandbox.env()["KAI_FLEET_CHARTS"])
-    exported = json.loads(pulumi(sandbox, ROOT, "stack", "export", "--stack", "sandbox").stdout)
+    exported = json.loads(pulumi(sandbox, folder, "stack", "export", "--stack", "sandbox").stdout)
     # Default providers are the engine's own, made for what names none.
     state = {
         it["urn"]: it
         for it in exported["deployment"]["resources"]
         if it["type"] != STACK and "::default" not in it["urn"]
     }
-    settings = reading.read(ROOT / "Pulumi.sandbox.yaml")
+    settings = reading.read(folder / "Pulumi.sandbox.yaml")
     planned = {it.urn: it for it in recorder.record("sandbox", settings)}
     assert set(planned) == set(state)
     compared = 0
@@ -169,8 +187,8 @@ def test_a_second_up_changes_nothing_and_says_so(first, fleet):
     assert not re.search(r"^ [+~-]", second.stdout, re.M)
 
 
-def test_a_team_that_would_go_unnamed_is_told_and_stays(first, fleet, sandbox):
-    file = ROOT / "Pulumi.sandbox.yaml"
+def test_a_team_that_would_go_unnamed_is_told_and_stays(first, fleet, sandbox, folder):
+    file = folder / "Pulumi.sandbox.yaml"
     before = file.read_text()
     document = yaml.safe_load(before)
     del document["config"]["kai-fleet:teams"]["research"]
@@ -191,9 +209,9 @@ def test_the_details_of_a_preview_are_the_engines_own_diff(first, fleet):
     assert "[urn=urn:pulumi:sandbox::kai-fleet::pulumi:pulumi:Stack::" in shown.stdout
 
 
-def test_what_waits_once_more_replaces_nothing_in_a_preview(first, fleet):
+def test_what_waits_once_more_replaces_nothing_in_a_preview(first, fleet, folder):
     """The waits of vClusters are to run again, and print their addresses only then."""
-    file = ROOT / "Pulumi.sandbox.yaml"
+    file = folder / "Pulumi.sandbox.yaml"
     before = file.read_text()
     file.write_text(before.replace("    ml:\n", "    ml:\n      isolation: {level: off}\n", 1))
     try:
