@@ -149,6 +149,7 @@ class _Handler(BaseHTTPRequestHandler):
         said = self.server.answer(self.command, self.path)
         if said == SILENCE:
             self.server.over.wait()
+            self.close_connection = True  # else its controllers wait for the answer forever
         elif isinstance(said, tuple):
             self._say(*said)
         else:
