@@ -24,13 +24,12 @@ from kai_fleet_cli.engine.program import program
 from kai_fleet_cli.engine.report import Report
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import failures, held_up, resume, state
-from kai_fleet_cli.recovery.resume import Signals, graceful_shutdown
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_policies import policy_pack_program
 from kai_fleet_policies.validation import REMOVE_VARIABLE
 
 POLICY_PACK: Final = str(policy_pack_program())
-_REPEATED: Final = re.compile(r" \(\d+s\)| using pulumi-resource-| resource plugin ")
+_REPEATED: Final = re.compile(r" \((\d+m)?[\d.]+s\)| using pulumi-resource-| resource plugin ")
 
 
 class EngineError(UserError):
@@ -140,7 +139,7 @@ class _Run:
     what: str
     stack: automation.Stack
     again: str
-    signals: Signals
+    signals: resume.Signals
     report: Report = field(default_factory=Report)
 
     def prepare(self, *, refresh: bool) -> None:
@@ -198,7 +197,7 @@ class _Run:
 @contextmanager
 def _running(what: str, stack: automation.Stack, again: str) -> Iterator[_Run]:
     """Raise EngineError for a failure of the CLI, and Interrupted where a signal ended it."""
-    with graceful_shutdown() as signals:
+    with resume.graceful_shutdown() as signals:
         run = _Run(what, stack, again, signals)
         try:
             yield run
