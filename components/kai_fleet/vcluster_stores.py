@@ -57,6 +57,7 @@ def store_of(values: Any) -> ChartStore:
 
 REPLICAS: Final = "controlPlane.statefulSet.highAvailability.replicas"
 RESOURCES: Final = "controlPlane.statefulSet.resources"
+KUBERNETES: Final = "controlPlane.distro.k8s.image.tag"
 
 _REQUESTS: Final = {"cpu": "200m", "memory": "256Mi", "ephemeral-storage": "1Gi"}
 _LIMITS: Final = {"memory": "4Gi", "ephemeral-storage": "10Gi"}

@@ -10,16 +10,15 @@ from kai_fleet.options import values_at
 from kai_fleet.releases import VclusterRelease
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.vcluster_oidc import with_oidc
+from kai_fleet.vcluster_stores import CLAIM, ETCD, KUBERNETES, REPLICAS, RESOURCES, SWITCHES
 
 # The chart's default image is the Pro one, which crash-loops without a licence (V5).
 OSS_IMAGE: Final = {"repository": "loft-sh/vcluster-oss"}
 _SET: Final = "controlPlane.statefulSet"
-_STORES: Final = "controlPlane.backingStore"
-_ETCD: Final = f"{_STORES}.etcd.deploy"
 _DNS: Final = "controlPlane.coredns"
 _ADVANCED: Final = "controlPlane.advanced"
 # The control plane, and its etcd where a team has one of its own.
-_STATEFUL: Final = (_SET, f"{_ETCD}.statefulSet")
+_STATEFUL: Final = (_SET, f"{ETCD}.statefulSet")
 _SERVICES: Final = ("controlPlane.service", f"{_ADVANCED}.headlessService", f"{_DNS}.service")
 _ACCOUNTS: Final = (f"{_ADVANCED}.serviceAccount", f"{_ADVANCED}.workloadServiceAccount")
 Values = dict[str, Any]
@@ -145,24 +144,24 @@ def control_plane(args: Mapping[str, Any]) -> Values:
         if amounts
     }
     values: Values = {
-        f"{_SET}.highAvailability.replicas": None if replicas == 1 else replicas,
-        f"{_SET}.resources": resources,
-        "controlPlane.distro.k8s.image.tag": args.get("kubernetes_version"),
+        REPLICAS: None if replicas == 1 else replicas,
+        RESOURCES: resources,
+        KUBERNETES: args.get("kubernetes_version"),
     }
     if kind == "external":
         external = {"enabled": True, "dataSource": store["data_source"]}
-        values[f"{_STORES}.database.external"] = external
+        values["controlPlane.backingStore.database.external"] = external
     elif kind == "etcd":
         values |= {
-            f"{_ETCD}.enabled": True,
+            f"{ETCD}.enabled": True,
             # A quota on it requires a request of every pod; the chart's etcd has none.
-            f"{_ETCD}.statefulSet.resources.requests": {"ephemeral-storage": "1Gi"},
-            f"{_ETCD}.statefulSet.highAvailability.replicas": store.get("replicas"),
-            f"{_ETCD}.statefulSet.{claim}": without_none(claims),
+            f"{ETCD}.statefulSet.resources.requests": {"ephemeral-storage": "1Gi"},
+            f"{ETCD}.statefulSet.highAvailability.replicas": store.get("replicas"),
+            f"{ETCD}.statefulSet.{claim}": without_none(claims),
         }
     else:
-        values[f"{_SET}.{claim}"] = without_none(claims)
-        values[f"{_STORES}.etcd.embedded.enabled"] = True if kind == "embeddedEtcd" else None
+        values[CLAIM] = without_none(claims)
+        values[SWITCHES["embeddedEtcd"]] = True if kind == "embeddedEtcd" else None
     return values_at(values)
 
 

@@ -4,12 +4,11 @@ import re
 from decimal import Decimal
 from typing import Final
 
-from kai_fleet import vcluster_stores as chart_stores
+from kai_fleet import vcluster_stores as stores
 from kai_fleet.quantities import parse_quantity
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.values import UNKNOWN, mapping, number, pairs, value_at
-from kai_fleet.vcluster_stores import CLAIM, EMBEDDED, REPLICAS, SWITCHES, ChartStore, store_of
 from kai_fleet.wording import listed
 from kai_fleet_policies.model.cluster import Cluster, Team
 from kai_fleet_policies.rules.places import VCLUSTERS, Place, of_vcluster
@@ -107,10 +106,10 @@ def vcluster_store(cluster: Cluster, team: Team, place: Place) -> Findings:
     values = team.chart_values
     if values is UNKNOWN:
         return  # vcluster-values says so
-    for key in SWITCHES.values():
+    for key in stores.SWITCHES.values():
         known(value_at(values, key), "its store is known")
-    store, runs = store_of(values), team.runs.store if team.runs is not None else None
-    replicas = number(value_at(values, REPLICAS))
+    store, runs = stores.store_of(values), team.runs.store if team.runs is not None else None
+    replicas = number(value_at(values, stores.REPLICAS))
     if isinstance(replicas, float) and replicas > 1:
         yield from _replicas(team, store, replicas)
     place = of_vcluster(team, "store", "type")
@@ -138,9 +137,9 @@ def vcluster_store(cluster: Cluster, team: Team, place: Place) -> Findings:
         )
 
 
-def _replicas(team: Team, store: ChartStore, replicas: float) -> Findings:
+def _replicas(team: Team, store: stores.ChartStore, replicas: float) -> Findings:
     place, count = of_vcluster(team, "replicas"), f"is {replicas:g}"
-    if store.type == EMBEDDED:
+    if store.type == stores.EMBEDDED:
         other = "write store: {type: etcd, replicas: 3}, or 1"
         yield place.refuse(
             f"{count}, and its store is SQLite, a file that one process has: none would start",
@@ -170,15 +169,15 @@ def vcluster_resources(cluster: Cluster, team: Team, place: Place) -> Findings:
     left: the control plane would not start, and an update waits for it in vain.
     """
     values, version = team.chart_values, team.version or DEFAULT_VCLUSTER
-    own = mapping(value_at(values, chart_stores.RESOURCES))
+    own = mapping(value_at(values, stores.RESOURCES))
     if UNKNOWN in (values, version, own):
         return  # other rules say so
-    resources = merged(chart_stores.default_resources(version), own)
+    resources = merged(stores.default_resources(version), own)
     requests, limits = (pairs(resources.get(kind)) for kind in ("requests", "limits"))
-    replicas = int(known(number(value_at(values, REPLICAS)), "its replicas are known") or 1)
-    store = store_of(values)
-    of_etcd = pairs(value_at(values, f"{chart_stores.ETCD}.statefulSet.resources.requests"))
-    of_etcd = {**chart_stores.ETCD_REQUESTS, **of_etcd} if store.type == "etcd" else {}
+    replicas = int(known(number(value_at(values, stores.REPLICAS)), "its replicas are known") or 1)
+    store = stores.store_of(values)
+    of_etcd = pairs(value_at(values, f"{stores.ETCD}.statefulSet.resources.requests"))
+    of_etcd = {**stores.ETCD_REQUESTS, **of_etcd} if store.type == "etcd" else {}
     for name, key in _NAMES.items():
         request, most = _amount(requests.get(name)), _amount(limits.get(name))
         if request is None:
@@ -233,7 +232,7 @@ def vcluster_volume(cluster: Cluster, team: Team, place: Place) -> Findings:
         if before == after or (sizes[0] is not None and sizes[0] == sizes[1]):
             continue
         steps = ("store", key) if team.store.type == "etcd" else (key,)
-        in_values = key in pairs(value_at(team.values, CLAIM))
+        in_values = key in pairs(value_at(team.values, stores.CLAIM))
         was, is_now = (value or "the cluster's default class" for value in (before, after))
         fix = "write " + (before or '""')
         if (sizes[1] or 0) > (sizes[0] or 0):
@@ -246,6 +245,6 @@ def vcluster_volume(cluster: Cluster, team: Team, place: Place) -> Findings:
             )
         else:
             fix += f". Another volume {_ANOTHER}"
-        yield of_vcluster(team, *(("values", CLAIM, key) if in_values else steps)).refuse(
+        yield of_vcluster(team, *(("values", stores.CLAIM, key) if in_values else steps)).refuse(
             f"changes from {was} to {is_now}, and the volume is made already", fix
         )

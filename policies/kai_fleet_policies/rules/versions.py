@@ -8,6 +8,7 @@ from kai_fleet.guards.policies import OLDEST_KUBERNETES, POLICY
 from kai_fleet.releases import DEFAULT_VCLUSTER, KAI, VCLUSTER, version_key
 from kai_fleet.releases.transitions import vcluster_refusal
 from kai_fleet.values import UNKNOWN, at, value_at
+from kai_fleet.vcluster_stores import KUBERNETES
 from kai_fleet_policies.model.cluster import Cluster, Kai, Team
 from kai_fleet_policies.rules.places import VCLUSTERS, Place, kais, of_vcluster
 from kai_fleet_policies.rules.rule import Findings, advisory, known, mandatory
@@ -91,9 +92,6 @@ def vcluster_upgrade(cluster: Cluster, team: Team, place: Place) -> Findings:
             yield of_vcluster(team, "version").refuse(cause, fix)
 
 
-_KUBERNETES: Final = "controlPlane.distro.k8s.image.tag"
-
-
 @mandatory("vcluster-kubernetes", "high", VCLUSTERS)
 def vcluster_kubernetes(cluster: Cluster, team: Team, place: Place) -> Findings:
     """A Kubernetes inside a vCluster that knows the guard's policies, and that vCluster lists.
@@ -103,7 +101,7 @@ def vcluster_kubernetes(cluster: Cluster, team: Team, place: Place) -> Findings:
     newer than vCluster's version was not tried with it, nor with KAI: that is a warning.
     """
     version = team.version if team.version in VCLUSTER else DEFAULT_VCLUSTER
-    own, kubernetes = VCLUSTER[str(version)].kubernetes, value_at(team.chart_values, _KUBERNETES)
+    own, kubernetes = VCLUSTER[str(version)].kubernetes, value_at(team.chart_values, KUBERNETES)
     numbers = version_key(kubernetes)[:2] if isinstance(kubernetes, str) else ()
     place = of_vcluster(team, "kubernetesVersion")
     if team.guard and () < numbers < version_key(OLDEST_KUBERNETES):
