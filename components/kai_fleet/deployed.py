@@ -10,25 +10,9 @@ import pulumi
 from pulumi.runtime import invoke
 from pulumi.runtime.settings import get_monitor
 
+from kai_fleet.names import COMMAND, RELEASE, STACK, TEAM, TEAM_NAMESPACE
 from kai_fleet.vcluster_stores import ChartStore, store_of
 
-RELEASE: Final = "kubernetes:helm.sh/v3:Release"
-COMMAND: Final = "command:local:Command"
-NAMESPACE: Final = "kubernetes:core/v1:Namespace"
-# The stack's labels and annotations on a namespace that existed before it.
-NAMESPACE_PATCH: Final = "kubernetes:core/v1:NamespacePatch"
-POLICY: Final = "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy"
-STACK: Final = "pulumi:pulumi:Stack"
-PROVIDERS: Final = "pulumi:providers:"  # prefix of the types of providers
-TEAM: Final = "kai-fleet:index:Team"
-TEAM_NAMESPACE: Final = "kai-fleet:index:TeamNamespace"
-KAI_SCHEDULER: Final = "kai-fleet:index:KaiScheduler"
-VIRTUAL_CLUSTER: Final = "kai-fleet:index:VirtualCluster"
-# Of the product's own provider: its package, its resource, and its functions.
-PACKAGE: Final = "kai-fleet"
-QUEUES: Final = "kai-fleet:index:Queues"
-SECRET: Final = "kai-fleet:index:secret"
-EXISTING: Final = "kai-fleet:index:existing"
 # Functions of the engine: the outputs of a stack, which StackReference calls, too; and the
 # resources in the last checkpoint of a stack.
 READ_OUTPUTS: Final = "pulumi:pulumi:readStackOutputs"

@@ -16,11 +16,11 @@ from kai_fleet.cluster.connection import ClusterConnection
 from kai_fleet.cluster.kube.objects import in_pool, tolerates
 from kai_fleet.cluster.provider.functions import NODES
 from kai_fleet.cluster.provider.queues import DEFAULT_QUEUES, PATH, TREE, differences, different
-from kai_fleet.deployed import EXISTING, NAMESPACE, NAMESPACE_PATCH, RELEASE, Deployed
+from kai_fleet.deployed import Deployed
 from kai_fleet.gpu_providers import GPU_PROVIDERS
 from kai_fleet.guards.bounds import KAI_PRIORITIES
-from kai_fleet.guards.policies import TEAM_LABEL
 from kai_fleet.inputs import toleration_spec
+from kai_fleet.names import EXISTING, NAMESPACE, NAMESPACE_PATCH, RELEASE, TEAM_LABEL
 from kai_fleet.queue_specs import every_spec
 from kai_fleet.releases import kai, version_key
 from kai_fleet.releases.keys import KAI_NAMESPACE

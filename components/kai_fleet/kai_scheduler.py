@@ -13,7 +13,6 @@ from pulumi_kubernetes.apiextensions import CustomResource
 from kai_fleet import deployed
 from kai_fleet.cluster import probes
 from kai_fleet.cluster.connection import connection_of, provider_options
-from kai_fleet.deployed import KAI_SCHEDULER
 from kai_fleet.inputs import (
     LEVELS,
     RegistryArgs,
@@ -24,6 +23,7 @@ from kai_fleet.inputs import (
     resolved,
 )
 from kai_fleet.kai_values import kai_objects, kai_values
+from kai_fleet.names import KAI_SCHEDULER
 from kai_fleet.options import after, chart_args, child_of
 from kai_fleet.registry_secrets import OF_STACK, registry_secret
 from kai_fleet.releases import KAI, KaiRelease, kai

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pulumi
 from pulumi_kubernetes.helm import v3 as helm
 
-from kai_fleet.deployed import QUEUES
+from kai_fleet.names import QUEUES
 from kai_fleet.releases.chart_values import merged, nested
 from kai_fleet.releases.sources import MIRROR
 

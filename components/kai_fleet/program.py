@@ -7,12 +7,12 @@ import pulumi
 
 from kai_fleet import deployed, existing
 from kai_fleet.arguments import Arguments
-from kai_fleet.deployed import PACKAGE, Deployed
 from kai_fleet.gpu_stack import GpuStack
 from kai_fleet.host_access import host_access
 from kai_fleet.host_guards import HostGuards
 from kai_fleet.kai_scheduler import KaiScheduler
 from kai_fleet.monitoring import FleetMonitoring
+from kai_fleet.names import PACKAGE
 from kai_fleet.options import NEAREST, after, noted, source_positions
 from kai_fleet.queue_tree import QueueTree
 from kai_fleet.settings import Settings
@@ -24,7 +24,7 @@ from kai_fleet.workloads import declare_manifests
 
 # Gives the settings of the running stack, from its deployed state and, in a team stack, the outputs
 # of the platform's stack. Raises pulumi.RunError where a rule refuses them.
-Check: TypeAlias = Callable[[Deployed, FactsOf], Settings]
+Check: TypeAlias = Callable[[deployed.Deployed, FactsOf], Settings]
 
 # Teams that this process's run leaves unchanged, because their vClusters stopped the run before it.
 # The engine excludes them, too. Not an environment variable: no other run may skip a team.
@@ -91,7 +91,7 @@ def declare_host(
     return ready
 
 
-def export_teams(settings: Settings, teams: Mapping[str, Team], state: Deployed) -> None:
+def export_teams(settings: Settings, teams: Mapping[str, Team], state: deployed.Deployed) -> None:
     """Export each team's summary and kubeconfig; where its resources failed, the last ones."""
     summaries, kubeconfigs = dict[str, Any](), dict[str, Any]()
     for name, team in teams.items():

@@ -6,8 +6,8 @@ import pulumi
 
 from kai_fleet.cluster.connection import connection_of
 from kai_fleet.cluster.provider.values import packed
-from kai_fleet.deployed import QUEUES
 from kai_fleet.inputs import resolved, without_none
+from kai_fleet.names import QUEUES
 from kai_fleet.options import child_of
 from kai_fleet.queue_specs import labels_of, leaves, specs_of
 

@@ -4,11 +4,11 @@ from typing import Any, NotRequired, TypedDict
 
 import pulumi
 
-from kai_fleet.deployed import TEAM
 from kai_fleet.guards import queue_guard
 from kai_fleet.guards.policies import declare
 from kai_fleet.inputs import one_of
 from kai_fleet.kai_scheduler import KaiScheduler, KaiSchedulerArgs
+from kai_fleet.names import TEAM
 from kai_fleet.options import after, child_of
 from kai_fleet.queue_specs import leaves
 from kai_fleet.queue_tree import QueueTree, QueueTreeArgs

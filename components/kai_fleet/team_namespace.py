@@ -8,20 +8,20 @@ from pulumi_kubernetes import core
 from pulumi_kubernetes.networking import v1 as networking
 from pulumi_kubernetes.rbac import v1 as rbac
 
-from kai_fleet.deployed import TEAM_NAMESPACE
 from kai_fleet.guards import policies, queue_guard, rights
 from kai_fleet.guards.bounds import level, network, node_bindings, pod_bounds
 from kai_fleet.guards.network_policies import network_policies
 from kai_fleet.guards.quotas import quotas
 from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, one_of, plain
 from kai_fleet.monitoring import TeamMonitoring
+from kai_fleet.names import ISOLATION_LABEL, TEAM_LABEL, TEAM_NAMESPACE, USED_LABEL
 from kai_fleet.options import child_of, noted
 from kai_fleet.registry_secrets import OF_STACK, registry_secret
 from kai_fleet.team_stack_access import IN_NAMESPACE
 
 PLACES: Final = ("inside", "host", "none")
 GUARD_MODES: Final = ("deny", "audit", "off")
-USED: Final = {policies.USED_LABEL: "used"}
+USED: Final = {USED_LABEL: "used"}
 
 
 class NetworkArgs(TypedDict):
@@ -263,11 +263,11 @@ class TeamNamespace(pulumi.ComponentResource):
 
 def namespace_labels(team: str, args: Mapping[str, Any]) -> dict[str, pulumi.Input[str]]:
     """Labels of a team's namespace: its own, overridden by those that policies select."""
-    labels = {**args.get("labels", {}), policies.TEAM_LABEL: team}
+    labels = {**args.get("labels", {}), TEAM_LABEL: team}
     if level(args) != "off":
         # `restricted` is enforced by the guard: Pod Security's label has no exceptions for KAI.
         labels |= {policies.ENFORCED: "baseline", f"{policies.ENFORCED}-version": "latest"}
-        labels[policies.ISOLATION_LABEL] = level(args)
+        labels[ISOLATION_LABEL] = level(args)
     return labels
 
 

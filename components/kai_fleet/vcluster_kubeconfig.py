@@ -11,7 +11,7 @@ from pulumi.runtime import invoke_async, is_dry_run
 from kai_fleet import deployed
 from kai_fleet.cluster.connection import ClusterConnection
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
-from kai_fleet.deployed import SECRET, VIRTUAL_CLUSTER
+from kai_fleet.names import SECRET, VIRTUAL_CLUSTER
 from kai_fleet.values import value_at
 from kai_fleet.vcluster_stores import store_of
 

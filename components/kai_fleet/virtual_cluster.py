@@ -17,7 +17,6 @@ from kai_fleet.cluster.connection import (
     kubernetes_provider,
     provider_options,
 )
-from kai_fleet.deployed import VIRTUAL_CLUSTER
 from kai_fleet.inputs import (
     LEVELS,
     RegistryArgs,
@@ -28,6 +27,7 @@ from kai_fleet.inputs import (
     required,
     resolved,
 )
+from kai_fleet.names import VIRTUAL_CLUSTER
 from kai_fleet.options import after, chart_args, child_of
 from kai_fleet.registry_secrets import OF_TEAM, registry_secret
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER_REPOSITORY, vcluster

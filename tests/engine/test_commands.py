@@ -10,7 +10,7 @@ import yaml
 from kubernetes import client
 
 from kai_fleet.cluster.provider.values import unpacked
-from kai_fleet.deployed import QUEUES, STACK
+from kai_fleet.names import QUEUES, STACK
 from kai_fleet.quantities import parse_quantity
 from kai_fleet.releases import kai
 from kai_fleet_cli.plan import recorder

@@ -14,9 +14,9 @@ from pulumi import automation
 from kai_fleet import deployed, existing
 from kai_fleet.arguments import Arguments
 from kai_fleet.cluster.connection import ClusterConnection, kubernetes_provider
-from kai_fleet.deployed import PACKAGE
 from kai_fleet.gpu_stack import GpuStack
 from kai_fleet.kai_scheduler import KaiScheduler
+from kai_fleet.names import PACKAGE
 from kai_fleet.options import after
 from kai_fleet.settings import load
 from kai_fleet.team_namespace import TeamNamespace

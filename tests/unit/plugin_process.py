@@ -10,7 +10,7 @@ import grpc
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
 from kai_fleet.cluster.provider.values import SECRET_MARK, SIGNATURE, plain, struct
-from kai_fleet.deployed import QUEUES
+from kai_fleet.names import QUEUES
 from kai_fleet_cli.stack_file.reading import ROOT
 
 Json = dict[str, Any]

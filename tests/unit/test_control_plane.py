@@ -6,9 +6,10 @@ import json
 import pytest
 
 from kai_fleet.arguments import chart_values
-from kai_fleet.deployed import RELEASE, VIRTUAL_CLUSTER, of_resources
+from kai_fleet.deployed import of_resources
 from kai_fleet.finding import Level
 from kai_fleet.guards import rights
+from kai_fleet.names import RELEASE, VIRTUAL_CLUSTER
 from kai_fleet.releases import VCLUSTER
 from kai_fleet.releases.chart_values import nested
 from kai_fleet.settings import load

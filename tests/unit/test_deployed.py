@@ -4,7 +4,8 @@ import pytest
 from pulumi.runtime import mocks
 
 from kai_fleet import deployed
-from kai_fleet.deployed import COMMAND, KAI_SCHEDULER, RELEASE, TEAM, of_resources
+from kai_fleet.deployed import of_resources
+from kai_fleet.names import COMMAND, KAI_SCHEDULER, RELEASE, TEAM
 from tests.unit.component_samples import run_by
 
 STACK = "urn:pulumi:lab::kai-fleet::"

@@ -7,7 +7,7 @@ import pytest
 from pulumi import automation
 
 from kai_fleet.cluster.provider.values import SECRET_MARK, SIGNATURE
-from kai_fleet.deployed import STACK
+from kai_fleet.names import STACK
 from kai_fleet_cli.engine import runs
 from kai_fleet_cli.recovery import state
 from kai_fleet_policies.validation import REMOVE_VARIABLE

@@ -6,8 +6,9 @@ import pulumi
 import pytest
 
 from kai_fleet import existing
-from kai_fleet.deployed import NAMESPACE, NAMESPACE_PATCH, Deployed
+from kai_fleet.deployed import Deployed
 from kai_fleet.existing import HostObjects, is_of_others
+from kai_fleet.names import NAMESPACE, NAMESPACE_PATCH
 from kai_fleet.queue_specs import every_spec
 from kai_fleet.settings import load
 

@@ -5,10 +5,11 @@ import pytest
 
 from kai_fleet import deployed
 from kai_fleet.arguments import Arguments
-from kai_fleet.deployed import KAI_SCHEDULER, Deployed, named
+from kai_fleet.deployed import Deployed, named
 from kai_fleet.guards.bounds import pod_bounds
 from kai_fleet.kai_scheduler import KaiScheduler
 from kai_fleet.kai_values import kai_values
+from kai_fleet.names import KAI_SCHEDULER
 from kai_fleet.releases import KAI, kai
 from kai_fleet.settings import load
 from kai_fleet.settings.team_stack import Facts
@@ -102,7 +103,7 @@ def test_what_v0_18_0_does_not_read_yet_is_told():
 )
 def test_a_stack_file_says_a_switch_or_a_mode(written, mode):
     raw = {"cluster": CLUSTER, **HOST, "kai": {"version": "v0.18.0", **written}}
-    assert clusters_of(settings_of(raw))[0].sharing == mode
+    assert clusters_of(settings_of(raw))[0].scheduler.sharing == mode
 
 
 @pytest.mark.parametrize(

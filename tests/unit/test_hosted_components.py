@@ -15,7 +15,7 @@ from pulumi.runtime.proto import (
 )
 
 from kai_fleet.cluster.provider.values import plain, struct
-from kai_fleet.deployed import COMMAND, SECRET
+from kai_fleet.names import COMMAND, SECRET
 from tests.unit import plugin_process, vcluster_secrets
 
 PRINTED = {"server": "https://1.2.3.4:443", "uid": "0d9f"}

@@ -3,8 +3,8 @@
 import pytest
 from pulumi.runtime import mocks
 
-from kai_fleet.deployed import COMMAND, KAI_SCHEDULER, RELEASE
 from kai_fleet.kai_scheduler import KaiScheduler
+from kai_fleet.names import COMMAND, KAI_SCHEDULER, RELEASE
 from tests.unit.component_samples import KUBECONFIG, run_by
 
 BELOW = f"urn:pulumi:lab::kai-fleet::{KAI_SCHEDULER}$"

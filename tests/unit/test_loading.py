@@ -50,6 +50,13 @@ def test_the_policy_pack_loads_no_settings():
     assert (ran.stdout, ran.stderr) == ("False\n", "")
 
 
+def test_a_wait_loads_no_sdk():
+    # Each is a process of its own, and an update starts several for each team.
+    code = "import kai_fleet.cluster.probes.__main__, sys; print('pulumi' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert (ran.stdout, ran.stderr) == ("False\n", "")
+
+
 def test_the_doctor_loads_no_types_of_core_objects():
     # They are half a second, and only what declares objects needs them.
     types = "pulumi_kubernetes.core.v1._inputs"

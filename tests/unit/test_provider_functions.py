@@ -3,7 +3,7 @@
 import pytest
 
 from kai_fleet.cluster.provider.values import plain, struct
-from kai_fleet.deployed import EXISTING, SECRET
+from kai_fleet.names import EXISTING, SECRET
 from tests.unit.canned_api import kubeconfig, serving
 from tests.unit.plugin_process import said, secret, started
 

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from kai_fleet.deployed import STACK
+from kai_fleet.names import STACK
 from kai_fleet.options import source_positions
 from kai_fleet_cli.plan import recorder
 from tests.unit.test_recorder import LAB

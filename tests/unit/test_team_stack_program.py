@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from kai_fleet import options
-from kai_fleet.deployed import QUEUES
 from kai_fleet.finding import Level
 from kai_fleet.guards.rights import team_stack_in_namespace, team_stack_on_host
+from kai_fleet.names import QUEUES
 from kai_fleet.settings import load
 from kai_fleet.settings.team_stack import Facts
 from kai_fleet_cli.diff.changes import difference

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from pulumi.runtime import mocks
 
-from kai_fleet.deployed import COMMAND, RELEASE, SECRET, VIRTUAL_CLUSTER
+from kai_fleet.names import COMMAND, RELEASE, SECRET, VIRTUAL_CLUSTER
 from kai_fleet.virtual_cluster import VirtualCluster
 from tests.unit import vcluster_secrets
 from tests.unit.component_samples import run_by

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from kai_fleet.deployed import RELEASE, VIRTUAL_CLUSTER, of_resources
+from kai_fleet.deployed import of_resources
+from kai_fleet.names import RELEASE, VIRTUAL_CLUSTER
 from kai_fleet.releases import VCLUSTER
 from kai_fleet.releases.chart_values import nested
 from kai_fleet_policies.model.declared import clusters_of

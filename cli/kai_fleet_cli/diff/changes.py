@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from itertools import takewhile
 from typing import Any, Final, Literal
 
-from kai_fleet.deployed import QUEUES, team_of
+from kai_fleet.deployed import team_of
+from kai_fleet.names import QUEUES
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_policies.adapters import declared_trees
 from kai_fleet_policies.model.queues import UNLIMITED

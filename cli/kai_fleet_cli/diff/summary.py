@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from kai_fleet.deployed import NAMESPACE, POLICY, RELEASE, TEAM
+from kai_fleet.names import NAMESPACE, POLICY, RELEASE, TEAM
 from kai_fleet.settings.files import yaml_file
 from kai_fleet.wording import counted
 from kai_fleet_cli.diff.changes import Change, difference
@@ -98,8 +98,8 @@ def of_changes(changes: Iterable[Change], refused: Iterable[Item] = ()) -> Summa
     """The four lists of these changes. What comes or goes with a component of ours is one line."""
     every = list(changes)
     counts = Counter((change.top, change.kind) for change in every)
-    tops = {(change.top, change.kind) for change in every if change.urn == change.top}
-    tops = {(urn, kind) for urn, kind in tops if kind in ("created", "deleted")}
+    ends = [change for change in every if change.kind in ("created", "deleted")]
+    tops = {(change.top, change.kind) for change in ends if change.urn == change.top}
     lists: dict[Part, list[Item]] = {part: [] for part in HEADINGS}
     for change in every:
         top = (change.top, change.kind)

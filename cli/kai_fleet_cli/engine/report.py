@@ -7,7 +7,7 @@ from typing import Any, Final
 from pulumi import automation
 
 from kai_fleet.cluster.provider.values import SECRET_MARK
-from kai_fleet.deployed import PROVIDERS, STACK
+from kai_fleet.names import PROVIDERS, STACK
 
 # What happens to a resource without a change of anything: it may be read, or no longer read.
 UNTOUCHED: Final = ("same", "read", "discard")

@@ -5,13 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from kai_fleet.deployed import NAMESPACE, NAMESPACE_PATCH
-from kai_fleet.guards.policies import ISOLATION_LABEL
+from kai_fleet.names import ISOLATION_LABEL, NAMESPACE, NAMESPACE_PATCH
 from kai_fleet.releases import mig
 from kai_fleet.values import UNKNOWN, get
 from kai_fleet.wording import counted
 from kai_fleet_cli.plan import recorder
-from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies.adapters import from_resources
 from kai_fleet_policies.adapters.from_resources import Declared
@@ -33,7 +31,7 @@ class Picture:
     trees: Mapping[str, Sequence[DeclaredQueue]]
 
 
-def picture(resources: Iterable[Registered], paths: Iterable[str] = ()) -> Picture:
+def picture(resources: Iterable[recorder.Registered], paths: Iterable[str] = ()) -> Picture:
     """The picture that the resources of a plan make; `paths` are those of its findings."""
     items = list(resources)
     clusters = from_resources.clusters(as_declared(items))
@@ -100,7 +98,7 @@ def gpu_quota(queue: DeclaredQueue) -> float:
     return 0.0 if share is None or share.quota is UNKNOWN else share.quota
 
 
-def as_declared(resources: Iterable[Registered]) -> list[Declared]:
+def as_declared(resources: Iterable[recorder.Registered]) -> list[Declared]:
     """A plan's resources as the rules read them: masked and unknown values are UNKNOWN."""
     return [
         Declared(item.urn, item.type, item.name, _with_unknowns(item.inputs), item.provider)

@@ -17,7 +17,8 @@ from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.stack import wait_for_rpcs
 
 from kai_fleet.cluster.provider.values import SECRET_MARK, SIGNATURE, unpacked
-from kai_fleet.deployed import QUEUES, READ_OUTPUTS, STACK
+from kai_fleet.deployed import READ_OUTPUTS
+from kai_fleet.names import QUEUES, STACK
 from kai_fleet.options import NONE, source_positions
 from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet.settings.team_stack import OUTPUT

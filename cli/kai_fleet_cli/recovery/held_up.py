@@ -10,8 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kai_fleet.deployed import RELEASE, STACK, TEAM, TEAM_NAMESPACE, team_of
+from kai_fleet.deployed import team_of
 from kai_fleet.foreign_text import plain
+from kai_fleet.names import RELEASE, STACK, TEAM, TEAM_NAMESPACE
 from kai_fleet.settings.files.project import FLEET
 from kai_fleet.vcluster_stores import store_of
 from kai_fleet.wording import listed

@@ -8,7 +8,7 @@ from typing import Any, Final
 from pulumi import automation
 
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, rebuild
-from kai_fleet.deployed import NAMESPACE_PATCH, RELEASE
+from kai_fleet.names import NAMESPACE_PATCH, RELEASE
 from kai_fleet.values import get
 from kai_fleet_cli.recovery.clusters import NoAnswerError
 

@@ -10,6 +10,7 @@ import pulumi
 import yaml
 from pulumi_kubernetes.admissionregistration import v1 as admission
 
+from kai_fleet.names import ISOLATION_LABEL
 from kai_fleet.options import after
 
 Object = dict[str, Any]
@@ -22,11 +23,6 @@ OLDEST_KUBERNETES: Final = "1.30"  # the first that serves both as v1
 # What holds in the namespace of every team, by one binding for all of them.
 OF_ALL_TEAMS: Final = ("devices", "pods", "traffic", "lifecycle", "releases")
 BESIDE_KAI: Final = ("owners",)  # and on a host with a KAI
-# Labels of a team's namespace: whose it is, its level, and that others made it: an update that was
-# cut off finds by the last whose the namespace is.
-TEAM_LABEL: Final = "kai-fleet/team"
-ISOLATION_LABEL: Final = "kai-fleet/isolation"
-USED_LABEL: Final = "kai-fleet/namespace"
 ENFORCED: Final = "pod-security.kubernetes.io/enforce"
 ACCOUNTS: Final = "kai-fleet-team-stacks"  # the namespace of the accounts of team stacks
 BOUNDS: Final = "guard.kai-fleet/"  # begins the annotations of a namespace that policies read

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from kai_fleet.deployed import QUEUES
 from kai_fleet.guards.policies import QUEUES as QUEUE_GUARDS
+from kai_fleet.names import QUEUES
 from kai_fleet.releases import keys, mig, version_key
 from kai_fleet.values import UNKNOWN, flag, get, items, number, pairs, text
 from kai_fleet_policies.adapters import charts, declared_trees

@@ -234,14 +234,9 @@ class Cluster:
         return self.kai[0] if self.kai else Kai(None)
 
     @property
-    def sharing(self) -> SharingMode:
-        """How its KAI lets pods share GPUs."""
-        return self.scheduler.sharing
-
-    @property
     def gpu_sharing(self) -> bool:
         """Whether its KAI lets pods share GPUs."""
-        return self.sharing != DISABLED
+        return self.scheduler.sharing != DISABLED
 
     @cached_property
     def tree(self) -> QueueIndex:

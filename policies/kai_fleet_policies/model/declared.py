@@ -6,8 +6,9 @@ from functools import partial
 from typing import Any, Final
 
 from kai_fleet.arguments import Arguments, chart_values
-from kai_fleet.deployed import VIRTUAL_CLUSTER, Deployed, named
+from kai_fleet.deployed import Deployed, named
 from kai_fleet.inputs import without_none
+from kai_fleet.names import VIRTUAL_CLUSTER
 from kai_fleet.queue_specs import every_spec, labels_of
 from kai_fleet.releases import DEFAULT_VCLUSTER
 from kai_fleet.releases.sharing import mode_in

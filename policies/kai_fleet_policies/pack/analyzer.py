@@ -19,8 +19,8 @@ from pulumi.runtime.proto import analyzer_pb2_grpc
 from kai_fleet.cluster.provider import version
 from kai_fleet.cluster.provider.serving import OPTIONS, announce
 from kai_fleet.cluster.provider.values import plain
-from kai_fleet.deployed import PACKAGE, QUEUES
 from kai_fleet.finding import Finding, Level
+from kai_fleet.names import PACKAGE, QUEUES
 from kai_fleet.values import UNKNOWN
 from kai_fleet.wording import MASK
 from kai_fleet_policies.adapters.declared_trees import PROVIDER

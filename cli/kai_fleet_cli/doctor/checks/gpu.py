@@ -91,10 +91,8 @@ def daemon_sets(host: Cluster, _: Snapshot) -> Iterator[Fault]:
         ready = int(item.status.get("numberReady") or 0)
         of_gpus = item.namespace in GPU_CHARTS or item.is_device_plugin
         if of_gpus and ready < scheduled and host.age(item) > PATIENCE:
-            every = host.within("pods", item.namespace)
-            cause, fix = reason(
-                host, item, *(pod for pod in every if pod.name.startswith(item.name))
-            )
+            pods = host.within("pods", item.namespace)
+            cause, fix = reason(host, item, *(p for p in pods if p.name.startswith(item.name)))
             fix = fix or f"look with: `{host.kubectl} -n {item.namespace} get pods,events`"
             values = {"ready": ready, "scheduled": scheduled}
             name = item.namespaced_name

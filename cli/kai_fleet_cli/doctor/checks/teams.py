@@ -7,7 +7,8 @@ from typing import Final
 
 from kai_fleet.cluster.kube.objects import KubeObject, in_pool, seconds_since
 from kai_fleet.cluster.tenant_kubeconfig import name_writer, repair_commands
-from kai_fleet.guards.policies import ENFORCED, ISOLATION_LABEL, TEAM_LABEL, USED_LABEL
+from kai_fleet.guards.policies import ENFORCED
+from kai_fleet.names import ISOLATION_LABEL, TEAM_LABEL, USED_LABEL
 from kai_fleet.quantities import parse_quantity
 from kai_fleet_cli.doctor.causes import Fault, fault, reason
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState

@@ -25,7 +25,7 @@ from kai_fleet.cluster.probes.wait import (
 from kai_fleet.cluster.service_address import address_of
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
 from kai_fleet.foreign_text import plain
-from kai_fleet.guards.policies import TEAM_LABEL, USED_LABEL
+from kai_fleet.names import TEAM_LABEL, USED_LABEL
 
 _UID: Final = re.compile(r"[0-9a-zA-Z-]{1,64}")
 _HELD: Final = ("pods", "persistentvolumeclaims")  # somebody else may have some there, too

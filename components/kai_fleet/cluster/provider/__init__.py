@@ -9,7 +9,7 @@ This module has its version, and the error of its operations.
 from importlib import metadata
 from typing import Any
 
-from kai_fleet.deployed import PACKAGE
+from kai_fleet.names import PACKAGE
 
 
 def version() -> str:

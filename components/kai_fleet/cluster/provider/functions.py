@@ -11,7 +11,7 @@ from typing import Any, Final
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import KubeError, UnreachableError, complaint
 from kai_fleet.cluster.kube.kubeconfig import Connection, connection
-from kai_fleet.deployed import SECRET
+from kai_fleet.names import SECRET
 
 _SECONDS: Final = 20.0
 NODES: Final = "/api/v1/nodes"

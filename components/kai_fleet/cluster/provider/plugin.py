@@ -30,7 +30,7 @@ from kai_fleet.cluster.provider.serving import (
     serve,
 )
 from kai_fleet.cluster.provider.values import packed, struct, unpacked
-from kai_fleet.deployed import EXISTING, PACKAGE, QUEUES, SECRET
+from kai_fleet.names import EXISTING, PACKAGE, QUEUES, SECRET
 
 Properties = Mapping[str, Any]
 # Not part of the tree's state: credentials rotate.
