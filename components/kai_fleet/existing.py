@@ -1,11 +1,11 @@
-"""Find existing objects on a host that a stack would declare: RuntimeClasses, CRDs, namespaces.
+"""Find objects of others on a host that a stack would declare: RuntimeClasses, CRDs, namespaces.
 
 An object that is not in the stack's state belongs to somebody else. It is used if it fits, and not
 declared, so that it is neither changed nor deleted.
 """
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pulumi
@@ -13,20 +13,14 @@ from pulumi.runtime import invoke
 
 from kai_fleet.arguments import Arguments
 from kai_fleet.cluster.connection import ClusterConnection
-from kai_fleet.cluster.kube.objects import in_pool, tolerates
-from kai_fleet.cluster.provider.functions import NODES
-from kai_fleet.cluster.provider.queues import DEFAULT_QUEUES, PATH, TREE, differences, different
 from kai_fleet.deployed import Deployed
 from kai_fleet.gpu_providers import GPU_PROVIDERS
 from kai_fleet.guards.bounds import KAI_PRIORITIES
-from kai_fleet.inputs import toleration_spec
 from kai_fleet.names import EXISTING, NAMESPACE, NAMESPACE_PATCH, RELEASE, TEAM_LABEL
-from kai_fleet.queue_specs import every_spec
 from kai_fleet.releases import kai, version_key
 from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.settings import Settings
 from kai_fleet.team_namespace import USED, namespace_labels
-from kai_fleet.values import value_at
 
 # Names of the two components in the program.
 GPU_STACK: Final = "host-gpu"
@@ -41,31 +35,36 @@ _PATHS: Final = {
 _PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses/"
 # Values in KAI's charts, which can leave the classes out from this version on.
 _PRIORITIES: Final = dict(zip(KAI_PRIORITIES, (50, 75, 100, 125), strict=True))
-_WITHOUT_PRIORITIES: Final = (0, 16, 7)
-_ENFORCED_TOLERATIONS: Final = "sync.toHost.pods.enforceTolerations"
+_WITHOUT_PRIORITIES: Final = "v0.16.7"
 Answer = Mapping[str, Any]
 
 
+@dataclass
 class HostObjects:
     """Objects on a host, and whether the stack's state has them.
 
-    Every object counts as absent where the state cannot be read, because the stack's own objects
-    would look foreign; and where the cluster refuses the request, or did not answer once.
-
-    Args:
-        read: GET for a path of the API, as `read_existing` of the provider.
+    `read` gets a path of the API, as `read_existing` of the provider. Where the cluster refuses or
+    does not answer, an object counts as absent.
     """
 
-    def __init__(self, read: Callable[[str], Answer], deployed: Deployed) -> None:
-        self.deployed, self._read = deployed, read
-        self._unreachable, self._refused = not deployed.readable, False
-        self._answers: dict[str, Answer] = {}
+    read: Callable[[str], Answer]
+    deployed: Deployed
+    away: bool = False
+    warned: bool = False
 
     def at(self, path: str) -> Answer | None:
         """The answer about the object at a path of the API; None where it is absent."""
-        if path not in self._answers:
-            self._answers[path] = {} if self._unreachable else self._asked(path)
-        answer = self._answers[path]
+        answer = {} if self.away else self.read(path)
+        if answer.get("away"):  # one broken connection must not make objects of others look absent
+            answer = self.read(path)
+            self.away = bool(answer.get("away"))
+        if (problem := answer.get("problem")) and not self.warned:
+            self.warned = True
+            pulumi.log.warn(
+                f"what the host cluster has already is not known: {problem} to GET {path}. What"
+                " others made there looks free in this run, and an update may fail. Look with:"
+                " kubectl auth can-i --list"
+            )
         return answer if answer.get("there") else None
 
     def foreign(self, kind: str, name: str, resource: str) -> Answer | None:
@@ -73,27 +72,6 @@ class HostObjects:
         if not name or self.deployed.has(kind, resource):
             return None
         return self.at(f"{_PATHS[kind]}{name}")
-
-    def _asked(self, path: str) -> Answer:
-        """Ask twice: one broken connection must not make foreign objects look absent."""
-        answer = self._read(path)
-        if answer.get("away"):
-            answer = self._read(path)
-        self._unreachable = bool(answer.get("away"))
-        if self._unreachable:
-            # The Kubernetes plugin previews all the same, as if the cluster were empty.
-            pulumi.log.warn(
-                f"the host cluster is not reached: {answer.get('problem')}. What it has already is"
-                " not known, and an update can change nothing there"
-            )
-        elif answer.get("problem") and not self._refused:
-            self._refused = True
-            pulumi.log.warn(
-                f"what the host cluster has already is not known: {answer['problem']} to GET"
-                f" {path}. What others made there looks free in this run, and an update by this"
-                " user may fail. Look with: kubectl auth can-i --list"
-            )
-        return answer
 
 
 def find(
@@ -104,11 +82,10 @@ def find(
 ) -> dict[str, Any]:
     """Objects of others on the host that components of the stack use.
 
-    None on a kind cluster of the stack, and in a team stack, whose platform declares them.
+    None on a kind cluster of the stack, and in a team stack, whose platform declares them; nor
+    where the stack's state cannot be read, because its own objects would look foreign.
 
     Args:
-        host: connection to the host.
-        deployed: state of the stack.
         package: the package's provider, which reads the host; in an offline plan it reads nothing.
 
     Returns:
@@ -118,7 +95,8 @@ def find(
     Raises:
         pulumi.RunError: an existing object does not fit.
     """
-    if settings.cluster.kind is not None or settings.platform_facts is not None:
+    elsewhere = settings.cluster.kind is not None or settings.platform_facts is not None
+    if elsewhere or not deployed.readable:
         return {}
 
     def read(path: str) -> Answer:
@@ -130,33 +108,26 @@ def find(
 
 
 def existing_of(settings: Settings, host: HostObjects) -> dict[str, Any]:
-    """`find` for a given reader. Warn of node pools whose taints no pod of the team tolerates."""
-    args = Arguments(settings)
-    namespaces = {name: args.namespace(name) for name in (*settings.teams, *settings.team_stacks)}
-    existing = {
+    """`find` for a given reader."""
+    args, teams = Arguments(settings), (*settings.teams, *settings.team_stacks)
+    return {
         "gpu": gpu_stack(args.gpu_stack(), host),
-        "kai": host_kai(args.host_kai(), args.host_queues(), host) if settings.kai else [],
-        "teams": [
-            name for name, namespace in namespaces.items() if is_of_others(name, namespace, host)
-        ],
+        "kai": host_kai(args.host_kai(), host) if settings.kai else [],
+        "teams": [name for name in teams if is_of_others(name, args.namespace(name), host)],
     }
-    for name, team in settings.teams.items():
-        if team.node_pool and not value_at(team.vcluster.values, _ENFORCED_TOLERATIONS):
-            warn_of_taints(name, namespaces[name], settings.team_path(name), host)
-    return existing
 
 
 def gpu_stack(args: Mapping[str, Any], host: HostObjects) -> list[str]:
     """`use_existing` of a GpuStack. Raises pulumi.RunError beside an incompatible one."""
     kind, provider = args["provider"], GPU_PROVIDERS[args["provider"]]
-    name, path = provider.runtime_class, f"{_PATHS[RUNTIME_CLASS]}{provider.runtime_class}"
-    if name and (existing := host.at(path)) and existing["handler"] != name:
+    name = provider.runtime_class
+    runtime_class = host.foreign(RUNTIME_CLASS, name, f"{GPU_STACK}-runtime-class")
+    if runtime_class and runtime_class["handler"] != name:
         raise pulumi.RunError(
             f"kai-fleet:gpu.provider: {kind} needs RuntimeClass {name} with handler {name}, and"
-            f" this cluster's has handler {existing['handler']}, which this stack did not write."
-            " Nothing was made. Write provider: none if the cluster's nodes advertise their"
-            f" GPUs already, or agree with the owner of the class on the handler {name}; a"
-            " handler cannot be changed, so the owner has to make it anew"
+            f" this cluster's has handler {runtime_class['handler']}, which this stack did not"
+            " write. Nothing was made. Write provider: none if the cluster's nodes advertise their"
+            " GPUs already, or have the owner of the class make it anew with that handler"
         )
     is_new = not host.deployed.has(RELEASE, f"{GPU_STACK}-release")
     if provider.rival and is_new and host.at(provider.rival):
@@ -165,67 +136,47 @@ def gpu_stack(args: Mapping[str, Any], host: HostObjects) -> list[str]:
             f" one, with ClusterPolicy {provider.rival.rpartition('/')[2]}, which this stack did"
             " not make. Nothing was made. Write provider: none, which uses what is there"
         )
-    declared = {
-        "runtimeClass": (RUNTIME_CLASS, name, f"{GPU_STACK}-runtime-class"),
-        "namespace": (NAMESPACE, provider.chart, f"{GPU_STACK}-namespace"),
-    }
-    return [key for key, resource in declared.items() if host.foreign(*resource)]
+    namespace = host.foreign(NAMESPACE, provider.chart, f"{GPU_STACK}-namespace")
+    found = {"runtimeClass": runtime_class, "namespace": namespace}
+    return [key for key, existing in found.items() if existing]
 
 
-def host_kai(args: Mapping[str, Any], queues: Mapping[str, Any], host: HostObjects) -> list[str]:
+def host_kai(args: Mapping[str, Any], host: HostObjects) -> list[str]:
     """`use_existing` of the host's KaiScheduler.
 
     Raises:
-        pulumi.RunError: existing priority classes or default queues of KAI do not fit.
+        pulumi.RunError: existing priority classes of KAI do not fit.
     """
     release = kai(args["version"], untested=bool(args.get("untested")))
     needs_crd = release.needs_cluster_policy_crd and args.get("cluster_policy_crd", True)
     crd = "clusterpolicies.nvidia.com" if needs_crd else ""
-    declared = {
-        "namespace": (NAMESPACE, KAI_NAMESPACE, f"{KAI}-kai-namespace"),
-        "clusterPolicyCrd": (CRD, crd, f"{KAI}-kai-cluster-policy"),
+    own_classes = "defaultPriorityClasses" in args.get("values", {})
+    found = {
+        "namespace": host.foreign(NAMESPACE, KAI_NAMESPACE, f"{KAI}-kai-namespace"),
+        "clusterPolicyCrd": host.foreign(CRD, crd, f"{KAI}-kai-cluster-policy"),
+        "priorityClasses": not own_classes and _uses_priority_classes(release.version, host),
     }
-    existing = [key for key, resource in declared.items() if host.foreign(*resource)]
-    if "defaultPriorityClasses" not in args.get("values", {}):
-        existing += _priority_classes(release.version, host)
-    for name, spec in every_spec(queues["queues"]):
-        queue = host.at(f"{PATH}/{name}") if name in DEFAULT_QUEUES else None
-        differs = differences(queue.get("spec") or {}, spec) if queue else []
-        if queue and differs and TREE not in queue["labels"]:
-            raise pulumi.RunError(f"kai-fleet:queues: {different(name, differs)}. Nothing was made")
-    return existing
+    return [key for key, existing in found.items() if existing]
 
 
-def _priority_classes(version: str, host: HostObjects) -> Iterator[str]:
-    """`priorityClasses` if KAI's exist, belong to another release, and have its values."""
+def _uses_priority_classes(version: str, host: HostObjects) -> bool:
+    """Whether KAI's priority classes are those of another release, with the same values."""
     classes = {name: host.at(f"{_PRIORITY_CLASSES}{name}") for name in _PRIORITIES}
     ours = f"{KAI_NAMESPACE}/kai-scheduler"
-    others = [name for name, found in classes.items() if found and found.get("release") != ours]
-    if not others:
-        return
-    wrong = [
-        f"{name} has {found.get('value'):.0f} in place of {_PRIORITIES[name]}"
-        if found
-        else f"there is no {name}"
-        for name, found in classes.items()
-        if not found or found.get("value") != _PRIORITIES[name]
-    ]
-    lead = (
-        f"kai-fleet:kai: priority classes of KAI ({', '.join(others)}) are in this cluster, made by"
-        " others"
+    if all(found.get("release") == ours for found in classes.values() if found):
+        return False
+    values = {name: int(found["value"]) if found else None for name, found in classes.items()}
+    if values == _PRIORITIES and version_key(version) >= version_key(_WITHOUT_PRIORITIES):
+        return True
+    has, wants = (
+        ", ".join(f"{name} {value or 'absent'}" for name, value in each.items())
+        for each in (values, _PRIORITIES)
     )
-    if version_key(version) < _WITHOUT_PRIORITIES:
-        raise pulumi.RunError(
-            f"{lead}, and the chart of {version} cannot leave them out. Nothing was made. Take KAI"
-            " v0.16.7 or newer"
-        )
-    if wrong:
-        raise pulumi.RunError(
-            f"{lead}, and do not fit: {'; '.join(wrong)}. Nothing was made. Have their owner make"
-            " them as KAI does, or write values: {defaultPriorityClasses: {enabled: false}} to go"
-            " on with them as they are"
-        )
-    yield "priorityClasses"
+    raise pulumi.RunError(
+        f"kai-fleet:kai: priority classes of KAI are in this cluster, made by others: {has}."
+        f" Nothing was made. KAI {_WITHOUT_PRIORITIES} or newer uses them if they are {wants};"
+        " with values: {defaultPriorityClasses: {enabled: false}} it takes them as they are"
+    )
 
 
 def is_of_others(team: str, args: Mapping[str, Any], host: HostObjects) -> bool:
@@ -243,55 +194,18 @@ def is_of_others(team: str, args: Mapping[str, Any], host: HostObjects) -> bool:
     namespace = host.foreign(NAMESPACE, name, resource)
     if namespace is None:
         return False
-    labels = namespace["labels"]
+    labels, desired = namespace["labels"], namespace_labels(team, args)
     if TEAM_LABEL in labels:
-        return all(labels.get(key) == value for key, value in USED.items())
-    desired = namespace_labels(team, args)
+        return bool(USED.items() <= labels.items())
     differ = sorted(key for key, value in labels.items() if desired.get(key, value) != value)
     if differ:
-        has = ", ".join(f"{key}={labels[key]}" for key in differ)
-        wants = ", ".join(f"{key}={desired[key]}" for key in differ)
+        has, wants = (
+            " ".join(f"{key}={each[key]}" for key in differ) for each in (labels, desired)
+        )
         raise pulumi.RunError(
-            f"namespace {name} was on the cluster before this stack and is used for team"
-            f" {team}, but it has {has}, and the team's labels are {wants}. Nothing was"
-            " made. Agree with its owner and set the label: kubectl label namespace"
-            f" {name} --overwrite {wants.replace(', ', ' ')}; or give the team another name"
+            f"namespace {name} was on the cluster before this stack and is used for team {team},"
+            f" but it has {has}, and the team's labels are {wants}. Nothing was made. Agree with"
+            f" its owner and run: kubectl label namespace {name} --overwrite {wants}; or give the"
+            " team another name"
         )
     return True
-
-
-def warn_of_taints(team: str, args: Mapping[str, Any], path: str, host: HostObjects) -> None:
-    """Warn of a taint that keeps a team's pods off all of its nodes, with the fix at `path`."""
-    every = (host.at(NODES) or {}).get("nodes", ())
-    nodes = [node["taints"] for node in every if in_pool(node["labels"], args["node_pool"])]
-    if closed := closed_pool(args.get("tolerations", ()), nodes, path):
-        pulumi.log.warn(f"nodes of team {team}: {closed[0]}; {closed[1]}")
-
-
-def closed_pool(
-    tolerations: Iterable[Any], nodes: Sequence[Iterable[Mapping[str, str]]], path: str
-) -> tuple[str, str] | None:
-    """Cause and fix, written at `path`, if no node of a team's pool takes its pods.
-
-    `nodes` are the taints of each node. Taints of `node.kubernetes.io/` are temporary: ignored.
-    """
-    specs: list[Any] = [toleration_spec(each) for each in tolerations]
-    closing = [
-        [
-            taint
-            for taint in taints
-            if taint.get("effect") in ("NoSchedule", "NoExecute")
-            and not taint["key"].startswith("node.kubernetes.io/")
-            and not any(tolerates(spec, taint) for spec in specs)
-        ]
-        for taints in nodes
-    ]
-    if not closing or not all(closing):
-        return None
-    taint, keys = closing[0][0], ("key", "value", "effect")
-    written = ", ".join(f"{key}: {json.dumps(taint[key])}" for key in keys if taint.get(key))
-    return (
-        f"each of its {len(nodes)} nodes has a taint ({taint['key']}) that the team does not"
-        " tolerate: only pods that tolerate it themselves run there, its DNS not among them",
-        f"write tolerations: [{{{written}}}] at {path}",
-    )

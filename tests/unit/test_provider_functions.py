@@ -9,13 +9,9 @@ from tests.unit.plugin_process import said, secret, started
 
 CLASS = "/apis/node.k8s.io/v1/runtimeclasses/nvidia"
 PRIORITY = "/apis/scheduling.k8s.io/v1/priorityclasses/train"
-QUEUE = "/apis/scheduling.run.ai/v2/queues/default-queue"
 NOTES = {"meta.helm.sh/release-name": "kai", "meta.helm.sh/release-namespace": "gpu"}
-SPEC = {"resources": {"gpu": {"quota": -1}}}
-TAINT = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
-NODES = [{"metadata": {"labels": {"pool": "ml"}}, "spec": {"taints": [TAINT | {"timeAdded": "x"}]}}]
 NAMES = {"namespace": "team-ml", "name": "vc-ml"}
-BARE = {"there": True, "handler": "", "labels": {}}
+BARE = {"there": True, "handler": "", "value": None, "labels": {}, "release": "/"}
 REFUSED = "the API answers 403 Forbidden"
 
 
@@ -54,13 +50,6 @@ def read(plugin):
             200,
             {"value": 50, "metadata": {"annotations": NOTES}},
             BARE | {"value": 50, "release": "gpu/kai"},
-        ),
-        (QUEUE, 200, {"spec": SPEC}, BARE | {"spec": SPEC}),
-        (
-            "/api/v1/nodes",
-            200,
-            {"items": NODES},
-            {"there": True, "nodes": [{"labels": {"pool": "ml"}, "taints": [TAINT]}]},
         ),
     ],
 )

@@ -14,7 +14,6 @@ from kai_fleet.cluster.kube.kubeconfig import Connection, connection
 from kai_fleet.names import SECRET
 
 _SECONDS: Final = 20.0
-NODES: Final = "/api/v1/nodes"
 
 
 @lru_cache
@@ -46,39 +45,18 @@ def read_secret(api: Api, namespace: str, name: str) -> dict[str, Any]:
 
 
 def read_existing(api: Api, path: str) -> dict[str, Any]:
-    """Whether an object is `there` on the host, with its `handler` and `labels`.
-
-    A PriorityClass also has `value`, a Queue `spec`, an object of Helm `release`. The path of all
-    nodes gives `nodes`, each with `labels` and `taints`.
-    """
-    if path == NODES:
-        return {"there": True, "nodes": [_node(node) for node in api.list(NODES)]}
+    """Whether an object is `there` on the host, with `handler`, `value`, `labels` and `release`."""
     found = api.find(path)
     if found is None:
         return {"there": False}
     metadata = found.get("metadata") or {}
-    answer: dict[str, Any] = {
+    notes = metadata.get("annotations") or {}
+    keys = ("namespace", "name")
+    release = "/".join(str(notes.get(f"meta.helm.sh/release-{key}", "")) for key in keys)
+    return {
         "there": True,
         "handler": str(found.get("handler") or ""),
+        "value": found.get("value"),
         "labels": metadata.get("labels") or {},
-    }
-    if "/priorityclasses/" in path:
-        answer["value"] = found.get("value")
-    if path.startswith("/apis/scheduling.run.ai/"):
-        answer["spec"] = found.get("spec") or {}
-    notes = metadata.get("annotations") or {}
-    if (release := notes.get("meta.helm.sh/release-name")) is not None:
-        answer["release"] = f"{notes.get('meta.helm.sh/release-namespace')}/{release}"
-    return answer
-
-
-def _node(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Labels and taints of a node."""
-    taints = (item.get("spec") or {}).get("taints") or ()
-    return {
-        "labels": (item.get("metadata") or {}).get("labels") or {},
-        "taints": [
-            {key: str(taint.get(key) or "") for key in ("key", "value", "effect")}
-            for taint in taints
-        ],
+        "release": release,
     }
