@@ -10,12 +10,17 @@ from typing import Any, Final
 from pydantic import BaseModel, SecretStr
 
 from kai_fleet import vcluster_values
-from kai_fleet.gpu_providers import GPU_PROVIDERS
 from kai_fleet.inputs import toleration_text, without_none
 from kai_fleet.options import hidden
 from kai_fleet.queue_specs import UNLIMITED, every_spec
 from kai_fleet.queue_specs import walk as walk_args
-from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, mig, takes_external_pod_groups
+from kai_fleet.releases import (
+    DEFAULT_VCLUSTER,
+    DISABLED,
+    GPU_PROVIDERS,
+    mig,
+    takes_external_pod_groups,
+)
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sharing import MODES, NV_FRACTIONS, mode_in
 from kai_fleet.settings import Settings

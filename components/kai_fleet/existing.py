@@ -14,10 +14,9 @@ from pulumi.runtime import invoke
 from kai_fleet.arguments import Arguments
 from kai_fleet.cluster.connection import ClusterConnection
 from kai_fleet.deployed import Deployed
-from kai_fleet.gpu_providers import GPU_PROVIDERS
 from kai_fleet.guards.bounds import KAI_PRIORITIES
 from kai_fleet.names import EXISTING, NAMESPACE, NAMESPACE_PATCH, RELEASE, TEAM_LABEL
-from kai_fleet.releases import kai, version_key
+from kai_fleet.releases import GPU_PROVIDERS, kai, version_key
 from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.settings import Settings
 from kai_fleet.team_namespace import USED, namespace_labels

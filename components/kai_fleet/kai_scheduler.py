@@ -26,10 +26,9 @@ from kai_fleet.kai_values import kai_objects, kai_values
 from kai_fleet.names import KAI_SCHEDULER
 from kai_fleet.options import after, chart_args, child_of
 from kai_fleet.registry_secrets import OF_STACK, registry_secret
-from kai_fleet.releases import KAI, KaiRelease, kai
+from kai_fleet.releases import KAI, KaiRelease, kai, why_replaced
 from kai_fleet.releases.keys import KAI_NAMESPACE, RESERVATIONS
 from kai_fleet.releases.sharing import MODES, NOT_ENFORCED
-from kai_fleet.releases.transitions import kai_transition
 from kai_fleet.values import value_at
 
 _GONE_AFTER: Final = "2m"
@@ -325,15 +324,13 @@ class KaiScheduler(pulumi.ComponentResource):
         before = deployed.read().versions.get(deployed.named(KAI_SCHEDULER, f"{name}-release"))
         known = KAI.get(before or "")
         if before is not None and before != release.version:
-            transition = kai_transition(known, release) if known else None
-            in_place = transition is not None and transition.kind == "in-place"
-            verb = "upgraded in place" if in_place else "replaced"
-            unknown = f"{before} → {release.version}: {before} is not in the table"
-            why = transition.why if transition else unknown
+            why = why_replaced(known, release) if known else f"{before} is not in the table"
+            verb = "replaced" if why else "upgraded in place"
+            step = f"{before} → {release.version}: {why or 'helm upgrades it in place'}"
             grouped = release.groups_deployments and not (known and known.groups_deployments)
             more = "; a Deployment made after it is one PodGroup" if grouped else ""
-            pulumi.log.info(f"KAI is {verb}: {why}. Queues and running pods stay{more}", self)
-            if in_place:
+            pulumi.log.info(f"KAI is {verb}: {step}. Queues and running pods stay{more}", self)
+            if not why:
                 return []
         # Where an upgrade recreates kai-config, so does a change of values (K12).
         return ["version", "values"] if release.recreates_config else ["version"]

@@ -43,7 +43,6 @@ AREAS = {
         *("registry_secrets.py", "cluster/service_address.py"),
         "cluster/tenant_kubeconfig.py",
         "gpu_stack.py",
-        "gpu_providers.py",
         "existing.py",
         "kind_cluster.py",
     ),

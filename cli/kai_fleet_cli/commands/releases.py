@@ -13,10 +13,10 @@ def releases(as_json: AsJson = False) -> None:
         print_json({"known": {"KAI": list(known.KAI), "vCluster": list(known.VCLUSTER)}})
         return
     for version in (*known.KAI, known.RETRACTED):
-        words = f"{known.support(version).words}{_caveat(known.KAI, version)}"
+        words = f"{known.support(known.KAI, version).words}{_caveat(known.KAI, version)}"
         result(f"KAI {version:<9} {words}")
     for version in known.VCLUSTER:
-        words = f"{known.vcluster_support(version).words}{_caveat(known.VCLUSTER, version)}"
+        words = f"{known.support(known.VCLUSTER, version).words}{_caveat(known.VCLUSTER, version)}"
         default = "; what a stack gets that names none" * (version == known.DEFAULT_VCLUSTER)
         result(f"vCluster {version:<9} {words}{default}")
     result("A newer version of either can be tried with untested: true beside its version.")

@@ -12,7 +12,7 @@ from kai_fleet.cluster.kube.errors import UnreachableError
 from kai_fleet.cluster.kube.objects import KubeObject, in_pool, moment
 from kai_fleet.cluster.tenant_kubeconfig import name_writer, repair_commands
 from kai_fleet.finding import Finding
-from kai_fleet.releases import support
+from kai_fleet.releases import KAI, support
 from kai_fleet.releases.keys import GPU_PRODUCT
 from kai_fleet_cli.doctor.causes import Fault, filled, text
 from kai_fleet_cli.doctor.checks import examine
@@ -91,7 +91,7 @@ def _team(state: TeamState, host: Cluster, waits: Iterable[Wait]) -> Team:
     own = [wait.gpus for wait in waits if wait.team == team.name]
     is_read = state.inside is not None and not state.inside.refused()
     scheduler, version = _scheduler(state, host)
-    known = support(version, host.now.date()) if version else None
+    known = support(KAI, version, host.now.date()) if version else None
     return Team(
         name=team.name,
         promised=float(team.gpus or 0),

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from kai_fleet import releases
-from kai_fleet.releases.transitions import kai_transition
 from kai_fleet.settings.files.project import FLEET, update_command
 from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet_cli.errors import UserError
@@ -91,9 +90,10 @@ def switch(file: StackFile, team: DeclaredTeam, version: str) -> Change:
     if version != old:
         with suppress(releases.UnknownVersionError):  # which the rules refuse
             before, after = (releases.kai(name, untested=True) for name in (old, version))
-            transition = kai_transition(before, after)
-            replaced = ", so the release is replaced" if transition.kind == "replace" else ""
-            sentence = f"{team.name}: KAI {transition.why}{replaced}; queues and running pods stay"
+            why = releases.why_replaced(before, after)
+            way = f"{why}, so the release is replaced" if why else "helm upgrades it in place"
+            step = f"KAI {old} → {version}: {way}"
+            sentence = f"{team.name}: {step}; queues and running pods stay"
     done = f"team {team.name} runs KAI {version}."
     return _change(file, (*team.keys, "scheduler", "version"), version, sentence, done)
 

@@ -11,13 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from kai_fleet.releases.tables import KAI_CHART, NVIDIA_CHART, VCLUSTER_REPOSITORY
-
-# The charts of the GPU stack, of which there is one version each.
-GPU_OPERATOR_REPOSITORY: Final = "https://helm.ngc.nvidia.com/nvidia"
-GPU_OPERATOR_VERSION: Final = "v26.7.1"
-DEVICE_PLUGIN_REPOSITORY: Final = "https://nvidia.github.io/k8s-device-plugin"
-DEVICE_PLUGIN_VERSION: Final = "0.20.1"
+from kai_fleet.releases import GPU_PROVIDERS, KAI, VCLUSTER_REPOSITORY
 
 # A directory of packaged charts, `<name>-<version>.tgz`, used in place of the registries:
 # for air-gapped machines, and for the sandbox.
@@ -26,13 +20,12 @@ MIRROR: Final = "KAI_FLEET_CHARTS"
 _HUB: Final = "docker.io"
 # Where KAI's charts are its images are, too.
 KAI_IMAGES: Final = tuple(
-    chart.removeprefix("oci://").rpartition("/")[0] for chart in (NVIDIA_CHART, KAI_CHART)
+    dict.fromkeys(each.chart.removeprefix("oci://").rpartition("/")[0] for each in KAI.values())
 )
 CHARTS: Final = (
     *(f"oci://{place}" for place in KAI_IMAGES),
     VCLUSTER_REPOSITORY,
-    GPU_OPERATOR_REPOSITORY,
-    DEVICE_PLUGIN_REPOSITORY,
+    *(each.repository for each in GPU_PROVIDERS.values() if each.repository),
 )
 # What the charts of the tables name by themselves.
 IMAGES: Final = (

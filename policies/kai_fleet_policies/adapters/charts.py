@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kai_fleet.gpu_providers import GPU_CHARTS
-from kai_fleet.releases import has_sharing_modes
+from kai_fleet.releases import GPU_CHARTS, has_sharing_modes
 from kai_fleet.releases.sharing import mode_in, of_switch
 from kai_fleet.values import UNKNOWN, flag, get, mapping, pairs, text, value_at
 from kai_fleet.vcluster_stores import store_of

@@ -5,8 +5,7 @@ from typing import Any, Final
 
 from kai_fleet import releases
 from kai_fleet.guards.policies import OLDEST_KUBERNETES, POLICY
-from kai_fleet.releases import DEFAULT_VCLUSTER, KAI, VCLUSTER, version_key
-from kai_fleet.releases.transitions import vcluster_refusal
+from kai_fleet.releases import DEFAULT_VCLUSTER, KAI, VCLUSTER, vcluster_refusal, version_key
 from kai_fleet.values import UNKNOWN, at, value_at
 from kai_fleet.vcluster_stores import KUBERNETES
 from kai_fleet_policies.model.cluster import Cluster, Kai, Team
@@ -58,7 +57,7 @@ def kai_version_supported(cluster: Cluster, kai: Kai, place: Place) -> Findings:
     A line out of support gets no more fixes, security fixes included.
     """
     version = str(kai.version)
-    if version in KAI and not (support := releases.support(version)).maintained:
+    if version in KAI and not (support := releases.support(KAI, version)).maintained:
         advice = releases.advice(KAI, version)
         yield place.at("version").warn(f"is {version}, and {support.words}", advice)
 
@@ -73,7 +72,7 @@ def vcluster_version_known(cluster: Cluster, team: Team, place: Place) -> Findin
     version = known(team.version, "its version is known") or DEFAULT_VCLUSTER
     place = of_vcluster(team, "version")
     yield from _in_table(VCLUSTER, version, team.untested, place, "not supported here")
-    if version in VCLUSTER and not (support := releases.vcluster_support(version)).maintained:
+    if version in VCLUSTER and not (support := releases.support(VCLUSTER, version)).maintained:
         advice = releases.advice(VCLUSTER, version)
         yield place.warn(f"is {version}, and {support.words}", advice)
 

@@ -7,9 +7,8 @@ from typing import Any, Final
 
 from kai_fleet.arguments import Arguments
 from kai_fleet.cluster.kube.objects import KubeObject, in_pool, tolerates
-from kai_fleet.gpu_providers import GPU_CHARTS
 from kai_fleet.inputs import toleration_spec
-from kai_fleet.releases import DISABLED
+from kai_fleet.releases import DISABLED, GPU_CHARTS
 from kai_fleet.releases.keys import GPU_GROUP, RESERVATIONS
 from kai_fleet.releases.mig import PREFIX
 from kai_fleet.settings.sections.platform import NVIDIA
