@@ -10,8 +10,7 @@ from pulumi_kubernetes.rbac import v1 as rbac
 
 from kai_fleet.guards import policies, queue_guard, rights
 from kai_fleet.guards.bounds import level, network, node_bindings, pod_bounds
-from kai_fleet.guards.network_policies import network_policies
-from kai_fleet.guards.quotas import quotas
+from kai_fleet.guards.limits import network_policies, quotas
 from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, one_of, plain
 from kai_fleet.monitoring import TeamMonitoring
 from kai_fleet.names import ISOLATION_LABEL, TEAM_LABEL, TEAM_NAMESPACE, USED_LABEL
@@ -278,7 +277,8 @@ def namespace_metadata(team: str, args: Mapping[str, Any]) -> dict[str, Any]:
     """
     bounds: dict[str, pulumi.Input[str]] = {}
     if queue_guard.is_on_host(args):
-        bounds |= queue_guard.host_bounds(team, args)
+        mode = args.get("guard", GUARD_MODES[0])
+        bounds |= queue_guard.queue_bounds(team, args["queues"], mode, args)
     if level(args) != "off":
         # An Output of HostGuards, for the order only; no policy reads it.
         bounds |= {"policies": args.get("guards", ""), **pod_bounds(team, args)}

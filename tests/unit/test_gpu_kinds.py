@@ -3,7 +3,7 @@
 import pytest
 
 from kai_fleet.guards.bounds import pod_bounds
-from kai_fleet.guards.quotas import quotas
+from kai_fleet.guards.limits import quotas
 from kai_fleet.queue_specs import labels_of, specs_of
 from kai_fleet.settings import load
 from kai_fleet_cli.plan.offline import plan_settings
