@@ -8,6 +8,7 @@ SCHEDULER: Final = "kai-scheduler"
 QUEUE_LABEL: Final = "kai.scheduler/queue"
 KAI_NAMESPACE: Final = "kai-scheduler"
 DEFAULT_SHARD: Final = "default"
+METRICS_PORT: Final = 8080  # of scheduler and queue controller, in every version
 NODE_POOL: Final = "kai.scheduler/node-pool"  # a label of nodes, queues and pods: their shard
 # Of pods by which an autoscaler sees a pod with a share of a GPU that waits.
 SCALING_NAMESPACE: Final = "kai-scale-adjust"

@@ -8,8 +8,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
 
 from kai_fleet.releases import GPU_PROVIDERS, mig, sources
-from kai_fleet.releases.keys import GPU_RESOURCES
-from kai_fleet.releases.metric_names import METRICS_PORT
+from kai_fleet.releases.keys import GPU_RESOURCES, METRICS_PORT
 from kai_fleet.releases.sharing import SharingMode, of_switch
 from kai_fleet.releases.sources import NoPlaceError
 from kai_fleet.settings.sections.kubernetes import Affinity, LabelKey, LabelValue, Toleration
