@@ -81,8 +81,7 @@ def find(
 ) -> dict[str, Any]:
     """Objects of others on the host that components of the stack use.
 
-    None on a kind cluster of the stack, and in a team stack, whose platform declares them; nor
-    where the stack's state cannot be read, because its own objects would look foreign.
+    None on a kind cluster of the stack, and in a team stack, whose platform declares them.
 
     Args:
         package: the package's provider, which reads the host; in an offline plan it reads nothing.
@@ -92,11 +91,15 @@ def find(
         an existing namespace.
 
     Raises:
-        pulumi.RunError: an existing object does not fit.
+        pulumi.RunError: an existing object does not fit, or the stack's state cannot be read.
     """
-    elsewhere = settings.cluster.kind is not None or settings.platform_facts is not None
-    if elsewhere or not deployed.readable:
+    if settings.cluster.kind is not None or settings.platform_facts is not None:
         return {}
+    if not deployed.readable:
+        raise pulumi.RunError(
+            "kai-fleet:cluster: the stack's state cannot be read, and without it what others made"
+            " on the host looks like the stack's own. Nothing was made. Run the same again"
+        )
 
     def read(path: str) -> Answer:
         arguments = {"path": path, **host.properties()}

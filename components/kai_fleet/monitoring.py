@@ -147,9 +147,9 @@ def pod_monitor(args: Args) -> dict[str, Any]:
 def scrape_config(args: Args) -> dict[str, Any]:
     """The same, as an entry of `scrape_configs` of a Prometheus in the cluster."""
     spec = pod_monitor(args)
-    pods = {"job_name": "kai-fleet", "kubernetes_sd_configs": [{"role": "pod"}]}
     (endpoint,) = spec["podMetricsEndpoints"]
-    return pods | _in_a_file({"sampleLimit": spec["sampleLimit"], **endpoint})
+    pods: dict[str, Any] = {"job_name": "kai-fleet", "kubernetes_sd_configs": [{"role": "pod"}]}
+    return {**pods, **_in_a_file({"sampleLimit": spec["sampleLimit"], **endpoint})}
 
 
 def fleet_rules(stack: str, args: Args) -> list[dict[str, Any]]:

@@ -40,12 +40,9 @@ def program(check: Check) -> None:
 
     # The host cluster. The package's own provider makes queue trees and reads Secrets.
     package = pulumi.ProviderResource(PACKAGE, PACKAGE, {})
-    host = host_access(settings.cluster)
-    on_host = pulumi.ResourceOptions(
-        providers=[host.provider, package], transformations=[*host.transformations]
-    )
-    foreign = existing.find(settings, host.connection, state, package)
-    args = Arguments(settings, host.connection.properties(), foreign)
+    host, on_host = host_access(settings.cluster, package)
+    foreign = existing.find(settings, host, state, package)
+    args = Arguments(settings, host.properties(), foreign)
     if settings.platform_facts is None:
         ready = declare_host(settings, args, on_host)
     else:  # a team stack: its namespace and everything around it are the platform's

@@ -1,14 +1,15 @@
 """The gate in front of a program: its settings, once no rule has anything against its clusters."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NoReturn
 
 import pulumi
 
-from kai_fleet.deployed import Deployed
+from kai_fleet.deployed import Deployed, names_of
 from kai_fleet.finding import Finding, Level
+from kai_fleet.names import TEAM, TEAM_NAMESPACE
 from kai_fleet.settings import Loaded, Settings, key_path, load, parsed, read_config, secrets
 from kai_fleet.settings.files.project import ROOT
 from kai_fleet.settings.team_stack import FactsOf, NoPlatformError, is_team_stack, load_team_stack
@@ -103,11 +104,9 @@ def _together(finding: Finding, names: list[str]) -> Finding:
     )
 
 
-def unnamed_removals(
-    verdict: SettingsVerdict, deployed: Iterable[str], granted: Iterable[str] = ()
-) -> list[str]:
-    """The deployed teams, and those that are `granted` a stack, that a run would remove although
-    nothing names them.
+def unnamed_removals(verdict: SettingsVerdict, urns: Collection[str]) -> list[str]:
+    """The teams among deployed resources, and those that are granted a stack, that a run would
+    remove although nothing names them.
 
     A team goes with its vCluster and its volumes: a cut file or a bad merge is not enough for that.
     None while some key could not be read.
@@ -117,7 +116,8 @@ def unnamed_removals(
         return []
     named = {name.strip() for name in os.environ.get(REMOVE_VARIABLE, "").split(",")}
     # A team that is granted a stack of its own instead would go as well.
-    gone = (set(deployed) - settings.teams.keys()) | (set(granted) - settings.team_stacks.keys())
+    gone = names_of(urns, TEAM) - settings.teams.keys()
+    gone |= names_of(urns, TEAM_NAMESPACE) - settings.team_stacks.keys()
     return sorted(gone - named - set(settings.removed))
 
 
@@ -135,7 +135,7 @@ def removal_findings(verdict: SettingsVerdict, deployed: Deployed, stack: str) -
             f" {REMOVE_VARIABLE}={name} for plain pulumi",
             check=REMOVAL_RULE,
         )
-        for name in unnamed_removals(verdict, deployed.teams, deployed.granted)
+        for name in unnamed_removals(verdict, deployed.urns)
     ]
 
 

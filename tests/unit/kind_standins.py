@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kai_fleet.kind_cluster import KindClusterArgs, kind_config
+from kai_fleet.host_access import KindClusterArgs, kind_config
 from kai_fleet_cli.stack_file.reading import ROOT
 
 SCRIPTS = ROOT / "components" / "kai_fleet" / "cluster" / "kind"

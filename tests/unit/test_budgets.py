@@ -44,7 +44,6 @@ AREAS = {
         "cluster/tenant_kubeconfig.py",
         "gpu_stack.py",
         "existing.py",
-        "kind_cluster.py",
     ),
     "isolation, guards": area(
         950, 1085, COMPONENTS, "guards", "team_namespace.py", "host_guards.py"

@@ -3,6 +3,7 @@
 import pytest
 
 from kai_fleet.finding import Level
+from kai_fleet.names import TEAM
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies import validation
 
@@ -50,6 +51,7 @@ def test_with_a_wrong_key_no_rule_is_asked():
 
 def test_a_deployed_team_that_cannot_be_read_is_not_removed():
     raw = {"cluster": CLUSTER, "teams": {"ml": {**OWN_NODES, "scheduler": {}}, "nlp": OWN_NODES}}
-    assert validation.unnamed_removals(validation.validate(raw), ["ml", "nlp", "web"]) == []
+    urns = [f"urn:pulumi:s::p::{TEAM}::{name}" for name in ("ml", "nlp", "web")]
+    assert validation.unnamed_removals(validation.validate(raw), urns) == []
     raw = {"cluster": CLUSTER, "removed": "web"}
-    assert validation.unnamed_removals(validation.validate(raw), ["web"]) == []
+    assert validation.unnamed_removals(validation.validate(raw), urns) == []
