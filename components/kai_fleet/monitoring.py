@@ -51,10 +51,6 @@ class FleetMonitoringArgs(TypedDict):
     """Labels by which Prometheus selects monitors and rules. Default: none."""
     interval: NotRequired[str]
     """Scrape interval: `30s`, `1m`. Default: `30s`."""
-    starved_after: NotRequired[str]
-    """How long a queue may wait for its guaranteed quota before an alert. Default: `15m`."""
-    support_days: NotRequired[int]
-    """Days before the end of support of a KAI version to alert. Default: 60."""
     dashboards: NotRequired[bool]
     """Declare Grafana's dashboards, as ConfigMaps. Default: true."""
     gpu_resource: NotRequired[str]
@@ -155,14 +151,8 @@ def scrape_config(args: Args) -> dict[str, Any]:
 def fleet_rules(stack: str, args: Args) -> list[dict[str, Any]]:
     """Rule groups: recording rules and alerts for all teams, independent of which there are."""
     resource = args.get("gpu_resource", "nvidia.com/gpu")
-    groups = _filled(
-        "rules.yaml",
-        Resource=resource,
-        ResourceLabel=re.sub("[./]", "_", resource),
-        StarvedAfter=args.get("starved_after", "15m"),
-        SupportDays=args.get("support_days", 60),
-        Stack=stack,
-    )
+    label = re.sub("[./]", "_", resource)
+    groups = _filled("rules.yaml", Resource=resource, ResourceLabel=label, Stack=stack)
     facts = [*_support(), *_of_scheduler(HOST, args.get("host_kai"), args)]
     return [{"name": "kai-fleet-facts", "rules": facts}, *groups]
 

@@ -56,29 +56,22 @@ class TeamStackAccess(pulumi.ComponentResource):
         namespace = core.v1.Namespace(f"{name}-namespace", metadata={"name": ACCOUNTS}, opts=child)
         rules: Any = team_stack_in_namespace()
         rbac.ClusterRole(f"{name}-role", metadata={"name": IN_NAMESPACE}, rules=rules, opts=child)
+        in_namespace = after(child, namespace)
         for team, account in args["teams"].items():
-            _account(f"{name}-{team}", team, account, after(child, namespace))
+            part, parent_queue = f"{name}-{team}", account.get("parent_queue")
+            metadata: Any = {"name": team, "namespace": ACCOUNTS}
+            before: list[pulumi.Resource] = [
+                core.v1.ServiceAccount(f"{part}-account", metadata=metadata, opts=in_namespace)
+            ]
+            if parent_queue is not None:
+                # Created before the rights that it restricts, and deleted after them.
+                foreign = account.get("foreign_queues", ())
+                bounds, bound = queue_bounds(team, parent_queue, foreign)
+                before += declare(part, {"bounds": bounds}, {"bounds-binding": bound}, in_namespace)
+            on_host = team_stack_on_host(team, host_mode=parent_queue is not None)
+            role, subject = {"name": f"{IN_NAMESPACE}-{team}"}, service_account(team, ACCOUNTS)
+            declare_role(part, role, on_host, subject, after(in_namespace, *before))
         self.register_outputs({"namespace": ACCOUNTS})
-
-
-def _account(name: str, team: str, args: AccountArgs, opts: pulumi.ResourceOptions) -> None:
-    parent_queue = args.get("parent_queue")
-    # The policy is created before the rights that it restricts, and deleted after them.
-    before: list[pulumi.Resource] = []
-    if parent_queue is not None:
-        bounds, bounds_binding = queue_bounds(team, parent_queue, args.get("foreign_queues", ()))
-        before = declare(name, {"bounds": bounds}, {"bounds-binding": bounds_binding}, opts)
-    account = core.v1.ServiceAccount(
-        f"{name}-account", metadata={"name": team, "namespace": ACCOUNTS}, opts=opts
-    )
-    declare_role(
-        name,
-        {"name": f"{IN_NAMESPACE}-{team}"},
-        team_stack_on_host(team, host_mode=parent_queue is not None),
-        service_account(team, ACCOUNTS),
-        opts,
-        [account, *before],
-    )
 
 
 def queue_bounds(team: str, parent_queue: str, foreign: Sequence[str]) -> tuple[Object, Object]:

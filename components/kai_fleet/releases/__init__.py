@@ -63,7 +63,6 @@ class KaiRelease(Release):
     # A hook deletes and makes kai-config anew at each upgrade, and the scheduler is answered 401
     # for about 48 minutes; fixed in v0.12.22, v0.14.6 and v0.16.0 (K12).
     recreates_config: bool = False
-    top_level_queues_schedule: bool = True  # not through v0.12 (Q6)
     max_queue_depth: int | None = None  # two levels through v0.12 (Q6)
     container_name_annotation: bool = True  # gpu-fraction-container-name, from v0.10 (W3)
     # global.nodeSelector and imagePullSecrets do not reach the operands in v0.9-v0.12 (K17).
@@ -262,12 +261,11 @@ def advised(
 
 def advice(table: Mapping[str, Release], version: str, today: date | None = None) -> str:
     """What to do where a version gets no fixes, as a clause that follows a semicolon."""
-    if to := advised(table, version, today):
-        up = "go up one line at a time," if table is VCLUSTER else "move"
-        return f"{up} to {to} ({support(table, to, today).words})"
-    if advised(table, today=today):
+    to = advised(table, version, today)
+    if to is None:
         return "nothing newer here gets fixes: stay, and look for a newer kai-fleet"
-    return "no version known here is maintained any more: look for a newer kai-fleet"
+    up = "go up one line at a time," if table is VCLUSTER else "move"
+    return f"{up} to {to} ({support(table, to, today).words})"
 
 
 def why_replaced(before: KaiRelease, after: KaiRelease) -> str:

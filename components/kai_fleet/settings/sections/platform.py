@@ -339,10 +339,6 @@ class Monitoring(Strict):
     """Labels by which your Prometheus selects its objects: {release: kube-prometheus-stack}."""
     interval: Interval = "30s"
     """How often metrics are read."""
-    starved_after: Interval = "15m"
-    """An alert fires when a queue has waited that long for what it is guaranteed."""
-    support_days: int = Field(default=60, ge=0, le=1000)
-    """An alert fires so many days before a team's KAI is out of support."""
     certificates: bool = True
     """With the operator: alert before a vCluster's certificate ends. Prometheus gets to have it."""
     dashboards: bool = True
