@@ -125,8 +125,6 @@ LOOK_ALIKES = {
     "kai.scheduler.nvidia.com/preemptibility": "annotation kai.scheduler/preemptibility",
     "nvidia.com/gpu-fraction": "annotation gpu-fraction",
     "gpu_fraction": "annotation gpu-fraction",
-    "gpuFraction": "annotation gpu-fraction",
-    "kai.scheduler/topolgy": "annotation kai.scheduler/topology",
 }
 FRACTION_RESOURCE = PodContainer("main", limits={"nvidia.com/gpu-fraction": "0.2"})
 NO_RESOURCE = "asks for the resource nvidia.com/gpu-fraction in container main, which no node has"
