@@ -40,25 +40,32 @@ Args = Mapping[str, Any]
 Rule = dict[str, Any]
 
 
-class FleetMonitoringArgs(TypedDict):
-    """Arguments of FleetMonitoring, which do not depend on the teams."""
+class MonitoringArgs(TypedDict):
+    """How the host's Prometheus finds the team's metrics."""
 
     namespace: NotRequired[str]
-    """Namespace of the host with Prometheus and Grafana. Default: `monitoring`."""
+    """Host namespace of Prometheus, which may reach the metrics. Default: `monitoring`."""
     operator: NotRequired[bool]
-    """Declare objects of the Prometheus operator; false: ConfigMaps. Default: false."""
-    labels: NotRequired[dict[str, str]]
-    """Labels by which Prometheus selects monitors and rules. Default: none."""
-    interval: NotRequired[str]
+    """Declare monitors of the Prometheus operator; false: a ConfigMap. Default: false."""
+    certificates: NotRequired[bool]
+    """With the operator: monitor when the vCluster's certificate expires. Default: true."""
+    interval: NotRequired[pulumi.Input[str]]
     """Scrape interval: `30s`, `1m`. Default: `30s`."""
-    dashboards: NotRequired[bool]
-    """Declare Grafana's dashboards, as ConfigMaps. Default: true."""
+    labels: NotRequired[dict[str, pulumi.Input[str]]]
+    """Labels by which Prometheus selects monitors. Default: none."""
+    scheduler: NotRequired[bool]
+    """Alert where no KAI inside the vCluster answers. Default: false."""
+    parent_queues: NotRequired[list[pulumi.Input[str]]]
+    """Queues of that KAI with children, which alerts leave out. Default: none."""
+
+
+class FleetMonitoringArgs(MonitoringArgs):
+    """Arguments of FleetMonitoring, which do not depend on the teams."""
+
     gpu_resource: NotRequired[str]
     """Name by which nodes advertise GPUs. Default: `nvidia.com/gpu`."""
     host_kai: NotRequired[bool]
     """The host has a KAI: alert when it does not answer. Default: false."""
-    parent_queues: NotRequired[list[str]]
-    """Queues of the host's KAI with children, which alerts leave out. Default: none."""
 
 
 class FleetMonitoring(pulumi.ComponentResource):
@@ -81,11 +88,9 @@ class FleetMonitoring(pulumi.ComponentResource):
             files = {"scrape": {"scrape_configs": [scrape_config(args)]}, "rules": rules}
             data = {f"kai-fleet-{file}.yml": _text(content) for file, content in files.items()}
             _config_map(f"{name}-prometheus", "prometheus", args, _FOR_PROMETHEUS, data, child)
-        for board, content in dashboards().items() if args.get("dashboards", True) else ():
-            resource = f"{name}-dashboard-{board}"
-            _config_map(
-                resource, board, args, _DASHBOARD, {f"kai-fleet-{board}.json": content}, child
-            )
+        for board, content in dashboards().items():
+            data = {f"kai-fleet-{board}.json": content}
+            _config_map(f"{name}-dashboard-{board}", board, args, _DASHBOARD, data, child)
         self.register_outputs({"namespace": namespace})
 
 

@@ -93,11 +93,11 @@ def test_without_the_operator_config_maps_hold_all_of_it():
 def test_with_the_operator_its_objects_have_the_labels_that_it_selects_by():
     labels = {"release": "kps"}
     args = {"operator": True, "labels": labels, "namespace": "mon"}
-    found = fleet(**args, dashboards=False) | team(**args, scheduler=True)
+    found = fleet(**args) | team(**args, scheduler=True)
     objects = {
         name: (it.inputs["metadata"]["namespace"], it.inputs["metadata"].get("labels"))
         for name, it in found.items()
-        if name not in ("Monitoring host", "NetworkPolicy ml-monitoring-network")
+        if not name.startswith(("Monitoring ", "NetworkPolicy ", "ConfigMap "))
     }
     assert objects == {
         "PodMonitor host-monitoring-pods": ("mon", labels),

@@ -45,7 +45,7 @@ def _gpus(value: Any) -> Any:
         if name not in GPU_RESOURCES and not mig.is_known(str(name)):
             raise ValueError(
                 f"has {str(name)!r}, which is no GPU and no MIG profile; write"
-                f" {mig.likely(str(name))}, or {GPU_RESOURCES[0]} for whole GPUs; other devices in"
+                f" {mig.PREFIX}1g.10gb, or {GPU_RESOURCES[0]} for whole GPUs; other devices in"
                 " isolation.devices"
             )
     return {name: _count(count, f"has {name}:") for name, count in value.items()}
@@ -341,8 +341,6 @@ class Monitoring(Strict):
     """How often metrics are read."""
     certificates: bool = True
     """With the operator: alert before a vCluster's certificate ends. Prometheus gets to have it."""
-    dashboards: bool = True
-    """Grafana's, as ConfigMaps."""
 
     def mistakes(self) -> Wrong:
         """Labels that nothing selects."""
