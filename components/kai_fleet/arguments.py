@@ -108,15 +108,14 @@ class Arguments:
         )
 
     def accounts(self) -> Any:
-        """TeamStackAccessArgs: an account for each team with a stack of its own."""
-        teams = {
+        """Argument `teams` of TeamStackAccess: an account for each team with its own stack."""
+        return {
             name: _filled(
                 parent_queue=grant.parent_queue if self.settings.kai else None,
                 foreign_queues=self._foreign_queues(name),
             )
             for name, grant in self.settings.team_stacks.items()
         }
-        return {"teams": teams}
 
     # A team's namespace on the host.
 

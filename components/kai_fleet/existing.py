@@ -124,19 +124,18 @@ def gpu_stack(args: Mapping[str, Any], host: HostObjects) -> list[str]:
     kind, provider = args["provider"], GPU_PROVIDERS[args["provider"]]
     name = provider.runtime_class
     runtime_class = host.foreign(RUNTIME_CLASS, name, f"{GPU_STACK}-runtime-class")
+    is_new = not host.deployed.has(RELEASE, f"{GPU_STACK}-release")
+    lead = f"kai-fleet:gpu.provider: others set up GPUs in this cluster: {kind}"
     if runtime_class and runtime_class["handler"] != name:
         raise pulumi.RunError(
-            f"kai-fleet:gpu.provider: {kind} needs RuntimeClass {name} with handler {name}, and"
-            f" this cluster's has handler {runtime_class['handler']}, which this stack did not"
-            " write. Nothing was made. Write provider: none if the cluster's nodes advertise their"
-            " GPUs already, or have the owner of the class make it anew with that handler"
+            f"{lead} needs RuntimeClass {name} with handler {name}, and theirs has handler"
+            f" {runtime_class['handler']}. Nothing was made. Write provider: none if the nodes"
+            " advertise their GPUs already, or have its owner make the class anew with that handler"
         )
-    is_new = not host.deployed.has(RELEASE, f"{GPU_STACK}-release")
     if provider.rival and is_new and host.at(provider.rival):
         raise pulumi.RunError(
-            f"kai-fleet:gpu.provider: {kind} would install a second GPU operator: this cluster has"
-            f" one, with ClusterPolicy {provider.rival.rpartition('/')[2]}, which this stack did"
-            " not make. Nothing was made. Write provider: none, which uses what is there"
+            f"{lead} would install a second GPU operator beside that of ClusterPolicy"
+            f" {provider.rival.rpartition('/')[2]}. Nothing was made. Write provider: none"
         )
     namespace = host.foreign(NAMESPACE, provider.chart, f"{GPU_STACK}-namespace")
     found = {"runtimeClass": runtime_class, "namespace": namespace}
@@ -206,8 +205,7 @@ def is_of_others(team: str, args: Mapping[str, Any], host: HostObjects) -> bool:
         )
         raise pulumi.RunError(
             f"namespace {name} was on the cluster before this stack and is used for team {team},"
-            f" but it has {has}, and the team's labels are {wants}. Nothing was made. Agree with"
-            f" its owner and run: kubectl label namespace {name} --overwrite {wants}; or give the"
-            " team another name"
+            f" but it has {has}. Nothing was made. Agree with its owner and run: kubectl label"
+            f" namespace {name} --overwrite {wants}; or give the team another name"
         )
     return True

@@ -1,73 +1,15 @@
 """The connection to a stack's host cluster, and the kind cluster that is one on this machine."""
 
 import json
-from typing import Any, Final, NotRequired, TypedDict
+from typing import Any
 
 import pulumi
 import pulumi_command as command
 
 from kai_fleet.cluster import probes
 from kai_fleet.cluster.connection import ClusterConnection, kubernetes_provider
-from kai_fleet.inputs import without_none
 from kai_fleet.options import deleted_with
-from kai_fleet.settings.sections.access import Cluster
-
-HERE: Final = "127.0.0.1"
-_PORTS: Final = range(30000, 30008)
-
-
-class KindClusterArgs(TypedDict):
-    """Arguments of a kind cluster. kind cannot change them later: an update refuses it."""
-
-    gpus: NotRequired[str]
-    """`auto`: this machine's GPUs, if any; `all`: fail without GPUs; `none`. Default: `auto`."""
-    image: NotRequired[str]
-    """Node image: kindest/node:v1.34.0. Default: kind's own."""
-    workers: NotRequired[list[dict[str, str]]]
-    """Labels of each worker node; the first gets the GPUs. Default: no worker."""
-    ports: NotRequired[list[int]]
-    """Node ports mapped to 127.0.0.1. Default: 30000 to 30007."""
-
-
-class KindCluster(pulumi.ComponentResource):
-    """A kind cluster named after the component; deleted with it.
-
-    Needs Docker and kind, and for GPUs NVIDIA's driver, on the machine that runs the update; the
-    rest is set up inside the node. kind also writes the context `kind-NAME` into the user's own
-    kubeconfig, for kubectl.
-
-    Pass the transformation `deleted_with_it` to every component on the cluster: their resources are
-    deleted with the cluster, not one by one. Otherwise `pulumi destroy` could call a cluster that
-    is deleted already, and fail at the first Helm release.
-    """
-
-    kubeconfig: pulumi.Output[str]
-    """Administrator's kubeconfig, a secret."""
-    deleted_with_it: pulumi.ResourceTransformation
-
-    def __init__(
-        self, name: str, args: KindClusterArgs, opts: pulumi.ResourceOptions | None = None
-    ) -> None:
-        super().__init__("kai-fleet:index:KindCluster", name, None, opts)
-        create = probes.command("kind create")
-        cluster = command.local.Command(
-            f"{name}-kind",
-            create=create,
-            update=create,
-            delete=probes.command("kind delete"),
-            environment={
-                "KIND_NAME": name,
-                "KIND_CONFIG": json.dumps(kind_config(name, args), sort_keys=True),
-                "KIND_GPUS": args.get("gpus", "auto"),
-                # Only one node: two would advertise the same GPUs.
-                "KIND_GPU_NODE": f"{name}-{'worker' if args.get('workers') else 'control-plane'}",
-            },
-            logging=command.local.Logging.STDERR,  # stdout is the kubeconfig (P8)
-            opts=pulumi.ResourceOptions(parent=self, additional_secret_outputs=["stdout"]),
-        )
-        self.kubeconfig = pulumi.Output.secret(cluster.stdout)
-        self.deleted_with_it = deleted_with(cluster)
-        self.register_outputs({})
+from kai_fleet.settings.sections.access import HERE, Cluster, Kind
 
 
 def host_access(
@@ -83,11 +25,12 @@ def host_access(
     if cluster.kubeconfig is not None:
         content = cluster.kubeconfig.get_secret_value()
         connection = ClusterConnection(kubeconfig=pulumi.Output.secret(content))
-    if (kind := cluster.kind) is not None:
-        written = {"gpus": kind.gpus, "image": kind.image, "workers": kind.workers}
-        args: Any = without_none({**written, "ports": [*kind.ports]})
-        host = KindCluster(cluster.name, args)
-        connection, transformations = ClusterConnection(host.kubeconfig), [host.deleted_with_it]
+    if cluster.kind is not None:
+        host = kind_cluster(cluster.name, cluster.kind)
+        connection = ClusterConnection(pulumi.Output.secret(host.stdout))
+        # Deleted with the cluster, not one by one: else `pulumi destroy` could call a cluster that
+        # is deleted already, and fail at the first Helm release.
+        transformations = [deleted_with(host)]
     # Its name is its identity: rotated credentials replace nothing (P3).
     provider = kubernetes_provider(
         "host", connection, pulumi.ResourceOptions(), cluster_identifier=cluster.name
@@ -96,16 +39,40 @@ def host_access(
     return connection, pulumi.ResourceOptions(providers=providers, transformations=transformations)
 
 
-def kind_config(name: str, args: KindClusterArgs) -> dict[str, Any]:
+def kind_cluster(name: str, kind: Kind) -> command.local.Command:
+    """Declare a kind cluster of this name; stdout is its administrator's kubeconfig.
+
+    Needs Docker and kind, and for GPUs NVIDIA's driver, on the machine that runs the update; the
+    rest is set up inside the node. kind also writes the context `kind-NAME` into the user's own
+    kubeconfig, for kubectl. kind cannot change a cluster later: an update refuses it.
+    """
+    create = probes.command("kind create")
+    return command.local.Command(
+        f"{name}-kind",
+        create=create,
+        update=create,
+        delete=probes.command("kind delete"),
+        environment={
+            "KIND_NAME": name,
+            "KIND_CONFIG": json.dumps(kind_config(name, kind), sort_keys=True),
+            "KIND_GPUS": kind.gpus,
+            # Only one node: two would advertise the same GPUs.
+            "KIND_GPU_NODE": f"{name}-{'worker' if kind.workers else 'control-plane'}",
+        },
+        logging=command.local.Logging.STDERR,  # stdout is the kubeconfig (P8)
+        opts=pulumi.ResourceOptions(additional_secret_outputs=["stdout"]),
+    )
+
+
+def kind_config(name: str, kind: Kind) -> dict[str, Any]:
     """The part of kind's config file that does not depend on the machine."""
-    image = {"image": args["image"]} if args.get("image") else {}
+    image = {"image": kind.image} if kind.image else {}
     mappings = [
-        {"containerPort": port, "hostPort": port, "listenAddress": HERE}
-        for port in args.get("ports", _PORTS)
+        {"containerPort": port, "hostPort": port, "listenAddress": HERE} for port in kind.ports
     ]
     workers = [
         {"role": "worker", **image, **({"labels": labels} if labels else {})}
-        for labels in args.get("workers", ())
+        for labels in kind.workers
     ]
     return {
         "kind": "Cluster",

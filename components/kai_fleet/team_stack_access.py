@@ -5,8 +5,8 @@ policy or role: the platform binds the vCluster's rights. Cluster-wide it may wr
 on a host with a KAI. RBAC cannot restrict their names, so an admission policy does.
 """
 
-from collections.abc import Sequence
-from typing import Any, Final, NotRequired, TypedDict
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import pulumi
 from pulumi_kubernetes import core
@@ -24,32 +24,24 @@ from kai_fleet.options import after, child_of
 IN_NAMESPACE: Final = "kai-fleet-team-stack"  # the ClusterRole inside the team's namespace
 
 
-class AccountArgs(TypedDict):
-    """Rights of one team's account outside its namespace."""
-
-    parent_queue: NotRequired[str]
-    """Queue of the host's KAI that is the parent of its queues. Default: it has none."""
-    foreign_queues: NotRequired[Sequence[str]]
-    """Other queues and teams whose names begin with `TEAM-`. Default: none."""
-
-
-class TeamStackAccessArgs(TypedDict):
-    """Arguments of TeamStackAccess."""
-
-    teams: dict[str, AccountArgs]
-    """Accounts by team."""
-
-
 class TeamStackAccess(pulumi.ComponentResource):
     """A ServiceAccount per team, and its rights outside the team's namespace.
 
     The accounts are in one namespace. Tokens are not declared: `fleet team credentials` requests
     one when needed. Argument `account` of the TeamNamespace binds the rights in the team's
     namespace. Needs Kubernetes 1.30.
+
+    Args:
+        teams: by team `parent_queue`, the queue of the host's KAI that is the parent of its queues,
+            if it has any, and `foreign_queues`, other queues and teams whose names begin with
+            `TEAM-`.
     """
 
     def __init__(
-        self, name: str, args: TeamStackAccessArgs, opts: pulumi.ResourceOptions | None = None
+        self,
+        name: str,
+        teams: Mapping[str, Mapping[str, Any]],
+        opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("kai-fleet:index:TeamStackAccess", name, None, opts)
         child = child_of(self, opts)
@@ -57,7 +49,7 @@ class TeamStackAccess(pulumi.ComponentResource):
         rules: Any = team_stack_in_namespace()
         rbac.ClusterRole(f"{name}-role", metadata={"name": IN_NAMESPACE}, rules=rules, opts=child)
         in_namespace = after(child, namespace)
-        for team, account in args["teams"].items():
+        for team, account in teams.items():
             part, parent_queue = f"{name}-{team}", account.get("parent_queue")
             metadata: Any = {"name": team, "namespace": ACCOUNTS}
             before: list[pulumi.Resource] = [
