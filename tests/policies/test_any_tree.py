@@ -23,7 +23,7 @@ def test_valid_clusters_pass(of: Cluster) -> None:
 def _blur(value: Any, chance: random.Random) -> Any:
     """The value with some of its parts unknown, as at a first preview."""
     if is_dataclass(value) and not isinstance(value, type):
-        keep = {"path", "kind", "part", "scheduled_by", "writer"}
+        keep = {"path", "kind", "part", "scheduled_by", "queue_copied", "queue_elsewhere"}
         changes = {
             f.name: UNKNOWN if chance.random() < 0.1 else _blur(getattr(value, f.name), chance)
             for f in fields(value)

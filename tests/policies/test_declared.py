@@ -24,7 +24,6 @@ def one(*resources: Declared):
 PODS = {"template": TEMPLATE}
 REPLICAS = {"pytorchReplicaSpecs": {"Master": PODS, "Worker": PODS}}
 GROUPS = {"headGroupSpec": PODS, "workerGroupSpecs": [{"groupName": "gpu", **PODS}]}
-PREDICTOR = {"predictor": {"labels": LABELS, "annotations": {"gpu-fraction": "0.5"}, **POD}}
 
 
 @pytest.mark.parametrize(
@@ -34,7 +33,6 @@ PREDICTOR = {"predictor": {"labels": LABELS, "annotations": {"gpu-fraction": "0.
         ("CronJob", {"jobTemplate": {"spec": PODS}}, [""]),
         ("PyTorchJob", REPLICAS, ["Master", "Worker"]),
         ("RayCluster", GROUPS, ["headGroupSpec", "gpu"]),
-        ("InferenceService", PREDICTOR, [""]),
         ("SomebodysTrainer", {"worker": PODS}, [""]),
     ],
 )

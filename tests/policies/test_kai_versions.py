@@ -32,7 +32,7 @@ def test_versions_of_the_table_pass(version):
             f"is retracted (its chart is that of v0.10.2); write {releases.advised(releases.KAI)}",
         ),
         ("v1.2.0", f"write {releases.advised(releases.KAI)}, or add untested"),
-        ("0.9.3", "keep their v; write v0.9.3"),
+        ("0.9.3", "write v0.9.3"),
         ("latest", "which is not supported here; write "),
         (None, "has no version, and the highest published one (v0.20.1) is retracted"),
     ],
@@ -104,16 +104,6 @@ def test_a_vcluster_line_past_its_end_of_life_is_warned_about_once_for_a_key(on)
     assert "to v0.36.1 (supported until 2027-01-22)" in problem.message
     said = {it.message for it in on(date(2040, 1, 1), rule, host)}
     assert all("look for a newer kai-fleet" in message for message in said) and len(said) == 2
-
-
-@pytest.mark.parametrize(("kubernetes", "newer"), [("v1.37.0", True), ("v1.36.2", False)])
-def test_a_kubernetes_that_no_list_names_is_warned_about(kubernetes, newer):
-    values = {"controlPlane": {"distro": {"k8s": {"image": {"tag": kubernetes}}}}}
-    team = Team("ml", version="v0.36.1", chart_values=values, path="kai-fleet:teams.ml")
-    host = replace(cluster(), teams=(team,))
-    said = found("vcluster-kubernetes", host)
-    assert [it.path for it in said] == ["kai-fleet:teams.ml.vcluster.kubernetesVersion"] * newer
-    assert all("up to v1.36 (KAI up to v1.36); write v1.36.0" in it.message for it in said)
 
 
 def test_a_newer_version_passes_by_its_word_in_the_program_and_in_the_pack():

@@ -300,14 +300,3 @@ def test_the_guard_knows_kai_by_the_tables_places_and_the_sources_and_by_no_team
 
     assert known(raw, "ml") == known(raw, "nlp") == [*own, "mirror.corp/kai"]
     assert known({**raw, "sources": {}}, "ml") == own
-
-
-def test_at_restricted_kais_registry_is_named_as_a_whole():
-    raw = at("scheduler.values.global.registry", "mirror.corp/kai", sources=MIRRORED)
-    raw["teams"]["ml"]["isolation"] = {"level": "restricted"}
-    (message,) = told(raw).values()
-    assert "have the very registry with its path written in kai-fleet:sources.images" in message
-    raw["sources"] = {**MIRRORED, "images": ["mirror.corp", "mirror.corp/kai"]}
-    assert told(raw) == {}
-    raw["teams"]["ml"]["scheduler"]["values"]["operator"] = {"image": {"name": "below/operator"}}
-    assert list(told(raw)) == ["kai-fleet:teams.ml.scheduler.values.operator.image.name"]

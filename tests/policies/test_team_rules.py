@@ -43,8 +43,8 @@ POOLS = [
     ),
     refuses(
         host(team("ml"), DEV),
-        "has no node pool, so it uses every node and may share nodes with that of team ml"
-        " ({kai-fleet/pool: ml}): the KAI inside ml would hand out GPUs",
+        "has no node pool and may share nodes with team ml, which has {kai-fleet/pool: ml}: the KAI"
+        " inside ml would hand out GPUs",
     ),
     refuses(host(team("ml"), DEV), "or gpus: 0 for dev"),
     refuses(host(team("a", "host", {}), team("ml")), "the KAI inside ml"),
@@ -83,12 +83,9 @@ UNIQUE = [
     waits(host(team(UNKNOWN), team("a")), "name is known"),
 ]
 
-SCALING = {"app": "scaling-pod", "shared-gpu-pod-name": "half"}
 RESERVED = [
     *passes(
         cluster(workload(), workload(namespace=None)),
-        # KAI's scaling pods are its own, in their namespace alone.
-        cluster(workload(namespace="kai-scale-adjust", labels=SCALING, scheduler=None)),
         cluster(
             objects=(
                 ManagedObject("Secret", "pull", "kai-scheduler"),
@@ -106,10 +103,9 @@ RESERVED = [
             *("gpu-operator", "kube-system"),
         )
     ),
-    refuses(cluster(workload(namespace="kube-system", labels=SCALING)), "runs in kube-system"),
     refuses(
         cluster(objects=(ManagedObject("Release", "grafana", "kai-scheduler", "grafana"),)),
-        "removing KAI deletes every Deployment; write another namespace",
+        "removing KAI deletes every Deployment; write a namespace of the team's own",
     ),
     refuses(cluster(kai=(Kai("v0.9.3", namespace="gpu"),)), "write namespace: kai-scheduler"),
     waits(cluster(workload(namespace=UNKNOWN)), "namespace"),
@@ -140,7 +136,7 @@ SHARERS = [
     ),
     refuses(host(*TWO_KAIS, device_plugins=plugin("MPS")), "team ml"),
     waits(cluster(device_plugins=plugin(UNKNOWN)), "config"),
-    waits(with_kai(UNKNOWN), "whether the KAI of the host shares"),
+    waits(with_kai(UNKNOWN), "whether KAI shares GPUs"),
 ]
 
 

@@ -4,7 +4,6 @@ import copy
 
 import pytest
 
-from kai_fleet.finding import Level
 from kai_fleet.settings import load
 from kai_fleet.settings.team_stack import Facts
 from kai_fleet_policies import validation
@@ -74,16 +73,6 @@ def test_a_team_in_another_mode_than_the_platform_is_refused():
     }
 
 
-def test_a_grant_without_a_queue_beside_a_kai_on_the_host_is_a_warning():
-    warned = {
-        p.path: p.message
-        for p in validation.validate(HOST).problems
-        if p.check == "team-one-mode" and p.level is Level.ADVISORY
-    }
-    assert list(warned) == ["kai-fleet:teamStacks.nlp-x"]
-    assert "beside KAI v0.16.8 on the host: if it runs in mode virtual" in str(warned)
-
-
 def test_queues_on_the_host_carry_the_teams_name():
     path = "kai-fleet:team.queues"
     found = team_told(changed(NLP, queues={"train": {}, "nlp": {}}), HOST)
@@ -126,33 +115,6 @@ def test_a_granted_queue_is_a_free_leaf(queue, says):
     grants = {**HOST["teamStacks"], "late": {"gpus": 1, "parentQueue": queue}}
     found = told(changed(HOST, teamStacks=grants))
     assert says in found[("team-parent-queue", "kai-fleet:teamStacks.late.parentQueue")]
-
-
-def test_names_of_queues_get_longer_downwards_or_the_host_refuses_new_ones():
-    """Its policy sees one queue at a time, and a ring of them would stop KAI there."""
-
-    def warned(name):
-        free = UNLIMITED | {"gpu": {"quota": 4}}
-        tree = {"nlp-research": free | {"children": {name: free}}}
-        raw = {"platform": {"stack": "lab"}, "team": changed(NLP, queues=tree)}
-        settings = load(HOST).settings
-        told = validation.validate(raw, None, lambda _: Facts.of(settings))
-        assert told.refused == []
-        return [p for p in told.problems if p.check == "team-parent-queue"]
-
-    assert warned("nlp-research-night") == []
-    (problem,) = warned("nlp-night")
-    assert problem.path == "kai-fleet:team.queues.nlp-research.children.nlp-night"
-    assert "where it is new, the host refuses it" in problem.message
-    assert "write nlp-research-night" in problem.message
-
-
-def test_a_granted_queue_without_a_kai_on_the_host_has_no_use():
-    grants = {"late": {"nodePool": {"pool": "late"}, "parentQueue": "a"}}
-    found = told(changed(PLATFORM, teamStacks=grants))
-    assert (
-        "drop parentQueue" in found[("team-parent-queue", "kai-fleet:teamStacks.late.parentQueue")]
-    )
 
 
 def test_the_platforms_own_problems_are_not_told_in_a_team_stack():

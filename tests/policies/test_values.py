@@ -227,7 +227,7 @@ def test_commands_and_variables_of_the_control_plane_are_its_own(key, value):
     ("mode", "key", "value", "says"),
     [
         ("virtual", "sync.fromHost.customResources", {"podgroups.x": {}}, "syncs podgroups"),
-        ("virtual", "controlPlane.backingStore.etcd.embedded", ON, "licence, free up to 64 CPUs"),
+        ("virtual", "controlPlane.backingStore.etcd.embedded", ON, "licence; drop it"),
         ("virtual", "sleep.auto.afterInactivity", "1h", "licence; drop it"),
         ("virtual", f"{STATEFUL}.image.repository", "loft-sh/vcluster-pro", "Pro image"),
     ],

@@ -156,13 +156,11 @@ def test_a_mode_that_the_version_has_not_is_refused_with_one_that_has():
         assert message.endswith("or mode: NonMemoryEnforced")
 
 
-@pytest.mark.parametrize(
-    ("mode", "needs"), [("HamiCore", "kai-resource-isolator"), ("NvFractions", "driver 615")]
-)
-def test_what_an_enforcing_mode_needs_on_the_nodes_is_told(mode, needs):
+@pytest.mark.parametrize("mode", ["HamiCore", "NvFractions"])
+def test_an_enforcing_mode_is_warned_about(mode):
     found = judged({"cluster": CLUSTER, **on_host(mode)})
     level, message = found["kai-fleet:kai.gpuSharing"]
-    assert (level, needs in message) == ("ADVISORY", True)
+    assert (level, "make what docs/workloads.md says of it" in message) == ("ADVISORY", True)
 
 
 def test_the_ways_that_are_by_agreement_or_off_need_nothing():
