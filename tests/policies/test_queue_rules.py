@@ -166,9 +166,9 @@ QUOTA = [
         )
         for limit in (8, -1)
     ),
-    waits(shares(gpu=QueueShare(UNKNOWN)), "gpu quota and limit are known"),
-    waits(shares(gpu=QueueShare(0, UNKNOWN)), "gpu quota and limit are known"),
-    waits(of(queue("a", None, UNKNOWN)), "resources"),
+    waits(shares(gpu=QueueShare(UNKNOWN)), "gpu quota is known"),
+    waits(shares(gpu=QueueShare(0, UNKNOWN)), "gpu limit is known"),
+    waits(of(queue("a", None, UNKNOWN, path="urn:a")), "resources"),
     waits(within(gpus=UNKNOWN), "number of GPUs"),
 ]
 

@@ -43,16 +43,11 @@ POOLS = [
     ),
     refuses(
         host(team("ml"), DEV),
-        "has no node pool and may share nodes with team ml, which has {kai-fleet/pool: ml}: the KAI"
-        " inside ml would hand out GPUs",
+        "has the node pool {} and may share nodes with team ml, which has {kai-fleet/pool: ml}: the"
+        " KAI inside ml would hand out GPUs",
     ),
     refuses(host(team("ml"), DEV), "or gpus: 0 for dev"),
     refuses(host(team("a", "host", {}), team("ml")), "the KAI inside ml"),
-    # The pools that are proposed differ, also where the other's nodes are called after this team.
-    refuses(
-        host(*(team(it, pool={"pool": "vision"}) for it in ("nlp", "vision"))),
-        "for example {pool: vision} and {pool: nlp}",
-    ),
     waits(host(team("a"), team("b", pool=UNKNOWN)), "node pool"),
     waits(host(team("a"), team("b", pool={"pool": UNKNOWN})), "node pool"),
     waits(host(team("a"), team("b", UNKNOWN)), "node pool"),

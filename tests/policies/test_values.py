@@ -229,13 +229,12 @@ def test_commands_and_variables_of_the_control_plane_are_its_own(key, value):
         ("virtual", "sync.fromHost.customResources", {"podgroups.x": {}}, "syncs podgroups"),
         ("virtual", "controlPlane.backingStore.etcd.embedded", ON, "licence; drop it"),
         ("virtual", "sleep.auto.afterInactivity", "1h", "licence; drop it"),
-        ("virtual", f"{STATEFUL}.image.repository", "loft-sh/vcluster-pro", "Pro image"),
     ],
 )
 def test_what_breaks_a_vcluster_is_refused_of_any_program(mode, key, value, says):
     assert says in str(refused(key, value, None, mode))
     licensed = refused(key, value, None, mode, licensed=True)
-    assert bool(licensed) is ("licence" not in says and "Pro" not in says)
+    assert bool(licensed) is ("licence" not in says)
 
 
 @pytest.mark.parametrize("value", [UNKNOWN, nested(API, UNKNOWN), nested(API, ["--v=2", UNKNOWN])])

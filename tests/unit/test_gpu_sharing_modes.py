@@ -179,13 +179,6 @@ def test_no_vcluster_holds_the_operator_of_nvfractions():
     assert "write mode: HamiCore or NonMemoryEnforced" in message
 
 
-def test_hamicore_mounts_from_the_node_which_pod_security_refuses():
-    level, message = judged(of_team("HamiCore"))["kai-fleet:teams.ml.isolation.level"]
-    assert (level, "write level: off" in message) == ("MANDATORY", True)
-    trusted = judged(of_team("HamiCore", isolation={"level": "off"}))
-    assert [level for level, _ in trusted.values()] == ["ADVISORY"]
-
-
 @pytest.mark.parametrize(
     ("before", "after", "grouped"),
     [("v0.16.8", "v0.18.0", True), ("v0.18.0", "v0.18.6", False), ("v0.16.8", "v0.17.0", False)],

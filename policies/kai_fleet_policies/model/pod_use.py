@@ -1,9 +1,8 @@
 """Pods as users of a cluster: what each requests, as Kubernetes adds it up and as KAI counts it
 against a queue; and what each holds or waits for, on which GPUs.
 
-Read from KAI's scheduler, v0.7.11 to v0.17.0: `pkg/scheduler/api/node_info/node_info.go` and
-`gpu_sharing_node_info.go` (memory); what a pod requests in mode NvFractions from v0.18's binder,
-`pkg/binder/plugins/nvfractions`.
+Read from KAI's scheduler (`pkg/scheduler/api/node_info`) and v0.18's binder
+(`pkg/binder/plugins/nvfractions`).
 """
 
 import math
@@ -159,11 +158,10 @@ def _number(text: str) -> float:
 class PodUse:
     """A pod that is not ended and not one of Kubernetes', KAI's or the GPU operator's own.
 
-    `node` is None while it waits. `queue` is that of its PodGroup, else of its label; None where
-    neither names one. `gpus` are those that it holds, or waits for: for a share of GPU memory
-    then by the node with the smallest GPUs, as KAI counts it. `groups` are KAI's names of the GPUs
-    that it shares. `scheduled_by_kai`: only such pods count in queues. `created` is a time stamp
-    of Kubernetes.
+    `node` is None while it waits. `queue` is that of its PodGroup, else of its label. `gpus` are
+    those that it holds, or waits for: a share of memory then by the node with the smallest GPUs, as
+    KAI counts it. `groups` are KAI's names of the GPUs that it shares. `scheduled_by_kai`: only
+    such pods count in queues. `created` is a time stamp of Kubernetes.
     """
 
     namespace: str

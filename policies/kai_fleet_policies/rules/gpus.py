@@ -12,7 +12,7 @@ from kai_fleet.releases.keys import SCHEDULER as KAI
 from kai_fleet.releases.sharing import HAMI_CORE, NOT_ENFORCED, NV_FRACTIONS
 from kai_fleet.values import UNKNOWN, pairs, text
 from kai_fleet.wording import listed
-from kai_fleet_policies.model.cluster import HOST, Cluster, DevicePlugin, Kai, Team
+from kai_fleet_policies.model.cluster import HOST, Cluster, DevicePlugin, Kai
 from kai_fleet_policies.model.pods import PodTemplate
 from kai_fleet_policies.rules.rule import (
     Findings,
@@ -23,7 +23,6 @@ from kai_fleet_policies.rules.rule import (
     known,
     mandatory,
     of_cluster,
-    of_team,
 )
 
 _MOST_DEVICES: Final = 9999  # as the guard of the pods has it; KAI multiplies in 64 bits
@@ -123,30 +122,15 @@ def workload_gpu_sharing(cluster: Cluster, workload: PodTemplate, place: Place) 
         )
 
 
-def _sharing(cluster: Cluster) -> Iterable[tuple[Kai | Team, Place]]:
-    yield from ((kai, place.at("gpuSharing")) for kai, place in each_kai(cluster))
-    yield from ((team, of_team(team, "isolation", "level")) for team in cluster.teams)
-
-
-@mandatory("gpu-sharing-mode", "high", _sharing)
-def gpu_sharing_mode(cluster: Cluster, item: Kai | Team, place: Place) -> Findings:
-    """A mode of GPU sharing only where KAI's version, the cluster and the isolation have it.
+@mandatory("gpu-sharing-mode", "high", each_kai)
+def gpu_sharing_mode(cluster: Cluster, kai: Kai, place: Place) -> Findings:
+    """A mode of GPU sharing only where KAI's version and the cluster have it.
 
     NonMemoryEnforced leaves GPU memory to agreement. HamiCore and NvFractions enforce it, by
     parts on the nodes: without those, pods that share a GPU stay Pending or share
     without a bound.
     """
-    if isinstance(item, Team):
-        schedulers = cluster.kai if item.mode == "host" else item.kai
-        if item.isolated and any(kai.sharing == HAMI_CORE for kai in schedulers):
-            # The isolator mounts its library from the node into each pod.
-            yield place.refuse(
-                f"is {item.level}, and mode {HAMI_CORE} mounts a library of the node into each pod"
-                " that shares a GPU (hostPath), which that level refuses",
-                f"write level: off for the team, or mode: {NOT_ENFORCED} for its KAI",
-            )
-        return
-    mode, version = item.sharing, item.version
+    mode, version, place = kai.sharing, kai.version, place.at("gpuSharing")
     if mode not in sharing.SINCE or version is UNKNOWN or not version:
         return
     if not sharing.has_mode(version, mode):
@@ -186,15 +170,14 @@ def gpu_one_sharer(cluster: Cluster, plugin: DevicePlugin, place: Place) -> Find
     modes += [
         (f"team {called(team.name)}", kai.sharing) for team in cluster.teams for kai in team.kai
     ]
-    if all(mode == DISABLED for _, mode in modes):
+    if plugin.sharing == "":
         return
-    plugins = known(plugin.sharing, "the device plugin's config is known")
-    sharers = [owner for owner, mode in modes if mode not in (DISABLED, UNKNOWN)]
-    if plugins and not sharers:
-        yield place.undecided("it is known whether KAI shares GPUs")
-    elif plugins:
+    until = "it is known whether KAI shares GPUs"
+    sharers = [owner for owner, mode in modes if known(mode, until) != DISABLED]
+    if sharers:
+        way = known(plugin.sharing, "the device plugin's config is known")
         yield place.refuse(
-            f"shares GPUs by {plugins} while the KAI of {listed(sharers, 'and')} shares them too",
+            f"shares GPUs by {way} while the KAI of {listed(sharers, 'and')} shares them too",
             "remove the sharing section from the device plugin's config, or set gpuSharing: false"
             " for that KAI",
         )

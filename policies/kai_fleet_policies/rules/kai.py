@@ -97,7 +97,7 @@ _UNDONE: Final = {
 }
 
 
-def _kais(cluster: Cluster) -> Iterable[tuple[tuple[Kai, bool], Place]]:
+def kais_and_inside(cluster: Cluster) -> Iterable[tuple[tuple[Kai, bool], Place]]:
     """Each KAI, the one inside each team's vCluster too, and whether it is an isolated team's."""
     yield from (((kai, False), place) for kai, place in each_kai(cluster))
     for team in cluster.teams:
@@ -105,7 +105,7 @@ def _kais(cluster: Cluster) -> Iterable[tuple[tuple[Kai, bool], Place]]:
             yield (kai, team.isolated), of_kai(kai, team.inside)
 
 
-@mandatory("kai-values", "medium", _kais)
+@mandatory("kai-values", "medium", kais_and_inside)
 def kai_values(cluster: Cluster, item: tuple[Kai, bool], place: Place) -> Findings:
     """An isolated team's KAI has values of the allow-list, and none that undo what is handled.
 

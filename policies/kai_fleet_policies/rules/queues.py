@@ -174,49 +174,46 @@ _NOTHING: Final = QueueShare(quota=0.0, limit=0.0, weight=0.0)
 _UNKNOWN: Final = QueueShare(UNKNOWN, UNKNOWN, UNKNOWN)
 
 
-@mandatory("queue-quota", "high")
-def queue_quota(cluster: Cluster) -> Findings:
+def _amounts(cluster: Cluster) -> Iterable[tuple[tuple[Any, Any], Place]]:
+    """Each resource of each queue; and the GPUs of the team, or of each of its pools."""
+    for queue, place in each_queue(cluster):
+        yield from (((queue, resource), place.at(resource)) for resource in RESOURCES)
+    pools = cluster.pools or ({} if cluster.gpus is None else {None: cluster.gpus})
+    place = of_cluster("queues", cluster).at("queues")
+    yield from ((pool, place) for pool in pools.items())
+
+
+@mandatory("queue-quota", "high", _amounts)
+def queue_quota(cluster: Cluster, item: tuple[Any, Any], place: Place) -> Findings:
     """Quotas and limits of a queue fit each other, its parent's and the team's GPUs.
 
     KAI checks no sums: a tree that promises more than its parent, or a team's scheduler that
     promises more GPUs than the team has, leaves pods Pending or takes other teams' share.
     A limit that is left out is 0: nothing ever runs.
     """
-    for queue, place in each_queue(cluster):
-        if queue.shares is UNKNOWN:
-            yield place.at("resources").undecided("its resources are known")
-            continue
-        for resource in RESOURCES:
-            share = queue.shares.get(resource)
-            if share is not None:
-                yield from _limits(cluster, queue, resource, share)
-            elif resource != "gpu":  # without a share of GPUs it is a queue for CPU pods
-                yield place.at(resource).refuse(
-                    f"has no share of {resource}, which KAI reads as limit 0: no pod that asks for"
-                    f" {resource} ever runs",
-                    f"write {resource}: quota 0, limit -1 (unlimited)",
-                )
-            children = cluster.tree.children.get(queue.name, ())
-            if cluster.tree.by_name.get(queue.name) is queue:  # not a second one of its name
-                bound = (share or _NOTHING).quota
-                yield from _sum(children, resource, bound, place.at(resource, "quota"), "its quota")
-    top = [queue for queue in cluster.queues if queue.parent is None]
-    if cluster.gpus is not None and not cluster.pools:
-        yield from _within_team(cluster, top, cluster.gpus, "the team's GPUs")
-    for pool, most in cluster.pools.items():
-        own = [queue for queue in top if (queue.shard or DEFAULT_SHARD) == pool]
-        yield from _within_team(cluster, own, most, f"the team's GPUs on pool {pool}")
-
-
-def _limits(
-    cluster: Cluster, queue: DeclaredQueue, resource: Resource, share: QueueShare
-) -> Findings:
-    """The limit of a queue against its quota, and against the nearest one above it."""
-    quota, limit, place = share.quota, share.limit, of_queue(queue, cluster, resource, "limit")
-    if UNKNOWN in (quota, limit):
-        yield place.undecided(f"its {resource} quota and limit are known")
+    if not isinstance(item[0], DeclaredQueue):
+        yield from _within_team(cluster, *item, place)
         return
-    if limit is None:
+    queue, resource = item
+    share = known(queue.shares, "its resources are known").get(resource)
+    if cluster.tree.by_name.get(queue.name) is queue:  # not a second one of its name
+        children, bound = cluster.tree.children.get(queue.name, ()), (share or _NOTHING).quota
+        yield from _sum(children, resource, bound, place.at("quota"), "its quota")
+    if share is not None:
+        yield from _limits(cluster, queue, resource, place.at("limit"))
+    elif resource != "gpu":  # without a share of GPUs it is a queue for CPU pods
+        yield place.refuse(
+            f"has no share of {resource}, which KAI reads as limit 0: no pod that asks for"
+            f" {resource} ever runs",
+            f"write {resource}: quota 0, limit -1 (unlimited)",
+        )
+
+
+def _limits(cluster: Cluster, queue: DeclaredQueue, resource: Resource, place: Place) -> Findings:
+    """The limit of a queue against its quota, and against the nearest one above it."""
+    share = _share(queue, resource)
+    quota, limit = known(share.quota, f"its {resource} quota is known"), share.limit
+    if known(limit, f"its {resource} limit is known") is None:
         yield place.refuse(
             f"leaves its {resource} limit out, which KAI reads as 0: no pod that asks for"
             f" {resource} ever runs",
@@ -234,8 +231,8 @@ def _limits(
     chain = [(above, _share(above, resource).limit) for above in cluster.tree.ancestors(queue)]
     nearest = ((above, most) for above, most in chain if most not in (None, UNLIMITED))
     above, most = next(nearest, (queue, UNKNOWN))
-    if UNKNOWN is not most and limit != UNLIMITED and _above(limit, most or 0):
-        low = written(resource, most or 0, queue.path)
+    if most is not UNKNOWN and limit != UNLIMITED and _above(limit, most):
+        low = written(resource, most, queue.path)
         yield place.refuse(
             f"has {resource} limit {bound}, above the limit {low} of queue {called(above.name)}"
             " over it",
@@ -248,12 +245,12 @@ def _share(queue: DeclaredQueue, resource: Resource) -> Any:
     return _UNKNOWN if queue.shares is UNKNOWN else queue.shares.get(resource, _NOTHING)
 
 
-def _within_team(cluster: Cluster, top: list[DeclaredQueue], gpus: float, theirs: str) -> Findings:
+def _within_team(cluster: Cluster, pool: str | None, gpus: float, place: Place) -> Findings:
     """The top-level queues of a team, or of one of its pools, against its GPUs there."""
-    place = of_cluster("queues", cluster).at("queues")
-    if gpus is UNKNOWN:
-        yield place.undecided("the team's number of GPUs is known")
-        return
+    known(gpus, "the team's number of GPUs is known")
+    theirs = f"the team's GPUs on pool {pool}" if pool else "the team's GPUs"
+    top = [queue for queue in cluster.queues if queue.parent is None]
+    top = [queue for queue in top if pool in (None, queue.shard or DEFAULT_SHARD)]
     yield from _sum(top, "gpu", gpus, place, theirs)
     for queue in top:
         share = _share(queue, "gpu")

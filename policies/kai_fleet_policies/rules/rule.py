@@ -4,7 +4,7 @@ the places of what it finds.
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Literal, Self, TypeAlias, TypeVar
 
@@ -36,15 +36,19 @@ def known(value: T, until: str) -> T:
 
 @dataclass(frozen=True)
 class Place:
-    """What a rule looks at: its kind and its name in words, and its key or its URN."""
+    """What a rule looks at: its kind and its name in words, and its key or its URN. `find` has
+    where a key of it is written, if not below its path.
+    """
 
     kind: str
     name: str
     path: str
+    find: Callable[..., str] | None = field(default=None, compare=False)
 
     def at(self, *keys: str) -> Self:
         """A key below it."""
-        return replace(self, path=at(self.path, *keys))
+        path = self.find(*keys) if self.find else at(self.path, *keys)
+        return replace(self, path=path, find=None)
 
     def refuse(self, cause: str, fix: str = "") -> Finding:
         """A mistake that stops the preview."""
@@ -66,12 +70,8 @@ Each: TypeAlias = Callable[[Cluster], Iterable[tuple[Any, Place]]]
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule.
-
-    Args:
-        name: As users see it: `queue-tree`.
-        about: What it demands, in one line.
-        check: Finds what is wrong in one cluster.
+    """One rule: its name as users see it, what it demands in one line and why, and `check`, which
+    finds what is wrong in one cluster.
     """
 
     name: str
@@ -140,9 +140,10 @@ def of_team(team: Team, *keys: str) -> Place:
     return Place("team", called(team.name), at(team.path, *keys))
 
 
-def of_vcluster(team: Team, *keys: str) -> Place:
-    """For example `vCluster ml`; `keys` are below its section, or that of all vClusters."""
-    return Place("vCluster", called(team.name), team.written_at("vcluster", *keys))
+def _of_vcluster(team: Team, cluster: Cluster) -> Place:
+    """For example `vCluster ml`; its keys are below its section, or that of all vClusters."""
+    find = partial(team.written_at, "vcluster")
+    return Place("vCluster", called(team.name), find(), find)
 
 
 def of_kai(kai: Kai, cluster: Cluster, *keys: str) -> Place:
@@ -156,7 +157,7 @@ def _each(field: str, place: Callable[[Any, Cluster], Place]) -> Each:
 
 each_queue: Final = _each("queues", of_queue)
 each_workload: Final = _each("workloads", of_workload)
-each_vcluster: Final = _each("teams", lambda team, _: of_vcluster(team))
+each_vcluster: Final = _each("teams", _of_vcluster)
 
 
 def each_claim(cluster: Cluster) -> Iterable[tuple[Team, Place]]:

@@ -2,22 +2,14 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 from typing import Any, Final, NamedTuple
 
 from kai_fleet.releases import sources
 from kai_fleet.releases.sources import KnownSources, NoPlaceError, in_any
 from kai_fleet.values import items
 from kai_fleet_policies.model.cluster import HOST, Cluster
-from kai_fleet_policies.rules.rule import (
-    Findings,
-    Place,
-    each_kai,
-    each_vcluster,
-    mandatory,
-    of_kai,
-    of_vcluster,
-)
+from kai_fleet_policies.rules.kai import kais_and_inside
+from kai_fleet_policies.rules.rule import Findings, Place, each_vcluster, mandatory
 
 # Keys and variables are known by their names, so that one of a newer chart is seen as well.
 _NAMES: Final = re.compile(r"image|registry|repository|mirror|^repo$|artifact|speaker|bundle")
@@ -32,31 +24,28 @@ _NOT_NAMED: Final = "is from a place that the platform does not name as a source
 
 
 class _Installed(NamedTuple):
-    """A chart with its values; `place` finds the place of its keys, `above` those of the values."""
+    """A chart with its values, whose keys are below `above`. `home` is the registry, and
+    `repository` one there, that the chart has of itself where only one of the two is written.
+    """
 
     chart: str | None
     values: Mapping[str, Any]
-    place: Callable[..., Place]
     above: str = "values"
-    # The registry, and a repository there, that the chart has where only one of the two is written.
     home: str = ""
     repository: str = ""
 
 
 def _sources(cluster: Cluster) -> Iterable[tuple[_Installed, Place]]:
     """What is installed of a chart."""
-    if not cluster.declared and not cluster.platform:
+    if cluster.name != HOST or not (cluster.declared or cluster.platform):
         return  # who changes a program of another kind runs anything
-    charts = ((each, Place(each.subject, "", each.path)) for each in cluster.charts)
-    for chart, place in charts:
-        yield _Installed(chart.chart, chart.values, place.at, chart.values_key), place
-    hosts = each_kai(cluster) if cluster.name == HOST else ()
-    inside = ((kai, of_kai(kai, team.inside)) for team in cluster.teams for kai in team.kai)
-    for kai, place in (*hosts, *inside):
-        yield _Installed(kai.chart, kai.values, place.at), place
+    for chart in cluster.charts:
+        place = Place(chart.subject, "", chart.path)
+        yield _Installed(chart.chart, chart.values, chart.values_key), place
+    for (kai, _), place in kais_and_inside(cluster):
+        yield _Installed(kai.chart, kai.values), place
     for team, place in each_vcluster(cluster):
-        at, home = partial(of_vcluster, team), ("ghcr.io", "loft-sh")
-        yield _Installed(team.chart, team.values, at, "values", *home), place
+        yield _Installed(team.chart, team.values, "values", "ghcr.io", "loft-sh"), place
 
 
 @mandatory("sources-known", "critical", _sources)
@@ -68,7 +57,7 @@ def sources_known(cluster: Cluster, installed: _Installed, place: Place) -> Find
     """
     where = " of the platform's stack" if cluster.platform else ""
     if installed.chart is not None and (why := _wrong_chart(installed.chart, cluster.sources)):
-        yield installed.place("chart").refuse(
+        yield place.at("chart").refuse(
             f"has a chart which {why}",
             "drop it, the release table says where the chart is; or have the location of a mirror"
             f" (oci://… or https://…) written in kai-fleet:sources.charts{where}. Packages in a"
@@ -76,7 +65,7 @@ def sources_known(cluster: Cluster, installed: _Installed, place: Place) -> Find
         )
     for leaf in _leaves(installed.values):
         if why := _wrong(leaf, cluster.sources, installed.home, installed.repository):
-            yield installed.place(*filter(None, (installed.above, leaf.key))).refuse(
+            yield place.at(*filter(None, (installed.above, leaf.key))).refuse(
                 f"has {leaf.key}, which {why}",
                 "drop it for the images of the release table, write a tag such as v1.2.3 where it"
                 f" is one, or have its registry written in kai-fleet:sources.images{where}",

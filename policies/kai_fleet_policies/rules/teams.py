@@ -19,12 +19,11 @@ from kai_fleet_policies.rules.rule import (
     known,
     mandatory,
     of_team,
-    of_vcluster,
 )
 
 
 def _labels(pool: Mapping[str, str]) -> str:
-    """A node pool as a stack file writes it: `{kai-fleet/pool: vision}`."""
+    """A node pool as a stack file writes it: `{kai-fleet/pool: vision}`; of every node `{}`."""
     return "{" + ", ".join(f"{key}: {value}" for key, value in sorted(pool.items())) + "}"
 
 
@@ -44,34 +43,26 @@ def team_node_pools(cluster: Cluster) -> Findings:
             if own_kai and len(every) > 1:
                 yield place.undecided("its node pool and scheduler mode are known")
             continue
-        # team-unique reports two of one name
-        other = next((o for o in before if team.name != o.name and _may_share(team, o)), None)
-        if other is not None:
-            yield place.refuse(*_shared(team, other))
+        mine = team.node_pool.items()
+        for other in before:
+            apart = any(other.node_pool.get(key, value) != value for key, value in mine)
+            # One of them hands out its GPUs by itself; team-unique reports two of one name.
+            if not apart and "virtual" in (team.mode, other.mode) and team.name != other.name:
+                yield place.refuse(*_shared(team, other))
+                break
         before.append(team)
 
 
-def _may_share(team: Team, other: Team) -> bool:
-    """Whether both may have pods on one node, and one of them hands out its GPUs by itself."""
-    theirs = other.node_pool
-    apart = any(theirs.get(key, value) != value for key, value in team.node_pool.items())
-    return "virtual" in (team.mode, other.mode) and not apart
-
-
 def _shared(team: Team, other: Team) -> tuple[str, str]:
-    mine, theirs = team.node_pool, other.node_pool
     name, others = called(team.name), called(other.name)
-    key = next(iter(theirs or mine), "kai-fleet/pool")
-    value = theirs.get(key, others)
-    own = [called(each.name) for each in (team, other) if each.mode == "virtual"]
-    free = [called(each.name) for each in (team, other) if each.mode != "virtual"]
+    own = " and ".join(called(each.name) for each in (team, other) if each.mode == "virtual")
+    free = "".join(f", or gpus: 0 for {t.name}" for t in (team, other) if t.mode != "virtual")
+    mine, theirs = (_labels(each.node_pool) for each in (team, other))
     return (
-        f"has {f'the node pool {_labels(mine)}' if mine else 'no node pool'} and may share nodes"
-        f" with team {others}, which has {_labels(theirs) if theirs else 'none'}: the KAI inside"
-        f" {' and '.join(own)} would hand out GPUs that are taken",
-        "write different values of one label, for example"
-        f" {{{key}: {name}}} and {{{key}: {others if value == name else value}}}"
-        + "".join(f", or gpus: 0 for {each}" for each in free),
+        f"has the node pool {mine} and may share nodes with team {others}, which has {theirs}: the"
+        f" KAI inside {own} would hand out GPUs that are taken",
+        f"write different values of one label, for example {{kai-fleet/pool: {name}}} and"
+        f" {{kai-fleet/pool: {others}}}{free}",
     )
 
 
@@ -144,14 +135,12 @@ def team_parent_queue(cluster: Cluster, item: Team | DeclaredQueue, place: Place
         if grant is item:
             break
         taken.setdefault(grant.parent_queue, f"the team stack of {grant.name}")
-    cause = ""
-    if queue not in tree.by_name:
-        cause = "which is no queue of kai-fleet:queues"
-    elif queue in taken:
-        cause = f"which {taken[queue]} has"
-    elif not tree.is_leaf(queue):
-        cause = "which has queues of the platform below it"
-    if cause:
+    causes = {
+        "which is no queue of kai-fleet:queues": queue not in tree.by_name,
+        f"which {taken.get(queue)} has": queue in taken,
+        "which has queues of the platform below it": not tree.is_leaf(queue),
+    }
+    if cause := next((cause for cause, wrong in causes.items() if wrong), None):
         choice = listed(nearest_first(queue, [name for name in tree.leaves if name not in taken]))
         fix = f"write {choice}" if choice else "add a queue for the team to kai-fleet:queues"
         yield place.refuse(f"is {queue}, {cause}", fix)
@@ -193,13 +182,12 @@ def team_isolation(cluster: Cluster, team: Team, place: Place) -> Findings:
         return
     if team in cluster.grants:
         yield place.at("isolation", "level").refuse(
-            "is off, and the team has a stack of its own, whose account could not install the"
-            " vCluster then, and with one pod would be root on the nodes",
-            f"write {at(team.path, 'isolation')}: {{level: baseline}}, or run the team in this"
-            f" stack, under kai-fleet:teams.{team.name}",
+            "is off, and the team has a stack of its own, whose account would be root on the nodes"
+            " with one pod",
+            f"write {at(team.path, 'isolation')}: {{level: baseline}}, or run it in this stack",
         )
     else:
-        yield Place("team", called(team.name), team.written_at("isolation", "level")).warn(
+        yield replace(place, path=team.written_at("isolation", "level")).warn(
             "is off: nothing on the host but a quota of GPUs keeps the team from the nodes, the"
             " GPUs and the pods of others",
             "write baseline",
@@ -232,7 +220,7 @@ def vcluster_node_pool(cluster: Cluster, team: Team, place: Place) -> Findings:
     owners = (each for each, own in others if own and own.items() <= pool.items())
     owner = next((each for each in owners if each.name != team.name), None)
     if owner is not None and pool != team.node_pool:
-        yield of_vcluster(team, "nodePool").warn(
+        yield place.at("nodePool").warn(
             f"would run on {_labels(pool)}, the nodes of team {called(owner.name)}",
             "write the labels of nodes of no team, or drop the key: then the team's own nodes run"
             " it",

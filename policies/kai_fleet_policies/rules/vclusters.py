@@ -16,14 +16,7 @@ from kai_fleet.releases.transitions import vcluster_refusal
 from kai_fleet.values import UNKNOWN, get, items, number, pairs, value_at
 from kai_fleet_policies.model.cluster import Cluster, Team
 from kai_fleet_policies.rules.kai import in_table
-from kai_fleet_policies.rules.rule import (
-    Findings,
-    Place,
-    each_vcluster,
-    known,
-    mandatory,
-    of_vcluster,
-)
+from kai_fleet_policies.rules.rule import Findings, Place, each_vcluster, known, mandatory
 
 
 @mandatory("vcluster-version-known", "high", each_vcluster)
@@ -34,7 +27,7 @@ def vcluster_version_known(cluster: Cluster, team: Team, place: Place) -> Findin
     its end of life gets no more fixes, security fixes included.
     """
     version = known(team.version, "its version is known") or DEFAULT_VCLUSTER
-    place = of_vcluster(team, "version")
+    place = place.at("version")
     yield from in_table(VCLUSTER, version, team.untested, place, "not supported here")
     if version in VCLUSTER and not (support := releases.vcluster_support(version)).maintained:
         advice = releases.advice(VCLUSTER, version)
@@ -52,7 +45,7 @@ def vcluster_upgrade(cluster: Cluster, team: Team, place: Place) -> Findings:
     if before is not None and isinstance(team.version, str):
         cause, _, fix = (vcluster_refusal(before, team.version) or "").partition("; ")
         if cause:
-            yield of_vcluster(team, "version").refuse(cause, fix)
+            yield place.at("version").refuse(cause, fix)
 
 
 @mandatory("vcluster-kubernetes", "high", each_vcluster)
@@ -67,7 +60,7 @@ def vcluster_kubernetes(cluster: Cluster, team: Team, place: Place) -> Findings:
     kubernetes = value_at(team.chart_values, stores.KUBERNETES)
     numbers = version_key(kubernetes)[:2] if isinstance(kubernetes, str) else ()
     if team.guard and () < numbers < version_key(OLDEST_KUBERNETES):
-        yield of_vcluster(team, "kubernetesVersion").refuse(
+        yield place.at("kubernetesVersion").refuse(
             f"is {kubernetes}, and the guard inside needs Kubernetes {OLDEST_KUBERNETES} or newer,"
             f" for {POLICY}: write {own}, which this vCluster has of itself, or"
             " kai-fleet:guard: {mode: off} to do without the guard"
@@ -96,8 +89,8 @@ def vcluster_values(cluster: Cluster, team: Team, place: Place) -> Findings:
         *refused,
         *(each for each in more if not f"{each[0]}.".startswith(above)),
     ):
-        place = of_vcluster(team, "values", key)
-        yield place.refuse(cause, fix) if cause else place.undecided(f"{key} is known")
+        where = place.at("values", key)
+        yield where.refuse(cause, fix) if cause else where.undecided(f"{key} is known")
 
 
 def _programs(value: object, above: str) -> Iterator[tuple[str, str, str]]:
@@ -167,9 +160,6 @@ def _broken(team: Team, values: Mapping[str, Any]) -> Iterator[tuple[str, str, s
         if on not in (None, False) and value != {}:
             fix = "drop it, or write licensed: true beside values if you have a licence"
             yield key, f"has {key}, which needs a vCluster licence", fix
-    image = "controlPlane.statefulSet.image.repository"
-    if not team.licensed and "vcluster-pro" in str(value_at(values, image)):
-        yield image, "takes the Pro image, which needs a licence", "drop it"
 
 
 _NGINX: Final = "nginx.ingress.kubernetes.io/"
@@ -208,14 +198,14 @@ def vcluster_access(cluster: Cluster, team: Team, place: Place) -> Findings:
     }
     if host and host in taken and access.type != "NodePort":
         domain = host.partition(".")[2]
-        yield of_vcluster(team, "access.host").refuse(
+        yield place.at("access.host").refuse(
             f"is {host}, where team {taken[host]} is reached already: clients of the one would come"
             " to the other",
             f"write another name, such as {team.name}.{domain if '.' in domain else host}",
         )
     for annotation, value in access.annotations.items():
         if why := _why_refused(team, annotation, str(value), host):
-            yield of_vcluster(team, "access.annotations").refuse(
+            yield place.at("access.annotations").refuse(
                 f"has {annotation}, which {why}",
                 "drop it, or write isolation: {level: off} for the team if that is meant",
             )
@@ -262,26 +252,26 @@ def vcluster_store(cluster: Cluster, team: Team, place: Place) -> Findings:
     replicas = number(value_at(values, stores.REPLICAS))
     if store.type == stores.EMBEDDED and isinstance(replicas, float) and replicas > 1:
         other = "write store: {type: etcd, replicas: 3}, or 1"
-        yield of_vcluster(team, "replicas").refuse(
+        yield place.at("replicas").refuse(
             f"is {replicas:g}, and its store is SQLite, a file that one process has: none would"
             " start",
             other if team.runs is None else f"write 1. Another store {_ANOTHER}",
         )
-    place = of_vcluster(team, "store", "type")
+    of_type = place.at("store", "type")
     if store.type in ("embeddedEtcd", "external") and not team.licensed:
-        yield place.refuse(
+        yield of_type.refuse(
             f"is {store.type}, which the open source image has in no version",
             "write etcd, or licensed: true beside store if you have a licence",
         )
     if runs is None:
         return
     if runs.type != store.type and value_at(values, _MIGRATE) is not True:
-        yield place.refuse(
+        yield of_type.refuse(
             f"changes from {runs.type} to {store.type}, and the state stays in the one before",
             f"write {runs.type}. Another store {_ANOTHER}",
         )
     elif runs.type == store.type and runs.members != store.members:
-        yield of_vcluster(team, "store", "replicas").refuse(
+        yield place.at("store", "replicas").refuse(
             f"changes from {runs.members} to {store.members}, and each etcd keeps the members of"
             " its first start: others would begin a second, empty store under the same name",
             f"write {runs.members}. Another store {_ANOTHER}",
@@ -322,7 +312,7 @@ def vcluster_volume(cluster: Cluster, team: Team, place: Place) -> Findings:
         in_values = key in pairs(value_at(team.values, stores.CLAIM))
         steps = ("values", stores.CLAIM, key) if in_values else (*["store"] * of_etcd, key)
         no_class = "the cluster's default class"
-        yield of_vcluster(team, *steps).refuse(
+        yield place.at(*steps).refuse(
             f"changes from {before or no_class} to {after or no_class}, and the volume is made"
             " already",
             fix,
