@@ -178,9 +178,8 @@ def _amounts(cluster: Cluster) -> Iterable[tuple[tuple[Any, Any], Place]]:
     """Each resource of each queue; and the GPUs of the team, or of each of its pools."""
     for queue, place in each_queue(cluster):
         yield from (((queue, resource), place.at(resource)) for resource in RESOURCES)
-    pools = cluster.pools or ({} if cluster.gpus is None else {None: cluster.gpus})
-    place = of_cluster("queues", cluster).at("queues")
-    yield from ((pool, place) for pool in pools.items())
+    pools = cluster.pools.items() or ([] if cluster.gpus is None else [("", cluster.gpus)])
+    yield from ((pool, of_cluster("queues", cluster).at("queues")) for pool in pools)
 
 
 @mandatory("queue-quota", "high", _amounts)
@@ -196,8 +195,9 @@ def queue_quota(cluster: Cluster, item: tuple[Any, Any], place: Place) -> Findin
         return
     queue, resource = item
     share = known(queue.shares, "its resources are known").get(resource)
-    if cluster.tree.by_name.get(queue.name) is queue:  # not a second one of its name
-        children, bound = cluster.tree.children.get(queue.name, ()), (share or _NOTHING).quota
+    children = cluster.tree.children.get(queue.name)
+    if children and queue not in cluster.tree.twice:
+        bound = (share or _NOTHING).quota
         yield from _sum(children, resource, bound, place.at("quota"), "its quota")
     if share is not None:
         yield from _limits(cluster, queue, resource, place.at("limit"))
@@ -245,12 +245,12 @@ def _share(queue: DeclaredQueue, resource: Resource) -> Any:
     return _UNKNOWN if queue.shares is UNKNOWN else queue.shares.get(resource, _NOTHING)
 
 
-def _within_team(cluster: Cluster, pool: str | None, gpus: float, place: Place) -> Findings:
+def _within_team(cluster: Cluster, pool: str, gpus: float, place: Place) -> Findings:
     """The top-level queues of a team, or of one of its pools, against its GPUs there."""
     known(gpus, "the team's number of GPUs is known")
     theirs = f"the team's GPUs on pool {pool}" if pool else "the team's GPUs"
     top = [queue for queue in cluster.queues if queue.parent is None]
-    top = [queue for queue in top if pool in (None, queue.shard or DEFAULT_SHARD)]
+    top = [queue for queue in top if pool in ("", queue.shard or DEFAULT_SHARD)]
     yield from _sum(top, "gpu", gpus, place, theirs)
     for queue in top:
         share = _share(queue, "gpu")
