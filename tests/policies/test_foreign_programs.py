@@ -128,7 +128,6 @@ def test_a_name_makes_nothing_an_object_of_a_chart():
 
 
 def test_a_rule_that_refuses_warns_of_what_it_only_warns_of():
-    """As in a stack file: else nobody could have that mode, or a newer version by word."""
     values = {"global": {"gpuSharingMode": "NvFractions"}}
     kai = {"chart": "kai-scheduler", "version": "v0.18.0", "namespace": "kai-scheduler"}
     release = resource("kubernetes:helm.sh/v3:Release", "kai", kai | {"values": values}, "ml")
