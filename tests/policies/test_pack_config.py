@@ -7,7 +7,7 @@ from pulumi.runtime import proto
 
 from kai_fleet_policies.pack.analyzer import Analyzer
 from kai_fleet_policies.pack.policies import POLICIES, UNDECIDED
-from tests.policies.test_pack import IN_TEST, TREE, pod, said
+from tests.policies.test_pack import IN_TEST, TREE, pod, queue, said
 
 LEAF, RESERVED = "workload-leaf-queue", "namespace-reserved"
 
@@ -54,7 +54,7 @@ def test_a_namespace_can_be_exempt_from_one_rule(configured):
 
 def test_a_namespace_can_be_held_to_some_queues(configured):
     analyzer = configured(workload_leaf_queue={"queuesByNamespace": {"web": ["serve"]}})
-    tree = (*TREE, *(q for q in (_queue("serve", "default"),)))
+    tree = (*TREE, queue("serve", "default"))
     good = pod("a", {"kai.scheduler/queue": "serve"}, namespace="web")
     bad = pod("b", IN_TEST, namespace="web")
     free = pod("c", IN_TEST, namespace="elsewhere")
@@ -65,7 +65,7 @@ def test_a_namespace_can_be_held_to_some_queues(configured):
 
 
 def test_queues_of_other_programs_are_configured_or_an_open_question(configured):
-    below = _queue("team-a", "default-parent-queue")
+    below = queue("team-a", "default-parent-queue")
     work = pod("a", {"kai.scheduler/queue": "default-queue"})
     ((rule, level, urn, message),) = said(configured(), below)
     assert (rule, level, urn) == (UNDECIDED, proto.ADVISORY, below.urn)
@@ -93,9 +93,3 @@ def test_the_schemas_refuse_what_nobody_can_mean():
         jsonschema.validate({"queuesByNamespace": {"web": "serve"}}, properties)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"exemptNamespaces": "lab"}, properties)
-
-
-def _queue(name, parent):
-    from tests.policies.test_pack import queue
-
-    return queue(name, parent)

@@ -48,7 +48,6 @@ GPU_REQUEST = [
         cluster(shared(gpu_fraction="0.01")),
         cluster(shared(gpu_memory="2000")),
         cluster(shared(gpu_fraction="0.5", gpu_fraction_num_devices="2", mps="true")),
-        cluster(workload(containers=(WHOLE,))),
         cluster(workload(scheduler=None, annotations={"mps": "true"})),
         of_version(BY_NAME, "v0.12.23"),
     ),
@@ -108,16 +107,11 @@ READ_OR_NOT_KAIS = (
 )
 LOOK_ALIKES = {
     "kai.scheduler/gpu-fraction": "annotation gpu-fraction",
-    "kai.scheduler/gpu-memory": "annotation gpu-memory",
     "kai.scheduler/fraction": "annotation gpu-fraction",
     "runai/gpu-fraction": "annotation gpu-fraction",
     "runai/queue": "label kai.scheduler/queue",
     "kai.scheduler.nvidia.com/gpu-fraction": "annotation gpu-fraction",
-    "kai.scheduler.nvidia.com/gpu-memory": "annotation gpu-memory",
-    "kai.scheduler.nvidia.com/queue": "label kai.scheduler/queue",
-    "kai.scheduler.nvidia.com/preemptibility": "annotation kai.scheduler/preemptibility",
     "nvidia.com/gpu-fraction": "annotation gpu-fraction",
-    "gpu_fraction": "annotation gpu-fraction",
     "gpuFraction": "annotation gpu-fraction",
     "kai.scheduler/topolgy": "annotation kai.scheduler/topology",
 }
@@ -193,13 +187,8 @@ LEAF_QUEUE = [
         " a or zzz",
     ),
     refuses(cluster(names("default")), "has children and so takes no pods; write test"),
-    refuses(cluster(workload(owner_labels={QUEUE_LABEL: "default"})), "has children"),
     refuses(replace(OF_HOST, workloads=(names("web"),)), "the queue of team ml is ml; write ml"),
     refuses(cluster(teams=(team("ml", "host", queue="default"),)), "which has children"),
-    refuses(
-        tree(queue("default"), queue("t", "default"), queue(UNKNOWN), pod=names("default")),
-        "has children",
-    ),
     refuses(
         cluster(owned(), guarded=True),
         "names queue test on the Job only, and the guard at admission denies pods that do not name"
@@ -230,7 +219,6 @@ SCHEDULER = [
         cluster(workload(scheduler="default-scheduler")),
         LABEL_ALONE.format("schedulerName: default-scheduler"),
     ),
-    refuses(cluster(workload(scheduler=None)), "write schedulerName: kai-scheduler"),
     refuses(
         cluster(workload(labels={})),
         "no label kai.scheduler/queue; write the label with a leaf queue",
@@ -272,12 +260,10 @@ def test_a_finding_names_the_workload_and_its_place():
     "annotations",
     [
         {"gpu_memory": "9" * 5000},
-        {"gpu_memory": f"{'9' * 400}Gi"},
         {"gpu_fraction": f"{'1' * 200_000}x"},
-        {"gpu_fraction": f"{' ' * 200_000}x"},
         {"gpu_fraction": "0.5", "gpu_fraction_num_devices": "9" * 5000},
     ],
-    ids=["memory", "memory with a unit", "fraction", "spaces", "devices"],
+    ids=["memory", "fraction", "devices"],
 )
 @pytest.mark.timeout(20)
 def test_a_number_of_a_tenant_that_no_machine_has_is_refused_at_once(annotations):
