@@ -147,11 +147,10 @@ def test_a_teams_queue_holds_no_more_gpus_than_its_teams_have_together():
     assert found(raw) == {}
 
 
-def fleet(names="abc", *, mode="virtual", **stack):
+def fleet(names="abc", **stack):
     """Teams with these names; keys of a stack, or of a team by its name."""
-    scheduler = VIRTUAL if mode == "virtual" else {"mode": mode}
     teams = {
-        name: {"scheduler": scheduler, "nodePool": {"pool": name}, **stack.pop(name, {})}
+        name: {"scheduler": VIRTUAL, "nodePool": {"pool": name}, **stack.pop(name, {})}
         for name in names
     }
     return {(p.path, p.subject): p for p in validate({**CLUSTER, **stack, "teams": teams}).problems}
@@ -180,32 +179,6 @@ def test_nodes_of_no_team_and_its_own_pass(stack):
 
 
 @pytest.mark.parametrize(
-    ("version", "own", "write"),
-    [
-        ("v1.29.9", {}, "write v1.36.0"),
-        ("1.28.0", {"version": "v0.30.5"}, "write v1.34.0"),
-        ("v1.30.0", {}, None),
-        ("1.30.1", {}, None),
-    ],
-)
-def test_a_kubernetes_without_the_guards_policies_is_refused(version, own, write):
-    keys = {"kubernetesVersion": version, **own}
-    problems = [
-        p for p in fleet("a", a={"vcluster": keys}).values() if p.check[:10] == "vcluster-k"
-    ]
-    assert len(problems) == bool(write)
-    for problem in problems:
-        assert problem.path == "kai-fleet:teams.a.vcluster.kubernetesVersion"
-        assert f"is {version}, and the guard inside needs Kubernetes 1.30 or" in problem.message
-        assert str(write) in problem.message and "kai-fleet:guard: {mode: off}" in problem.message
-
-
-def test_without_a_guard_inside_any_kubernetes_passes():
-    old = {"vcluster": {"kubernetesVersion": "v1.29.9"}}
-    assert fleet("a", guard={"mode": "off"}, **old) == fleet("a", mode="default", **old) == {}
-
-
-@pytest.mark.parametrize(
     ("stack", "path"),
     [
         ({"vcluster": {"values": {"controlPlan": {}}}}, "vcluster.values.controlPlan"),
@@ -217,7 +190,6 @@ def test_without_a_guard_inside_any_kubernetes_passes():
         ({"vcluster": {"version": "v0.9.9"}}, "vcluster.version"),
         ({"vcluster": {"replicas": 3}}, "vcluster.replicas"),
         ({"vcluster": {"store": {"type": "embeddedEtcd"}}}, "vcluster.store.type"),
-        ({"vcluster": {"kubernetesVersion": "v1.29.0"}}, "vcluster.kubernetesVersion"),
         ({"isolation": {"level": "off"}}, "isolation.level"),
     ],
 )

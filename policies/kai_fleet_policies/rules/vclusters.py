@@ -8,9 +8,8 @@ from typing import Any, Final
 from kai_fleet import releases
 from kai_fleet import vcluster_stores as stores
 from kai_fleet.foreign_text import may_name_system
-from kai_fleet.guards.policies import OLDEST_KUBERNETES, POLICY
 from kai_fleet.quantities import parse_quantity
-from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER, version_key
+from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER
 from kai_fleet.releases.allowed_values import READ, refusals
 from kai_fleet.releases.transitions import vcluster_refusal
 from kai_fleet.values import UNKNOWN, get, items, number, pairs, value_at
@@ -46,25 +45,6 @@ def vcluster_upgrade(cluster: Cluster, team: Team, place: Place) -> Findings:
         cause, _, fix = (vcluster_refusal(before, team.version) or "").partition("; ")
         if cause:
             yield place.at("version").refuse(cause, fix)
-
-
-@mandatory("vcluster-kubernetes", "high", each_vcluster)
-def vcluster_kubernetes(cluster: Cluster, team: Team, place: Place) -> Findings:
-    """A Kubernetes inside a vCluster that knows the guard's policies.
-
-    The guard inside a vCluster is made of ValidatingAdmissionPolicies. An API server without
-    them refuses the update after the vCluster is made, and any pod may name any queue.
-    """
-    version = team.version if team.version in VCLUSTER else DEFAULT_VCLUSTER
-    own = VCLUSTER[str(version)].kubernetes
-    kubernetes = value_at(team.chart_values, stores.KUBERNETES)
-    numbers = version_key(kubernetes)[:2] if isinstance(kubernetes, str) else ()
-    if team.guard and () < numbers < version_key(OLDEST_KUBERNETES):
-        yield place.at("kubernetesVersion").refuse(
-            f"is {kubernetes}, and the guard inside needs Kubernetes {OLDEST_KUBERNETES} or newer,"
-            f" for {POLICY}: write {own}, which this vCluster has of itself, or"
-            " kai-fleet:guard: {mode: off} to do without the guard"
-        )
 
 
 _EVERY: Final[Mapping[str, Any]] = READ["every"]
@@ -243,9 +223,7 @@ def vcluster_store(cluster: Cluster, team: Team, place: Place) -> Findings:
     vCluster moves no state from one store to another: the team's Kubernetes would start again
     empty, or not at all. Several control planes on one SQLite do not start.
     """
-    values = team.chart_values
-    if values is UNKNOWN:
-        return  # vcluster-values says so
+    values = known(team.chart_values, "its values are known")
     for key in stores.SWITCHES.values():
         known(value_at(values, key), "its store is known")
     store, runs = stores.store_of(values), team.runs.store if team.runs is not None else None
