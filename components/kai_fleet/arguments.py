@@ -20,7 +20,6 @@ from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sharing import MODES, NV_FRACTIONS, mode_in
 from kai_fleet.settings import Settings
 from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM, Access
-from kai_fleet.settings.sections.kubernetes import Affinity
 from kai_fleet.settings.sections.platform import HostKai, Shard
 from kai_fleet.settings.sections.queues import Queue, Share, walk
 from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings
@@ -218,10 +217,10 @@ class Arguments:
         elif team.scheduler.mode == "host" and team.queues:
             # Below the queue that the team is granted.
             facts = settings.platform_facts
-            parent, shard = facts.granted_queue(name) if facts else (None, None)
+            grant = facts.granted(name) if facts else None
             args["host_queues"] = {
-                **_filled(parent=parent, cluster=settings.cluster.name),
-                "queues": queue_args(team.queues, shard),
+                **_filled(parent=grant and grant.parent_queue, cluster=settings.cluster.name),
+                "queues": queue_args(team.queues, grant.shard if grant else None),
                 **self.host,
             }
         return args
@@ -302,8 +301,6 @@ def _plain(value: Any) -> Any:
     """Settings as plain values: models as mappings without None, secrets in clear text."""
     if isinstance(value, SecretStr):
         return value.get_secret_value()
-    if isinstance(value, Affinity):
-        return value.spec
     if isinstance(value, BaseModel):
         value = dict(value)
     if isinstance(value, Mapping):

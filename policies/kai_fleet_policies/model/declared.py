@@ -83,8 +83,8 @@ class Declared:
         """The queue that a team stack is granted, with its GPUs, and those above it; and the queues
         that it makes below.
         """
-        grant, free, path = facts.teams.get(team.name), QueueShare(UNLIMITED), f"{team.path}.queues"
-        if grant is None or grant.parent_queue is None:
+        grant, free, path = facts.granted(team.name), QueueShare(UNLIMITED), f"{team.path}.queues"
+        if grant.parent_queue is None:
             return ()
         queues = list[DeclaredQueue]()
         for name in (*grant.above, grant.parent_queue):
@@ -119,7 +119,7 @@ class Declared:
             mode=own.scheduler.mode,
             queue=own.queue,
             pools=own.pools,
-            parent_queue=facts.granted_queue(name)[0] if facts else None,
+            parent_queue=facts.granted(name).parent_queue if facts else None,
             version=vcluster.version or DEFAULT_VCLUSTER,
             chart_values=values,
             access=vcluster.access or Access(),
