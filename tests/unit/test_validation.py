@@ -22,6 +22,10 @@ def test_no_rule_refuses_a_stack_of_this_repository(stack):
     assert verdict.refused == []
 
 
+def removals(raw, *deployed):
+    return validation.removal_findings(validation.validate(raw), deployed, (), "dev")
+
+
 def test_quotas_above_the_parents_name_the_key():
     tree = {"a": {"gpu": {"quota": 2}, "children": {"b": {"gpu": {"quota": 4}}}}}
     assert [rule for rule, _ in refused(queues=tree)] == ["queue-quota"]
@@ -50,6 +54,6 @@ def test_with_a_wrong_key_no_rule_is_asked():
 
 def test_a_deployed_team_that_cannot_be_read_is_not_removed():
     raw = {"cluster": CLUSTER, "teams": {"ml": {**OWN_NODES, "scheduler": {}}, "nlp": OWN_NODES}}
-    assert validation.unnamed_removals(validation.validate(raw), ["ml", "nlp", "web"]) == []
+    assert removals(raw, "ml", "nlp", "web") == []
     raw = {"cluster": CLUSTER, "removed": "web"}
-    assert validation.unnamed_removals(validation.validate(raw), ["web"]) == []
+    assert removals(raw, "web") == []

@@ -76,13 +76,14 @@ def _unnamed(stack: automation.Stack, names: Sequence[str]) -> Sequence[str]:
     from kai_fleet_policies import validation
 
     path = reading.path_of(stack.name)
-    verdict = validation.validate_types(reading.read(path), facts_of=facts_beside(path))
+    verdict = validation.validate(reading.read(path), facts_of=facts_beside(path), only=())
     try:
         urns = state.exported(stack).urns()
     except automation.errors.CommandError:
         return ()
-    gone = validation.unnamed_removals(verdict, teams_of(urns), granted_of(urns))
-    return [team for team in gone if team not in names]
+    teams, granted = teams_of(urns), granted_of(urns)
+    gone = validation.removal_findings(verdict, teams, granted, stack.name)
+    return [finding.name for finding in gone if finding.name not in names]
 
 
 def preview(
