@@ -112,9 +112,8 @@ def test_a_stack_sets_levels_namespaces_and_queues(previews):
         "lowered": planted.a_pod(**planted.of(gpu_fraction="2")),
         "exempt": planted.a_pod(namespace="lab", **planted.of({LABEL: "default"})),
         "platform": planted.a_pod(namespace="platform", **planted.of()),
-        "not-its-queue": planted.a_pod(namespace="team-b", **planted.of({LABEL: "other"})),
     }
-    leaves = {name: planted.queue(parent="default") for name in ("test", "other")}
+    leaves = {"test": planted.queue(parent="default")}
 
     def program() -> None:
         opts = planted.cluster("main")
@@ -124,18 +123,12 @@ def test_a_stack_sets_levels_namespaces_and_queues(previews):
         program,
         {
             "workload-gpu-request": "advisory",
-            "workload-leaf-queue": {
-                "exemptNamespaces": ["lab"],
-                "queuesByNamespace": {"team-b": ["test"]},
-            },
+            "workload-leaf-queue": {"exemptNamespaces": ["lab"]},
             "namespace-reserved": {"reservedNamespaces": ["platform"]},
         },
     )
     assert run.stopped
-    assert run.rules("mandatory") == {
-        "platform": {"namespace-reserved"},
-        "not-its-queue": {"workload-leaf-queue"},
-    }, run.printed
+    assert run.rules("mandatory") == {"platform": {"namespace-reserved"}}, run.printed
     advised = run.rules("advisory") or run.rules("warning")
     assert "workload-gpu-request" in advised["lowered"]
 

@@ -52,18 +52,6 @@ def test_a_namespace_can_be_exempt_from_one_rule(configured):
     assert mandatory == {("workload-gpu-request", "a"), (LEAF, "b")}
 
 
-def test_a_namespace_can_be_held_to_some_queues(configured):
-    analyzer = configured(workload_leaf_queue={"queuesByNamespace": {"web": ["serve"]}})
-    tree = (*TREE, *(q for q in (_queue("serve", "default"),)))
-    good = pod("a", {"kai.scheduler/queue": "serve"}, namespace="web")
-    bad = pod("b", IN_TEST, namespace="web")
-    free = pod("c", IN_TEST, namespace="elsewhere")
-    ((rule, level, urn, message),) = said(analyzer, *tree, good, bad, free)
-    assert (rule, level, urn) == (LEAF, proto.MANDATORY, bad.urn)
-    assert "names queue test, which pods in namespace web may not use" in message
-    assert message.endswith("write kai.scheduler/queue: serve")
-
-
 def test_queues_of_other_programs_are_configured_or_an_open_question(configured):
     below = _queue("team-a", "default-parent-queue")
     work = pod("a", {"kai.scheduler/queue": "default-queue"})
@@ -88,9 +76,7 @@ def test_the_schemas_refuse_what_nobody_can_mean():
     told = {policy.name: json_format.MessageToDict(policy) for policy in POLICIES}
     assert "configSchema" not in told["queue-quota"]
     properties = {"type": "object", **told[LEAF]["configSchema"]}
-    jsonschema.validate({"queuesByNamespace": {"web": ["serve"]}}, properties)
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({"queuesByNamespace": {"web": "serve"}}, properties)
+    jsonschema.validate({"exemptNamespaces": ["lab"]}, properties)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"exemptNamespaces": "lab"}, properties)
 

@@ -4,7 +4,7 @@ import pytest
 
 from kai_fleet.finding import Level
 from kai_fleet.values import UNKNOWN
-from kai_fleet_policies.adapters.charts import device_sharing
+from kai_fleet_policies.adapters.from_resources import device_sharing
 from kai_fleet_policies.model.cluster import Cluster, DevicePlugin, Kai, ManagedObject
 from tests.policies.samples import (
     cases,
@@ -219,4 +219,4 @@ MPS = {"x": {"sharing": {"mps": {"resources": [1]}}}}
     ],
 )
 def test_the_sharing_of_a_device_plugin_chart_is_read_from_its_values(chart, values, sharing):
-    assert device_sharing(chart, values) == sharing
+    assert device_sharing(chart, {"values": values}) == sharing

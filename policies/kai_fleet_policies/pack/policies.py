@@ -14,20 +14,12 @@ from kai_fleet_policies.model.cluster import Cluster
 from kai_fleet_policies.model.queues import DeclaredQueue
 from kai_fleet_policies.rules import RULES
 from kai_fleet_policies.rules.queues import EXISTING_QUEUES
-from kai_fleet_policies.rules.rule import Severity
+from kai_fleet_policies.rules.rule import Rule
 
 UNDECIDED: Final = "undecided"
 RESERVED_KEY: Final = "reservedNamespaces"
 EXEMPT_KEY: Final = "exemptNamespaces"
-QUEUES_KEY: Final = "queuesByNamespace"
-
-_NAMES: Final[dict[str, Any]] = {"type": "array", "items": {"type": "string"}, "default": []}
-_BY_NAMESPACE: Final[dict[str, Any]] = {
-    "type": "object",
-    "additionalProperties": {"type": "array", "items": {"type": "string"}},
-    "default": {},
-}
-# What a stack may set: of which rules, and what it means.
+# What a stack may set, each a list of names: of which rules, and what it means.
 _PROPERTIES: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
     EXEMPT_KEY: (
         ("workload-", "namespace-reserved"),
@@ -38,17 +30,14 @@ _PROPERTIES: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
         ("queue-tree", "workload-leaf-queue"),
         "Queues that another program makes, such as KAI's chart.",
     ),
-    QUEUES_KEY: (
-        ("workload-leaf-queue",),
-        "The only queues that pods of a namespace may name, by namespace.",
-    ),
 }
 
 
 def schema(rule: str) -> dict[str, dict[str, Any]]:
     """The properties that a rule takes, as JSON Schema."""
+    names = {"type": "array", "items": {"type": "string"}, "default": []}
     return {
-        key: {**(_BY_NAMESPACE if key == QUEUES_KEY else _NAMES), "description": description}
+        key: {**names, "description": description}
         for key, (rules, description) in _PROPERTIES.items()
         if rule.startswith(rules)
     }
@@ -72,7 +61,6 @@ def configured(cluster: Cluster, properties: Mapping[str, Any]) -> Cluster:
         workloads=tuple(w for w in cluster.workloads if judged(w.namespace)),
         objects=tuple(n for n in cluster.objects if judged(n.namespace)),
         reserved=cluster.reserved.union(properties.get(RESERVED_KEY) or ()),
-        queues_of=properties.get(QUEUES_KEY) or cluster.queues_of,
     )
 
 
@@ -87,29 +75,28 @@ def _with_queues(cluster: Cluster, existing: Iterable[str]) -> Cluster:
     )
 
 
-def _policy(name: str, about: str, why: str, level: Level, severity: Severity) -> Any:
+def _policy(rule: Rule) -> Any:
     """The protocol's own record of a policy."""
     info = proto.PolicyInfo(
-        name=name,
-        description=why,
-        enforcementLevel=getattr(proto, level.name),
+        name=rule.name,
+        description=rule.why,
+        enforcementLevel=getattr(proto, rule.level.name),
         policy_type=proto.POLICY_TYPE_STACK,
-        severity=getattr(proto, f"POLICY_SEVERITY_{severity.upper()}"),
-        remediation_steps=about,
+        severity=getattr(proto, f"POLICY_SEVERITY_{rule.severity.upper()}"),
+        remediation_steps=rule.about,
     )
-    if properties := schema(name):
+    if properties := schema(rule.name):
         json_format.ParseDict(properties, info.configSchema.properties)
     return info
 
 
-# A policy for each rule, and last the one for what is not decided yet.
-POLICIES: Final = (
-    *(_policy(rule.name, rule.about, rule.why, rule.level, rule.severity) for rule in RULES),
-    _policy(
-        UNDECIDED,
-        "Nothing to do: the rules are asked again during the update.",
-        "Some values are known only during the update; these rules decide then.",
-        Level.ADVISORY,
-        "low",
-    ),
+_OPEN_QUESTIONS: Final = Rule(
+    UNDECIDED,
+    Level.ADVISORY,
+    "low",
+    "Nothing to do: the rules are asked again during the update.",
+    "Some values are known only during the update; these rules decide then.",
+    lambda cluster: iter(()),
 )
+# A policy for each rule, and last the one for what is not decided yet.
+POLICIES: Final = tuple(map(_policy, (*RULES, _OPEN_QUESTIONS)))
