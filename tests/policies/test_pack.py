@@ -15,8 +15,7 @@ from pulumi_policy.proxy import UNKNOWN_OBJECT_VALUE, UNKNOWN_STRING_VALUE
 
 from kai_fleet.cluster.provider.values import UNKNOWN, UNKNOWN_TEXTS
 from kai_fleet_policies import policy_pack_program
-from kai_fleet_policies.pack.analyzer import Analyzer
-from kai_fleet_policies.pack.policies import POLICIES, UNDECIDED
+from kai_fleet_policies.pack.analyzer import POLICIES, UNDECIDED, Analyzer
 from kai_fleet_policies.rules import RULES
 from tests.policies.samples import PROVIDER, resource
 

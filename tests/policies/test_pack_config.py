@@ -5,11 +5,10 @@ import pytest
 from google.protobuf import json_format
 from pulumi.runtime import proto
 
-from kai_fleet_policies.pack.analyzer import Analyzer
-from kai_fleet_policies.pack.policies import POLICIES, UNDECIDED
-from tests.policies.test_pack import IN_TEST, TREE, pod, said
+from kai_fleet_policies.pack.analyzer import POLICIES, UNDECIDED, Analyzer
+from tests.policies.test_pack import TREE, pod, said
 
-LEAF, RESERVED = "workload-leaf-queue", "namespace-reserved"
+LEAF = "workload-leaf-queue"
 
 
 @pytest.fixture
@@ -32,12 +31,6 @@ def configured():
 
 def rules_said(analyzer, *resources):
     return {(rule, urn.rpartition("::")[2]) for rule, _, urn, _ in said(analyzer, *resources)}
-
-
-def test_further_namespaces_can_be_reserved(configured):
-    analyzer = configured(namespace_reserved={"reservedNamespaces": ["platform"]})
-    pods = (pod("a", IN_TEST, namespace="platform"), pod("b", IN_TEST, namespace="kube-system"))
-    assert rules_said(analyzer, *TREE, *pods) == {(RESERVED, "a"), (RESERVED, "b")}
 
 
 def test_a_namespace_can_be_exempt_from_one_rule(configured):

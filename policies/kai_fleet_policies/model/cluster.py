@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kai_fleet import releases
 from kai_fleet.releases import DISABLED, mig
-from kai_fleet.releases.keys import GPU_RESOURCES, KAI_NAMESPACE, RESERVED
+from kai_fleet.releases.keys import GPU_RESOURCES, KAI_NAMESPACE
 from kai_fleet.releases.sharing import NOT_ENFORCED, SharingMode
 from kai_fleet.releases.sources import KnownSources
 from kai_fleet.values import at
@@ -181,7 +181,7 @@ class Cluster:
     `declared`: all of it is declared in one place; else only what is wrong in itself is reported.
 
     Args:
-        objects: Other objects in namespaces; `reserved` are the platform's.
+        objects: Other objects in namespaces.
         teams: Teams that have a vCluster here. In a team's own stack the host has that team alone,
             and the queue that it is granted, without a bound.
         grants: Places of teams with stacks of their own.
@@ -213,7 +213,6 @@ class Cluster:
     gpu_resource: str = GPU_RESOURCES[0]
     gpus: float | None = None
     pools: Mapping[str, int] = field(default_factory=dict)
-    reserved: frozenset[str] = RESERVED
     key: str = "kai-fleet:kai"
     queues_key: str = "kai-fleet:queues"
 

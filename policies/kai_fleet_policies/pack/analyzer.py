@@ -1,13 +1,12 @@
 """The rules as a policy pack, by Pulumi's analyzer protocol: a policy for each rule.
 
-Not the SDK's `PolicyPack`: it reads the whole stack anew for each of its policies, wrapped so that
-an unknown value raises an error, takes secrets for plain text and forgets what was declared. Of 600
-resources it took 2.0 s of CPU time for as many policies as there are rules. Here every value is
-read once, which took 0.06 s with the rules, and an unknown one is UNKNOWN.
+Not by the SDK's `PolicyPack`, which reads the whole stack anew for each of its policies, raises
+errors for unknown values, takes secrets for plain text and forgets what was declared.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, Final
 
 import grpc
@@ -24,11 +23,86 @@ from kai_fleet.names import QUEUES
 from kai_fleet.values import UNKNOWN
 from kai_fleet.wording import MASK
 from kai_fleet_policies.adapters.from_resources import PROVIDER, Declared, clusters
-from kai_fleet_policies.pack.policies import POLICIES, UNDECIDED, configured
-from kai_fleet_policies.rules import BY_NAME, check
+from kai_fleet_policies.model.cluster import Cluster
+from kai_fleet_policies.model.queues import DeclaredQueue
+from kai_fleet_policies.rules import BY_NAME, RULES, check
+from kai_fleet_policies.rules.queues import EXISTING_QUEUES
+from kai_fleet_policies.rules.rule import Rule
 
 NAME: Final = "kai-fleet"
+UNDECIDED: Final = "undecided"
+EXEMPT_KEY: Final = "exemptNamespaces"
 _SHORTEST_SECRET: Final = 4  # a shorter one would hide parts of other words
+# What a stack may set, each a list of names: of which rules, and what it means.
+_PROPERTIES: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
+    EXEMPT_KEY: (
+        ("workload-", "namespace-reserved"),
+        "Namespaces whose workloads this rule leaves alone.",
+    ),
+    EXISTING_QUEUES: (
+        ("queue-tree", "workload-leaf-queue"),
+        "Queues that another program makes, such as KAI's chart.",
+    ),
+}
+
+
+def schema(rule: str) -> dict[str, dict[str, Any]]:
+    """The properties that a rule takes, as JSON Schema."""
+    names = {"type": "array", "items": {"type": "string"}, "default": []}
+    return {
+        key: {**names, "description": description}
+        for key, (rules, description) in _PROPERTIES.items()
+        if rule.startswith(rules)
+    }
+
+
+def _policy(rule: Rule) -> Any:
+    """The protocol's own record of a policy."""
+    info = proto.PolicyInfo(
+        name=rule.name,
+        description=rule.why,
+        enforcementLevel=getattr(proto, rule.level.name),
+        policy_type=proto.POLICY_TYPE_STACK,
+        severity=getattr(proto, f"POLICY_SEVERITY_{rule.severity.upper()}"),
+        remediation_steps=rule.about,
+    )
+    if properties := schema(rule.name):
+        json_format.ParseDict(properties, info.configSchema.properties)
+    return info
+
+
+_OPEN_QUESTIONS: Final = Rule(
+    UNDECIDED,
+    Level.ADVISORY,
+    "low",
+    "Nothing to do: the rules are asked again during the update.",
+    "Some values are known only during the update; these rules decide then.",
+    lambda cluster: iter(()),
+)
+# A policy for each rule, and last the one for what is not decided yet.
+POLICIES: Final = tuple(map(_policy, (*RULES, _OPEN_QUESTIONS)))
+
+
+def _configured(cluster: Cluster, properties: Mapping[str, Collection[str]]) -> Cluster:
+    """The cluster as a rule is to see it: without exempt namespaces, and with queues that another
+    program makes, in the one that schedules it too.
+    """
+    if not any(properties.values()):
+        return cluster
+    exempt, queues = (properties.get(key) or () for key in (EXEMPT_KEY, EXISTING_QUEUES))
+
+    def judged(namespace: str | None) -> bool:
+        # An unknown namespace may turn out not to be exempt: the rule keeps its question.
+        return namespace is UNKNOWN or (namespace or "default") not in exempt
+
+    host, more = cluster.scheduled_by, sorted(set(queues) - cluster.tree.by_name.keys())
+    return replace(
+        cluster,
+        queues=(*cluster.queues, *map(DeclaredQueue, more)),
+        workloads=tuple(each for each in cluster.workloads if judged(each.namespace)),
+        objects=tuple(each for each in cluster.objects if judged(each.namespace)),
+        scheduled_by=host and _configured(host, properties),
+    )
 
 
 class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
@@ -43,7 +117,7 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
     # Calls of the protocol, named as it names them.
 
     def GetAnalyzerInfo(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """The pack and its policies, each with its level and the configuration that it takes."""
+        """The pack and its policies."""
         return proto.AnalyzerInfo(
             name=NAME, version=self._version, supportsConfig=True, policies=POLICIES
         )
@@ -91,7 +165,7 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
             found: Sequence[Finding] = undecided
             if policy.name != UNDECIDED:
                 properties = {} if config is None else json_format.MessageToDict(config.properties)
-                seen = (configured(cluster, properties) for cluster in every)
+                seen = (_configured(cluster, properties) for cluster in every)
                 found = check(seen, (BY_NAME[policy.name],))
                 undecided += [finding for finding in found if finding.undecided]
                 found = [finding for finding in found if not finding.undecided]

@@ -9,6 +9,7 @@ from kai_fleet.releases.keys import (
     KAI_NAMESPACE,
     MEMORY,
     QUEUE_LABEL,
+    RESERVED,
     SCALING_NAMESPACE,
     SCHEDULER,
     right_key,
@@ -268,7 +269,7 @@ def namespace_reserved(cluster: Cluster, item: object, place: Place) -> Findings
         case PodTemplate():
             namespace = known(item.namespace, "its namespace is known")
             scaling = namespace == SCALING_NAMESPACE and "shared-gpu-pod-name" in pairs(item.labels)
-            if namespace in cluster.reserved and not scaling:
+            if namespace in RESERVED and not scaling:
                 yield place.refuse(
                     f"runs in {namespace}, which is reserved for the platform",
                     "write a namespace of the team's own, for example team-a",
