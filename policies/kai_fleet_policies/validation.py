@@ -1,13 +1,13 @@
 """The gate in front of a program: its settings, once no rule has anything against its clusters."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NoReturn
 
 import pulumi
 
-from kai_fleet.deployed import Deployed
+from kai_fleet.deployed import Deployed, granted_of, teams_of
 from kai_fleet.finding import Finding, Level
 from kai_fleet.settings import Settings, key_path, load, read_config, secrets
 from kai_fleet.settings.files.project import ROOT
@@ -90,11 +90,9 @@ def together(findings: Iterable[Finding]) -> list[Finding]:
     return result
 
 
-def removal_findings(
-    verdict: SettingsVerdict, deployed: Iterable[str], granted: Iterable[str], stack: str
-) -> list[Finding]:
-    """Deployed teams, and those that are `granted` a stack, that a run would remove although
-    nothing names them; none while some key could not be read.
+def removal_findings(verdict: SettingsVerdict, urns: Collection[str], stack: str) -> list[Finding]:
+    """The teams among deployed resources, and those that are granted a stack, that a run would
+    remove although nothing names them; none while some key could not be read.
 
     A team goes with its vCluster and its volumes: a cut file or a bad merge is not enough for that.
     """
@@ -103,7 +101,8 @@ def removal_findings(
         return []
     named = {name.strip() for name in os.environ.get(REMOVE_VARIABLE, "").split(",")}
     # A team that is granted a stack of its own instead would go as well.
-    gone = (set(deployed) - settings.teams.keys()) | (set(granted) - settings.team_stacks.keys())
+    gone = teams_of(urns) - settings.teams.keys()
+    gone |= granted_of(urns) - settings.team_stacks.keys()
     return [
         Finding(
             Level.MANDATORY,
@@ -135,7 +134,7 @@ def checked_settings(deployed: Deployed, facts_of: FactsOf) -> Settings:
         if finding.level is Level.ADVISORY:
             pulumi.log.warn(str(finding))
     refused = verdict.refused
-    refused += removal_findings(verdict, deployed.teams, deployed.granted, pulumi.get_stack())
+    refused += removal_findings(verdict, deployed.urns, pulumi.get_stack())
     if refused or verdict.settings is None:
         raise pulumi.RunError(report(refused))
     return verdict.settings

@@ -219,4 +219,4 @@ MPS = {"x": {"sharing": {"mps": {"resources": [1]}}}}
     ],
 )
 def test_the_sharing_of_a_device_plugin_chart_is_read_from_its_values(chart, values, sharing):
-    assert device_sharing(chart, {"values": values}) == sharing
+    assert device_sharing(chart, values) == sharing

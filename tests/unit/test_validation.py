@@ -3,6 +3,7 @@
 import pytest
 
 from kai_fleet.finding import Level
+from kai_fleet.names import TEAM
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies import validation
 
@@ -23,7 +24,8 @@ def test_no_rule_refuses_a_stack_of_this_repository(stack):
 
 
 def removals(raw, *deployed):
-    return validation.removal_findings(validation.validate(raw), deployed, (), "dev")
+    urns = [f"urn:pulumi:s::p::{TEAM}::{name}" for name in deployed]
+    return validation.removal_findings(validation.validate(raw), urns, "dev")
 
 
 def test_quotas_above_the_parents_name_the_key():

@@ -69,7 +69,6 @@ def _unnamed(stack: automation.Stack, names: Sequence[str]) -> Sequence[str]:
     """The teams that an update with the current file would remove, without those of `names`."""
     from pulumi import automation
 
-    from kai_fleet.deployed import granted_of, teams_of
     from kai_fleet_cli.recovery import state
     from kai_fleet_cli.stack_file import reading
     from kai_fleet_cli.stack_file.platform import facts_beside
@@ -81,8 +80,7 @@ def _unnamed(stack: automation.Stack, names: Sequence[str]) -> Sequence[str]:
         urns = state.exported(stack).urns()
     except automation.errors.CommandError:
         return ()
-    teams, granted = teams_of(urns), granted_of(urns)
-    gone = validation.removal_findings(verdict, teams, granted, stack.name)
+    gone = validation.removal_findings(verdict, urns, stack.name)
     return [finding.name for finding in gone if finding.name not in names]
 
 

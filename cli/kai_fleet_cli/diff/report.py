@@ -138,5 +138,5 @@ def refusals(stack: str, file: Path, resources: Sequence[Registered]) -> list[It
     deployed = of_resources((each.urn, each.type, each.inputs) for each in resources)
     verdict = validation.validate(read(file), deployed, facts_beside(file))
     problems = verdict.refused
-    problems += validation.removal_findings(verdict, deployed.teams, deployed.granted, stack)
+    problems += validation.removal_findings(verdict, deployed.urns, stack)
     return [Item(HOST, each.subject, f"{each.message} [{each.check}]") for each in problems]

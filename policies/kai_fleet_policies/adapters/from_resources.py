@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, Final
 
 from kai_fleet.cluster.provider.values import unpacked
@@ -23,11 +24,11 @@ from kai_fleet_policies.rules.queues import CHART_PARENT
 
 PROVIDER: Final = "pulumi:providers:kubernetes"
 QUEUE: Final = "kubernetes:scheduling.run.ai/v2:Queue"
-# What the program declares has passed its own gate, which knows the stack's sources and levels.
 _OWN: Final = "kai-fleet:index:"
 _UNLIMITED: Final = {r: QueueShare(quota=-1.0, limit=-1.0) for r in RESOURCES}
 _PACKAGE: Final = re.compile(r"(?P<name>.+?)[-_](?P<version>v?\d+\.\d+\.\d+[^/]*)\.t(ar\.)?gz")
 _COMMENT: Final = re.compile(r"#.*?(\\n|$)", re.MULTILINE)
+_IMAGE: Final = "controlPlane.statefulSet.image.repository"
 _VIRTUAL: Final = (
     "controlPlane.distro.k8s.scheduler.enabled",
     "controlPlane.advanced.virtualScheduler.enabled",
@@ -84,14 +85,10 @@ class _Found:
 def clusters(resources: Iterable[Declared]) -> list[Cluster]:
     """One cluster per provider, hosts before the vClusters inside them."""
     every, found = list(resources), dict[str, _Found]()
-    providers = {
-        each.name: text(each.props.get("clusterIdentifier"))
-        for each in every
-        if each.type == PROVIDER
-    }
+    identities = {p.name: p.props.get("clusterIdentifier") for p in every if p.type == PROVIDER}
     for each in every:
         if each.type == QUEUES or each.type.startswith("kubernetes:"):
-            name = _place(each, providers)
+            name = _place(each, identities)
             part = found.setdefault(name, _Found(name))
             _READERS.get(each.type, _read_object)(part, each)
     hosts = [part for part in found.values() if part.parts["teams"]]
@@ -104,7 +101,7 @@ def clusters(resources: Iterable[Declared]) -> list[Cluster]:
     return [*result, *(part.cluster() for part in rest)]
 
 
-def _place(resource: Declared, providers: Mapping[str, Any]) -> str:
+def _place(resource: Declared, identities: Mapping[str, Any]) -> str:
     """The name of a resource's provider; `default` for none and for the default one of any version.
 
     Of a tree that with the cluster's identity. A vCluster's is not known before the update; its
@@ -114,10 +111,11 @@ def _place(resource: Declared, providers: Mapping[str, Any]) -> str:
         name = resource.provider.partition(f"{PROVIDER}::")[2].partition("::")[0]
         return "default" if not name or name.startswith("default_") else name
     cluster, tree = resource.props.get("cluster"), str(resource.props.get("tree"))
-    known = {identity: name for name, identity in providers.items() if isinstance(identity, str)}
-    names = (known.get(str(cluster)), tree, tree.removesuffix("-queues"))
-    found = next((name for name in names if name in providers), None)
-    return found or (cluster if isinstance(cluster, str) else tree)
+    if not isinstance(cluster, str):
+        cluster = tree
+    same = (name for name, identity in identities.items() if identity == cluster)
+    named = (name for name in (tree, tree.removesuffix("-queues")) if name in identities)
+    return next(chain(same, named), cluster)
 
 
 def _team(team: Team, host: _Found, found: Mapping[str, _Found]) -> Team:
@@ -201,21 +199,29 @@ def _read_feature(key: str) -> Callable[[_Found, Declared], None]:
 
 def _read_release(found: _Found, resource: Declared) -> None:
     props, urn, parts = resource.props, resource.urn, found.parts
-    if props.get("valueYamlFiles"):  # only the engine reads them
-        props = {**props, "values": UNKNOWN}
+    values = (
+        UNKNOWN if props.get("valueYamlFiles") else props.get("values")
+    )  # the engine reads them
     chart, version = chart_of(props)
     name = text(props.get("name")) or resource.name
-    namespace = text(props.get("namespace")) or resource.default_namespace
+    space = text(props.get("namespace")) or resource.default_namespace
+    place: dict[str, Any] = {"namespace": space, "path": urn}
+    # What the program declares has passed its own gate, which knows the stack's sources and levels.
+    written = {} if _OWN in urn else mapping(values)
     if chart == "kai-scheduler":
-        parts["kai"].append(_kai(version, props, urn))
-        found.made += _default_queues(version, props.get("values"), urn)
+        untested = f"{_OWN}KaiScheduler$" in urn
+        kai = Kai(version, _sharing(version, values), written, untested=untested, **place)
+        parts["kai"].append(kai)
+        found.made += _default_queues(version, values, urn)
     elif chart == "vcluster":
-        parts["teams"].append(_vcluster(version, props, name, urn))
+        parts["teams"].append(
+            replace(_vcluster(version, values, name, urn), values=written, **place)
+        )
     else:
         shown = "" if chart is UNKNOWN else chart
-        parts["objects"].append(ManagedObject("Release", name, namespace, shown, urn))
+        parts["objects"].append(ManagedObject("Release", name, chart=shown, **place))
         if chart in GPU_CHARTS:
-            parts["device_plugins"].append(DevicePlugin(device_sharing(chart, props), urn))
+            parts["device_plugins"].append(DevicePlugin(device_sharing(chart, values), urn))
 
 
 _READERS: Final[Mapping[str, Callable[[_Found, Declared], None]]] = {
@@ -243,81 +249,58 @@ def chart_of(props: Mapping[str, Any]) -> tuple[Any, Any]:
     return name, version or (tag if colon else None)
 
 
-def _written(props: Mapping[str, Any], urn: str) -> Any:
-    """The values that were written by hand."""
-    return {} if _OWN in urn else mapping(props.get("values"))
-
-
-def _kai(version: Any, props: Mapping[str, Any], urn: str) -> Kai:
-    """The KAI of a release; through v0.17 it shares GPUs if switched on, then unless off."""
-    values = props.get("values")
-    switch = value_at(values, "global.gpuSharing")
-    modes: Any = UNKNOWN  # any version may come
-    sharing = None
-    if isinstance(version, str):
-        modes = has_sharing_modes(version)
-        # A mode wins over the older switch.
-        sharing = mode_in(version, values) if modes or flag(switch, unset=False) else None
-    if not sharing:
-        on = flag(switch, unset=modes)
-        sharing = UNKNOWN if on is UNKNOWN else of_switch(on)
-    untested, namespace = f"{_OWN}KaiScheduler$" in urn, text(props.get("namespace"))
-    written = _written(props, urn)
-    return Kai(version, sharing, written, untested=untested, namespace=namespace, path=urn)
+def _sharing(version: Any, values: Any) -> Any:
+    """How pods share GPUs: through v0.17 only if switched on, then unless switched off. A mode wins
+    over the older switch.
+    """
+    known = isinstance(version, str)
+    modes = has_sharing_modes(version) if known else UNKNOWN  # any version may come
+    on = flag(value_at(values, "global.gpuSharing"), unset=modes)
+    mode = mode_in(version, values) if known and (modes or on) else None
+    return mode or (UNKNOWN if on is UNKNOWN else of_switch(on))
 
 
 def _default_queues(version: Any, values: Any, urn: str) -> Iterator[DeclaredQueue]:
     """The two queues that charts from v0.10 make at their first install, unless turned off."""
-    settings = get(values, "defaultQueue")
     makes = isinstance(version, str) and version_key(version) >= (0, 10)
-    if makes and flag(get(settings, "createDefaultQueue"), unset=True) is True:
-        parent = text(get(settings, "parentName")) or CHART_PARENT
-        child = text(get(settings, "childName")) or "default-queue"
+    if makes and flag(value_at(values, "defaultQueue.createDefaultQueue"), unset=True) is True:
         # Their quota of 0 is the chart's, not the reader's to change: unlimited keeps rules silent.
-        yield DeclaredQueue(parent, None, _UNLIMITED, path=urn)
-        yield DeclaredQueue(child, parent, _UNLIMITED, path=urn)
+        yield DeclaredQueue(CHART_PARENT, None, _UNLIMITED, path=urn)
+        yield DeclaredQueue("default-queue", CHART_PARENT, _UNLIMITED, path=urn)
 
 
-def _vcluster(version: Any, props: Mapping[str, Any], name: str, urn: str) -> Team:
+def _vcluster(version: Any, values: Any, name: str, urn: str) -> Team:
     """The team of a vCluster. Its mode follows the values: a scheduler of its own means virtual,
     pods without owners mean that the host's KAI schedules them.
     """
-    values = props.get("values")
     own = [flag(value_at(values, key), unset=False) for key in _VIRTUAL]
     owner = flag(value_at(values, "experimental.syncSettings.setOwner"), unset=True)
     mode: Any = "virtual" if True in own else "default" if owner else "host"
     if mode != "virtual" and UNKNOWN in (*own, owner):
         mode = UNKNOWN
-    pool = mapping(value_at(values, "sync.fromHost.nodes.selector.labels"))
-    if pool is not UNKNOWN:
-        pool = {key: text(value) or "" for key, value in pool.items()}
     of_component = f"{_OWN}VirtualCluster$" in urn
-    image = value_at(values, "controlPlane.statefulSet.image.repository")
     return Team(
-        name=name,
-        namespace=text(props.get("namespace")) or "",
+        name,
         # The chart's versions have no v.
         version=f"v{version.removeprefix('v')}" if version and version is not UNKNOWN else version,
-        node_pool=pool,
+        node_pool=mapping(value_at(values, "sync.fromHost.nodes.selector.labels")),
         mode=mode,
-        path=urn,
-        values=_written(props, urn),
         chart_values=mapping(values),
         store=store_of(values),
         untested=of_component,
         # Without a licence the component writes the open source image.
-        licensed=of_component and image is None,
+        licensed=of_component and value_at(values, _IMAGE) is None,
     )
 
 
-def device_sharing(chart: str, props: Mapping[str, Any]) -> Any:
+def device_sharing(chart: str, values: Any) -> Any:
     """How a device plugin chart's values share GPUs: by time-slicing, by MPS or ("") not at all.
 
     A config that only names a ConfigMap of the cluster is UNKNOWN. Both ways list resources; `mps`
     without them has a daemon's settings.
     """
     above = () if chart == "nvidia-device-plugin" else ("devicePlugin",)
-    config = get(props.get("values"), *above, "config")
+    config = get(values, *above, "config")
     if pairs(config).get("name") and not (get(config, "data") or get(config, "map")):
         return UNKNOWN
     written = _COMMENT.sub("", str(config))  # which may be YAML text

@@ -1,6 +1,6 @@
 """The clusters that the settings of a stack declare, as rules read them: paths are keys."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -13,6 +13,7 @@ from kai_fleet.releases import DEFAULT_VCLUSTER
 from kai_fleet.releases.sharing import mode_in
 from kai_fleet.settings import Settings, key_path
 from kai_fleet.settings.sections.platform import HostKai
+from kai_fleet.settings.sections.queues import PlacedQueue, walk
 from kai_fleet.settings.sections.teams import Scheduler
 from kai_fleet.vcluster_stores import store_of
 from kai_fleet_policies.model.cluster import HOST, Chart, Cluster, Kai, Running, Team
@@ -51,7 +52,7 @@ def host_of(settings: Settings, state: Deployed | None = None) -> Cluster:
     return replace(
         host,
         declared=True,
-        queues=queues_at(arguments.host_queues(), queues_key),
+        queues=_queues(arguments.host_queues(), walk(settings.queues, f"{queues_key}.")),
         grants=tuple(_grant(arguments, name) for name in settings.team_stacks),
         charts=tuple(charts),
     )
@@ -72,7 +73,9 @@ def _granted_queues(arguments: Arguments, team: Team) -> dict[str, Any]:
         above = queues[-1].name if queues else None
         queues.append(DeclaredQueue(name, above, own, path=path, shard=grant.shard))
     if team.mode == "host":
-        queues += queues_at(arguments.queues(team.name), path)
+        below = arguments.settings.teams[team.name].queues
+        placed = walk(below, f"{path}.", (grant.parent_queue,), grant.shard)
+        queues += _queues(arguments.queues(team.name), placed)
     return {"queues": tuple(queues), "queues_key": path}
 
 
@@ -139,7 +142,9 @@ def _inside(arguments: Arguments, name: str) -> Cluster:
         name,
         path=path,
         kai=(_kai(settings, team.scheduler, key),) if virtual else (),
-        queues=queues_at(arguments.queues(name), queues_key) if virtual else (),
+        queues=_queues(arguments.queues(name), walk(team.queues, f"{queues_key}."))
+        if virtual
+        else (),
         workloads=tuple(_pods(settings, name)),
         guarded=virtual and settings.guard.mode == "deny",
         declared=True,
@@ -157,31 +162,20 @@ def _kai(settings: Settings, own: HostKai | Scheduler, path: str, **more: Any) -
     return Kai(**written, sharing=sharing, path=path, **more)
 
 
-def queues_at(args: Mapping[str, Any], path: str) -> tuple[DeclaredQueue, ...]:
-    """The queues of QueueTreeArgs that are written at a path, parents before their children."""
+def _queues(args: Mapping[str, Any], placed: Iterable[PlacedQueue]) -> tuple[DeclaredQueue, ...]:
+    """The queues of QueueTreeArgs at their places, parents before their children."""
     specs = every_spec(args["queues"], *(args.get(key) for key in ("gpus", "pools", "parent")))
-    places = _places(args["queues"], path)
     return tuple(
         DeclaredQueue(
             name,
             spec.get("parentQueue"),
             shares(spec["resources"]),
-            path=place,
-            shard=shard,
+            path=place.path,
+            shard=place.shard,
             spec=spec,
         )
-        for (name, spec), (place, shard) in zip(specs, places, strict=True)
+        for (name, spec), place in zip(specs, placed, strict=True)
     )
-
-
-def _places(
-    queues: Mapping[str, Any], path: str, shard: str | None = None
-) -> Iterator[tuple[str, str | None]]:
-    """The key of each queue, and the shard that serves it."""
-    for name, queue in queues.items():
-        here, served = f"{path}.{name}", shard or queue.get("shard")
-        yield here, served
-        yield from _places(queue.get("children") or {}, f"{here}.children", served)
 
 
 def _pods(settings: Settings, team: str) -> Iterator[PodTemplate]:
