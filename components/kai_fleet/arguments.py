@@ -19,9 +19,9 @@ from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, mig, takes_external_p
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sharing import MODES, NV_FRACTIONS, mode_in
 from kai_fleet.settings import Settings
-from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM, Access
+from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM
 from kai_fleet.settings.sections.platform import HostKai, Shard
-from kai_fleet.settings.sections.queues import Queue, Share, walk
+from kai_fleet.settings.sections.queues import Queue, walk
 from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings
 
 _PLACES: Final = {"virtual": "inside", "host": "host", "default": "none"}
@@ -86,7 +86,7 @@ class Arguments:
             _, queue = self._scheduler(name)
             if queue is not None:
                 limits[queue] = limits.get(queue, 0) + settings.own_of(name).counted
-        queues = _bounded(queue_args(settings.queues), limits)
+        queues = _bounded(_queue_args(settings.queues), limits)
         return {"queues": queues, "cluster": settings.cluster.name, **self.host}
 
     def monitoring(self) -> Any:
@@ -215,14 +215,7 @@ class Arguments:
                     "gpu_resource": settings.gpu.resource,
                 }
         elif team.scheduler.mode == "host" and team.queues:
-            # Below the queue that the team is granted.
-            facts = settings.platform_facts
-            grant = facts.granted(name) if facts else None
-            args["host_queues"] = {
-                **_filled(parent=grant and grant.parent_queue, cluster=settings.cluster.name),
-                "queues": queue_args(team.queues, grant.shard if grant else None),
-                **self.host,
-            }
+            args["host_queues"] = {**self.queues(name), **self.host}
         return args
 
     def vcluster(self, name: str) -> Any:
@@ -235,7 +228,6 @@ class Arguments:
             namespace=f"team-{name}",
             mode=team.scheduler.mode,
             control_pool=self.control_pool(name),
-            access=section.access or Access(),
             oidc=section.oidc and {key: value for key, value in section.oidc if key != "scopes"},
             groups=section.groups if section.oidc else {},
             isolation=team.isolation.level,
@@ -273,10 +265,17 @@ class Arguments:
         )
 
     def queues(self, name: str) -> Any:
-        """QueueTreeArgs in a team's vCluster, without its kubeconfig."""
-        team = self.settings.teams[name]
-        args = {"queues": queue_args(team.queues), "gpus": team.counted}
-        return args | ({"pools": team.gpus_by_pool} if team.pools else {})
+        """QueueTreeArgs without a kubeconfig: in a team's vCluster, or in mode host below the queue
+        that the team is granted.
+        """
+        team, facts = self.settings.teams[name], self.settings.platform_facts
+        if team.scheduler.mode == "virtual":
+            pools = {"pools": team.gpus_by_pool} if team.pools else {}
+            return {"queues": _queue_args(team.queues), "gpus": team.counted, **pools}
+        grant = facts.granted(name) if facts else None
+        queues = _queue_args(team.queues, **_filled(shard=grant and grant.shard))
+        parent = grant and grant.parent_queue
+        return _filled(queues=queues, parent=parent, cluster=self.settings.cluster.name)
 
 
 def chart_values(args: Mapping[str, Any]) -> dict[str, Any]:
@@ -288,11 +287,11 @@ def chart_values(args: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
-def _filled(*parts: BaseModel, **overrides: Any) -> Any:
-    """Arguments from sections of settings, overridden by keywords; None drops a key. Chart values
+def _filled(section: BaseModel | None = None, **overrides: Any) -> Any:
+    """Arguments from a section of settings, overridden by keywords; None drops a key. Chart values
     are kept as written, with their nulls.
     """
-    args = {key: value for part in parts for key, value in part} | overrides
+    args = dict(section or ()) | overrides
     values = {"values": hidden(args.pop("values"))} if "values" in args else {}
     return _plain(args) | values
 
@@ -321,19 +320,11 @@ def _parents(tree: Mapping[str, Queue]) -> list[str]:
     return [placed.name for placed in walk(tree) if placed.queue.children]
 
 
-def queue_args(tree: Mapping[str, Queue], shard: str | None = None) -> dict[str, Any]:
-    """QueueArgs by name, without defaults: QueueTree fills in missing quotas.
-
-    `shard` schedules all of them, where their parent is a queue of another tree.
-    """
-    served = {"shard": shard} if shard else {}
-    return {name: _queue(queue) | served for name, queue in tree.items()}
-
-
-def _queue(queue: Queue) -> dict[str, Any]:
-    written = without_none(queue.written) | {"children": queue_args(queue.children)}
+def _queue_args(tree: Mapping[str, Queue], **more: Any) -> dict[str, Any]:
+    """QueueArgs by name, as they are written: QueueTree fills in missing quotas."""
     return {
-        key: value.written if isinstance(value, Share) else value for key, value in written.items()
+        name: queue.model_dump(exclude_unset=True, exclude_none=True) | more
+        for name, queue in tree.items()
     }
 
 
