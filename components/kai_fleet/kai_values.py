@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-import pulumi
-
 from kai_fleet.inputs import resolved, toleration_spec, without_none
 from kai_fleet.options import values_at
 from kai_fleet.registry_secrets import OF_STACK
@@ -34,7 +32,6 @@ def kai_values(release: KaiRelease, args: Mapping[str, Any]) -> dict[str, Any]:
     shares, mode = args.get("gpu_sharing", True), args.get("gpu_sharing_mode", NOT_ENFORCED)
     level, existing = args.get("isolation", "baseline"), args.get("use_existing", ())
     by_chart = release.prometheus_values and "fairshare" in args
-    labels = args.get("labels") if version_key(release.version) >= _LABELS_SINCE else None
     own = {
         # Hidden from containers that ask for none.
         "global.blockNvidiaVisibleDevices": True if level != "off" and release.hides_gpus else None,
@@ -43,11 +40,13 @@ def kai_values(release: KaiRelease, args: Mapping[str, Any]) -> dict[str, Any]:
         "global.tolerations": [toleration_spec(each) for each in args.get("tolerations", ())],
         "global.affinity": args.get("affinity"),
         # Of the namespace where shared GPUs are held.
-        "global.resourceReservation.namespaceLabels": labels and dict(labels),
+        "global.resourceReservation.namespaceLabels": dict(args.get("labels", {}))
+        if version_key(release.version) >= _LABELS_SINCE
+        else None,
         "global.imagePullSecrets": [{"name": OF_STACK}] if args.get("registries") else None,
     }
     more = {
-        "prometheus": prometheus(args["fairshare"]) if by_chart else None,
+        "prometheus": _prometheus(args["fairshare"]) if by_chart else None,
         # By it the chart neither makes nor deletes priority classes. From v0.16.7.
         "defaultPriorityClasses.enabled": False if "priorityClasses" in existing else None,
     }
@@ -60,7 +59,7 @@ def kai_values(release: KaiRelease, args: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
-def prometheus(fairshare: Mapping[str, Any]) -> dict[str, Any]:
+def _prometheus(fairshare: Mapping[str, Any]) -> dict[str, Any]:
     """Config's part about Prometheus: with an address KAI does not run its own."""
     return {"enabled": True, **without_none({"externalPrometheusUrl": fairshare.get("prometheus")})}
 
@@ -70,52 +69,42 @@ def kai_objects(release: KaiRelease, args: Mapping[str, Any]) -> dict[str, dict[
     by plural kind and name.
     """
     shards, fairshare = args.get("shards", {}), args.get("fairshare")
-    objects: dict[str, dict[str, Any]] = {
-        "schedulingshards": {
-            name: _shard(name, shard, fairshare)
-            for name, shard in {DEFAULT_SHARD: {}, **shards}.items()
-            if name in shards or fairshare is not None
-        }
-    }
+    named = shards if fairshare is None else {DEFAULT_SHARD: {}, **shards}
+    specs = {name: _shard(name, shard, fairshare) for name, shard in named.items()}
+    objects: dict[str, dict[str, Any]] = {"schedulingshards": specs}
     if fairshare is not None and not release.prometheus_values:
-        objects["configs"] = {"kai-config": {"prometheus": prometheus(fairshare)}}
+        objects["configs"] = {"kai-config": {"prometheus": _prometheus(fairshare)}}
     return objects
 
 
 def _shard(
     name: str, shard: Mapping[str, Any], fairshare: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    placement = {part: shard.get(f"{part}_placement", "binpack") for part in ("gpu", "cpu")}
-    runtimes = {
-        f"{act}MinRuntime": shard.get(f"{act}_min_runtime") for act in ("preempt", "reclaim")
-    }
-    depth = {action: _whole(most) for action, most in shard.get("queue_depth", {}).items()}
-    spec = {
+    strategies = {part: shard.get(f"{part}_placement") for part in ("gpu", "cpu")}
+    spec: dict[str, Any] = {
         "partitionLabelValue": None if name == DEFAULT_SHARD else name,
-        "placementStrategy": placement if {"gpu_placement", "cpu_placement"} & {*shard} else None,
-        "minRuntime": without_none(runtimes) or None,
-        "queueDepthPerAction": depth or None,
+        # A strategy needs the other one beside it.
+        "placementStrategy": {part: set_ or "binpack" for part, set_ in strategies.items()}
+        if any(strategies.values())
+        else None,
+        "minRuntime.preemptMinRuntime": shard.get("preempt_min_runtime"),
+        "minRuntime.reclaimMinRuntime": shard.get("reclaim_min_runtime"),
+        # KAI takes integers; other languages send every number as a fraction.
+        "queueDepthPerAction": {
+            action: resolved(int, most) for action, most in shard.get("queue_depth", {}).items()
+        },
     }
-    return without_none(spec) | ({} if fairshare is None else _over_time(fairshare))
-
-
-def _over_time(fairshare: Mapping[str, Any]) -> dict[str, Any]:
-    usage = {
-        "windowSize": fairshare.get("window", "168h"),
-        "windowType": fairshare.get("window_type", "sliding"),
-        "halfLifePeriod": fairshare.get("half_life"),
-        "tumblingWindowStartTime": fairshare.get("start"),
-        "cronString": fairshare.get("cron"),
-    }
-    database = {
-        "clientType": "prometheus",
-        # Without it the operator fills in the address of its own one.
-        "connectionString": fairshare.get("prometheus"),
-        "usageParams": without_none(usage),
-    }
-    return {"kValue": fairshare.get("k_value", 1.0), "usageDBConfig": without_none(database)}
-
-
-def _whole(number: pulumi.Input[float]) -> pulumi.Input[int]:
-    """A number as KAI's API takes it; other languages send every number as a fraction."""
-    return resolved(int, number)
+    if fairshare is not None:
+        usage, window = "usageDBConfig.usageParams", fairshare.get("window", "168h")
+        spec |= {
+            "kValue": fairshare.get("k_value", 1.0),
+            "usageDBConfig.clientType": "prometheus",
+            # Without it the operator fills in the address of its own one.
+            "usageDBConfig.connectionString": fairshare.get("prometheus"),
+            f"{usage}.windowSize": window,
+            f"{usage}.windowType": fairshare.get("window_type", "sliding"),
+            f"{usage}.halfLifePeriod": fairshare.get("half_life"),
+            f"{usage}.tumblingWindowStartTime": fairshare.get("start"),
+            f"{usage}.cronString": fairshare.get("cron"),
+        }
+    return values_at(spec)
