@@ -12,7 +12,6 @@ from pydantic import BaseModel, SecretStr
 from kai_fleet import vcluster_values
 from kai_fleet.gpu_providers import GPU_PROVIDERS
 from kai_fleet.inputs import toleration_text, without_none
-from kai_fleet.options import hidden
 from kai_fleet.queue_specs import UNLIMITED, every_spec
 from kai_fleet.queue_specs import walk as walk_args
 from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, mig, takes_external_pod_groups
@@ -69,14 +68,15 @@ class Arguments:
         """KaiSchedulerArgs of the host's KAI, for teams in mode host."""
         settings, kai = self.settings, self.settings.kai
         assert kai is not None
+        by_operator = GPU_PROVIDERS[settings.gpu.provider].cluster_policy
+        brought = ["clusterPolicyCrd"] if by_operator else []
         return self._kai(
             kai,
             kai,
             labels=settings.labels,
             isolation=settings.isolation.level,
             registries=settings.registries,
-            use_existing=self.existing.get("kai"),
-            cluster_policy_crd=not GPU_PROVIDERS[settings.gpu.provider].cluster_policy,
+            use_existing=[*self.existing.get("kai", ()), *brought],
             **self.host,
         )
 
@@ -294,7 +294,7 @@ def _filled(*parts: BaseModel, **overrides: Any) -> Any:
     are kept as written, with their nulls.
     """
     args = {key: value for part in parts for key, value in part} | overrides
-    values = {"values": hidden(args.pop("values"))} if "values" in args else {}
+    values = {"values": args.pop("values")} if "values" in args else {}
     return _plain(args) | values
 
 

@@ -1,7 +1,6 @@
 """KaiScheduler: one KAI release, on a host or in a vCluster, and the wait until it is ready."""
 
 import json
-from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NotRequired, TypedDict
 
@@ -13,54 +12,22 @@ from pulumi_kubernetes.apiextensions import CustomResource
 from kai_fleet import deployed
 from kai_fleet.cluster import probes
 from kai_fleet.cluster.connection import connection_of, provider_options
-from kai_fleet.inputs import (
-    LEVELS,
-    RegistryArgs,
-    TolerationArgs,
-    extended,
-    one_of,
-    plain,
-    resolved,
-)
+from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, check, resolved
 from kai_fleet.kai_values import kai_objects, kai_values
 from kai_fleet.names import KAI_SCHEDULER
 from kai_fleet.options import after, chart_args, child_of
 from kai_fleet.registry_secrets import OF_STACK, registry_secret
 from kai_fleet.releases import KAI, KaiRelease, kai
+from kai_fleet.releases.chart_values import document
 from kai_fleet.releases.keys import KAI_NAMESPACE, RESERVATIONS
-from kai_fleet.releases.sharing import MODES, NOT_ENFORCED
+from kai_fleet.releases.sharing import MODES
 from kai_fleet.releases.transitions import kai_transition
 from kai_fleet.values import value_at
 
-_GONE_AFTER: Final = "2m"
-EXISTING: Final = ("namespace", "clusterPolicyCrd", "priorityClasses")
-_PLAIN: Final = (
-    *("version", "untested", "chart", "gpu_sharing", "cluster_policy_crd", "ready_timeout"),
-)
-# Without fields of its own: KAI only needs the kind to exist, and watches its objects.
-_CLUSTER_POLICY: Final[Any] = {
-    "group": "nvidia.com",
-    "names": {
-        "kind": "ClusterPolicy",
-        "listKind": "ClusterPolicyList",
-        "plural": "clusterpolicies",
-        "singular": "clusterpolicy",
-    },
-    "scope": "Cluster",
-    "versions": [
-        {
-            "name": "v1",
-            "served": True,
-            "storage": True,
-            "schema": {
-                "openAPIV3Schema": {
-                    "type": "object",
-                    "x-kubernetes-preserve-unknown-fields": True,
-                }
-            },
-            "subresources": {"status": {}},
-        }
-    ],
+_CHOICES: Final = {
+    "isolation": LEVELS,
+    "gpu_sharing_mode": MODES[1:],
+    "use_existing": ("namespace", "clusterPolicyCrd", "priorityClasses"),
 }
 
 
@@ -139,10 +106,6 @@ class KaiSchedulerArgs(TypedDict):
     """Topologies by name: node labels from the widest domain to the narrowest. From v0.12. Default:
     none.
     """
-    cluster_policy_crd: NotRequired[bool]
-    """Declare CRD ClusterPolicy for versions that wait for it; false where a GPU operator brings
-    it. Default: true.
-    """
     use_existing: NotRequired[list[str]]
     """Objects of other owners, used and not declared: `namespace`, `clusterPolicyCrd`,
     `priorityClasses`. Default: none.
@@ -183,22 +146,26 @@ class KaiScheduler(pulumi.ComponentResource):
         self, name: str, args: KaiSchedulerArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__(KAI_SCHEDULER, name, None, opts)
-        component, inside = f"KaiScheduler {name}", "probe_environment" in args
-        _check(component, args)
+        component, inside = f"KaiScheduler {name}", args.get("probe_environment")
+        check(component, KaiSchedulerArgs, args, _CHOICES)
         release = kai(args["version"], untested=bool(args.get("untested")))
-        environment = args.get("probe_environment") or connection_of(component, args).environment()
+        timeout = int(args.get("ready_timeout", 300))
+        environment: Any = inside or connection_of(component, args).environment()
         component_name, name = name, f"{name}-kai"  # a VirtualCluster NAME has a NAME-release, too
-        provider = provider_options(self, name, args)
+        provider: Any = provider_options(self, name, args)
         if inside and not (provider or self.get_provider("kubernetes:core/v1:Namespace")):
             # Without a provider it would be created on the host.
             raise pulumi.RunError(
                 f"{component}: probe_environment is that of a vCluster; write kubeconfig: the one"
                 " of the same VirtualCluster"
             )
-        # Without the component's depends_on.
-        undelayed = pulumi.ResourceOptions(deleted_with=opts.deleted_with if opts else None)
-        child = child_of(self, undelayed, **provider)
-        step = child_of(self, undelayed, delete_before_replace=True)
+        child = child_of(self, opts, ordered=False, **provider)
+        step = child_of(self, opts, ordered=False, delete_before_replace=True)
+        replacing = pulumi.ResourceOptions(
+            depends_on=self._before(name, args, release, child_of(self, opts, **provider)),
+            replace_on_changes=self._replacing(name, release),
+            delete_before_replace=True,
+        )
         helm = kubernetes.helm.v3.Release(
             f"{name}-release",
             **chart_args(
@@ -207,17 +174,11 @@ class KaiScheduler(pulumi.ComponentResource):
             name="kai-scheduler",
             namespace=KAI_NAMESPACE,
             values=kai_values(release, args),
-            timeout=args.get("ready_timeout", 300),
+            timeout=timeout,
             # The wait below says what is missing. Helm would only report its timeout, and after an
             # upgrade that timed out, the next one keeps the fields that were wrong.
             skip_await=True,
-            opts=pulumi.ResourceOptions.merge(
-                child_of(self, undelayed, delete_before_replace=True, **provider),
-                pulumi.ResourceOptions(
-                    depends_on=self._before(name, args, release, child_of(self, opts, **provider)),
-                    replace_on_changes=self._replacing(name, release),
-                ),
-            ),
+            opts=pulumi.ResourceOptions.merge(child, replacing),
         )
         if registries := args.get("registries"):
             # The chart creates this namespace, and leaves it on uninstall.
@@ -227,20 +188,21 @@ class KaiScheduler(pulumi.ComponentResource):
 
         def probe(
             name: str,
-            more: Mapping[str, Any],
+            variables: Any,
             opts: pulumi.ResourceOptions,
-            triggers: Sequence[str] = (),
+            *triggers: str,
             **probe_by_event: str,
         ) -> pulumi.Resource:
             commands: Any = {on: probes.command(verb) for on, verb in probe_by_event.items()}
-            declared: pulumi.Resource = command.local.Command(
-                name,
-                environment=extended(environment, more),
-                triggers=[helm.id, *triggers],
-                opts=opts,
-                **commands,
+            if isinstance(environment, pulumi.Output):  # in programs of other languages
+                every = pulumi.Output.all(environment, variables)
+                commands["environment"] = every.apply(lambda parts: {**parts[0], **parts[1]})
+            else:
+                commands["environment"] = {**environment, **variables}
+            step: pulumi.Resource = command.local.Command(
+                name, triggers=[helm.id, *triggers], opts=opts, **commands
             )
-            return declared
+            return step
 
         # Deleting this command cleans up what uninstalling the release leaves. It is deleted before
         # the release, also when that is replaced, because the release is its trigger; and it exists
@@ -253,12 +215,11 @@ class KaiScheduler(pulumi.ComponentResource):
             "KAI_VERSION": release.version,
             "KAI_DEPLOYMENTS": ",".join(release.deployments),
             "KAI_CONDITIONS": ",".join(release.ready_conditions),
-            "KAI_TIMEOUT": str(int(args.get("ready_timeout", 300))),
+            "KAI_TIMEOUT": str(timeout),
         }
         number = deployed.read().again(KAI_SCHEDULER, name)
         rerun = [str(number)] if number else []
-        wait = "kai wait"
-        ready = probe(f"{name}-ready", desired, step, create=wait, update=wait, triggers=rerun)
+        ready = probe(f"{name}-ready", desired, step, *rerun, create="kai wait", update="kai wait")
         if args.get("shards") or "fairshare" in args:
             # The chart creates the shard `default` and the Config; this owns single fields of them
             # by server-side apply, which Helm's upgrades and the operator leave alone. A Patch
@@ -268,17 +229,17 @@ class KaiScheduler(pulumi.ComponentResource):
             applied = {"KAI_VERSION": release.version, "KAI_OBJECTS": objects}
             apply = {"create": "shards apply", "update": "shards apply", "delete": "shards remove"}
             probe(f"{component_name}-shards-apply", applied, after(step, ready), **apply)
+        # Workloads name a topology in the annotation kai.scheduler/topology. Its levels are
+        # immutable: a new list replaces it.
+        replaced: Any = {"replace_on_changes": ["spec"], "delete_before_replace": True}
         for topology, levels in args.get("topologies", {}).items():
-            # Workloads name it in the annotation kai.scheduler/topology. The levels of a Topology
-            # are immutable: a new list replaces it.
-            replaced: Any = {"replace_on_changes": ["spec"], "delete_before_replace": True}
             CustomResource(
                 f"{component_name}-topologies-{topology}",
                 api_version="kai.scheduler/v1alpha1",
                 kind="Topology",
                 metadata={"name": topology},
                 spec={"levels": [{"nodeLabel": label} for label in levels]},
-                opts=after(child_of(self, undelayed, **provider, **replaced), ready),
+                opts=after(child_of(self, opts, ordered=False, **provider, **replaced), ready),
             )
         self.version = pulumi.Output.from_input(release.version)
         self.namespace = pulumi.Output.from_input(KAI_NAMESPACE)
@@ -291,30 +252,26 @@ class KaiScheduler(pulumi.ComponentResource):
     ) -> list[pulumi.Resource]:
         """Declare what the release depends on."""
         existing, before = args.get("use_existing", ()), list[pulumi.Resource]()
+        # Inside a vCluster its tenant may block the deletion of the namespace. On a host the CRD is
+        # kept unchanged: a GPU operator may have been installed since and own it, and deleting the
+        # CRD deletes its ClusterPolicy.
+        quickly = pulumi.ResourceOptions(custom_timeouts=pulumi.CustomTimeouts(delete="2m"))
+        kept = pulumi.ResourceOptions(retain_on_delete=True, ignore_changes=["spec"])
         inside = "probe_environment" in args
         if "namespace" not in existing:
-            # Nothing in it takes long to delete. In a vCluster its tenant may block the deletion.
-            timeouts = pulumi.CustomTimeouts(delete=_GONE_AFTER) if inside else None
-            opts = pulumi.ResourceOptions.merge(
-                first, pulumi.ResourceOptions(custom_timeouts=timeouts)
+            opts = pulumi.ResourceOptions.merge(first, quickly) if inside else first
+            metadata: Any = {"name": KAI_NAMESPACE}
+            before.append(
+                kubernetes.core.v1.Namespace(f"{name}-namespace", metadata=metadata, opts=opts)
             )
-            namespace = kubernetes.core.v1.Namespace(
-                f"{name}-namespace", metadata={"name": KAI_NAMESPACE}, opts=opts
-            )
-            before.append(namespace)
-        needs_crd = release.needs_cluster_policy_crd and args.get("cluster_policy_crd", True)
-        if needs_crd and "clusterPolicyCrd" not in existing:
-            # On a host the CRD is kept unchanged: a GPU operator may have been installed since and
-            # own it, and deleting the CRD deletes its ClusterPolicy.
-            kept = pulumi.ResourceOptions(retain_on_delete=True, ignore_changes=["spec"])
-            opts = first if inside else pulumi.ResourceOptions.merge(first, kept)
-            crd = kubernetes.apiextensions.v1.CustomResourceDefinition(
+        if release.needs_cluster_policy_crd and "clusterPolicyCrd" not in existing:
+            declared = kubernetes.apiextensions.v1.CustomResourceDefinition(
                 f"{name}-cluster-policy",
                 metadata={"name": "clusterpolicies.nvidia.com"},
-                spec=_CLUSTER_POLICY,
-                opts=opts,
+                spec=document("cluster-policy"),
+                opts=first if inside else pulumi.ResourceOptions.merge(first, kept),
             )
-            before.append(crd)
+            before.append(declared)
         if registries := args.get("registries"):
             last = after(first, *before)
             before.append(registry_secret(name, OF_STACK, KAI_NAMESPACE, registries, last))
@@ -337,14 +294,3 @@ class KaiScheduler(pulumi.ComponentResource):
                 return []
         # Where an upgrade recreates kai-config, so does a change of values (K12).
         return ["version", "values"] if release.recreates_config else ["version"]
-
-
-def _check(component: str, args: KaiSchedulerArgs) -> None:
-    """Raise for an unknown choice, and for an Output that decides what is declared."""
-    for key in _PLAIN:
-        plain(component, key, args.get(key))
-    one_of(component, "isolation", args.get("isolation", LEVELS[0]), LEVELS)
-    mode = args.get("gpu_sharing_mode", NOT_ENFORCED)
-    one_of(component, "gpu_sharing_mode", mode, MODES[1:])
-    for existing in plain(component, "use_existing", args.get("use_existing", [])):
-        one_of(component, "use_existing", existing, EXISTING)

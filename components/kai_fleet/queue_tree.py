@@ -6,7 +6,7 @@ import pulumi
 
 from kai_fleet.cluster.connection import connection_of
 from kai_fleet.cluster.provider.values import packed
-from kai_fleet.inputs import resolved, without_none
+from kai_fleet.inputs import check, resolved, without_none
 from kai_fleet.names import QUEUES
 from kai_fleet.options import child_of
 from kai_fleet.queue_specs import labels_of, leaves, specs_of
@@ -110,8 +110,9 @@ class QueueTree(pulumi.ComponentResource):
         self, name: str, args: QueueTreeArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__(QUEUE_TREE, name, None, opts)
-        component, queues = f"QueueTree {name}", args["queues"]
-        connection = connection_of(component, args)
+        component, queues, parent = f"QueueTree {name}", args.get("queues", {}), args.get("parent")
+        check(component, QueueTreeArgs, args)
+        connection, names = connection_of(component, args), leaves(queues)
 
         def specs(*tree: Any) -> dict[str, str]:
             try:
@@ -119,11 +120,9 @@ class QueueTree(pulumi.ComponentResource):
             except ValueError as why:
                 raise pulumi.RunError(f"{component}: {why}") from None
 
-        parent, names = args.get("parent"), leaves(queues)
         if queues:
-            cluster = args.get("cluster")
             properties: dict[str, Any] = {
-                "cluster": connection.identity() if cluster is None else cluster,
+                "cluster": args["cluster"] if "cluster" in args else connection.identity(),
                 "tree": name,
                 "queues": resolved(specs, queues, args.get("gpus"), args.get("pools"), parent),
                 "labels": resolved(lambda tree: labels_of(tree) or None, queues),

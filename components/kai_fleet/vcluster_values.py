@@ -1,5 +1,6 @@
 """Chart values of one vCluster release, from VirtualClusterArgs, by mode and version."""
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -8,19 +9,26 @@ import pulumi
 from kai_fleet.inputs import joined, resolved, toleration_spec, toleration_text, without_none
 from kai_fleet.options import values_at
 from kai_fleet.releases import VclusterRelease
-from kai_fleet.releases.chart_values import merged
-from kai_fleet.vcluster_oidc import with_oidc
+from kai_fleet.releases.chart_values import document, merged, nested
+from kai_fleet.values import value_at
 from kai_fleet.vcluster_stores import CLAIM, ETCD, KUBERNETES, REPLICAS, RESOURCES, SWITCHES
 
-# The chart's default image is the Pro one, which crash-loops without a licence (V5).
-OSS_IMAGE: Final = {"repository": "loft-sh/vcluster-oss"}
 _SET: Final = "controlPlane.statefulSet"
 _DNS: Final = "controlPlane.coredns"
 _ADVANCED: Final = "controlPlane.advanced"
 # The control plane, and its etcd where a team has one of its own.
 _STATEFUL: Final = (_SET, f"{ETCD}.statefulSet")
+_WORKLOADS: Final = (*_STATEFUL, f"{_DNS}.deployment")
 _SERVICES: Final = ("controlPlane.service", f"{_ADVANCED}.headlessService", f"{_DNS}.service")
 _ACCOUNTS: Final = (f"{_ADVANCED}.serviceAccount", f"{_ADVANCED}.workloadServiceAccount")
+AUTHORITY: Final = "ca.crt"  # key of the ConfigMap with the issuer's CA
+# Defaults of OidcArgs, written out: for claim `email` the API server's default is no prefix.
+OIDC: Final = {
+    "username_claim": "sub",
+    "username_prefix": "oidc:",
+    "groups_claim": "groups",
+    "groups_prefix": "oidc:",
+}
 Values = dict[str, Any]
 
 
@@ -29,99 +37,96 @@ def vcluster_values(
 ) -> Values:
     """Chart values of that version for VirtualClusterArgs; their `values` are merged last."""
     tolerations, access = args.get("tolerations", ()), args.get("access", {})
+    mode, node_pool = args.get("mode", "virtual"), dict(args.get("node_pool", {}))
     notes = {key: pairs for key in ("labels", "annotations") if (pairs := dict(args.get(key, {})))}
-    inside, isolated = [f"{name}.", namespace, ".svc"], args.get("isolation") != "off"
-    names = [joined("", inside), joined("", [*inside, ".cluster.local"])]
+    names = [joined("", [f"{name}.", namespace, ".svc", end]) for end in ("", ".cluster.local")]
     names += [access["host"]] if "host" in access else []
-    workloads = (*_STATEFUL, f"{_DNS}.deployment")
-    by_key = values_at(
-        {
-            # The chart's quota and limit range (20 pods, 512Mi) break GPU work (V7).
-            "policies.resourceQuota.enabled": False,
-            "policies.limitRange.enabled": False,
-            # Otherwise every synced node gets a Service on the host (V13).
-            "networking.advanced.proxyKubelets": {"byHostname": False, "byIP": False},
-            # Otherwise pods on the host have their ServiceAccount tokens in annotations (T19).
-            "sync.toHost.pods.useSecretsForSATokens": True,
-            # A context name that is unique among several teams' kubeconfigs.
-            "exportKubeConfig.context": joined("", [namespace, f"-{name}"]),
-            f"{_SET}.image": None if args.get("licensed") else dict(OSS_IMAGE),
-            **_scheduling(release, args.get("mode", "virtual"), dict(args.get("node_pool", {}))),
-            # TeamNamespace grants its rights: those of the chart's roles depend on the values.
-            "rbac.clusterRole.enabled": False if isolated else None,
-            "rbac.role.enabled": False if isolated else None,
-            # The host denies such pods anyway; with this, `kubectl apply` inside fails at once.
-            "policies.podSecurityStandard": "baseline" if isolated else None,
-            # On nodes of the platform or of the team, never of another team (T8).
-            **_each(_STATEFUL, "scheduling.nodeSelector", dict(args.get("control_pool", {}))),
-            # Pods get labels only: the guards admit annotations of few domains. ServiceAccounts get
-            # neither: clouds grant IAM roles by their annotations.
-            **_each((*_SERVICES, *workloads), "", notes),
-            **_each(workloads, "pods.labels", notes.get("labels")),
-            **_scheduled("tolerations", [*map(toleration_spec, tolerations)]),
-            **_scheduled("affinity", args.get("affinity")),
-            # Added to every synced pod. A scheduler inside then sees nodes without these taints.
-            "sync.toHost.pods.enforceTolerations": [*map(toleration_text, tolerations)],
-            # On the host's ServiceAccounts, so that they also reach synced pods that name none:
-            # KAI's operands, to which its charts before v0.14 do not pass them.
-            **_each(
-                _ACCOUNTS,
-                "imagePullSecrets",
-                [{"name": secret} for secret in args.get("image_pull_secrets", ())],
-            ),
-            # Names in the certificate of the API server.
-            "controlPlane.proxy.extraSANs": names,
-        }
-    )
-    more = (access_values(access), control_plane(args), args.get("values", {}))
-    return with_oidc(merged(by_key, *more), name, args.get("oidc"))
-
-
-def _scheduling(release: VclusterRelease, mode: str, node_pool: Mapping[str, Any]) -> Values:
-    nodes, host = "sync.fromHost.nodes", mode == "host"
-    values: Values = {
-        # Fraction pods and KAI's reservation pods name the RuntimeClass nvidia (V8).
-        "sync.fromHost.runtimeClasses.enabled": True,
-        # Without it pods lose their priority class: KAI's train, build, inference (V8).
-        "sync.fromHost.priorityClasses.enabled": True if host else None,
-        # KAI's pod-grouper fails on owners that it has no right to read (V4).
-        "experimental.syncSettings.setOwner": False if host else None,
-        # Becomes the node selector of the synced pods.
-        f"{nodes}.selector": {"labels": node_pool} if node_pool else None,
-    }
+    pull = [{"name": secret} for secret in args.get("image_pull_secrets", ())]
+    layers, fixed = ["every", mode], document("vcluster-values")
+    layers += [] if args.get("licensed") else ["open source"]
+    layers += [] if args.get("isolation") == "off" else ["isolated"]
+    selector: Any = {"labels": node_pool} if node_pool else None
     if mode == "virtual":
-        # A virtual scheduler needs real nodes to choose from (V2); only the team's (V1).
-        values |= {release.virtual_scheduler_key: True, f"{nodes}.enabled": True}
-        values |= {} if node_pool else {f"{nodes}.selector": {"all": True}}
-    return values
+        selector = selector or {"all": True}
+    by_key = {
+        # A context name that is unique among several teams' kubeconfigs.
+        "exportKubeConfig.context": joined("", [namespace, f"-{name}"]),
+        release.virtual_scheduler_key: True if mode == "virtual" else None,
+        # Becomes the node selector of the synced pods; a scheduler inside sees these nodes (V1).
+        "sync.fromHost.nodes.selector": selector,
+        # On nodes of the platform or of the team, never of another team (T8).
+        **_each(_STATEFUL, "scheduling.nodeSelector", dict(args.get("control_pool", {}))),
+        # Pods get labels only: the guards admit annotations of few domains. ServiceAccounts get
+        # neither: clouds grant IAM roles by their annotations.
+        **_each((*_SERVICES, *_WORKLOADS), "", notes),
+        **_each(_WORKLOADS, "pods.labels", notes.get("labels")),
+        **_scheduled("tolerations", [*map(toleration_spec, tolerations)]),
+        **_scheduled("affinity", args.get("affinity")),
+        # Added to every synced pod. A scheduler inside then sees nodes without these taints.
+        "sync.toHost.pods.enforceTolerations": [*map(toleration_text, tolerations)],
+        # On the host's ServiceAccounts, so that they also reach synced pods that name none: KAI's
+        # operands, to which its charts before v0.14 do not pass them.
+        **_each(_ACCOUNTS, "imagePullSecrets", pull),
+        # Names in the certificate of the API server.
+        "controlPlane.proxy.extraSANs": names,
+    }
+    more = (access_values(access), control_plane(args), args.get("values", {}))
+    values = merged(*(fixed[layer] for layer in layers), values_at(by_key), *more)
+    return _with_oidc(values, name, args["oidc"]) if "oidc" in args else values
+
+
+def _with_oidc(values: Values, name: str, oidc: Mapping[str, Any]) -> Values:
+    """The values with the provider's flags, volume and mount in front of their lists."""
+    volume, folder = "kai-fleet-oidc", "/etc/kai-fleet/oidc"
+    options = {"issuer-url": oidc["issuer"], "client-id": oidc["client_id"]}
+    options |= {key.replace("_", "-"): oidc.get(key, unset) for key, unset in OIDC.items()}
+    lists = dict[str, Any]()
+    if "ca" in oidc:
+        options["ca-file"] = f"{folder}/{AUTHORITY}"
+        source, persistence = {"name": authority_name(name, oidc["ca"])}, f"{_SET}.persistence"
+        mount = {"name": volume, "mountPath": folder, "readOnly": True}
+        lists[f"{persistence}.addVolumes"] = [{"name": volume, "configMap": source}]
+        lists[f"{persistence}.addVolumeMounts"] = [mount]
+    lists["controlPlane.distro.k8s.apiServer.extraArgs"] = [
+        joined("", [f"--oidc-{option}=", value]) for option, value in options.items()
+    ]
+    more = (nested(key, [*own, *(value_at(values, key) or ())]) for key, own in lists.items())
+    return merged(values, *more)
+
+
+def authority_name(name: str, ca: pulumi.Input[str]) -> pulumi.Input[str]:
+    """Name of the ConfigMap with the issuer's CA, with a hash of it: a new CA gives a new name, and
+    so a new pod that reads it.
+    """
+    return resolved(lambda pem: f"{name}-oidc-{hashlib.sha256(pem.encode()).hexdigest()[:8]}", ca)
 
 
 def access_values(access: Mapping[str, Any]) -> Values:
     """Values for the API's Service, and the Ingress or TLSRoute in front of it."""
     kind, service = access.get("type", "LoadBalancer"), "controlPlane.service"
     annotations = access.get("annotations")
-    if kind not in ("Ingress", "Gateway"):
+    fronts = {"Ingress": "controlPlane.ingress", "Gateway": "controlPlane.tlsRoute"}
+    if (front := fronts.get(kind)) is None:
+        ranges = access.get("load_balancer_source_ranges")
         return values_at(
             {
                 f"{service}.spec.type": kind,
                 f"{service}.spec.loadBalancerClass": access.get("load_balancer_class"),
-                f"{service}.spec.loadBalancerSourceRanges": access.get(
-                    "load_balancer_source_ranges"
-                ),
+                f"{service}.spec.loadBalancerSourceRanges": ranges,
                 f"{service}.annotations": annotations,
                 f"{service}.httpsNodePort": access.get("port") if kind == "NodePort" else None,
             }
         )
-    front = "controlPlane.ingress" if kind == "Ingress" else "controlPlane.tlsRoute"
-    parents = None if kind == "Ingress" else [resolved(_parent, access["gateway"])]
+    of_kind = {f"{front}.spec.ingressClassName": access.get("class_name")}
+    if kind == "Gateway":
+        of_kind = {f"{front}.parentRefs": [resolved(_parent, access["gateway"])]}
     return values_at(
         {
             f"{service}.spec.type": "ClusterIP",
             f"{front}.enabled": True,
             f"{front}.host": access["host"],
             f"{front}.annotations": annotations,
-            f"{front}.spec.ingressClassName": None if parents else access.get("class_name"),
-            f"{front}.parentRefs": parents,
+            **of_kind,
         }
     )
 

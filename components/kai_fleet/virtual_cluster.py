@@ -17,27 +17,21 @@ from kai_fleet.cluster.connection import (
     kubernetes_provider,
     provider_options,
 )
-from kai_fleet.inputs import (
-    LEVELS,
-    RegistryArgs,
-    TolerationArgs,
-    joined,
-    one_of,
-    plain,
-    required,
-    resolved,
-)
+from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, check, joined, resolved
 from kai_fleet.names import VIRTUAL_CLUSTER
 from kai_fleet.options import after, chart_args, child_of
 from kai_fleet.registry_secrets import OF_TEAM, registry_secret
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER_REPOSITORY, vcluster
-from kai_fleet.vcluster_kubeconfig import KubeconfigSecret
-from kai_fleet.vcluster_oidc import FILE, ROLES, authority_name, group_roles
-from kai_fleet.vcluster_values import vcluster_values
+from kai_fleet.vcluster_access import ROLES, KubeconfigSecret, declare_groups
+from kai_fleet.vcluster_values import AUTHORITY, OIDC, authority_name, vcluster_values
 
-MODES: Final = ("virtual", "host", "default")
-_TYPES: Final = ("LoadBalancer", "NodePort", "ClusterIP", "Ingress", "Gateway")
-_STORES: Final = ("embedded", "etcd", "embeddedEtcd", "external")
+_CHOICES: Final = {
+    "mode": ("virtual", "host", "default"),
+    "isolation": LEVELS,
+    "access.type": ("LoadBalancer", "NodePort", "ClusterIP", "Ingress", "Gateway"),
+    "store.type": ("embedded", "etcd", "embeddedEtcd", "external"),
+    "groups": ROLES,
+}
 # Arguments that a type of access or store requires, because its address comes from them.
 _NEEDS: Final = {
     "NodePort": ("host",),
@@ -231,24 +225,20 @@ class VirtualCluster(pulumi.ComponentResource):
         self, name: str, args: VirtualClusterArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__(VIRTUAL_CLUSTER, name, None, opts)
-        _check(f"VirtualCluster {name}", args)
-        release = vcluster(
-            args.get("version", DEFAULT_VCLUSTER), untested=bool(args.get("untested"))
-        )
-        namespace = args.get("namespace", f"team-{name}")
+        component, version = f"VirtualCluster {name}", args.get("version", DEFAULT_VCLUSTER)
+        check(component, VirtualClusterArgs, args, _CHOICES, _NEEDS)
+        release = vcluster(version, untested=bool(args.get("untested")))
+        namespace, timeout = args.get("namespace", f"team-{name}"), args.get("ready_timeout", 600)
         self.namespace = pulumi.Output.from_input(namespace)
         self.version = pulumi.Output.from_input(release.version)
-        host = connection_of(f"VirtualCluster {name}", args)
-        on_host = provider_options(self, f"{name}-host", args)
-        # Without the component's depends_on.
-        undelayed = pulumi.ResourceOptions(deleted_with=opts.deleted_with if opts else None)
-        first, child = child_of(self, opts, **on_host), child_of(self, undelayed, **on_host)
-        store = args.get("store", {})
+        host = connection_of(component, args)
+        on_host: Any = provider_options(self, f"{name}-host", args)
+        first = child_of(self, opts, **on_host)
+        child = child_of(self, opts, ordered=False, **on_host)
+        store, oidc, access = args.get("store", {}), args.get("oidc"), args.get("access", {})
         if "data_source" in store:
             store = {**store, "data_source": pulumi.Output.secret(store["data_source"])}
         values = vcluster_values(name, {**args, "store": store}, namespace, release)
-        oidc, access = args.get("oidc", {}), args.get("access", {})
-        timeout = args.get("ready_timeout", 600)
         # At deletion, after the release: deletes what the release leaves in the namespace.
         clean_up: pulumi.Resource = command.local.Command(
             f"{name}-pods",
@@ -257,24 +247,20 @@ class VirtualCluster(pulumi.ComponentResource):
             opts=first,
         )
         before = [clean_up]
-        if "ca" in oidc:
+        if oidc and "ca" in oidc:
             trusted = kubernetes.core.v1.ConfigMap(
                 f"{name}-oidc",
                 metadata={"name": authority_name(name, oidc["ca"]), "namespace": namespace},
-                data={FILE: oidc["ca"]},
+                data={AUTHORITY: oidc["ca"]},
                 opts=first,
             )
             before.append(trusted)
         if registries := args.get("registries"):
             before.append(registry_secret(name, OF_TEAM, namespace, registries, first))
+        chart, home = args.get("chart"), VCLUSTER_REPOSITORY
         helm = kubernetes.helm.v3.Release(
             f"{name}-release",
-            **chart_args(
-                "vcluster",
-                release.chart_version,
-                override=args.get("chart"),
-                repository=VCLUSTER_REPOSITORY,
-            ),
+            **chart_args("vcluster", release.chart_version, override=chart, repository=home),
             name=name,
             namespace=namespace,
             values=values,
@@ -297,7 +283,7 @@ class VirtualCluster(pulumi.ComponentResource):
                 "VCLUSTER_NAME": name,
                 "VCLUSTER_NAMESPACE": namespace,
                 "VCLUSTER_VERSION": release.version,
-                "VCLUSTER_ACCESS": access.get("type", _TYPES[0]),
+                "VCLUSTER_ACCESS": access.get("type", "LoadBalancer"),
                 "VCLUSTER_HOST": _endpoint(access),
                 "VCLUSTER_NODE_POOL": joined(",", pool),
                 "VCLUSTER_TIMEOUT": str(int(timeout)),
@@ -316,25 +302,23 @@ class VirtualCluster(pulumi.ComponentResource):
         known = pulumi.Output.unsecret(printed).apply(json.loads)
         self.server, self.cluster = known["server"], known["uid"]
         self.kubeconfig = secret.kubeconfig(self.server)
-        environment: dict[str, Any] = {
+        environment: Any = {
             **host.environment(),
             "PROBE_SECRET": joined("", [namespace, f"/vc-{name}"]),
             "PROBE_SERVER": self.server,
         }
         # Plain keys with an Output each: programs in other languages get it as one Output.
-        self.probe_environment = environment  # type: ignore[assignment]
+        self.probe_environment = environment
         # Resources inside belong to this vCluster, not to the next one at the same address (S1).
         self.provider = kubernetes_provider(
             name,
             ClusterConnection(kubeconfig=self.kubeconfig),
-            child_of(self, undelayed),
+            child_of(self, opts, ordered=False),
             ANSWER_SECONDS,
             cluster_identifier=self.cluster,
         )
-        for role in group_roles(oidc, args.get("groups", {})):
-            token = f"kubernetes:{role['apiVersion']}:{role['kind']}"
-            part = role["metadata"]["name"].removeprefix("kai-fleet-")
-            pulumi.CustomResource(token, f"{name}-{part}", role, self.inside(self))
+        prefix: Any = {**OIDC, **(oidc or {})}["groups_prefix"]
+        declare_groups(name, prefix, args.get("groups", {}), self.inside(self))
         self.register_outputs({"namespace": namespace, "server": self.server})
 
     def inside(self, parent: pulumi.Resource) -> pulumi.ResourceOptions:
@@ -344,24 +328,6 @@ class VirtualCluster(pulumi.ComponentResource):
         return pulumi.ResourceOptions(
             parent=parent, provider=self.provider, deleted_with=self.provider
         )
-
-
-def _check(component: str, args: VirtualClusterArgs) -> None:
-    """Raise for an unknown choice, and for an Output that decides what is declared."""
-    access, store, oidc = args.get("access", {}), args.get("store", {}), args.get("oidc", {})
-    for key in ("version", "untested", "chart", "licensed", "ready_timeout", "groups"):
-        plain(component, key, args.get(key))
-    one_of(component, "mode", args.get("mode", MODES[0]), MODES)
-    one_of(component, "isolation", args.get("isolation", LEVELS[0]), LEVELS)
-    kind = one_of(component, "access.type", access.get("type", _TYPES[0]), _TYPES)
-    required(component, "access", access, _NEEDS.get(kind, ()))
-    kind = one_of(component, "store.type", store.get("type", _STORES[0]), _STORES)
-    required(component, "store", store, _NEEDS.get(kind, ()))
-    groups = args.get("groups", {})
-    for group, role in groups.items():
-        one_of(component, f"groups.{group}", role, ROLES)
-    if oidc or groups:
-        required(component, "oidc", oidc, ("issuer", "client_id"))
 
 
 def _endpoint(access: AccessArgs) -> pulumi.Input[str]:

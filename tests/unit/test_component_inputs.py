@@ -50,7 +50,7 @@ def without(args, *keys):
 
 
 def test_the_samples_have_every_field_that_may_be_an_output():
-    without_input = {"untested", "chart", "context", "cluster_policy_crd", "use_existing"}
+    without_input = {"untested", "chart", "context", "use_existing"}
     for name, (_, kind, args) in COMPONENTS.items():
         left_out = fields(kind).keys() - args.keys() - without_input
         assert left_out <= {
@@ -94,7 +94,6 @@ def test_a_preview_shows_as_many_resources_where_values_are_not_known(name):
         ("KaiScheduler", "gpu_sharing_mode"),
         ("KaiScheduler", "isolation"),
         ("KaiScheduler", "use_existing"),
-        ("KaiScheduler", "cluster_policy_crd"),
     ],
 )
 def test_what_decides_about_resources_is_plain(name, field):

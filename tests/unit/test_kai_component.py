@@ -72,7 +72,7 @@ def test_on_a_host_the_crd_outlives_kai_and_inside_it_does_not():
     assert requests({"version": "v0.9.3"})["ml-kai-cluster-policy"].retainOnDelete
     assert not requests({"version": "v0.9.3", **INSIDE})["ml-kai-cluster-policy"].retainOnDelete
     assert "ml-kai-cluster-policy" not in requests(
-        {"version": "v0.9.3", "cluster_policy_crd": False}
+        {"version": "v0.9.3", "use_existing": ["clusterPolicyCrd"]}
     )
 
 

@@ -1,7 +1,17 @@
 """Chart values as mappings: nested, and merged as Helm merges them."""
 
 from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
 from typing import Any
+
+import yaml
+
+
+@cache
+def document(name: str) -> Any:
+    """A YAML file beside this one; not to be changed."""
+    return yaml.safe_load((files(__package__) / f"{name}.yaml").read_text(encoding="utf-8"))
 
 
 def nested(dotted: str, value: Any) -> dict[str, Any]:

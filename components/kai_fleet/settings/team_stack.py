@@ -82,7 +82,9 @@ class Granted(Grant):
 
 
 class Facts(Strict):
-    """One platform, as its team stacks see it. `registries` are those that it makes Secrets of."""
+    """One platform, as its team stacks see it. `registries` are those that it makes Secrets of;
+    `secret`: its stack encrypts them.
+    """
 
     model_config = _LENIENT
     cluster: str
@@ -95,6 +97,7 @@ class Facts(Strict):
     monitoring: Monitoring | None = None
     registries: list[str] = Field(default_factory=list)
     teams: dict[str, Granted]
+    secret: bool = False
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
@@ -228,7 +231,6 @@ def read_platform(stack: str) -> Facts:
     from pulumi.runtime import invoke
 
     from kai_fleet.deployed import READ_OUTPUTS, full_name
-    from kai_fleet.options import hide_values
 
     update = f"update it first: {update_command(stack.rpartition('/')[2])}"
     if full_name(stack) == full_name(pulumi.get_stack()):
@@ -242,9 +244,8 @@ def read_platform(stack: str) -> Facts:
         cause = "and there is no such stack" if unknown else f"which cannot be read ({reason})"
         raise NoPlatformError(f"is {stack}, {cause}; {update}") from None
     outputs = answer.get("outputs") or {}
-    if OUTPUT in (answer.get("secretOutputNames") or ()):
-        hide_values()  # an invoke answers in clear
     if OUTPUT in outputs:
-        return Facts.read(outputs[OUTPUT])
+        secret = OUTPUT in (answer.get("secretOutputNames") or ())  # an invoke answers in clear
+        return Facts.read(outputs[OUTPUT]).model_copy(update={"secret": secret})
     lacks = "exports no platform" if outputs else "has never been updated"
     raise NoPlatformError(f"is {stack}, which {lacks}; {update}")
