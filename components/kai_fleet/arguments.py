@@ -9,13 +9,11 @@ from typing import Any, Final
 
 from pydantic import BaseModel, SecretStr
 
-from kai_fleet import vcluster_values
 from kai_fleet.gpu_providers import GPU_PROVIDERS
 from kai_fleet.inputs import toleration_text, without_none
 from kai_fleet.queue_specs import UNLIMITED, every_spec
 from kai_fleet.queue_specs import walk as walk_args
 from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, mig, takes_external_pod_groups
-from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sharing import MODES, NV_FRACTIONS, mode_in
 from kai_fleet.settings import Settings
 from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM, Access
@@ -23,6 +21,7 @@ from kai_fleet.settings.sections.kubernetes import Affinity
 from kai_fleet.settings.sections.platform import HostKai, Shard
 from kai_fleet.settings.sections.queues import Queue, Share, walk
 from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings
+from kai_fleet.vcluster_values import argument_values
 
 _PLACES: Final = {"virtual": "inside", "host": "host", "default": "none"}
 _OF_GUARDS: Final = (
@@ -164,7 +163,7 @@ class Arguments:
         if "data_source" in args["store"]:
             args["store"] = {}
         version = args.get("version", DEFAULT_VCLUSTER)
-        return {"vcluster_version": version, "vcluster_values": chart_values(args)}
+        return {"vcluster_version": version, "vcluster_values": argument_values(args)}
 
     def control_pool(self, name: str) -> dict[str, str]:
         """Labels of the nodes for a team's control plane: its own, the platform's or the team's."""
@@ -278,15 +277,6 @@ class Arguments:
         team = self.settings.teams[name]
         args = {"queues": queue_args(team.queues), "gpus": team.counted}
         return args | ({"pools": team.gpus_by_pool} if team.pools else {})
-
-
-def chart_values(args: Mapping[str, Any]) -> dict[str, Any]:
-    """Chart values that VirtualClusterArgs and their `values` give together."""
-    return merged(
-        vcluster_values.access_values(args["access"]),
-        vcluster_values.control_plane(args),
-        args["values"],
-    )
 
 
 def _filled(*parts: BaseModel, **overrides: Any) -> Any:

@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kai_fleet.inputs import resolved, toleration_spec, without_none
-from kai_fleet.options import values_at
 from kai_fleet.registry_secrets import OF_STACK
 from kai_fleet.releases import DISABLED, KaiRelease, version_key
-from kai_fleet.releases.chart_values import merged
+from kai_fleet.releases.chart_values import merged, values_at, values_of
 from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.releases.sharing import NOT_ENFORCED, sharing_values
 
@@ -70,41 +69,22 @@ def kai_objects(release: KaiRelease, args: Mapping[str, Any]) -> dict[str, dict[
     """
     shards, fairshare = args.get("shards", {}), args.get("fairshare")
     named = shards if fairshare is None else {DEFAULT_SHARD: {}, **shards}
-    specs = {name: _shard(name, shard, fairshare) for name, shard in named.items()}
+    over_time = {} if fairshare is None else values_of("SchedulingShard", ["fairshare"], fairshare)
+    specs = {name: _shard(name, shard) | over_time for name, shard in named.items()}
     objects: dict[str, dict[str, Any]] = {"schedulingshards": specs}
     if fairshare is not None and not release.prometheus_values:
         objects["configs"] = {"kai-config": {"prometheus": _prometheus(fairshare)}}
     return objects
 
 
-def _shard(
-    name: str, shard: Mapping[str, Any], fairshare: Mapping[str, Any] | None
-) -> dict[str, Any]:
+def _shard(name: str, shard: Mapping[str, Any]) -> dict[str, Any]:
     strategies = {part: shard.get(f"{part}_placement") for part in ("gpu", "cpu")}
-    spec: dict[str, Any] = {
-        "partitionLabelValue": None if name == DEFAULT_SHARD else name,
-        # A strategy needs the other one beside it.
-        "placementStrategy": {part: set_ or "binpack" for part, set_ in strategies.items()}
-        if any(strategies.values())
-        else None,
-        "minRuntime.preemptMinRuntime": shard.get("preempt_min_runtime"),
-        "minRuntime.reclaimMinRuntime": shard.get("reclaim_min_runtime"),
-        # KAI takes integers; other languages send every number as a fraction.
-        "queueDepthPerAction": {
-            action: resolved(int, most) for action, most in shard.get("queue_depth", {}).items()
-        },
+    written = {part: strategy or "binpack" for part, strategy in strategies.items()}
+    # KAI takes integers; other languages send every number as a fraction.
+    depth = {action: resolved(int, most) for action, most in shard.get("queue_depth", {}).items()}
+    computed = {
+        "partition": None if name == DEFAULT_SHARD else name,
+        "placement": written if any(strategies.values()) else None,
+        "queue_depth": depth,
     }
-    if fairshare is not None:
-        usage, window = "usageDBConfig.usageParams", fairshare.get("window", "168h")
-        spec |= {
-            "kValue": fairshare.get("k_value", 1.0),
-            "usageDBConfig.clientType": "prometheus",
-            # Without it the operator fills in the address of its own one.
-            "usageDBConfig.connectionString": fairshare.get("prometheus"),
-            f"{usage}.windowSize": window,
-            f"{usage}.windowType": fairshare.get("window_type", "sliding"),
-            f"{usage}.halfLifePeriod": fairshare.get("half_life"),
-            f"{usage}.tumblingWindowStartTime": fairshare.get("start"),
-            f"{usage}.cronString": fairshare.get("cron"),
-        }
-    return values_at(spec)
+    return values_of("SchedulingShard", ["shard"], {**shard, **computed})

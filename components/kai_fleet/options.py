@@ -11,7 +11,6 @@ import pulumi
 from pulumi_kubernetes.helm import v3 as helm
 
 from kai_fleet.names import QUEUES, RELEASE
-from kai_fleet.releases.chart_values import merged, nested
 from kai_fleet.releases.sources import MIRROR
 
 # Kinds that get no annotations: guards admit few domains on pods, and clouds grant IAM roles by
@@ -141,9 +140,3 @@ def chart_args(
         )
     home = helm.RepositoryOptsArgs(repo=repository)
     return {"chart": name, "version": version, "repository_opts": home}
-
-
-def values_at(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested chart values from dotted keys; empty ones are dropped."""
-    given = ((key, value) for key, value in values.items() if value not in (None, {}, [], ""))
-    return merged(*(nested(key, value) for key, value in given))

@@ -5,7 +5,6 @@ import json
 
 import pytest
 
-from kai_fleet.arguments import chart_values
 from kai_fleet.deployed import of_resources
 from kai_fleet.finding import Level
 from kai_fleet.guards import rights
@@ -14,6 +13,7 @@ from kai_fleet.releases import VCLUSTER
 from kai_fleet.releases.chart_values import nested
 from kai_fleet.settings import load
 from kai_fleet.vcluster_stores import RESOURCES, ChartStore, default_resources
+from kai_fleet.vcluster_values import argument_values
 from kai_fleet.virtual_cluster import VirtualCluster
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.plan.recorder import record
@@ -47,7 +47,7 @@ def stack(own=None, **more):
 
 def state(own):
     """The state of a stack that runs with these keys, as it has outputs: no integers."""
-    values = chart_values(arguments(stack(own)).vcluster("ml"))
+    values = argument_values(arguments(stack(own)).vcluster("ml"))
     floats = json.loads(json.dumps(values), parse_int=float)
     return of_resources([(URN, RELEASE, {"version": "0.36.1", "values": floats})])
 

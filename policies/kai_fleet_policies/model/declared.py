@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from kai_fleet.arguments import Arguments, chart_values
+from kai_fleet.arguments import Arguments
 from kai_fleet.deployed import Deployed, named
 from kai_fleet.inputs import without_none
 from kai_fleet.names import VIRTUAL_CLUSTER
@@ -18,6 +18,7 @@ from kai_fleet.settings.sections.platform import HostKai
 from kai_fleet.settings.sections.teams import Scheduler
 from kai_fleet.settings.team_stack import Facts
 from kai_fleet.vcluster_stores import store_of
+from kai_fleet.vcluster_values import argument_values
 from kai_fleet_policies.model.cluster import HOST, Chart, Cluster, Kai, Running, Team
 from kai_fleet_policies.model.pods import PodTemplate, workloads
 from kai_fleet_policies.model.queues import UNLIMITED, DeclaredQueue, QueueShare, Resource, shares
@@ -110,7 +111,7 @@ class Declared:
         """A team that this stack runs."""
         settings, own = self.settings, self.settings.teams[name]
         vcluster, facts = own.vcluster, settings.platform_facts
-        values = chart_values(self.arguments.vcluster(name) | {"values": vcluster.values})
+        values = argument_values(self.arguments.vcluster(name) | {"values": vcluster.values})
         release = named(VIRTUAL_CLUSTER, f"{name}-release")
         version, store = self.state.versions.get(release), self.state.stores.get(release)
         return replace(
