@@ -21,6 +21,7 @@ from kai_fleet.settings.sections.kubernetes import Affinity
 from kai_fleet.settings.sections.platform import HostKai, Shard
 from kai_fleet.settings.sections.queues import Queue, Share, walk
 from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings
+from kai_fleet.settings.sections.vcluster import ControlPlaneResources
 from kai_fleet.vcluster_values import argument_values
 
 _PLACES: Final = {"virtual": "inside", "host": "host", "default": "none"}
@@ -236,6 +237,7 @@ class Arguments:
             mode=team.scheduler.mode,
             control_pool=self.control_pool(name),
             access=section.access or Access(),
+            resources=_resources(section.resources),
             oidc=section.oidc and {key: value for key, value in section.oidc if key != "scopes"},
             groups=section.groups if section.oidc else {},
             isolation=team.isolation.level,
@@ -299,6 +301,17 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in without_none(value).items()}
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _resources(resources: ControlPlaneResources) -> dict[str, Any]:
+    """Requests and limits with the names of a pod's spec, as far as they are set."""
+    named = {
+        bound: {
+            key.replace("_", "-"): _plain(amount) for key, amount in amounts if amount is not None
+        }
+        for bound, amounts in resources
+    }
+    return {bound: amounts for bound, amounts in named.items() if amounts}
 
 
 def _shard(shard: Shard) -> dict[str, Any]:

@@ -43,9 +43,7 @@ class ShardArgs(TypedDict):
     reclaim_min_runtime: NotRequired[pulumi.Input[str]]
     """How long a job runs before another queue reclaims it, as h, m, s: `4h`. Default: KAI's."""
     queue_depth: NotRequired[dict[str, pulumi.Input[float]]]
-    """Most jobs of a queue that one scheduling cycle tries, by action: `allocate`, `reclaim`,
-    `preempt`, `consolidation`. Default: all.
-    """
+    """Most jobs of a queue that a cycle tries, by action: `allocate`, `preempt`. Default: all."""
 
 
 class FairshareArgs(TypedDict):
@@ -71,9 +69,7 @@ class KaiSchedulerArgs(TypedDict):
     """One KAI release, with its shards, fairness and topologies."""
 
     version: str
-    """Version of KAI, from the release table: `v0.16.8`. A new one upgrades the release in place,
-    or replaces it where that upgrade is not known to work.
-    """
+    """Version of KAI, from the release table: `v0.16.8`."""
     untested: NotRequired[bool]
     """Treat a version newer than the table like the newest of its line. Default: false."""
     chart: NotRequired[str]
@@ -83,9 +79,7 @@ class KaiSchedulerArgs(TypedDict):
     gpu_sharing: NotRequired[bool]
     """Give pods parts of a GPU. Default: true."""
     gpu_sharing_mode: NotRequired[str]
-    """How a share is enforced: `NonMemoryEnforced`; `HamiCore`, from v0.16; `NvFractions`, from
-    v0.18. Default: `NonMemoryEnforced`.
-    """
+    """`NonMemoryEnforced`; `HamiCore` from v0.16, `NvFractions` from v0.18. Default: the first."""
     isolation: NotRequired[str]
     """How its own pods run: `baseline`, `restricted` or `off`. Default: `baseline`."""
     tolerations: NotRequired[list[TolerationArgs]]
@@ -97,29 +91,19 @@ class KaiSchedulerArgs(TypedDict):
     registries: NotRequired[dict[str, RegistryArgs]]
     """Credentials to pull its images, by registry. Default: none."""
     shards: NotRequired[dict[str, ShardArgs]]
-    """Shards by the value of node label `kai.scheduler/node-pool`; `default`: nodes without it.
-    From v0.10. Default: KAI's own, of all nodes without the label.
-    """
+    """Shards by label `kai.scheduler/node-pool` of their nodes; from v0.10. Default: `default`."""
     fairshare: NotRequired[FairshareArgs]
     """Fairness over time. Default: past usage does not count."""
     topologies: NotRequired[dict[str, list[pulumi.Input[str]]]]
-    """Topologies by name: node labels from the widest domain to the narrowest. From v0.12. Default:
-    none.
-    """
+    """Node labels by name, from the widest domain to the narrowest; from v0.12. Default: none."""
     use_existing: NotRequired[list[str]]
-    """Objects of other owners, used and not declared: `namespace`, `clusterPolicyCrd`,
-    `priorityClasses`. Default: none.
-    """
+    """What others own: `namespace`, `clusterPolicyCrd`, `priorityClasses`. Default: none."""
     ready_timeout: NotRequired[int]
     """Seconds that an update waits until KAI is ready. Default: 300."""
     probe_environment: NotRequired[dict[str, pulumi.Input[str]]]
-    """`probe_environment` of the VirtualCluster around it: then the state of the wait has no copy
-    of the kubeconfig. Default: `kubeconfig` or `context`.
-    """
+    """That of the VirtualCluster around it. Default: of `kubeconfig` or `context`, on a host."""
     kubeconfig: NotRequired[pulumi.Input[str]]
-    """Content of its cluster's kubeconfig, kept as a secret. Default: the Kubernetes provider in
-    the options.
-    """
+    """Content of its cluster's kubeconfig, a secret. Default: the provider in the options."""
     context: NotRequired[str]
     """Context of your kubeconfig, in place of `kubeconfig`. Default: `kubernetes:context`."""
 
@@ -131,10 +115,7 @@ class KaiScheduler(pulumi.ComponentResource):
     deleted first: Helm can roll back no KAI version, and some upgrades collide. Queues and running
     pods stay. Let queues depend on it.
 
-    Raises:
-        UnknownVersionError: the version is not in the release table.
-        pulumi.RunError: an unknown choice, or neither kubeconfig nor context.
-        TypeError: an Output in an argument that decides which resources are declared.
+    Raises UnknownVersionError for a version that is not in the release table.
     """
 
     version: pulumi.Output[str]

@@ -45,17 +45,11 @@ class AccessArgs(TypedDict):
     """How the vCluster's API is reached from where Pulumi runs."""
 
     type: NotRequired[str]
-    """`LoadBalancer`, `NodePort`, `ClusterIP` (only from inside the host cluster), `Ingress` or
-    `Gateway` (TLS passthrough by host name). Default: `LoadBalancer`.
-    """
+    """`LoadBalancer`, `NodePort`, `ClusterIP`, `Ingress` or `Gateway`. Default: `LoadBalancer`."""
     host: NotRequired[pulumi.Input[str]]
-    """Host name or address: of a node for NodePort, of the API for Ingress and Gateway. Default:
-    the load balancer's.
-    """
+    """NodePort: address of a node; Ingress, Gateway: host name of the API. Required there."""
     port: NotRequired[pulumi.Input[float]]
-    """NodePort: the node port; Ingress, Gateway: the controller's port. Default: a free node port;
-    443.
-    """
+    """NodePort: the node port; else the controller's port. Default: a free node port; 443."""
     class_name: NotRequired[pulumi.Input[str]]
     """Ingress: its IngressClass. Default: the cluster's default class."""
     gateway: NotRequired[pulumi.Input[str]]
@@ -72,8 +66,7 @@ class StoreArgs(TypedDict):
     """The backing store of a vCluster. Its type cannot be changed later."""
 
     type: NotRequired[str]
-    """`embedded`: SQLite on its volume; `etcd`: etcd in pods of its own; with a licence
-    `embeddedEtcd`, or `external`, a database. Default: `embedded`.
+    """`embedded` (SQLite), `etcd`; with a licence `embeddedEtcd`, `external`. Default: `embedded`.
     """
     replicas: NotRequired[pulumi.Input[float]]
     """etcd: number of members, odd. Default: 1."""
@@ -82,9 +75,7 @@ class StoreArgs(TypedDict):
     size: NotRequired[pulumi.Input[str]]
     """etcd: size of each member's volume: `20Gi`. Default: `size` of the vCluster."""
     data_source: NotRequired[pulumi.Input[str]]
-    """external: URL with password: `postgres://…` or `mysql://…`. It is kept as a secret. Required
-    there.
-    """
+    """external: URL with password, kept as a secret: `postgres://…`. Required there."""
 
 
 class OidcArgs(TypedDict):
@@ -106,26 +97,6 @@ class OidcArgs(TypedDict):
     """Certificate authority of the issuer, PEM. Default: public authorities."""
 
 
-class ResourceAmountsArgs(TypedDict):
-    """Quantities of CPU, memory and ephemeral storage, of one pod."""
-
-    cpu: NotRequired[pulumi.Input[str]]
-    """Cores: `200m`. Default: requests `200m`, limits none."""
-    memory: NotRequired[pulumi.Input[str]]
-    """Bytes: `4Gi`. Default: requests `256Mi`, limits `4Gi`; `2Gi` before v0.30."""
-    ephemeral_storage: NotRequired[pulumi.Input[str]]
-    """The node's own disk: `10Gi`. Default: requests `1Gi`, limits `10Gi`; `8Gi` before v0.30."""
-
-
-class ResourcesArgs(TypedDict):
-    """Resources of each pod of the control plane."""
-
-    requests: NotRequired[ResourceAmountsArgs]
-    """Requests of each pod. Default: those of the chart."""
-    limits: NotRequired[ResourceAmountsArgs]
-    """Limits of each pod. Default: those of the chart."""
-
-
 class VirtualClusterArgs(TypedDict):
     """A vCluster in an existing namespace."""
 
@@ -138,9 +109,7 @@ class VirtualClusterArgs(TypedDict):
     chart: NotRequired[str]
     """Another chart: oci://…, https://… or a path. Default: vCluster's own."""
     mode: NotRequired[str]
-    """Scheduler of its pods: `virtual`, one inside it; `host`, the host's KAI; `default`, the
-    host's kube-scheduler. Default: `virtual`.
-    """
+    """Scheduler: `virtual`, inside it; `host`, the host's KAI; `default`. Default: `virtual`."""
     node_pool: NotRequired[dict[str, pulumi.Input[str]]]
     """Labels of the host nodes that it syncs and uses. Default: every node."""
     control_pool: NotRequired[dict[str, pulumi.Input[str]]]
@@ -157,18 +126,14 @@ class VirtualClusterArgs(TypedDict):
     """StorageClass of its volume, immutable. Default: the cluster's default."""
     size: NotRequired[pulumi.Input[str]]
     """Size of its volume: `20Gi`, immutable. Default: `5Gi`, the chart's."""
-    resources: NotRequired[ResourcesArgs]
-    """Resources of each pod of its control plane. Default: the chart's."""
+    resources: NotRequired[dict[str, dict[str, pulumi.Input[str]]]]
+    """`requests` and `limits` of its control plane, as in a pod's spec. Default: the chart's."""
     oidc: NotRequired[OidcArgs]
     """Identity provider whose users log in. Default: none."""
     groups: NotRequired[dict[str, str]]
-    """Groups of that provider, and what each may do in namespace `default`: `view`, `edit` or
-    `admin`. Default: none.
-    """
+    """Role of each of its groups in namespace `default`: `view`, `edit`, `admin`. Default: none."""
     isolation: NotRequired[str]
-    """`isolation.level` of its TeamNamespace: `baseline`, `restricted` or `off`. Default:
-    `baseline`.
-    """
+    """That of its TeamNamespace: `baseline`, `restricted` or `off`. Default: `baseline`."""
     tolerations: NotRequired[list[TolerationArgs]]
     """Taints that its control plane and all synced pods tolerate. Default: none."""
     affinity: NotRequired[dict[str, Any]]
@@ -188,9 +153,7 @@ class VirtualClusterArgs(TypedDict):
     ready_timeout: NotRequired[int]
     """Seconds that an update waits until its API answers. Default: 600."""
     kubeconfig: NotRequired[pulumi.Input[str]]
-    """Content of the host's kubeconfig, kept as a secret. Default: the Kubernetes provider in the
-    options.
-    """
+    """Content of the host's kubeconfig, kept as a secret. Default: the provider in the options."""
     context: NotRequired[str]
     """Context of your kubeconfig, in place of `kubeconfig`. Default: `kubernetes:context`."""
 
@@ -202,10 +165,7 @@ class VirtualCluster(pulumi.ComponentResource):
     for its own. Uninstalling the chart leaves the volume and, in host mode, every pod; these are
     deleted after the release. In Python, declare objects inside with the options of `inside`.
 
-    Raises:
-        UnknownVersionError: the version is not in the release table.
-        pulumi.RunError: an unknown choice, or one without an argument that it requires.
-        TypeError: an Output in an argument that decides which resources are declared.
+    Raises UnknownVersionError for a version that is not in the release table.
     """
 
     namespace: pulumi.Output[str]

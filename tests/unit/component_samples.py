@@ -46,7 +46,7 @@ VCLUSTER: dict[str, Any] = {
     "storage_class": "slow",
     "size": "9Gi",
     "resources": {
-        "requests": {"cpu": "1", "ephemeral_storage": "2Gi"},
+        "requests": {"cpu": "1", "ephemeral-storage": "2Gi"},
         "limits": {"memory": "8Gi"},
     },
     "oidc": {
