@@ -13,7 +13,7 @@ from kai_fleet.gpu_providers import GPU_PROVIDERS
 from kai_fleet.inputs import toleration_text, without_none
 from kai_fleet.queue_specs import UNLIMITED, every_spec
 from kai_fleet.queue_specs import walk as walk_args
-from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, mig, takes_external_pod_groups
+from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, mig
 from kai_fleet.releases.sharing import MODES, NV_FRACTIONS, mode_in
 from kai_fleet.settings import Settings
 from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM, Access
@@ -211,8 +211,6 @@ class Arguments:
                 args["guard"] = {
                     "mode": settings.guard.mode,
                     "outside": settings.guard.outside([*team.queues]),
-                    "pod_groups": takes_external_pod_groups(team.scheduler.version or ""),
-                    "gpu_sharing": settings.shares_gpus(team.scheduler),
                     "gpu_resource": settings.gpu.resource,
                 }
         elif team.scheduler.mode == "host" and team.queues:

@@ -97,9 +97,7 @@ class GpuStack(pulumi.ComponentResource):
         if chart:
             kubernetes.helm.v3.Release(
                 f"{name}-release",
-                **chart_args(
-                    chart, version, override=args.get("chart"), repository=provider.repository
-                ),
+                **chart_args(chart, version, args.get("chart"), provider.repository),
                 name=chart,
                 namespace=chart,
                 values=gpu_values(provider, args),

@@ -2,20 +2,11 @@
 types that several components share.
 """
 
+import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
 from inspect import isawaitable
-from typing import (
-    Any,
-    Final,
-    NotRequired,
-    TypedDict,
-    TypeVar,
-    get_args,
-    get_origin,
-    get_type_hints,
-    is_typeddict,
-)
+from typing import Any, Final, NotRequired, TypeAlias, TypedDict, TypeVar
 
 import pulumi
 
@@ -23,7 +14,8 @@ from kai_fleet.wording import listed
 
 T = TypeVar("T")
 LEVELS: Final = ("baseline", "restricted", "off")  # of isolation
-NOTHING: Final[Mapping[str, Collection[str]]] = {}
+Texts: TypeAlias = Mapping[str, Collection[str]]
+NO: Final[Texts] = {}
 
 
 class TolerationArgs(TypedDict):
@@ -100,16 +92,11 @@ def joined(between: str, parts: Iterable[pulumi.Input[str]]) -> pulumi.Input[str
 @cache
 def _fields(kind: Any) -> Mapping[str, Any]:
     """Types of the fields of Args; the SDK's alias Input names its Output by a text."""
-    return get_type_hints(kind, localns={"Output": pulumi.Output, "T": Any})
+    return typing.get_type_hints(kind, localns={"Output": pulumi.Output, "T": Any})
 
 
 def check(
-    component: str,
-    kind: Any,
-    args: Any,
-    choices: Mapping[str, Collection[str]] = NOTHING,
-    needs: Mapping[str, Collection[str]] = NOTHING,
-    at: str = "",
+    component: str, kind: Any, args: Any, choices: Texts = NO, needs: Texts = NO, at: str = ""
 ) -> None:
     """Refuse an argument that is missing, is no choice, or is an Output that decides on resources.
 
@@ -130,10 +117,17 @@ def check(
             continue
         field, value = f"{at}{key}", args[key]
         for name, part, item in _parts(field, hint, value):
-            if is_typeddict(part) and isinstance(item, Mapping):
+            if typing.is_typeddict(part) and isinstance(item, Mapping):
                 check(component, part, item, choices, needs, f"{name}.")
-            elif "Output" not in str(part) and part is not Any:
-                _check_plain(component, name, item, choices.get(field, ()))
+            elif "Output" in str(part) or part is Any:
+                continue
+            elif has_output(item):
+                raise TypeError(
+                    f"{component}: {name} is an Output, and decides which resources are declared;"
+                    " write a plain value, such as one of pulumi.Config"
+                )
+            elif item not in (known := choices.get(field, (item,))):
+                raise pulumi.RunError(f"{component}: {name} is {item!r}; write {listed([*known])}")
         if field in choices and isinstance(value, str):
             required |= {*needs.get(value, ())}
     for key in _fields(kind):
@@ -143,24 +137,14 @@ def check(
 
 def _parts(field: str, hint: Any, value: Any) -> Iterator[tuple[str, Any, Any]]:
     """Name, type and value of a field, or of each item in it."""
-    if get_origin(hint) is dict and isinstance(value, Mapping):
+    if typing.get_origin(hint) is dict and isinstance(value, Mapping):
         for key, item in value.items():
-            yield from _parts(f"{field}.{key}", get_args(hint)[1], item)
-    elif get_origin(hint) is list and isinstance(value, list):
+            yield from _parts(f"{field}.{key}", typing.get_args(hint)[1], item)
+    elif typing.get_origin(hint) is list and isinstance(value, list):
         for item in value:
-            yield from _parts(field, get_args(hint)[0], item)
+            yield from _parts(field, typing.get_args(hint)[0], item)
     else:
         yield field, hint, value
-
-
-def _check_plain(component: str, field: str, value: Any, choices: Collection[str]) -> None:
-    if has_output(value):
-        raise TypeError(
-            f"{component}: {field} is an Output, and decides which resources are declared; write a"
-            " plain value, such as one of pulumi.Config"
-        )
-    if choices and value not in choices:
-        raise pulumi.RunError(f"{component}: {field} is {value!r}; write {listed([*choices])}")
 
 
 def without_none(mapping: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from kai_fleet.releases import KAI, KaiRelease, kai
 from kai_fleet.releases.chart_values import document
 from kai_fleet.releases.keys import KAI_NAMESPACE, RESERVATIONS
 from kai_fleet.releases.sharing import MODES
-from kai_fleet.releases.transitions import kai_transition
+from kai_fleet.releases.transitions import Transition, kai_transition
 from kai_fleet.values import value_at
 
 _CHOICES: Final = {
@@ -118,8 +118,6 @@ class KaiScheduler(pulumi.ComponentResource):
     Raises UnknownVersionError for a version that is not in the release table.
     """
 
-    version: pulumi.Output[str]
-    """Its version."""
     namespace: pulumi.Output[str]
     """Namespace of its pods."""
 
@@ -142,6 +140,7 @@ class KaiScheduler(pulumi.ComponentResource):
             )
         child = child_of(self, opts, ordered=False, **provider)
         step = child_of(self, opts, ordered=False, delete_before_replace=True)
+        chart = args.get("chart")
         replacing = pulumi.ResourceOptions(
             depends_on=self._before(name, args, release, child_of(self, opts, **provider)),
             replace_on_changes=self._replacing(name, release),
@@ -149,9 +148,7 @@ class KaiScheduler(pulumi.ComponentResource):
         )
         helm = kubernetes.helm.v3.Release(
             f"{name}-release",
-            **chart_args(
-                "kai-scheduler", release.version, override=args.get("chart"), oci=release.chart
-            ),
+            **chart_args("kai-scheduler", release.version, chart, oci=release.chart),
             name="kai-scheduler",
             namespace=KAI_NAMESPACE,
             values=kai_values(release, args),
@@ -168,22 +165,17 @@ class KaiScheduler(pulumi.ComponentResource):
             registry_secret(secret, OF_STACK, reservations, registries, after(child, helm))
 
         def probe(
-            name: str,
-            variables: Any,
-            opts: pulumi.ResourceOptions,
-            *triggers: str,
-            **probe_by_event: str,
-        ) -> pulumi.Resource:
-            commands: Any = {on: probes.command(verb) for on, verb in probe_by_event.items()}
+            name: str, variables: Any, opts: pulumi.ResourceOptions, *triggers: str, **verbs: str
+        ) -> Any:
             if isinstance(environment, pulumi.Output):  # in programs of other languages
-                every = pulumi.Output.all(environment, variables)
-                commands["environment"] = every.apply(lambda parts: {**parts[0], **parts[1]})
+                known = pulumi.Output.all(environment, variables)
+                every: Any = known.apply(lambda both: {**both[0], **both[1]})
             else:
-                commands["environment"] = {**environment, **variables}
-            step: pulumi.Resource = command.local.Command(
-                name, triggers=[helm.id, *triggers], opts=opts, **commands
+                every = {**environment, **variables}
+            commands: Any = {event: probes.command(verb) for event, verb in verbs.items()}
+            return command.local.Command(
+                name, environment=every, triggers=[helm.id, *triggers], opts=opts, **commands
             )
-            return step
 
         # Deleting this command cleans up what uninstalling the release leaves. It is deleted before
         # the release, also when that is replaced, because the release is its trigger; and it exists
@@ -208,8 +200,9 @@ class KaiScheduler(pulumi.ComponentResource):
             # because no input of it changes; this command has the release as a trigger.
             objects = resolved(partial(json.dumps, sort_keys=True), kai_objects(release, args))
             applied = {"KAI_VERSION": release.version, "KAI_OBJECTS": objects}
-            apply = {"create": "shards apply", "update": "shards apply", "delete": "shards remove"}
-            probe(f"{component_name}-shards-apply", applied, after(step, ready), **apply)
+            apply = "shards apply"
+            verbs = {"create": apply, "update": apply, "delete": "shards remove"}
+            probe(f"{component_name}-shards-apply", applied, after(step, ready), **verbs)
         # Workloads name a topology in the annotation kai.scheduler/topology. Its levels are
         # immutable: a new list replaces it.
         replaced: Any = {"replace_on_changes": ["spec"], "delete_before_replace": True}
@@ -222,7 +215,6 @@ class KaiScheduler(pulumi.ComponentResource):
                 spec={"levels": [{"nodeLabel": label} for label in levels]},
                 opts=after(child_of(self, opts, ordered=False, **provider, **replaced), ready),
             )
-        self.version = pulumi.Output.from_input(release.version)
         self.namespace = pulumi.Output.from_input(KAI_NAMESPACE)
         # The version is the release's; registered here, it would have the whole state written once
         # more before a switch begins.
@@ -233,26 +225,26 @@ class KaiScheduler(pulumi.ComponentResource):
     ) -> list[pulumi.Resource]:
         """Declare what the release depends on."""
         existing, before = args.get("use_existing", ()), list[pulumi.Resource]()
-        # Inside a vCluster its tenant may block the deletion of the namespace. On a host the CRD is
-        # kept unchanged: a GPU operator may have been installed since and own it, and deleting the
-        # CRD deletes its ClusterPolicy.
-        quickly = pulumi.ResourceOptions(custom_timeouts=pulumi.CustomTimeouts(delete="2m"))
-        kept = pulumi.ResourceOptions(retain_on_delete=True, ignore_changes=["spec"])
-        inside = "probe_environment" in args
+        metadata: Any = {"name": KAI_NAMESPACE}
         if "namespace" not in existing:
-            opts = pulumi.ResourceOptions.merge(first, quickly) if inside else first
-            metadata: Any = {"name": KAI_NAMESPACE}
+            # Nothing in it takes long to delete. In a vCluster its tenant may block the deletion.
+            soon = pulumi.ResourceOptions(custom_timeouts=pulumi.CustomTimeouts(delete="2m"))
+            opts = pulumi.ResourceOptions.merge(first, soon)
             before.append(
                 kubernetes.core.v1.Namespace(f"{name}-namespace", metadata=metadata, opts=opts)
             )
         if release.needs_cluster_policy_crd and "clusterPolicyCrd" not in existing:
-            declared = kubernetes.apiextensions.v1.CustomResourceDefinition(
+            # On a host the CRD is kept unchanged: a GPU operator may have been installed since and
+            # own it, and deleting the CRD deletes its ClusterPolicy.
+            kept = pulumi.ResourceOptions(retain_on_delete=True, ignore_changes=["spec"])
+            inside = "probe_environment" in args
+            crd = kubernetes.apiextensions.v1.CustomResourceDefinition(
                 f"{name}-cluster-policy",
                 metadata={"name": "clusterpolicies.nvidia.com"},
                 spec=document("cluster-policy"),
                 opts=first if inside else pulumi.ResourceOptions.merge(first, kept),
             )
-            before.append(declared)
+            before.append(crd)
         if registries := args.get("registries"):
             last = after(first, *before)
             before.append(registry_secret(name, OF_STACK, KAI_NAMESPACE, registries, last))
@@ -262,16 +254,14 @@ class KaiScheduler(pulumi.ComponentResource):
         """Properties whose change replaces the release; logs whether it is upgraded or replaced."""
         before = deployed.read().versions.get(deployed.named(KAI_SCHEDULER, f"{name}-release"))
         known = KAI.get(before or "")
-        if before is not None and before != release.version:
-            transition = kai_transition(known, release) if known else None
-            in_place = transition is not None and transition.kind == "in-place"
-            verb = "upgraded in place" if in_place else "replaced"
-            unknown = f"{before} → {release.version}: {before} is not in the table"
-            why = transition.why if transition else unknown
+        if before not in (None, release.version):
+            why = f"{before} → {release.version}: {before} is not in the table"
+            step = kai_transition(known, release) if known else Transition("replace", why)
+            verb = "upgraded in place" if step.kind == "in-place" else "replaced"
             grouped = release.groups_deployments and not (known and known.groups_deployments)
             more = "; a Deployment made after it is one PodGroup" if grouped else ""
-            pulumi.log.info(f"KAI is {verb}: {why}. Queues and running pods stay{more}", self)
-            if in_place:
+            pulumi.log.info(f"KAI is {verb}: {step.why}. Queues and running pods stay{more}", self)
+            if step.kind == "in-place":
                 return []
         # Where an upgrade recreates kai-config, so does a change of values (K12).
         return ["version", "values"] if release.recreates_config else ["version"]

@@ -118,21 +118,18 @@ def hide_values(
 
 
 def chart_args(
-    name: str, version: str, *, override: str | None, oci: str = "", repository: str = ""
+    name: str, version: str, override: str | None, repository: str = "", oci: str = ""
 ) -> dict[str, Any]:
     """Arguments of a Release for chart `name` at `version`: the override (OCI, URL or path), else
-    the mirror, else its registry.
+    the mirror, else its OCI reference or the URL of its repository; a local alias of the
+    repository differs by machine.
 
-    The registry is an OCI reference or a chart repository's URL, never a local repository alias,
-    which differs by machine. Raises pulumi.RunError where Helm would install a file of that name
-    in the project's folder.
+    Raises pulumi.RunError where Helm would install a file of that name in the project's folder.
     """
-    if override is not None:
-        return {"chart": override, "version": version}
-    if mirror := os.environ.get(MIRROR):
-        return {"chart": str(Path(mirror) / f"{name}-{version}.tgz"), "version": version}
-    if oci:
-        return {"chart": oci, "version": version}
+    mirror = os.environ.get(MIRROR)
+    packed = str(Path(mirror) / f"{name}-{version}.tgz") if mirror else oci
+    if chart := override or packed:
+        return {"chart": chart, "version": version}
     if Path(name).exists():
         raise pulumi.RunError(
             f"{name} beside Pulumi.yaml would be installed in place of the chart {name} of"

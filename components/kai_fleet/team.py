@@ -12,6 +12,7 @@ from kai_fleet.names import TEAM
 from kai_fleet.options import after, child_of
 from kai_fleet.queue_specs import leaves
 from kai_fleet.queue_tree import QueueTree, QueueTreeArgs
+from kai_fleet.releases import takes_external_pod_groups
 from kai_fleet.team_namespace import TeamNamespace, TeamNamespaceArgs
 from kai_fleet.virtual_cluster import VirtualCluster, VirtualClusterArgs
 
@@ -19,18 +20,14 @@ _GUARD: Final = {"guard.mode": ("deny", "audit"), "guard.outside": ("deny", "war
 
 
 class QueueGuardArgs(TypedDict):
-    """The ValidatingAdmissionPolicies inside a vCluster: pods name a leaf queue of the team."""
+    """The ValidatingAdmissionPolicies inside a vCluster: pods name a leaf queue of the team, and
+    share GPUs where its KAI does.
+    """
 
-    queues: NotRequired[list[pulumi.Input[str]]]
-    """Leaf queues that pods may name. Default: those of the team's tree."""
     mode: NotRequired[str]
     """Pods that name a wrong queue: `deny`; `audit` warns, for roll-out. Default: `deny`."""
     outside: NotRequired[str]
     """Pods that ask for GPUs without KAI: `deny`, `warn` or `allow`. Default: `deny`."""
-    pod_groups: NotRequired[bool]
-    """Pods may name a PodGroup in place of a queue, as KAI from v0.15 reads it. Default: false."""
-    gpu_sharing: NotRequired[pulumi.Input[bool]]
-    """KAI gives parts of a GPU. Default: true."""
     gpu_resource: NotRequired[str]
     """Name by which nodes advertise GPUs. Default: `nvidia.com/gpu`."""
 
@@ -85,7 +82,10 @@ class Team(pulumi.ComponentResource):
         queues = leaves(args.get("queues", {}).get("queues", {}))
         if (guard := args.get("guard")) is not None:
             check(f"Team {name}", QueueGuardArgs, guard, _GUARD, at="guard.")
-            policies, bindings = queue_guard.inside(name, guard.get("queues", queues), guard)
+            kai: Any = args.get("kai", {"version": ""})
+            shares = {"gpu_sharing": kai.get("gpu_sharing", True)}
+            shares["pod_groups"] = takes_external_pod_groups(kai["version"])
+            policies, bindings = queue_guard.inside(name, queues, {**shares, **guard})
             before = declare(f"{name}-guard", policies, bindings, inside)
         if "kai" in args:
             probes: Any = {"probe_environment": vcluster.probe_environment, **args["kai"]}

@@ -12,13 +12,7 @@ from kai_fleet.releases.chart_values import merged, nested, values_of
 from kai_fleet.values import value_at
 
 AUTHORITY: Final = "ca.crt"  # key of the ConfigMap with the issuer's CA
-# Defaults of OidcArgs, written out: for claim `email` the API server's default is no prefix.
-OIDC: Final = {
-    "username_claim": "sub",
-    "username_prefix": "oidc:",
-    "groups_claim": "groups",
-    "groups_prefix": "oidc:",
-}
+PREFIX: Final = "oidc:"  # of users and groups: for claim `email` the API server has none by default
 Values = dict[str, Any]
 
 
@@ -53,8 +47,6 @@ def argument_values(args: Mapping[str, Any]) -> Values:
     access, store = args.get("access", {}), args.get("store", {})
     kind, replicas = store.get("type", "embedded"), args.get("replicas")
     computed = {"replicas": None if replicas == 1 else replicas}
-    if kind == "etcd":
-        computed |= {key: store[key] for key in ("storage_class", "size") if key in store}
     if "gateway" in access:
         computed["gateways"] = [resolved(_parent, access["gateway"])]
     layers = (access.get("type", "LoadBalancer"), "control plane", kind)
@@ -69,8 +61,14 @@ def _parent(gateway: str) -> dict[str, str]:
 def _with_oidc(values: Values, name: str, oidc: Mapping[str, Any]) -> Values:
     """The values with the provider's flags, volume and mount in front of their lists."""
     volume, folder = "kai-fleet-oidc", "/etc/kai-fleet/oidc"
-    options = {"issuer-url": oidc["issuer"], "client-id": oidc["client_id"]}
-    options |= {key.replace("_", "-"): oidc.get(key, unset) for key, unset in OIDC.items()}
+    options = {
+        "issuer-url": oidc["issuer"],
+        "client-id": oidc["client_id"],
+        "username-claim": oidc.get("username_claim", "sub"),
+        "username-prefix": PREFIX,
+        "groups-claim": oidc.get("groups_claim", "groups"),
+        "groups-prefix": PREFIX,
+    }
     lists = dict[str, Any]()
     if "ca" in oidc:
         options["ca-file"] = f"{folder}/{AUTHORITY}"

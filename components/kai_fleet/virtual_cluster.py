@@ -23,7 +23,7 @@ from kai_fleet.options import after, chart_args, child_of
 from kai_fleet.registry_secrets import OF_TEAM, registry_secret
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER_REPOSITORY, vcluster
 from kai_fleet.vcluster_access import ROLES, KubeconfigSecret, declare_groups
-from kai_fleet.vcluster_values import AUTHORITY, OIDC, authority_name, vcluster_values
+from kai_fleet.vcluster_values import AUTHORITY, authority_name, vcluster_values
 
 _CHOICES: Final = {
     "mode": ("virtual", "host", "default"),
@@ -70,10 +70,6 @@ class StoreArgs(TypedDict):
     """
     replicas: NotRequired[pulumi.Input[float]]
     """etcd: number of members, odd. Default: 1."""
-    storage_class: NotRequired[pulumi.Input[str]]
-    """etcd: StorageClass of each member's volume. Default: `storage_class` of the vCluster."""
-    size: NotRequired[pulumi.Input[str]]
-    """etcd: size of each member's volume: `20Gi`. Default: `size` of the vCluster."""
     data_source: NotRequired[pulumi.Input[str]]
     """external: URL with password, kept as a secret: `postgres://…`. Required there."""
 
@@ -86,13 +82,9 @@ class OidcArgs(TypedDict):
     client_id: pulumi.Input[str]
     """Client ID, as in claim `aud` of its tokens: `kubernetes`."""
     username_claim: NotRequired[pulumi.Input[str]]
-    """Claim with the user name. Default: `sub`."""
+    """Claim with the user name, which gets the prefix `oidc:`. Default: `sub`."""
     groups_claim: NotRequired[pulumi.Input[str]]
-    """Claim with the groups. Default: `groups`."""
-    username_prefix: NotRequired[pulumi.Input[str]]
-    """Prefix of user names in the vCluster. Default: `oidc:`."""
-    groups_prefix: NotRequired[pulumi.Input[str]]
-    """Prefix of group names in the vCluster. Default: `oidc:`."""
+    """Claim with the groups, which get the prefix `oidc:`. Default: `groups`."""
     ca: NotRequired[pulumi.Input[str]]
     """Certificate authority of the issuer, PEM. Default: public authorities."""
 
@@ -123,9 +115,9 @@ class VirtualClusterArgs(TypedDict):
     store: NotRequired[StoreArgs]
     """Its backing store. Default: SQLite on its volume."""
     storage_class: NotRequired[pulumi.Input[str]]
-    """StorageClass of its volume, immutable. Default: the cluster's default."""
+    """StorageClass of its volume, or of each etcd's; immutable. Default: the cluster's default."""
     size: NotRequired[pulumi.Input[str]]
-    """Size of its volume: `20Gi`, immutable. Default: `5Gi`, the chart's."""
+    """Size of its volume, or of each etcd's: `20Gi`; immutable. Default: `5Gi`, the chart's."""
     resources: NotRequired[dict[str, dict[str, pulumi.Input[str]]]]
     """`requests` and `limits` of its control plane, as in a pod's spec. Default: the chart's."""
     oidc: NotRequired[OidcArgs]
@@ -170,8 +162,6 @@ class VirtualCluster(pulumi.ComponentResource):
 
     namespace: pulumi.Output[str]
     """Its namespace on the host."""
-    version: pulumi.Output[str]
-    """Its version."""
     server: pulumi.Output[str]
     """URL of its API server: `https://…`."""
     kubeconfig: pulumi.Output[str]
@@ -190,7 +180,6 @@ class VirtualCluster(pulumi.ComponentResource):
         release = vcluster(version, untested=bool(args.get("untested")))
         namespace, timeout = args.get("namespace", f"team-{name}"), args.get("ready_timeout", 600)
         self.namespace = pulumi.Output.from_input(namespace)
-        self.version = pulumi.Output.from_input(release.version)
         host = connection_of(component, args)
         on_host: Any = provider_options(self, f"{name}-host", args)
         first = child_of(self, opts, **on_host)
@@ -217,10 +206,10 @@ class VirtualCluster(pulumi.ComponentResource):
             before.append(trusted)
         if registries := args.get("registries"):
             before.append(registry_secret(name, OF_TEAM, namespace, registries, first))
-        chart, home = args.get("chart"), VCLUSTER_REPOSITORY
+        chart = args.get("chart")
         helm = kubernetes.helm.v3.Release(
             f"{name}-release",
-            **chart_args("vcluster", release.chart_version, override=chart, repository=home),
+            **chart_args("vcluster", release.chart_version, chart, VCLUSTER_REPOSITORY),
             name=name,
             namespace=namespace,
             values=values,
@@ -277,8 +266,7 @@ class VirtualCluster(pulumi.ComponentResource):
             ANSWER_SECONDS,
             cluster_identifier=self.cluster,
         )
-        prefix: Any = {**OIDC, **(oidc or {})}["groups_prefix"]
-        declare_groups(name, prefix, args.get("groups", {}), self.inside(self))
+        declare_groups(name, args.get("groups", {}), self.inside(self))
         self.register_outputs({"namespace": namespace, "server": self.server})
 
     def inside(self, parent: pulumi.Resource) -> pulumi.ResourceOptions:

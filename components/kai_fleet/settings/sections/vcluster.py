@@ -5,7 +5,6 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, SecretStr
 
-from kai_fleet.foreign_text import may_name_system
 from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.isolation import Cpus, Memory, Scratch, Volume
 from kai_fleet.settings.sections.kubernetes import LabelKey, LabelValue, ObjectName
@@ -18,8 +17,6 @@ StorageClass = Annotated[str, like(r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$")]
 StoreType = Literal["embedded", "etcd", "embeddedEtcd", "external"]
 _TYPES_BY_KEY: Final = {
     "replicas": ("etcd",),
-    "storage_class": ("etcd",),
-    "size": ("etcd",),
     "data_source": ("external",),
 }
 _ODD: Final = refuse(
@@ -35,10 +32,6 @@ class Store(Strict):
     """embedded: SQLite on its volume. etcd: own pods. With a licence: embeddedEtcd, external."""
     replicas: Annotated[int, _ODD] | None = Field(default=None, ge=1, le=9)
     """etcd: how many, an odd number; 1 unless set."""
-    storage_class: StorageClass | None = None
-    """etcd: of each one's volume; vcluster.storageClass unless set."""
-    size: Volume | None = None
-    """etcd: of each one's volume; vcluster.size unless set."""
     data_source: SecretStr | None = Field(default=None, strict=False)
     """external: mysql://… or postgres://…; set it with `pulumi config set --secret --path`."""
 
@@ -99,15 +92,10 @@ _NO_ISSUER: Final = (
 _NO_CERTIFICATE: Final = (
     "holds no certificate; write the PEM text of the authority, from -----BEGIN CERTIFICATE----- on"
 )
-_SYSTEM_PREFIX: Final = (
-    "lets the identity provider name Kubernetes' own groups, such as system:masters; write oidc: in"
-    " quotes"
-)
 _SYSTEM_GROUP: Final = (
     "is one of Kubernetes' own groups; write it as the identity provider calls it, without a prefix"
 )
 _Text = Annotated[str, like(r"^\S+$")]
-_Prefix = Annotated[str, refuse(may_name_system, _SYSTEM_PREFIX)]
 GroupName = Annotated[
     str,
     like(r"^\S(.*\S)?$"),
@@ -126,10 +114,6 @@ class Oidc(Strict):
     """The claim that is a user's name; email wants the scope email."""
     groups_claim: _Text = "groups"
     """The claim that lists groups."""
-    username_prefix: _Prefix = "oidc:"
-    """Before each user's name inside the vCluster."""
-    groups_prefix: _Prefix = "oidc:"
-    """Before each group's name inside the vCluster."""
     ca: Annotated[str, refuse(_is_no_certificate, _NO_CERTIFICATE)] | None = None
     """PEM of the authority of its certificate, unless a public one."""
     scopes: list[_Text] = Field(default_factory=list)
@@ -157,9 +141,9 @@ class Vcluster(Strict):
     image_pull_secrets: list[ObjectName] = Field(default_factory=list)
     """Secrets of namespace team-NAME that pull images of the control plane and all synced pods."""
     storage_class: StorageClass | None = None
-    """StorageClass of its volume; "" and unset: the cluster's default. It stays."""
+    """StorageClass of its or each etcd's volume; "" and unset: the cluster's default. It stays."""
     size: Volume | None = None
-    """Size of its volume, 5Gi unless set. It stays."""
+    """Size of its or each etcd's volume, 5Gi unless set. It stays."""
     replicas: int = Field(default=1, ge=1, le=9)
     """How many pods its control plane has; more than one needs another store."""
     store: Store = Field(default_factory=Store)
