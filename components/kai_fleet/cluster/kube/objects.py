@@ -150,7 +150,7 @@ class KubeObject(dict[str, Any]):
 
 def in_pool(labels: Mapping[str, str], pool: Mapping[str, str]) -> bool:
     """Whether a node with these labels carries all those of a pool."""
-    return all(labels.get(key) == value for key, value in pool.items())
+    return pool.items() <= labels.items()
 
 
 def tolerates(toleration: Mapping[str, str], taint: Mapping[str, str]) -> bool:
