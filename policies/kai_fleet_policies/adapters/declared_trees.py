@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from kai_fleet.cluster.provider.values import unpacked
 from kai_fleet.values import get, pairs, text
 from kai_fleet_policies.model.queues import DeclaredQueue, shares
 
@@ -44,7 +43,7 @@ def members(
     names = (str(cluster), f"/{tree}", f"/{tree.removesuffix('-queues')}")
     found = (of_cluster[name] for name in names if name in of_cluster)
     provider = next(found, f"{PROVIDER}::{cluster if isinstance(cluster, str) else tree}")
-    queues, elsewhere = unpacked(props.get("queues")), text(props.get("parent"))
+    queues, elsewhere = props.get("queues"), text(props.get("parent"))
     for name, spec in pairs(queues).items():
         metadata: dict[str, Any] = {"name": name}
         if (labels := get(props, "labels", str(name))) is not None:
