@@ -92,7 +92,7 @@ def test_a_secret_that_is_not_vclusters_ends_the_probe_with_what_mends_it(
     assert f"{again} statefulset ml" in str(said.value)
     assert ("has in its key config what vCluster does not write" in str(said.value)) == planted
     assert ("Somebody who can write in the namespace of team ml" in str(said.value)) == planted
-    assert ("has no key certificate-authority" in str(said.value)) != planted
+    assert ("has no key config" in str(said.value)) != planted
 
 
 def test_a_probe_of_an_api_that_is_none_ends_in_a_sentence(monkeypatch, capsys):

@@ -20,8 +20,7 @@ from kai_fleet.arguments import Arguments
 from kai_fleet.cluster.kube.api import OF_OPERATORS, Api
 from kai_fleet.cluster.kube.errors import RefusedError, UnreachableError
 from kai_fleet.cluster.kube.objects import MALFORMED, malformed, well_named
-from kai_fleet.cluster.service_address import address_of
-from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, pieces
+from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, address_of, pieces
 from kai_fleet.settings import Settings
 from kai_fleet_cli.doctor.required import required_objects
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState

@@ -22,8 +22,12 @@ from kai_fleet.cluster.probes.wait import (
     say,
     until_ready,
 )
-from kai_fleet.cluster.service_address import address_of
-from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
+from kai_fleet.cluster.tenant_kubeconfig import (
+    TenantKubeconfigError,
+    address_of,
+    explain,
+    of_secret,
+)
 from kai_fleet.foreign_text import plain
 from kai_fleet.names import TEAM_LABEL, USED_LABEL
 
