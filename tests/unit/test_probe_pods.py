@@ -107,16 +107,3 @@ def test_a_probe_that_meets_silence_says_so_in_one_sentence(monkeypatch, capsys)
         fleet_probe.main()
     assert end.value.code == 1
     assert capsys.readouterr().err == "the API does not answer: nobody answers\n"
-
-
-def test_nodes_that_may_not_be_listed_are_no_mistake(monkeypatch, capsys):
-    class Refusing:
-        def list(self, path, **query):
-            raise RefusedError(403, "Forbidden")
-
-    monkeypatch.setenv("VCLUSTER_NODE_POOL", "pool=ml")
-    vcluster._warn_if_no_node(Refusing(), "ml")
-    said = (
-        "warning: nodes with the labels pool=ml are not looked at (the API answers 403 Forbidden)"
-    )
-    assert said in capsys.readouterr().err

@@ -9,7 +9,7 @@ from typing import Final
 from kai_fleet.cluster.kind import SCRIPTS
 from kai_fleet.cluster.kube.errors import KubeError, complaint
 from kai_fleet.cluster.kube.objects import MALFORMED, malformed
-from kai_fleet.cluster.probes import kai, shards, vcluster
+from kai_fleet.cluster.probes import kai, vcluster
 from kai_fleet.cluster.probes.wait import NotReadyError, say
 
 
@@ -25,8 +25,8 @@ PROBES: Final[Mapping[str, Callable[[], None]]] = {
     "kai clean-up": kai.clean_up,
     "kind create": partial(_kind, "create"),
     "kind delete": partial(_kind, "delete"),
-    "shards apply": shards.apply,
-    "shards remove": shards.remove,
+    "shards apply": kai.apply,
+    "shards remove": kai.remove,
     "vcluster clean-up": vcluster.clean_up,
     "vcluster wait": vcluster.wait,
 }
