@@ -14,7 +14,7 @@ from pulumi.runtime import invoke
 from kai_fleet.arguments import Arguments
 from kai_fleet.cluster.connection import ClusterConnection
 from kai_fleet.cluster.kube.objects import in_pool, tolerates
-from kai_fleet.cluster.provider.queues import DEFAULT_QUEUES, PATH, TREE, different
+from kai_fleet.cluster.provider.queues import DEFAULT_QUEUES, PATH, TREE
 from kai_fleet.deployed import Deployed
 from kai_fleet.gpu_providers import GPU_PROVIDERS
 from kai_fleet.guards.bounds import KAI_PRIORITIES
@@ -192,8 +192,18 @@ def host_kai(args: Mapping[str, Any], queues: Mapping[str, Any], host: HostObjec
         queue = host.at(f"{PATH}/{name}") if name in DEFAULT_QUEUES else None
         if queue is None or TREE in queue["labels"]:
             continue
-        if differs := different(name, queue.get("spec") or {}, spec):
-            raise pulumi.RunError(f"kai-fleet:queues: {differs}. Nothing was made")
+        live = queue.get("spec") or {}
+        differs = [
+            f"{key} is {json.dumps(live.get(key))} there, and {json.dumps(spec.get(key))} here"
+            for key in sorted(live.keys() | spec.keys())
+            if live.get(key) != spec.get(key)
+        ]
+        if differs:
+            raise pulumi.RunError(
+                f"kai-fleet:queues: queue {name} is in the cluster already, from a KAI's chart, and"
+                f" differs: {'; '.join(differs)}. Nothing was made. Write it as it is there, or"
+                " give yours another name"
+            )
     return existing
 
 

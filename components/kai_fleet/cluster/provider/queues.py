@@ -5,7 +5,7 @@ the next one finds the queues that it created by the label.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
@@ -120,17 +120,14 @@ class Queues:
         Project's name, and writes it anew.
         """
         name, whose = item["metadata"]["name"], _tree_of(item)
-        take_over = f"to take it over: kubectl label queue {name}"
-        if _of_a_chart(item):
-            differs = different(name, item.get("spec") or {}, spec)
-            return f"{differs}; or, {take_over} {TREE}={self.tree}" if differs else ""
-        if self._has(item, known) and not item["metadata"].get("ownerReferences"):
+        own = self._has(item, known) and not item["metadata"].get("ownerReferences")
+        if own or (_of_a_chart(item) and item.get("spec") == spec):
             return ""
-        of_tree = whose and whose != self.tree
+        of_tree = whose not in (None, self.tree)
         owner = f"belongs to the tree {whose}" if of_tree else "was made by somebody else"
         return (
-            f"queue {name} is in the cluster already and {owner}. Give yours another name; or,"
-            f" {take_over} --overwrite {TREE}={self.tree}"
+            f"queue {name} is in the cluster already and {owner}. Give yours another name; or, to"
+            f" take it over: kubectl label queue {name} --overwrite {TREE}={self.tree}"
         )
 
     def _put(self, name: str, spec: Spec, labels: Mapping[str, str], now: Object | None) -> None:
@@ -196,30 +193,6 @@ class Queues:
                         " kubectl reaches it, then run the same command again"
                     ) from None
             time.sleep(0.5)
-
-
-def different(name: str, live: Spec, declared: Spec) -> str:
-    """How a default queue is not as declared, as a sentence; "" if it is."""
-    one, other = dict(_fields(live)), dict(_fields(declared))
-    differs = [
-        f"{key} is {one.get(key, 'unset')} there, and {other.get(key, 'unset')} here"
-        for key in sorted(one.keys() | other.keys())
-        if one.get(key) != other.get(key)
-    ]
-    if not differs:
-        return ""
-    return (
-        f"queue {name} is in the cluster already, from a KAI's chart, and differs:"
-        f" {'; '.join(differs)}. Write it as it is there, or give yours another name"
-    )
-
-
-def _fields(spec: Spec, above: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in spec.items():
-        if isinstance(value, Mapping):
-            yield from _fields(value, f"{above}{key}.")
-        else:
-            yield f"{above}{key}", value
 
 
 def _tree_of(item: Object) -> str | None:
