@@ -103,10 +103,7 @@ class KaiFleet(provider.Provider):
 
     async def delete(self, request: provider.DeleteRequest) -> None:
         """Delete all queues of the tree."""
-        inputs = plain(request.properties)
-        await asyncio.to_thread(
-            _reached, inputs, "pulumi up", lambda queues: queues.remove(inputs["queues"])
-        )
+        await asyncio.to_thread(_reached, plain(request.properties), "pulumi up", Queues.remove)
 
     async def invoke(self, request: provider.InvokeRequest) -> provider.InvokeResponse:
         """Read a Secret's content, or whether an object is there."""
@@ -147,7 +144,7 @@ def _make(declared: Values, identity: str, known: Properties) -> None:
     """
     inputs = plain(declared)
     try:
-        _queues(inputs).make(inputs["queues"], known, inputs.get("labels"))
+        _queues(inputs).make(inputs["queues"], inputs.get("labels"))
     except SomeQueuesError as error:
         error.partial = provider_pb2.ErrorResourceInitFailed(
             id=identity,

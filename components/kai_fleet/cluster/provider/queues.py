@@ -45,16 +45,19 @@ class Queues:
     cluster: str = ""
 
     def live(self, known: Iterable[str] = ()) -> dict[str, Object]:
-        """Queues by name: those of this tree, and `known` ones that belong to no tree.
+        """Queues by name: those of this tree, and `known` default queues of a chart that it uses.
 
         None without the CRD. Raises ClusterAwayError, and PluginError if the list is refused.
         """
-        return {name: item for name, item in self._all().items() if self._has(item, known)}
+        return {
+            name: item
+            for name, item in self._all().items()
+            if _tree_of(item) == self.tree or (name in known and _of_a_chart(item))
+        }
 
     def make(
         self,
         specs: Mapping[str, Spec],
-        known: Iterable[str] = (),
         labels: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
         """Have exactly these queues: create, change and delete what differs, parents first.
@@ -66,36 +69,33 @@ class Queues:
         """
         live = self._all()
         there = sorted(specs.keys() & live.keys())
-        refusals = [self._refusal(live[name], specs[name], known) for name in there]
+        refusals = [self._refusal(live[name], specs[name]) for name in there]
         if foreign := [refusal for refusal in refusals if refusal]:
             raise PluginError(_several(foreign))
-        used = {name for name, item in live.items() if _of_a_chart(item)}
 
         def put(name: str) -> None:
             more = {**(labels or {}).get(name, {}), TREE: self.tree}
             self._put(name, specs[name], more, live.get(name))
 
+        used = {name for name, item in live.items() if _of_a_chart(item)}
         failed = self._each({n: spec for n, spec in specs.items() if n not in used}, put)
-        own = {name: item for name, item in live.items() if self._has(item, known)}
-        failed += self._delete({name: own[name] for name in own.keys() - specs.keys() - used})
+        own = {name: item for name, item in live.items() if _tree_of(item) == self.tree}
+        failed += self._delete({name: own[name] for name in own.keys() - specs.keys()})
         if failed:
             raise SomeQueuesError(_several(failed))
 
-    def remove(self, known: Iterable[str] = ()) -> None:
+    def remove(self) -> None:
         """Delete them all, children first, and wait until they are gone."""
-        if failed := self._delete(self._deletable(known)):
+        if failed := self._delete(self.live()):
             raise SomeQueuesError(_several(failed))
         ends = time.monotonic() + _GONE_SECONDS
-        while left := self._deletable(known):
+        while left := self.live():
             if time.monotonic() > ends:
                 raise SomeQueuesError(
                     f"still there after {_GONE_SECONDS:.0f} s: {', '.join(sorted(left))}."
                     f" Look with: kubectl get queues {min(left)} -o yaml"
                 )
             time.sleep(0.2)
-
-    def _deletable(self, known: Iterable[str]) -> dict[str, Object]:
-        return {name: item for name, item in self.live(known).items() if not _of_a_chart(item)}
 
     def _all(self) -> dict[str, Object]:
         try:
@@ -108,19 +108,14 @@ class Queues:
             ) from None
         return {item["metadata"]["name"]: item for item in items}
 
-    def _has(self, item: Object, known: Iterable[str]) -> bool:
-        """Whether a queue is one of this tree: by its label, or known and of no tree."""
-        tree = _tree_of(item)
-        return tree == self.tree or (tree is None and item["metadata"]["name"] in known)
-
-    def _refusal(self, item: Object, spec: Spec, known: Iterable[str]) -> str:
+    def _refusal(self, item: Object, spec: Spec) -> str:
         """Why an existing queue cannot be one of this tree; "" if it can.
 
         One with an owner is refused even with our label: KAI Resource Management takes a queue of a
         Project's name, and writes it anew.
         """
         name, whose = item["metadata"]["name"], _tree_of(item)
-        own = self._has(item, known) and not item["metadata"].get("ownerReferences")
+        own = whose == self.tree and not item["metadata"].get("ownerReferences")
         if own or (_of_a_chart(item) and item.get("spec") == spec):
             return ""
         of_tree = whose not in (None, self.tree)
