@@ -113,18 +113,10 @@ def _not_rolled_out(api: Api, names: list[str]) -> list[str]:
     """Deployments that are absent or not rolled out, with hook jobs whose pod has no node: helm
     hangs on them until its timeout.
     """
-    present = {(own := KubeObject(item)).name: own for item in api.list(_DEPLOYMENTS)}
-    left = []
-    for name in names:
-        found = present.get(name)
-        if found is None:
-            left.append(f"deployment {name} (absent)")
-        # As `kubectl rollout status`: a pod of the old version still counts as available.
-        elif (
-            not found.rolled_out
-            or found.status.get("replicas", 0) > found.status["updatedReplicas"]
-        ):
-            left.append(f"deployment {name}")
+    present = {item["metadata"]["name"]: KubeObject(item) for item in api.list(_DEPLOYMENTS)}
+    left = [f"deployment {name} (absent)" for name in names if name not in present]
+    there = [present[name] for name in names if name in present]
+    left += [f"deployment {each.name}" for each in there if not each.rolled_out]
     pods = api.list(_PODS, labelSelector="job-name") if left else []
     return left + [
         f"job {pod.labels['job-name']} (its pod is Pending: no node has room for it)"

@@ -144,8 +144,7 @@ def _left_behind(api: Api, namespace: str, team: str) -> Iterator[str]:
 
 def _is_of_team(api: Api, space: str, team: str) -> bool:
     """Whether the platform made the namespace for the team."""
-    try:
+    with suppress(RefusedError):
         labels = KubeObject(api.get(space)).labels
-    except RefusedError:
-        return False
-    return labels.get(TEAM_LABEL) == team and USED_LABEL not in labels
+        return labels.get(TEAM_LABEL) == team and USED_LABEL not in labels
+    return False
