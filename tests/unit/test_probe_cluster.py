@@ -1,5 +1,7 @@
 """Which cluster a probe asks, by its environment."""
 
+import re
+
 import pytest
 import yaml
 
@@ -95,13 +97,19 @@ def test_a_secret_that_is_not_vclusters_ends_the_probe_with_what_mends_it(
     assert ("has no key config" in str(said.value)) != planted
 
 
-def test_a_probe_of_an_api_that_is_none_ends_in_a_sentence(monkeypatch, capsys):
-    def odd():
-        raise KeyError("metadata")
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (KeyError("metadata"), "its API server answers what no Kubernetes does (KeyError)"),
+        (UnreachableError("nobody answers"), "the API does not answer: nobody answers"),
+        (RefusedError(403, "No", b'{"message": "why"}'), "the API answers 403 No: why"),
+    ],
+)
+def test_a_probe_that_fails_ends_in_a_sentence(monkeypatch, error, sentence):
+    def fail():
+        raise error
 
-    monkeypatch.setattr(fleet_probe, "PROBES", {"odd": odd})
+    monkeypatch.setattr(fleet_probe, "PROBES", {"odd": fail})
     monkeypatch.setattr("sys.argv", ["fleet-probe", "odd"])
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit, match=re.escape(sentence)):
         fleet_probe.main()
-    assert ended.value.code == 1
-    assert capsys.readouterr().err == "its API server answers what no Kubernetes does (KeyError)\n"

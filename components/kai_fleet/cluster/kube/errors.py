@@ -47,7 +47,7 @@ class AbsentError(RefusedError):
 def complaint(why: KubeError) -> str:
     """A phrase for messages about an API server's error."""
     if isinstance(why, RefusedError):
-        return f"the API answers {why}"
+        return f"the API answers {why}" + (why.message and f": {why.message}")
     return f"{'' if isinstance(why, UnusableKubeconfigError) else 'the API does not answer: '}{why}"
 
 

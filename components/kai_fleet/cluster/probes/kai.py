@@ -10,9 +10,8 @@ import os
 from typing import Any, Final
 
 from kai_fleet.cluster.kube.api import APPLY_PATCH, Api, Object
-from kai_fleet.cluster.kube.errors import RefusedError
 from kai_fleet.cluster.kube.objects import KubeObject
-from kai_fleet.cluster.probes.wait import NotReadyError, cluster, until_ready
+from kai_fleet.cluster.probes.wait import cluster, until_ready
 from kai_fleet.cluster.provider import queues
 from kai_fleet.releases.keys import KAI_NAMESPACE
 
@@ -41,11 +40,11 @@ def wait() -> None:
     )
 
     def missing() -> list[str]:
-        return (
-            _not_rolled_out(api, deployments)
-            or [f"{name} (not Ready)" for name in conditions if not _is_ready(api, name)]
-            or _queue_refused(api)
-        )
+        left = _not_rolled_out(api, deployments)
+        left = left or [f"{name} (not Ready)" for name in conditions if not _is_ready(api, name)]
+        if not left:  # a dry run asks the webhook, too: an error is what is missing
+            api.post(queues.PATH, _QUEUE, dryRun="All")
+        return left
 
     until_ready(
         f"KAI {os.environ['KAI_VERSION']}",
@@ -133,15 +132,6 @@ def _is_ready(api: Api, reference: str) -> bool:
     return item is not None and KubeObject(item).is_ready
 
 
-def _queue_refused(api: Api) -> list[str]:
-    """Why a Queue is refused, by a dry run, which calls the webhook, too; empty if it is not."""
-    try:
-        api.post(queues.PATH, _QUEUE, dryRun="All")
-    except RefusedError as error:
-        return [f"a Queue is refused ({error.message or error.reason})"]
-    return []
-
-
 def _reconcile(objects: dict[str, dict[str, Any]]) -> None:
     api = cluster()
     for plural, of_chart in _OF_THE_CHART.items():
@@ -168,15 +158,7 @@ def _until_applied(api: Api, plural: str, name: str, spec: dict[str, Any]) -> No
     def missing() -> list[str]:
         if name == _OF_THE_CHART[plural] and api.find(path) is None:
             return [f"{plural}.kai.scheduler/{name}, which KAI's chart makes"]
-        try:
-            api.patch(path, body, APPLY_PATCH, fieldManager=MANAGER, force="true")
-        except RefusedError as error:
-            if error.status not in (400, 403, 422):
-                raise
-            raise NotReadyError(
-                f"{kind} {name} is refused: {error.message or error}. Its settings are shards and"
-                " fairshare beside KAI's version"
-            ) from None
+        api.patch(path, body, APPLY_PATCH, fieldManager=MANAGER, force="true")
         return []
 
     how_to_look = f"kubectl get {plural}.kai.scheduler {name} -o yaml"
