@@ -202,7 +202,7 @@ def _access(api: Api, host: Cluster, team: Team) -> tuple[TeamState, str]:
     except UnreachableError as error:
         return replace(state, unreached=f"the host does not give its kubeconfig: {error}"), ""
     except TenantKubeconfigError as error:
-        return replace(state, unreached=f"{secret_name} {error}", foreign=error.foreign), ""
+        return replace(state, unreached=f"{secret_name} {error}", foreign=True), ""
     content = credentials.kubeconfig(f"https://{address}", team.name)
     return replace(state, certificate_ends=credentials.ends), content
 

@@ -59,15 +59,9 @@ _DNS_NAME: Final = re.compile(
 
 
 class TenantKubeconfigError(ValueError):
-    """The Secret has no usable kubeconfig. The message completes `Secret vc-NAME …`.
-
-    `foreign`: vCluster does not write such content, so a tenant did. Otherwise it is not written
-    yet. Messages contain no value of the Secret.
+    """The Secret has what vCluster does not write, so a tenant wrote it. The message completes
+    `Secret vc-NAME …`, and contains no value of the Secret.
     """
-
-    def __init__(self, message: str, *, foreign: bool = True) -> None:
-        super().__init__(message)
-        self.foreign = foreign
 
 
 @dataclass(frozen=True, repr=False)
@@ -103,11 +97,11 @@ def explain(
     """A sentence about a vCluster's Secret, with the commands that repair it. `workload` is what
     kubectl calls its control plane.
     """
-    sentence = f"Secret vc-{name} of namespace {namespace} {error}"
     again = " and ".join(repair_commands(name, namespace, workload=workload))
-    if not error.foreign:
-        return f"{sentence}; vCluster writes it when it starts: {again}"
-    return f"{sentence}. {name_writer(name)}. Have vCluster write it again: {again}"
+    return (
+        f"Secret vc-{name} of namespace {namespace} {error}. {name_writer(name)}. Have vCluster"
+        f" write it again: {again}"
+    )
 
 
 def name_writer(name: str) -> str:
@@ -139,7 +133,7 @@ def of_secret(data: Mapping[str, Any], server: str, context: str) -> str:
 def pieces(data: Mapping[str, Any]) -> Pieces:
     """The three pieces of a Secret `vc-NAME`, from its `data`. Raises TenantKubeconfigError."""
     if _CONFIG not in data:
-        raise TenantKubeconfigError(f"has no key {_CONFIG}", foreign=False)
+        raise TenantKubeconfigError(f"has no key {_CONFIG}")
     written = str(data[_CONFIG])
     if len(written) > _MOST_BYTES:
         raise TenantKubeconfigError(f"holds more than {_MOST_BYTES >> 10} KiB at its key {_CONFIG}")

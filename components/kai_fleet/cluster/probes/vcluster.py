@@ -28,7 +28,6 @@ from kai_fleet.foreign_text import plain
 from kai_fleet.names import TEAM_LABEL, USED_LABEL
 
 _UID: Final = re.compile(r"[0-9a-zA-Z-]{1,64}")
-_HELD: Final = ("pods", "persistentvolumeclaims")  # somebody else may have some there, too
 _SECRET_SECONDS: Final = 60.0  # a control plane that is Ready has written it long before
 
 
@@ -56,9 +55,7 @@ def wait() -> None:
         try:
             way_in = of_secret(secret.get("data") or {}, server, name)
         except TenantKubeconfigError as error:
-            if error.foreign:
-                raise unusable(api, name, namespace, error) from None
-            return [f"the way in in Secret vc-{name}, which {error}"]
+            raise unusable(api, name, namespace, error) from None
         # The API server is the tenant's: its answer is not trusted.
         system = Api.of_kubeconfig(way_in, seconds=5.0).get("/api/v1/namespaces/kube-system")
         found.update(server=server, uid=str(system["metadata"]["uid"]))
@@ -135,7 +132,8 @@ def _left_behind(api: Api, namespace: str, team: str) -> Iterator[str]:
         held = [""]  # nothing there is another's
     # Without owners, as in host mode, what was synced and the way in stay behind, too (V4).
     for kind in ("pods", "persistentvolumeclaims", "services", "configmaps", "secrets"):
-        for selector in held if kind in _HELD else [synced]:
+        may_be_of_others = kind in ("pods", "persistentvolumeclaims")
+        for selector in held if may_be_of_others else [synced]:
             for item in api.list(f"{space}/{kind}", labelSelector=selector):
                 yield f"{space}/{kind}/{item['metadata']['name']}"
     yield f"{space}/secrets/vc-{team}"

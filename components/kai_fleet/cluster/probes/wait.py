@@ -13,7 +13,6 @@ from kai_fleet.cluster.kube.kubeconfig import connection
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
 from kai_fleet.foreign_text import plain
 
-_SECONDS_BETWEEN_QUESTIONS: Final = 0.25
 _SECONDS_BETWEEN_LINES: Final = 5.0
 
 
@@ -41,9 +40,8 @@ def cluster() -> Api:
         raise unusable(host, name.removeprefix("vc-"), namespace, error) from None
     except KubeError as error:
         raise NotReadyError(
-            f"Secret {name} of namespace {namespace}, the kubeconfig of the vCluster, cannot be"
-            f" read: {complaint(error)}. Look with: kubectl -n {namespace} get"
-            " secrets,statefulsets"
+            f"Secret {name} of namespace {namespace} cannot be read: {complaint(error)}. Look with:"
+            f" kubectl -n {namespace} get secrets,statefulsets"
         ) from None
 
 
@@ -89,7 +87,7 @@ def until_ready(
         if now - last > _SECONDS_BETWEEN_LINES:
             last = now
             say(f"{what}: waiting for {words} ({now - start:.0f} s)")
-        time.sleep(_SECONDS_BETWEEN_QUESTIONS)
+        time.sleep(0.25)
 
 
 def say(text: str) -> None:
