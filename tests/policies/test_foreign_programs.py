@@ -65,26 +65,12 @@ def with_provider(namespace: Any, *resources: Any) -> Any:
 
 def test_pods_are_in_the_namespace_of_their_provider():
     """Of a cluster that is not there yet, the provider writes nothing on them in a preview."""
-    analyzer = Analyzer()
-    mine = proto.PolicyConfig(enforcementLevel=proto.MANDATORY)
-    json_format.ParseDict({"queuesByNamespace": {"web": ["other"]}}, mine.properties)
-    analyzer.Configure(proto.ConfigureAnalyzerRequest(policyConfig={LEAF: mine}), None)
-    made = pod("a", IN_TEST, namespace="")
-    (wrong,) = analyzer.AnalyzeStack(with_provider("web", *TREE, made), None).diagnostics
-    assert "which pods in namespace web may not use" in wrong.message
+    analyzer, made = Analyzer(), pod("a", IN_TEST, namespace="")
     (reserved,) = analyzer.AnalyzeStack(with_provider("kube-system", *TREE, made), None).diagnostics
     assert reserved.policyName == "namespace-reserved"
     asked = analyzer.AnalyzeStack(with_provider(NOT_KNOWN, *TREE, made), None).diagnostics
     assert {it.enforcementLevel for it in asked} == {proto.ADVISORY}
     assert all("its namespace is known" in it.message for it in asked)
-
-
-def test_a_patch_that_gives_pods_a_queue_is_judged_by_that_queue():
-    good = deployment({}, IN_TEST, "DeploymentPatch")
-    parent = deployment({}, {QUEUE_LABEL: "default"}, "DeploymentPatch")
-    other = deployment({}, {"app": "x"}, "DeploymentPatch")
-    assert rules(Analyzer(), *TREE, good) == rules(Analyzer(), *TREE, other) == set()
-    assert rules(Analyzer(), *TREE, parent) == {LEAF}
 
 
 def test_queues_of_another_program_are_the_hosts_too_where_it_schedules_a_vcluster():

@@ -59,7 +59,7 @@ TREE = [
 
 
 def lasting(value):
-    return of(queue("a", reclaim_min_runtime=value))
+    return of(queue("a", spec={"reclaimMinRuntime": value}))
 
 
 DURATION = [
@@ -72,7 +72,7 @@ DURATION = [
         )
         for value in ("1d", "1d12h", "90", 300, "1 hour", "soon", "")
     ),
-    waits(of(queue("a", preempt_min_runtime=UNKNOWN)), "preemptMinRuntime"),
+    waits(of(queue("a", spec={"preemptMinRuntime": UNKNOWN})), "preemptMinRuntime"),
 ]
 
 SCOPE = [
@@ -215,8 +215,8 @@ def test_a_known_excess_is_refused_beside_an_unknown_amount():
         ),
         (
             "urn:pulumi:s::p::kubernetes:scheduling.run.ai/v2:Queue::p",
-            "add up to 2500 (millicores), above its quota of 2000 (millicores)",
-            "add up to 64500 (MB)",
+            "add up to 2500, above its quota of 2000",
+            "add up to 64500",
         ),
     ],
 )

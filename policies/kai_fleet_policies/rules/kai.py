@@ -76,7 +76,8 @@ def kai_feature_known(cluster: Cluster, kai: Kai, place: Place) -> Findings:
     scheduler knows of usage over time; before v0.12 KAI reads Kueue's topologies, not its own.
     """
     for kind, since in _SINCE.items():
-        if getattr(kai, kind) in (UNKNOWN, False, (), {}):
+        used = getattr(kai, kind)
+        if used is UNKNOWN or not used:
             continue
         version = known(kai.version, f"the KAI version is known: {kind} come with {since}")
         field = "has_topologies" if kind == "topologies" else "has_shards"

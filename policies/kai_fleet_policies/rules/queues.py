@@ -6,9 +6,8 @@ from typing import Any, Final
 
 from kai_fleet import releases
 from kai_fleet.releases.keys import DEFAULT_SHARD
-from kai_fleet.values import UNKNOWN
+from kai_fleet.values import UNKNOWN, get
 from kai_fleet.wording import listed, nearest_first
-from kai_fleet_policies.model.amounts import written
 from kai_fleet_policies.model.cluster import Cluster
 from kai_fleet_policies.model.queues import (
     RESOURCES,
@@ -16,6 +15,7 @@ from kai_fleet_policies.model.queues import (
     DeclaredQueue,
     QueueShare,
     Resource,
+    written,
 )
 from kai_fleet_policies.rules.rule import (
     Findings,
@@ -125,10 +125,9 @@ def queue_duration(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Find
 
     KAI takes Go durations, which know no days and no weeks: 1d does not parse.
     """
-    preempt, reclaim = queue.preempt_min_runtime, queue.reclaim_min_runtime
-    for key, value in (("preemptMinRuntime", preempt), ("reclaimMinRuntime", reclaim)):
-        written = known(value, f"the value of {key} is known")
-        if written is None or (isinstance(written, str) and _GO_DURATION.fullmatch(written)):
+    for key in ("preemptMinRuntime", "reclaimMinRuntime"):
+        value = known(get(queue.spec, key), f"the value of {key} is known")
+        if value is None or (isinstance(value, str) and _GO_DURATION.fullmatch(value)):
             continue
         yield place.at(key).refuse(
             f"has {key}: {value}, which is not a duration for KAI (units are h, m and s)",

@@ -5,9 +5,8 @@ from dataclasses import replace
 
 from kai_fleet.values import UNKNOWN, at, pairs
 from kai_fleet.wording import listed, nearest_first
-from kai_fleet_policies.model.amounts import written
 from kai_fleet_policies.model.cluster import Cluster, Team
-from kai_fleet_policies.model.queues import UNLIMITED, DeclaredQueue
+from kai_fleet_policies.model.queues import UNLIMITED, DeclaredQueue, written
 from kai_fleet_policies.rules.rule import (
     Findings,
     Place,

@@ -288,7 +288,7 @@ def vcluster_volume(cluster: Cluster, team: Team, place: Place) -> Findings:
         else:
             fix += f". Another volume {_ANOTHER}"
         in_values = key in pairs(value_at(team.values, stores.CLAIM))
-        steps = ("values", stores.CLAIM, key) if in_values else (*["store"] * of_etcd, key)
+        steps = ("values", stores.CLAIM, key) if in_values else (key,)
         no_class = "the cluster's default class"
         yield place.at(*steps).refuse(
             f"changes from {before or no_class} to {after or no_class}, and the volume is made"

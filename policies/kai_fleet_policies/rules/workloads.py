@@ -9,6 +9,7 @@ from kai_fleet.releases.keys import (
     KAI_NAMESPACE,
     MEMORY,
     QUEUE_LABEL,
+    RESERVED,
     SCHEDULER,
     right_key,
 )
@@ -59,7 +60,6 @@ def workload_leaf_queue(cluster: Cluster, item: PodTemplate | Team, place: Place
                 f"write the label {QUEUE_LABEL}: {listed(leaves) or 'the name of a leaf queue'}",
             )
     elif isinstance(queue, str):  # workload-known-keys reports others
-        yield from _allowed(queue, cluster, item, place)
         if cluster.scheduling.queues:
             yield from _named(queue, cluster, place)
         else:
@@ -92,19 +92,6 @@ def _on_pods(queue: str, cluster: Cluster, workload: PodTemplate, place: Place) 
         yield place.refuse(
             f"names queue {queue} on the {workload.kind} only, and {who}",
             f"write {QUEUE_LABEL}: {queue} in the labels of the pod template too",
-        )
-
-
-def _allowed(queue: str, cluster: Cluster, workload: PodTemplate, place: Place) -> Findings:
-    """The queues that the pack's configuration leaves to a namespace."""
-    if not cluster.queues_of:
-        return
-    namespace = known(workload.namespace, "its namespace is known") or "default"
-    own = cluster.queues_of.get(namespace)
-    if own is not None and queue not in own:
-        yield place.refuse(
-            f"names queue {queue}, which pods in namespace {namespace} may not use",
-            f"write {QUEUE_LABEL}: {listed(nearest_first(queue, list(own))) or 'none'}",
         )
 
 
@@ -238,7 +225,7 @@ def namespace_reserved(
                 f"write namespace: {KAI_NAMESPACE}",
             )
     elif isinstance(item, PodTemplate):
-        if namespace in cluster.reserved:
+        if namespace in RESERVED:
             yield place.refuse(f"runs in {namespace}, which is reserved for the platform", fix)
     elif namespace == KAI_NAMESPACE and item.kind not in _KAI_SUPPORT:
         yield place.refuse(
