@@ -25,7 +25,6 @@ for command in (
     inspection.report,
     releases.releases,
     updates.destroy,
-    inspection.schema,
 ):
     app.command()(command)
 app.add_typer(teams.app, name="team")

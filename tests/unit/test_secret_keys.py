@@ -15,13 +15,13 @@ import pytest
 import yaml
 from pulumi.runtime import config, proto
 
+from docs.reference import schema
 from kai_fleet.deployed import Deployed
 from kai_fleet.settings.secrets import is_key
 from kai_fleet_cli.diff.report import compare
 from kai_fleet_cli.display import as_text
 from kai_fleet_cli.display.as_markdown import diff_page
 from kai_fleet_cli.plan import offline
-from kai_fleet_cli.reference.pages import schema
 from kai_fleet_policies import validation
 from kai_fleet_policies.pack import analyzer
 from tests.unit.golden.compare import shown
