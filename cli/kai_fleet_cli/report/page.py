@@ -7,6 +7,7 @@ use fill it, what pods wait for follows behind it.
 import re
 from collections import Counter
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any, Final
 
 import jinja2
@@ -15,8 +16,8 @@ from markupsafe import Markup, escape
 from kai_fleet.finding import Level
 from kai_fleet.wording import counted
 from kai_fleet_cli.doctor.diagnosis import WORDS
-from kai_fleet_cli.report.model import Report
-from kai_fleet_cli.report.text import age, gpus
+from kai_fleet_cli.report.build import Report
+from kai_fleet_policies.model.queues import UNLIMITED
 
 SHOWN: Final = 12  # rows of who waits and of findings; the others are folded
 _COMMAND: Final = re.compile(r"`([^`]+)`")
@@ -63,3 +64,21 @@ def _code(command: re.Match[str]) -> str:
     """Each word whole, so that no line ends within a flag."""
     words = (f"<span>{word}</span>" for word in command[1].split(" "))
     return f"<code>{' '.join(words)}</code>"
+
+
+def gpus(amount: float | None) -> str:
+    """An amount with two decimals at most, `unlimited`, or a dash for not known."""
+    if amount is None:
+        return "\u2013"
+    if amount == UNLIMITED:
+        return "unlimited"
+    return f"{round(amount, 2):,g}" if amount < 10**6 else f"{amount:,.0f}"
+
+
+def age(since: timedelta) -> str:
+    """An age in its two largest units."""
+    minutes = max(0, int(since.total_seconds() // 60))
+    days, hours, minutes = minutes // 1440, minutes // 60 % 24, minutes % 60
+    if days:
+        return f"{days} d {hours} h"
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
