@@ -72,11 +72,10 @@ def _unnamed(stack: automation.Stack, names: Sequence[str]) -> Sequence[str]:
     from kai_fleet.deployed import granted_of, teams_of
     from kai_fleet_cli.recovery import state
     from kai_fleet_cli.stack_file import reading
-    from kai_fleet_cli.stack_file.platform import facts_beside
     from kai_fleet_policies import validation
 
     path = reading.path_of(stack.name)
-    verdict = validation.validate_types(reading.read(path), facts_of=facts_beside(path))
+    verdict = validation.validate_types(reading.read(path), facts_of=reading.facts_beside(path))
     try:
         urns = state.exported(stack).urns()
     except automation.errors.CommandError:
@@ -108,14 +107,14 @@ def preview(
 def destroy(stack: NamedStack, refresh: Refresh = False, yes: Sure = False) -> None:
     """Remove everything that a stack made from its cluster; its name has to be typed, or --yes."""
     from kai_fleet_cli.engine import runs
-    from kai_fleet_cli.teams import lookup
+    from kai_fleet_cli.teams import changes
 
     command = f"{FLEET} destroy --stack {stack}{' --refresh' if refresh else ''}"
     loss = f"stack {stack} and every team in it would be gone"
     terminal.require_answer(command, loss, yes=yes)
     environment = for_stack(stack, validated=False)
     opened = runs.stack(stack, environment.variables)
-    file = lookup.stack_file(stack)
+    file = changes.stack_file(stack)
     for name in file.teams:
         terminal.result(f"  team {name} goes: its vCluster, every pod and every volume in it")
     for name in file.grants:

@@ -14,8 +14,7 @@ from kai_fleet_cli.diff.summary import Item, Summary, of_changes
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.plan import offline
 from kai_fleet_cli.plan.recorder import Registered
-from kai_fleet_cli.stack_file.platform import facts_beside
-from kai_fleet_cli.stack_file.reading import ROOT, beside, read
+from kai_fleet_cli.stack_file.reading import ROOT, beside, facts_beside, read
 from kai_fleet_policies import validation
 from kai_fleet_policies.model.cluster import HOST
 

@@ -30,11 +30,8 @@ def plan_page(plan: Plan) -> str:
     parts = [f"## Stack {_text(plan.stack)}", f"{verdict}: {plan.counts}"]
     parts += ["### Problems", _problems(plan.problems) or "None: every rule holds."]
     if plan.resources:
-        seen = picture(plan.resources, (problem.path for problem in plan.problems))
-        rows = (
-            [*map(_text, cells), f"**{look_at}**" if look_at else ""]
-            for *cells, look_at in seen.teams
-        )
+        seen = picture(plan.resources)
+        rows = ([*map(_text, cells)] for cells in seen.teams)
         parts += ["### Teams", _table(TEAM_COLUMNS, rows) if seen.teams else "None."]
         parts += ["### Queues"] if seen.trees else []
         for name, tree in seen.trees.items():

@@ -33,10 +33,9 @@ def show_plan(plan: Plan, console: Console, *, config: Path | None = None) -> No
     for problem in sorted(plan.problems, key=lambda each: each.level is not Level.MANDATORY):
         show_problem(problem, console)
     if plan.resources:
-        seen = picture(plan.resources, (problem.path for problem in plan.problems))
+        seen = picture(plan.resources)
         if seen.teams:
-            marked = {at for at, row in enumerate(seen.teams) if row[-1]}
-            print_table(console, TEAM_COLUMNS, seen.teams, marked)
+            print_table(console, TEAM_COLUMNS, seen.teams)
         if seen.trees:
             print_line(
                 console, ("\n  queues that pods name, with the GPUs guaranteed to each", "dim")

@@ -17,7 +17,6 @@ from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.picture import as_declared
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_cli.stack_file.platform import facts_beside
 from kai_fleet_policies import rules, validation
 from kai_fleet_policies.adapters import from_resources
 
@@ -76,7 +75,7 @@ def plan(stack: str, file: Path | None = None) -> Plan:
         name = file.name if file else f"Pulumi.{stack}.yaml"
         problem = Finding(Level.MANDATORY, name, "stack", stack, str(why), "", "config-readable")
         return Plan(stack, problems=(problem,), unreadable=True)
-    return plan_settings(raw, stack, facts_beside(path), secrets.copies(path))
+    return plan_settings(raw, stack, reading.facts_beside(path), secrets.copies(path))
 
 
 def plan_settings(

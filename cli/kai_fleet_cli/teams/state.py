@@ -1,20 +1,28 @@
-"""A stack's outputs and history, read by `pulumi stack`."""
+"""`fleet teams`: what a stack's file declares, and what its state says of it by `pulumi stack`."""
 
 import json
 import os
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from rich.console import Console
+
 from kai_fleet.cluster import tenant_kubeconfig
+from kai_fleet.settings import Settings
+from kai_fleet.settings.files.project import FLEET
 from kai_fleet.values import get, pairs
+from kai_fleet_cli.display.terminal import print_line, print_table
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.plan.picture import TEAM_COLUMNS, of_clusters
 from kai_fleet_cli.stack_file.reading import ROOT
-from kai_fleet_cli.teams.lookup import DeclaredTeam
+from kai_fleet_cli.teams.changes import DeclaredTeam
+from kai_fleet_policies.model.declared import clusters_of
 
+COLUMNS: Final = (*TEAM_COLUMNS[:3], "running", *TEAM_COLUMNS[3:])
 # A team stack's state is the team's, and names of it go into commands to copy.
 _NAME: Final = re.compile("[a-z0-9-]+")
 _VERSION: Final = re.compile(r"v?[0-9][-+.0-9A-Za-z]{0,62}")
@@ -89,3 +97,29 @@ def earlier_version(stack: str, team: DeclaredTeam) -> str | None:
         if isinstance(version, str) and version != team.version:
             return version
     return None
+
+
+def rows(settings: Settings, state: StackState) -> tuple[list[Sequence[str]], list[str]]:
+    """Every team of a stack by COLUMNS, and notes on what is not known."""
+    notes = list(state.refused.values())
+    if own := ", ".join(sorted(settings.team_stacks)):
+        notes.append(f"teams with a stack of their own are listed there: {own}")
+    kept = {*settings.teams, *settings.team_stacks, *settings.removed}
+    notes += [
+        f"team {name} runs and is in no file any more: updates are refused until it is put back, or"
+        f" named: {FLEET} up --remove-team {name}"
+        for name in sorted(state.versions.keys() - kept)
+    ]
+    declared = of_clusters(clusters_of(settings)).teams
+    return [(*row[:3], state.versions.get(row[0]) or "-", *row[3:]) for row in declared], notes
+
+
+def show(stack: str, found: Sequence[Sequence[str]], notes: Sequence[str]) -> None:
+    """Print the table and its notes."""
+    console = Console()
+    if found:
+        print_table(console, COLUMNS, found)
+    else:
+        notes = [f"stack {stack} has no team yet; to add one see: {FLEET} team add --help"]
+    for note in notes:
+        print_line(console, f"- {note}")
