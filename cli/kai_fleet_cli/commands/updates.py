@@ -39,7 +39,7 @@ def up(
     A team that the file does not declare any more goes only when it is named: by the option, or at
     the question. Where there is no terminal, the program refuses it.
     """
-    from kai_fleet_cli.diff.summary import of_steps
+    from kai_fleet_cli.diff.changes import of_steps
     from kai_fleet_cli.display import as_text
     from kai_fleet_cli.engine import runs, summary
 
@@ -91,7 +91,7 @@ def preview(
     ] = False,
 ) -> None:
     """Show what `up` would change, resource by resource, with every rule's verdict."""
-    from kai_fleet_cli.diff.summary import of_steps
+    from kai_fleet_cli.diff.changes import of_steps
     from kai_fleet_cli.display import as_text
     from kai_fleet_cli.engine import runs
 

@@ -48,18 +48,16 @@ class Plan:
         """The exit code, for the shell and for CI."""
         return 2 if self.unreadable else int(not self.ok)
 
-    def record(self) -> dict[str, Any]:
-        """The plan's JSON: the same bytes for the same stack file on every machine."""
-        return {
+    def json(self) -> str:
+        """The same bytes for the same stack file on every machine."""
+        record = {
             "stack": self.stack,
             "ok": self.ok,
-            "resources": [resource.record() for resource in self.resources],
+            "resources": self.resources,
             "problems": [problem.record() for problem in self.problems],
         }
-
-    def json(self) -> str:
-        """The record as text, by pydantic's writer: Python's own is slow where it indents."""
-        return pydantic_core.to_json(self.record(), indent=2).decode()
+        # Python's own writer is slow where it indents.
+        return pydantic_core.to_json(record, indent=2).decode()
 
 
 def plan(stack: str, file: Path | None = None) -> Plan:
