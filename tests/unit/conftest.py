@@ -31,7 +31,7 @@ def project(tmp_path, monkeypatch):
     made = Project.of(tmp_path, monkeypatch)
     made.updates, made.outputs = [], {}
 
-    def ask(stack, variables, *asked):
+    def ask(stack, *asked):
         return made.updates if asked[0] == "history" else made.outputs
 
     monkeypatch.setattr(state, "ask", ask)

@@ -22,10 +22,10 @@ def busy():
         time=TIME,
         teams=(
             Team("ml", 16, 11, 4, KAI),
-            Team("research", 12, 14, 2, "KAI v0.9.3", "line v0.9 is out of support"),
+            Team("research", 12, 14, 2, "KAI v0.9.3"),
             Team("dev", 4, 0, 0, "Kubernetes"),
             Team("vision", 8, scheduler="KAI of its own stack"),
-            Team("nlp", 4, 0, None, KAI, note="it does not answer in time"),
+            Team("nlp", 4, 0, None, KAI),
         ),
         queues={
             "ml": (

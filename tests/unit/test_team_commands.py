@@ -50,7 +50,7 @@ def test_a_team_is_added_behind_the_others_and_its_first_steps_are_shown(project
     ran = project.run("team", "add", "new", "-s", "lab", *ADD, "--queue", "a=1.5", "--yes")
     assert ran.code == 0, ran.refusal
     assert project.text().startswith(LAB)
-    assert "            a: {gpu: 1.5}\n" in project.text()
+    assert "            a:\n              gpu: 1.5\n" in project.text()
     assert "team kubeconfig new --stack lab --output new.kubeconfig" in ran.out
     assert "kubectl fleet queues --kubeconfig new.kubeconfig" in ran.out
     assert project.run("plan", "--config", str(project.root / "Pulumi.lab.yaml")).code == 0
@@ -101,7 +101,7 @@ def test_removal_takes_the_lines_out_and_says_what_goes(project):
     ran = project.run("team", "remove", "ml", "-s", "lab", "--yes")
     assert ran.code == 0, ran.refusal
     assert project.text() == LAB[: LAB.index("    ml:")] + LAB[LAB.index("    dev:") :]
-    for gone in ("namespace team-ml", "KAI v0.14.7", "every pod in it"):
+    for gone in ("namespace team-ml", "its queues and every pod"):
         assert gone in ran.out
     assert project.engine.asked == ["up lab, without ml"]
 
@@ -112,7 +112,7 @@ def test_a_removal_that_is_only_written_names_the_team_to_the_update(project):
 
 
 BAD = [
-    (("switch", "mll", "v0.16.8"), "has no team mll; did you mean ml? Its teams: dev, ml"),
+    (("switch", "mll", "v0.16.8"), "has no team mll; its teams: dev, ml"),
     (("switch", "ml", "v0.9.5"), "the rules refuse this"),
     (("switch", "ml", "latest"), "the rules refuse this"),
     (("switch", "ml", "v0.20.1"), "the rules refuse this"),

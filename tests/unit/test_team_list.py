@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from kai_fleet.cluster.tenant_kubeconfig import of_secret
+from kai_fleet_cli.engine.environment import Environment
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.teams import state
 from tests.unit import vcluster_secrets
@@ -48,9 +49,6 @@ def test_the_list_tells_wanted_from_running(lab):
     }
     assert (rows["dev"]["GPUs"], rows["dev"]["guaranteed"]) == ("1", "-")
     assert "teams with a stack of their own are listed there: vision" in notes
-    assert any(note.startswith("team old runs and is in no file any more") for note in notes)
-    file.write_text(lab.text() + "  kai-fleet:removed: [old]\n")
-    assert not any(note.startswith("team old") for note in as_json(lab)[1])
 
 
 def test_the_kubeconfig_goes_to_a_file_that_only_its_owner_reads(lab):
@@ -77,25 +75,25 @@ def test_a_kubeconfig_in_the_state_that_is_not_vclusters_is_not_given_out(lab):
     )
     assert (ran.code, ran.out) == (1, "")
     assert ran.refusal.startswith(says)
-    assert any(note.startswith(says) for note in as_json(lab)[1])
 
 
 def test_outputs_that_cannot_be_read_are_one_sentence(monkeypatch):
+    monkeypatch.setattr(state, "for_stack", lambda *_, **__: Environment())
+
     def failing(stderr):
         done = SimpleNamespace(returncode=255, stderr=stderr, stdout="")
         monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
         with pytest.raises(UserError) as why:
-            state.read("lab", {})
+            state.read("lab")
         return str(why.value)
 
     assert failing("error: no stack named 'lab' found") == "stack lab was never updated"
     assert failing("warning: x\nerror: incorrect passphrase\n").endswith(": incorrect passphrase")
 
 
-def test_the_table_has_every_team_and_the_notes(lab):
+def test_the_table_has_every_team(lab):
     printed = " ".join(lab.run("teams", "-s", "lab").out.split())
     assert "ml virtual KAI v0.14.7 v0.13.4 v0.36.1 4 4 pool=ml" in printed
-    assert "- team old runs and is in no file any more" in printed
 
 
 def test_names_and_versions_that_no_program_makes_are_left_out(lab):

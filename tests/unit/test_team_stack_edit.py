@@ -58,7 +58,7 @@ def test_a_value_is_one_line_with_its_quotes_and_comment(keys, value, old, new):
 
 def test_a_team_goes_behind_the_last_one_and_comes_out_again():
     with_new = put(FILE, ("new",), NEW)
-    lines = "    new:\n      scheduler: {mode: default}\n      gpus: 1\n      queues:\n"
+    lines = "    new:\n      scheduler:\n        mode: default\n      gpus: 1\n      queues:\n"
     above, below = FILE.split("  # what others may have\n")
     assert with_new.startswith(above + lines)
     assert with_new.endswith("  # what others may have\n" + below)

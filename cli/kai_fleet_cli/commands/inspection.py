@@ -126,7 +126,7 @@ def report(
         with Console(stderr=True).status("reading clusters"):
             found = build.now(stack)
     except UnreachableError as error:
-        say(f"error: {error}")
+        say(f"error: the host cluster is not reached: {error}")
         raise typer.Exit(ExitCode.BLIND) from None
     if as_json:
         print_json(

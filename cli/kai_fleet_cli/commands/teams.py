@@ -116,11 +116,11 @@ def kubeconfig(
             f" clientId: kubernetes}}}} at {team.path} in {file.path.name}, then run:"
             f" {update_command(stack)}"
         )
-    found = state.read(stack)
-    if name not in found.kubeconfigs:
-        never = f"team {name} is in {file.path.name}, but was never made"
-        raise UserError(found.refused.get(name, f"{never}; run: {update_command(stack)}"))
-    content = found.kubeconfigs[name]
+    content = state.kubeconfig_of(state.read(stack), name)
+    if content is None:
+        raise UserError(
+            f"team {name} is in {file.path.name}, but was never made; run: {update_command(stack)}"
+        )
     if provider is not None:
         content = kubeconfigs.for_people(content, provider)
     options.write_private(content, output, f"kubectl --kubeconfig {output} get nodes")
@@ -155,17 +155,24 @@ def credentials(
 
 def teams(stack: Stack = "sandbox", as_json: options.AsJson = False) -> None:
     """The teams of a stack: schedulers declared and running, GPUs, nodes."""
+    from rich.console import Console
+
+    from kai_fleet_cli.display.terminal import print_table
     from kai_fleet_cli.stack_file.reading import settings_of
     from kai_fleet_cli.teams import state
 
-    settings, found, notes = settings_of(stack), state.StackState(), []
+    settings, outputs, notes = settings_of(stack), {}, []
     try:
-        found = state.read(stack)
+        outputs = state.read(stack)
     except UserError as why:
         notes.append(str(why))
-    rows, more = state.rows(settings, found)
+    if own := ", ".join(sorted(settings.team_stacks)):
+        notes.append(f"teams with a stack of their own are listed there: {own}")
+    rows = state.rows(settings, outputs)
     if as_json:
-        teams = [dict(zip(state.COLUMNS, row, strict=True)) for row in rows]
-        options.print_json({"teams": teams, "notes": notes + more})
-    else:
-        state.show(stack, rows, notes + more)
+        found = [dict(zip(state.COLUMNS, row, strict=True)) for row in rows]
+        options.print_json({"teams": found, "notes": notes})
+        return
+    print_table(Console(), state.COLUMNS, rows)
+    for note in notes:
+        result(f"- {note}")

@@ -24,10 +24,6 @@ from kai_fleet_policies.model.cluster import HOST
 
 UNREADABLE: Final = 2
 _CODE: Final = ("kubectl", "components", "policies", "cli")  # what a commit imports from
-_UNSET: Final = (
-    *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"),
-    *("PYTHONPATH", "PYTHONSAFEPATH"),
-)
 _GONE: Final = (
     "Pulumi.{0}.yaml is gone: nothing of the stack is removed by that. To remove what it made,"
     " run this where the file still is: fleet destroy --stack {0}"
@@ -129,7 +125,7 @@ def report(base: Base, now: offline.Plan | None, file: Path) -> DiffReport:
     else:
         note = f"The stack is new: at {base.at} it has no file." if base.is_new else ""
         changes = difference(base.resources, now.resources)
-        refused = refusals(stack, file, base.resources) if base.resources and now.ok else []
+        refused = _refusals(stack, file, base.resources) if base.resources and now.ok else []
     summary = of_changes(changes, refused)
     summary["changed"][:0] = _of_file(base, file, here)
     return DiffReport(stack, base, now, note, changes, summary)
@@ -150,11 +146,8 @@ def _of_file(base: Base, file: Path, here: Sequence[Encrypted]) -> Iterator[Item
             yield Item(HOST, key, "is encrypted anew: only the engine can say if it changed")
 
 
-def refusals(stack: str, file: Path, resources: Sequence[Registered]) -> list[Item]:
-    """Refusals of an update that no plan shows: an update starts from what is deployed.
-
-    The rules judge a stack file where these resources of a plan run now.
-    """
+def _refusals(stack: str, file: Path, resources: Sequence[Registered]) -> list[Item]:
+    """What an update refuses and no plan shows: the rules judge a file where these run now."""
     deployed = of_resources((each.urn, each.type, each.inputs) for each in resources)
     verdict = validation.validate(read(file), deployed, facts_beside(file))
     problems = verdict.refused
@@ -191,7 +184,7 @@ def _planned(base: Base, stack: str, project: Path) -> Base:
     done = subprocess.run(
         [sys.executable, "-m", "kai_fleet_cli", "plan", "--stack", stack, "--format", "json"],
         cwd=project,
-        env=_environment() | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -221,16 +214,10 @@ def _commit(root: Path, ref: str) -> str:
 
 def _git(root: Path, *arguments: str, check: bool = True) -> str:
     try:
-        done = subprocess.run(
-            ["git", *arguments], cwd=root, env=_environment(), capture_output=True, text=True
-        )
+        done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True)
     except FileNotFoundError:
         raise UserError("a diff needs git, which is not on PATH; install it") from None
     if check and done.returncode != 0:
         lines = done.stderr.strip().splitlines() or ["it printed nothing"]
         raise UserError(f"git {arguments[0]} failed: {lines[-1]}")
     return done.stdout
-
-
-def _environment() -> dict[str, str]:
-    return {key: value for key, value in os.environ.items() if key not in _UNSET}

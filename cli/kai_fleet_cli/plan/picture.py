@@ -49,21 +49,19 @@ def _row(team: Team, host: Cluster, queues: Sequence[DeclaredQueue]) -> TeamRow:
     version = str(team.version or "-").removeprefix("v")
     quotas = [gpu_quota(queue) for queue in queues if not queue.parent]
     guaranteed = "unlimited" if UNLIMITED in quotas else f"{sum(quotas):g}"
-    labels = sorted(pairs(team.node_pool).items())
+    labels, gpus = sorted(pairs(team.node_pool).items()), "-"
+    if isinstance(team.gpus, int | float):
+        slices = [f"{count} {name.rpartition('/')[2]}" for name, count in team.slices.items()]
+        gpus = ", ".join((f"{team.gpus - mig.gpus_of(team.slices):g}", *slices))
     return (
         str(team.name),
         str(team.mode),
         schedulers.get(team.mode, "kube-scheduler").strip(),
         version if version == "-" else f"v{version}",
-        _gpus(team) if isinstance(team.gpus, int | float) else "-",
+        gpus,
         guaranteed if quotas else "-",
         ", ".join(f"{key}={value}" for key, value in labels) or "any",
     )
-
-
-def _gpus(team: Team) -> str:
-    slices = [f"{count} {name.rpartition('/')[2]}" for name, count in team.slices.items()]
-    return ", ".join((f"{(team.gpus or 0) - mig.gpus_of(team.slices):g}", *slices))
 
 
 def gpu_quota(queue: DeclaredQueue) -> float:

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from kai_fleet.cluster.kube.errors import UnreachableError
 from kai_fleet.cluster.kube.objects import KubeObject, in_pool, moment
 from kai_fleet.finding import Finding
 from kai_fleet_cli.doctor.causes import Fault, filled, text
@@ -27,17 +26,13 @@ from kai_fleet_policies.model.pod_use import PodUse, numbers, requests_of, whole
 
 @dataclass(frozen=True)
 class Team:
-    """A team with what it was promised, holds and waits for, and its scheduler in words.
-
-    `note` says why the vCluster was not read.
-    """
+    """A team with what it was promised, holds and waits for, and its scheduler in words."""
 
     name: str
     promised: float
     in_use: float | None = None
     waiting: float | None = None
     scheduler: str = ""
-    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -102,18 +97,8 @@ class Report:
 
 
 def now(stack: str) -> Report:
-    """Read a stack's clusters.
-
-    Raises:
-        UserError: The stack's file cannot be read.
-        UnreachableError: The host does not answer.
-    """
-    source = of_stack(stack)
-    try:
-        snapshot = read_clusters(source)
-    except UnreachableError as error:
-        why = f"the host cluster is not reached: {error}"
-        raise UnreachableError(f"{why}; look with: {source.kubectl} version") from None
+    """Read a stack's clusters. Raises UserError for its file, UnreachableError for its host."""
+    snapshot = read_clusters(of_stack(stack))
     # A team's own stack has its namespace of the host, and its pool of nodes.
     whole = not snapshot.settings.platform_stack
     return fill(stack, snapshot, examine(snapshot, without="pending"), whole=whole)
@@ -158,7 +143,6 @@ def _team(state: TeamState, host: Cluster, waits: Iterable[Wait]) -> Team:
         in_use=None if host.refused() else _held(team, host),
         waiting=sum(own) if own or is_read else None,
         scheduler=_scheduler(state, host),
-        note=state.unreached,
     )
 
 

@@ -57,13 +57,8 @@ def _longest(rows: Iterable[Any], quota: str) -> float:
 
 def _prose(text: str) -> Markup:
     """A sentence with a capital and a full stop, and with its commands as code."""
-    return Markup(_COMMAND.sub(_code, str(escape(f"{text[:1].upper()}{text[1:]}."))))
-
-
-def _code(command: re.Match[str]) -> str:
-    """Each word whole, so that no line ends within a flag."""
-    words = (f"<span>{word}</span>" for word in command[1].split(" "))
-    return f"<code>{' '.join(words)}</code>"
+    sentence = str(escape(f"{text[:1].upper()}{text[1:]}."))
+    return Markup(_COMMAND.sub(r"<code>\1</code>", sentence))
 
 
 def gpus(amount: float | None) -> str:
@@ -78,7 +73,6 @@ def gpus(amount: float | None) -> str:
 def age(since: timedelta) -> str:
     """An age in its two largest units."""
     minutes = max(0, int(since.total_seconds() // 60))
-    days, hours, minutes = minutes // 1440, minutes // 60 % 24, minutes % 60
-    if days:
-        return f"{days} d {hours} h"
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+    if minutes >= 1440:
+        return f"{minutes // 1440} d {minutes // 60 % 24} h"
+    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"

@@ -4,14 +4,12 @@ import io
 import json
 import os
 import tempfile
-from collections.abc import Mapping
 from difflib import SequenceMatcher
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final
 
 from ruamel.yaml import YAML
-from ruamel.yaml.comments import CommentedMap
 from ruamel.yaml.scalarstring import ScalarString
 
 from kai_fleet.settings.files import yaml_file
@@ -71,17 +69,7 @@ def _put(document: Any, keys: Keys, value: Any) -> None:
     elif isinstance(here.get(last), ScalarString):  # with the quotes of the old one
         here[last] = type(here[last])(value)
     else:
-        here[last] = _node(value) if isinstance(here, CommentedMap) else value
-
-
-def _node(value: Any) -> Any:
-    """A new value: the innermost mappings on one line, as `{mode: virtual, version: v0.16.8}`."""
-    if not isinstance(value, Mapping):
-        return value
-    node = CommentedMap({key: _node(item) for key, item in value.items()})
-    if not any(isinstance(item, Mapping) for item in value.values()):
-        node.fa.set_flow_style()
-    return node
+        here[last] = value
 
 
 def _merged(text: str, before: list[str], after: list[str]) -> str:

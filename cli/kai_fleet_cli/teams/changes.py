@@ -5,7 +5,6 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -65,10 +64,8 @@ class StackFile:
             raise UserError(
                 f"team {name} has a stack of its own; write --stack with that stack's name"
             )
-        close = get_close_matches(name, self.teams, n=1)
-        meant = f"did you mean {close[0]}? Its" if close else "its"
         names = ", ".join(sorted(self.teams)) or "none yet"
-        raise UserError(f"stack {self.stack} has no team {name}; {meant} teams: {names}")
+        raise UserError(f"stack {self.stack} has no team {name}; its teams: {names}")
 
 
 def stack_file(stack: str) -> StackFile:
@@ -194,9 +191,8 @@ def remove(file: StackFile, team: DeclaredTeam) -> Change:
             f"stack {file.stack} is team {team.name}'s own, and goes as a whole:"
             f" {FLEET} destroy --stack {file.stack}"
         )
-    kai = f", its KAI {team.version} with every queue" if team.version else ""
-    lost = f"{team.name} goes: namespace team-{team.name} with its volumes, the vCluster{kai}"
-    sentence, done = f"{lost}, and every pod in it", f"team {team.name} is gone."
+    lost = f"namespace team-{team.name} with its volumes, the vCluster, its queues and every pod"
+    sentence, done = f"{team.name} goes: {lost}", f"team {team.name} is gone."
     return _change(file, team.keys, GONE, sentence, done, team.name)
 
 

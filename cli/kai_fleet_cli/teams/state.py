@@ -4,17 +4,12 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any, Final
-
-from rich.console import Console
 
 from kai_fleet.cluster import tenant_kubeconfig
 from kai_fleet.settings import Settings
-from kai_fleet.settings.files.project import FLEET
 from kai_fleet.values import get, pairs
-from kai_fleet_cli.display.terminal import print_line, print_table
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.plan.picture import TEAM_COLUMNS, of_clusters
@@ -28,53 +23,41 @@ _NAME: Final = re.compile("[a-z0-9-]+")
 _VERSION: Final = re.compile(r"v?[0-9][-+.0-9A-Za-z]{0,62}")
 
 
-@dataclass(frozen=True)
-class StackState:
-    """A stack's outputs: the KAI version of each team, and its kubeconfig.
-
-    The kubeconfigs are built anew of certificates and keys: `refused` says why one is not there.
-    """
-
-    versions: Mapping[str, str | None] = field(default_factory=dict)
-    kubeconfigs: Mapping[str, str] = field(default_factory=dict, repr=False)
-    refused: Mapping[str, str] = field(default_factory=dict)
+def read(stack: str) -> Any:
+    """The outputs of a stack. Raises UserError where there is none, or it cannot be read."""
+    return ask(stack, "output", "--json", "--show-secrets")
 
 
-def read(stack: str, variables: Mapping[str, str] | None = None) -> StackState:
-    """The outputs of a stack. Raises UserError where there is none, or it cannot be read.
-
-    `variables` are the engine's, those of the stack's environment unless given.
-    """
-    outputs = ask(stack, variables, "output", "--json", "--show-secrets")
-    versions, kubeconfigs, refused = dict[str, str | None](), dict[str, str](), dict[str, str]()
-    for team, about in pairs(outputs.get("teams")).items():
+def versions_of(outputs: Any) -> dict[str, str | None]:
+    """The KAI version of each team of a stack's outputs, None where it has none."""
+    versions = dict[str, str | None]()
+    for team, about in pairs(get(outputs, "teams")).items():
         if _NAME.fullmatch(team):
             version = str(get(about, "scheduler"))
             versions[team] = version if _VERSION.fullmatch(version) else None
-    for team in versions:
-        try:
-            text = str(get(outputs, "kubeconfigs", team) or "")
-            kubeconfigs[team] = tenant_kubeconfig.rebuild(text)[0]
-        except tenant_kubeconfig.TenantKubeconfigError as error:
-            refused[team] = (
-                f"the kubeconfig of team {team} in the stack's state {error}."
-                f" {tenant_kubeconfig.name_writer(team)}. An update of the stack writes it anew"
-            )
-    return StackState(versions, kubeconfigs, refused)
+    return versions
 
 
-def ask(stack: str, variables: Mapping[str, str] | None, *arguments: str) -> Any:
-    """The JSON that `pulumi stack …` prints, parsed. Raises UserError."""
-    if variables is None:
-        variables = for_stack(stack, validated=False).variables
-    command = ["pulumi", "stack", *arguments, "--stack", stack, "--non-interactive"]
-    environment = {**os.environ, **variables}
+def kubeconfig_of(outputs: Any, team: str) -> str | None:
+    """A team's kubeconfig of a stack's outputs, built anew of its certificates and keys. None for a
+    team that they do not have. Raises UserError for one that vCluster did not write.
+    """
+    if team not in versions_of(outputs):
+        return None
     try:
-        done = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-        )
-    except FileNotFoundError:
-        raise UserError(f"stack {stack} cannot be read: pulumi is not on PATH") from None
+        return tenant_kubeconfig.rebuild(str(get(outputs, "kubeconfigs", team) or ""))[0]
+    except tenant_kubeconfig.TenantKubeconfigError as error:
+        raise UserError(
+            f"the kubeconfig of team {team} in the stack's state {error}."
+            f" {tenant_kubeconfig.name_writer(team)}. An update of the stack writes it anew"
+        ) from None
+
+
+def ask(stack: str, *arguments: str) -> Any:
+    """The JSON that `pulumi stack …` prints, parsed. Raises UserError."""
+    command = ["pulumi", "stack", *arguments, "--stack", stack, "--non-interactive"]
+    environment = {**os.environ, **for_stack(stack, validated=False).variables}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     if done.returncode == 0:
         return json.loads(done.stdout)
     if "no stack named" in done.stderr:
@@ -86,7 +69,7 @@ def ask(stack: str, variables: Mapping[str, str] | None, *arguments: str) -> Any
 def earlier_version(stack: str, team: DeclaredTeam) -> str | None:
     """The version of the last finished update in which the team had another than in its file."""
     _, key, *below = team.keys
-    for update in ask(stack, None, "history", "--json"):
+    for update in ask(stack, "history", "--json"):
         if update.get("kind") != "update" or update.get("result") != "succeeded":
             continue
         try:  # structured keys are JSON text
@@ -99,27 +82,7 @@ def earlier_version(stack: str, team: DeclaredTeam) -> str | None:
     return None
 
 
-def rows(settings: Settings, state: StackState) -> tuple[list[Sequence[str]], list[str]]:
-    """Every team of a stack by COLUMNS, and notes on what is not known."""
-    notes = list(state.refused.values())
-    if own := ", ".join(sorted(settings.team_stacks)):
-        notes.append(f"teams with a stack of their own are listed there: {own}")
-    kept = {*settings.teams, *settings.team_stacks, *settings.removed}
-    notes += [
-        f"team {name} runs and is in no file any more: updates are refused until it is put back, or"
-        f" named: {FLEET} up --remove-team {name}"
-        for name in sorted(state.versions.keys() - kept)
-    ]
-    declared = of_clusters(clusters_of(settings)).teams
-    return [(*row[:3], state.versions.get(row[0]) or "-", *row[3:]) for row in declared], notes
-
-
-def show(stack: str, found: Sequence[Sequence[str]], notes: Sequence[str]) -> None:
-    """Print the table and its notes."""
-    console = Console()
-    if found:
-        print_table(console, COLUMNS, found)
-    else:
-        notes = [f"stack {stack} has no team yet; to add one see: {FLEET} team add --help"]
-    for note in notes:
-        print_line(console, f"- {note}")
+def rows(settings: Settings, outputs: Any) -> list[Sequence[str]]:
+    """Every team of a stack by COLUMNS; `outputs` are the stack's."""
+    running, declared = versions_of(outputs), of_clusters(clusters_of(settings)).teams
+    return [(*row[:3], running.get(row[0]) or "-", *row[3:]) for row in declared]
