@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from kai_fleet.settings import Settings, key_path, load
-from kai_fleet.settings.files import stack_keys, yaml_file
+from kai_fleet.settings.files import yaml_file
 from kai_fleet.settings.files.project import ROOT as ROOT
-from kai_fleet.settings.team_stack import Facts, FactsOf, NoPlatformError, TeamStack, is_team_stack
+from kai_fleet.settings.mistakes import misspelt, own_keys
+from kai_fleet.settings.team_stack import Facts, FactsOf, NoPlatformError, is_team_stack
 from kai_fleet.values import pairs
 from kai_fleet.wording import MASK
 from kai_fleet_cli.errors import UserError
@@ -18,11 +19,7 @@ SECRET: Final = MASK
 _SALT: Final = "encryptionsalt"  # useless without the passphrase
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _WRITE: Final = "write config: and keys such as kai-fleet:cluster below it"
-_KNOWN: Final = {
-    field.alias or name
-    for model in (Settings, TeamStack)
-    for name, field in model.model_fields.items()
-}
+_OF_PULUMI: Final = ("config", "environment", "secretsprovider", "encryptedkey", _SALT)
 _OF_OTHERS: Final = tuple(f"{key_path((key,))}." for key in ("teams", "workloads"))
 
 
@@ -70,11 +67,11 @@ def parse(text: str, name: str) -> dict[str, Any]:
     config = document.get("config") if isinstance(document, dict) else document
     if not isinstance(document, dict) or not isinstance(config, dict | None):
         raise UserError(f"{name} is not a stack file; {_WRITE}")
-    if outside := stack_keys.outside(document, _KNOWN):
-        raise UserError(f"{name}: {outside}")
-    if wrong := stack_keys.misspelt(config or {}, _KNOWN):
+    if outside := [key for key in document if key not in _OF_PULUMI]:
+        raise UserError(f"{name}: {outside[0]} is not read by Pulumi; {_WRITE}")
+    if wrong := misspelt(config or ()):
         raise UserError(f"{name}: " + "; ".join(f"{key.path} {key.message}" for key in wrong))
-    own: dict[str, Any] = _without_secrets(stack_keys.own(config or {}))
+    own: dict[str, Any] = _without_secrets(own_keys(config))
     return own
 
 
@@ -87,7 +84,7 @@ def beside(file: Path) -> dict[str, str]:
     document = yaml_file.mapping(file)
     config = pairs(document.pop("config", None))
     document.pop(_SALT, None)
-    document |= {f"config.{key}": config[key] for key in config if not stack_keys.own({key: None})}
+    document |= {f"config.{key}": config[key] for key in config if not own_keys({key: None})}
     plain = _without_secrets(document)
     texts = {key: json.dumps(plain[key], sort_keys=True, default=str) for key in plain}
     return {key: text for key, text in texts.items() if plain[key] != SECRET}
@@ -106,7 +103,7 @@ def settings_of(stack: str) -> Settings:
     from kai_fleet_policies import validation  # and Pulumi's SDK: half a second
 
     path = path_of(stack)
-    verdict = validation.validate_types(read(path), facts_beside(path))
+    verdict = validation.validate(read(path), facts_of=facts_beside(path), only=())
     if verdict.settings is None:
         raise UserError(validation.report(verdict.refused))
     return verdict.settings
@@ -127,7 +124,7 @@ def facts_beside(team_file: Path) -> FactsOf:
             raise NoPlatformError(f"is {stack}: {why}") from None
         loaded = load(raw)
         # Mistakes in other teams and their workloads do not matter: a team stack reads neither.
-        wrong = [path for path in loaded.dropped if not path.startswith(_OF_OTHERS)]
+        wrong = [each.path for each in loaded.mistakes if not each.path.startswith(_OF_OTHERS)]
         if loaded.settings is None or wrong or is_team_stack(raw):
             raise NoPlatformError(
                 f"is {stack}, whose file is wrong or a team stack's; see: .venv/bin/fleet plan"

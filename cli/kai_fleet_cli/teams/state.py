@@ -45,7 +45,7 @@ def kubeconfig_of(outputs: Any, team: str) -> str | None:
     if team not in versions_of(outputs):
         return None
     try:
-        return tenant_kubeconfig.rebuild(str(get(outputs, "kubeconfigs", team) or ""))[0]
+        return tenant_kubeconfig.rebuild(str(get(outputs, "kubeconfigs", team) or ""))
     except tenant_kubeconfig.TenantKubeconfigError as error:
         raise UserError(
             f"the kubeconfig of team {team} in the stack's state {error}."
