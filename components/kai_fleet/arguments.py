@@ -138,7 +138,7 @@ class Arguments:
             foreign_queues=self._foreign_queues(name),
             host_kai=kai is not None,
             guard=settings.guard.mode,
-            gpu_sharing=kai is not None and settings.shares_gpus(kai),
+            gpu_sharing=kai is not None and settings.sharing_of(kai) != DISABLED,
             nv_fractions=by_host and kai is not None and settings.sharing_of(kai) == NV_FRACTIONS,
             # Not from a team's values: images with these names are admitted where others are not.
             kai_images=settings.sources.known.kai_images,
@@ -211,7 +211,7 @@ class Arguments:
                     "mode": settings.guard.mode,
                     "outside": settings.guard.outside([*team.queues]),
                     "pod_groups": takes_external_pod_groups(team.scheduler.version or ""),
-                    "gpu_sharing": settings.shares_gpus(team.scheduler),
+                    "gpu_sharing": settings.sharing_of(team.scheduler) != DISABLED,
                     "gpu_resource": settings.gpu.resource,
                 }
         elif team.scheduler.mode == "host" and team.queues:
@@ -310,9 +310,8 @@ def _plain(value: Any) -> Any:
 
 def _shard(shard: Shard) -> dict[str, Any]:
     """ShardArgs, whose keys are nested in two sections of the settings."""
-    placement, runtime = shard.placement, shard.min_runtime
-    of_placement = {f"{part}_placement": strategy for part, strategy in placement or ()}
-    of_runtime = {f"{action}_min_runtime": time for action, time in runtime or ()}
+    of_placement = {f"{part}_placement": strategy for part, strategy in shard.placement.items()}
+    of_runtime = {f"{action}_min_runtime": time for action, time in shard.min_runtime.items()}
     return {**of_placement, **of_runtime, "queue_depth": shard.queue_depth}
 
 

@@ -18,8 +18,7 @@ from kai_fleet.releases.sharing import SharingMode
 from kai_fleet.settings.files.yaml_file import Manifests
 from kai_fleet.settings.mistakes import key_path, misspelt, own_keys, validated, within, wrong_key
 from kai_fleet.settings.sections.access import Access, Cluster, Registries
-from kai_fleet.settings.sections.isolation import Guard, Isolation
-from kai_fleet.settings.sections.kubernetes import Affinity, LabelValue, NotedKey, Toleration
+from kai_fleet.settings.sections.isolation import Guard
 from kai_fleet.settings.sections.models import Strict, Wrong, below
 from kai_fleet.settings.sections.platform import (
     EXAMPLE_VERSION,
@@ -27,11 +26,12 @@ from kai_fleet.settings.sections.platform import (
     Gpu,
     HostKai,
     Monitoring,
+    Name,
     Sources,
     TeamName,
 )
 from kai_fleet.settings.sections.queues import QueueTree, shard_mistakes
-from kai_fleet.settings.sections.teams import Grant, HostPlace, Removed, Scheduler, TeamSettings
+from kai_fleet.settings.sections.teams import REMOVED, Defaults, Grant, Scheduler, TeamSettings
 from kai_fleet.settings.sections.vcluster import Vcluster
 from kai_fleet.values import get
 from kai_fleet.wording import MASK
@@ -42,42 +42,37 @@ if TYPE_CHECKING:
 __all__ = ["Loaded", "Settings", "key_path", "load", "read_config", "validated"]
 
 
-class Settings(Strict):
-    """One stack: a host cluster, what runs on it for everybody, and its teams."""
+class Platform(Strict):
+    """What holds for a platform's stack and for its teams' own stacks."""
 
-    cluster: Cluster
-    """The host cluster: its name, and how to reach or make it."""
     gpu: Gpu = Field(default_factory=Gpu)
     """The host's GPU stack."""
     kai: HostKai | None = None
     """Absent when no team is in host mode."""
-    queues: QueueTree = Field(default_factory=dict)
-    """The host's queue tree."""
     vcluster: Vcluster = Field(default_factory=Vcluster)
     """What every team's vCluster has unless it says so."""
     guard: Guard = Field(default_factory=Guard)
     """Wrong pods at admission: deny them?"""
-    isolation: Isolation = Field(default_factory=Isolation)
-    """What keeps teams from each other, on the host."""
-    labels: dict[NotedKey, LabelValue] = Field(default_factory=dict)
-    """Labels of all that the stack makes, the platform's and the teams': a cost centre."""
-    annotations: dict[NotedKey, str] = Field(default_factory=dict)
-    """Annotations of all that the stack makes, but of pods."""
-    tolerations: list[Toleration] = Field(default_factory=list)
-    """Taints of nodes that every team's pods tolerate, its control plane's too."""
-    affinity: Affinity | None = None
-    """Where every team's control plane, DNS and KAI are: nodeAffinity, podAffinity and so on."""
     sources: Sources = Field(default_factory=Sources)
     """Where charts and images may come from."""
-    registries: Registries = Field(default_factory=dict)
-    """Credentials to pull images, by registry: of the GPU stack, of KAI and of every team."""
     monitoring: Monitoring | None = None
     """Monitors, alerts and dashboards for your Prometheus; absent, there are none."""
+
+
+class Settings(Defaults, Platform):
+    """One stack: a host cluster, what runs on it for everybody, and its teams."""
+
+    cluster: Cluster
+    """The host cluster: its name, and how to reach or make it."""
+    queues: QueueTree = Field(default_factory=dict)
+    """The host's queue tree."""
+    registries: Registries = Field(default_factory=dict)
+    """Credentials to pull images, by registry: of the GPU stack, of KAI and of every team."""
     teams: dict[TeamName, TeamSettings] = Field(default_factory=dict)
     """Each team below its name; `host` is none."""
     team_stacks: dict[TeamName, Grant] = Field(default_factory=dict)
     """Teams with a stack of their own, and what each may have."""
-    removed: Removed = Field(default_factory=list)
+    removed: list[Name] = Field(default_factory=list, description=REMOVED)
     workloads: dict[TeamName, Manifests] = Field(default_factory=dict)
     """YAML files of each team: Kubernetes objects for the inside of its vCluster."""
 
@@ -89,24 +84,14 @@ class Settings(Strict):
     def _filled_in(self) -> Self:
         """Write into each team what the stack says for all teams."""
         teams = {
-            name: team.model_copy(update=self._place(team) | {"vcluster": self._vcluster(team)})
+            name: team.model_copy(update=self.of_team(team) | {"vcluster": self._vcluster(team)})
             for name, team in self.teams.items()
         }
         grants = {
-            name: grant.model_copy(update=self._place(grant))
+            name: grant.model_copy(update=self.of_team(grant))
             for name, grant in self.team_stacks.items()
         }
         return self.model_copy(update={"teams": teams, "team_stacks": grants})
-
-    def _place(self, own: HostPlace) -> dict[str, Any]:
-        written = "tolerations" in own.model_fields_set
-        return {
-            "isolation": self.isolation.over(own.isolation),
-            "labels": {**self.labels, **own.labels},
-            "annotations": {**self.annotations, **own.annotations},
-            "tolerations": own.tolerations if written else self.tolerations,
-            "affinity": own.affinity or self.affinity,
-        }
 
     def _vcluster(self, team: TeamSettings) -> Vcluster:
         of_all, own, kind = self.vcluster, team.vcluster, self.cluster.kind
@@ -165,11 +150,7 @@ class Settings(Strict):
 
         It reserves a shared one by the name nvidia.com/gpu, so other vendors' are given whole.
         """
-        return kai.gpu_sharing.mode if self.gpu.resource == NVIDIA else DISABLED
-
-    def shares_gpus(self, kai: HostKai | Scheduler) -> bool:
-        """Whether a KAI lets pods share GPUs."""
-        return self.sharing_of(kai) != DISABLED
+        return kai.gpu_sharing if self.gpu.resource == NVIDIA else DISABLED
 
 
 @dataclass(frozen=True)
@@ -253,10 +234,7 @@ def _of_platform(settings: Settings) -> Wrong:
     if kind is not None:
         accesses = {name: t.vcluster.access or Access() for name, t in settings.teams.items()}
         for team, key, message in kind.unreachable(accesses):
-            path = f"kai-fleet:teams.{team}.vcluster.access.{key}"  # a port is of one team
-            if key == "type":
-                path = settings.written_at(team, "vcluster", "access", key)
-            yield path, message
+            yield f"kai-fleet:teams.{team}.vcluster.access.{key}", message
     # What the host's KAI is for: teams in host mode, whose GPUs only its queues bound.
     host_mode = [name for name, team in settings.teams.items() if team.scheduler.mode == "host"]
     isolated = [name for name in host_mode if settings.teams[name].isolation.on]

@@ -179,7 +179,7 @@ def workload_gpu_sharing(cluster: Cluster) -> Findings:
         elif own and not unclear and NV_FRACTIONS not in modes:
             yield of_workload(workload, cluster).refuse(
                 f"has {own}, which only a KAI in mode {NV_FRACTIONS} reads",
-                f"write gpu-fraction or gpu-memory, or gpuSharing: {{mode: {NV_FRACTIONS}}} for"
+                f"write gpu-fraction or gpu-memory, or gpuSharing: {NV_FRACTIONS} for"
                 f" the KAI of {host.name}",
             )
     if unclear and waiting and DISABLED not in modes:

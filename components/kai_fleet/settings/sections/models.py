@@ -66,13 +66,11 @@ def like(pattern: str, longest: int = 253) -> StringConstraints:
     return StringConstraints(pattern=pattern, max_length=longest)
 
 
-def short_for(
-    key: str, kinds: Any, forms: Any, convert: Callable[[Any], Any] = lambda value: value
-) -> BeforeValidator:
+def short_for(key: str, kinds: Any, forms: Any) -> BeforeValidator:
     """Take a value alone for the mapping with that key: `gpu: 12` for `gpu: {quota: 12}`."""
 
     def whole(value: Any) -> Any:
-        return {key: convert(value)} if isinstance(value, kinds) else value
+        return {key: value} if isinstance(value, kinds) else value
 
     return BeforeValidator(whole, json_schema_input_type=forms)
 

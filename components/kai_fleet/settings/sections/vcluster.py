@@ -53,24 +53,10 @@ class ResourceAmounts(Strict):
     """Of the node's own disk."""
 
 
-class ControlPlaneResources(Strict):
-    """What each pod of a control plane is promised, and the most it may take."""
-
-    requests: ResourceAmounts = Field(default_factory=ResourceAmounts)
-    """Unless set: cpu 200m, memory 256Mi, ephemeralStorage 1Gi."""
-    limits: ResourceAmounts = Field(default_factory=ResourceAmounts)
-    """Unless set: memory 4Gi, ephemeralStorage 10Gi (before v0.30 2Gi and 8Gi)."""
-
-
 # Kubernetes' own roles. cluster-admin is none of them: it changes queues and removes the guard.
 GroupRole = Literal["view", "edit", "admin"]
-_SYSTEM_PREFIX: Final = (
-    "lets the identity provider name Kubernetes' own groups, such as system:masters; write oidc: in"
-    " quotes"
-)
-_SYSTEM_GROUP: Final = (
-    "is one of Kubernetes' own groups; write it as the identity provider calls it, without a prefix"
-)
+_SYSTEM_PREFIX: Final = "may name Kubernetes' own, such as system:masters; write oidc: in quotes"
+_SYSTEM_GROUP: Final = "is one of Kubernetes' own; write it as the provider calls it"
 _Text = Annotated[str, like(r"^\S+$")]
 _Prefix = Annotated[str, refuse(may_name_system, _SYSTEM_PREFIX)]
 GroupName = Annotated[
@@ -128,7 +114,11 @@ class Vcluster(Strict):
     replicas: int = Field(default=1, ge=1, le=9)
     """How many pods its control plane has; more than one needs another store."""
     store: Store = Field(default_factory=Store)
-    resources: ControlPlaneResources = Field(default_factory=ControlPlaneResources)
+    resources: dict[Literal["requests", "limits"], ResourceAmounts] = Field(default_factory=dict)
+    """What each pod of its control plane is promised, and the most it may take. Unless set:
+    requests of cpu 200m, memory 256Mi, ephemeralStorage 1Gi; limits of memory 4Gi,
+    ephemeralStorage 10Gi (before v0.30 2Gi and 8Gi).
+    """
     licensed: bool = False
     """There is a vCluster licence, or its free tier: the Pro image, its keys."""
 
