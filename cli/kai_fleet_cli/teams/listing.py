@@ -10,7 +10,7 @@ from kai_fleet.queue_specs import UNLIMITED, specs_of
 from kai_fleet.releases import KAI
 from kai_fleet.settings import Settings
 from kai_fleet.settings.files.project import FLEET
-from kai_fleet.settings.sections.queues import leaves
+from kai_fleet.settings.sections.queues import walk
 from kai_fleet_cli.display.terminal import print_line, print_table
 from kai_fleet_cli.teams.stack_state import StackState
 
@@ -56,7 +56,9 @@ def _row(settings: Settings, name: str, running: str | None) -> Row:
         "mode": team.scheduler.mode,
         "version": {"wanted": version, "running": running},
         "supportEnd": end.isoformat() if end else None,
-        "queues": [team.queue] if team.queue else leaves(team.queues),
+        "queues": [team.queue]
+        if team.queue
+        else [placed.name for placed in walk(team.queues) if not placed.queue.children],
         "gpus": {"most": settings.own_of(name).counted, "guaranteed": guaranteed},
     }
 

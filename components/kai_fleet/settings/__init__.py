@@ -119,23 +119,20 @@ class Settings(Defaults, Platform):
         """The stack that has the host cluster of a team's own stack; "" in a platform's stack."""
         return self._platform.stack if self._platform else ""
 
-    def _place_of(self, team: str) -> tuple[str, ...]:
-        if self.platform_facts is not None:
-            return ("team",)
-        return ("teams" if team in self.teams else "teamStacks", team)
-
     def team_path(self, team: str) -> str:
         """The key path of a team in the stack file, or of what a stack of its own is granted."""
-        return key_path(self._place_of(team))
+        if self.platform_facts is not None:
+            return key_path(("team",))
+        return key_path(("teams" if team in self.teams else "teamStacks", team))
 
     def written_at(self, team: str, *keys: str) -> str:
         """The key path of what a team has at `keys`: the stack's where that says it for all teams.
 
         A key that nobody writes belongs to who writes the section around it, else to the team.
         """
-        parts = ".".join(keys).split(".")
+        parts, own = ".".join(keys).split("."), self.team_path(team).partition(":")[2].split(".")
         for depth in range(len(parts), 1, -1) if self.platform_facts is None else ():
-            if get(self._file, *self._place_of(team), *parts[:depth]) is not None:
+            if get(self._file, *own, *parts[:depth]) is not None:
                 break
             if get(self._file, *parts[:depth]) is not None:
                 return key_path(keys)
@@ -233,26 +230,22 @@ def _of_platform(settings: Settings) -> Wrong:
     kai, guard, kind = settings.kai, settings.guard, settings.cluster.kind
     if kind is not None:
         accesses = {name: t.vcluster.access or Access() for name, t in settings.teams.items()}
-        for team, key, message in kind.unreachable(accesses):
-            yield f"kai-fleet:teams.{team}.vcluster.access.{key}", message
+        for team, message in kind.unreachable(accesses):
+            yield f"kai-fleet:teams.{team}.vcluster.access.port", message
     # What the host's KAI is for: teams in host mode, whose GPUs only its queues bound.
     host_mode = [name for name, team in settings.teams.items() if team.scheduler.mode == "host"]
     isolated = [name for name in host_mode if settings.teams[name].isolation.on]
-    if kai is not None:
-        yield from below("kai-fleet:kai", kai.mistakes())
-    elif host_mode or settings.queues:
-        user = f"team {host_mode[0]} is in mode host" if host_mode else "kai-fleet:queues are there"
-        cause = f"is missing: {user}, and no KAI is declared for the host"
+    if kai is None and (host_mode or settings.queues):
+        cause = "is missing: kai-fleet:queues and teams in mode host need a KAI on the host"
         yield "kai-fleet:kai", f"{cause}; write {{version: {advised(KAI) or EXAMPLE_VERSION}}}"
     shards = kai.shards if kai else {}
     yield from below("kai-fleet:queues", shard_mistakes(settings.queues, shards))
     if isolated and guard.outside_queues != "deny":
-        yield (
-            "kai-fleet:guard.outsideQueues",
-            f"is {guard.outside_queues}, but team {isolated[0]} is in mode host, where only its"
-            " queue bounds the GPUs of fractions and whole ones together; write deny, or"
-            " isolation: {level: off} for such teams",
+        cause = (
+            f"is {guard.outside_queues}, and only its queue bounds what {isolated[0]} has in mode"
         )
+        fix = "write deny, or isolation: {level: off} for teams in mode host"
+        yield "kai-fleet:guard.outsideQueues", f"{cause} host, fractions and all; {fix}"
 
 
 def read_config() -> tuple[dict[str, Any], frozenset[str], list[Finding]]:

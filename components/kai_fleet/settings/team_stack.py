@@ -175,9 +175,6 @@ def _between(file: TeamStack, facts: Facts) -> Iterator[tuple[str, str]]:
     elif team.scheduler.mode == "host" and team.queue not in (None, queue):
         cause = f"is {team.queue}, and {where} grants {queue}"
         yield "queue", f"{cause}; write that, or queues: {{…}} below it"
-    if team.vcluster.node_pool:
-        fix = "have it written there, in kai-fleet:vcluster.nodePool"
-        yield "vcluster.nodePool", f"is the platform's; {fix}"
 
 
 def read_platform(stack: str) -> Facts:

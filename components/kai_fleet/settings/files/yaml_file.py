@@ -9,7 +9,7 @@ Pulumi hands all of a stack file to each plugin as one environment variable, and
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -161,33 +161,30 @@ def _shown(text: str) -> str:
     return ascii(text if len(text) <= 40 else f"{text[:37]}…")
 
 
-def _named(name: str) -> str:
-    """The content of a file that a stack file names. Raises ValueError; its name goes before."""
+def _named(name: str, read: Callable[[str], Any]) -> Any:
+    """What is read from a file that a stack file names. Raises ValueError."""
     try:
         path = (ROOT / name.partition("\0")[0]).resolve()
         if not path.is_relative_to(ROOT) or path.suffix not in (".yaml", ".yml"):
             raise ValueError("which is no YAML file below this project's folder; write one that is")
-        return path.read_text(encoding="utf-8")
+        return read(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ValueError("which is not there; write the path from the project's folder") from None
-    except (OSError, RuntimeError, UnicodeError) as why:  # also links in a circle
-        raise ValueError(f"which cannot be read: {why}") from None
+        why = "which is not there; write the path from the project's folder"
+    except (OSError, RuntimeError, UnicodeError) as error:  # also links in a circle
+        why = f"which cannot be read: {error}"
+    except ValueError as error:
+        why = str(error)
+    raise ValueError(f"names {name}, {why}")
 
 
 def read_tree(queues: Any) -> Any:
     """What stands at a `queues:` key, or in the file that it names. Raises ValueError."""
-    try:
-        return load(_named(queues)) if isinstance(queues, str) else queues
-    except ValueError as why:
-        raise ValueError(f"names {queues}, {why}") from None
+    return _named(queues, load) if isinstance(queues, str) else queues
 
 
 def _documents(path: Any) -> Any:
     """The documents of a file, empty ones left out. Raises ValueError."""
-    try:
-        return [document for document in load_all(_named(path)) if document is not None]
-    except ValueError as why:
-        raise ValueError(f"names {path}, {why}") from None
+    return [document for document in _named(path, load_all) if document is not None]
 
 
 def _by_path(paths: Any) -> Any:

@@ -18,7 +18,7 @@ from kai_fleet.settings.sections.kubernetes import (
     ObjectName,
     Toleration,
 )
-from kai_fleet.settings.sections.models import Strict, Wrong, like, refuse
+from kai_fleet.settings.sections.models import Strict, like, refuse
 
 _MOST: Final = 1_000_000
 _KINDS: Final = "{nvidia.com/gpu: 8, nvidia.com/mig-1g.10gb: 14}"
@@ -84,7 +84,6 @@ Duration = Annotated[
     StringConstraints(min_length=2, pattern=r"^([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}s)?$"),
 ]
 ShardName = Annotated[str, like(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", 40)]
-Levels = Annotated[list[LabelKey], Field(min_length=1, max_length=16)]
 
 
 class Fairshare(Strict):
@@ -110,13 +109,6 @@ class Fairshare(Strict):
     """How much past usage weighs; 0 is nothing."""
     prometheus: str | None = Field(default=None, pattern=r"^https?://\S+$")
     """URL; KAI's own one unless set."""
-
-    def mistakes(self) -> Wrong:
-        """When windows begin that are not sliding."""
-        yield from self.useless("window_type", {"start": ("tumbling",), "cron": ("cron",)})
-        key = {"tumbling": "start", "cron": "cron"}.get(self.window_type)
-        if key and not self.written.get(key):
-            yield key, f"is missing: {self.window_type} windows begin by it; write one"
 
 
 class Shard(Strict):
@@ -163,6 +155,7 @@ Untested = Annotated[
 ]
 Values = dict[str, Any]
 NVIDIA: Final = "nvidia.com/gpu"
+EXAMPLE_CHARTS: Final = "oci://mirror.example.com/charts"
 EXAMPLE_REGISTRY: Final = "mirror.example.com, or ghcr.io/organisation"
 EXAMPLE_VERSION: Final = "v0.16.8"  # what messages tell to write
 
@@ -190,7 +183,9 @@ class KaiRelease(Strict):
     """From v0.10."""
     shards: dict[ShardName, Shard] = Field(default_factory=dict)
     """From v0.10."""
-    topologies: dict[ShardName, Levels] = Field(default_factory=dict)
+    topologies: dict[ShardName, Annotated[list[LabelKey], Field(min_length=1, max_length=16)]] = (
+        Field(default_factory=dict)
+    )
     """From v0.12: node labels from the widest domain to the narrowest."""
     gpu_sharing: Sharing = of_switch(True)
     """Fractions of a GPU. true: NonMemoryEnforced, by agreement; false: Disabled. HamiCore and
@@ -227,18 +222,6 @@ def place_of(read: Callable[[str], object], example: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-ChartSource = Annotated[
-    str,
-    Field(max_length=2048, description="oci://…, https://…"),
-    place_of(sources.chart_place, "oci://mirror.example.com/charts"),
-]
-ImageSource = Annotated[
-    str,
-    Field(max_length=2048, description="a registry, or a path in one"),
-    place_of(sources.registry_place, EXAMPLE_REGISTRY),
-]
-
-
 class Sources(Strict):
     """Where charts and images may come from, besides what the release tables name.
 
@@ -246,9 +229,13 @@ class Sources(Strict):
     kai-fleet:workloads and inside their vClusters, is their own.
     """
 
-    charts: list[ChartSource] = Field(default_factory=list)
+    charts: list[Annotated[str, place_of(sources.chart_place, EXAMPLE_CHARTS)]] = Field(
+        default_factory=list
+    )
     """Chart locations, such as oci://mirror.example.com/charts; what is below them counts."""
-    images: list[ImageSource] = Field(default_factory=list)
+    images: list[Annotated[str, place_of(sources.registry_place, EXAMPLE_REGISTRY)]] = Field(
+        default_factory=list
+    )
     """Image registries, or paths in one, such as mirror.example.com; what is below them counts."""
 
     @property

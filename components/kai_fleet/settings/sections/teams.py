@@ -17,7 +17,7 @@ from kai_fleet.settings.sections.kubernetes import (
     NotedKey,
     Toleration,
 )
-from kai_fleet.settings.sections.models import Strict, Wrong, below
+from kai_fleet.settings.sections.models import Strict, Wrong
 from kai_fleet.settings.sections.platform import (
     EXAMPLE_VERSION,
     Gpus,
@@ -146,7 +146,6 @@ class TeamSettings(HostPlace, Runs):
         `granted` is the queue of a stack of its own, in mode host: it may have queues below that.
         """
         mode, scheduler = self.scheduler.mode, self.scheduler
-        yield from below("scheduler", scheduler.mistakes())
         if mode == "virtual" and scheduler.version is None:
             write = advised(KAI) or EXAMPLE_VERSION
             yield "scheduler.version", f"is missing: mode virtual runs its own KAI; write {write}"

@@ -7,7 +7,7 @@ from pydantic import Field, SecretStr
 from kai_fleet.foreign_text import may_name_system
 from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.kubernetes import Bytes, Cpus, LabelKey, LabelValue, ObjectName
-from kai_fleet.settings.sections.models import Strict, Wrong, like, refuse
+from kai_fleet.settings.sections.models import Strict, Wrong, below, like, refuse
 from kai_fleet.settings.sections.platform import OtherChart, Untested, Values, Version
 
 # "" is the cluster's default.
@@ -53,8 +53,6 @@ class ResourceAmounts(Strict):
     """Of the node's own disk."""
 
 
-# Kubernetes' own roles. cluster-admin is none of them: it changes queues and removes the guard.
-GroupRole = Literal["view", "edit", "admin"]
 _SYSTEM_PREFIX: Final = "may name Kubernetes' own, such as system:masters; write oidc: in quotes"
 _SYSTEM_GROUP: Final = "is one of Kubernetes' own; write it as the provider calls it"
 _Text = Annotated[str, like(r"^\S+$")]
@@ -103,7 +101,8 @@ class Vcluster(Strict):
     """Labels of the nodes for control planes; the team's own nodes unless set."""
     oidc: Oidc | None = None
     """The identity provider by whose accounts people enter it."""
-    groups: dict[GroupName, GroupRole] = Field(default_factory=dict)
+    # Not cluster-admin, which changes queues and removes the guard.
+    groups: dict[GroupName, Literal["view", "edit", "admin"]] = Field(default_factory=dict)
     """Groups of that provider: view, edit or admin in namespace default; all read but Secrets."""
     image_pull_secrets: list[ObjectName] = Field(default_factory=list)
     """Secrets of namespace team-NAME that pull images of the control plane and all synced pods."""
@@ -124,7 +123,9 @@ class Vcluster(Strict):
 
     def mistakes(self) -> Wrong:
         """Those of its sections, and groups without an identity provider."""
-        yield from super().mistakes()
+        yield from below("store", self.store.mistakes())
+        if self.access is not None:
+            yield from below("access", self.access.mistakes())
         if self.oidc is None and self.groups:
             write = "write oidc: {issuer: https://…, clientId: kubernetes} beside it"
             yield "groups", f"are those of an identity provider, and none is declared; {write}"
