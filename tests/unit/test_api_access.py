@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from kai_fleet.cluster.service_address import address_of
+from kai_fleet.cluster.tenant_kubeconfig import address_of
 from kai_fleet.releases import VCLUSTER
 from kai_fleet.releases.chart_values import nested
 from kai_fleet.settings import load

@@ -69,7 +69,7 @@ class Granted(Grant):
 
 class Facts(Platform):
     """One platform, as its team stacks see it. `registries` are those that it makes Secrets of;
-    `stack` is its name, which it does not export.
+    `stack` is its name, which it does not export; `secret`: its stack encrypts them.
     """
 
     model_config = _LENIENT
@@ -78,6 +78,7 @@ class Facts(Platform):
     context: str | None = None  # None where the platform has its kubeconfig as a secret
     registries: list[str] = Field(default_factory=list)
     teams: dict[str, Granted]
+    secret: bool = False
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
@@ -182,7 +183,6 @@ def read_platform(stack: str) -> Facts:
     from pulumi.runtime import invoke
 
     from kai_fleet.deployed import READ_OUTPUTS, full_name
-    from kai_fleet.options import hide_values
 
     update = f"update it first: {update_command(stack.rpartition('/')[2])}"
     try:
@@ -191,8 +191,7 @@ def read_platform(stack: str) -> Facts:
     except Exception as why:
         reason = str(why).strip().rpartition("\n")[2][:200]
         raise NoPlatformError(f"is {stack}, which cannot be read ({reason}); {update}") from None
-    if OUTPUT in (answer.get("secretOutputNames") or ()):
-        hide_values()  # an invoke answers in clear
     if OUTPUT not in (outputs := answer.get("outputs") or {}):
         raise NoPlatformError(f"is {stack}, which exports no platform; {update}")
-    return Facts.read(outputs[OUTPUT])
+    secret = OUTPUT in (answer.get("secretOutputNames") or ())  # an invoke answers in clear
+    return Facts.read(outputs[OUTPUT]).model_copy(update={"secret": secret})

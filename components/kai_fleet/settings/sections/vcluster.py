@@ -4,7 +4,6 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, SecretStr
 
-from kai_fleet.foreign_text import may_name_system
 from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.kubernetes import Bytes, Cpus, LabelKey, LabelValue, ObjectName
 from kai_fleet.settings.sections.models import Strict, Wrong, below, like, refuse
@@ -14,8 +13,6 @@ from kai_fleet.settings.sections.platform import OtherChart, Untested, Values, V
 StorageClass = Annotated[str, like(r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$")]
 _TYPES_BY_KEY: Final = {
     "replicas": ("etcd",),
-    "storage_class": ("etcd",),
-    "size": ("etcd",),
     "data_source": ("external",),
 }
 
@@ -27,10 +24,6 @@ class Store(Strict):
     """embedded: SQLite on its volume. etcd: own pods. With a licence: embeddedEtcd, external."""
     replicas: Literal[1, 3, 5, 7, 9] | None = None
     """etcd: how many, an odd number; 1 unless set."""
-    storage_class: StorageClass | None = None
-    """etcd: of each one's volume; vcluster.storageClass unless set."""
-    size: Bytes | None = None
-    """etcd: of each one's volume; vcluster.size unless set."""
     data_source: SecretStr | None = Field(default=None, strict=False)
     """external: mysql://… or postgres://…; set it with `pulumi config set --secret --path`."""
 
@@ -53,10 +46,8 @@ class ResourceAmounts(Strict):
     """Of the node's own disk."""
 
 
-_SYSTEM_PREFIX: Final = "may name Kubernetes' own, such as system:masters; write oidc: in quotes"
 _SYSTEM_GROUP: Final = "is one of Kubernetes' own; write it as the provider calls it"
 _Text = Annotated[str, like(r"^\S+$")]
-_Prefix = Annotated[str, refuse(may_name_system, _SYSTEM_PREFIX)]
 GroupName = Annotated[
     str,
     like(r"^\S(.*\S)?$"),
@@ -75,10 +66,6 @@ class Oidc(Strict):
     """The claim that is a user's name; email wants the scope email."""
     groups_claim: _Text = "groups"
     """The claim that lists groups."""
-    username_prefix: _Prefix = "oidc:"
-    """Before each user's name inside the vCluster."""
-    groups_prefix: _Prefix = "oidc:"
-    """Before each group's name inside the vCluster."""
     ca: Annotated[str, like("^-----BEGIN CERTIFICATE-----\n", 100_000)] | None = None
     """PEM of the authority of its certificate, unless a public one."""
     scopes: list[_Text] = Field(default_factory=list)
@@ -107,9 +94,9 @@ class Vcluster(Strict):
     image_pull_secrets: list[ObjectName] = Field(default_factory=list)
     """Secrets of namespace team-NAME that pull images of the control plane and all synced pods."""
     storage_class: StorageClass | None = None
-    """StorageClass of its volume; "" and unset: the cluster's default. It stays."""
+    """StorageClass of its or each etcd's volume; "" and unset: the cluster's default. It stays."""
     size: Bytes | None = None
-    """Size of its volume, 5Gi unless set. It stays."""
+    """Size of its or each etcd's volume, 5Gi unless set. It stays."""
     replicas: int = Field(default=1, ge=1, le=9)
     """How many pods its control plane has; more than one needs another store."""
     store: Store = Field(default_factory=Store)
