@@ -20,7 +20,7 @@ from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM
 from kai_fleet.settings.sections.platform import HostKai, Shard
 from kai_fleet.settings.sections.queues import Queue, walk
 from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings
-from kai_fleet.settings.sections.vcluster import ControlPlaneResources
+from kai_fleet.settings.sections.vcluster import ResourceAmounts
 from kai_fleet.vcluster_values import argument_values
 
 _PLACES: Final = {"virtual": "inside", "host": "host", "default": "none"}
@@ -138,7 +138,7 @@ class Arguments:
             foreign_queues=self._foreign_queues(name),
             host_kai=kai is not None,
             guard=settings.guard.mode,
-            gpu_sharing=kai is not None and settings.shares_gpus(kai),
+            gpu_sharing=kai is not None and settings.sharing_of(kai) != DISABLED,
             nv_fractions=by_host and kai is not None and settings.sharing_of(kai) == NV_FRACTIONS,
             # Not from a team's values: images with these names are admitted where others are not.
             kai_images=settings.sources.known.kai_images,
@@ -297,22 +297,21 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _resources(resources: ControlPlaneResources) -> dict[str, Any]:
+def _resources(resources: Mapping[Any, ResourceAmounts]) -> dict[str, Any]:
     """Requests and limits with the names of a pod's spec, as far as they are set."""
     named = {
         bound: {
             key.replace("_", "-"): _plain(amount) for key, amount in amounts if amount is not None
         }
-        for bound, amounts in resources
+        for bound, amounts in resources.items()
     }
     return {bound: amounts for bound, amounts in named.items() if amounts}
 
 
 def _shard(shard: Shard) -> dict[str, Any]:
     """ShardArgs, whose keys are nested in two sections of the settings."""
-    placement, runtime = shard.placement, shard.min_runtime
-    of_placement = {f"{part}_placement": strategy for part, strategy in placement or ()}
-    of_runtime = {f"{action}_min_runtime": time for action, time in runtime or ()}
+    of_placement = {f"{part}_placement": strategy for part, strategy in shard.placement.items()}
+    of_runtime = {f"{action}_min_runtime": time for action, time in shard.min_runtime.items()}
     return {**of_placement, **of_runtime, "queue_depth": shard.queue_depth}
 
 

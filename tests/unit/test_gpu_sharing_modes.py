@@ -29,7 +29,7 @@ CHART = "oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler"
 
 
 def on_host(mode, version="v0.18.0", **more):
-    return {**HOST, "kai": {"version": version, "gpuSharing": {"mode": mode}}, **more}
+    return {**HOST, "kai": {"version": version, "gpuSharing": mode}, **more}
 
 
 def sharing(mode):
@@ -97,7 +97,7 @@ def test_what_v0_18_0_does_not_read_yet_is_told():
         ({}, "NonMemoryEnforced"),
         ({"gpuSharing": True}, "NonMemoryEnforced"),
         ({"gpuSharing": False}, "Disabled"),
-        ({"gpuSharing": {"mode": "HamiCore"}}, "HamiCore"),
+        ({"gpuSharing": "HamiCore"}, "HamiCore"),
         ({"values": {"global": {"gpuSharingMode": "HamiCore"}}}, "HamiCore"),
     ],
 )
@@ -109,9 +109,8 @@ def test_a_stack_file_says_a_switch_or_a_mode(written, mode):
 @pytest.mark.parametrize(
     ("written", "path", "says"),
     [
-        ({"mode": "Hami"}, "kai-fleet:kai.gpuSharing.mode", "'NonMemoryEnforced', 'HamiCore'"),
-        ("HamiCore", "kai-fleet:kai.gpuSharing", "a mode such as {mode: NvFractions}"),
-        ({"mod": "HamiCore"}, "kai-fleet:kai.gpuSharing.mod", "write mode"),
+        ("Hami", "kai-fleet:kai.gpuSharing", "'NonMemoryEnforced', 'HamiCore'"),
+        ({"mode": "HamiCore"}, "kai-fleet:kai.gpuSharing", "write one of 'Disabled', "),
     ],
 )
 def test_what_is_no_mode_is_told_with_those_that_are(written, path, says):
@@ -125,7 +124,7 @@ def test_a_team_stack_learns_the_mode_of_the_hosts_kai():
     assert settings is not None
     facts = Facts.of(settings)
     assert facts.kai is not None
-    assert facts.kai.gpu_sharing.mode == "HamiCore"
+    assert facts.kai.gpu_sharing == "HamiCore"
 
 
 def test_a_mode_that_the_version_has_not_is_refused_with_one_that_has():
@@ -153,7 +152,7 @@ def test_the_ways_that_are_by_agreement_or_off_need_nothing():
 
 
 def of_team(mode, **more):
-    scheduler = {"mode": "virtual", "version": "v0.18.0", "gpuSharing": {"mode": mode}}
+    scheduler = {"mode": "virtual", "version": "v0.18.0", "gpuSharing": mode}
     return {"cluster": CLUSTER, "teams": {"ml": {**ML, "scheduler": scheduler, **more}}}
 
 
