@@ -7,7 +7,6 @@ import pytest
 
 from kai_fleet.arguments import chart_values
 from kai_fleet.deployed import of_resources
-from kai_fleet.finding import Level
 from kai_fleet.guards import rights
 from kai_fleet.names import RELEASE, VIRTUAL_CLUSTER
 from kai_fleet.releases import VCLUSTER
@@ -265,8 +264,3 @@ def test_the_doctor_finds_a_control_plane_without_a_volume():
     item["spec"]["replicas"] = 0
     (found,) = lab.ill()
     assert "scale deployment ml --replicas=1" in found.fix
-
-
-def test_advice_is_no_refusal():
-    problems = validate(stack({"replicas": 3, "store": {"type": "etcd"}})).problems
-    assert {it.level for it in problems if it.check == "vcluster-store"} == {Level.ADVISORY}
