@@ -9,21 +9,19 @@ from typing import Any, Final
 
 from pydantic import BaseModel, SecretStr
 
-from kai_fleet import vcluster_values
 from kai_fleet.gpu_providers import GPU_PROVIDERS
 from kai_fleet.inputs import toleration_text, without_none
-from kai_fleet.options import hidden
 from kai_fleet.queue_specs import UNLIMITED, every_spec
 from kai_fleet.queue_specs import walk as walk_args
-from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, mig, takes_external_pod_groups
-from kai_fleet.releases.chart_values import merged
+from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, mig
 from kai_fleet.releases.sharing import MODES, NV_FRACTIONS, mode_in
 from kai_fleet.settings import Settings
 from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM
-from kai_fleet.settings.sections.kubernetes import Affinity
 from kai_fleet.settings.sections.platform import HostKai, Shard
 from kai_fleet.settings.sections.queues import Queue, walk
 from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings
+from kai_fleet.settings.sections.vcluster import ControlPlaneResources
+from kai_fleet.vcluster_values import argument_values
 
 _PLACES: Final = {"virtual": "inside", "host": "host", "default": "none"}
 _OF_GUARDS: Final = (
@@ -69,14 +67,15 @@ class Arguments:
         """KaiSchedulerArgs of the host's KAI, for teams in mode host."""
         settings, kai = self.settings, self.settings.kai
         assert kai is not None
+        by_operator = GPU_PROVIDERS[settings.gpu.provider].cluster_policy
+        brought = ["clusterPolicyCrd"] if by_operator else []
         return self._kai(
             kai,
             kai,
             labels=settings.labels,
             isolation=settings.isolation.level,
             registries=settings.registries,
-            use_existing=self.existing.get("kai"),
-            cluster_policy_crd=not GPU_PROVIDERS[settings.gpu.provider].cluster_policy,
+            use_existing=[*self.existing.get("kai", ()), *brought],
             **self.host,
         )
 
@@ -164,7 +163,7 @@ class Arguments:
         if "data_source" in args["store"]:
             args["store"] = {}
         version = args.get("version", DEFAULT_VCLUSTER)
-        return {"vcluster_version": version, "vcluster_values": chart_values(args)}
+        return {"vcluster_version": version, "vcluster_values": argument_values(args)}
 
     def control_pool(self, name: str) -> dict[str, str]:
         """Labels of the nodes for a team's control plane: its own, the platform's or the team's."""
@@ -211,8 +210,6 @@ class Arguments:
                 args["guard"] = {
                     "mode": settings.guard.mode,
                     "outside": settings.guard.outside([*team.queues]),
-                    "pod_groups": takes_external_pod_groups(team.scheduler.version or ""),
-                    "gpu_sharing": settings.shares_gpus(team.scheduler),
                     "gpu_resource": settings.gpu.resource,
                 }
         elif team.scheduler.mode == "host" and team.queues:
@@ -229,6 +226,7 @@ class Arguments:
             namespace=f"team-{name}",
             mode=team.scheduler.mode,
             control_pool=self.control_pool(name),
+            resources=_resources(section.resources),
             oidc=section.oidc and {key: value for key, value in section.oidc if key != "scopes"},
             groups=section.groups if section.oidc else {},
             isolation=team.isolation.level,
@@ -273,18 +271,10 @@ class Arguments:
         if team.scheduler.mode == "virtual":
             pools = {"pools": team.gpus_by_pool} if team.pools else {}
             return {"queues": _queue_args(team.queues), "gpus": team.counted, **pools}
-        parent, shard = facts.granted_queue(name) if facts else (None, None)
-        queues = _queue_args(team.queues, **_filled(shard=shard))
+        grant = facts.granted(name) if facts else None
+        queues = _queue_args(team.queues, **_filled(shard=grant and grant.shard))
+        parent = grant and grant.parent_queue
         return _filled(queues=queues, parent=parent, cluster=self.settings.cluster.name)
-
-
-def chart_values(args: Mapping[str, Any]) -> dict[str, Any]:
-    """Chart values that VirtualClusterArgs and their `values` give together."""
-    return merged(
-        vcluster_values.access_values(args["access"]),
-        vcluster_values.control_plane(args),
-        args["values"],
-    )
 
 
 def _filled(section: BaseModel | None = None, **overrides: Any) -> Any:
@@ -292,7 +282,7 @@ def _filled(section: BaseModel | None = None, **overrides: Any) -> Any:
     are kept as written, with their nulls.
     """
     args = dict(section or ()) | overrides
-    values = {"values": hidden(args.pop("values"))} if "values" in args else {}
+    values = {"values": args.pop("values")} if "values" in args else {}
     return _plain(args) | values
 
 
@@ -300,13 +290,22 @@ def _plain(value: Any) -> Any:
     """Settings as plain values: models as mappings without None, secrets in clear text."""
     if isinstance(value, SecretStr):
         return value.get_secret_value()
-    if isinstance(value, Affinity):
-        return value.spec
     if isinstance(value, BaseModel):
         value = dict(value)
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in without_none(value).items()}
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _resources(resources: ControlPlaneResources) -> dict[str, Any]:
+    """Requests and limits with the names of a pod's spec, as far as they are set."""
+    named = {
+        bound: {
+            key.replace("_", "-"): _plain(amount) for key, amount in amounts if amount is not None
+        }
+        for bound, amounts in resources
+    }
+    return {bound: amounts for bound, amounts in named.items() if amounts}
 
 
 def _shard(shard: Shard) -> dict[str, Any]:

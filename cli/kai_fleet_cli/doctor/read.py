@@ -19,8 +19,7 @@ import yaml
 from kai_fleet.cluster.kube.api import OF_OPERATORS, Api
 from kai_fleet.cluster.kube.errors import RefusedError, UnreachableError
 from kai_fleet.cluster.kube.objects import MALFORMED, malformed, well_named
-from kai_fleet.cluster.service_address import address_of
-from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, pieces
+from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, address_of, pieces
 from kai_fleet.settings import Settings
 from kai_fleet_cli.doctor.required import required_objects
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
@@ -187,7 +186,7 @@ def _access(api: Api, host: Cluster, team: Team) -> tuple[TeamState, str]:
     except UnreachableError as error:
         return replace(state, unreached=f"the host does not give its kubeconfig: {error}"), ""
     except TenantKubeconfigError as error:
-        return replace(state, unreached=f"{secret_name} {error}", foreign=error.foreign), ""
+        return replace(state, unreached=f"{secret_name} {error}", foreign=True), ""
     content = credentials.kubeconfig(f"https://{address}", team.name)
     return replace(state, certificate_ends=credentials.ends), content
 

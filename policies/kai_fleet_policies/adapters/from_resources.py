@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Final
 
-from kai_fleet.cluster.provider.values import unpacked
 from kai_fleet.gpu_providers import GPU_CHARTS
 from kai_fleet.names import QUEUES
 from kai_fleet.releases import has_sharing_modes, keys, mig, version_key
@@ -186,7 +185,7 @@ def queues_of(props: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """The queues of a resource of type QUEUES: each with its name, and the properties that a
     resource of its own would have. None where they are not known yet.
     """
-    for name, spec in pairs(unpacked(props.get("queues"))).items():
+    for name, spec in pairs(props.get("queues")).items():
         labels = get(props, "labels", str(name))
         metadata = {"name": name} | ({} if labels is None else {"labels": labels})
         kind = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue"}

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from kai_fleet.arguments import Arguments, chart_values
+from kai_fleet.arguments import Arguments
 from kai_fleet.deployed import Deployed, named
 from kai_fleet.names import VIRTUAL_CLUSTER
 from kai_fleet.queue_specs import every_spec
@@ -16,6 +16,7 @@ from kai_fleet.settings.sections.platform import HostKai
 from kai_fleet.settings.sections.queues import PlacedQueue, walk
 from kai_fleet.settings.sections.teams import Scheduler
 from kai_fleet.vcluster_stores import store_of
+from kai_fleet.vcluster_values import argument_values
 from kai_fleet_policies.model.cluster import HOST, Chart, Cluster, Kai, Running, Team
 from kai_fleet_policies.model.pods import PodTemplate, workloads
 from kai_fleet_policies.model.queues import RESOURCES, UNLIMITED, DeclaredQueue, QueueShare, shares
@@ -95,7 +96,7 @@ def _team(arguments: Arguments, name: str, state: Deployed) -> Team:
     """A team that this stack runs."""
     settings, own = arguments.settings, arguments.settings.teams[name]
     vcluster, facts = own.vcluster, settings.platform_facts
-    values = chart_values(arguments.vcluster(name) | {"values": vcluster.values})
+    values = argument_values(arguments.vcluster(name) | {"values": vcluster.values})
     release = named(VIRTUAL_CLUSTER, f"{name}-release")
     version, store = state.versions.get(release), state.stores.get(release)
     return replace(
@@ -104,7 +105,7 @@ def _team(arguments: Arguments, name: str, state: Deployed) -> Team:
         mode=own.scheduler.mode,
         queue=own.queue,
         pools=own.pools,
-        parent_queue=facts.granted_queue(name)[0] if facts else None,
+        parent_queue=facts.granted(name).parent_queue if facts else None,
         version=vcluster.version or DEFAULT_VCLUSTER,
         chart_values=values,
         store=store_of(values),
