@@ -10,7 +10,7 @@ from kai_fleet.guards.bounds import pod_bounds
 from kai_fleet.kai_scheduler import KaiScheduler
 from kai_fleet.kai_values import kai_values
 from kai_fleet.names import KAI_SCHEDULER
-from kai_fleet.releases import KAI, kai
+from kai_fleet.releases import kai
 from kai_fleet.settings import load
 from kai_fleet.settings.team_stack import Facts
 from kai_fleet.values import UNKNOWN
@@ -82,13 +82,6 @@ def test_a_mode_can_be_written_as_a_value_from_v0_18_on():
     assert newer["global"]["gpuSharingMode"] == "HamiCore"
     assert unknown_keys("kai", "v0.18.6", hami) == []
     assert unknown_keys("kai", "v0.17.0", hami) == ["global.gpuSharingMode"]
-
-
-def test_what_v0_18_0_does_not_read_yet_is_told():
-    """Its chart renders no map of arguments of the podgrouper; a later one does."""
-    arguments = {"podgrouper": {"args": {"gangScheduleDeployment": False}}}
-    assert unknown_keys("kai", "v0.18.0", arguments) == ["podgrouper.args"]
-    assert unknown_keys("kai", "v0.18.6", arguments) == []
 
 
 @pytest.mark.parametrize(
@@ -252,12 +245,3 @@ def test_the_pack_reads_how_another_programs_kai_shares(version, values, mode):
     props = {"chart": CHART, "version": version, "values": {"global": values}}
     (cluster,) = clusters([resource("kubernetes:helm.sh/v3:Release", "kai", props)])
     assert cluster.kai[0].sharing is mode or cluster.kai[0].sharing == mode
-
-
-@pytest.mark.parametrize("version", KAI)
-def test_sharing_is_on_unless_switched_off(version):
-    on, off = (
-        kai_values(kai(version), sharing(it))["global"] for it in ("NonMemoryEnforced", "Disabled")
-    )
-    assert "NonMemoryEnforced" in on.values() or on["gpuSharing"] is True
-    assert "Disabled" in off.values() or off["gpuSharing"] is False

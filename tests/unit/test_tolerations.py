@@ -5,12 +5,10 @@ import json
 import pytest
 
 from kai_fleet.arguments import Arguments
-from kai_fleet.guards.bounds import pod_bounds
 from kai_fleet.kai_values import kai_values
 from kai_fleet.releases import KAI, VCLUSTER, kai, vcluster
 from kai_fleet.settings import load
 from kai_fleet.vcluster_values import vcluster_values
-from kai_fleet_cli.plan.offline import plan_settings
 from tests.unit.stack_arguments import arguments, stack, team_stack
 
 OWN = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
@@ -54,15 +52,6 @@ def test_so_does_kai_with_its_operands(version):
     assert not {"tolerations", "affinity"} & kai_values(kai(version), {})["global"].keys()
 
 
-def test_the_plan_shows_them_in_both_releases():
-    plan = {it.name: it.inputs for it in plan_settings(stack(tolerations=[GPU])).resources}
-    assert plan["ml-kai-release"]["values"]["global"]["tolerations"] == [SPECS[1]]
-    enforced = plan["ml-release"]["values"]["sync"]["toHost"]["pods"]["enforceTolerations"]
-    assert enforced == ["nvidia.com/gpu:"]
-    notes = plan["ml-namespace"]["metadata"]["annotations"]
-    assert notes["guard.kai-fleet/tolerations"] == "nvidia.com/gpu:"
-
-
 @pytest.mark.parametrize(
     ("team", "keys"),
     [({}, ["nvidia.com/gpu"]), ({"tolerations": [OWN]}, ["dedicated"]), ({"tolerations": []}, [])],
@@ -80,13 +69,6 @@ def test_an_affinity_stands_in_place_of_that_of_all_teams():
     (mistake,) = load(stack({"affinity": {"nodeSelector": {"a": "b"}}})).mistakes
     assert mistake.path == "kai-fleet:teams.ml.affinity.nodeSelector"
     assert "nodeAffinity" in mistake.message
-
-
-def test_without_any_nothing_changes():
-    values = of_release("v0.36.1")
-    assert "coredns" not in values["controlPlane"]
-    assert "enforceTolerations" not in values["sync"]["toHost"]["pods"]
-    assert "tolerations" not in pod_bounds("ml", {})
 
 
 def test_a_team_stack_has_those_of_its_grant_and_writes_none():
