@@ -57,7 +57,7 @@ AREAS = {
         1200,
         1796,
         COMPONENTS,
-        *("program.py", "team.py", "virtual_cluster.py", "vcluster_access.py"),
+        *("program.py", "team.py", "virtual_cluster.py", "vcluster_kubeconfig.py"),
         *("vcluster_values.py", "kai_scheduler.py", "kai_values.py"),
         *("queue_tree.py", "queue_specs.py"),
     ),
