@@ -16,10 +16,9 @@ from kai_fleet.queue_specs import walk as walk_args
 from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, mig
 from kai_fleet.releases.sharing import MODES, NV_FRACTIONS, mode_in
 from kai_fleet.settings import Settings
-from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM, Access
-from kai_fleet.settings.sections.kubernetes import Affinity
+from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM
 from kai_fleet.settings.sections.platform import HostKai, Shard
-from kai_fleet.settings.sections.queues import Queue, Share, walk
+from kai_fleet.settings.sections.queues import Queue, walk
 from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings
 from kai_fleet.settings.sections.vcluster import ControlPlaneResources
 from kai_fleet.vcluster_values import argument_values
@@ -87,7 +86,7 @@ class Arguments:
             _, queue = self._scheduler(name)
             if queue is not None:
                 limits[queue] = limits.get(queue, 0) + settings.own_of(name).counted
-        queues = _bounded(queue_args(settings.queues), limits)
+        queues = _bounded(_queue_args(settings.queues), limits)
         return {"queues": queues, "cluster": settings.cluster.name, **self.host}
 
     def monitoring(self) -> Any:
@@ -214,14 +213,7 @@ class Arguments:
                     "gpu_resource": settings.gpu.resource,
                 }
         elif team.scheduler.mode == "host" and team.queues:
-            # Below the queue that the team is granted.
-            facts = settings.platform_facts
-            parent, shard = facts.granted_queue(name) if facts else (None, None)
-            args["host_queues"] = {
-                **_filled(parent=parent, cluster=settings.cluster.name),
-                "queues": queue_args(team.queues, shard),
-                **self.host,
-            }
+            args["host_queues"] = {**self.queues(name), **self.host}
         return args
 
     def vcluster(self, name: str) -> Any:
@@ -234,7 +226,6 @@ class Arguments:
             namespace=f"team-{name}",
             mode=team.scheduler.mode,
             control_pool=self.control_pool(name),
-            access=section.access or Access(),
             resources=_resources(section.resources),
             oidc=section.oidc and {key: value for key, value in section.oidc if key != "scopes"},
             groups=section.groups if section.oidc else {},
@@ -273,17 +264,24 @@ class Arguments:
         )
 
     def queues(self, name: str) -> Any:
-        """QueueTreeArgs in a team's vCluster, without its kubeconfig."""
-        team = self.settings.teams[name]
-        args = {"queues": queue_args(team.queues), "gpus": team.counted}
-        return args | ({"pools": team.gpus_by_pool} if team.pools else {})
+        """QueueTreeArgs without a kubeconfig: in a team's vCluster, or in mode host below the queue
+        that the team is granted.
+        """
+        team, facts = self.settings.teams[name], self.settings.platform_facts
+        if team.scheduler.mode == "virtual":
+            pools = {"pools": team.gpus_by_pool} if team.pools else {}
+            return {"queues": _queue_args(team.queues), "gpus": team.counted, **pools}
+        grant = facts.granted(name) if facts else None
+        queues = _queue_args(team.queues, **_filled(shard=grant and grant.shard))
+        parent = grant and grant.parent_queue
+        return _filled(queues=queues, parent=parent, cluster=self.settings.cluster.name)
 
 
-def _filled(*parts: BaseModel, **overrides: Any) -> Any:
-    """Arguments from sections of settings, overridden by keywords; None drops a key. Chart values
+def _filled(section: BaseModel | None = None, **overrides: Any) -> Any:
+    """Arguments from a section of settings, overridden by keywords; None drops a key. Chart values
     are kept as written, with their nulls.
     """
-    args = {key: value for part in parts for key, value in part} | overrides
+    args = dict(section or ()) | overrides
     values = {"values": args.pop("values")} if "values" in args else {}
     return _plain(args) | values
 
@@ -292,8 +290,6 @@ def _plain(value: Any) -> Any:
     """Settings as plain values: models as mappings without None, secrets in clear text."""
     if isinstance(value, SecretStr):
         return value.get_secret_value()
-    if isinstance(value, Affinity):
-        return value.spec
     if isinstance(value, BaseModel):
         value = dict(value)
     if isinstance(value, Mapping):
@@ -325,19 +321,11 @@ def _parents(tree: Mapping[str, Queue]) -> list[str]:
     return [placed.name for placed in walk(tree) if placed.queue.children]
 
 
-def queue_args(tree: Mapping[str, Queue], shard: str | None = None) -> dict[str, Any]:
-    """QueueArgs by name, without defaults: QueueTree fills in missing quotas.
-
-    `shard` schedules all of them, where their parent is a queue of another tree.
-    """
-    served = {"shard": shard} if shard else {}
-    return {name: _queue(queue) | served for name, queue in tree.items()}
-
-
-def _queue(queue: Queue) -> dict[str, Any]:
-    written = without_none(queue.written) | {"children": queue_args(queue.children)}
+def _queue_args(tree: Mapping[str, Queue], **more: Any) -> dict[str, Any]:
+    """QueueArgs by name, as they are written: QueueTree fills in missing quotas."""
     return {
-        key: value.written if isinstance(value, Share) else value for key, value in written.items()
+        name: queue.model_dump(exclude_unset=True, exclude_none=True) | more
+        for name, queue in tree.items()
     }
 
 

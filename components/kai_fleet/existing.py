@@ -14,8 +14,7 @@ from pulumi.runtime import invoke
 from kai_fleet.arguments import Arguments
 from kai_fleet.cluster.connection import ClusterConnection
 from kai_fleet.cluster.kube.objects import in_pool, tolerates
-from kai_fleet.cluster.provider.functions import NODES
-from kai_fleet.cluster.provider.queues import DEFAULT_QUEUES, PATH, TREE, differences, different
+from kai_fleet.cluster.provider.queues import DEFAULT_QUEUES, PATH, TREE
 from kai_fleet.deployed import Deployed
 from kai_fleet.gpu_providers import GPU_PROVIDERS
 from kai_fleet.guards.bounds import KAI_PRIORITIES
@@ -38,6 +37,7 @@ _PATHS: Final = {
     RUNTIME_CLASS: "/apis/node.k8s.io/v1/runtimeclasses/",
     NAMESPACE: "/api/v1/namespaces/",
 }
+_NODES: Final = "/api/v1/nodes"
 _PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses/"
 # Values in KAI's charts, which can leave the classes out from this version on.
 _PRIORITIES: Final = dict(zip(KAI_PRIORITIES, (50, 75, 100, 125), strict=True))
@@ -191,9 +191,20 @@ def host_kai(args: Mapping[str, Any], queues: Mapping[str, Any], host: HostObjec
         existing += _priority_classes(release.version, host)
     for name, spec in every_spec(queues["queues"]):
         queue = host.at(f"{PATH}/{name}") if name in DEFAULT_QUEUES else None
-        differs = differences(queue.get("spec") or {}, spec) if queue else []
-        if queue and differs and TREE not in queue["labels"]:
-            raise pulumi.RunError(f"kai-fleet:queues: {different(name, differs)}. Nothing was made")
+        if queue is None or TREE in queue["labels"]:
+            continue
+        live = queue.get("spec") or {}
+        differs = [
+            f"{key} is {json.dumps(live.get(key))} there, and {json.dumps(spec.get(key))} here"
+            for key in sorted(live.keys() | spec.keys())
+            if live.get(key) != spec.get(key)
+        ]
+        if differs:
+            raise pulumi.RunError(
+                f"kai-fleet:queues: queue {name} is in the cluster already, from a KAI's chart, and"
+                f" differs: {'; '.join(differs)}. Nothing was made. Write it as it is there, or"
+                " give yours another name"
+            )
     return existing
 
 
@@ -263,7 +274,7 @@ def is_of_others(team: str, args: Mapping[str, Any], host: HostObjects) -> bool:
 
 def warn_of_taints(team: str, args: Mapping[str, Any], path: str, host: HostObjects) -> None:
     """Warn of a taint that keeps a team's pods off all of its nodes, with the fix at `path`."""
-    every = (host.at(NODES) or {}).get("nodes", ())
+    every = (host.at(_NODES) or {}).get("nodes", ())
     nodes = [node["taints"] for node in every if in_pool(node["labels"], args["node_pool"])]
     if closed := closed_pool(args.get("tolerations", ()), nodes, path):
         pulumi.log.warn(f"nodes of team {team}: {closed[0]}; {closed[1]}")

@@ -5,7 +5,6 @@ from typing import Any, Dict, Final, NotRequired, TypedDict  # noqa: UP035 - see
 import pulumi
 
 from kai_fleet.cluster.connection import connection_of
-from kai_fleet.cluster.provider.values import packed
 from kai_fleet.inputs import check, resolved, without_none
 from kai_fleet.names import QUEUES
 from kai_fleet.options import child_of
@@ -99,9 +98,9 @@ class QueueTree(pulumi.ComponentResource):
         check(component, QueueTreeArgs, args)
         connection, names = connection_of(component, args), leaves(queues)
 
-        def specs(*tree: Any) -> dict[str, str]:
+        def specs(*tree: Any) -> dict[str, Any]:
             try:
-                return packed(specs_of(*tree))
+                return specs_of(*tree)
             except ValueError as why:
                 raise pulumi.RunError(f"{component}: {why}") from None
 

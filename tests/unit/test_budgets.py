@@ -40,7 +40,7 @@ AREAS = {
         1229,
         COMPONENTS,
         *("cluster/kind", "host_access.py", "cluster/connection.py"),
-        *("registry_secrets.py", "cluster/service_address.py"),
+        "registry_secrets.py",
         "cluster/tenant_kubeconfig.py",
         "gpu_stack.py",
         "gpu_providers.py",

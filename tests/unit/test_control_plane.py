@@ -106,7 +106,7 @@ def test_the_account_of_several_control_planes_may_agree_by_a_lease():
     [
         ({"replicas": 2}, "replicas", "write store: {type: etcd, replicas: 3}, or 1"),
         ({"replicas": 0}, "replicas", "write 1 or more"),
-        ({"store": {"type": "etcd", "replicas": 2}}, "store.replicas", "write an odd number"),
+        ({"store": {"type": "etcd", "replicas": 2}}, "store.replicas", "write one of 1, 3"),
         ({"store": {"replicas": 3}}, "store.replicas", "write type: etcd"),
         ({"store": {"dataSource": SECRET}}, "store.dataSource", "write type: external"),
         ({"store": {"type": "external"}, "licensed": True}, "store.dataSource", "is missing"),

@@ -170,11 +170,6 @@ def test_the_guard_inside_asks_nobody_for_a_name():
     assert "userInfo" not in json.dumps(guards)
 
 
-K3S = {"controlPlane": {"distro": {"k3s": {"enabled": True}}}}
-AGAIN = {
-    "controlPlane": {"distro": {"k8s": {"apiServer": {"extraArgs": ["--oidc_groups_claim", "x"]}}}}
-}
-EXTRA_ARGS = "controlPlane.distro.k8s.apiServer.extraArgs"
 OF_ML = "kai-fleet:teams.ml.vcluster"
 
 
@@ -189,8 +184,6 @@ OF_ML = "kai-fleet:teams.ml.vcluster"
         ({"groups": {"vision": "edit"}}, "groups", "write oidc: {issuer: https://"),
         ({"oidc": ISSUER, "groups": {"x": "cluster-admin"}}, "groups.x", "write one of 'view', 'e"),
         ({"oidc": ISSUER, "groups": {"system:masters": "edit"}}, "groups.system:masters", "own"),
-        ({"oidc": ISSUER, "values": AGAIN}, f"values.{EXTRA_ARGS}", "drop them here"),
-        ({"oidc": ISSUER, "values": K3S}, "values.controlPlane.distro.k3s.enabled", "drop it"),
     ],
 )  # fmt: skip
 def test_what_no_api_server_takes_is_refused_at_its_key(wrong, path, says):

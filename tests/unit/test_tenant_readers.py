@@ -123,16 +123,16 @@ def test_nobody_else_reads_the_secret_of_a_vcluster():
         for name in readers()
         if re.search(r"secrets/vc-|secrets/\{name\}", path(name).read_text())
     }
-    # functions.py hands it to vcluster_kubeconfig.py.
+    # plugin.py hands it to vcluster_kubeconfig.py.
     assert named == {
         "kai_fleet_cli/doctor/read.py",
         "kai_fleet/cluster/probes/vcluster.py",
         "kai_fleet/cluster/probes/wait.py",
-        "kai_fleet/cluster/provider/functions.py",
+        "kai_fleet/cluster/provider/plugin.py",
     }
     for name in named - {
         "kai_fleet/cluster/probes/vcluster.py",
-        "kai_fleet/cluster/provider/functions.py",
+        "kai_fleet/cluster/provider/plugin.py",
     } | {
         "kai_fleet/vcluster_kubeconfig.py",
     }:

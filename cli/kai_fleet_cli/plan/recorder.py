@@ -16,9 +16,9 @@ from pulumi.runtime import mocks, rpc
 from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.stack import wait_for_rpcs
 
-from kai_fleet.cluster.provider.values import SECRET_MARK, SIGNATURE, unpacked
+from kai_fleet.cluster.provider.values import SECRET_MARK, SIGNATURE
 from kai_fleet.deployed import READ_OUTPUTS
-from kai_fleet.names import QUEUES, STACK
+from kai_fleet.names import STACK
 from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet.settings.team_stack import OUTPUT
 from kai_fleet_cli.engine.program import program as own_program
@@ -91,8 +91,6 @@ class _Recorder(mocks.MockMonitor):
     def _register(self, request: Any, inputs: struct_pb2.Struct) -> str:
         urn = self.make_urn(request.parent, request.type, request.name)
         plain = _shown(json_format.MessageToDict(inputs))
-        if request.type == QUEUES:
-            plain["queues"] = unpacked(plain["queues"])
         names = (request.type, request.name, request.parent, request.provider.rpartition("::")[0])
         self.registered[urn] = Registered(urn, *names, plain)
         return urn

@@ -46,7 +46,7 @@ def read(stack: str, variables: Mapping[str, str] | None = None) -> StackState:
     for team in versions:
         try:
             text = str(get(outputs, "kubeconfigs", team) or "")
-            kubeconfigs[team] = tenant_kubeconfig.rebuild(text)[0]
+            kubeconfigs[team] = tenant_kubeconfig.rebuild(text)
         except tenant_kubeconfig.TenantKubeconfigError as error:
             refused[team] = (
                 f"the kubeconfig of team {team} in the stack's state {error}."

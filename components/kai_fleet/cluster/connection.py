@@ -9,8 +9,6 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import yaml
 
-from kai_fleet.values import get, items, value_at
-
 # Timeout of one request to a tenant's API server, which may never answer: the engine sends about
 # fifteen in sequence before it gives up. KAI's webhooks take at most 10.
 ANSWER_SECONDS: Final = 15
@@ -47,15 +45,14 @@ class ClusterConnection:
 def _authority(kubeconfig: str) -> str:
     try:
         content = yaml.safe_load(kubeconfig)
-    except yaml.YAMLError:
-        content = None  # the connection attempt reports the error
-
-    def named(kind: str, name: Any) -> Any:
-        entries = items(value_at(content, f"{kind}s"))
-        return next((get(each, kind) for each in entries if get(each, "name") == name), {})
-
-    cluster = named("cluster", get(named("context", get(content, "current-context")), "cluster"))
-    known = get(cluster, "certificate-authority-data") or get(cluster, "server")
+        contexts, clusters = (
+            {each["name"]: each[kind] for each in content[f"{kind}s"]}
+            for kind in ("context", "cluster")
+        )
+        cluster = clusters[contexts[content["current-context"]]["cluster"]]
+        known = cluster.get("certificate-authority-data") or cluster["server"]
+    except (yaml.YAMLError, LookupError, TypeError, AttributeError):
+        known = None  # the connection attempt reports the error
     return hashlib.sha256(str(known).encode()).hexdigest()[:16]
 
 
