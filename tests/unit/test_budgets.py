@@ -58,7 +58,7 @@ AREAS = {
         1796,
         COMPONENTS,
         *("program.py", "team.py", "virtual_cluster.py", "vcluster_kubeconfig.py"),
-        *("vcluster_values.py", "kai_scheduler.py", "kai_values.py"),
+        *("vcluster_values.py", "kai_scheduler.py"),
         *("queue_tree.py", "queue_specs.py"),
     ),
     "monitoring": area(250, 257, COMPONENTS, "monitoring.py"),

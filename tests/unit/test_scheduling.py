@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kai_fleet.kai_values import kai_values
+from kai_fleet.kai_scheduler import kai_values
 from kai_fleet.releases import kai
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.queues import walk

@@ -6,7 +6,7 @@ import pytest
 
 from kai_fleet.arguments import Arguments
 from kai_fleet.guards.bounds import pod_bounds
-from kai_fleet.kai_values import kai_values
+from kai_fleet.kai_scheduler import kai_values
 from kai_fleet.releases import KAI, VCLUSTER, kai, vcluster
 from kai_fleet.settings import load
 from kai_fleet.vcluster_values import vcluster_values
