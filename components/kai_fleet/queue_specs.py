@@ -16,9 +16,8 @@ from math import inf
 from typing import Any, Final
 
 from kai_fleet.inputs import without_none
-from kai_fleet.quantities import WORD, parse_quantity
 from kai_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL
-from kai_fleet.values import whole_numbers
+from kai_fleet.values import WORD, parse_quantity, whole_numbers
 
 UNLIMITED: Final = -1.0
 # KAI's units per core, byte and device, and the decimal digits that are kept.

@@ -5,10 +5,9 @@ from decimal import Decimal
 from typing import Final
 
 from kai_fleet import vcluster_stores as stores
-from kai_fleet.quantities import parse_quantity
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER
 from kai_fleet.releases.chart_values import merged
-from kai_fleet.values import UNKNOWN, mapping, number, pairs, value_at
+from kai_fleet.values import UNKNOWN, mapping, number, pairs, parse_quantity, value_at
 from kai_fleet.wording import listed
 from kai_fleet_policies.model.cluster import Cluster, Team
 from kai_fleet_policies.rules.places import VCLUSTERS, Place, of_vcluster
