@@ -171,6 +171,7 @@ def test_a_shard_that_there_is_not_and_one_below_the_top_are_refused():
         ),
         ({"topologies": {"t": [RACK, RACK]}}, "topologies.t", "has a level twice"),
         ({"topologies": {"t": [HOSTNAME, RACK]}}, "topologies.t", "write each once"),
+        ({"topologies": {"t": []}}, "topologies.t", ""),
         ({"topologies": {"t": ["a b"]}}, "topologies.t.0", "a label key"),
     ],
 )
