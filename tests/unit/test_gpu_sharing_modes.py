@@ -7,8 +7,7 @@ from kai_fleet import deployed
 from kai_fleet.arguments import Arguments
 from kai_fleet.deployed import Deployed, named
 from kai_fleet.guards.bounds import pod_bounds
-from kai_fleet.kai_scheduler import KaiScheduler
-from kai_fleet.kai_values import kai_values
+from kai_fleet.kai_scheduler import KaiScheduler, kai_values
 from kai_fleet.names import KAI_SCHEDULER
 from kai_fleet.releases import kai
 from kai_fleet.settings import load
