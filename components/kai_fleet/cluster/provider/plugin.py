@@ -88,12 +88,9 @@ class KaiFleet(provider.Provider):
 
     async def read(self, request: provider.ReadRequest) -> provider.ReadResponse:
         """Read the queues as they are; no id where none is left."""
-        state = _tree(request.properties)
+        state, inputs = _tree(request.properties), plain(request.inputs)
         live = await asyncio.to_thread(
-            _reached,
-            plain(request.inputs),
-            "pulumi refresh",
-            lambda queues: queues.live(state["queues"]),
+            _reached, inputs, "pulumi refresh", lambda tree: tree.live(state["queues"])
         )
         if not live:
             return provider.ReadResponse("", {}, {})
@@ -198,7 +195,7 @@ def _opened(content: str, context: str) -> Connection:
     return connection(content, context=context)
 
 
-def _answer(function: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _answer(function: str, arguments: Properties) -> dict[str, Any]:
     """Call a function. Its result has `problem` if the cluster refused, and `away` if it did not
     answer: of an error the engine would make its own words.
     """
@@ -216,7 +213,7 @@ def _answer(function: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {"there": False} if found is None else {"there": True, **_about(found, path)}
 
 
-def _about(found: Mapping[str, Any], path: str) -> dict[str, Any]:
+def _about(found: Properties, path: str) -> dict[str, Any]:
     """`handler` and `labels` of an object, `value` of a PriorityClass, `spec` of a Queue, `release`
     of an object of Helm; of a list its `nodes`, each with `labels` and `taints`.
     """
