@@ -9,21 +9,19 @@ from typing import Any, Final
 
 from pydantic import BaseModel, SecretStr
 
-from kai_fleet import vcluster_values
 from kai_fleet.gpu_providers import GPU_PROVIDERS
 from kai_fleet.inputs import toleration_text, without_none
-from kai_fleet.options import hidden
 from kai_fleet.queue_specs import UNLIMITED, every_spec
 from kai_fleet.queue_specs import walk as walk_args
-from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, mig, takes_external_pod_groups
-from kai_fleet.releases.chart_values import merged
+from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, mig
 from kai_fleet.releases.sharing import MODES, NV_FRACTIONS, mode_in
 from kai_fleet.settings import Settings
-from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM, Access
-from kai_fleet.settings.sections.kubernetes import Affinity
+from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM
 from kai_fleet.settings.sections.platform import HostKai, Shard
-from kai_fleet.settings.sections.queues import Queue, Share, walk
+from kai_fleet.settings.sections.queues import Queue, walk
 from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings
+from kai_fleet.settings.sections.vcluster import ControlPlaneResources
+from kai_fleet.vcluster_values import argument_values
 
 _PLACES: Final = {"virtual": "inside", "host": "host", "default": "none"}
 _OF_GUARDS: Final = (
@@ -69,14 +67,15 @@ class Arguments:
         """KaiSchedulerArgs of the host's KAI, for teams in mode host."""
         settings, kai = self.settings, self.settings.kai
         assert kai is not None
+        by_operator = GPU_PROVIDERS[settings.gpu.provider].cluster_policy
+        brought = ["clusterPolicyCrd"] if by_operator else []
         return self._kai(
             kai,
             kai,
             labels=settings.labels,
             isolation=settings.isolation.level,
             registries=settings.registries,
-            use_existing=self.existing.get("kai"),
-            cluster_policy_crd=not GPU_PROVIDERS[settings.gpu.provider].cluster_policy,
+            use_existing=[*self.existing.get("kai", ()), *brought],
             **self.host,
         )
 
@@ -87,7 +86,7 @@ class Arguments:
             _, queue = self._scheduler(name)
             if queue is not None:
                 limits[queue] = limits.get(queue, 0) + settings.own_of(name).counted
-        queues = _bounded(queue_args(settings.queues), limits)
+        queues = _bounded(_queue_args(settings.queues), limits)
         return {"queues": queues, "cluster": settings.cluster.name, **self.host}
 
     def monitoring(self) -> Any:
@@ -164,7 +163,7 @@ class Arguments:
         if "data_source" in args["store"]:
             args["store"] = {}
         version = args.get("version", DEFAULT_VCLUSTER)
-        return {"vcluster_version": version, "vcluster_values": chart_values(args)}
+        return {"vcluster_version": version, "vcluster_values": argument_values(args)}
 
     def control_pool(self, name: str) -> dict[str, str]:
         """Labels of the nodes for a team's control plane: its own, the platform's or the team's."""
@@ -211,19 +210,10 @@ class Arguments:
                 args["guard"] = {
                     "mode": settings.guard.mode,
                     "outside": settings.guard.outside([*team.queues]),
-                    "pod_groups": takes_external_pod_groups(team.scheduler.version or ""),
-                    "gpu_sharing": settings.shares_gpus(team.scheduler),
                     "gpu_resource": settings.gpu.resource,
                 }
         elif team.scheduler.mode == "host" and team.queues:
-            # Below the queue that the team is granted.
-            facts = settings.platform_facts
-            parent, shard = facts.granted_queue(name) if facts else (None, None)
-            args["host_queues"] = {
-                **_filled(parent=parent, cluster=settings.cluster.name),
-                "queues": queue_args(team.queues, shard),
-                **self.host,
-            }
+            args["host_queues"] = {**self.queues(name), **self.host}
         return args
 
     def vcluster(self, name: str) -> Any:
@@ -236,7 +226,7 @@ class Arguments:
             namespace=f"team-{name}",
             mode=team.scheduler.mode,
             control_pool=self.control_pool(name),
-            access=section.access or Access(),
+            resources=_resources(section.resources),
             oidc=section.oidc and {key: value for key, value in section.oidc if key != "scopes"},
             groups=section.groups if section.oidc else {},
             isolation=team.isolation.level,
@@ -274,27 +264,25 @@ class Arguments:
         )
 
     def queues(self, name: str) -> Any:
-        """QueueTreeArgs in a team's vCluster, without its kubeconfig."""
-        team = self.settings.teams[name]
-        args = {"queues": queue_args(team.queues), "gpus": team.counted}
-        return args | ({"pools": team.gpus_by_pool} if team.pools else {})
+        """QueueTreeArgs without a kubeconfig: in a team's vCluster, or in mode host below the queue
+        that the team is granted.
+        """
+        team, facts = self.settings.teams[name], self.settings.platform_facts
+        if team.scheduler.mode == "virtual":
+            pools = {"pools": team.gpus_by_pool} if team.pools else {}
+            return {"queues": _queue_args(team.queues), "gpus": team.counted, **pools}
+        grant = facts.granted(name) if facts else None
+        queues = _queue_args(team.queues, **_filled(shard=grant and grant.shard))
+        parent = grant and grant.parent_queue
+        return _filled(queues=queues, parent=parent, cluster=self.settings.cluster.name)
 
 
-def chart_values(args: Mapping[str, Any]) -> dict[str, Any]:
-    """Chart values that VirtualClusterArgs and their `values` give together."""
-    return merged(
-        vcluster_values.access_values(args["access"]),
-        vcluster_values.control_plane(args),
-        args["values"],
-    )
-
-
-def _filled(*parts: BaseModel, **overrides: Any) -> Any:
-    """Arguments from sections of settings, overridden by keywords; None drops a key. Chart values
+def _filled(section: BaseModel | None = None, **overrides: Any) -> Any:
+    """Arguments from a section of settings, overridden by keywords; None drops a key. Chart values
     are kept as written, with their nulls.
     """
-    args = {key: value for part in parts for key, value in part} | overrides
-    values = {"values": hidden(args.pop("values"))} if "values" in args else {}
+    args = dict(section or ()) | overrides
+    values = {"values": args.pop("values")} if "values" in args else {}
     return _plain(args) | values
 
 
@@ -302,13 +290,22 @@ def _plain(value: Any) -> Any:
     """Settings as plain values: models as mappings without None, secrets in clear text."""
     if isinstance(value, SecretStr):
         return value.get_secret_value()
-    if isinstance(value, Affinity):
-        return value.spec
     if isinstance(value, BaseModel):
         value = dict(value)
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in without_none(value).items()}
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _resources(resources: ControlPlaneResources) -> dict[str, Any]:
+    """Requests and limits with the names of a pod's spec, as far as they are set."""
+    named = {
+        bound: {
+            key.replace("_", "-"): _plain(amount) for key, amount in amounts if amount is not None
+        }
+        for bound, amounts in resources
+    }
+    return {bound: amounts for bound, amounts in named.items() if amounts}
 
 
 def _shard(shard: Shard) -> dict[str, Any]:
@@ -324,19 +321,11 @@ def _parents(tree: Mapping[str, Queue]) -> list[str]:
     return [placed.name for placed in walk(tree) if placed.queue.children]
 
 
-def queue_args(tree: Mapping[str, Queue], shard: str | None = None) -> dict[str, Any]:
-    """QueueArgs by name, without defaults: QueueTree fills in missing quotas.
-
-    `shard` schedules all of them, where their parent is a queue of another tree.
-    """
-    served = {"shard": shard} if shard else {}
-    return {name: _queue(queue) | served for name, queue in tree.items()}
-
-
-def _queue(queue: Queue) -> dict[str, Any]:
-    written = without_none(queue.written) | {"children": queue_args(queue.children)}
+def _queue_args(tree: Mapping[str, Queue], **more: Any) -> dict[str, Any]:
+    """QueueArgs by name, as they are written: QueueTree fills in missing quotas."""
     return {
-        key: value.written if isinstance(value, Share) else value for key, value in written.items()
+        name: queue.model_dump(exclude_unset=True, exclude_none=True) | more
+        for name, queue in tree.items()
     }
 
 

@@ -179,7 +179,8 @@ def host_kai(args: Mapping[str, Any], queues: Mapping[str, Any], host: HostObjec
         pulumi.RunError: existing priority classes or default queues of KAI do not fit.
     """
     release = kai(args["version"], untested=bool(args.get("untested")))
-    needs_crd = release.needs_cluster_policy_crd and args.get("cluster_policy_crd", True)
+    brought = "clusterPolicyCrd" in args.get("use_existing", ())
+    needs_crd = release.needs_cluster_policy_crd and not brought
     crd = "clusterpolicies.nvidia.com" if needs_crd else ""
     declared = {
         "namespace": (NAMESPACE, KAI_NAMESPACE, f"{KAI}-kai-namespace"),

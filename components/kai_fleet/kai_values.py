@@ -3,24 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-import pulumi
-
-from kai_fleet.inputs import resolved, toleration_spec, without_none
-from kai_fleet.options import values_at
+from kai_fleet.inputs import resolved, toleration_spec
 from kai_fleet.registry_secrets import OF_STACK
 from kai_fleet.releases import DISABLED, KaiRelease, version_key
-from kai_fleet.releases.chart_values import merged
+from kai_fleet.releases.chart_values import merged, nested, values_of
 from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.releases.sharing import NOT_ENFORCED, sharing_values
 
-# How its pods run where isolation is `restricted`.
-RESTRICTED: Final[Mapping[str, Any]] = {
-    "allowPrivilegeEscalation": False,
-    "runAsNonRoot": True,
-    "runAsUser": 10000,
-    "capabilities": {"drop": ["ALL"]},
-    "seccompProfile": {"type": "RuntimeDefault"},
-}
 # The first chart with labels for the namespace in which shared GPUs are held.
 _LABELS_SINCE: Final = (0, 16, 7)
 
@@ -32,37 +21,27 @@ def kai_values(release: KaiRelease, args: Mapping[str, Any]) -> dict[str, Any]:
     reserve a shared GPU see none where the container runtime's default is not NVIDIA's.
     """
     shares, mode = args.get("gpu_sharing", True), args.get("gpu_sharing_mode", NOT_ENFORCED)
-    level, existing = args.get("isolation", "baseline"), args.get("use_existing", ())
-    by_chart = release.prometheus_values and "fairshare" in args
-    labels = args.get("labels") if version_key(release.version) >= _LABELS_SINCE else None
-    own = {
-        # Hidden from containers that ask for none.
-        "global.blockNvidiaVisibleDevices": True if level != "off" and release.hides_gpus else None,
-        "global.securityContext": dict(RESTRICTED) if level == "restricted" else None,
-        release.runtime_class_key or "": "nvidia" if release.runtime_class_key else None,
-        "global.tolerations": [toleration_spec(each) for each in args.get("tolerations", ())],
-        "global.affinity": args.get("affinity"),
-        # Of the namespace where shared GPUs are held.
-        "global.resourceReservation.namespaceLabels": labels and dict(labels),
-        "global.imagePullSecrets": [{"name": OF_STACK}] if args.get("registries") else None,
+    level, runtime_class = args.get("isolation", "baseline"), release.runtime_class_key
+    labelled = version_key(release.version) >= _LABELS_SINCE
+    computed = {
+        "tolerations": [toleration_spec(each) for each in args.get("tolerations", ())],
+        "pull_secrets": [{"name": OF_STACK}] if args.get("registries") else None,
+        "reservation_labels": dict(args.get("labels", {})) if labelled else None,
     }
-    more = {
-        "prometheus": prometheus(args["fairshare"]) if by_chart else None,
-        # By it the chart neither makes nor deletes priority classes. From v0.16.7.
-        "defaultPriorityClasses.enabled": False if "priorityClasses" in existing else None,
+    layers = {
+        "every": True,
+        "hidden GPUs": level != "off" and release.hides_gpus,
+        "restricted": level == "restricted",
+        "prometheus": release.prometheus_values and "fairshare" in args,
+        "existing priority classes": "priorityClasses" in args.get("use_existing", ()),
     }
     return merged(
         sharing_values(release.version, mode if shares else DISABLED),
-        values_at(own),
+        nested(runtime_class, "nvidia") if runtime_class else {},
         release.values,
-        values_at(more),
+        values_of("kai", (layer for layer in layers if layers[layer]), {**args, **computed}),
         args.get("values", {}),
     )
-
-
-def prometheus(fairshare: Mapping[str, Any]) -> dict[str, Any]:
-    """Config's part about Prometheus: with an address KAI does not run its own."""
-    return {"enabled": True, **without_none({"externalPrometheusUrl": fairshare.get("prometheus")})}
 
 
 def kai_objects(release: KaiRelease, args: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -70,52 +49,23 @@ def kai_objects(release: KaiRelease, args: Mapping[str, Any]) -> dict[str, dict[
     by plural kind and name.
     """
     shards, fairshare = args.get("shards", {}), args.get("fairshare")
-    objects: dict[str, dict[str, Any]] = {
-        "schedulingshards": {
-            name: _shard(name, shard, fairshare)
-            for name, shard in {DEFAULT_SHARD: {}, **shards}.items()
-            if name in shards or fairshare is not None
-        }
+    if fairshare is None:
+        return {"schedulingshards": {name: _shard(name, shard) for name, shard in shards.items()}}
+    over_time = values_of("kai", ["shard over time"], fairshare)
+    named = {DEFAULT_SHARD: {}, **shards}
+    specs = {name: _shard(name, shard) | over_time for name, shard in named.items()}
+    config = {} if release.prometheus_values else values_of("kai", ["prometheus"], args)
+    return {"schedulingshards": specs} | ({"configs": {"kai-config": config}} if config else {})
+
+
+def _shard(name: str, shard: Mapping[str, Any]) -> dict[str, Any]:
+    strategies = {part: shard.get(f"{part}_placement") for part in ("gpu", "cpu")}
+    written = {part: strategy or "binpack" for part, strategy in strategies.items()}
+    # KAI takes integers; other languages send every number as a fraction.
+    depth = {action: resolved(int, most) for action, most in shard.get("queue_depth", {}).items()}
+    computed = {
+        "partition": None if name == DEFAULT_SHARD else name,
+        "placement": written if any(strategies.values()) else None,
+        "queue_depth": depth,
     }
-    if fairshare is not None and not release.prometheus_values:
-        objects["configs"] = {"kai-config": {"prometheus": prometheus(fairshare)}}
-    return objects
-
-
-def _shard(
-    name: str, shard: Mapping[str, Any], fairshare: Mapping[str, Any] | None
-) -> dict[str, Any]:
-    placement = {part: shard.get(f"{part}_placement", "binpack") for part in ("gpu", "cpu")}
-    runtimes = {
-        f"{act}MinRuntime": shard.get(f"{act}_min_runtime") for act in ("preempt", "reclaim")
-    }
-    depth = {action: _whole(most) for action, most in shard.get("queue_depth", {}).items()}
-    spec = {
-        "partitionLabelValue": None if name == DEFAULT_SHARD else name,
-        "placementStrategy": placement if {"gpu_placement", "cpu_placement"} & {*shard} else None,
-        "minRuntime": without_none(runtimes) or None,
-        "queueDepthPerAction": depth or None,
-    }
-    return without_none(spec) | ({} if fairshare is None else _over_time(fairshare))
-
-
-def _over_time(fairshare: Mapping[str, Any]) -> dict[str, Any]:
-    usage = {
-        "windowSize": fairshare.get("window", "168h"),
-        "windowType": fairshare.get("window_type", "sliding"),
-        "halfLifePeriod": fairshare.get("half_life"),
-        "tumblingWindowStartTime": fairshare.get("start"),
-        "cronString": fairshare.get("cron"),
-    }
-    database = {
-        "clientType": "prometheus",
-        # Without it the operator fills in the address of its own one.
-        "connectionString": fairshare.get("prometheus"),
-        "usageParams": without_none(usage),
-    }
-    return {"kValue": fairshare.get("k_value", 1.0), "usageDBConfig": without_none(database)}
-
-
-def _whole(number: pulumi.Input[float]) -> pulumi.Input[int]:
-    """A number as KAI's API takes it; other languages send every number as a fraction."""
-    return resolved(int, number)
+    return values_of("kai", ["shard"], {**shard, **computed})

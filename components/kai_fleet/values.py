@@ -5,19 +5,8 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, Final
 
-
-class Unknown(Enum):
-    """The type of UNKNOWN."""
-
-    UNKNOWN = "unknown until the update"
-
-    def __repr__(self) -> str:
-        """`UNKNOWN`, for messages of failed tests."""
-        return "UNKNOWN"
-
-
 # Typed Any, because it can be in place of any value.
-UNKNOWN: Final[Any] = Unknown.UNKNOWN
+UNKNOWN: Final[Any] = Enum("Unknown", "UNKNOWN").UNKNOWN  # type: ignore[attr-defined]
 
 
 def get(value: Any, *keys: str) -> Any:
@@ -44,11 +33,9 @@ def number(value: Any) -> Any:
     """A finite number, UNKNOWN, or None for anything else."""
     if value is UNKNOWN:
         return UNKNOWN
-    if isinstance(value, bool) or value is None:
-        return None
     try:
-        read = float(value if isinstance(value, int | float) else str(value))
-    except (ValueError, OverflowError):
+        read = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
         return None
     return read if math.isfinite(read) else None
 

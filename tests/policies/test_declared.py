@@ -1,12 +1,10 @@
 """Any program's resources, read as clusters."""
 
 import pytest
-import yaml
 
 from kai_fleet.releases.keys import QUEUE_LABEL
 from kai_fleet.values import UNKNOWN
-from kai_fleet_policies.adapters.charts import Named, chart_of
-from kai_fleet_policies.adapters.from_resources import Declared, clusters
+from kai_fleet_policies.adapters.from_resources import Declared, chart_of, clusters
 from kai_fleet_policies.rules import check
 from tests.policies.samples import refused_by, resource
 
@@ -78,7 +76,7 @@ def test_a_template_that_is_not_known_is_an_open_question(kind, spec):
     ],
 )
 def test_charts_are_known_by_reference_url_and_path(chart, version, found):
-    assert chart_of({"chart": chart, "version": version}) == Named(*found)
+    assert chart_of({"chart": chart, "version": version}) == found
 
 
 def kai(provider: str, version: str = "v0.9.3", **values: object) -> Declared:
@@ -186,12 +184,6 @@ def test_a_release_in_a_variable_namespace_and_an_unreadable_chart_are_open_ques
     assert [(p.check, p.undecided) for p in problems] == [("namespace-reserved", True)]
 
 
-def test_a_config_map_with_time_slicing_under_kai_is_refused():
-    config = yaml.safe_dump({"sharing": {"timeSlicing": {"resources": [{"replicas": 4}]}}})
-    map_ = resource("kubernetes:core/v1:ConfigMap", "c", {"data": {"any": config}}, "host")
-    assert refused_by(check(clusters([kai("host"), map_]))) == {"gpu-one-sharer"}
-
-
 def test_a_provider_without_the_crd_may_fill_in_its_namespace():
     spec = {"resources": {r: {"quota": -1, "limit": -1} for r in ("cpu", "memory", "gpu")}}
     props = {"metadata": {"name": "q", "namespace": "team-x"}, "spec": spec}
@@ -218,15 +210,3 @@ def test_values_in_files_leave_a_question_open_and_refuse_nothing():
         "team-one-mode",
         "vcluster-values",
     }
-
-
-@pytest.mark.parametrize(("actions", "guarded"), [(["Deny"], True), (["Audit", "Warn"], False)])
-def test_a_queue_guard_that_denies_is_seen(actions, guarded):
-    binding = resource(
-        "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicyBinding",
-        "guard",
-        {"metadata": {"name": "kai-fleet-queues-ml"}, "spec": {"validationActions": actions}},
-    )
-    assert one(binding).guarded is guarded
-    binding.props["spec"]["matchResources"] = {"namespaceSelector": {"matchLabels": {"a": "b"}}}
-    assert one(binding).guarded is False

@@ -66,26 +66,12 @@ def with_provider(namespace: Any, *resources: Any) -> Any:
 
 def test_pods_are_in_the_namespace_of_their_provider():
     """Of a cluster that is not there yet, the provider writes nothing on them in a preview."""
-    analyzer = Analyzer()
-    mine = proto.PolicyConfig(enforcementLevel=proto.MANDATORY)
-    json_format.ParseDict({"queuesByNamespace": {"web": ["other"]}}, mine.properties)
-    analyzer.Configure(proto.ConfigureAnalyzerRequest(policyConfig={LEAF: mine}), None)
-    made = pod("a", IN_TEST, namespace="")
-    (wrong,) = analyzer.AnalyzeStack(with_provider("web", *TREE, made), None).diagnostics
-    assert "which pods in namespace web may not use" in wrong.message
+    analyzer, made = Analyzer(), pod("a", IN_TEST, namespace="")
     (reserved,) = analyzer.AnalyzeStack(with_provider("kube-system", *TREE, made), None).diagnostics
     assert reserved.policyName == "namespace-reserved"
     asked = analyzer.AnalyzeStack(with_provider(NOT_KNOWN, *TREE, made), None).diagnostics
     assert {it.enforcementLevel for it in asked} == {proto.ADVISORY}
     assert all("its namespace is known" in it.message for it in asked)
-
-
-def test_a_patch_that_gives_pods_a_queue_is_judged_by_that_queue():
-    good = deployment({}, IN_TEST, "DeploymentPatch")
-    parent = deployment({}, {QUEUE_LABEL: "default"}, "DeploymentPatch")
-    other = deployment({}, {"app": "x"}, "DeploymentPatch")
-    assert rules(Analyzer(), *TREE, good) == rules(Analyzer(), *TREE, other) == set()
-    assert rules(Analyzer(), *TREE, parent) == {LEAF}
 
 
 def test_where_only_the_pods_label_counts_it_is_judged_beside_the_objects():
@@ -99,8 +85,6 @@ def test_where_only_the_pods_label_counts_it_is_judged_beside_the_objects():
     )
     assert "has children" in refusal(LEAF, cluster(both, guarded=True)).message
     assert found(LEAF, cluster(both)) == []
-    held = cluster(both, guarded=True, queues_of={"team-a": ["test"]})
-    assert any("may not use" in it.message for it in found(LEAF, held))
     open_ = replace(both, labels={QUEUE_LABEL: UNKNOWN})
     assert "of its pod template" in open_question(LEAF, cluster(open_, guarded=True)).message
 

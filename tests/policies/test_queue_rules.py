@@ -59,7 +59,7 @@ TREE = [
 
 
 def lasting(value):
-    return of(queue("a", reclaim_min_runtime=value))
+    return of(queue("a", spec={"reclaimMinRuntime": value}))
 
 
 DURATION = [
@@ -76,7 +76,7 @@ DURATION = [
         lasting("2562048h"), "longer than a duration can be; write reclaimMinRuntime: 2562047h"
     ),
     refuses(lasting(f"{'9' * 5000}h"), "longer than a duration can be"),
-    waits(of(queue("a", preempt_min_runtime=UNKNOWN)), "preemptMinRuntime"),
+    waits(of(queue("a", spec={"preemptMinRuntime": UNKNOWN})), "preemptMinRuntime"),
 ]
 
 SCOPE = [
@@ -238,8 +238,8 @@ def test_a_known_excess_is_refused_beside_an_unknown_amount():
         ),
         (
             "urn:pulumi:s::p::kubernetes:scheduling.run.ai/v2:Queue::p",
-            "add up to 2500 (millicores), above its quota of 2000 (millicores)",
-            "add up to 64500 (MB)",
+            "add up to 2500, above its quota of 2000",
+            "add up to 64500",
         ),
     ],
 )

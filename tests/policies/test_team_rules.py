@@ -4,7 +4,7 @@ import pytest
 
 from kai_fleet.finding import Level
 from kai_fleet.values import UNKNOWN
-from kai_fleet_policies.adapters.charts import device_sharing
+from kai_fleet_policies.adapters.from_resources import device_sharing
 from kai_fleet_policies.model.cluster import Cluster, DevicePlugin, Kai, ManagedObject
 from tests.policies.samples import (
     cases,

@@ -1,8 +1,5 @@
 """Values of charts from arguments of components, held against each version's chart."""
 
-import json
-
-import jsonschema
 import pytest
 
 from kai_fleet.kai_values import kai_values
@@ -60,9 +57,8 @@ def test_every_version_of_vcluster_reads_the_values(version, name):
 @pytest.mark.parametrize(
     ("version", "name"), [it for it in OF_VERSIONS if it[0] in SCHEMAS_AT_HAND]
 )
-def test_the_charts_own_schema_takes_them(version, name, facts):
-    schema = json.loads((facts / "vcluster" / f"values.schema-{version}.json").read_text())
-    jsonschema.validate(values(VCLUSTERS[name], version), schema)
+def test_the_charts_own_schema_takes_them(version, name, vcluster_schema):
+    vcluster_schema(version).validate(values(VCLUSTERS[name], version))
 
 
 @pytest.mark.parametrize("name", KAIS)

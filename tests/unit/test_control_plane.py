@@ -5,7 +5,6 @@ import json
 
 import pytest
 
-from kai_fleet.arguments import chart_values
 from kai_fleet.deployed import of_resources
 from kai_fleet.finding import Level
 from kai_fleet.guards import rights
@@ -14,6 +13,7 @@ from kai_fleet.releases import VCLUSTER
 from kai_fleet.releases.chart_values import nested
 from kai_fleet.settings import load
 from kai_fleet.vcluster_stores import RESOURCES, ChartStore, default_resources
+from kai_fleet.vcluster_values import argument_values
 from kai_fleet.virtual_cluster import VirtualCluster
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.plan.recorder import record
@@ -23,7 +23,7 @@ from tests.unit.stack_arguments import arguments, team_of, team_values
 
 SECRET = "postgres://fleet:p4ss@db.example.com:5432/ml"
 URN = f"urn:pulumi:lab::kai-fleet::{VIRTUAL_CLUSTER}${RELEASE}::ml-release"
-ETCD = {"store": {"type": "etcd", "replicas": 3, "storageClass": "fast", "size": "8Gi"}}
+ETCD = {"store": {"type": "etcd", "replicas": 3}, "storageClass": "fast", "size": "8Gi"}
 DATABASE = {"licensed": True, "store": {"type": "external", "dataSource": SECRET}}
 HA = {"replicas": 3, **ETCD}
 WAYS = {
@@ -47,7 +47,7 @@ def stack(own=None, **more):
 
 def state(own):
     """The state of a stack that runs with these keys, as it has outputs: no integers."""
-    values = chart_values(arguments(stack(own)).vcluster("ml"))
+    values = argument_values(arguments(stack(own)).vcluster("ml"))
     floats = json.loads(json.dumps(values), parse_int=float)
     return of_resources([(URN, RELEASE, {"version": "0.36.1", "values": floats})])
 
@@ -83,13 +83,8 @@ def test_several_control_planes_have_their_etcds():
     assert etcd["statefulSet"]["highAvailability"] == {"replicas": 3}
     claim = etcd["statefulSet"]["persistence"]["volumeClaim"]
     assert claim == {"storageClass": "fast", "size": "8Gi"}
+    assert "persistence" not in made["statefulSet"]
     assert said(HA) == {}
-
-
-def test_the_etcds_have_the_volume_of_the_vcluster_unless_set():
-    own = {"storageClass": "fast", "size": "9Gi", "store": {"type": "etcd", "size": "8Gi"}}
-    assert team_of(stack(own)).store.claim == {"storageClass": "fast", "size": "8Gi"}
-    assert "persistence" not in chart(own)["controlPlane"]["statefulSet"]
 
 
 def test_the_account_of_several_control_planes_may_agree_by_a_lease():
@@ -111,7 +106,7 @@ def test_the_account_of_several_control_planes_may_agree_by_a_lease():
     [
         ({"replicas": 2}, "replicas", "write store: {type: etcd, replicas: 3}, or 1"),
         ({"replicas": 0}, "replicas", "write 1 or more"),
-        ({"store": {"type": "etcd", "replicas": 2}}, "store.replicas", "write an odd number"),
+        ({"store": {"type": "etcd", "replicas": 2}}, "store.replicas", "write one of 1, 3"),
         ({"store": {"replicas": 3}}, "store.replicas", "write type: etcd"),
         ({"store": {"dataSource": SECRET}}, "store.dataSource", "write type: external"),
         ({"store": {"type": "external"}, "licensed": True}, "store.dataSource", "is missing"),
@@ -171,11 +166,10 @@ def test_a_move_that_vcluster_makes_itself_passes():
 
 
 def test_the_volumes_of_etcds_grow_by_their_claims():
-    larger = copy.deepcopy(ETCD)
-    larger["store"]["size"] = "20Gi"
+    larger = {**ETCD, "size": "20Gi"}
     (message,) = said(larger, ETCD).values()
     assert "kubectl -n team-ml patch pvc data-ml-etcd-0 data-ml-etcd-1 data-ml-etcd-2 -p" in message
-    assert list(said(larger, ETCD)) == ["store.size"]
+    assert list(said(larger, ETCD)) == ["size"]
 
 
 @pytest.mark.parametrize("version", VCLUSTER)

@@ -76,7 +76,7 @@ def test_the_namespace_of_kai_and_the_crd_of_an_operator_are_used():
     own = state((NAMESPACE, "host-kai-namespace"))
     assert kai(there(f"{SPACE}kai-scheduler", deployed=own)) == []
     assert kai(there(CRD), version="v0.9.20") == ["clusterPolicyCrd"]
-    assert kai(there(CRD), version="v0.9.20", cluster_policy_crd=False) == []
+    assert kai(there(CRD), version="v0.9.20", use_existing=["clusterPolicyCrd"]) == []
     own = state((existing.CRD, "host-kai-cluster-policy"))
     assert kai(there(CRD, deployed=own), version="v0.9.20") == []
 

@@ -128,22 +128,6 @@ def test_a_team_stack_learns_the_mode_of_the_hosts_kai():
     assert facts.kai.gpu_sharing.mode == "HamiCore"
 
 
-@pytest.mark.parametrize(
-    ("gpu", "path"),
-    [
-        ({"provider": "device-plugin"}, "kai-fleet:gpu.provider"),
-        ({"provider": "operator", "version": "v26.3.3"}, "kai-fleet:gpu.version"),
-        ({"provider": "operator"}, None),
-        ({"provider": "none"}, None),
-    ],
-)
-def test_nvfractions_wants_the_gpu_operator_of_its_time(gpu, path):
-    found = [
-        it.path for it in load({"cluster": CLUSTER, **on_host("NvFractions", gpu=gpu)}).mistakes
-    ]
-    assert found == ([path] if path else [])
-
-
 def test_a_mode_that_the_version_has_not_is_refused_with_one_that_has():
     for mode, version, since in (
         ("NvFractions", "v0.16.8", "v0.18"),

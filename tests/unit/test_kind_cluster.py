@@ -107,7 +107,7 @@ def test_a_vcluster_is_reached_at_a_port_of_this_machine(declared):
         (
             raw({"a": team(port=30000), "b": team(port=30000)}),
             "teams.b.vcluster.access.port",
-            "which team a has; write port: 30001",
+            "a team each; write port: 30001",
         ),
         (
             raw({"a": team(port=31000)}),
@@ -117,7 +117,7 @@ def test_a_vcluster_is_reached_at_a_port_of_this_machine(declared):
         (
             raw({"a": team(port=30000), "b": TEAM}, {"nodePorts": 1}),
             "teams.b.vcluster.access.port",
-            "set cluster.kind.nodePorts to 2 or more",
+            "set kind.nodePorts higher",
         ),
         (
             raw({"a": team(type="LoadBalancer")}),

@@ -152,7 +152,6 @@ def test_a_shard_that_there_is_not_and_one_below_the_top_are_refused():
     ("scheduling", "path", "says"),
     [
         ({"fairshare": {"window": "1w"}}, "fairshare.window", "write 168h"),
-        ({"fairshare": {"window": 7}}, "fairshare.window", "write 168h for a week"),
         ({"fairshare": {"halfLife": "2d"}}, "fairshare.halfLife", "write 168h for a week"),
         ({"fairshare": {"windowType": "tumbling"}}, "fairshare.start", "is missing"),
         ({"fairshare": {"windowType": "cron"}}, "fairshare.cron", "is missing"),

@@ -7,13 +7,11 @@ import base64
 import copy
 import json
 from contextvars import ContextVar
-from types import SimpleNamespace
 
-import grpc
 import pulumi
 import pytest
 import yaml
-from pulumi.runtime import config, proto
+from pulumi.runtime import config
 
 from kai_fleet.deployed import Deployed
 from kai_fleet.settings.secrets import is_key
@@ -23,7 +21,6 @@ from kai_fleet_cli.display.as_markdown import diff_page
 from kai_fleet_cli.plan import offline
 from kai_fleet_cli.reference.pages import schema
 from kai_fleet_policies import validation
-from kai_fleet_policies.pack import analyzer
 from tests.unit.golden.compare import shown
 from tests.unit.golden.history import git
 
@@ -174,21 +171,6 @@ def folder(tmp_path, monkeypatch):
                 return str(why).splitlines()[1:]
             return []
 
-        def pack(self):
-            texts, keys = self.handed(self.config())
-            monkeypatch.setattr(validation, "ROOT", tmp_path)
-            said = []
-            context = SimpleNamespace(abort=lambda code, text: said.append((code, text)))
-            asked = proto.AnalyzerStackConfigureRequest(
-                stack=pulumi.get_stack(),
-                project="kai-fleet",
-                config=texts,
-                config_secret_keys=keys,
-            )
-            analyzer.Analyzer().ConfigureStack(asked, context)
-            assert all(code is grpc.StatusCode.FAILED_PRECONDITION for code, _ in said)
-            return [line for _, text in said for line in text.splitlines()[1:]]
-
         def config(self):
             return yaml.safe_load(self.file.read_text())["config"]
 
@@ -202,7 +184,7 @@ class Plain(yaml.SafeDumper):
         return True
 
 
-USERS = ("plan", "program", "pack")
+USERS = ("plan", "program")
 
 
 @pytest.mark.parametrize("user", USERS)

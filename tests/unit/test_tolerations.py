@@ -101,7 +101,6 @@ def test_a_team_stack_has_those_of_its_grant_and_writes_none():
     ("wrong", "path", "says"),
     [
         ({"operator": "Exists"}, "0.key", "is missing; write key: … (write the taint's key"),
-        ({"key": "a", "operator": "Exists", "value": "b"}, "0", "drop value, or write Equal"),
         ({"key": "a", "effect": "NoRun"}, "0.effect", "write one of 'NoSchedule'"),
         ("dedicated=ml:NoSchedule", "0", "write a mapping of keys"),
     ],

@@ -69,20 +69,19 @@ def _unnamed(stack: automation.Stack, names: Sequence[str]) -> Sequence[str]:
     """The teams that an update with the current file would remove, without those of `names`."""
     from pulumi import automation
 
-    from kai_fleet.deployed import granted_of, teams_of
     from kai_fleet_cli.recovery import state
     from kai_fleet_cli.stack_file import reading
     from kai_fleet_cli.stack_file.platform import facts_beside
     from kai_fleet_policies import validation
 
     path = reading.path_of(stack.name)
-    verdict = validation.validate_types(reading.read(path), facts_of=facts_beside(path))
+    verdict = validation.validate(reading.read(path), facts_of=facts_beside(path), only=())
     try:
         urns = state.exported(stack).urns()
     except automation.errors.CommandError:
         return ()
-    gone = validation.unnamed_removals(verdict, teams_of(urns), granted_of(urns))
-    return [team for team in gone if team not in names]
+    gone = validation.removal_findings(verdict, urns, stack.name)
+    return [finding.name for finding in gone if finding.name not in names]
 
 
 def preview(

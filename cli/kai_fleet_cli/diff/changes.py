@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from kai_fleet.deployed import team_of
 from kai_fleet.names import QUEUES
 from kai_fleet_cli.plan.recorder import Registered
-from kai_fleet_policies.adapters import declared_trees
+from kai_fleet_policies.adapters.from_resources import QUEUE, queues_of
 from kai_fleet_policies.model.queues import UNLIMITED
 
 Kind = Literal["created", "changed", "replaced", "deleted"]
@@ -109,14 +109,12 @@ def _outermost(urn: str, parents: Mapping[str, str]) -> str:
 
 def with_queues(resources: Sequence[Registered]) -> Iterator[Registered]:
     """The resources, with the queues of a tree in place of the tree."""
-    of_cluster = declared_trees.providers((item.type, item.urn, item.inputs) for item in resources)
     for item in resources:
         if item.type != QUEUES:
             yield item
             continue
-        for name, inputs, provider in declared_trees.members(item.inputs, of_cluster):
-            of_queue = (f"{item.urn}#{name}", declared_trees.QUEUE, name, item.parent, provider)
-            yield Registered(*of_queue, inputs)
+        for name, inputs in queues_of(item.inputs):
+            yield Registered(f"{item.urn}#{name}", QUEUE, name, item.parent, item.provider, inputs)
 
 
 def _fields(old: Any, new: Any, path: str = "") -> Iterator[FieldChange]:

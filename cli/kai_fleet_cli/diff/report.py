@@ -138,6 +138,5 @@ def refusals(stack: str, file: Path, resources: Sequence[Registered]) -> list[It
     deployed = of_resources((each.urn, each.type, each.inputs) for each in resources)
     verdict = validation.validate(read(file), deployed, facts_beside(file))
     problems = verdict.refused
-    if verdict.settings is not None:
-        problems += validation.removal_findings(verdict, deployed, stack)
+    problems += validation.removal_findings(verdict, deployed.urns, stack)
     return [Item(HOST, each.subject, f"{each.message} [{each.check}]") for each in problems]

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kai_fleet.cluster.kind import SCRIPTS
 from kai_fleet.settings.files.project import CHECKOUT, update_command
@@ -59,10 +59,8 @@ def for_stack(stack: str, *, validated: bool = True) -> Environment:
     platform = platform_of(raw)
     if is_elsewhere(platform):
         return _own_cluster()  # the program judges it
-    if validated:
-        verdict = validation.validate(raw, facts_of=facts_beside(file), more=copies(file))
-    else:
-        verdict = validation.validate_types(raw, facts_beside(file))
+    every: dict[str, Any] = {"more": copies(file)} if validated else {"only": ()}
+    verdict = validation.validate(raw, facts_of=facts_beside(file), **every)
     settings, refused = verdict.settings, verdict.refused
     if settings is None or (validated and refused):
         raise UserError(validation.report(refused))

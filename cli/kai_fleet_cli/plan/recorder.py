@@ -19,7 +19,6 @@ from pulumi.runtime.stack import wait_for_rpcs
 from kai_fleet.cluster.provider.values import SECRET_MARK, SIGNATURE
 from kai_fleet.deployed import READ_OUTPUTS
 from kai_fleet.names import STACK
-from kai_fleet.options import NONE, source_positions
 from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet.settings.team_stack import OUTPUT
 from kai_fleet_cli.engine.program import program as own_program
@@ -122,7 +121,7 @@ def record(
     values = {key: json.dumps(value, sort_keys=True) for key, value in settings.items()}
     pulumi.runtime.set_all_config({f"{NAMESPACE}:{key}": value for key, value in values.items()})
     pulumi.runtime.reset_options()  # of the stack that was declared before
-    with _event_loop() as loop, source_positions(NONE):
+    with _event_loop() as loop:
         mocks.set_mocks(
             recorder.mocks,
             project=PROJECT,

@@ -17,8 +17,8 @@ from kai_fleet import settings
 from kai_fleet.settings import Settings
 from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet.settings.team_stack import TeamStack
-from kai_fleet_policies.pack.policies import EXEMPT_KEY, QUEUES_KEY, RESERVED_KEY
-from kai_fleet_policies.pack.policies import schema as pack_schema
+from kai_fleet_policies.pack.analyzer import EXEMPT_KEY
+from kai_fleet_policies.pack.analyzer import schema as pack_schema
 from kai_fleet_policies.rules import RULES
 from kai_fleet_policies.rules.queues import CHART_PARENT, EXISTING_QUEUES
 from kai_fleet_policies.rules.rule import Rule
@@ -164,8 +164,6 @@ def rules_page() -> str:
         rows="\n".join(rows),
         sections="\n".join(map(_section, RULES)),
         exempt_key=EXEMPT_KEY,
-        queues_key=QUEUES_KEY,
-        reserved_key=RESERVED_KEY,
         existing_queues=EXISTING_QUEUES,
         chart_parent=CHART_PARENT,
     )

@@ -39,7 +39,7 @@ def facts_beside(team_file: Path) -> FactsOf:
             raise NoPlatformError(f"is {stack}, which is a team stack itself; write its platform's")
         loaded = load(raw)
         # Mistakes in other teams and their workloads do not matter: a team stack reads neither.
-        wrong = [path for path in loaded.dropped if not path.startswith(_OF_OTHERS)]
+        wrong = [each.path for each in loaded.mistakes if not each.path.startswith(_OF_OTHERS)]
         settings = loaded.settings
         if settings is None or wrong:
             raise NoPlatformError(

@@ -5,10 +5,9 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
-from kai_fleet.settings import Settings
-from kai_fleet.settings.files import stack_keys, yaml_file
+from kai_fleet.settings.files import yaml_file
 from kai_fleet.settings.files.project import ROOT as ROOT
-from kai_fleet.settings.team_stack import TeamStack
+from kai_fleet.settings.mistakes import misspelt, own_keys
 from kai_fleet.wording import MASK, on_one_line
 from kai_fleet_cli.errors import UserError
 
@@ -17,11 +16,7 @@ SECRET: Final = MASK
 _SALT: Final = "encryptionsalt"  # useless without the passphrase
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _WRITE: Final = "write config: and keys such as kai-fleet:cluster below it"
-_KNOWN: Final = {
-    field.alias or name
-    for model in (Settings, TeamStack)
-    for name, field in model.model_fields.items()
-}
+_OF_PULUMI: Final = ("config", "environment", "secretsprovider", "encryptedkey", _SALT)
 
 
 class StackFileError(UserError):
@@ -79,13 +74,11 @@ def parse(text: str, name: str) -> dict[str, Any]:
     config = document.get("config") if isinstance(document, dict) else document
     if not isinstance(document, dict) or not isinstance(config, dict | None):
         raise StackFileError(f"{name} is not a stack file; {_WRITE}")
-    if outside := stack_keys.outside(document, _KNOWN):
-        raise StackFileError(f"{name}: {outside}")
-    text_keys = {key: value for key, value in (config or {}).items() if isinstance(key, str)}
-    if wrong := stack_keys.misspelt(text_keys, _KNOWN):
+    if outside := [key for key in document if key not in _OF_PULUMI]:
+        raise StackFileError(f"{name}: {outside[0]} is not read by Pulumi; {_WRITE}")
+    if wrong := misspelt(config or ()):
         raise StackFileError(f"{name}: " + "; ".join(f"{key.path} {key.message}" for key in wrong))
-    own = stack_keys.own(text_keys)
-    return {key: _without_secrets(value) for key, value in own.items()}
+    return {key: _without_secrets(value) for key, value in own_keys(config).items()}
 
 
 def beside(file: Path) -> dict[str, str]:
@@ -99,7 +92,7 @@ def beside(file: Path) -> dict[str, str]:
     found = {
         f"config.{key}": value
         for key, value in (config.items() if isinstance(config, dict) else ())
-        if not stack_keys.own({str(key): None})
+        if not own_keys({key: None})
     }
     found |= {str(key): document[key] for key in document if key not in ("config", _SALT)}
     plain = {key: _without_secrets(value) for key, value in found.items()}

@@ -6,11 +6,10 @@ from typing import Any, Final
 from rich.console import Console
 
 from kai_fleet.arguments import Arguments
-from kai_fleet.queue_specs import specs_of
+from kai_fleet.queue_specs import UNLIMITED, specs_of
 from kai_fleet.releases import KAI
 from kai_fleet.settings import Settings
 from kai_fleet.settings.files.project import FLEET
-from kai_fleet.settings.sections.kubernetes import UNLIMITED
 from kai_fleet.settings.sections.queues import leaves
 from kai_fleet_cli.display.terminal import print_line, print_table
 from kai_fleet_cli.teams.stack_state import StackState

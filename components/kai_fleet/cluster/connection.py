@@ -9,8 +9,6 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import yaml
 
-from kai_fleet.inputs import plain
-
 # Timeout of one request to a tenant's API server, which may never answer: the engine sends about
 # fifteen in sequence before it gives up. KAI's webhooks take at most 10.
 ANSWER_SECONDS: Final = 15
@@ -69,8 +67,7 @@ def connection_of(component: str, args: Mapping[str, Any]) -> ClusterConnection:
     """
     if args.get("kubeconfig") is not None:
         return ClusterConnection(kubeconfig=pulumi.Output.secret(args["kubeconfig"]))
-    context = plain(component, "context", args.get("context"))
-    if context := context or pulumi.Config("kubernetes").get("context"):
+    if context := args.get("context") or pulumi.Config("kubernetes").get("context"):
         return ClusterConnection(context=context)
     raise pulumi.RunError(
         f"{component}: has no way to its cluster; write kubeconfig, or context: a context of your"

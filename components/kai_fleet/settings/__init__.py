@@ -5,25 +5,24 @@ the settings without the wrong parts.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, PrivateAttr, model_validator
 
 from kai_fleet.finding import Finding
-from kai_fleet.releases import DISABLED
+from kai_fleet.releases import DISABLED, KAI, advised, mig
 from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.sharing import SharingMode
-from kai_fleet.settings.cross_checks import between_keys
-from kai_fleet.settings.files import stack_keys
-from kai_fleet.settings.files.named import Manifests
-from kai_fleet.settings.mistakes import NAMESPACE, key_path, validated, within
-from kai_fleet.settings.sections.access import Access, Cluster, Registries, access_in_kind
+from kai_fleet.settings.files.yaml_file import Manifests
+from kai_fleet.settings.mistakes import key_path, misspelt, own_keys, validated, within, wrong_key
+from kai_fleet.settings.sections.access import Access, Cluster, Registries
 from kai_fleet.settings.sections.isolation import Guard, Isolation
 from kai_fleet.settings.sections.kubernetes import Affinity, LabelValue, NotedKey, Toleration
-from kai_fleet.settings.sections.models import Strict
+from kai_fleet.settings.sections.models import Strict, Wrong, below
 from kai_fleet.settings.sections.platform import (
+    EXAMPLE_VERSION,
     NVIDIA,
     Gpu,
     HostKai,
@@ -31,10 +30,11 @@ from kai_fleet.settings.sections.platform import (
     Sources,
     TeamName,
 )
-from kai_fleet.settings.sections.queues import QueueTree
+from kai_fleet.settings.sections.queues import QueueTree, shard_mistakes
 from kai_fleet.settings.sections.teams import Grant, HostPlace, Removed, Scheduler, TeamSettings
 from kai_fleet.settings.sections.vcluster import Vcluster
 from kai_fleet.values import get
+from kai_fleet.wording import MASK
 
 if TYPE_CHECKING:
     from kai_fleet.settings.team_stack import Facts
@@ -66,7 +66,7 @@ class Settings(Strict):
     tolerations: list[Toleration] = Field(default_factory=list)
     """Taints of nodes that every team's pods tolerate, its control plane's too."""
     affinity: Affinity | None = None
-    """Where every team's control plane, DNS and KAI are."""
+    """Where every team's control plane, DNS and KAI are: nodeAffinity, podAffinity and so on."""
     sources: Sources = Field(default_factory=Sources)
     """Where charts and images may come from."""
     registries: Registries = Field(default_factory=dict)
@@ -83,7 +83,7 @@ class Settings(Strict):
 
     # The file, for the paths of findings; the platform, in a team's own stack.
     _file: Mapping[str, Any] = PrivateAttr(default_factory=dict)
-    _platform: "tuple[str, Facts] | None" = PrivateAttr(default=None)
+    _platform: "Facts | None" = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _filled_in(self) -> Self:
@@ -109,33 +109,33 @@ class Settings(Strict):
         }
 
     def _vcluster(self, team: TeamSettings) -> Vcluster:
-        of_all, own = self.vcluster, team.vcluster
+        of_all, own, kind = self.vcluster, team.vcluster, self.cluster.kind
         access = (of_all.access or Access()).over(own.access)
         return of_all.over(own).model_copy(
             update={
                 "values": merged(of_all.values, own.values),
                 "groups": {**of_all.groups, **own.groups},
-                "access": access if self.cluster.kind is None else access_in_kind(access),
+                "access": kind.access(access) if kind else access,
             }
         )
 
-    def of_file(self, raw: Mapping[str, Any], platform: "tuple[str, Facts] | None" = None) -> Self:
-        """The same with the file that it is of; `platform` is the stack's name and its facts."""
+    def of_file(self, raw: Mapping[str, Any], platform: "Facts | None" = None) -> Self:
+        """The same with the file that it is of; in a team's own stack with its platform."""
         self._file, self._platform = raw, platform
         return self
 
     @property
     def platform_facts(self) -> "Facts | None":
         """What a team's own stack knows of its platform; None in a platform's stack."""
-        return self._platform[1] if self._platform else None
+        return self._platform
 
     @property
     def platform_stack(self) -> str:
         """The stack that has the host cluster of a team's own stack; "" in a platform's stack."""
-        return self._platform[0] if self._platform else ""
+        return self._platform.stack if self._platform else ""
 
     def _place_of(self, team: str) -> tuple[str, ...]:
-        if self._platform is not None:
+        if self.platform_facts is not None:
             return ("team",)
         return ("teams" if team in self.teams else "teamStacks", team)
 
@@ -149,7 +149,7 @@ class Settings(Strict):
         A key that nobody writes belongs to who writes the section around it, else to the team.
         """
         parts = ".".join(keys).split(".")
-        for depth in range(len(parts), 1, -1) if self._platform is None else ():
+        for depth in range(len(parts), 1, -1) if self.platform_facts is None else ():
             if get(self._file, *self._place_of(team), *parts[:depth]) is not None:
                 break
             if get(self._file, *parts[:depth]) is not None:
@@ -174,57 +174,126 @@ class Settings(Strict):
 
 @dataclass(frozen=True)
 class Loaded:
-    """Settings (None where too little was right) and every mistake.
-
-    `dropped` are the key paths whose values were left out of the settings because of a mistake.
-    """
+    """Settings (None where too little was right) and every mistake, whose key they do not have."""
 
     settings: Settings | None
     mistakes: tuple[Finding, ...] = ()
-    dropped: tuple[str, ...] = ()
 
-    @classmethod
-    def of(
-        cls,
-        settings: Settings | None,
-        found: Iterable[Finding],
-        dropped: Sequence[str],
-        more: Iterable[Finding] = (),
-    ) -> Self:
-        """With what only shows between keys, but not for what was left out."""
-        between = dict.fromkeys((*more, *(between_keys(settings, dropped) if settings else ())))
-        kept = (mistake for mistake in between if not within(mistake.path, dropped))
-        return cls(settings, (*found, *kept), tuple(dropped))
+
+def checked(settings: Settings | None, found: Sequence[Finding]) -> Loaded:
+    """Settings with the mistakes between their keys, but not where something is wrong already."""
+    wrong = (wrong_key(*each) for each in (_between_keys(settings) if settings else ()))
+    paths = [mistake.path for mistake in found]
+    kept = (mistake for mistake in dict.fromkeys(wrong) if not within(mistake.path, paths))
+    return Loaded(settings, (*found, *kept))
 
 
 def load(raw: Mapping[str, Any]) -> Loaded:
     """Settings from the `kai-fleet:` part of a stack file: `{"cluster": {…}, "teams": {…}}`."""
-    settings, found, dropped = validated(Settings, raw)
-    return Loaded.of(settings and settings.of_file(raw), found, dropped)
+    settings, found = validated(Settings, raw)
+    return checked(settings and settings.of_file(raw), found)
+
+
+def _between_keys(settings: Settings) -> Wrong:
+    """Everything that only shows between keys: (key path, sentence)."""
+    yield from below("kai-fleet:cluster", settings.cluster.mistakes())
+    for name in settings.teams:
+        yield from _of_team(settings, name)
+    yield from _databases(settings)
+    if settings.platform_facts is None:
+        yield from _of_platform(settings)
+    for name in settings.removed:  # it could go by a slip later
+        if name in settings.teams:
+            fix = f"take it out of here, or out of {settings.team_path(name)}"
+            yield "kai-fleet:removed", f"names {name}, which is a team still; {fix}"
+    for name in settings.workloads:
+        if name not in settings.teams:
+            known = ", ".join(settings.teams) or "none yet"
+            message = f"is for no team of this stack; the teams: {known}"
+            yield f"kai-fleet:workloads.{name}", message
+    resource = settings.gpu.resource
+    for name in (*settings.teams, *settings.team_stacks):
+        gpus, path = settings.own_of(name).gpus, f"{settings.team_path(name)}.gpus"
+        for kind in () if isinstance(gpus, int) else gpus:
+            if kind != resource and (resource != NVIDIA or not kind.startswith(mig.PREFIX)):
+                cause = f"has {kind}, and the host's GPUs are {resource} (kai-fleet:gpu.resource)"
+                yield path, f"{cause}; write {resource}"
+
+
+def _of_team(settings: Settings, name: str) -> Wrong:
+    team, path, facts = settings.teams[name], settings.team_path(name), settings.platform_facts
+    parent = facts.granted(name).parent_queue if facts and team.scheduler.mode == "host" else None
+    yield from below(path, team.mistakes(parent))
+    yield from below(f"{path}.queues", shard_mistakes(team.queues, team.scheduler.shards, parent))
+    for key, message in team.vcluster.mistakes():
+        yield settings.written_at(name, "vcluster", *key.split(".")), message
+
+
+def _databases(settings: Settings) -> Wrong:
+    """Each vCluster has a database to itself: two in one write over each other's objects."""
+    if settings.vcluster.store.data_source is not None:
+        cause = "is one database for all teams, and each writes over the others' objects"
+        fix = "write one at kai-fleet:teams.NAME.vcluster.store.dataSource of each"
+        yield "kai-fleet:vcluster.store.dataSource", f"{cause}; {fix}"
+        return
+    first: dict[str, str] = {}
+    for name, team in settings.teams.items():
+        secret = team.vcluster.store.data_source
+        url = secret.get_secret_value() if secret is not None else MASK
+        other = first.setdefault(url, name)
+        if url != MASK and other != name:  # before it is decrypted nobody knows
+            cause = f"is the database of team {other}, and each writes over the other's objects"
+            path = f"{settings.team_path(name)}.vcluster.store.dataSource"
+            yield path, f"{cause}; write one of its own"
+
+
+def _of_platform(settings: Settings) -> Wrong:
+    """Between the keys that a team's own stack does not have."""
+    kai, guard, kind = settings.kai, settings.guard, settings.cluster.kind
+    if kind is not None:
+        accesses = {name: t.vcluster.access or Access() for name, t in settings.teams.items()}
+        for team, key, message in kind.unreachable(accesses):
+            path = f"kai-fleet:teams.{team}.vcluster.access.{key}"  # a port is of one team
+            if key == "type":
+                path = settings.written_at(team, "vcluster", "access", key)
+            yield path, message
+    # What the host's KAI is for: teams in host mode, whose GPUs only its queues bound.
+    host_mode = [name for name, team in settings.teams.items() if team.scheduler.mode == "host"]
+    isolated = [name for name in host_mode if settings.teams[name].isolation.on]
+    if kai is not None:
+        yield from below("kai-fleet:kai", kai.mistakes())
+    elif host_mode or settings.queues:
+        user = f"team {host_mode[0]} is in mode host" if host_mode else "kai-fleet:queues are there"
+        cause = f"is missing: {user}, and no KAI is declared for the host"
+        yield "kai-fleet:kai", f"{cause}; write {{version: {advised(KAI) or EXAMPLE_VERSION}}}"
+    shards = kai.shards if kai else {}
+    yield from below("kai-fleet:queues", shard_mistakes(settings.queues, shards))
+    if isolated and guard.outside_queues != "deny":
+        yield (
+            "kai-fleet:guard.outsideQueues",
+            f"is {guard.outside_queues}, but team {isolated[0]} is in mode host, where only its"
+            " queue bounds the GPUs of fractions and whole ones together; write deny, or"
+            " isolation: {level: off} for such teams",
+        )
 
 
 def read_config() -> tuple[dict[str, Any], frozenset[str], list[Finding]]:
     """The `kai-fleet:` part of the running program's Pulumi configuration; which of its keys hold
     something encrypted; and keys that were meant to be ours and are not.
-
-    Pulumi hands structured values over as JSON text; a plain `key: text` stays text.
     """
     from pulumi.runtime import config
 
     raw = config.CONFIG.get() or config.get_config_env()
-    wrong = stack_keys.misspelt(raw, map(Settings.key_of, Settings.model_fields))
-    secret = config.get_config_secret_keys_env()
-    hidden = frozenset(
-        key
-        for key in stack_keys.own(raw)
-        if (whole := f"{NAMESPACE}:{key}") in secret or config.is_config_secret(whole)
-    )
-    return parsed(raw), hidden, wrong
+    secret = {*config.get_config_secret_keys_env(), *filter(config.is_config_secret, raw)}
+    return parsed(raw), frozenset(own_keys(dict.fromkeys(secret))), misspelt(raw)
 
 
 def parsed(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The `kai-fleet:` part of a configuration as the engine hands it to programs and packs."""
-    return {key: _parsed(value) for key, value in stack_keys.own(config).items()}
+    """The `kai-fleet:` part of a configuration as the engine hands it to programs and packs.
+
+    It hands structured values over as JSON text; a plain `key: text` stays text.
+    """
+    return {key: _parsed(value) for key, value in own_keys(config).items()}
 
 
 def _parsed(value: Any) -> Any:

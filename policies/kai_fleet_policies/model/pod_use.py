@@ -16,7 +16,7 @@ from typing import Any, Final
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.quantities import parse_quantity
 from kai_fleet.releases import keys, mig, sharing
-from kai_fleet_policies.model.amounts import rounded
+from kai_fleet_policies.model.queues import rounded
 
 MEMORY_LABEL: Final = "nvidia.com/gpu.memory"  # of a node: MiB of each of its GPUs
 _FRACTIONS: Final = re.compile(sharing.FRACTIONS_KEY).fullmatch

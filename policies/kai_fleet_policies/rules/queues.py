@@ -8,9 +8,8 @@ from typing import Any, Final
 
 from kai_fleet import releases
 from kai_fleet.releases.keys import DEFAULT_SHARD
-from kai_fleet.values import UNKNOWN
+from kai_fleet.values import UNKNOWN, get
 from kai_fleet.wording import listed, nearest_first
-from kai_fleet_policies.model.amounts import written
 from kai_fleet_policies.model.cluster import Cluster
 from kai_fleet_policies.model.queues import (
     RESOURCES,
@@ -18,6 +17,7 @@ from kai_fleet_policies.model.queues import (
     DeclaredQueue,
     QueueShare,
     Resource,
+    written,
 )
 from kai_fleet_policies.rules.places import QUEUES, Place, called, of_cluster, of_queue
 from kai_fleet_policies.rules.rule import Findings, advisory, known, mandatory
@@ -155,12 +155,9 @@ def queue_duration(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Find
 
     KAI takes Go durations, which know no days and no weeks: 1d does not parse.
     """
-    own = {
-        "preemptMinRuntime": queue.preempt_min_runtime,
-        "reclaimMinRuntime": queue.reclaim_min_runtime,
-    }
-    for key, value in own.items():
-        if known(value, f"the value of {key} is known") is None:
+    for key in ("preemptMinRuntime", "reclaimMinRuntime"):
+        value = known(get(queue.spec, key), f"the value of {key} is known")
+        if value is None:
             continue
         seconds = _seconds(value)
         if seconds is None:

@@ -231,7 +231,6 @@ def vcluster_volume(cluster: Cluster, team: Team, place: Place) -> Findings:
         sizes = [_amount(value) if key == "size" else None for value in (before, after)]
         if before == after or (sizes[0] is not None and sizes[0] == sizes[1]):
             continue
-        steps = ("store", key) if team.store.type == "etcd" else (key,)
         in_values = key in pairs(value_at(team.values, stores.CLAIM))
         was, is_now = (value or "the cluster's default class" for value in (before, after))
         fix = "write " + (before or '""')
@@ -245,6 +244,6 @@ def vcluster_volume(cluster: Cluster, team: Team, place: Place) -> Findings:
             )
         else:
             fix += f". Another volume {_ANOTHER}"
-        yield of_vcluster(team, *(("values", stores.CLAIM, key) if in_values else steps)).refuse(
+        yield of_vcluster(team, *(("values", stores.CLAIM) if in_values else ()), key).refuse(
             f"changes from {was} to {is_now}, and the volume is made already", fix
         )

@@ -9,6 +9,7 @@ from kai_fleet.releases.keys import (
     KAI_NAMESPACE,
     MEMORY,
     QUEUE_LABEL,
+    RESERVED,
     SCALING_NAMESPACE,
     SCHEDULER,
     right_key,
@@ -55,7 +56,6 @@ def workload_leaf_queue(cluster: Cluster, item: PodTemplate | Team, place: Place
             f"write the label {QUEUE_LABEL}: {_choice(cluster)}",
         )
     elif isinstance(queue, str):
-        yield from _allowed(queue, cluster, item, place)
         yield from _on_pods(queue, cluster, item, place)
         if cluster.scheduling.queues:
             key = item.writer.queue_key if item.writer is not None else QUEUE_LABEL
@@ -98,22 +98,8 @@ def _on_pods(queue: str, cluster: Cluster, workload: PodTemplate, place: Place) 
         )
     elif own != queue:
         own = known(own, f"the label {QUEUE_LABEL} of its pod template is known")
-        yield from _allowed(own, cluster, workload, place)
         if cluster.scheduling.queues:
             yield from _named(own, cluster, place, " in the labels of the pod template")
-
-
-def _allowed(queue: str, cluster: Cluster, workload: PodTemplate, place: Place) -> Findings:
-    """The queues that the pack's configuration leaves to a namespace."""
-    if not cluster.queues_of:
-        return
-    namespace = known(workload.namespace, "its namespace is known") or "default"
-    own = cluster.queues_of.get(namespace)
-    if own is not None and queue not in own:
-        yield place.refuse(
-            f"names queue {queue}, which pods in namespace {namespace} may not use",
-            f"write {QUEUE_LABEL}: {listed(nearest_first(queue, list(own))) or 'none'}",
-        )
 
 
 def _left_to_operator(workload: PodTemplate, cluster: Cluster, place: Place) -> Findings:
@@ -283,7 +269,7 @@ def namespace_reserved(cluster: Cluster, item: object, place: Place) -> Findings
         case PodTemplate():
             namespace = known(item.namespace, "its namespace is known")
             scaling = namespace == SCALING_NAMESPACE and "shared-gpu-pod-name" in pairs(item.labels)
-            if namespace in cluster.reserved and not scaling:
+            if namespace in RESERVED and not scaling:
                 yield place.refuse(
                     f"runs in {namespace}, which is reserved for the platform",
                     "write a namespace of the team's own, for example team-a",

@@ -1,7 +1,6 @@
 """The base of every settings model, kinds of validators, and the fields at a place of a file."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, Self, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StringConstraints
@@ -89,30 +88,25 @@ def refuse(is_wrong: Callable[[Any], bool], sentence: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-@lru_cache
-def fields(model: type[BaseModel] | None) -> dict[str | int, FieldInfo]:
-    """A model's fields by their keys in the file."""
-    own = model.model_fields.items() if model else ()
-    return {field.alias or name: field for name, field in own}
-
-
-def fields_beside(place: Location, model: type[BaseModel]) -> dict[str | int, FieldInfo]:
+def fields_beside(place: Location, model: Any) -> dict[str | int, FieldInfo]:
     """The fields that there are at a place of the file and beside it; none below a free key."""
-    here: Any = model
-    for part in place[:-1]:
-        if get_origin(here) in (dict, list):
-            here = _without_options(get_args(here)[-1])
-        else:
-            field = fields(here).get(part)
-            here = _without_options(field.annotation) if field else None
-    return fields(here if isinstance(here, type) else None)
+    if len(place) > 1 and get_origin(model) in (dict, list):
+        return fields_beside(place[1:], _without_options(get_args(model)[-1]))
+    if not isinstance(model, type) or not issubclass(model, BaseModel):
+        return {}
+    known = model.model_fields.items()
+    fields: dict[str | int, FieldInfo] = {field.alias or name: field for name, field in known}
+    if len(place) < 2:
+        return fields
+    field = fields.get(place[0])
+    return fields_beside(place[1:], _without_options(field.annotation)) if field else {}
 
 
 def _without_options(annotation: Any) -> Any:
     """The model, mapping or list in `X`, `X | None` or an annotated one; None for others."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
     if get_origin(annotation) in (dict, list):
+        return annotation
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     inner = (_without_options(arg) for arg in get_args(annotation))
     return next((found for found in inner if found is not None), None)

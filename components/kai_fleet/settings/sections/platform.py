@@ -1,6 +1,5 @@
 """The platform: its GPUs and who shares them, its KAI, its sources, and monitoring."""
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Final, Literal
@@ -10,12 +9,16 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, 
 from kai_fleet.gpu_providers import GPU_PROVIDERS
 from kai_fleet.releases import mig, sources
 from kai_fleet.releases.keys import GPU_RESOURCES
-from kai_fleet.releases.metric_names import METRICS_PORT
 from kai_fleet.releases.sharing import SharingMode, of_switch
 from kai_fleet.releases.sources import NoPlaceError
-from kai_fleet.settings.sections.kubernetes import Affinity, LabelKey, LabelValue, Toleration
+from kai_fleet.settings.sections.kubernetes import (
+    Affinity,
+    LabelKey,
+    LabelValue,
+    ObjectName,
+    Toleration,
+)
 from kai_fleet.settings.sections.models import Strict, Wrong, like, refuse, short_for
-from kai_fleet.values import value_at
 
 _MOST: Final = 1_000_000
 _KINDS: Final = "{nvidia.com/gpu: 8, nvidia.com/mig-1g.10gb: 14}"
@@ -31,35 +34,26 @@ class GpuSharing(Strict):
 Sharing = Annotated[
     GpuSharing,
     short_for("mode", bool, bool | GpuSharing, of_switch),
-    Field(description="Fractions of a GPU: true unless set. A stack file may say {mode: …} too."),
+    Field(
+        default_factory=lambda: GpuSharing(mode=of_switch(True)),
+        description="Fractions of a GPU: true unless set. A stack file may say {mode: …} too.",
+    ),
 ]
 
 
-def sharing() -> GpuSharing:
-    """Where nothing is written: on, by agreement."""
-    return GpuSharing(mode=of_switch(True))
-
-
 def _gpus(value: Any) -> Any:
-    if not isinstance(value, Mapping):
-        return _count(value, "is", f", or how many of each kind, such as {_KINDS}")
-    for name in value:
-        if name not in GPU_RESOURCES and not mig.is_known(str(name)):
+    counts = value if isinstance(value, Mapping) else {"": value}
+    for name, count in counts.items():
+        if name and name not in GPU_RESOURCES and not mig.is_known(str(name)):
             raise ValueError(
                 f"has {str(name)!r}, which is no GPU and no MIG profile; write"
                 f" {mig.likely(str(name))}, or {GPU_RESOURCES[0]} for whole GPUs; other devices in"
                 " isolation.devices"
             )
-    return {name: _count(count, f"has {name}:") for name, count in value.items()}
-
-
-def _count(value: Any, cause: str, or_else: str = "") -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        shown = "empty" if value is None else repr(value)[:60]
-        raise ValueError(f"{cause} {shown}; write a whole number{or_else}")
-    if not 0 <= value <= _MOST:
-        end = "0 or more" if value < 0 else f"{_MOST} or less"
-        raise ValueError(f"{cause} {value}; write {end}")
+        if type(count) is not int or not 0 <= count <= _MOST:
+            cause = f"has {name}:" if name else "is"
+            fix = f"write a whole number up to {_MOST}, or one for each kind, such as {_KINDS}"
+            raise ValueError(f"{cause} {'empty' if count is None else repr(count)[:60]}; {fix}")
     return value
 
 
@@ -71,49 +65,31 @@ Gpus = Annotated[
 ]
 
 
+def by_kind(gpus: int | Mapping[str, int]) -> dict[str, int]:
+    """GPUs by their resources' names."""
+    return {GPU_RESOURCES[0]: gpus} if isinstance(gpus, int) else dict(gpus)
+
+
 def together(pools: Iterable[int | Mapping[str, int]]) -> int | dict[str, int]:
     """The sum of several, by kind where one of them is."""
     every, total = list(pools), Counter[str]()
     for gpus in every:
-        total.update({GPU_RESOURCES[0]: gpus} if isinstance(gpus, int) else gpus)
-    by_kind = any(isinstance(gpus, Mapping) for gpus in every)
-    return dict(total) if by_kind else total[GPU_RESOURCES[0]]
+        total.update(by_kind(gpus))
+    whole = all(isinstance(gpus, int) for gpus in every)
+    return total[GPU_RESOURCES[0]] if whole else dict(total)
 
 
-def slices(gpus: int | Mapping[str, int], devices: Mapping[str, int]) -> dict[str, int]:
-    """The MIG slices, by their resources' names; `devices` are the other devices of a team."""
-    return mig.slices(devices) | ({} if isinstance(gpus, int) else mig.slices(gpus))
+def counted(gpus: int | Mapping[str, int], slices: Mapping[str, int]) -> int:
+    """GPUs and MIG slices as KAI counts GPUs of a queue: a slice of profile 3g is three."""
+    kinds = by_kind(gpus)
+    return sum(kinds.get(name, 0) for name in GPU_RESOURCES) + int(mig.gpus_of(slices))
 
 
-def counted(gpus: int | Mapping[str, int], devices: Mapping[str, int]) -> int:
-    """All of them as KAI counts GPUs of a queue: a slice of profile 3g is three."""
-    whole = gpus if isinstance(gpus, int) else sum(gpus.get(name, 0) for name in GPU_RESOURCES)
-    return whole + int(mig.gpus_of(slices(gpus, devices)))
-
-
-# What Go's and Prometheus' durations have in common: KAI changed from the one to the other.
-_DURATION: Final = r"([0-9]+h)?([0-9]+m)?([0-9]+s)?"
-_PART: Final = re.compile(r"([0-9]{1,30})([hms])")
-_SECONDS: Final = {"h": 3600, "m": 60, "s": 1}
-_LONGEST_SECONDS: Final = 2**63 // 10**9  # Go counts nanoseconds in 64 bits
 HOSTNAME: Final = "kubernetes.io/hostname"
-
-
-def _duration(value: Any) -> Any:
-    if isinstance(value, str) and value and re.fullmatch(_DURATION, value):
-        if sum(int(n) * _SECONDS[unit] for n, unit in _PART.findall(value)) > _LONGEST_SECONDS:
-            raise ValueError(f"is {value!r}, longer than a duration can be; write 2562047h or less")
-        return value
-    shown = repr(value) if isinstance(value, str | int | float) else "no text"
-    raise ValueError(
-        f"is {shown}, which is not a duration for KAI (h, m and s); write 168h for a week, 90m"
-    )
-
-
+# What Go's and Prometheus' durations have in common: KAI changed from the one to the other.
 Duration = Annotated[
     str,
-    BeforeValidator(_duration),
-    WithJsonSchema({"type": "string", "pattern": f"^{_DURATION}$", "description": "168h, 90m"}),
+    StringConstraints(min_length=2, pattern=r"^([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}s)?$"),
 ]
 ShardName = Annotated[str, like(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", 40)]
 Levels = Annotated[
@@ -155,11 +131,9 @@ class Fairshare(Strict):
     def mistakes(self) -> Wrong:
         """When windows begin that are not sliding."""
         yield from self.useless("window_type", {"start": ("tumbling",), "cron": ("cron",)})
-        begins = {"tumbling": ("start", self.start), "cron": ("cron", self.cron)}
-        key, value = begins.get(self.window_type, ("", ""))
-        if value is None:
-            write = "its windows begin by it; write one, or windowType: sliding"
-            yield key, f"is missing with windowType {self.window_type}: {write}"
+        key = {"tumbling": "start", "cron": "cron"}.get(self.window_type)
+        if key and not self.written.get(key):
+            yield key, f"is missing: {self.window_type} windows begin by it; write one"
 
 
 class Placement(Strict):
@@ -235,16 +209,6 @@ class Gpu(Strict):
     system_priorities: bool = False
     """Admit system priority classes in its namespace by a ResourceQuota: for GKE."""
 
-    def mistakes(self) -> Wrong:
-        """What does not fit to the provider."""
-        if self.resource != NVIDIA and self.provider != "none":
-            cause = f"is NVIDIA's, and nodes with {self.resource} need their vendor's own"
-            yield "provider", f"{cause}, installed beside this program; write none"
-        if self.system_priorities and self.provider == "none":
-            cause = "has no effect: with provider none nothing is installed that needs it"
-            fix = "leave it out, or write operator or device-plugin for the provider"
-            yield "systemPriorities", f"{cause}; {fix}"
-
 
 class KaiRelease(Strict):
     """The keys of every KAI that a stack installs, on the host and inside a vCluster."""
@@ -255,7 +219,7 @@ class KaiRelease(Strict):
     """From v0.10."""
     topologies: dict[ShardName, Levels] = Field(default_factory=dict)
     """From v0.12: node labels from the widest domain to the narrowest."""
-    gpu_sharing: Sharing = Field(default_factory=sharing)
+    gpu_sharing: Sharing
     untested: Untested = False
     chart: OtherChart = None
     values: Values = Field(default_factory=dict)
@@ -280,8 +244,7 @@ def place_of(read: Callable[[str], object], example: str) -> AfterValidator:
             read(value)
         except NoPlaceError as why:
             raise ValueError(f"is {sources.shown(value)}, which {why}; write {example}") from None
-        _, *path = value.rpartition("://")[2].split("/")
-        if "@" in value or (path and ":" in path[-1]):
+        if "@" in value or ":" in value.rpartition("://")[2].partition("/")[2]:
             raise ValueError(f"names one version; write where all of them are: {example}")
         return value
 
@@ -320,20 +283,12 @@ class Sources(Strict):
 
 # What Prometheus takes for a duration, as far as it makes sense here.
 Interval = Annotated[str, like(r"^[1-9][0-9]{0,4}[smhd]$")]
-Namespace = Annotated[
-    str,
-    like(r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"),
-    refuse(
-        lambda name: name.startswith(("team-", "kai-scheduler", "kai-resource-reservation")),
-        "is {value}, a team's or KAI's own; write the namespace where Prometheus runs",
-    ),
-]
 
 
 class Monitoring(Strict):
     """Monitors, rules, alerts and dashboards for a Prometheus that the host has already."""
 
-    namespace: Namespace = "monitoring"
+    namespace: ObjectName = "monitoring"
     """The host's namespace of Prometheus and Grafana. It reaches every KAI's metrics."""
     operator: bool = False
     """The host has the Prometheus operator: make its objects. Else ConfigMaps with the content."""
@@ -349,20 +304,3 @@ class Monitoring(Strict):
     """With the operator: alert before a vCluster's certificate ends. Prometheus gets to have it."""
     dashboards: bool = True
     """Grafana's, as ConfigMaps."""
-
-    def mistakes(self) -> Wrong:
-        """Labels that nothing selects."""
-        if self.labels and not self.operator:
-            cause = "are for what the Prometheus operator selects"
-            yield "labels", f"{cause}; write operator: true, or drop them"
-
-
-_METRICS_KEY: Final = "scheduler.ports.metricsPort"
-
-
-def metrics_mistakes(values: Values) -> Wrong:
-    """Chart values that put a KAI's metrics where nobody reads them: (key, sentence)."""
-    port = value_at(values, _METRICS_KEY)
-    if port not in (None, METRICS_PORT):
-        cause = f"is {port}, and Prometheus reads a KAI's metrics at {METRICS_PORT}"
-        yield _METRICS_KEY, f"{cause}: nothing would be counted; drop it"
