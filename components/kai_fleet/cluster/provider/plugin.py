@@ -156,7 +156,7 @@ def _reached(inputs: Properties, command: str, ask: Callable[[Queues], Any]) -> 
     """What `ask` returns; None if PULUMI_K8S_DELETE_UNREACHABLE counts the cluster as deleted."""
     try:
         return ask(_queues(inputs))
-    except ClusterAwayError as error:
+    except (ClusterAwayError, UnusableKubeconfigError) as error:
         if os.environ.get(_GONE, "").lower() in ("1", "t", "true"):
             return None
         hint = f"If that cluster is gone for good: {_GONE}=true {command}"
@@ -164,12 +164,8 @@ def _reached(inputs: Properties, command: str, ask: Callable[[Queues], Any]) -> 
 
 
 def _queues(inputs: Properties) -> Queues:
-    cluster = str(inputs["cluster"])
-    try:
-        api = Api(_opened(inputs.get("kubeconfig") or "", inputs.get("context") or ""))
-    except UnusableKubeconfigError as error:
-        raise ClusterAwayError(f"cluster {cluster}: {error}") from None
-    return Queues(api, str(inputs["tree"]), cluster)
+    api = Api(_opened(inputs.get("kubeconfig") or "", inputs.get("context") or ""))
+    return Queues(api, inputs["tree"], inputs["cluster"])
 
 
 def _tree(properties: Values) -> dict[str, Any]:

@@ -177,7 +177,8 @@ class Queues:
             try:
                 return ask()
             except RefusedError as error:
-                if waited > _WEBHOOK_SECONDS or not _passing(error):
+                webhook = "failed calling webhook" in error.message
+                if waited > _WEBHOOK_SECONDS or not (webhook or error.status == 429):
                     raise
             except UnreachableError as error:
                 if waited > _AWAY_SECONDS:
@@ -208,11 +209,6 @@ def _levels(specs: Mapping[str, Spec]) -> list[tuple[str, ...]]:
         levels.append(order.get_ready())
         order.done(*levels[-1])
     return levels
-
-
-def _passing(error: RefusedError) -> bool:
-    webhook = any(words in error.message for words in ("failed calling webhook", "failed to call"))
-    return error.status == 429 or (error.status == 500 and webhook)
 
 
 def _words(error: RefusedError) -> str:
