@@ -1,8 +1,10 @@
 """What all tests share: how they are dealt out, a sandbox, the facts about others' charts."""
 
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import jsonschema
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
-from kai_fleet_cli.reference.pages import schema
+from docs.reference import schema
 from sandbox import lifecycle
 from sandbox.tools import toolbox
 from sandbox.tools.table import YAML_HOST
@@ -93,6 +95,19 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def facts() -> Path:
     """Charts' values, CRDs and schemas by version."""
     return FACTS
+
+
+@pytest.fixture(scope="session")
+def vcluster_schema() -> Callable[[str], Any]:
+    """The validator of a version's chart values; made once for each, it is slow."""
+
+    @cache
+    def of(version: str) -> Any:
+        text = (FACTS / "vcluster" / f"values.schema-{version}.json").read_text()
+        schema = json.loads(text)
+        return jsonschema.validators.validator_for(schema)(schema)
+
+    return of
 
 
 @pytest.fixture(scope="session")

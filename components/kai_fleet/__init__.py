@@ -41,7 +41,3 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"kai_fleet.{COMPONENTS[name.removesuffix('Args')]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -3,32 +3,23 @@
 Settings and arguments have the same names, so most are passed on unchanged.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pydantic import BaseModel, SecretStr
 
-from kai_fleet import vcluster_values
 from kai_fleet.inputs import toleration_text, without_none
-from kai_fleet.options import hidden
 from kai_fleet.queue_specs import UNLIMITED, every_spec
 from kai_fleet.queue_specs import walk as walk_args
-from kai_fleet.releases import (
-    DEFAULT_VCLUSTER,
-    DISABLED,
-    GPU_PROVIDERS,
-    mig,
-    takes_external_pod_groups,
-)
-from kai_fleet.releases.chart_values import merged
+from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, GPU_PROVIDERS, mig
 from kai_fleet.releases.sharing import MODES, NV_FRACTIONS, mode_in
 from kai_fleet.settings import Settings
-from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM, Access
-from kai_fleet.settings.sections.kubernetes import Affinity
+from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM
 from kai_fleet.settings.sections.platform import HostKai, Shard
-from kai_fleet.settings.sections.queues import Queue, Share, walk
+from kai_fleet.settings.sections.queues import Queue, walk
 from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings
+from kai_fleet.vcluster_values import argument_values
 
 _PLACES: Final = {"virtual": "inside", "host": "host", "default": "none"}
 _OF_GUARDS: Final = (
@@ -74,31 +65,41 @@ class Arguments:
         """KaiSchedulerArgs of the host's KAI, for teams in mode host."""
         settings, kai = self.settings, self.settings.kai
         assert kai is not None
+        by_operator = GPU_PROVIDERS[settings.gpu.provider].cluster_policy
+        brought = ["clusterPolicyCrd"] if by_operator else []
         return self._kai(
             kai,
             kai,
             labels=settings.labels,
             isolation=settings.isolation.level,
             registries=settings.registries,
-            use_existing=self.existing.get("kai"),
-            cluster_policy_crd=not GPU_PROVIDERS[settings.gpu.provider].cluster_policy,
+            use_existing=[*self.existing.get("kai", ()), *brought],
             **self.host,
         )
 
     def host_queues(self) -> Any:
-        """QueueTreeArgs of the host; the GPU limit of a queue is at most what its teams have."""
-        settings, limits = self.settings, dict[str, int]()
+        """QueueTreeArgs of the host, with every GPU quota filled in. The GPU limit of a queue is at
+        most what the teams have that use it.
+        """
+        settings, limits = self.settings, dict[str | None, int]()
         for name in self._teams:
             _, queue = self._scheduler(name)
-            if queue is not None:
-                limits[queue] = limits.get(queue, 0) + settings.own_of(name).counted
-        queues = _bounded(queue_args(settings.queues), limits)
+            limits[queue] = limits.get(queue, 0) + settings.own_of(name).counted
+        queues = _queue_args(settings.queues)
+        # Computed first, so that a bounded queue does not change the sums of its ancestors.
+        specs = every_spec(queues)
+        for (name, args), (_, spec) in zip([*walk_args(queues)], specs, strict=True):
+            share = {**args.get("gpu", {}), "quota": spec["resources"]["gpu"]["quota"]}
+            if (most := limits.get(name)) is not None:
+                if share["quota"] == UNLIMITED:
+                    share["quota"] = most
+                share.setdefault("limit", max(most, share["quota"]))
+            args["gpu"] = share
         return {"queues": queues, "cluster": settings.cluster.name, **self.host}
 
     def monitoring(self) -> Any:
         """FleetMonitoringArgs of the host."""
         settings = self.settings
-        assert settings.monitoring is not None
         return _filled(
             settings.monitoring,
             certificates=None,
@@ -143,7 +144,7 @@ class Arguments:
             foreign_queues=self._foreign_queues(name),
             host_kai=kai is not None,
             guard=settings.guard.mode,
-            gpu_sharing=kai is not None and settings.shares_gpus(kai),
+            gpu_sharing=kai is not None and settings.sharing_of(kai) != DISABLED,
             nv_fractions=by_host and kai is not None and settings.sharing_of(kai) == NV_FRACTIONS,
             # Not from a team's values: images with these names are admitted where others are not.
             kai_images=settings.sources.known.kai_images,
@@ -168,7 +169,7 @@ class Arguments:
         if "data_source" in args["store"]:
             args["store"] = {}
         version = args.get("version", DEFAULT_VCLUSTER)
-        return {"vcluster_version": version, "vcluster_values": chart_values(args)}
+        return {"vcluster_version": version, "vcluster_values": argument_values(args)}
 
     def control_pool(self, name: str) -> dict[str, str]:
         """Labels of the nodes for a team's control plane: its own, the platform's or the team's."""
@@ -215,46 +216,36 @@ class Arguments:
                 args["guard"] = {
                     "mode": settings.guard.mode,
                     "outside": settings.guard.outside([*team.queues]),
-                    "pod_groups": takes_external_pod_groups(team.scheduler.version or ""),
-                    "gpu_sharing": settings.shares_gpus(team.scheduler),
                     "gpu_resource": settings.gpu.resource,
                 }
         elif team.scheduler.mode == "host" and team.queues:
-            # Below the queue that the team is granted.
-            facts = settings.platform_facts
-            parent, shard = facts.granted_queue(name) if facts else (None, None)
-            args["host_queues"] = {
-                **_filled(parent=parent, cluster=settings.cluster.name),
-                "queues": queue_args(team.queues, shard),
-                **self.host,
-            }
+            args["host_queues"] = {**self.queues(name), **self.host}
         return args
 
     def vcluster(self, name: str) -> Any:
         """VirtualClusterArgs of a team, without kubeconfig or context of the host."""
-        team = self.settings.teams[name]
-        section = team.vcluster
+        team, facts = self.settings.teams[name], self.settings.platform_facts
+        section, secrets = team.vcluster, [*team.vcluster.image_pull_secrets]
+        # Besides existing ones those that this stack or the platform declares.
+        secrets += [OF_STACK] if self.settings.registries or (facts and facts.registries) else []
+        secrets += [OF_TEAM] if team.registries else []
+        resources = {
+            bound: {key.replace("_", "-"): amount for key, amount in amounts.items()}
+            for bound, amounts in _plain(section.resources).items()
+            if amounts
+        }
         return _filled(
             section,
             **{key: getattr(team, key) for key in (*_OF_PLACE, "affinity", "registries")},
             namespace=f"team-{name}",
             mode=team.scheduler.mode,
             control_pool=self.control_pool(name),
-            access=section.access or Access(),
+            resources=resources,
             oidc=section.oidc and {key: value for key, value in section.oidc if key != "scopes"},
             groups=section.groups if section.oidc else {},
             isolation=team.isolation.level,
-            image_pull_secrets=self._pull_secrets(name, section.image_pull_secrets),
+            image_pull_secrets=[*dict.fromkeys(secrets)],
         )
-
-    def _pull_secrets(self, name: str, existing: Sequence[str]) -> list[str]:
-        """Pull Secrets: existing ones, and those that this stack or the platform declares."""
-        facts, secrets = self.settings.platform_facts, [*existing]
-        if self.settings.registries or (facts is not None and facts.registries):
-            secrets.append(OF_STACK)
-        if self.settings.teams[name].registries:
-            secrets.append(OF_TEAM)
-        return [*dict.fromkeys(secrets)]
 
     def kai(self, name: str) -> Any:
         """KaiSchedulerArgs in a vCluster; the host's ServiceAccounts have its pull Secrets."""
@@ -278,27 +269,25 @@ class Arguments:
         )
 
     def queues(self, name: str) -> Any:
-        """QueueTreeArgs in a team's vCluster, without its kubeconfig."""
-        team = self.settings.teams[name]
-        args = {"queues": queue_args(team.queues), "gpus": team.counted}
-        return args | ({"pools": team.gpus_by_pool} if team.pools else {})
+        """QueueTreeArgs without a kubeconfig: in a team's vCluster, or in mode host below the queue
+        that the team is granted.
+        """
+        team, facts = self.settings.teams[name], self.settings.platform_facts
+        if team.scheduler.mode == "virtual":
+            pools = {"pools": team.gpus_by_pool} if team.pools else {}
+            return {"queues": _queue_args(team.queues), "gpus": team.counted, **pools}
+        grant = facts.granted(name) if facts else None
+        queues = _queue_args(team.queues, **_filled(shard=grant and grant.shard))
+        parent = grant and grant.parent_queue
+        return _filled(queues=queues, parent=parent, cluster=self.settings.cluster.name)
 
 
-def chart_values(args: Mapping[str, Any]) -> dict[str, Any]:
-    """Chart values that VirtualClusterArgs and their `values` give together."""
-    return merged(
-        vcluster_values.access_values(args["access"]),
-        vcluster_values.control_plane(args),
-        args["values"],
-    )
-
-
-def _filled(*parts: BaseModel, **overrides: Any) -> Any:
-    """Arguments from sections of settings, overridden by keywords; None drops a key. Chart values
+def _filled(section: BaseModel | None = None, **overrides: Any) -> Any:
+    """Arguments from a section of settings, overridden by keywords; None drops a key. Chart values
     are kept as written, with their nulls.
     """
-    args = {key: value for part in parts for key, value in part} | overrides
-    values = {"values": hidden(args.pop("values"))} if "values" in args else {}
+    args = dict(section or ()) | overrides
+    values = {"values": args.pop("values")} if "values" in args else {}
     return _plain(args) | values
 
 
@@ -306,8 +295,6 @@ def _plain(value: Any) -> Any:
     """Settings as plain values: models as mappings without None, secrets in clear text."""
     if isinstance(value, SecretStr):
         return value.get_secret_value()
-    if isinstance(value, Affinity):
-        return value.spec
     if isinstance(value, BaseModel):
         value = dict(value)
     if isinstance(value, Mapping):
@@ -317,9 +304,8 @@ def _plain(value: Any) -> Any:
 
 def _shard(shard: Shard) -> dict[str, Any]:
     """ShardArgs, whose keys are nested in two sections of the settings."""
-    placement, runtime = shard.placement, shard.min_runtime
-    of_placement = {f"{part}_placement": strategy for part, strategy in placement or ()}
-    of_runtime = {f"{action}_min_runtime": time for action, time in runtime or ()}
+    of_placement = {f"{part}_placement": strategy for part, strategy in shard.placement.items()}
+    of_runtime = {f"{action}_min_runtime": time for action, time in shard.min_runtime.items()}
     return {**of_placement, **of_runtime, "queue_depth": shard.queue_depth}
 
 
@@ -328,34 +314,9 @@ def _parents(tree: Mapping[str, Queue]) -> list[str]:
     return [placed.name for placed in walk(tree) if placed.queue.children]
 
 
-def queue_args(tree: Mapping[str, Queue], shard: str | None = None) -> dict[str, Any]:
-    """QueueArgs by name, without defaults: QueueTree fills in missing quotas.
-
-    `shard` schedules all of them, where their parent is a queue of another tree.
-    """
-    served = {"shard": shard} if shard else {}
-    return {name: _queue(queue) | served for name, queue in tree.items()}
-
-
-def _queue(queue: Queue) -> dict[str, Any]:
-    written = without_none(queue.written) | {"children": queue_args(queue.children)}
+def _queue_args(tree: Mapping[str, Queue], **more: Any) -> dict[str, Any]:
+    """QueueArgs by name, as they are written: QueueTree fills in missing quotas."""
     return {
-        key: value.written if isinstance(value, Share) else value for key, value in written.items()
+        name: queue.model_dump(exclude_unset=True, exclude_none=True) | more
+        for name, queue in tree.items()
     }
-
-
-def _bounded(queues: dict[str, Any], limits: Mapping[str, int]) -> dict[str, Any]:
-    """QueueArgs of the host with every GPU quota filled in.
-
-    `limits` are the GPUs of the teams that use a queue: its limit is no higher.
-    """
-    # Computed first, so that a bounded queue does not change the sums of its ancestors.
-    specs = every_spec(queues)
-    for (name, queue), (_, spec) in zip([*walk_args(queues)], specs, strict=True):
-        share = {**queue.get("gpu", {}), "quota": spec["resources"]["gpu"]["quota"]}
-        if (most := limits.get(name)) is not None:
-            if share["quota"] == UNLIMITED:
-                share["quota"] = most
-            share.setdefault("limit", max(most, share["quota"]))
-        queue["gpu"] = share
-    return queues

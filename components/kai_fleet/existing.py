@@ -4,6 +4,7 @@ An object that is not in the stack's state belongs to somebody else. It is used 
 declared, so that it is neither changed nor deleted.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,9 +14,11 @@ from pulumi.runtime import invoke
 
 from kai_fleet.arguments import Arguments
 from kai_fleet.cluster.connection import ClusterConnection
+from kai_fleet.cluster.provider.queues import DEFAULT_QUEUES, PATH, TREE
 from kai_fleet.deployed import Deployed
 from kai_fleet.guards.bounds import KAI_PRIORITIES
 from kai_fleet.names import EXISTING, NAMESPACE, NAMESPACE_PATCH, RELEASE, TEAM_LABEL
+from kai_fleet.queue_specs import every_spec
 from kai_fleet.releases import GPU_PROVIDERS, kai, version_key
 from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.settings import Settings
@@ -31,6 +34,7 @@ _PATHS: Final = {
     RUNTIME_CLASS: "/apis/node.k8s.io/v1/runtimeclasses/",
     NAMESPACE: "/api/v1/namespaces/",
 }
+_NODES: Final = "/api/v1/nodes"
 _PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses/"
 # Values in KAI's charts, which can leave the classes out from this version on.
 _PRIORITIES: Final = dict(zip(KAI_PRIORITIES, (50, 75, 100, 125), strict=True))
@@ -114,7 +118,7 @@ def existing_of(settings: Settings, host: HostObjects) -> dict[str, Any]:
     args, teams = Arguments(settings), (*settings.teams, *settings.team_stacks)
     return {
         "gpu": gpu_stack(args.gpu_stack(), host),
-        "kai": host_kai(args.host_kai(), host) if settings.kai else [],
+        "kai": host_kai(args.host_kai(), args.host_queues(), host) if settings.kai else [],
         "teams": [name for name in teams if is_of_others(name, args.namespace(name), host)],
     }
 
@@ -142,14 +146,15 @@ def gpu_stack(args: Mapping[str, Any], host: HostObjects) -> list[str]:
     return [key for key, existing in found.items() if existing]
 
 
-def host_kai(args: Mapping[str, Any], host: HostObjects) -> list[str]:
+def host_kai(args: Mapping[str, Any], queues: Mapping[str, Any], host: HostObjects) -> list[str]:
     """`use_existing` of the host's KaiScheduler.
 
     Raises:
-        pulumi.RunError: existing priority classes of KAI do not fit.
+        pulumi.RunError: existing priority classes or default queues of KAI do not fit.
     """
     release = kai(args["version"], untested=bool(args.get("untested")))
-    needs_crd = release.needs_cluster_policy_crd and args.get("cluster_policy_crd", True)
+    brought = "clusterPolicyCrd" in args.get("use_existing", ())
+    needs_crd = release.needs_cluster_policy_crd and not brought
     crd = "clusterpolicies.nvidia.com" if needs_crd else ""
     own_classes = "defaultPriorityClasses" in args.get("values", {})
     found = {
@@ -157,6 +162,20 @@ def host_kai(args: Mapping[str, Any], host: HostObjects) -> list[str]:
         "clusterPolicyCrd": host.foreign(CRD, crd, f"{KAI}-kai-cluster-policy"),
         "priorityClasses": not own_classes and _uses_priority_classes(release.version, host),
     }
+    for name, spec in every_spec(queues["queues"]):
+        queue = host.at(f"{PATH}/{name}") if name in DEFAULT_QUEUES else None
+        live = spec if queue is None or TREE in queue["labels"] else queue.get("spec") or {}
+        differs = [
+            f"{key} is {json.dumps(live.get(key))} there, and {json.dumps(spec.get(key))} here"
+            for key in sorted(live.keys() | spec.keys())
+            if live.get(key) != spec.get(key)
+        ]
+        if differs:
+            raise pulumi.RunError(
+                f"kai-fleet:queues: queue {name} is in the cluster already, from a KAI's chart, and"
+                f" differs: {'; '.join(differs)}. Nothing was made. Write it as it is there, or"
+                " give yours another name"
+            )
     return [key for key, existing in found.items() if existing]
 
 

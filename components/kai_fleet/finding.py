@@ -16,27 +16,16 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, order=True)
 class Finding:
-    """One problem.
-
-    Args:
-        level: Effect on a preview, or state of an object in a cluster.
-        path: Key of the stack file, URN of a resource, or name of the cluster.
-        kind: Kind of the subject: `queue`, `KAI`, `Pod`.
-        name: Its name: `train in ml`.
-        cause: What is wrong, as a predicate: `has children, and pods name it`.
-        fix: What to write or run instead, as an imperative. Empty where there is none.
-        check: Name of the rule or the check: `queue-tree`.
-        undecided: A value is unknown in the preview; the update decides.
-    """
+    """One problem."""
 
     level: Level
-    path: str
-    kind: str
-    name: str
-    cause: str
-    fix: str = ""
-    check: str = ""
-    undecided: bool = False
+    path: str  # key of the stack file, URN of a resource, or name of the cluster
+    kind: str  # of the subject: `queue`, `KAI`, `Pod`
+    name: str  # of the subject: `train in ml`
+    cause: str  # what is wrong, as a predicate: `has children, and pods name it`
+    fix: str = ""  # what to write or run instead, as an imperative; empty where there is none
+    check: str = ""  # name of the rule or the check: `queue-tree`
+    undecided: bool = False  # a value is unknown in the preview; the update decides
 
     @property
     def subject(self) -> str:

@@ -7,14 +7,14 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from kai_fleet.guards.policies import ENFORCED, SYSTEM_SCOPE
-from kai_fleet.inputs import RegistryArgs, TolerationArgs, one_of, plain, toleration_spec
+from kai_fleet.inputs import RegistryArgs, TolerationArgs, check, toleration_spec
 from kai_fleet.options import after, chart_args, child_of
 from kai_fleet.registry_secrets import OF_STACK, registry_secret
 from kai_fleet.releases import GPU_PROVIDERS, GpuProvider
 from kai_fleet.releases.chart_values import merged, nested
 
 GPU_STACK: Final = "kai-fleet:index:GpuStack"
-EXISTING: Final = ("namespace", "runtimeClass")
+_CHOICES: Final = {"provider": GPU_PROVIDERS, "use_existing": ("namespace", "runtimeClass")}
 # Its pods mount files and devices of the node, which a cluster-wide Pod Security default refuses.
 PRIVILEGED: Final = {ENFORCED: "privileged"}
 # GKE admits system priority classes only beside such a quota; it bounds nothing (gpu-operator#660).
@@ -65,7 +65,8 @@ class GpuStack(pulumi.ComponentResource):
         self, name: str, args: GpuStackArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__(GPU_STACK, name, None, opts)
-        provider = _checked(f"GpuStack {name}", args)
+        check(f"GpuStack {name}", GpuStackArgs, args, _CHOICES)
+        provider = GPU_PROVIDERS[args["provider"]]
         version, chart = args.get("version", provider.version), provider.chart
         child, before = child_of(self, opts), list[pulumi.Resource]()
         existing = args.get("use_existing", ())
@@ -96,9 +97,7 @@ class GpuStack(pulumi.ComponentResource):
         if chart:
             kubernetes.helm.v3.Release(
                 f"{name}-release",
-                **chart_args(
-                    chart, version, override=args.get("chart"), repository=provider.repository
-                ),
+                **chart_args(chart, version, args.get("chart"), provider.repository),
                 name=chart,
                 namespace=chart,
                 values=gpu_values(provider, args),
@@ -126,12 +125,3 @@ def gpu_values(provider: GpuProvider, args: Mapping[str, Any]) -> dict[str, Any]
         *(nested(key, [{"name": OF_STACK}]) for key in provider.pull_objects if pull),
         args.get("values", {}),
     )
-
-
-def _checked(component: str, args: GpuStackArgs) -> GpuProvider:
-    """The provider. Raise for an unknown choice, and for an Output that decides resources."""
-    for key in ("version", "chart", "system_priorities", "in_kind"):
-        plain(component, key, args.get(key))
-    for existing in plain(component, "use_existing", args.get("use_existing", [])):
-        one_of(component, "use_existing", existing, EXISTING)
-    return GPU_PROVIDERS[one_of(component, "provider", args["provider"], GPU_PROVIDERS)]

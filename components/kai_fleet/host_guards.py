@@ -5,7 +5,7 @@ from typing import Final, NotRequired, TypedDict
 import pulumi
 
 from kai_fleet.guards import policies
-from kai_fleet.inputs import plain
+from kai_fleet.inputs import check
 from kai_fleet.options import child_of
 
 HOST_GUARDS: Final = "kai-fleet:index:HostGuards"
@@ -35,8 +35,8 @@ class HostGuards(pulumi.ComponentResource):
         self, name: str, args: HostGuardsArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__(HOST_GUARDS, name, None, opts)
-        host_kai = plain(f"HostGuards {name}", "host_kai", args.get("host_kai", False))
-        host_policies, bindings = policies.of_host(beside_kai=host_kai)
+        check(f"HostGuards {name}", HostGuardsArgs, args)
+        host_policies, bindings = policies.of_host(beside_kai=args.get("host_kai", False))
         declared = policies.declare(name, host_policies, bindings, child_of(self, opts))
         # URNs are known in a preview, too.
         urns = pulumi.Output.all(*(each.urn for each in declared))

@@ -1,15 +1,21 @@
-"""Helpers for pulumi.Input: compute with plain values and Outputs, refuse Outputs that decide which
-resources are declared; and the Args types that several components share.
+"""Helpers for pulumi.Input: compute with plain values and Outputs, and check arguments; the Args
+types that several components share.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+import typing
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import cache
 from inspect import isawaitable
-from typing import Any, Final, NotRequired, TypedDict, TypeVar, cast
+from typing import Any, Final, NotRequired, TypeAlias, TypedDict, TypeVar
 
 import pulumi
 
+from kai_fleet.wording import listed
+
 T = TypeVar("T")
 LEVELS: Final = ("baseline", "restricted", "off")  # of isolation
+Texts: TypeAlias = Mapping[str, Collection[str]]
+NO: Final[Texts] = {}
 
 
 class TolerationArgs(TypedDict):
@@ -27,7 +33,14 @@ class TolerationArgs(TypedDict):
 
 def toleration_spec(toleration: TolerationArgs) -> pulumi.Input[dict[str, str]]:
     """A toleration as in a pod's spec, with its operator."""
-    return resolved(_toleration_spec, toleration)
+
+    def spec(known: Mapping[str, str]) -> dict[str, str]:
+        operator = known.get("operator") or ("Equal" if "value" in known else "Exists")
+        value = {"value": known.get("value") or ""} if operator == "Equal" else {}
+        effect = {"effect": known["effect"]} if known.get("effect") else {}
+        return {"key": known["key"], "operator": operator, **value, **effect}
+
+    return resolved(spec, toleration)
 
 
 def toleration_text(toleration: TolerationArgs) -> pulumi.Input[str]:
@@ -35,22 +48,12 @@ def toleration_text(toleration: TolerationArgs) -> pulumi.Input[str]:
 
     The colon is needed without an effect, too: vCluster reads a bare key as an empty value.
     """
-    return resolved(_toleration_text, toleration)
 
+    def text(spec: Mapping[str, str]) -> str:
+        value = f"={spec['value']}" if "value" in spec else ""
+        return f"{spec['key']}{value}:{spec.get('effect', '')}"
 
-def _toleration_spec(toleration: Mapping[str, str]) -> dict[str, str]:
-    value, effect = toleration.get("value"), toleration.get("effect")
-    operator = toleration.get("operator") or ("Exists" if value is None else "Equal")
-    spec = {"key": toleration["key"], "operator": operator}
-    if operator == "Equal":
-        spec["value"] = value or ""
-    return {**spec, "effect": effect} if effect else spec
-
-
-def _toleration_text(toleration: Mapping[str, str]) -> str:
-    spec = _toleration_spec(toleration)
-    value = f"={spec['value']}" if "value" in spec else ""
-    return f"{spec['key']}{value}:{spec.get('effect', '')}"
+    return resolved(text, toleration_spec(toleration))
 
 
 class RegistryArgs(TypedDict):
@@ -81,56 +84,67 @@ def resolved(f: Callable[..., T], *inputs: Any) -> pulumi.Input[T]:
     return pulumi.Output.all(*inputs).apply(lambda values: f(*values))
 
 
-def extended(
-    mapping: pulumi.Input[Mapping[str, Any]], more: Mapping[str, Any]
-) -> pulumi.Input[dict[str, Any]]:
-    """Add keys to a mapping, which is one Output in programs of other languages."""
-    if isinstance(mapping, pulumi.Output):
-        return mapping.apply(lambda known: pulumi.Output.from_input({**known, **more}))
-    return {**cast(Mapping[str, Any], mapping), **more}
-
-
 def joined(between: str, parts: Iterable[pulumi.Input[str]]) -> pulumi.Input[str]:
     """Join texts in their order."""
     return resolved(between.join, list(parts))
 
 
-def plain(component: str, field: str, value: T) -> T:
-    """Return a value that decides which resources are declared.
+@cache
+def _fields(kind: Any) -> Mapping[str, Any]:
+    """Types of the fields of Args; the SDK's alias Input names its Output by a text."""
+    return typing.get_type_hints(kind, localns={"Output": pulumi.Output, "T": Any})
+
+
+def check(
+    component: str, kind: Any, args: Any, choices: Texts = NO, needs: Texts = NO, at: str = ""
+) -> None:
+    """Refuse an argument that is missing, is no choice, or is an Output that decides on resources.
 
     Args:
-        component: type and name, for the message: `KaiScheduler ml`.
+        component: type and name, for messages: `KaiScheduler ml`.
+        kind: the TypedDict of `args`; only its fields of type pulumi.Input may be Outputs.
+        choices: allowed texts of a field, or of the items in it, by its dotted name.
+        needs: fields that a choice requires beside it.
+        at: prefix of the fields' names.
 
     Raises:
-        TypeError: the value is or holds an Output.
+        TypeError: an Output.
+        pulumi.RunError: a missing argument, or one that is no choice.
     """
-    if has_output(value):
-        raise TypeError(
-            f"{component}: {field} is an Output, and decides which resources are declared; write a"
-            " plain value, such as one of pulumi.Config"
-        )
-    return value
-
-
-def one_of(component: str, field: str, value: str, choices: Collection[str]) -> str:
-    """Return a plain text that is one of the choices.
-
-    Raises:
-        TypeError: it is an Output.
-        pulumi.RunError: it is not one of the choices.
-    """
-    if plain(component, field, value) not in choices:
-        *others, last = choices
-        known = f"{', '.join(others)} or {last}" if others else last
-        raise pulumi.RunError(f"{component}: {field} is {value!r}; write {known}")
-    return value
-
-
-def required(component: str, field: str, args: Mapping[str, Any], keys: Iterable[str]) -> None:
-    """Raise pulumi.RunError where a key that an argument needs is absent."""
-    for key in keys:
+    required = {*kind.__required_keys__}
+    for key, hint in _fields(kind).items():
         if key not in args:
-            raise pulumi.RunError(f"{component}: {field}.{key} is missing; write it")
+            continue
+        field, value = f"{at}{key}", args[key]
+        for name, part, item in _parts(field, hint, value):
+            if typing.is_typeddict(part) and isinstance(item, Mapping):
+                check(component, part, item, choices, needs, f"{name}.")
+            elif "Output" in str(part) or part is Any:
+                continue
+            elif has_output(item):
+                raise TypeError(
+                    f"{component}: {name} is an Output, and decides which resources are declared;"
+                    " write a plain value, such as one of pulumi.Config"
+                )
+            elif item not in (known := choices.get(field, (item,))):
+                raise pulumi.RunError(f"{component}: {name} is {item!r}; write {listed([*known])}")
+        if field in choices and isinstance(value, str):
+            required |= {*needs.get(value, ())}
+    for key in _fields(kind):
+        if key in required and key not in args:
+            raise pulumi.RunError(f"{component}: {at}{key} is missing; write it")
+
+
+def _parts(field: str, hint: Any, value: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Name, type and value of a field, or of each item in it."""
+    if typing.get_origin(hint) is dict and isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _parts(f"{field}.{key}", typing.get_args(hint)[1], item)
+    elif typing.get_origin(hint) is list and isinstance(value, list):
+        for item in value:
+            yield from _parts(field, typing.get_args(hint)[0], item)
+    else:
+        yield field, hint, value
 
 
 def without_none(mapping: Mapping[str, Any]) -> dict[str, Any]:

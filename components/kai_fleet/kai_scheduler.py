@@ -1,7 +1,7 @@
-"""KaiScheduler: one KAI release, on a host or in a vCluster, and the wait until it is ready."""
+"""KaiScheduler: one KAI release, its values by version, and the wait until it is ready."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final, NotRequired, TypedDict
 
@@ -13,53 +13,22 @@ from pulumi_kubernetes.apiextensions import CustomResource
 from kai_fleet import deployed
 from kai_fleet.cluster import probes
 from kai_fleet.cluster.connection import connection_of, provider_options
-from kai_fleet.inputs import (
-    LEVELS,
-    RegistryArgs,
-    TolerationArgs,
-    extended,
-    one_of,
-    plain,
-    resolved,
-)
-from kai_fleet.kai_values import kai_objects, kai_values
+from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, check, resolved, toleration_spec
 from kai_fleet.names import KAI_SCHEDULER
 from kai_fleet.options import after, chart_args, child_of
 from kai_fleet.registry_secrets import OF_STACK, registry_secret
-from kai_fleet.releases import KAI, KaiRelease, kai, why_replaced
-from kai_fleet.releases.keys import KAI_NAMESPACE, RESERVATIONS
-from kai_fleet.releases.sharing import MODES, NOT_ENFORCED
+from kai_fleet.releases import DISABLED, KAI, KaiRelease, kai, version_key, why_replaced
+from kai_fleet.releases.chart_values import document, merged, nested, values_of
+from kai_fleet.releases.keys import DEFAULT_SHARD, KAI_NAMESPACE, RESERVATIONS
+from kai_fleet.releases.sharing import MODES, NOT_ENFORCED, sharing_values
 from kai_fleet.values import value_at
 
-_GONE_AFTER: Final = "2m"
-EXISTING: Final = ("namespace", "clusterPolicyCrd", "priorityClasses")
-_PLAIN: Final = (
-    *("version", "untested", "chart", "gpu_sharing", "cluster_policy_crd", "ready_timeout"),
-)
-# Without fields of its own: KAI only needs the kind to exist, and watches its objects.
-_CLUSTER_POLICY: Final[Any] = {
-    "group": "nvidia.com",
-    "names": {
-        "kind": "ClusterPolicy",
-        "listKind": "ClusterPolicyList",
-        "plural": "clusterpolicies",
-        "singular": "clusterpolicy",
-    },
-    "scope": "Cluster",
-    "versions": [
-        {
-            "name": "v1",
-            "served": True,
-            "storage": True,
-            "schema": {
-                "openAPIV3Schema": {
-                    "type": "object",
-                    "x-kubernetes-preserve-unknown-fields": True,
-                }
-            },
-            "subresources": {"status": {}},
-        }
-    ],
+# The first chart with labels for the namespace in which shared GPUs are held.
+_LABELS_SINCE: Final = (0, 16, 7)
+_CHOICES: Final = {
+    "isolation": LEVELS,
+    "gpu_sharing_mode": MODES[1:],
+    "use_existing": ("namespace", "clusterPolicyCrd", "priorityClasses"),
 }
 
 
@@ -75,9 +44,7 @@ class ShardArgs(TypedDict):
     reclaim_min_runtime: NotRequired[pulumi.Input[str]]
     """How long a job runs before another queue reclaims it, as h, m, s: `4h`. Default: KAI's."""
     queue_depth: NotRequired[dict[str, pulumi.Input[float]]]
-    """Most jobs of a queue that one scheduling cycle tries, by action: `allocate`, `reclaim`,
-    `preempt`, `consolidation`. Default: all.
-    """
+    """Most jobs of a queue that a cycle tries, by action: `allocate`, `preempt`. Default: all."""
 
 
 class FairshareArgs(TypedDict):
@@ -103,9 +70,7 @@ class KaiSchedulerArgs(TypedDict):
     """One KAI release, with its shards, fairness and topologies."""
 
     version: str
-    """Version of KAI, from the release table: `v0.16.8`. A new one upgrades the release in place,
-    or replaces it where that upgrade is not known to work.
-    """
+    """Version of KAI, from the release table: `v0.16.8`."""
     untested: NotRequired[bool]
     """Treat a version newer than the table like the newest of its line. Default: false."""
     chart: NotRequired[str]
@@ -115,9 +80,7 @@ class KaiSchedulerArgs(TypedDict):
     gpu_sharing: NotRequired[bool]
     """Give pods parts of a GPU. Default: true."""
     gpu_sharing_mode: NotRequired[str]
-    """How a share is enforced: `NonMemoryEnforced`; `HamiCore`, from v0.16; `NvFractions`, from
-    v0.18. Default: `NonMemoryEnforced`.
-    """
+    """`NonMemoryEnforced`; `HamiCore` from v0.16, `NvFractions` from v0.18. Default: the first."""
     isolation: NotRequired[str]
     """How its own pods run: `baseline`, `restricted` or `off`. Default: `baseline`."""
     tolerations: NotRequired[list[TolerationArgs]]
@@ -129,33 +92,19 @@ class KaiSchedulerArgs(TypedDict):
     registries: NotRequired[dict[str, RegistryArgs]]
     """Credentials to pull its images, by registry. Default: none."""
     shards: NotRequired[dict[str, ShardArgs]]
-    """Shards by the value of node label `kai.scheduler/node-pool`; `default`: nodes without it.
-    From v0.10. Default: KAI's own, of all nodes without the label.
-    """
+    """Shards by label `kai.scheduler/node-pool` of their nodes; from v0.10. Default: `default`."""
     fairshare: NotRequired[FairshareArgs]
     """Fairness over time. Default: past usage does not count."""
     topologies: NotRequired[dict[str, list[pulumi.Input[str]]]]
-    """Topologies by name: node labels from the widest domain to the narrowest. From v0.12. Default:
-    none.
-    """
-    cluster_policy_crd: NotRequired[bool]
-    """Declare CRD ClusterPolicy for versions that wait for it; false where a GPU operator brings
-    it. Default: true.
-    """
+    """Node labels by name, from the widest domain to the narrowest; from v0.12. Default: none."""
     use_existing: NotRequired[list[str]]
-    """Objects of other owners, used and not declared: `namespace`, `clusterPolicyCrd`,
-    `priorityClasses`. Default: none.
-    """
+    """What others own: `namespace`, `clusterPolicyCrd`, `priorityClasses`. Default: none."""
     ready_timeout: NotRequired[int]
     """Seconds that an update waits until KAI is ready. Default: 300."""
     probe_environment: NotRequired[dict[str, pulumi.Input[str]]]
-    """`probe_environment` of the VirtualCluster around it: then the state of the wait has no copy
-    of the kubeconfig. Default: `kubeconfig` or `context`.
-    """
+    """That of the VirtualCluster around it. Default: of `kubeconfig` or `context`, on a host."""
     kubeconfig: NotRequired[pulumi.Input[str]]
-    """Content of its cluster's kubeconfig, kept as a secret. Default: the Kubernetes provider in
-    the options.
-    """
+    """Content of its cluster's kubeconfig, a secret. Default: the provider in the options."""
     context: NotRequired[str]
     """Context of your kubeconfig, in place of `kubeconfig`. Default: `kubernetes:context`."""
 
@@ -167,14 +116,9 @@ class KaiScheduler(pulumi.ComponentResource):
     deleted first: Helm can roll back no KAI version, and some upgrades collide. Queues and running
     pods stay. Let queues depend on it.
 
-    Raises:
-        UnknownVersionError: the version is not in the release table.
-        pulumi.RunError: an unknown choice, or neither kubeconfig nor context.
-        TypeError: an Output in an argument that decides which resources are declared.
+    Raises UnknownVersionError for a version that is not in the release table.
     """
 
-    version: pulumi.Output[str]
-    """Its version."""
     namespace: pulumi.Output[str]
     """Namespace of its pods."""
 
@@ -182,41 +126,38 @@ class KaiScheduler(pulumi.ComponentResource):
         self, name: str, args: KaiSchedulerArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__(KAI_SCHEDULER, name, None, opts)
-        component, inside = f"KaiScheduler {name}", "probe_environment" in args
-        _check(component, args)
+        component, inside = f"KaiScheduler {name}", args.get("probe_environment")
+        check(component, KaiSchedulerArgs, args, _CHOICES)
         release = kai(args["version"], untested=bool(args.get("untested")))
-        environment = args.get("probe_environment") or connection_of(component, args).environment()
+        timeout = int(args.get("ready_timeout", 300))
+        environment: Any = inside or connection_of(component, args).environment()
         component_name, name = name, f"{name}-kai"  # a VirtualCluster NAME has a NAME-release, too
-        provider = provider_options(self, name, args)
+        provider: Any = provider_options(self, name, args)
         if inside and not (provider or self.get_provider("kubernetes:core/v1:Namespace")):
             # Without a provider it would be created on the host.
             raise pulumi.RunError(
                 f"{component}: probe_environment is that of a vCluster; write kubeconfig: the one"
                 " of the same VirtualCluster"
             )
-        # Without the component's depends_on.
-        undelayed = pulumi.ResourceOptions(deleted_with=opts.deleted_with if opts else None)
-        child = child_of(self, undelayed, **provider)
-        step = child_of(self, undelayed, delete_before_replace=True)
+        child = child_of(self, opts, ordered=False, **provider)
+        step = child_of(self, opts, ordered=False, delete_before_replace=True)
+        chart = args.get("chart")
+        replacing = pulumi.ResourceOptions(
+            depends_on=self._before(name, args, release, child_of(self, opts, **provider)),
+            replace_on_changes=self._replacing(name, release),
+            delete_before_replace=True,
+        )
         helm = kubernetes.helm.v3.Release(
             f"{name}-release",
-            **chart_args(
-                "kai-scheduler", release.version, override=args.get("chart"), oci=release.chart
-            ),
+            **chart_args("kai-scheduler", release.version, chart, oci=release.chart),
             name="kai-scheduler",
             namespace=KAI_NAMESPACE,
             values=kai_values(release, args),
-            timeout=args.get("ready_timeout", 300),
+            timeout=timeout,
             # The wait below says what is missing. Helm would only report its timeout, and after an
             # upgrade that timed out, the next one keeps the fields that were wrong.
             skip_await=True,
-            opts=pulumi.ResourceOptions.merge(
-                child_of(self, undelayed, delete_before_replace=True, **provider),
-                pulumi.ResourceOptions(
-                    depends_on=self._before(name, args, release, child_of(self, opts, **provider)),
-                    replace_on_changes=self._replacing(name, release),
-                ),
-            ),
+            opts=pulumi.ResourceOptions.merge(child, replacing),
         )
         if registries := args.get("registries"):
             # The chart creates this namespace, and leaves it on uninstall.
@@ -225,21 +166,17 @@ class KaiScheduler(pulumi.ComponentResource):
             registry_secret(secret, OF_STACK, reservations, registries, after(child, helm))
 
         def probe(
-            name: str,
-            more: Mapping[str, Any],
-            opts: pulumi.ResourceOptions,
-            triggers: Sequence[str] = (),
-            **probe_by_event: str,
-        ) -> pulumi.Resource:
-            commands: Any = {on: probes.command(verb) for on, verb in probe_by_event.items()}
-            declared: pulumi.Resource = command.local.Command(
-                name,
-                environment=extended(environment, more),
-                triggers=[helm.id, *triggers],
-                opts=opts,
-                **commands,
+            name: str, variables: Any, opts: pulumi.ResourceOptions, *triggers: str, **verbs: str
+        ) -> Any:
+            if isinstance(environment, pulumi.Output):  # in programs of other languages
+                known = pulumi.Output.all(environment, variables)
+                every: Any = known.apply(lambda both: {**both[0], **both[1]})
+            else:
+                every = {**environment, **variables}
+            commands: Any = {event: probes.command(verb) for event, verb in verbs.items()}
+            return command.local.Command(
+                name, environment=every, triggers=[helm.id, *triggers], opts=opts, **commands
             )
-            return declared
 
         # Deleting this command cleans up what uninstalling the release leaves. It is deleted before
         # the release, also when that is replaced, because the release is its trigger; and it exists
@@ -252,12 +189,11 @@ class KaiScheduler(pulumi.ComponentResource):
             "KAI_VERSION": release.version,
             "KAI_DEPLOYMENTS": ",".join(release.deployments),
             "KAI_CONDITIONS": ",".join(release.ready_conditions),
-            "KAI_TIMEOUT": str(int(args.get("ready_timeout", 300))),
+            "KAI_TIMEOUT": str(timeout),
         }
         number = deployed.read().again(KAI_SCHEDULER, name)
         rerun = [str(number)] if number else []
-        wait = "kai wait"
-        ready = probe(f"{name}-ready", desired, step, create=wait, update=wait, triggers=rerun)
+        ready = probe(f"{name}-ready", desired, step, *rerun, create="kai wait", update="kai wait")
         if args.get("shards") or "fairshare" in args:
             # The chart creates the shard `default` and the Config; this owns single fields of them
             # by server-side apply, which Helm's upgrades and the operator leave alone. A Patch
@@ -265,21 +201,21 @@ class KaiScheduler(pulumi.ComponentResource):
             # because no input of it changes; this command has the release as a trigger.
             objects = resolved(partial(json.dumps, sort_keys=True), kai_objects(release, args))
             applied = {"KAI_VERSION": release.version, "KAI_OBJECTS": objects}
-            apply = {"create": "shards apply", "update": "shards apply", "delete": "shards remove"}
-            probe(f"{component_name}-shards-apply", applied, after(step, ready), **apply)
+            apply = "shards apply"
+            verbs = {"create": apply, "update": apply, "delete": "shards remove"}
+            probe(f"{component_name}-shards-apply", applied, after(step, ready), **verbs)
+        # Workloads name a topology in the annotation kai.scheduler/topology. Its levels are
+        # immutable: a new list replaces it.
+        replaced: Any = {"replace_on_changes": ["spec"], "delete_before_replace": True}
         for topology, levels in args.get("topologies", {}).items():
-            # Workloads name it in the annotation kai.scheduler/topology. The levels of a Topology
-            # are immutable: a new list replaces it.
-            replaced: Any = {"replace_on_changes": ["spec"], "delete_before_replace": True}
             CustomResource(
                 f"{component_name}-topologies-{topology}",
                 api_version="kai.scheduler/v1alpha1",
                 kind="Topology",
                 metadata={"name": topology},
                 spec={"levels": [{"nodeLabel": label} for label in levels]},
-                opts=after(child_of(self, undelayed, **provider, **replaced), ready),
+                opts=after(child_of(self, opts, ordered=False, **provider, **replaced), ready),
             )
-        self.version = pulumi.Output.from_input(release.version)
         self.namespace = pulumi.Output.from_input(KAI_NAMESPACE)
         # The version is the release's; registered here, it would have the whole state written once
         # more before a switch begins.
@@ -290,28 +226,24 @@ class KaiScheduler(pulumi.ComponentResource):
     ) -> list[pulumi.Resource]:
         """Declare what the release depends on."""
         existing, before = args.get("use_existing", ()), list[pulumi.Resource]()
-        inside = "probe_environment" in args
+        metadata: Any = {"name": KAI_NAMESPACE}
         if "namespace" not in existing:
             # Nothing in it takes long to delete. In a vCluster its tenant may block the deletion.
-            timeouts = pulumi.CustomTimeouts(delete=_GONE_AFTER) if inside else None
-            opts = pulumi.ResourceOptions.merge(
-                first, pulumi.ResourceOptions(custom_timeouts=timeouts)
+            soon = pulumi.ResourceOptions(custom_timeouts=pulumi.CustomTimeouts(delete="2m"))
+            opts = pulumi.ResourceOptions.merge(first, soon)
+            before.append(
+                kubernetes.core.v1.Namespace(f"{name}-namespace", metadata=metadata, opts=opts)
             )
-            namespace = kubernetes.core.v1.Namespace(
-                f"{name}-namespace", metadata={"name": KAI_NAMESPACE}, opts=opts
-            )
-            before.append(namespace)
-        needs_crd = release.needs_cluster_policy_crd and args.get("cluster_policy_crd", True)
-        if needs_crd and "clusterPolicyCrd" not in existing:
+        if release.needs_cluster_policy_crd and "clusterPolicyCrd" not in existing:
             # On a host the CRD is kept unchanged: a GPU operator may have been installed since and
             # own it, and deleting the CRD deletes its ClusterPolicy.
             kept = pulumi.ResourceOptions(retain_on_delete=True, ignore_changes=["spec"])
-            opts = first if inside else pulumi.ResourceOptions.merge(first, kept)
+            inside = "probe_environment" in args
             crd = kubernetes.apiextensions.v1.CustomResourceDefinition(
                 f"{name}-cluster-policy",
                 metadata={"name": "clusterpolicies.nvidia.com"},
-                spec=_CLUSTER_POLICY,
-                opts=opts,
+                spec=document("cluster-policy"),
+                opts=first if inside else pulumi.ResourceOptions.merge(first, kept),
             )
             before.append(crd)
         if registries := args.get("registries"):
@@ -323,7 +255,7 @@ class KaiScheduler(pulumi.ComponentResource):
         """Properties whose change replaces the release; logs whether it is upgraded or replaced."""
         before = deployed.read().versions.get(deployed.named(KAI_SCHEDULER, f"{name}-release"))
         known = KAI.get(before or "")
-        if before is not None and before != release.version:
+        if before not in (None, release.version):
             why = why_replaced(known, release) if known else f"{before} is not in the table"
             verb = "replaced" if why else "upgraded in place"
             step = f"{before} → {release.version}: {why or 'helm upgrades it in place'}"
@@ -336,12 +268,58 @@ class KaiScheduler(pulumi.ComponentResource):
         return ["version", "values"] if release.recreates_config else ["version"]
 
 
-def _check(component: str, args: KaiSchedulerArgs) -> None:
-    """Raise for an unknown choice, and for an Output that decides what is declared."""
-    for key in _PLAIN:
-        plain(component, key, args.get(key))
-    one_of(component, "isolation", args.get("isolation", LEVELS[0]), LEVELS)
-    mode = args.get("gpu_sharing_mode", NOT_ENFORCED)
-    one_of(component, "gpu_sharing_mode", mode, MODES[1:])
-    for existing in plain(component, "use_existing", args.get("use_existing", [])):
-        one_of(component, "use_existing", existing, EXISTING)
+def kai_values(release: KaiRelease, args: Mapping[str, Any]) -> dict[str, Any]:
+    """What the chart of that version gets for KaiSchedulerArgs; their `values` come last.
+
+    Through v0.17 the charts share no GPUs by themselves. Without a RuntimeClass the pods that
+    reserve a shared GPU see none where the container runtime's default is not NVIDIA's.
+    """
+    shares, mode = args.get("gpu_sharing", True), args.get("gpu_sharing_mode", NOT_ENFORCED)
+    level, runtime_class = args.get("isolation", "baseline"), release.runtime_class_key
+    labelled = version_key(release.version) >= _LABELS_SINCE
+    computed = {
+        "tolerations": [toleration_spec(each) for each in args.get("tolerations", ())],
+        "pull_secrets": [{"name": OF_STACK}] if args.get("registries") else None,
+        "reservation_labels": dict(args.get("labels", {})) if labelled else None,
+    }
+    layers = {
+        "every": True,
+        "hidden GPUs": level != "off" and release.hides_gpus,
+        "restricted": level == "restricted",
+        "prometheus": release.prometheus_values and "fairshare" in args,
+        "existing priority classes": "priorityClasses" in args.get("use_existing", ()),
+    }
+    return merged(
+        sharing_values(release.version, mode if shares else DISABLED),
+        nested(runtime_class, "nvidia") if runtime_class else {},
+        release.values,
+        values_of("kai", (layer for layer in layers if layers[layer]), {**args, **computed}),
+        args.get("values", {}),
+    )
+
+
+def kai_objects(release: KaiRelease, args: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The `spec` of each SchedulingShard, and of the Config where the chart has no values for it,
+    by plural kind and name.
+    """
+    shards, fairshare = args.get("shards", {}), args.get("fairshare")
+    if fairshare is None:
+        return {"schedulingshards": {name: _shard(name, shard) for name, shard in shards.items()}}
+    over_time = values_of("kai", ["shard over time"], fairshare)
+    named = {DEFAULT_SHARD: {}, **shards}
+    specs = {name: _shard(name, shard) | over_time for name, shard in named.items()}
+    config = {} if release.prometheus_values else values_of("kai", ["prometheus"], args)
+    return {"schedulingshards": specs} | ({"configs": {"kai-config": config}} if config else {})
+
+
+def _shard(name: str, shard: Mapping[str, Any]) -> dict[str, Any]:
+    strategies = {part: shard.get(f"{part}_placement") for part in ("gpu", "cpu")}
+    written = {part: strategy or "binpack" for part, strategy in strategies.items()}
+    # KAI takes integers; other languages send every number as a fraction.
+    depth = {action: resolved(int, most) for action, most in shard.get("queue_depth", {}).items()}
+    computed = {
+        "partition": None if name == DEFAULT_SHARD else name,
+        "placement": written if any(strategies.values()) else None,
+        "queue_depth": depth,
+    }
+    return values_of("kai", ["shard"], {**shard, **computed})

@@ -1,18 +1,16 @@
-"""Resource options of child resources; the chart, values and secrets of Helm releases."""
+"""Resource options of child resources; the chart and values of Helm releases."""
 
 import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Final
 
 import pulumi
 from pulumi_kubernetes.helm import v3 as helm
 
-from kai_fleet.names import QUEUES
-from kai_fleet.releases.chart_values import merged, nested
+from kai_fleet.names import QUEUES, RELEASE
 from kai_fleet.releases.sources import MIRROR
 
 # Kinds that get no annotations: guards admit few domains on pods, and clouds grant IAM roles by
@@ -20,40 +18,41 @@ from kai_fleet.releases.sources import MIRROR
 _LABELLED_ONLY: Final = ("kubernetes:core/v1:Pod", "kubernetes:core/v1:ServiceAccount")
 
 
-# Six frames are the SDK's own; the next one is the declaring line.
-NEAREST: Final = 7
-NONE: Final = 1
-
-
 @contextmanager
-def source_positions(frames: int) -> Iterator[None]:
-    """Limit the stack trace that is recorded for each resource to this number of frames.
+def source_positions() -> Iterator[None]:
+    """Limit the stack trace that is recorded for each resource to the line that declares it.
 
     The SDK sends the whole call stack with each resource, and the engine (from v3.195) keeps it in
     the state, shows it nowhere, and writes it again twice for each changed resource: with 15 teams
     of 20 resources the state was twice as large and an update took twice as long. The SDK (3.272)
     has no option for this; `sys.tracebacklimit` limits it.
     """
-    before = getattr(sys, "tracebacklimit", None)
-    sys.tracebacklimit = frames if before is None else min(frames, before)
+    before = getattr(sys, "tracebacklimit", 1000)  # Python's default
+    sys.tracebacklimit = 7  # six frames are the SDK's own
     try:
         yield
     finally:
-        del sys.tracebacklimit
-        if before is not None:
-            sys.tracebacklimit = before
+        sys.tracebacklimit = before
 
 
 def child_of(
-    component: pulumi.Resource, opts: pulumi.ResourceOptions | None, **more: Any
+    component: pulumi.Resource,
+    opts: pulumi.ResourceOptions | None,
+    *,
+    ordered: bool = True,
+    **more: Any,
 ) -> pulumi.ResourceOptions:
     """Options of a child, with `depends_on` and `deleted_with` of its component.
 
-    `more` are further options, by their names.
+    `ordered=False` leaves out `depends_on`: for a child that depends on one that has it. `more` are
+    further options, by their names.
     """
     opts = opts or pulumi.ResourceOptions()
     return pulumi.ResourceOptions(
-        parent=component, depends_on=opts.depends_on, deleted_with=opts.deleted_with, **more
+        parent=component,
+        depends_on=opts.depends_on if ordered else None,
+        deleted_with=opts.deleted_with,
+        **more,
     )
 
 
@@ -91,40 +90,46 @@ def noted(
 
     An object's own values win. Objects of a Helm chart get theirs by chart values.
     """
-    opts = opts or pulumi.ResourceOptions()
-    if not labels and not annotations:
-        return opts
 
     def note(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
         metadata = args.props.get("metadata")
         if not args.type_.startswith("kubernetes:") or not isinstance(metadata, Mapping):
             return None
-        notes = {} if args.type_ in _LABELLED_ONLY else annotations
-        more = {"labels": labels, "annotations": notes}
-        own = {key: metadata.get(key) or {} for key in more}
-        both = {key: {**added, **own[key]} for key, added in more.items() if added}
+        notes = {"labels": labels, "annotations": annotations}
+        if args.type_ in _LABELLED_ONLY:
+            del notes["annotations"]
+        both = {key: {**more, **(metadata.get(key) or {})} for key, more in notes.items() if more}
         props = {**args.props, "metadata": {**metadata, **both}}
         return pulumi.ResourceTransformationResult(props, args.opts)
 
-    return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(transformations=[note]))
+    opts = opts or pulumi.ResourceOptions()
+    notes = pulumi.ResourceOptions(transformations=[note])
+    return pulumi.ResourceOptions.merge(opts, notes) if labels or annotations else opts
+
+
+def hide_values(
+    args: pulumi.ResourceTransformationArgs,
+) -> pulumi.ResourceTransformationResult | None:
+    """Make the values of a Helm release secret."""
+    if args.type_ != RELEASE:
+        return None
+    props = {**args.props, "values": pulumi.Output.secret(args.props["values"])}
+    return pulumi.ResourceTransformationResult(props, args.opts)
 
 
 def chart_args(
-    name: str, version: str, *, override: str | None, oci: str = "", repository: str = ""
+    name: str, version: str, override: str | None, repository: str = "", oci: str = ""
 ) -> dict[str, Any]:
     """Arguments of a Release for chart `name` at `version`: the override (OCI, URL or path), else
-    the mirror, else its registry.
+    the mirror, else its OCI reference or the URL of its repository; a local alias of the
+    repository differs by machine.
 
-    The registry is an OCI reference or a chart repository's URL, never a local repository alias,
-    which differs by machine. Raises pulumi.RunError where Helm would install a file of that name
-    in the project's folder.
+    Raises pulumi.RunError where Helm would install a file of that name in the project's folder.
     """
-    if override is not None:
-        return {"chart": override, "version": version}
-    if mirror := os.environ.get(MIRROR):
-        return {"chart": str(Path(mirror) / f"{name}-{version}.tgz"), "version": version}
-    if oci:
-        return {"chart": oci, "version": version}
+    mirror = os.environ.get(MIRROR)
+    packed = str(Path(mirror) / f"{name}-{version}.tgz") if mirror else oci
+    if chart := override or packed:
+        return {"chart": chart, "version": version}
     if Path(name).exists():
         raise pulumi.RunError(
             f"{name} beside Pulumi.yaml would be installed in place of the chart {name} of"
@@ -132,35 +137,3 @@ def chart_args(
         )
     home = helm.RepositoryOptsArgs(repo=repository)
     return {"chart": name, "version": version, "repository_opts": home}
-
-
-def values_at(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested chart values from dotted keys; empty ones are dropped."""
-    given = ((key, value) for key, value in values.items() if value not in (None, {}, [], ""))
-    return merged(*(nested(key, value) for key, value in given))
-
-
-_HIDDEN: Final[ContextVar[bool]] = ContextVar("hidden", default=False)
-
-
-def hide_values() -> None:
-    """Make all chart values secret from here on, because a part of the settings is."""
-    _HIDDEN.set(True)
-
-
-def hidden(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A user's chart values; after `hide_values` every string in them is secret.
-
-    Numbers and booleans stay readable.
-    """
-    if not _HIDDEN.get():
-        return dict(values)
-    return {key: _hidden(value) for key, value in values.items()}
-
-
-def _hidden(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _hidden(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_hidden(item) for item in value]
-    return pulumi.Output.secret(value) if isinstance(value, str) else value

@@ -13,7 +13,7 @@ from kai_fleet.host_guards import HostGuards
 from kai_fleet.kai_scheduler import KaiScheduler
 from kai_fleet.monitoring import FleetMonitoring
 from kai_fleet.names import PACKAGE
-from kai_fleet.options import NEAREST, after, noted, source_positions
+from kai_fleet.options import after, hide_values, noted, source_positions
 from kai_fleet.queue_tree import QueueTree
 from kai_fleet.settings import Settings
 from kai_fleet.settings.team_stack import OUTPUT, Facts, FactsOf, read_platform
@@ -31,7 +31,7 @@ Check: TypeAlias = Callable[[deployed.Deployed, FactsOf], Settings]
 LEFT_OUT: Final[set[str]] = set()
 
 
-@source_positions(NEAREST)
+@source_positions()
 def program(check: Check) -> None:
     """Declare the stack. Raises pulumi.RunError where `check` refuses the settings."""
     # Every key typed and every rule asked before anything is declared.
@@ -41,27 +41,28 @@ def program(check: Check) -> None:
     # The host cluster. The package's own provider makes queue trees and reads Secrets.
     package = pulumi.ProviderResource(PACKAGE, PACKAGE, {})
     host, on_host = host_access(settings.cluster, package)
+    facts = settings.platform_facts
+    if facts and facts.secret:
+        hidden = pulumi.ResourceOptions(transformations=[hide_values])
+        on_host = pulumi.ResourceOptions.merge(on_host, hidden)
     foreign = existing.find(settings, host, state, package)
     args = Arguments(settings, host.properties(), foreign)
-    if settings.platform_facts is None:
+    if facts is None:
         ready = declare_host(settings, args, on_host)
     else:  # a team stack: its namespace and everything around it are the platform's
         stack = deployed.full_name(settings.platform_stack)
         ready = [pulumi.StackReference("platform", stack_name=stack)]
 
     # Each team: a namespace with its quotas and policies, a vCluster, a scheduler and queues.
-    teams = {
-        name: Team(
-            name, args.team(name), noted(after(on_host, *ready), team.labels, team.annotations)
-        )
-        for name, team in settings.teams.items()
-        if name not in LEFT_OUT
-    }
-    for name, component in teams.items():
-        declare_manifests(name, settings.workloads.get(name, {}), component)
+    teams = dict[str, Team]()
+    for name, declared in settings.teams.items():
+        if name not in LEFT_OUT:
+            opts = noted(after(on_host, *ready), declared.labels, declared.annotations)
+            teams[name] = Team(name, args.team(name), opts)
+            declare_manifests(name, settings.workloads.get(name, {}), teams[name])
 
     # Outputs, for people, `fleet` and team stacks.
-    if settings.platform_facts is None:
+    if facts is None:
         pulumi.export(OUTPUT, Facts.of(settings).output())
     pulumi.export("cluster", settings.cluster.name)
     export_teams(settings, teams, state)
@@ -89,34 +90,33 @@ def declare_host(
 
 
 def export_teams(settings: Settings, teams: Mapping[str, Team], state: deployed.Deployed) -> None:
-    """Export each team's summary and kubeconfig; where its resources failed, the last ones."""
+    """Export each team's summary and kubeconfig; the last ones of a team that is left out, and of
+    one whose resources failed.
+    """
     summaries, kubeconfigs = dict[str, Any](), dict[str, Any]()
-    for name, team in teams.items():
-        declared, before = settings.teams[name], state.output("teams", name) or {}
-        summaries[name] = {
-            "mode": declared.scheduler.mode,
-            "scheduler": declared.scheduler.version,
-            "namespace": team.namespace,
-            "server": _or_last(team.server, before.get("server")),
-            "gpus": declared.counted,
-            "queues": [declared.queue] if declared.queue else team.leaves,
-        }
-        last = _or_last(team.kubeconfig, state.output("kubeconfigs", name))
-        kubeconfigs[name] = pulumi.Output.secret(last)
-    for name in LEFT_OUT:
-        if (last := state.output("teams", name)) is not None:
-            summaries[name] = last
-            kubeconfigs[name] = pulumi.Output.secret(state.output("kubeconfigs", name))
+    for name in {**settings.teams, **dict.fromkeys(LEFT_OUT)}:
+        last, kubeconfig = state.output("teams", name), state.output("kubeconfigs", name)
+        if name in teams:
+            team, declared = teams[name], settings.teams[name]
+            kubeconfig = _or_last(team.kubeconfig, kubeconfig)
+            last = {
+                "mode": declared.scheduler.mode,
+                "scheduler": declared.scheduler.version,
+                "namespace": team.namespace,
+                "server": _or_last(team.server, (last or {}).get("server")),
+                "gpus": declared.counted,
+                "queues": [declared.queue] if declared.queue else team.leaves,
+            }
+        if last is not None:
+            summaries[name], kubeconfigs[name] = last, pulumi.Output.secret(kubeconfig)
     pulumi.export("teams", summaries)
     pulumi.export("kubeconfigs", kubeconfigs)
 
 
 def _or_last(value: pulumi.Output[Any], last: Any) -> pulumi.Output[Any]:
     """The value; the last one where this update left it unknown, because a resource failed."""
-    if pulumi.runtime.is_dry_run():
-        return value
 
     async def known() -> Any:
         return await value.future() if await value.is_known() else last
 
-    return pulumi.Output.from_input(known())
+    return value if pulumi.runtime.is_dry_run() else pulumi.Output.from_input(known())

@@ -11,19 +11,19 @@ Defaults of quotas:
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
+from math import inf
 from typing import Any, Final
 
 from kai_fleet.inputs import without_none
-from kai_fleet.quantities import WORD, parse_quantity
 from kai_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL
+from kai_fleet.values import WORD, parse_quantity, whole_numbers
 
 UNLIMITED: Final = -1.0
-_GPU: Final = "gpu"
 # KAI's units per core, byte and device, and the decimal digits that are kept.
-_UNITS: Final = {"cpu": (Decimal(1000), 3), "memory": (Decimal("1e-6"), 0), _GPU: (Decimal(1), 6)}
+_UNITS: Final = {"cpu": (Decimal(1000), 3), "memory": (Decimal("1e-6"), 0), "gpu": (Decimal(1), 6)}
 Queues = Mapping[str, Mapping[str, Any]]
+Spec = dict[str, Any]
 
 
 def walk(queues: Queues) -> Iterator[tuple[str, Any]]:
@@ -50,26 +50,10 @@ def labels_of(queues: Queues) -> dict[str, dict[str, str]]:
     }
 
 
-def specs_of(
-    queues: Queues,
-    gpus: float | None = None,
-    pools: Mapping[str, float] | None = None,
-    parent: str | None = None,
-) -> dict[str, dict[str, Any]]:
-    """The `spec` of each Queue object by name, parents before their children.
-
-    Args:
-        queues: the top-level queues, as QueueArgs.
-        gpus: the team's GPUs, the limit of top-level queues without one: a scheduler inside a
-            vCluster sees every GPU of its nodes.
-        pools: in place of `gpus`, the GPUs of each shard.
-        parent: the queue of another tree that is the parent of the top-level ones.
-
-    Raises:
-        ValueError: an invalid quantity, or two queues with one name.
-    """
-    specs = dict[str, dict[str, Any]]()
-    for name, spec in every_spec(queues, gpus, pools, parent):
+def specs_of(queues: Queues, *given: Any, **named: Any) -> dict[str, Spec]:
+    """`every_spec` by name. Raises ValueError for two queues with one name, too."""
+    specs = dict[str, Spec]()
+    for name, spec in every_spec(queues, *given, **named):
         if name in specs:
             raise ValueError(f"queue {name} is there twice; names are unique in a cluster")
         specs[name] = spec
@@ -81,123 +65,89 @@ def every_spec(
     gpus: float | None = None,
     pools: Mapping[str, float] | None = None,
     parent: str | None = None,
-) -> list[tuple[str, dict[str, Any]]]:
-    """The same as pairs in the order of `walk`, duplicate names included."""
-    top = [_placed(name, queue, parent, None, frozenset()) for name, queue in queues.items()]
-    if gpus is not None and not pools:
-        _fill_up(top, gpus)
-    for shard, most in (pools or {}).items():
-        _fill_up([queue for queue in top if queue.shard == shard], most)
-    for queue in top:
-        of_shard, gpu = (pools or {}).get(queue.shard, gpus), queue.shares[_GPU]
-        if of_shard is not None and gpu.limit is None:
-            gpu.limit = max(float(of_shard), gpu.quota or 0.0)
-    return [named_spec for queue in top for named_spec in _specs(queue)]
+) -> list[tuple[str, Spec]]:
+    """Name and `spec` of each Queue object, in the order of `walk`.
+
+    Args:
+        queues: the top-level queues, as QueueArgs.
+        gpus: the team's GPUs, the limit of top-level queues without one: a scheduler inside a
+            vCluster sees every GPU of its nodes.
+        pools: in place of `gpus`, the GPUs of each shard.
+        parent: the queue of another tree that is the parent of the top-level ones.
+
+    Raises:
+        ValueError: an invalid quantity.
+    """
+    trees = {name: _specs(name, queue, parent, frozenset()) for name, queue in queues.items()}
+    shards = {name: queue.get("shard") or DEFAULT_SHARD for name, queue in queues.items()}
+    by_shard = {**dict.fromkeys(shards.values(), gpus), **pools} if pools else {None: gpus}
+    for shard, most in by_shard.items():
+        if most is not None:
+            top = [name for name in trees if shard in (None, shards[name])]
+            shares = [trees[name][0][1]["resources"]["gpu"] for name in top]
+            _bound([queues[name].get("gpu") or {} for name in top], shares, float(most))
+    every = [named_spec for specs in trees.values() for named_spec in specs]
+    for share in (share for _, spec in every for share in spec["resources"].values()):
+        # KAI reads an unset limit as 0, and then nothing ever runs (Q2).
+        share.update((key, UNLIMITED) for key, amount in share.items() if amount == inf)
+    return [(name, whole_numbers(spec)) for name, spec in every]
 
 
-@dataclass
-class _Share:
-    """Share of one resource, in KAI's units; None where it is not set."""
-
-    quota: float | None
-    limit: float | None
-    weight: float
-
-    def fill(self, quota: float) -> None:
-        """Set a default quota, at most the limit where one is set."""
-        if self.limit not in (None, UNLIMITED):
-            quota = self.limit if quota == UNLIMITED else min(quota, self.limit)
-        self.quota = quota
-
-
-@dataclass(frozen=True)
-class _Placed:
-    """A queue with its parent, the shard that schedules it, and its shares."""
-
-    name: str
-    parent: str | None
-    shard: str
-    args: Mapping[str, Any]
-    shares: Mapping[str, _Share]
-    children: "list[_Placed]"
-
-
-def _placed(
-    name: str, args: Mapping[str, Any], parent: str | None, shard: str | None, bound: frozenset[str]
-) -> _Placed:
-    """A queue with default quotas filled in; `bound` are the resources with a quota or limit in a
-    queue above.
+def _specs(
+    name: str, args: Mapping[str, Any], parent: str | None, bound: frozenset[str]
+) -> list[tuple[str, Spec]]:
+    """A queue and its descendants, with default quotas filled in; `bound` are the resources with a
+    quota or limit in a queue above.
     """
     try:
         shares = {key: _share(key, args.get(key) or {}) for key in _UNITS}
     except ValueError as why:
         raise ValueError(f"queue {name}: {why}") from None
-    shard = shard or args.get("shard") or DEFAULT_SHARD
-    below = bound | {
-        key for key, share in shares.items() if not {share.quota, share.limit} <= {None, UNLIMITED}
-    }
+    finite = {key for key, share in shares.items() if not {*share.values()} <= {None, inf}}
     children = [
-        _placed(child, own, name, shard, below)
+        _specs(child, own, name, bound | finite)
         for child, own in (args.get("children") or {}).items()
     ]
     for key, share in shares.items():
-        quotas = [child.shares[key].quota or 0.0 for child in children]
-        if share.quota is not None:
-            continue
+        default = 0.0 if key == "gpu" or key in bound else inf
         if children:
-            share.fill(UNLIMITED if UNLIMITED in quotas else sum(quotas))
-        else:
-            share.fill(0.0 if key == _GPU or key in bound else UNLIMITED)
-    return _Placed(name, parent, shard, args, shares, children)
-
-
-def _share(resource: str, args: Mapping[str, Any]) -> _Share:
-    quota, limit = (_amount(resource, args.get(key)) for key in ("quota", "limit"))
-    weight = args.get("weight")
-    return _Share(quota, limit, 1.0 if weight is None else float(weight))
-
-
-def _amount(resource: str, value: Any) -> float | None:
-    if value is None or value in (WORD, -1, "-1"):
-        return None if value is None else UNLIMITED
-    per_unit, digits = _UNITS[resource]
-    return float(round(parse_quantity(value) * per_unit, digits))
-
-
-def _fill_up(top: Sequence[_Placed], gpus: float) -> None:
-    """Set the GPU quota of the only top-level queue without one: what the others leave."""
-    unset = [queue for queue in top if (queue.args.get(_GPU) or {}).get("quota") is None]
-    if len(unset) != 1 or unset[0].shares[_GPU].quota == UNLIMITED:
-        return
-    share = unset[0].shares[_GPU]
-    others = [queue.shares[_GPU].quota or 0.0 for queue in top if queue is not unset[0]]
-    rest = 0.0 if UNLIMITED in others else gpus - sum(others)
-    share.fill(max(rest, share.quota or 0.0, 0.0))
-
-
-def _specs(queue: _Placed) -> Iterator[tuple[str, dict[str, Any]]]:
-    args, priority = queue.args, queue.args.get("priority")
-    resources = {
-        key: {
-            "quota": _number(share.quota or 0.0),
-            # KAI reads an unset limit as 0, and then nothing ever runs (Q2).
-            "limit": _number(UNLIMITED if share.limit is None else share.limit),
-            "overQuotaWeight": _number(share.weight),
-        }
-        for key, share in queue.shares.items()
-    }
+            default = sum(specs[0][1]["resources"][key]["quota"] for specs in children)
+        if share["quota"] is None:
+            share["quota"] = min(default, share["limit"])
+        weight = (args.get(key) or {}).get("weight")
+        share["overQuotaWeight"] = 1.0 if weight is None else float(weight)
     optional = {
         "displayName": args.get("display_name"),
-        "parentQueue": queue.parent,
-        "priority": None if priority is None else int(priority),
+        "parentQueue": parent,
+        "priority": args.get("priority"),
         "preemptMinRuntime": args.get("preempt_min_runtime"),
         "reclaimMinRuntime": args.get("reclaim_min_runtime"),
     }
-    yield queue.name, {"resources": resources, **without_none(optional)}
-    for child in queue.children:
-        yield from _specs(child)
+    own = (name, {"resources": shares, **without_none(optional)})
+    return [own, *(named_spec for specs in children for named_spec in specs)]
 
 
-def _number(value: float) -> float | int:
-    """Whole numbers as integers, so that a plan reads `4` and not `4.0`."""
-    return int(value) if float(value).is_integer() else value
+def _share(resource: str, args: Mapping[str, Any]) -> Spec:
+    """Quota and limit of one resource, in KAI's units; a quota that is not set is None."""
+    per_unit, digits = _UNITS[resource]
+
+    def amount(value: Any, unset: float | None) -> float | None:
+        if value is None:
+            return unset
+        unlimited = value in (WORD, -1, "-1")
+        return inf if unlimited else float(round(parse_quantity(value) * per_unit, digits))
+
+    return {"quota": amount(args.get("quota"), None), "limit": amount(args.get("limit"), inf)}
+
+
+def _bound(args: Sequence[Mapping[str, Any]], shares: Sequence[Spec], gpus: float) -> None:
+    """Give the only top-level queue without a GPU quota what the others leave of these GPUs, and
+    limit to them those without a limit.
+    """
+    unset = [share for own, share in zip(args, shares, strict=True) if own.get("quota") is None]
+    if len(unset) == 1:
+        rest = gpus - sum(share["quota"] for share in shares if share is not unset[0])
+        unset[0]["quota"] = min(max(rest, unset[0]["quota"]), unset[0]["limit"])
+    for own, share in zip(args, shares, strict=True):
+        if own.get("limit") is None:
+            share["limit"] = max(gpus, share["quota"] if share["quota"] < inf else 0.0)

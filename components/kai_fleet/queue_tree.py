@@ -5,8 +5,7 @@ from typing import Any, Dict, Final, NotRequired, TypedDict  # noqa: UP035 - see
 import pulumi
 
 from kai_fleet.cluster.connection import connection_of
-from kai_fleet.cluster.provider.values import packed
-from kai_fleet.inputs import resolved, without_none
+from kai_fleet.inputs import check, resolved, without_none
 from kai_fleet.names import QUEUES
 from kai_fleet.options import child_of
 from kai_fleet.queue_specs import labels_of, leaves, specs_of
@@ -18,9 +17,7 @@ class ShareArgs(TypedDict):
     """A queue's share of CPU, in cores, or of GPUs, in devices. -1 is unlimited."""
 
     quota: NotRequired[pulumi.Input[float]]
-    """Guaranteed, in cores or devices. Default: with children the sum of theirs; else CPU
-    unlimited, GPUs none.
-    """
+    """Guaranteed. Default: with children the sum of theirs; else CPU unlimited, GPUs none."""
     limit: NotRequired[pulumi.Input[float]]
     """Maximum, in cores or devices. Default: unlimited."""
     weight: NotRequired[pulumi.Input[float]]
@@ -48,17 +45,13 @@ class QueueArgs(TypedDict):
     cpu: NotRequired[ShareArgs]
     """Share of CPU, in cores. Default: unlimited; below a queue with a number, none guaranteed."""
     gpu: NotRequired[ShareArgs]
-    """Share of GPUs, in devices. Default: none guaranteed; of the one top-level queue without a
-    quota, what others leave of `gpus` of the tree.
-    """
+    """Share of GPUs. Default: none guaranteed; of the one top-level queue the rest of `gpus`."""
     memory: NotRequired[MemoryShareArgs]
     """Share of memory. Default: unlimited; below a queue with a number, none guaranteed."""
     preempt_min_runtime: NotRequired[pulumi.Input[str]]
-    """How long a job runs before its own queue preempts it, as h, m, s: `4h`. Default: the shard's.
-    """
+    """How long a job runs before its own queue preempts it: `4h`, `90m`. Default: the shard's."""
     reclaim_min_runtime: NotRequired[pulumi.Input[str]]
-    """How long a job runs before another queue reclaims it, as h, m, s: `4h`. Default: the shard's.
-    """
+    """How long a job runs before another queue reclaims it: `4h`, `90m`. Default: the shard's."""
     shard: NotRequired[pulumi.Input[str]]
     """Top-level queues: the shard that schedules it and its descendants. Default: `default`."""
     # The SDK reads no builtin `dict` with a forward reference.
@@ -72,21 +65,15 @@ class QueueTreeArgs(TypedDict):
     queues: dict[str, QueueArgs]
     """Top-level queues, by name. Names are unique in the cluster, at most 63 characters."""
     gpus: NotRequired[pulumi.Input[float]]
-    """GPUs of the team, in whole devices: limit of top-level queues without one. Default:
-    unlimited.
-    """
+    """GPUs of the team: limit of top-level queues without one. Default: unlimited."""
     pools: NotRequired[dict[str, pulumi.Input[float]]]
     """In place of `gpus`: the number of GPUs of each shard, by its name. Default: none."""
     parent: NotRequired[pulumi.Input[str]]
     """Queue of another tree that is the parent of the top-level queues. Default: none."""
     cluster: NotRequired[pulumi.Input[str]]
-    """Identity of the cluster, such as `cluster` of a VirtualCluster: a new one replaces the tree.
-    Default: that of the kubeconfig's cluster.
-    """
+    """`cluster` of a VirtualCluster: a new one replaces the tree. Default: the kubeconfig's CA."""
     kubeconfig: NotRequired[pulumi.Input[str]]
-    """Content of the cluster's kubeconfig, kept as a secret. Default: the Kubernetes provider in
-    the options.
-    """
+    """Content of the cluster's kubeconfig, a secret. Default: `kubernetes:context`."""
     context: NotRequired[str]
     """Context of your kubeconfig, in place of `kubeconfig`. Default: `kubernetes:context`."""
 
@@ -98,9 +85,6 @@ class QueueTree(pulumi.ComponentResource):
     state at each step: a thousand resources would take minutes. A preview still shows each queue's
     change, and a refresh finds changes by hand. Let it depend on the KaiScheduler: KAI's webhook
     refuses Queues until it runs.
-
-    Raises:
-        pulumi.RunError: an invalid quantity, or neither kubeconfig nor context.
     """
 
     leaves: pulumi.Output[list[str]]
@@ -110,20 +94,19 @@ class QueueTree(pulumi.ComponentResource):
         self, name: str, args: QueueTreeArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__(QUEUE_TREE, name, None, opts)
-        component, queues = f"QueueTree {name}", args["queues"]
-        connection = connection_of(component, args)
+        component, queues, parent = f"QueueTree {name}", args.get("queues", {}), args.get("parent")
+        check(component, QueueTreeArgs, args)
+        connection, names = connection_of(component, args), leaves(queues)
 
-        def specs(*tree: Any) -> dict[str, str]:
+        def specs(*tree: Any) -> dict[str, Any]:
             try:
-                return packed(specs_of(*tree))
+                return specs_of(*tree)
             except ValueError as why:
                 raise pulumi.RunError(f"{component}: {why}") from None
 
-        parent, names = args.get("parent"), leaves(queues)
         if queues:
-            cluster = args.get("cluster")
             properties: dict[str, Any] = {
-                "cluster": connection.identity() if cluster is None else cluster,
+                "cluster": args["cluster"] if "cluster" in args else connection.identity(),
                 "tree": name,
                 "queues": resolved(specs, queues, args.get("gpus"), args.get("pools"), parent),
                 "labels": resolved(lambda tree: labels_of(tree) or None, queues),

@@ -1,34 +1,33 @@
 """A team: its namespace, its vCluster, its scheduler and its queues together."""
 
-from typing import Any, NotRequired, TypedDict
+from typing import Any, Final, NotRequired, TypedDict
 
 import pulumi
 
 from kai_fleet.guards import queue_guard
 from kai_fleet.guards.policies import declare
-from kai_fleet.inputs import one_of
+from kai_fleet.inputs import check
 from kai_fleet.kai_scheduler import KaiScheduler, KaiSchedulerArgs
 from kai_fleet.names import TEAM
 from kai_fleet.options import after, child_of
 from kai_fleet.queue_specs import leaves
 from kai_fleet.queue_tree import QueueTree, QueueTreeArgs
+from kai_fleet.releases import takes_external_pod_groups
 from kai_fleet.team_namespace import TeamNamespace, TeamNamespaceArgs
 from kai_fleet.virtual_cluster import VirtualCluster, VirtualClusterArgs
 
+_GUARD: Final = {"guard.mode": ("deny", "audit"), "guard.outside": ("deny", "warn", "allow")}
+
 
 class QueueGuardArgs(TypedDict):
-    """The ValidatingAdmissionPolicies inside a vCluster: pods name a leaf queue of the team."""
+    """The ValidatingAdmissionPolicies inside a vCluster: pods name a leaf queue of the team, and
+    share GPUs where its KAI does.
+    """
 
-    queues: NotRequired[list[pulumi.Input[str]]]
-    """Leaf queues that pods may name. Default: those of the team's tree."""
     mode: NotRequired[str]
     """Pods that name a wrong queue: `deny`; `audit` warns, for roll-out. Default: `deny`."""
     outside: NotRequired[str]
     """Pods that ask for GPUs without KAI: `deny`, `warn` or `allow`. Default: `deny`."""
-    pod_groups: NotRequired[bool]
-    """Pods may name a PodGroup in place of a queue, as KAI from v0.15 reads it. Default: false."""
-    gpu_sharing: NotRequired[pulumi.Input[bool]]
-    """KAI gives parts of a GPU. Default: true."""
     gpu_resource: NotRequired[str]
     """Name by which nodes advertise GPUs. Default: `nvidia.com/gpu`."""
 
@@ -70,45 +69,35 @@ class Team(pulumi.ComponentResource):
         self, name: str, args: TeamArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__(TEAM, name, None, opts)
-        first = child_of(self, opts)
-        namespace_args = args.get("namespace")
-        if namespace_args is not None:
+        first, self.ready = child_of(self, opts), list[pulumi.Resource]()
+        if (namespace_args := args.get("namespace")) is not None:
             # `vcluster.namespace` stays plain text, which rules read, so depends_on has the order.
             namespace = TeamNamespace(name, namespace_args, first)
-            first = pulumi.ResourceOptions(
-                parent=self, depends_on=namespace, deleted_with=first.deleted_with
-            )
-        queues = leaves(args.get("queues", {}).get("queues", {}))
-        self.ready: list[pulumi.Resource] = []
+            first = after(child_of(self, opts, ordered=False), namespace)
         if "host_queues" in args:
             self.ready.append(QueueTree(f"{name}-queues", args["host_queues"], first))
-        self.vcluster = VirtualCluster(name, args["vcluster"], first)
-        self.ready.append(self.vcluster)
-        inside = self.vcluster.inside(self)
-        guard = _guard(name, args["guard"], queues, inside) if "guard" in args else []
+        vcluster = self.vcluster = VirtualCluster(name, args["vcluster"], first)
+        self.ready.append(vcluster)
+        inside, before = vcluster.inside(self), list[pulumi.Resource]()
+        queues = leaves(args.get("queues", {}).get("queues", {}))
+        if (guard := args.get("guard")) is not None:
+            check(f"Team {name}", QueueGuardArgs, guard, _GUARD, at="guard.")
+            kai: Any = args.get("kai", {"version": ""})
+            shares = {"gpu_sharing": kai.get("gpu_sharing", True)}
+            shares["pod_groups"] = takes_external_pod_groups(kai["version"])
+            policies, bindings = queue_guard.inside(name, queues, {**shares, **guard})
+            before = declare(f"{name}-guard", policies, bindings, inside)
         if "kai" in args:
-            probes: Any = {"probe_environment": self.vcluster.probe_environment}
+            probes: Any = {"probe_environment": vcluster.probe_environment, **args["kai"]}
             # After the guard, so that it checks every pod that KAI places.
-            kai = KaiScheduler(name, {**probes, **args["kai"]}, after(inside, *guard))
-            self.ready.append(kai)
-            inside = after(inside, kai)
+            before = [KaiScheduler(name, probes, after(inside, *before))]
+            self.ready += before
         if "queues" in args:
-            access = {"kubeconfig": self.vcluster.kubeconfig, "cluster": self.vcluster.cluster}
+            access = {"kubeconfig": vcluster.kubeconfig, "cluster": vcluster.cluster}
             tree: Any = {**access, **args["queues"]}
-            self.ready.append(QueueTree(f"{name}-queues", tree, inside))
-        if "host_queues" in args:
+            self.ready.append(QueueTree(f"{name}-queues", tree, after(inside, *before)))
+        elif "host_queues" in args:
             queues = leaves(args["host_queues"]["queues"])
-        self.namespace, self.server = self.vcluster.namespace, self.vcluster.server
-        self.kubeconfig, self.leaves = self.vcluster.kubeconfig, pulumi.Output.from_input(queues)
+        self.namespace, self.server = vcluster.namespace, vcluster.server
+        self.kubeconfig, self.leaves = vcluster.kubeconfig, pulumi.Output.from_input(queues)
         self.register_outputs({"namespace": self.namespace})
-
-
-def _guard(
-    name: str, args: QueueGuardArgs, leaves: list[str], opts: pulumi.ResourceOptions
-) -> list[pulumi.Resource]:
-    """Declare the queue policies of a vCluster, with the team's bounds, and their bindings."""
-    team = f"Team {name}"
-    one_of(team, "guard.mode", args.get("mode", "deny"), ("deny", "audit"))
-    one_of(team, "guard.outside", args.get("outside", "deny"), ("deny", "warn", "allow"))
-    policies, bindings = queue_guard.inside(name, args.get("queues", leaves), args)
-    return declare(f"{name}-guard", policies, bindings, opts)

@@ -9,17 +9,20 @@ from pulumi_kubernetes.networking import v1 as networking
 from pulumi_kubernetes.rbac import v1 as rbac
 
 from kai_fleet.guards import policies, queue_guard, rights
-from kai_fleet.guards.bounds import level, network, node_bindings, pod_bounds
+from kai_fleet.guards.bounds import level, node_bindings, pod_bounds
 from kai_fleet.guards.limits import network_policies, quotas
-from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, one_of, plain
+from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, check
 from kai_fleet.monitoring import MonitoringArgs, TeamMonitoring
 from kai_fleet.names import ISOLATION_LABEL, TEAM_LABEL, TEAM_NAMESPACE, USED_LABEL
 from kai_fleet.options import child_of, noted
 from kai_fleet.registry_secrets import OF_STACK, registry_secret
 from kai_fleet.team_stack_access import IN_NAMESPACE
 
-PLACES: Final = ("inside", "host", "none")
-GUARD_MODES: Final = ("deny", "audit", "off")
+_CHOICES: Final = {
+    "scheduler": ("inside", "host", "none"),
+    "guard": ("deny", "audit", "off"),
+    "isolation.level": LEVELS,
+}
 USED: Final = {USED_LABEL: "used"}
 
 
@@ -258,7 +261,7 @@ def namespace_metadata(team: str, args: Mapping[str, Any]) -> dict[str, Any]:
     """
     bounds: dict[str, pulumi.Input[str]] = {}
     if queue_guard.is_on_host(args):
-        mode = args.get("guard", GUARD_MODES[0])
+        mode = args.get("guard", "deny")
         bounds |= queue_guard.queue_bounds(team, args["queues"], mode, args)
     if level(args) != "off":
         # An Output of HostGuards, for the order only; no policy reads it.
@@ -271,13 +274,8 @@ def namespace_metadata(team: str, args: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check(component: str, args: TeamNamespaceArgs) -> None:
-    """Raise for an unknown choice, and for an Output that decides what is declared."""
-    for key in ("name", "gpu_resource", "host_kai", "account", "use_existing"):
-        plain(component, key, args.get(key))
-    one_of(component, "scheduler", args.get("scheduler", PLACES[0]), PLACES)
-    one_of(component, "guard", args.get("guard", GUARD_MODES[0]), GUARD_MODES)
-    one_of(component, "isolation.level", level(args), LEVELS)
-    plain(component, "isolation.network", network(args))
+    """Raise for what `check` refuses, and for guards that are missing or written twice."""
+    check(component, TeamNamespaceArgs, args, _CHOICES)
     if bounds := [key for key in args.get("annotations", {}) if key.startswith(policies.BOUNDS)]:
         raise pulumi.RunError(
             f"{component}: annotations.{bounds[0]} is a bound, which other arguments write; drop it"

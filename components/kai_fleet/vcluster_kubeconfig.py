@@ -1,19 +1,26 @@
-"""The kubeconfig of a vCluster, from the Secret that it writes in its namespace."""
+"""Who enters a vCluster: the administrator's kubeconfig, and groups of an identity provider."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pulumi
 from pulumi.output import UNKNOWN
 from pulumi.runtime import invoke_async, is_dry_run
+from pulumi_kubernetes.rbac import v1 as rbac
 
 from kai_fleet import deployed
 from kai_fleet.cluster.connection import ClusterConnection
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
+from kai_fleet.guards.policies import content
+from kai_fleet.guards.rights import role_ref
 from kai_fleet.names import SECRET, VIRTUAL_CLUSTER
 from kai_fleet.values import value_at
 from kai_fleet.vcluster_stores import store_of
+from kai_fleet.vcluster_values import PREFIX
+
+ROLES: Final = ("view", "edit", "admin")
+_RBAC: Final = "rbac.authorization.k8s.io"
 
 
 @dataclass(frozen=True)
@@ -29,19 +36,19 @@ class KubeconfigSecret:
     def kubeconfig(self, server: pulumi.Output[str]) -> pulumi.Output[str]:
         """Build a kubeconfig for a server; of the Secret only certificates and key are used."""
 
-        def built(answer: dict[str, Any], namespace: str, server: str, context: str) -> Any:
-            if problem := self._problem(answer, namespace):
-                if is_dry_run():
-                    return UNKNOWN  # the update waits for it
-                # Somebody changed the Secret since the wait. An error here would end the program
-                # and every other team's update; with this text only the resources inside fail.
-                pulumi.log.warn(problem, self.component)
-                return f"# {problem}"
-            return of_secret(answer["data"], server, context)
+        def built(data: Mapping[str, Any], problem: str, server: str, context: str) -> Any:
+            if not problem:
+                return of_secret(data, server, context)
+            if is_dry_run():
+                return UNKNOWN  # the update waits for it
+            # Somebody changed the Secret since the wait. An error here would end the program and
+            # every other team's update; with this text only the resources inside fail.
+            pulumi.log.warn(problem, self.component)
+            return f"# {problem}"
 
         context = value_at(self.values, "exportKubeConfig.context")
-        known = pulumi.Output.all(self._read(server), self.namespace, server, context)
-        return pulumi.Output.secret(known.apply(lambda values: built(*values)))
+        known = pulumi.Output.all(self._read(server), server, context)
+        return pulumi.Output.secret(known.apply(lambda values: built(*values[0], *values[1:])))
 
     def wait_trigger(self, release: pulumi.Output[str]) -> pulumi.Input[str]:
         """A number that grows where the wait has to run again for an unchanged release: it was
@@ -49,33 +56,35 @@ class KubeconfigSecret:
 
         If the wait then fails, so do the resources inside; every other vCluster is updated.
         """
-        state = deployed.read()
-        number = state.again(VIRTUAL_CLUSTER, self.name)
-        if number != state.waited(VIRTUAL_CLUSTER, self.name):
+        number = deployed.read().again(VIRTUAL_CLUSTER, self.name)
+        if number != deployed.read().waited(VIRTUAL_CLUSTER, self.name):
             return str(number)  # it runs in any case
 
-        def counted(answer: dict[str, Any], namespace: str) -> str:
-            problem = self._problem(answer, namespace)
+        def counted(problem: str) -> str:
             if problem and is_dry_run():
                 pulumi.log.warn(f"{problem}. The update waits for it", self.component)
             return str(number + bool(problem))
 
-        known = pulumi.Output.all(self._read(release), self.namespace)
         # The number shows nothing of the Secret's content.
-        return pulumi.Output.unsecret(known.apply(lambda values: counted(*values)))
+        return pulumi.Output.unsecret(self._read(release).apply(lambda read: counted(read[1])))
 
     def _read(self, later: pulumi.Output[str]) -> pulumi.Output[Any]:
-        """Read the Secret once `later` is known. The state does not have it.
+        """The Secret's data, and why it has no usable kubeconfig, once `later` is known. The state
+        does not have it.
 
         A provider function: for a read resource (`.get`) the engine writes its whole state twice in
         each run, even if nothing changed; with fifteen teams that was half of its work.
         """
         query = {"namespace": self.namespace, "name": f"vc-{self.name}", **self.host.properties()}
         options = pulumi.InvokeOptions(parent=self.component)
+
         # With plain values: in a component that a plugin constructs, the engine takes dependencies
         # of an Output for not yet created, and answers with an unknown value.
-        known = pulumi.Output.all(query, later)
-        return known.apply(lambda values: invoke_async(SECRET, values[0], options))
+        async def read(known: dict[str, Any]) -> tuple[Any, str]:
+            answer = await invoke_async(SECRET, known, options)
+            return answer.get("data"), self._problem(answer, known["namespace"])
+
+        return pulumi.Output.all(query, later).apply(lambda values: read(values[0]))
 
     def _problem(self, answer: Mapping[str, Any], namespace: str) -> str:
         """Why the Secret has no usable kubeconfig; "" where it has one."""
@@ -92,3 +101,33 @@ class KubeconfigSecret:
         except TenantKubeconfigError as error:
             return explain(name, namespace, error, workload)
         return ""
+
+
+def declare_groups(name: str, groups: Mapping[str, str], inside: pulumi.ResourceOptions) -> None:
+    """Declare what groups may do inside a vCluster, if there are any; `name` begins the resources'.
+
+    All groups may read every namespace by ClusterRole `view`, which shows no Secrets. `edit` and
+    `admin` are bound in namespace `default` only: `edit` in kube-system would allow pods with its
+    ServiceAccounts, and so everything.
+    """
+    if groups:
+        # Kubernetes aggregates it into view, and so into edit and admin.
+        labels = {f"{_RBAC}/aggregate-to-view": "true"}
+        metadata: Any = {"name": "kai-fleet-readers", "labels": labels}
+        rules = content("rights")["groups_inside"]
+        rbac.ClusterRole(f"{name}-readers", metadata=metadata, rules=rules, opts=inside)
+    for role in ROLES:
+        kind: Any = rbac.ClusterRoleBinding if role == "view" else rbac.RoleBinding
+        place = {} if role == "view" else {"namespace": "default"}
+        members = [group for group in sorted(groups) if role in ("view", groups[group])]
+        if members:
+            kind(
+                f"{name}-{role}",
+                metadata={"name": f"kai-fleet-{role}", **place},
+                role_ref=role_ref("ClusterRole", role),
+                subjects=[
+                    {"kind": "Group", "name": f"{PREFIX}{group}", "api_group": _RBAC}
+                    for group in members
+                ],
+                opts=inside,
+            )

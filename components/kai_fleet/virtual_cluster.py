@@ -17,27 +17,21 @@ from kai_fleet.cluster.connection import (
     kubernetes_provider,
     provider_options,
 )
-from kai_fleet.inputs import (
-    LEVELS,
-    RegistryArgs,
-    TolerationArgs,
-    joined,
-    one_of,
-    plain,
-    required,
-    resolved,
-)
+from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, check, joined, resolved
 from kai_fleet.names import VIRTUAL_CLUSTER
 from kai_fleet.options import after, chart_args, child_of
 from kai_fleet.registry_secrets import OF_TEAM, registry_secret
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER_REPOSITORY, vcluster
-from kai_fleet.vcluster_kubeconfig import KubeconfigSecret
-from kai_fleet.vcluster_oidc import FILE, ROLES, authority_name, group_roles
-from kai_fleet.vcluster_values import vcluster_values
+from kai_fleet.vcluster_kubeconfig import ROLES, KubeconfigSecret, declare_groups
+from kai_fleet.vcluster_values import AUTHORITY, authority_name, vcluster_values
 
-MODES: Final = ("virtual", "host", "default")
-_TYPES: Final = ("LoadBalancer", "NodePort", "ClusterIP", "Ingress", "Gateway")
-_STORES: Final = ("embedded", "etcd", "embeddedEtcd", "external")
+_CHOICES: Final = {
+    "mode": ("virtual", "host", "default"),
+    "isolation": LEVELS,
+    "access.type": ("LoadBalancer", "NodePort", "ClusterIP", "Ingress", "Gateway"),
+    "store.type": ("embedded", "etcd", "embeddedEtcd", "external"),
+    "groups": ROLES,
+}
 # Arguments that a type of access or store requires, because its address comes from them.
 _NEEDS: Final = {
     "NodePort": ("host",),
@@ -51,17 +45,11 @@ class AccessArgs(TypedDict):
     """How the vCluster's API is reached from where Pulumi runs."""
 
     type: NotRequired[str]
-    """`LoadBalancer`, `NodePort`, `ClusterIP` (only from inside the host cluster), `Ingress` or
-    `Gateway` (TLS passthrough by host name). Default: `LoadBalancer`.
-    """
+    """`LoadBalancer`, `NodePort`, `ClusterIP`, `Ingress` or `Gateway`. Default: `LoadBalancer`."""
     host: NotRequired[pulumi.Input[str]]
-    """Host name or address: of a node for NodePort, of the API for Ingress and Gateway. Default:
-    the load balancer's.
-    """
+    """NodePort: address of a node; Ingress, Gateway: host name of the API. Required there."""
     port: NotRequired[pulumi.Input[float]]
-    """NodePort: the node port; Ingress, Gateway: the controller's port. Default: a free node port;
-    443.
-    """
+    """NodePort: the node port; else the controller's port. Default: a free node port; 443."""
     class_name: NotRequired[pulumi.Input[str]]
     """Ingress: its IngressClass. Default: the cluster's default class."""
     gateway: NotRequired[pulumi.Input[str]]
@@ -78,19 +66,12 @@ class StoreArgs(TypedDict):
     """The backing store of a vCluster. Its type cannot be changed later."""
 
     type: NotRequired[str]
-    """`embedded`: SQLite on its volume; `etcd`: etcd in pods of its own; with a licence
-    `embeddedEtcd`, or `external`, a database. Default: `embedded`.
+    """`embedded` (SQLite), `etcd`; with a licence `embeddedEtcd`, `external`. Default: `embedded`.
     """
     replicas: NotRequired[pulumi.Input[float]]
     """etcd: number of members, odd. Default: 1."""
-    storage_class: NotRequired[pulumi.Input[str]]
-    """etcd: StorageClass of each member's volume. Default: `storage_class` of the vCluster."""
-    size: NotRequired[pulumi.Input[str]]
-    """etcd: size of each member's volume: `20Gi`. Default: `size` of the vCluster."""
     data_source: NotRequired[pulumi.Input[str]]
-    """external: URL with password: `postgres://…` or `mysql://…`. It is kept as a secret. Required
-    there.
-    """
+    """external: URL with password, kept as a secret: `postgres://…`. Required there."""
 
 
 class OidcArgs(TypedDict):
@@ -101,35 +82,11 @@ class OidcArgs(TypedDict):
     client_id: pulumi.Input[str]
     """Client ID, as in claim `aud` of its tokens: `kubernetes`."""
     username_claim: NotRequired[pulumi.Input[str]]
-    """Claim with the user name. Default: `sub`."""
+    """Claim with the user name, which gets the prefix `oidc:`. Default: `sub`."""
     groups_claim: NotRequired[pulumi.Input[str]]
-    """Claim with the groups. Default: `groups`."""
-    username_prefix: NotRequired[pulumi.Input[str]]
-    """Prefix of user names in the vCluster. Default: `oidc:`."""
-    groups_prefix: NotRequired[pulumi.Input[str]]
-    """Prefix of group names in the vCluster. Default: `oidc:`."""
+    """Claim with the groups, which get the prefix `oidc:`. Default: `groups`."""
     ca: NotRequired[pulumi.Input[str]]
     """Certificate authority of the issuer, PEM. Default: public authorities."""
-
-
-class ResourceAmountsArgs(TypedDict):
-    """Quantities of CPU, memory and ephemeral storage, of one pod."""
-
-    cpu: NotRequired[pulumi.Input[str]]
-    """Cores: `200m`. Default: requests `200m`, limits none."""
-    memory: NotRequired[pulumi.Input[str]]
-    """Bytes: `4Gi`. Default: requests `256Mi`, limits `4Gi`; `2Gi` before v0.30."""
-    ephemeral_storage: NotRequired[pulumi.Input[str]]
-    """The node's own disk: `10Gi`. Default: requests `1Gi`, limits `10Gi`; `8Gi` before v0.30."""
-
-
-class ResourcesArgs(TypedDict):
-    """Resources of each pod of the control plane."""
-
-    requests: NotRequired[ResourceAmountsArgs]
-    """Requests of each pod. Default: those of the chart."""
-    limits: NotRequired[ResourceAmountsArgs]
-    """Limits of each pod. Default: those of the chart."""
 
 
 class VirtualClusterArgs(TypedDict):
@@ -144,9 +101,7 @@ class VirtualClusterArgs(TypedDict):
     chart: NotRequired[str]
     """Another chart: oci://…, https://… or a path. Default: vCluster's own."""
     mode: NotRequired[str]
-    """Scheduler of its pods: `virtual`, one inside it; `host`, the host's KAI; `default`, the
-    host's kube-scheduler. Default: `virtual`.
-    """
+    """Scheduler: `virtual`, inside it; `host`, the host's KAI; `default`. Default: `virtual`."""
     node_pool: NotRequired[dict[str, pulumi.Input[str]]]
     """Labels of the host nodes that it syncs and uses. Default: every node."""
     control_pool: NotRequired[dict[str, pulumi.Input[str]]]
@@ -160,21 +115,17 @@ class VirtualClusterArgs(TypedDict):
     store: NotRequired[StoreArgs]
     """Its backing store. Default: SQLite on its volume."""
     storage_class: NotRequired[pulumi.Input[str]]
-    """StorageClass of its volume, immutable. Default: the cluster's default."""
+    """StorageClass of its volume, or of each etcd's; immutable. Default: the cluster's default."""
     size: NotRequired[pulumi.Input[str]]
-    """Size of its volume: `20Gi`, immutable. Default: `5Gi`, the chart's."""
-    resources: NotRequired[ResourcesArgs]
-    """Resources of each pod of its control plane. Default: the chart's."""
+    """Size of its volume, or of each etcd's: `20Gi`; immutable. Default: `5Gi`, the chart's."""
+    resources: NotRequired[dict[str, dict[str, pulumi.Input[str]]]]
+    """`requests` and `limits` of its control plane, as in a pod's spec. Default: the chart's."""
     oidc: NotRequired[OidcArgs]
     """Identity provider whose users log in. Default: none."""
     groups: NotRequired[dict[str, str]]
-    """Groups of that provider, and what each may do in namespace `default`: `view`, `edit` or
-    `admin`. Default: none.
-    """
+    """Role of each of its groups in namespace `default`: `view`, `edit`, `admin`. Default: none."""
     isolation: NotRequired[str]
-    """`isolation.level` of its TeamNamespace: `baseline`, `restricted` or `off`. Default:
-    `baseline`.
-    """
+    """That of its TeamNamespace: `baseline`, `restricted` or `off`. Default: `baseline`."""
     tolerations: NotRequired[list[TolerationArgs]]
     """Taints that its control plane and all synced pods tolerate. Default: none."""
     affinity: NotRequired[dict[str, Any]]
@@ -194,9 +145,7 @@ class VirtualClusterArgs(TypedDict):
     ready_timeout: NotRequired[int]
     """Seconds that an update waits until its API answers. Default: 600."""
     kubeconfig: NotRequired[pulumi.Input[str]]
-    """Content of the host's kubeconfig, kept as a secret. Default: the Kubernetes provider in the
-    options.
-    """
+    """Content of the host's kubeconfig, kept as a secret. Default: the provider in the options."""
     context: NotRequired[str]
     """Context of your kubeconfig, in place of `kubeconfig`. Default: `kubernetes:context`."""
 
@@ -208,16 +157,11 @@ class VirtualCluster(pulumi.ComponentResource):
     for its own. Uninstalling the chart leaves the volume and, in host mode, every pod; these are
     deleted after the release. In Python, declare objects inside with the options of `inside`.
 
-    Raises:
-        UnknownVersionError: the version is not in the release table.
-        pulumi.RunError: an unknown choice, or one without an argument that it requires.
-        TypeError: an Output in an argument that decides which resources are declared.
+    Raises UnknownVersionError for a version that is not in the release table.
     """
 
     namespace: pulumi.Output[str]
     """Its namespace on the host."""
-    version: pulumi.Output[str]
-    """Its version."""
     server: pulumi.Output[str]
     """URL of its API server: `https://…`."""
     kubeconfig: pulumi.Output[str]
@@ -231,24 +175,19 @@ class VirtualCluster(pulumi.ComponentResource):
         self, name: str, args: VirtualClusterArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__(VIRTUAL_CLUSTER, name, None, opts)
-        _check(f"VirtualCluster {name}", args)
-        release = vcluster(
-            args.get("version", DEFAULT_VCLUSTER), untested=bool(args.get("untested"))
-        )
-        namespace = args.get("namespace", f"team-{name}")
+        component, version = f"VirtualCluster {name}", args.get("version", DEFAULT_VCLUSTER)
+        check(component, VirtualClusterArgs, args, _CHOICES, _NEEDS)
+        release = vcluster(version, untested=bool(args.get("untested")))
+        namespace, timeout = args.get("namespace", f"team-{name}"), args.get("ready_timeout", 600)
         self.namespace = pulumi.Output.from_input(namespace)
-        self.version = pulumi.Output.from_input(release.version)
-        host = connection_of(f"VirtualCluster {name}", args)
-        on_host = provider_options(self, f"{name}-host", args)
-        # Without the component's depends_on.
-        undelayed = pulumi.ResourceOptions(deleted_with=opts.deleted_with if opts else None)
-        first, child = child_of(self, opts, **on_host), child_of(self, undelayed, **on_host)
-        store = args.get("store", {})
+        host = connection_of(component, args)
+        on_host: Any = provider_options(self, f"{name}-host", args)
+        first = child_of(self, opts, **on_host)
+        child = child_of(self, opts, ordered=False, **on_host)
+        store, oidc, access = args.get("store", {}), args.get("oidc"), args.get("access", {})
         if "data_source" in store:
             store = {**store, "data_source": pulumi.Output.secret(store["data_source"])}
         values = vcluster_values(name, {**args, "store": store}, namespace, release)
-        oidc, access = args.get("oidc", {}), args.get("access", {})
-        timeout = args.get("ready_timeout", 600)
         # At deletion, after the release: deletes what the release leaves in the namespace.
         clean_up: pulumi.Resource = command.local.Command(
             f"{name}-pods",
@@ -257,24 +196,20 @@ class VirtualCluster(pulumi.ComponentResource):
             opts=first,
         )
         before = [clean_up]
-        if "ca" in oidc:
+        if oidc and "ca" in oidc:
             trusted = kubernetes.core.v1.ConfigMap(
                 f"{name}-oidc",
                 metadata={"name": authority_name(name, oidc["ca"]), "namespace": namespace},
-                data={FILE: oidc["ca"]},
+                data={AUTHORITY: oidc["ca"]},
                 opts=first,
             )
             before.append(trusted)
         if registries := args.get("registries"):
             before.append(registry_secret(name, OF_TEAM, namespace, registries, first))
+        chart = args.get("chart")
         helm = kubernetes.helm.v3.Release(
             f"{name}-release",
-            **chart_args(
-                "vcluster",
-                release.chart_version,
-                override=args.get("chart"),
-                repository=VCLUSTER_REPOSITORY,
-            ),
+            **chart_args("vcluster", release.chart_version, chart, VCLUSTER_REPOSITORY),
             name=name,
             namespace=namespace,
             values=values,
@@ -297,7 +232,7 @@ class VirtualCluster(pulumi.ComponentResource):
                 "VCLUSTER_NAME": name,
                 "VCLUSTER_NAMESPACE": namespace,
                 "VCLUSTER_VERSION": release.version,
-                "VCLUSTER_ACCESS": access.get("type", _TYPES[0]),
+                "VCLUSTER_ACCESS": access.get("type", "LoadBalancer"),
                 "VCLUSTER_HOST": _endpoint(access),
                 "VCLUSTER_NODE_POOL": joined(",", pool),
                 "VCLUSTER_TIMEOUT": str(int(timeout)),
@@ -316,25 +251,22 @@ class VirtualCluster(pulumi.ComponentResource):
         known = pulumi.Output.unsecret(printed).apply(json.loads)
         self.server, self.cluster = known["server"], known["uid"]
         self.kubeconfig = secret.kubeconfig(self.server)
-        environment: dict[str, Any] = {
+        environment: Any = {
             **host.environment(),
             "PROBE_SECRET": joined("", [namespace, f"/vc-{name}"]),
             "PROBE_SERVER": self.server,
         }
         # Plain keys with an Output each: programs in other languages get it as one Output.
-        self.probe_environment = environment  # type: ignore[assignment]
+        self.probe_environment = environment
         # Resources inside belong to this vCluster, not to the next one at the same address (S1).
         self.provider = kubernetes_provider(
             name,
             ClusterConnection(kubeconfig=self.kubeconfig),
-            child_of(self, undelayed),
+            child_of(self, opts, ordered=False),
             ANSWER_SECONDS,
             cluster_identifier=self.cluster,
         )
-        for role in group_roles(oidc, args.get("groups", {})):
-            token = f"kubernetes:{role['apiVersion']}:{role['kind']}"
-            part = role["metadata"]["name"].removeprefix("kai-fleet-")
-            pulumi.CustomResource(token, f"{name}-{part}", role, self.inside(self))
+        declare_groups(name, args.get("groups", {}), self.inside(self))
         self.register_outputs({"namespace": namespace, "server": self.server})
 
     def inside(self, parent: pulumi.Resource) -> pulumi.ResourceOptions:
@@ -344,24 +276,6 @@ class VirtualCluster(pulumi.ComponentResource):
         return pulumi.ResourceOptions(
             parent=parent, provider=self.provider, deleted_with=self.provider
         )
-
-
-def _check(component: str, args: VirtualClusterArgs) -> None:
-    """Raise for an unknown choice, and for an Output that decides what is declared."""
-    access, store, oidc = args.get("access", {}), args.get("store", {}), args.get("oidc", {})
-    for key in ("version", "untested", "chart", "licensed", "ready_timeout", "groups"):
-        plain(component, key, args.get(key))
-    one_of(component, "mode", args.get("mode", MODES[0]), MODES)
-    one_of(component, "isolation", args.get("isolation", LEVELS[0]), LEVELS)
-    kind = one_of(component, "access.type", access.get("type", _TYPES[0]), _TYPES)
-    required(component, "access", access, _NEEDS.get(kind, ()))
-    kind = one_of(component, "store.type", store.get("type", _STORES[0]), _STORES)
-    required(component, "store", store, _NEEDS.get(kind, ()))
-    groups = args.get("groups", {})
-    for group, role in groups.items():
-        one_of(component, f"groups.{group}", role, ROLES)
-    if oidc or groups:
-        required(component, "oidc", oidc, ("issuer", "client_id"))
 
 
 def _endpoint(access: AccessArgs) -> pulumi.Input[str]:

@@ -2,7 +2,8 @@
 
 Nothing here comes from kai-fleet. Preview it with the rules:
 
-    pulumi preview --policy-pack ../../policies --policy-pack-config rules.json
+    pulumi preview --policy-pack ../../.venv/bin/kai-fleet-policy-pack \\
+        --policy-pack-config rules.json
 """
 
 import pulumi

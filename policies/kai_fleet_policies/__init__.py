@@ -4,11 +4,6 @@ from importlib import metadata
 from pathlib import Path
 
 
-def policy_pack() -> Path:
-    """The folder of the policy pack: `pulumi preview --policy-pack FOLDER` in any project."""
-    return Path(__file__).resolve().parent / "pack"
-
-
 def policy_pack_program() -> Path:
     """The policy pack as a program of the environment that this is installed in.
 

@@ -10,7 +10,7 @@ import pulumi
 from kai_fleet.deployed import Deployed, names_of
 from kai_fleet.finding import Finding, Level
 from kai_fleet.names import TEAM, TEAM_NAMESPACE
-from kai_fleet.settings import Loaded, Settings, key_path, load, parsed, read_config, secrets
+from kai_fleet.settings import Settings, key_path, load, read_config, secrets
 from kai_fleet.settings.files.project import ROOT
 from kai_fleet.settings.team_stack import FactsOf, NoPlatformError, is_team_stack, load_team_stack
 from kai_fleet.wording import agreeing, counted, listed, plural
@@ -65,20 +65,13 @@ def validate(
         facts_of: Gives the platform of a team stack.
         written: `raw` with its secrets masked, where it has them decrypted.
         more: Mistakes of the reading.
-        only: The rules to apply.
+        only: The rules to apply; none for a command that declares nothing.
     """
-    verdict = validate_types(raw, facts_of)
-    of_secrets = secrets.mistakes(raw if written is None else written)
-    every = [*more, *of_secrets, *verdict.each]
-    if not every and verdict.settings is not None:
-        every += rules.check(clusters_of(verdict.settings, deployed), only)
-    return replace(verdict, each=tuple(every))
-
-
-def validate_types(raw: Mapping[str, Any], facts_of: FactsOf = no_platform) -> SettingsVerdict:
-    """What the types say, without the rules: for a command that declares nothing."""
-    loaded: Loaded = load_team_stack(raw, facts_of) if is_team_stack(raw) else load(raw)
-    return SettingsVerdict(loaded.settings, loaded.mistakes, whole=not loaded.mistakes)
+    loaded = load_team_stack(raw, facts_of) if is_team_stack(raw) else load(raw)
+    every = [*more, *secrets.mistakes(raw if written is None else written), *loaded.mistakes]
+    if not every and loaded.settings is not None and only:
+        every += rules.check(clusters_of(loaded.settings, deployed), only)
+    return SettingsVerdict(loaded.settings, tuple(every), whole=not loaded.mistakes)
 
 
 def together(findings: Iterable[Finding]) -> list[Finding]:
@@ -86,30 +79,23 @@ def together(findings: Iterable[Finding]) -> list[Finding]:
     for all teams is wrong once. `vCluster ml`, `vCluster nlp` become `vClusters ml and nlp`, and
     the verb that the cause begins with agrees.
     """
-    same: dict[Finding, list[str]] = {}
+    same: dict[Finding, dict[str, None]] = {}
     for finding in findings:
-        same.setdefault(replace(finding, name=""), []).append(finding.name)
-    return [_together(finding, list(dict.fromkeys(names))) for finding, names in same.items()]
+        same.setdefault(replace(finding, name=""), {})[finding.name] = None
+    result = list[Finding]()
+    for finding, names in same.items():
+        verb, space, rest = finding.cause.partition(" ")
+        cause = f"{agreeing(len(names), verb)}{space}{rest}"
+        kind, name = plural(len(names), finding.kind), listed([*names], "and")
+        result.append(replace(finding, kind=kind, name=name, cause=cause))
+    return result
 
 
-def _together(finding: Finding, names: list[str]) -> Finding:
-    if len(names) == 1:
-        return replace(finding, name=names[0])
-    verb, _, rest = finding.cause.partition(" ")
-    return replace(
-        finding,
-        kind=plural(len(names), finding.kind),
-        name=listed(names, "and"),
-        cause=f"{agreeing(len(names), verb)} {rest}",
-    )
-
-
-def unnamed_removals(verdict: SettingsVerdict, urns: Collection[str]) -> list[str]:
+def removal_findings(verdict: SettingsVerdict, urns: Collection[str], stack: str) -> list[Finding]:
     """The teams among deployed resources, and those that are granted a stack, that a run would
-    remove although nothing names them.
+    remove although nothing names them; none while some key could not be read.
 
     A team goes with its vCluster and its volumes: a cut file or a bad merge is not enough for that.
-    None while some key could not be read.
     """
     settings = verdict.settings
     if settings is None or not verdict.whole:
@@ -118,11 +104,6 @@ def unnamed_removals(verdict: SettingsVerdict, urns: Collection[str]) -> list[st
     # A team that is granted a stack of its own instead would go as well.
     gone = names_of(urns, TEAM) - settings.teams.keys()
     gone |= names_of(urns, TEAM_NAMESPACE) - settings.team_stacks.keys()
-    return sorted(gone - named - set(settings.removed))
-
-
-def removal_findings(verdict: SettingsVerdict, deployed: Deployed, stack: str) -> list[Finding]:
-    """One for each of them; `stack` is where they are deployed."""
     return [
         Finding(
             Level.MANDATORY,
@@ -135,7 +116,7 @@ def removal_findings(verdict: SettingsVerdict, deployed: Deployed, stack: str) -
             f" {REMOVE_VARIABLE}={name} for plain pulumi",
             check=REMOVAL_RULE,
         )
-        for name in unnamed_removals(verdict, deployed.urns)
+        for name in sorted(gone - named - set(settings.removed))
     ]
 
 
@@ -154,22 +135,10 @@ def checked_settings(deployed: Deployed, facts_of: FactsOf) -> Settings:
         if finding.level is Level.ADVISORY:
             pulumi.log.warn(str(finding))
     refused = verdict.refused
-    if verdict.settings is not None:
-        refused += removal_findings(verdict, deployed, pulumi.get_stack())
+    refused += removal_findings(verdict, deployed.urns, pulumi.get_stack())
     if refused or verdict.settings is None:
         raise pulumi.RunError(report(refused))
     return verdict.settings
-
-
-def secret_findings(stack: str, config: Mapping[str, str], keys: Iterable[str]) -> list[Finding]:
-    """What is wrong with the secrets of a stack of this project, whatever program it runs.
-
-    `config` is as the engine decrypted it, `keys` are those with something to decrypt.
-    """
-    file = ROOT / f"Pulumi.{stack}.yaml"
-    decrypted = parsed(dict.fromkeys(keys)).keys()
-    written = secrets.as_written(parsed(config), decrypted, file)
-    return [*secrets.copies(file), *secrets.mistakes(written)]
 
 
 def report(findings: Sequence[Finding]) -> str:

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kai_fleet.cluster.kube.objects import KubeObject
-from kai_fleet_policies.model.amounts import rounded
 from kai_fleet_policies.model.pod_use import (
     GpuRequest,
     gpu_memory,
@@ -14,6 +13,7 @@ from kai_fleet_policies.model.pod_use import (
     requests_of,
     whole_gpus,
 )
+from kai_fleet_policies.model.queues import rounded
 from sandbox.control_plane.kube_api import Object
 
 

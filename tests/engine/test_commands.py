@@ -9,10 +9,9 @@ import pytest
 import yaml
 from kubernetes import client
 
-from kai_fleet.cluster.provider.values import unpacked
-from kai_fleet.names import QUEUES, STACK
-from kai_fleet.quantities import parse_quantity
+from kai_fleet.names import STACK
 from kai_fleet.releases import kai
+from kai_fleet.values import parse_quantity
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.recorder import SECRET, UNKNOWN
 from kai_fleet_cli.stack_file import reading
@@ -149,8 +148,6 @@ def test_the_offline_plan_is_what_the_engine_made(first, sandbox, folder, monkey
         if not state[urn]["custom"]:
             continue
         inputs = dict(state[urn].get("inputs", {}))
-        if item.type == QUEUES:
-            inputs["queues"] = unpacked(inputs["queues"])
         for path, value in leaves(item.inputs):
             # `compat` is a mark of the SDK for its provider, which takes it out.
             if value in (SECRET, UNKNOWN) or path == ("compat",):

@@ -9,7 +9,7 @@ import pytest
 from kubernetes import client
 
 from kai_fleet.finding import Level
-from kai_fleet.settings.files import named
+from kai_fleet.settings.files import yaml_file
 from kai_fleet_cli.doctor.diagnosis import diagnose
 from kai_fleet_cli.stack_file import reading
 from tests.engine.broken_things import kai_pod, pods
@@ -210,7 +210,7 @@ def test_left_out_they_are_let_go_of(first, product, host):
 
 @pytest.mark.slow
 def test_a_tree_too_large_for_a_stack_file_is_in_one_of_its_own(first, product, host, monkeypatch):
-    monkeypatch.setattr(named, "ROOT", product.file.parent)
+    monkeypatch.setattr(yaml_file, "ROOT", product.file.parent)
     before = set(queues(host))
     file = product.file.with_name("queues.yaml")
 

@@ -107,35 +107,28 @@ def test_a_person_reads_the_rule_the_resource_and_what_to_write(wrong):
     assert "names queue default, which has children and so takes no pods; write test" in message
 
 
-def test_a_stack_sets_levels_namespaces_and_queues(previews):
+def test_a_stack_sets_levels_and_namespaces(previews):
     pods = {
         "lowered": planted.a_pod(**planted.of(gpu_fraction="2")),
         "exempt": planted.a_pod(namespace="lab", **planted.of({LABEL: "default"})),
-        "platform": planted.a_pod(namespace="platform", **planted.of()),
-        "not-its-queue": planted.a_pod(namespace="team-b", **planted.of({LABEL: "other"})),
+        "other": planted.a_pod(namespace="team-b", **planted.of({LABEL: "default"})),
     }
-    leaves = {name: planted.queue(parent="default") for name in ("test", "other")}
 
     def program() -> None:
         opts = planted.cluster("main")
-        planted.declare({"default": planted.queue(), **leaves, **pods}, opts)
+        planted.declare(
+            {"default": planted.queue(), "test": planted.queue(parent="default"), **pods}, opts
+        )
 
     run = previews.run(
         program,
         {
             "workload-gpu-request": "advisory",
-            "workload-leaf-queue": {
-                "exemptNamespaces": ["lab"],
-                "queuesByNamespace": {"team-b": ["test"]},
-            },
-            "namespace-reserved": {"reservedNamespaces": ["platform"]},
+            "workload-leaf-queue": {"exemptNamespaces": ["lab"]},
         },
     )
     assert run.stopped
-    assert run.rules("mandatory") == {
-        "platform": {"namespace-reserved"},
-        "not-its-queue": {"workload-leaf-queue"},
-    }, run.printed
+    assert run.rules("mandatory") == {"other": {"workload-leaf-queue"}}, run.printed
     advised = run.rules("advisory") or run.rules("warning")
     assert "workload-gpu-request" in advised["lowered"]
 

@@ -64,14 +64,14 @@ def test_it_is_made_as_wanted_and_a_second_time_nothing_is_touched(tree, cluster
     tree.make(WANTED)
     assert specs(cluster) == WANTED
     before = versions(cluster)
-    tree.make(WANTED, known=WANTED)
+    tree.make(WANTED)
     assert versions(cluster) == before
 
 
 def test_one_change_touches_one_queue(tree, cluster):
     tree.make(WANTED)
     before = versions(cluster)
-    tree.make({**WANTED, "right": spec(1, "top")}, known=WANTED)
+    tree.make({**WANTED, "right": spec(1, "top")})
     assert {name for name, it in versions(cluster).items() if it != before[name]} == {"right"}
 
 
@@ -80,14 +80,12 @@ def test_what_was_done_by_hand_is_put_right(tree, cluster):
     objects = client.CustomObjectsApi(cluster)
     by_hand = {"spec": {"priority": 7, "resources": {"gpu": {"quota": 99}}}}
     objects.patch_cluster_custom_object(*KIND, "left", by_hand)
-    objects.patch_cluster_custom_object(
-        *KIND, "right", {"metadata": {"labels": {TREE: None, "kept": "yes"}}}
-    )
+    objects.patch_cluster_custom_object(*KIND, "right", {"metadata": {"labels": {"kept": "yes"}}})
     objects.delete_cluster_custom_object(*KIND, "leaf")
-    seen = {name: item["spec"] for name, item in tree.live(known=WANTED).items()}
+    seen = {name: item["spec"] for name, item in tree.live().items()}
     assert seen["left"]["priority"] == 7
     assert "leaf" not in seen
-    tree.make(WANTED, known=WANTED)
+    tree.make(WANTED)
     assert specs(cluster) == WANTED
     assert queues(cluster)["right"]["metadata"]["labels"]["kept"] == "yes"
 
@@ -125,7 +123,7 @@ def test_labels_of_a_shard_are_put_back(tree, cluster):
     objects = client.CustomObjectsApi(cluster)
     by_hand = {"metadata": {"labels": {"kai.scheduler/node-pool": "a100", "mine": "yes"}}}
     objects.patch_cluster_custom_object(*KIND, "top", by_hand)
-    tree.make(WANTED, known=WANTED, labels={"top": pool})
+    tree.make(WANTED, labels={"top": pool})
     labels = queues(cluster)["top"]["metadata"]["labels"]
     assert labels == {**pool, "mine": "yes", TREE: "test-tree"}
 

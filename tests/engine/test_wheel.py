@@ -152,7 +152,7 @@ def cli(wheels, tmp_path_factory):
     [
         ("kubectl_fleet", ("py.typed", "messages.yaml")),
         ("kai_fleet", ("py.typed", "cluster/kind/create.sh")),
-        ("kai_fleet_policies", ("py.typed", "pack/PulumiPolicy.yaml")),
+        ("kai_fleet_policies", ("py.typed", "pack/analyzer.py")),
         ("kai_fleet_cli", ("py.typed", "report/page.html.jinja")),
     ],
 )
@@ -193,17 +193,6 @@ def test_ten_lines_plan_offline(cli):
 def test_a_program_of_ones_own_plans_offline(cli):
     types = cli.printed("python", "-c", OWN)
     assert types == "kai-fleet:index:QueueTree kai-fleet:index:Queues"
-
-
-def test_the_policy_pack_for_other_projects_runs_where_it_is_installed(cli):
-    code = "import kai_fleet_policies; print(kai_fleet_policies.policy_pack())"
-    pack = Path(cli.printed("python", "-c", code))
-    assert (pack / "__main__.py").is_file()
-    # Its environment, as the engine finds it from there, is the one that it is installed in.
-    named = next(
-        it for it in (pack / "PulumiPolicy.yaml").read_text().splitlines() if "virtualenv" in it
-    )
-    assert (pack / named.split()[-1] / "bin" / "python").samefile(cli.bin / "python")
 
 
 def test_the_sandbox_is_said_to_need_a_checkout(cli):

@@ -5,11 +5,10 @@ import pytest
 from google.protobuf import json_format
 from pulumi.runtime import proto
 
-from kai_fleet_policies.pack.analyzer import Analyzer
-from kai_fleet_policies.pack.policies import POLICIES, UNDECIDED
-from tests.policies.test_pack import IN_TEST, TREE, pod, said
+from kai_fleet_policies.pack.analyzer import POLICIES, UNDECIDED, Analyzer
+from tests.policies.test_pack import TREE, pod, queue, said
 
-LEAF, RESERVED = "workload-leaf-queue", "namespace-reserved"
+LEAF = "workload-leaf-queue"
 
 
 @pytest.fixture
@@ -34,12 +33,6 @@ def rules_said(analyzer, *resources):
     return {(rule, urn.rpartition("::")[2]) for rule, _, urn, _ in said(analyzer, *resources)}
 
 
-def test_further_namespaces_can_be_reserved(configured):
-    analyzer = configured(namespace_reserved={"reservedNamespaces": ["platform"]})
-    pods = (pod("a", IN_TEST, namespace="platform"), pod("b", IN_TEST, namespace="kube-system"))
-    assert rules_said(analyzer, *TREE, *pods) == {(RESERVED, "a"), (RESERVED, "b")}
-
-
 def test_a_namespace_can_be_exempt_from_one_rule(configured):
     analyzer = configured(workload_leaf_queue={"exemptNamespaces": ["lab"]})
     wrong = pod("a", {"kai.scheduler/queue": "default"}, {"gpu-fraction": "2"}, namespace="lab")
@@ -52,20 +45,8 @@ def test_a_namespace_can_be_exempt_from_one_rule(configured):
     assert mandatory == {("workload-gpu-request", "a"), (LEAF, "b")}
 
 
-def test_a_namespace_can_be_held_to_some_queues(configured):
-    analyzer = configured(workload_leaf_queue={"queuesByNamespace": {"web": ["serve"]}})
-    tree = (*TREE, *(q for q in (_queue("serve", "default"),)))
-    good = pod("a", {"kai.scheduler/queue": "serve"}, namespace="web")
-    bad = pod("b", IN_TEST, namespace="web")
-    free = pod("c", IN_TEST, namespace="elsewhere")
-    ((rule, level, urn, message),) = said(analyzer, *tree, good, bad, free)
-    assert (rule, level, urn) == (LEAF, proto.MANDATORY, bad.urn)
-    assert "names queue test, which pods in namespace web may not use" in message
-    assert message.endswith("write kai.scheduler/queue: serve")
-
-
 def test_queues_of_other_programs_are_configured_or_an_open_question(configured):
-    below = _queue("team-a", "default-parent-queue")
+    below = queue("team-a", "default-parent-queue")
     work = pod("a", {"kai.scheduler/queue": "default-queue"})
     ((rule, level, urn, message),) = said(configured(), below)
     assert (rule, level, urn) == (UNDECIDED, proto.ADVISORY, below.urn)
@@ -88,14 +69,6 @@ def test_the_schemas_refuse_what_nobody_can_mean():
     told = {policy.name: json_format.MessageToDict(policy) for policy in POLICIES}
     assert "configSchema" not in told["queue-quota"]
     properties = {"type": "object", **told[LEAF]["configSchema"]}
-    jsonschema.validate({"queuesByNamespace": {"web": ["serve"]}}, properties)
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({"queuesByNamespace": {"web": "serve"}}, properties)
+    jsonschema.validate({"exemptNamespaces": ["lab"]}, properties)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"exemptNamespaces": "lab"}, properties)
-
-
-def _queue(name, parent):
-    from tests.policies.test_pack import queue
-
-    return queue(name, parent)

@@ -42,11 +42,11 @@ VCLUSTER: dict[str, Any] = {
         "load_balancer_source_ranges": ["10.0.0.0/8"],
     },
     "replicas": 3,
-    "store": {"type": "etcd", "replicas": 3, "storage_class": "fast", "size": "8Gi"},
+    "store": {"type": "etcd", "replicas": 3},
     "storage_class": "slow",
     "size": "9Gi",
     "resources": {
-        "requests": {"cpu": "1", "ephemeral_storage": "2Gi"},
+        "requests": {"cpu": "1", "ephemeral-storage": "2Gi"},
         "limits": {"memory": "8Gi"},
     },
     "oidc": {
@@ -54,8 +54,6 @@ VCLUSTER: dict[str, Any] = {
         "client_id": "kubernetes",
         "username_claim": "email",
         "groups_claim": "roles",
-        "username_prefix": "u:",
-        "groups_prefix": "g:",
         "ca": AUTHORITY,
     },
     "groups": {"ml-team": "edit", "leads": "admin", "auditors": "view"},
@@ -192,11 +190,8 @@ TEAM: dict[str, Any] = {
     "kai": {key: it for key, it in KAI.items() if key not in ("probe_environment", "kubeconfig")},
     "queues": {key: QUEUES[key] for key in ("queues", "gpus", "pools")},
     "guard": {
-        "queues": ["train", "build"],
         "mode": "audit",
         "outside": "warn",
-        "pod_groups": True,
-        "gpu_sharing": True,
         "gpu_resource": "nvidia.com/gpu",
     },
 }

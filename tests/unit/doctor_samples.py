@@ -10,9 +10,9 @@ from kai_fleet.finding import Finding, Level
 from kai_fleet.releases import kai
 from kai_fleet.settings import load
 from kai_fleet_cli.doctor.checks import examine
-from kai_fleet_cli.doctor.read import declared_clusters
 from kai_fleet_cli.doctor.required import Required, required_objects
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
+from kai_fleet_policies.model.declared import host_of
 
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 LONG_AGO = "2026-11-01T11:00:00Z"
@@ -196,7 +196,8 @@ class Lab:
     def look(self) -> Snapshot:
         settings = load(self.settings).settings
         assert settings is not None
-        host, teams = declared_clusters(settings)
+        host = host_of(settings)
+        teams = {team.name: team for team in (*host.teams, *host.grants)}
         required = tuple(required_objects(settings, host, teams))
         update, own = "`make up STACK=lab`", _with(self.ml, self._there(required, "ml"))
         inside = Cluster("ml", teams["ml"].inside, own, {}, NOW, update, "kubectl --kubeconfig ml")
@@ -256,7 +257,7 @@ def _host() -> dict[str, list[Any]]:
 def _inside() -> dict[str, list[Any]]:
     settings = load(SETTINGS).settings
     assert settings is not None
-    specs = declared_clusters(settings)[1]["ml"].inside.queue_specs
+    specs = host_of(settings).teams[0].inside.queue_specs
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
     pods = [sharing("infer-a"), sharing("infer-b", "0.25"), reservation()]
     return {

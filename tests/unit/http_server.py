@@ -6,10 +6,16 @@ import threading
 from http.server import ThreadingHTTPServer
 
 
+class Server(ThreadingHTTPServer):
+    """Takes many connections at once: one that finds the queue full waits a second."""
+
+    request_queue_size = 128
+
+
 @contextlib.contextmanager
 def listening(handler, tls: ssl.SSLContext | None = None):
     """One that answers by the handler."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server = Server(("127.0.0.1", 0), handler)
     if tls is not None:
         # Each connection's own thread shakes hands: one that is slow keeps no other waiting.
         server.socket = tls.wrap_socket(

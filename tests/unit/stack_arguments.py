@@ -11,7 +11,7 @@ from kai_fleet.settings import Loaded, Settings, load
 from kai_fleet.settings.team_stack import Facts, load_team_stack
 from kai_fleet.vcluster_values import vcluster_values
 from kai_fleet_policies.model.cluster import Team
-from kai_fleet_policies.model.declared import Declared
+from kai_fleet_policies.model.declared import host_of
 from tests.unit.doctor_samples import SETTINGS
 
 
@@ -48,7 +48,7 @@ def arguments(raw: Mapping[str, Any]) -> Arguments:
 
 def team_of(raw: Mapping[str, Any]) -> Team:
     """Team ml as the rules read it."""
-    return Declared(settings_of(raw), None).team("ml")
+    return next(team for team in host_of(settings_of(raw)).teams if team.name == "ml")
 
 
 def team_values(raw: Mapping[str, Any], version: str = "v0.36.1") -> Any:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kai_fleet.cluster.service_address import address_of
+from kai_fleet.cluster.tenant_kubeconfig import address_of
 from kai_fleet.settings.sections.access import Access
 
 KINDS = {
@@ -56,6 +56,7 @@ def test_the_server_is_where_pulumi_reaches_it(kind, found, server):
         ({"hostname": "evil.example/?"}, None),
         ({"hostname": "me@evil.example"}, None),
         ({"hostname": "a b"}, None),
+        ({"ip": "2001:db8::1%/@evil"}, None),
     ],
 )
 def test_a_load_balancer_says_an_address_and_nothing_else(given, server):

@@ -5,10 +5,10 @@ import re
 import pytest
 
 from kai_fleet.finding import Level
-from kai_fleet_cli.doctor.read import declared_clusters
 from kai_fleet_cli.doctor.required import required_objects
 from kai_fleet_cli.plan.offline import plan
-from kai_fleet_cli.stack_file.platform import settings_of
+from kai_fleet_cli.stack_file.reading import settings_of
+from kai_fleet_policies.model.declared import host_of
 from tests.engine.doctor_repairs import LOOK, REPAIR, commands, shape
 from tests.unit.doctor_cases import CASES
 from tests.unit.doctor_samples import (
@@ -328,12 +328,12 @@ def test_what_the_doctor_requires_is_what_the_program_declares(stack):
         kind = resource.type.rpartition(":")[2]
         declared.add((kind, metadata.get("name"), metadata.get("namespace")))
     settings = settings_of(stack)
+    host = host_of(settings)
+    teams = {team.name: team for team in (*host.teams, *host.grants)}
     # Of providers of their own; the class may be of whoever installed the GPU stack.
     of_providers = ("queue", "SchedulingShard", "Topology", "RuntimeClass")
     required = [
-        row
-        for row in required_objects(settings, *declared_clusters(settings))
-        if row.kind not in of_providers
+        row for row in required_objects(settings, host, teams) if row.kind not in of_providers
     ]
     assert len(required) > 10
     assert [it for it in required if (it.kind, it.name, it.namespace) not in declared] == []

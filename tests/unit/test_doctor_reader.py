@@ -227,12 +227,10 @@ def test_it_does_not_go_on_anonymously_without_its_credential_plugin(server, doc
     plugin = {
         "apiVersion": "client.authentication.k8s.io/v1beta1",
         "command": "no-such-plugin",
-        "installHint": "install kubelogin\nfrom its page",
     }
     done = doctor(kubeconfig(url, user={"exec": plugin}), "--json")
     assert done.exit_code == 2
     text = " ".join(f"{done.output} {done.exception}".split())
-    assert "plugin no-such-plugin of user me gives nothing: [Errno 2] No such file" in text
-    assert "install kubelogin from its page" in text
+    assert "plugin no-such-plugin of user me gives nothing: log in or install it" in text
     assert api.asked == []
     assert json.loads(done.stdout)["healthy"] is False

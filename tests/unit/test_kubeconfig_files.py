@@ -150,12 +150,12 @@ def sent(file, context="lab"):
     return Api.of_context(file, context).get("/")
 
 
-def plugin(tmp_path, lines, **more):
+def plugin(tmp_path, lines):
     command = tmp_path / "plugin"
     command.write_text(f"#!{sys.executable}\n{lines}\n")
     command.chmod(0o755)
     version = "client.authentication.k8s.io/v1"
-    return {"exec": {"apiVersion": version, "command": "./plugin", "env": None, **more}}
+    return {"exec": {"apiVersion": version, "command": "./plugin", "env": None}}
 
 
 def hands_out(status):
@@ -189,47 +189,28 @@ def test_a_plugin_beside_the_kubeconfig_hands_out_a_token_and_renews_it(echo, tm
 
 
 @pytest.mark.parametrize(
-    ("lines", "says"),
-    [
-        ("import sys; sys.exit('not logged in: run it login')", "returned 1. not logged in: run"),
-        ("print('hello')", "failed to decode process output"),
-        (hands_out({}), "missing token or clientCertificateData field"),
-    ],
+    "lines", ["import sys; sys.exit('not logged in')", "print('hello')", hands_out({})]
 )
-def test_a_plugin_that_is_logged_out_is_named_and_nothing_is_sent(tmp_path, lines, says):
-    hint = {"installHint": "see its page"}
+def test_a_plugin_that_is_logged_out_is_named_and_nothing_is_sent(tmp_path, lines):
     with canned_api.serving() as (api, url):
-        file = file_of(tmp_path, url, plugin(tmp_path, lines, **hint))
-        with pytest.raises(UnusableKubeconfigError) as why:
+        file = file_of(tmp_path, url, plugin(tmp_path, lines))
+        with pytest.raises(UnusableKubeconfigError, match="plugin plugin of user me gives nothing"):
             Api.of_context(file, None)
         assert api.asked == []
-    assert "credential plugin plugin of user me" in str(why.value)
-    assert says in str(why.value)
-    assert str(why.value).endswith("Its hint: see its page")
 
 
-def test_whom_a_user_acts_as_is_in_the_headers(echo, tmp_path):
-    user = {
-        "token": "t",
-        "as": "ada",
-        "as-groups": ["admins", "ops"],
-    }
-    headers = sent(file_of(tmp_path, echo, user))
-    assert headers["impersonate-user"] == ["ada"]
-    assert headers["impersonate-group"] == ["admins", "ops"]
-    for other in ({"as-uid": "7"}, {"as-user-extra": {"scope": ["a"]}}, {"as": None}):
-        wrong = {key: it for key, it in {**user, **other}.items() if it}
-        with pytest.raises(UnusableKubeconfigError, match=r"user me has as-.*; write as"):
-            sent(file_of(tmp_path, echo, wrong))
+@pytest.mark.parametrize("more", [{"as": "ada"}, {"as-groups": ["ops"]}, {"as-uid": "7"}])
+def test_a_user_that_acts_as_another_is_refused(echo, tmp_path, more):
+    with pytest.raises(UnusableKubeconfigError, match=r"user me has as.*; use one with rights"):
+        sent(file_of(tmp_path, echo, {"token": "t", **more}))
 
 
 def test_a_proxy_that_is_not_there_or_none_is_a_sentence(tmp_path):
     def asked(proxy):
         sent(file_of(tmp_path, "https://10.1.2.3:6443", {"token": "t"}, **{"proxy-url": proxy}))
 
-    for scheme in ("socks5", "http"):
-        with pytest.raises(UnreachableError, match=r"cannot be connected to: .*(refused|proxy)"):
-            asked(f"{scheme}://127.0.0.1:1")
+    with pytest.raises(UnreachableError, match=r"cannot be connected to: .*(refused|proxy)"):
+        asked("http://127.0.0.1:1")
     for wrong in ("ftp://127.0.0.1:1", "127.0.0.1:1"):
         with pytest.raises(UnusableKubeconfigError, match="cannot be used"):
             asked(wrong)
@@ -240,7 +221,7 @@ def test_of_several_files_the_first_that_has_a_name_counts(echo, tmp_path, monke
     first.write_text(canned_api.kubeconfig(echo, token="one"))
     second.write_text(canned_api.kubeconfig("http://127.0.0.1:1").replace(": lab", ": other"))
     monkeypatch.setenv("KUBECONFIG", os.pathsep.join(map(str, (tmp_path / "no", first, second))))
-    assert sent(None, None)["authorization"] == ["Bearer one"]
+    assert sent(None, "lab")["authorization"] == ["Bearer one"]
 
 
 @pytest.mark.parametrize(

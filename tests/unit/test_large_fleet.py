@@ -138,12 +138,13 @@ def many(fleet, tmp_path, monkeypatch):
             return canned_api.kubeconfig(f"{url}/{cluster}", **settings)
 
         def patient(cls, content, **limits):  # a busy machine is no slow cluster
-            return cls(connection(content), connect=60.0)
+            return cls(connection(content))
 
         def host(cls, file, context, **limits):
             return cls.of_kubeconfig(kubeconfig("host"))
 
         monkeypatch.setattr(reading, "ROOT", tmp_path)
+        monkeypatch.setattr(Api, "connect_seconds", 60.0)
         monkeypatch.setattr(Api, "of_kubeconfig", classmethod(patient))
         monkeypatch.setattr(Api, "of_context", classmethod(host))
         monkeypatch.setattr(

@@ -188,9 +188,7 @@ def stack(monitoring, **scheduler):
 @pytest.mark.parametrize(
     ("wrong", "key", "says"),
     [
-        ({"labels": {"release": "kps"}}, "labels", "operator: true"),
-        ({"namespace": "team-ml"}, "namespace", "a team"),
-        ({"namespace": "kai-scheduler"}, "namespace", "kai-scheduler"),
+        ({"namespace": "Monitoring"}, "namespace", "lower-case"),
         ({"interval": "often"}, "interval", "30s"),
     ],
 )
@@ -198,11 +196,3 @@ def test_a_slip_is_refused_with_what_to_write(wrong, key, says):
     (mistake,) = stack(wrong).mistakes
     assert mistake.path == f"kai-fleet:monitoring.{key}"
     assert says in mistake.message
-
-
-def test_values_that_move_kais_metrics_are_refused_while_they_are_read():
-    values = {"scheduler": {"ports": {"metricsPort": 9000}}}
-    assert stack(None, values=values).mistakes == ()
-    (mistake,) = stack({}, values=values).mistakes
-    assert mistake.path == "kai-fleet:teams.ml.scheduler.values.scheduler.ports.metricsPort"
-    assert "8080" in mistake.message

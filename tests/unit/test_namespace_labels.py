@@ -4,7 +4,7 @@ import pulumi
 import pytest
 
 from kai_fleet.arguments import Arguments
-from kai_fleet.kai_values import kai_values
+from kai_fleet.kai_scheduler import kai_values
 from kai_fleet.releases import VCLUSTER, kai, vcluster
 from kai_fleet.settings import load
 from kai_fleet.team_namespace import TeamNamespace, namespace_metadata
@@ -118,7 +118,7 @@ def objects(raw):
 
 
 def test_everything_that_is_made_for_a_team_has_them(tmp_path, monkeypatch):
-    monkeypatch.setattr("kai_fleet.settings.files.named.ROOT", tmp_path)
+    monkeypatch.setattr("kai_fleet.settings.files.yaml_file.ROOT", tmp_path)
     pod = (ROOT / "examples" / "workloads" / "cpu.yaml").read_text()
     (tmp_path / "cpu.yaml").write_text(pod.replace("queue: test", "queue: train"))
     made = objects(stack(OWN, labels={"site": "hq"}, workloads={"ml": ["cpu.yaml"]}))

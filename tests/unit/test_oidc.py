@@ -6,7 +6,6 @@ import pytest
 import yaml
 
 from kai_fleet.arguments import Arguments
-from kai_fleet.foreign_text import may_name_system
 from kai_fleet.guards.queue_guard import inside
 from kai_fleet.releases import VCLUSTER
 from kai_fleet.settings import load
@@ -54,13 +53,13 @@ def test_every_versions_api_server_gets_the_flags_with_their_defaults(version):
 
 
 def test_what_the_file_says_is_in_the_flags():
-    more = {"usernameClaim": "email", "groupsClaim": "roles", "usernamePrefix": "u:"}
-    made = flags(values({"oidc": {**ISSUER, **more, "groupsPrefix": "g:"}}))
+    more = {"usernameClaim": "email", "groupsClaim": "roles"}
+    made = flags(values({"oidc": {**ISSUER, **more}}))
     assert made[2:] == [
         "--oidc-username-claim=email",
-        "--oidc-username-prefix=u:",
+        "--oidc-username-prefix=oidc:",
         "--oidc-groups-claim=roles",
-        "--oidc-groups-prefix=g:",
+        "--oidc-groups-prefix=oidc:",
     ]
 
 
@@ -82,12 +81,6 @@ def test_flags_and_volumes_of_the_users_values_stay():
     persistence = made["controlPlane"]["statefulSet"]["persistence"]
     assert [it["name"] for it in persistence["addVolumes"]] == ["kai-fleet-oidc", "audit"]
     assert persistence["addVolumeMounts"][1] == mount
-
-
-def test_without_a_provider_nothing_changes():
-    made = values()["controlPlane"]
-    assert "apiServer" not in made["distro"]["k8s"]
-    assert "persistence" not in made["statefulSet"]
 
 
 def test_the_plan_mounts_the_authority_by_its_content():
@@ -134,19 +127,6 @@ def test_each_group_reads_all_and_changes_what_its_role_may_in_default():
     assert seen == {"nodes", "queues", "podgroups"}, "what `kubectl fleet` reads besides view"
 
 
-@pytest.mark.parametrize("mode", ["default", "host"])
-def test_groups_enter_in_every_mode(mode):
-    raw = vcluster_stack({"oidc": ISSUER, "groups": GROUPS})
-    team = {key: it for key, it in raw["teams"]["ml"].items() if key != "queues"}
-    team["scheduler"] = {"mode": mode}
-    if mode == "host":
-        team["queue"] = "ml"
-        raw |= {"kai": {"version": "v0.16.8"}, "queues": {"ml": {"gpu": 4}}}
-    raw["teams"] = {"ml": team}
-    names = {it.name for it in plan_settings(raw).resources}
-    assert {"ml-view", "ml-edit", "ml-admin", "ml-readers"} <= names
-
-
 def test_one_provider_serves_all_teams_and_groups_add_up():
     team = declared({"groups": {"vision": "edit"}}, oidc=ISSUER, groups={"audit": "view"})
     assert team["oidc"]["issuer"] == ISSUER["issuer"]
@@ -171,11 +151,6 @@ def test_the_guard_inside_asks_nobody_for_a_name():
     assert "userInfo" not in json.dumps(guards)
 
 
-K3S = {"controlPlane": {"distro": {"k3s": {"enabled": True}}}}
-AGAIN = {
-    "controlPlane": {"distro": {"k8s": {"apiServer": {"extraArgs": ["--oidc_groups_claim", "x"]}}}}
-}
-EXTRA_ARGS = "controlPlane.distro.k8s.apiServer.extraArgs"
 OF_ML = "kai-fleet:teams.ml.vcluster"
 
 
@@ -190,23 +165,12 @@ OF_ML = "kai-fleet:teams.ml.vcluster"
         ({"groups": {"vision": "edit"}}, "groups", "write oidc: {issuer: https://"),
         ({"oidc": ISSUER, "groups": {"x": "cluster-admin"}}, "groups.x", "write one of 'view', 'e"),
         ({"oidc": ISSUER, "groups": {"system:masters": "edit"}}, "groups.system:masters", "own"),
-        ({"oidc": ISSUER, "values": AGAIN}, f"values.{EXTRA_ARGS}", "drop them here"),
-        ({"oidc": ISSUER, "values": K3S}, "values.controlPlane.distro.k3s.enabled", "drop it"),
     ],
 )  # fmt: skip
 def test_what_no_api_server_takes_is_refused_at_its_key(wrong, path, says):
     (mistake,) = load(vcluster_stack(wrong)).mistakes
     assert mistake.path == f"{OF_ML}.{path}"
     assert says in mistake.message
-
-
-@pytest.mark.parametrize("prefix", ["", "-", "system:", "s", "sys", "system", "system:x"])
-@pytest.mark.parametrize("key", ["usernamePrefix", "groupsPrefix"])
-def test_no_prefix_makes_kubernetes_own_names_of_a_providers(key, prefix):
-    (mistake,) = load(vcluster_stack({"oidc": {**ISSUER, key: prefix}})).mistakes
-    assert mistake.path == f"{OF_ML}.oidc.{key}"
-    assert "write oidc: in quotes" in mistake.message
-    assert may_name_system(prefix)
 
 
 def test_what_is_wrong_for_all_teams_is_said_once_and_where_it_stands():

@@ -3,7 +3,6 @@
 import pytest
 
 from kai_fleet.cluster.kube.errors import RefusedError, UnreachableError
-from kai_fleet.cluster.probes import __main__ as fleet_probe
 from kai_fleet.cluster.probes import vcluster
 
 SPACE = "/api/v1/namespaces/team-ml"
@@ -95,28 +94,3 @@ def test_what_hinders_it_does_not_hinder_the_removal(monkeypatch, capsys, why):
     monkeypatch.setenv("PODS_VCLUSTER", "ml")
     vcluster.clean_up()
     assert "pods of team-ml are left to Kubernetes" in capsys.readouterr().err
-
-
-def test_a_probe_that_meets_silence_says_so_in_one_sentence(monkeypatch, capsys):
-    def silent():
-        raise UnreachableError("nobody answers")
-
-    monkeypatch.setattr(fleet_probe, "PROBES", {"kai clean-up": silent})
-    monkeypatch.setattr("sys.argv", ["fleet-probe", "kai", "clean-up"])
-    with pytest.raises(SystemExit) as end:
-        fleet_probe.main()
-    assert end.value.code == 1
-    assert capsys.readouterr().err == "the API does not answer: nobody answers\n"
-
-
-def test_nodes_that_may_not_be_listed_are_no_mistake(monkeypatch, capsys):
-    class Refusing:
-        def list(self, path, **query):
-            raise RefusedError(403, "Forbidden")
-
-    monkeypatch.setenv("VCLUSTER_NODE_POOL", "pool=ml")
-    vcluster._warn_if_no_node(Refusing(), "ml")
-    said = (
-        "warning: nodes with the labels pool=ml are not looked at (the API answers 403 Forbidden)"
-    )
-    assert said in capsys.readouterr().err

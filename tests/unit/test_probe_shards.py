@@ -1,6 +1,6 @@
 """What the step that applies shards takes away again."""
 
-from kai_fleet.cluster.probes.shards import MANAGER, _without_ours
+from kai_fleet.cluster.probes.kai import MANAGER, _without_ours
 
 
 def owned(manager, fields):

@@ -48,9 +48,6 @@ class Inside:
         assert path == "/api/v1/namespaces/kube-system"
         return {"metadata": {"uid": self.uid}}
 
-    def close(self):
-        pass
-
 
 @pytest.fixture
 def waits(monkeypatch):

@@ -5,13 +5,14 @@ import pytest
 from kai_fleet.cluster.provider.values import plain, struct
 from kai_fleet.names import EXISTING, SECRET
 from tests.unit.canned_api import kubeconfig, serving
-from tests.unit.plugin_process import said, secret, started
+from tests.unit.plugin_process import secret, started
 
 CLASS = "/apis/node.k8s.io/v1/runtimeclasses/nvidia"
 PRIORITY = "/apis/scheduling.k8s.io/v1/priorityclasses/train"
 NOTES = {"meta.helm.sh/release-name": "kai", "meta.helm.sh/release-namespace": "gpu"}
 NAMES = {"namespace": "team-ml", "name": "vc-ml"}
-BARE = {"there": True, "handler": "", "value": None, "labels": {}, "release": "/"}
+BARE = {"there": True, "labels": {}, "release": "None/None"}
+BARE |= dict.fromkeys(("handler", "value", "spec"))
 REFUSED = "the API answers 403 Forbidden"
 
 
@@ -81,8 +82,3 @@ def test_a_cluster_that_cannot_be_reached_is_an_answer_too(plugin, function, con
     found = plain(plugin.invoke(function, asked))
     assert found["problem"].startswith(f"{'cannot be read: ' if function == SECRET else ''}{why}")
     assert found["away"] is True
-
-
-def test_other_functions_are_refused_by_name(plugin):
-    error = plugin.fails(plugin.invoke, "kai-fleet:index:other", {})
-    assert said(error) == "the plugin kai-fleet serves no function kai-fleet:index:other"

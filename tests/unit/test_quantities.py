@@ -1,66 +1,55 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
 
-from kai_fleet.settings.sections.kubernetes import cpu_millicores, gpu_devices, memory_megabytes
-
-
-@pytest.mark.parametrize(
-    ("value", "millicores"),
-    [(16, 16000), ("500m", 500), (0.25, 250), ("2", 2000), ("1e1", 10000), ("unlimited", -1)],
-)
-def test_cpu_is_in_millicores(value, millicores):
-    assert cpu_millicores(value) == millicores
+from kai_fleet.queue_specs import specs_of
+from kai_fleet.settings.sections.kubernetes import Bytes, Cpu, Cpus, Gpu, Memory
 
 
 @pytest.mark.parametrize(
-    ("value", "megabytes"),
-    [("64Gi", 68719), ("1G", 1000), ("500M", 500), ("1Ti", 1099512), (0, 0), ("unlimited", -1)],
-)
-def test_memory_is_in_millions_of_bytes(value, megabytes):
-    assert memory_megabytes(value) == megabytes
-
-
-@pytest.mark.parametrize(
-    ("value", "gpus"), [(4, 4), (0.5, 0.5), ("500m", 0.5), ("unlimited", -1), (-1, -1)]
-)
-def test_gpus_may_be_fractions(value, gpus):
-    assert gpu_devices(value) == gpus
-
-
-@pytest.mark.parametrize(
-    ("convert", "value", "says"),
+    ("resource", "value", "amount"),
     [
-        (gpu_devices, -2, "-2 is negative; write GPUs such as 4, 0.5, or unlimited"),
-        (cpu_millicores, "12x", "'12x' is no Kubernetes quantity; write cores such as 16"),
-        (cpu_millicores, True, "true or false"),
-        (gpu_devices, float("nan"), "no Kubernetes quantity"),
-        (gpu_devices, float("inf"), "no Kubernetes quantity"),
-        (memory_megabytes, 64, "write 64Gi"),
-        (memory_megabytes, "9" * 40, "larger than any cluster"),
-        (cpu_millicores, None, "empty"),
-        (cpu_millicores, {}, "a mapping"),
+        *(("cpu", *each) for each in ((16, 16000), ("500m", 500), (0.25, 250), ("1e1", 10000))),
+        *(("memory", *each) for each in (("64Gi", 68719), ("500M", 500), ("1Ti", 1099512), (0, 0))),
+        *(("gpu", *each) for each in ((4, 4), (0.5, 0.5), ("500m", 0.5), ("unlimited", -1))),
     ],
 )
-def test_what_is_no_quantity_says_what_to_write(convert, value, says):
-    with pytest.raises(ValueError, match=r"write|larger") as raised:
-        convert(value)
+def test_amounts_are_in_kais_units(resource, value, amount):
+    (spec,) = specs_of({"a": {resource: {"quota": value}}}).values()
+    assert spec["resources"][resource]["quota"] == amount
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "says"),
+    [
+        (Gpu, -2, "-2 is negative; write GPUs such as 4, 0.5, or unlimited"),
+        (Gpu, "6G", "6G is 6,000,000,000 GPUs; write GPUs such as 4, 0.5, or unlimited"),
+        (Gpu, float("nan"), "no Kubernetes quantity"),
+        (Cpu, "12x", "'12x' is no Kubernetes quantity; write cores such as 16"),
+        (Cpu, True, "true or false"),
+        (Cpu, None, "empty"),
+        (Cpu, {}, "a mapping"),
+        (Cpus, "2Ti", "2Ti is 2,199,023,255,552 cores; write cores such as 16"),
+        (Cpus, -1, "-1 is negative; write cores such as 16"),
+        (Cpus, "unlimited", "'unlimited' is no Kubernetes quantity"),
+        (Memory, 64, "64 is 64 bytes; write bytes such as 64Gi"),
+        (Memory, "9" * 40, "larger than any cluster"),
+        (Bytes, "64m", "64m is 0.064 bytes; write bytes such as 64Gi"),
+        (Bytes, "64k", "64k is 64,000 bytes; write bytes such as 64Gi"),
+    ],
+)
+def test_what_is_no_quantity_or_in_the_unit_of_another_says_what_to_write(kind, value, says):
+    with pytest.raises(ValidationError) as raised:
+        TypeAdapter(kind).validate_python(value)
     assert says in str(raised.value)
 
 
 @settings(deadline=None)  # a busy machine
-@given(st.integers(0, 10**6))
-def test_cores_and_millicores_agree(cores):
-    assert cpu_millicores(cores) == cpu_millicores(f"{cores * 1000}m") == cores * 1000
-
-
-@settings(deadline=None)
 @given(st.one_of(st.text(), st.floats(), st.integers(), st.booleans(), st.none()))
-def test_any_input_is_an_amount_or_a_sentence(value):
-    for convert in (cpu_millicores, memory_megabytes, gpu_devices):
+def test_any_input_stays_as_it_is_written_or_is_a_sentence(value):
+    for kind in (Cpu, Memory, Gpu):
         try:
-            amount = convert(value)
-        except ValueError as why:
-            assert str(why)
-        else:
-            assert amount == -1 or amount >= 0
+            assert TypeAdapter(kind).validate_python(value) == value
+        except ValidationError as why:
+            assert "; write " in str(why)

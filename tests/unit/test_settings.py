@@ -7,7 +7,6 @@ CLUSTER = {"name": "prod", "context": "prod"}
 KAI = {"version": "v0.16.8"}
 VIRTUAL = {"scheduler": {"mode": "virtual", "version": "v0.16.8"}}
 NODE_PORT = {"vcluster": {"access": {"type": "NodePort"}}}
-AMD = {"resource": "amd.com/gpu"}
 
 
 def mistakes(**raw):
@@ -40,7 +39,7 @@ def test_every_mistake_is_reported_at_once_with_its_path():
     assert "write one of 'operator', 'device-plugin' or 'none'" in found["kai-fleet:gpu.provider"]
     assert found["kai-fleet:queues.a.childern"] == "is an unknown key; write children"
     assert found["kai-fleet:tems"] == "is an unknown key; write teams"
-    assert "is an unknown key; the keys here are " in found["kai-fleet:queues.b.limit"]
+    assert "is an unknown key; write one of displayName, " in found["kai-fleet:queues.b.limit"]
     assert "whole number" in found["kai-fleet:teams.dev.gpus"]
 
 
@@ -49,15 +48,6 @@ def test_every_mistake_is_reported_at_once_with_its_path():
     [
         ({"cluster": {"name": "x"}}, ["cluster.context"]),
         ({"teams": {"ml": {**VIRTUAL, **NODE_PORT}}}, ["teams.ml.vcluster.access.host"]),
-        ({"gpu": {"provider": "operator", **AMD}}, ["gpu.provider"]),
-        (
-            {
-                "gpu": AMD,
-                "kai": {**KAI, "gpuSharing": True},
-                "teams": {"ml": {"scheduler": {**VIRTUAL["scheduler"], "gpuSharing": True}}},
-            },
-            ["kai.gpuSharing", "teams.ml.scheduler.gpuSharing"],
-        ),
         (
             {"teams": {"ml": {"scheduler": {"mode": "virtual"}, "queue": "a"}}},
             ["teams.ml.scheduler.version", "teams.ml.queue"],
@@ -114,25 +104,10 @@ def test_a_teams_vcluster_has_the_stacks_defaults():
         ({"scheduler": "virtual"}, "'virtual'; write {mode: virtual, version: v0.16.8}"),
         ({"nodePool": "ml"}, "'ml'; write {kai-fleet/pool: ml}"),
         ({"scheduler": ...}, "is missing; write scheduler: {mode: virtual, version: v0.16.8}"),
-        ({"queues": {"a": {"gpu": "6G"}}}, "6G is 6,000,000,000 GPUs; write a number such as 4"),
+        ({"queues": {"a": {"gpu": "6G"}}}, "6G is 6,000,000,000 GPUs; write GPUs such as 4, 0.5"),
     ],
 )
 def test_a_slip_is_answered_with_what_to_write(change, says):
     team = {**VIRTUAL, "gpus": 8, **change}
     (message,) = mistakes(teams={"ml": {k: v for k, v in team.items() if v is not ...}}).values()
-    assert says in message
-
-
-@pytest.mark.parametrize(
-    ("bound", "amount", "says"),
-    [
-        ("cpu", "2Ti", "2Ti is 2,199,023,255,552 cores; write a number such as 16"),
-        ("memory", "64m", "64m is less than a megabyte; write 64Gi or 64M"),
-        ("memory", "64k", "64k is less than a megabyte; write 64Gi or 64M"),
-        ("cpu", -1, "-1 is negative; write 200, 500m"),
-        ("cpu", "unlimited", "'unlimited' is no Kubernetes quantity; write 200, 500m"),
-    ],
-)
-def test_a_bound_in_the_unit_of_another_is_refused(bound, amount, says):
-    (message,) = mistakes(isolation={"bounds": {bound: amount}}).values()
     assert says in message

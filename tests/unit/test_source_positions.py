@@ -13,7 +13,6 @@ from tests.unit.test_recorder import LAB
 @pytest.fixture
 def requests(monkeypatch):
     """What the program sends, as to an engine: a plan alone would leave out all positions."""
-    monkeypatch.setattr(recorder, "NONE", 1000)
     found, answer = [], recorder._Recorder.RegisterResource
 
     def note(self, request):
@@ -38,13 +37,6 @@ def test_no_resource_has_the_whole_call_stack(requests):
 
 
 def test_pythons_limit_is_as_before_after_a_failure():
-    with pytest.raises(ZeroDivisionError), source_positions(8):
+    with pytest.raises(ZeroDivisionError), source_positions():
         raise ZeroDivisionError
-    assert not hasattr(sys, "tracebacklimit")
-
-
-def test_a_tighter_limit_around_it_holds_and_is_kept():
-    with source_positions(1):
-        with source_positions(8):
-            assert sys.tracebacklimit == 1
-        assert sys.tracebacklimit == 1
+    assert sys.tracebacklimit == 1000

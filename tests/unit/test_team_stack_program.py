@@ -1,12 +1,9 @@
 """What a team stack declares, beside what its platform declares: no engine, no cluster."""
 
-from contextvars import ContextVar
-
 import pulumi
 import pytest
 import yaml
 
-from kai_fleet import options
 from kai_fleet.finding import Level
 from kai_fleet.guards.rights import team_stack_in_namespace, team_stack_on_host
 from kai_fleet.names import QUEUES
@@ -199,7 +196,6 @@ def chart_values(team, platform):
 @pytest.mark.parametrize("names", [["platform"], []])
 def test_encrypted_chart_values_of_its_platform_are_secrets(monkeypatch, names):
     """The engine's answer to an invoke has them in clear, and names the outputs that are secret."""
-    monkeypatch.setattr(options, "_HIDDEN", ContextVar("hidden", default=False))
     ask = pulumi.runtime.invoke
 
     def answer(token, args):

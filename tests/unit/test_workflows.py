@@ -119,7 +119,7 @@ def test_prod_comes_after_staging_and_in_an_environment_of_its_own():
     assert workflow("deploy.yml")["on"]["push"] == {"branches": ["main"]}
     engine = steps("pulumi.yml")[-1]
     assert engine["uses"].startswith("pulumi/actions@")
-    assert engine["with"]["policyPacks"] == "policies"
+    assert engine["with"]["policyPacks"] == ".venv/bin/kai-fleet-policy-pack"
 
 
 def test_a_preview_never_takes_the_place_of_an_update_that_waits():

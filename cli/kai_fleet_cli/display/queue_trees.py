@@ -6,13 +6,13 @@ from typing import Any, Final
 from kai_fleet.values import UNKNOWN
 from kai_fleet.wording import listed
 from kai_fleet_cli.plan.picture import gpu_quota
-from kai_fleet_policies.model.amounts import written
 from kai_fleet_policies.model.queues import (
     RESOURCES,
     UNLIMITED,
     DeclaredQueue,
     QueueIndex,
     QueueShare,
+    written,
 )
 
 _MOST_QUEUES: Final = 16

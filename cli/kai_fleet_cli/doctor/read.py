@@ -16,22 +16,19 @@ from typing import Final
 
 import yaml
 
-from kai_fleet.arguments import Arguments
 from kai_fleet.cluster.kube.api import OF_OPERATORS, Api
 from kai_fleet.cluster.kube.errors import RefusedError, UnreachableError
 from kai_fleet.cluster.kube.objects import MALFORMED, malformed, well_named
-from kai_fleet.cluster.service_address import address_of
-from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, pieces
+from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, address_of, pieces
 from kai_fleet.settings import Settings
 from kai_fleet_cli.doctor.required import required_objects
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT, running_sandbox
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_cli.stack_file.platform import settings_of
+from kai_fleet_cli.stack_file.reading import settings_of
 from kai_fleet_policies.model.cluster import HOST, Team
-from kai_fleet_policies.model.cluster import Cluster as Declaration
-from kai_fleet_policies.model.declared import Declared, queues_at
+from kai_fleet_policies.model.declared import host_of
 
 SECONDS: Final = 10.0  # for all requests to one API server
 _CLUSTERS_AT_ONCE: Final = 8
@@ -107,21 +104,6 @@ def _secret_kubeconfig(stack: str, variables: Mapping[str, str]) -> str:
         ) from None
 
 
-def declared_clusters(settings: Settings) -> tuple[Declaration, dict[str, Team]]:
-    """The host and the teams of a stack; of teams with their own stack what this one declares.
-
-    Of a team stack's host only the team's own queues are declared.
-    """
-    declared = Declared(settings)
-    teams = {name: declared.team(name) for name in settings.teams}
-    host = declared.host(tuple(teams.values()))
-    if settings.platform_facts is not None:
-        ((name, team),) = teams.items()
-        args, key = Arguments(settings).team(name).get("host_queues"), f"{team.path}.queues"
-        return replace(host, queues=queues_at(args, key) if args else (), queues_key=key), teams
-    return host, teams | {name: declared.grant(name) for name in settings.team_stacks}
-
-
 def read_clusters(source: Source) -> Snapshot:
     """Read every cluster. A vCluster that does not answer is part of the result.
 
@@ -129,8 +111,9 @@ def read_clusters(source: Source) -> Snapshot:
         UnreachableError: The host does not answer.
     """
     settings = source.settings
-    on_host, teams = declared_clusters(settings)
-    teams = {name: team for name, team in teams.items() if source.only in (None, name)}
+    on_host = host_of(settings)
+    every = (*on_host.teams, *on_host.grants)
+    teams = {team.name: team for team in every if source.only in (None, team.name)}
     required = tuple(required_objects(settings, on_host, teams))
     blank = Cluster(HOST, on_host, update=source.update, kubectl=source.kubectl)
     own = f"team-{next(iter(settings.teams))}" if settings.platform_stack else None
@@ -203,7 +186,7 @@ def _access(api: Api, host: Cluster, team: Team) -> tuple[TeamState, str]:
     except UnreachableError as error:
         return replace(state, unreached=f"the host does not give its kubeconfig: {error}"), ""
     except TenantKubeconfigError as error:
-        return replace(state, unreached=f"{secret_name} {error}", foreign=error.foreign), ""
+        return replace(state, unreached=f"{secret_name} {error}", foreign=True), ""
     content = credentials.kubeconfig(f"https://{address}", team.name)
     return replace(state, certificate_ends=credentials.ends), content
 

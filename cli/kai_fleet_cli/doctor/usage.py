@@ -8,10 +8,16 @@ from typing import Final
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.releases import KAI, KaiRelease
 from kai_fleet.releases.keys import KAI_NAMESPACE
-from kai_fleet_policies.model.amounts import rounded
 from kai_fleet_policies.model.cluster import Kai
 from kai_fleet_policies.model.pod_use import PodUse, gpu_memory, pods_of
-from kai_fleet_policies.model.queues import UNLIMITED, DeclaredQueue, QueueIndex, QueueShare, shares
+from kai_fleet_policies.model.queues import (
+    UNLIMITED,
+    DeclaredQueue,
+    QueueIndex,
+    QueueShare,
+    rounded,
+    shares,
+)
 
 _WITH_VERSION: Final = ("kai-operator", "scheduler", "kai-scheduler-default", "binder")
 _MOST: Final = 1e30  # GPUs; a larger amount of a tenant's would make sums infinite

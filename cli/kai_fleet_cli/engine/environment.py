@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kai_fleet.cluster.kind import SCRIPTS
 from kai_fleet.settings.files.project import CHECKOUT, update_command
@@ -51,7 +51,6 @@ def for_stack(stack: str, *, validated: bool = True) -> Environment:
     # The rules and Pulumi's SDK: half a second, which commands without a stack are spared.
     from kai_fleet.settings.secrets import copies
     from kai_fleet.settings.team_stack import platform_of
-    from kai_fleet_cli.stack_file.platform import facts_beside
     from kai_fleet_policies import validation
 
     file = reading.path_of(stack)
@@ -59,10 +58,8 @@ def for_stack(stack: str, *, validated: bool = True) -> Environment:
     platform = platform_of(raw)
     if is_elsewhere(platform):
         return _own_cluster()  # the program judges it
-    if validated:
-        verdict = validation.validate(raw, facts_of=facts_beside(file), more=copies(file))
-    else:
-        verdict = validation.validate_types(raw, facts_beside(file))
+    every: dict[str, Any] = {"more": copies(file)} if validated else {"only": ()}
+    verdict = validation.validate(raw, facts_of=reading.facts_beside(file), **every)
     settings, refused = verdict.settings, verdict.refused
     if settings is None or (validated and refused):
         raise UserError(validation.report(refused))

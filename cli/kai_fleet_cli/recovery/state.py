@@ -77,7 +77,7 @@ def kubeconfig(stack: automation.Stack, team: str) -> str:
     """
     try:
         kubeconfigs = _ask(stack, "output", "kubeconfigs", "--json", "--show-secrets")
-        return rebuild(str(get(kubeconfigs, team) or ""))[0]
+        return rebuild(str(get(kubeconfigs, team) or ""))
     except (TenantKubeconfigError, automation.errors.CommandError) as why:
         raise NoAnswerError(f"its kubeconfig in the state {why}") from None
 

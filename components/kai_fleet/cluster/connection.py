@@ -1,20 +1,20 @@
 """Connections of components to their clusters, for providers, probes and provider functions."""
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import pulumi
 import pulumi_kubernetes as kubernetes
-import yaml
-
-from kai_fleet.inputs import plain
-from kai_fleet.values import get, items, value_at
 
 # Timeout of one request to a tenant's API server, which may never answer: the engine sends about
 # fifteen in sequence before it gives up. KAI's webhooks take at most 10.
 ANSWER_SECONDS: Final = 15
+# Of a kubeconfig, in YAML or JSON.
+_AUTHORITY: Final = re.compile(r'certificate-authority-data"?:\s*"?([A-Za-z0-9+/=]+)')
+_SERVER: Final = re.compile(r'server"?:\s*"?([^\s",]+)')
 
 
 @dataclass(frozen=True)
@@ -46,18 +46,8 @@ class ClusterConnection:
 
 
 def _authority(kubeconfig: str) -> str:
-    try:
-        content = yaml.safe_load(kubeconfig)
-    except yaml.YAMLError:
-        content = None  # the connection attempt reports the error
-
-    def named(kind: str, name: Any) -> Any:
-        entries = items(value_at(content, f"{kind}s"))
-        return next((get(each, kind) for each in entries if get(each, "name") == name), {})
-
-    cluster = named("cluster", get(named("context", get(content, "current-context")), "cluster"))
-    known = get(cluster, "certificate-authority-data") or get(cluster, "server")
-    return hashlib.sha256(str(known).encode()).hexdigest()[:16]
+    found = _AUTHORITY.search(kubeconfig) or _SERVER.search(kubeconfig)
+    return hashlib.sha256(str(found and found[1]).encode()).hexdigest()[:16]
 
 
 def connection_of(component: str, args: Mapping[str, Any]) -> ClusterConnection:
@@ -71,8 +61,7 @@ def connection_of(component: str, args: Mapping[str, Any]) -> ClusterConnection:
     """
     if args.get("kubeconfig") is not None:
         return ClusterConnection(kubeconfig=pulumi.Output.secret(args["kubeconfig"]))
-    context = plain(component, "context", args.get("context"))
-    if context := context or pulumi.Config("kubernetes").get("context"):
+    if context := args.get("context") or pulumi.Config("kubernetes").get("context"):
         return ClusterConnection(context=context)
     raise pulumi.RunError(
         f"{component}: has no way to its cluster; write kubeconfig, or context: a context of your"

@@ -1,50 +1,40 @@
-"""Build a vCluster's kubeconfig from an untrusted Secret: only its certificates and key are used.
+"""How a vCluster is reached: the address in its Service, the certificates in its Secret.
 
-Whoever can write in a team's namespace can write its Secret `vc-NAME`. A kubeconfig may name
-programs to run, files to read and proxies to ask, so the one in the Secret is not used. Used are a
-certificate authority, a client certificate and its key, and a new kubeconfig is built of these.
-Every supported vCluster writes them under separate keys (pkg/util/kubeconfig), beside a kubeconfig
-under `config`, which has to have exactly the form that vCluster writes.
+Whoever can write in a team's namespace can write both. A kubeconfig may name programs to run, files
+to read and proxies to ask. So the one in the Secret `vc-NAME` has to have exactly the form that
+every supported vCluster writes (pkg/util/kubeconfig), and is not used: a certificate authority, a
+client certificate and its key are parsed, and a new kubeconfig is built of these.
 """
 
 import base64
+import ipaddress
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 import yaml
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives import serialization
-
-AUTHORITY: Final = "certificate-authority"
-CERTIFICATE: Final = "client-certificate"
-KEY: Final = "client-key"
-CONFIG: Final = "config"
-# A certificate takes 1 to 2 KiB, a key of 8192 bits 6.4 KiB.
-_MOST_BYTES: Final = {AUTHORITY: 32 << 10, CERTIFICATE: 16 << 10, KEY: 8 << 10, CONFIG: 128 << 10}
-_MOST_CERTIFICATES: Final = 8
-_BLOCK: Final = r"-----BEGIN {0}-----\n(?:[A-Za-z0-9+/=]{{1,76}}\n)+-----END {0}-----"
-_CERTIFICATES: Final = re.compile(rf"(?:\s*{_BLOCK.format('CERTIFICATE')})+\s*")
-_PRIVATE_KEY: Final = re.compile(
-    "|".join(rf"\s*{_BLOCK.format(f'{kind}PRIVATE KEY')}\s*" for kind in ("", "RSA ", "EC "))
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
 )
-# What vCluster leaves empty, and by which of its values.
-_EMPTY_BY: Final = {
-    AUTHORITY: "exportKubeConfig.insecure",
-    CERTIFICATE: "exportKubeConfig.serviceAccount",
-    KEY: "exportKubeConfig.serviceAccount",
-}
+
+_CONFIG: Final = "config"
+_MOST_BYTES: Final = 128 << 10
 # The kubeconfig that vCluster writes, and the one that is built here. Newer ones leave out the
-# empty preferences; each name is plain or quoted, and the same wherever it stands.
+# empty preferences; each name is plain or quoted, and the same wherever it stands. A certificate
+# takes 1 to 2 KiB, a key of 8192 bits 6.4 KiB: a larger one would take minutes to sign with.
 _NAME: Final = r"""'([^'\n]|''){1,253}'|"[^"\\\n]{1,253}"|\w[\w./@'-]*([ :][\w./@'-]+)*"""
-_CONFIG_FORM: Final = re.compile(
+_FORM: Final = re.compile(
     rf"""apiVersion: v1
 clusters:
 - cluster:
-    certificate-authority-data: (?P<authority>[A-Za-z0-9+/=]+)
+    certificate-authority-data: (?P<authority>[A-Za-z0-9+/=]{{1,44000}})
     server: (?P<server>https://([A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\])(:\d{{1,5}})?(/[\w./-]*)?)
   name: (?P<cluster>{_NAME})
 contexts:
@@ -58,35 +48,29 @@ kind: Config
 )?users:
 - name: (?P=user)
   user:
-    client-certificate-data: (?P<certificate>[A-Za-z0-9+/=]+)
-    client-key-data: (?P<key>[A-Za-z0-9+/=]+)
+    client-certificate-data: (?P<certificate>[A-Za-z0-9+/=]{{1,22000}})
+    client-key-data: (?P<key>[A-Za-z0-9+/=]{{1,11000}})
 """,
     re.ASCII,
+)
+_DNS_NAME: Final = re.compile(
+    r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*)?)*"
 )
 
 
 class TenantKubeconfigError(ValueError):
-    """The Secret has no usable kubeconfig. The message completes `Secret vc-NAME …`.
-
-    `foreign`: vCluster does not write such content, so a tenant did. Otherwise it is not written
-    yet. Messages contain no value of the Secret.
+    """The Secret has what vCluster does not write, so a tenant wrote it. The message completes
+    `Secret vc-NAME …`, and contains no value of the Secret.
     """
 
-    def __init__(self, message: str, *, foreign: bool = True) -> None:
-        super().__init__(message)
-        self.foreign = foreign
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Pieces:
-    """A CA, a client certificate and its key as PEM; `ends` is the certificate's expiry.
+    """A CA, a client certificate and its key as PEM; `ends` is the certificate's expiry."""
 
-    Each was parsed, and the key matches the certificate.
-    """
-
-    authority: str = field(repr=False)
-    certificate: str = field(repr=False)
-    key: str = field(repr=False)
+    authority: str
+    certificate: str
+    key: str
     ends: datetime
 
     def kubeconfig(self, server: str, context: str) -> str:
@@ -113,11 +97,11 @@ def explain(
     """A sentence about a vCluster's Secret, with the commands that repair it. `workload` is what
     kubectl calls its control plane.
     """
-    sentence = f"Secret vc-{name} of namespace {namespace} {error}"
     again = " and ".join(repair_commands(name, namespace, workload=workload))
-    if not error.foreign:
-        return f"{sentence}; vCluster writes it when it starts: {again}"
-    return f"{sentence}. {name_writer(name)}. Have vCluster write it again: {again}"
+    return (
+        f"Secret vc-{name} of namespace {namespace} {error}. {name_writer(name)}. Have vCluster"
+        f" write it again: {again}"
+    )
 
 
 def name_writer(name: str) -> str:
@@ -148,95 +132,90 @@ def of_secret(data: Mapping[str, Any], server: str, context: str) -> str:
 
 def pieces(data: Mapping[str, Any]) -> Pieces:
     """The three pieces of a Secret `vc-NAME`, from its `data`. Raises TenantKubeconfigError."""
-    for key in (AUTHORITY, CERTIFICATE, KEY):
-        if key not in data:
-            raise TenantKubeconfigError(f"has no key {key}", foreign=False)
-    texts = {key: _decoded(key, data[key]) for key in (AUTHORITY, CERTIFICATE, KEY)}
-    if CONFIG in data:
-        in_config = _of_config(_decoded(CONFIG, data[CONFIG]))[0]
-        for key, text in texts.items():
-            if in_config[key].strip() != text.strip():
-                raise TenantKubeconfigError(f"has another {key} in its key {CONFIG}")
-    return _checked(texts)
+    if _CONFIG not in data:
+        raise TenantKubeconfigError(f"has no key {_CONFIG}")
+    written = str(data[_CONFIG])
+    if len(written) > _MOST_BYTES:
+        raise TenantKubeconfigError(f"holds more than {_MOST_BYTES >> 10} KiB at its key {_CONFIG}")
+    try:
+        text = base64.b64decode(written, validate=True).decode("ascii")
+    except ValueError:
+        raise TenantKubeconfigError(f"holds no plain text at its key {_CONFIG}") from None
+    return _parsed(text)[0]
 
 
-def rebuild(text: str) -> tuple[str, Pieces]:
-    """Rebuild a stored kubeconfig, as in a stack's state, from its pieces; return both.
+def rebuild(text: str) -> str:
+    """Rebuild a stored kubeconfig, as in a stack's state, from its pieces.
 
     A team can write the state of its stack. Raises TenantKubeconfigError.
     """
-    texts, server, context = _of_config(text)
-    parsed = _checked(texts)
-    return parsed.kubeconfig(server, context), parsed
+    parsed, form = _parsed(text)
+    return parsed.kubeconfig(form["server"], str(yaml.safe_load(form["context"])))
 
 
-def _of_config(text: str) -> tuple[dict[str, str], str, str]:
-    """The pieces in a kubeconfig as vCluster writes it, its server, its context."""
-    if len(text) > _MOST_BYTES[CONFIG]:
-        raise TenantKubeconfigError(f"holds more than {_MOST_BYTES[CONFIG] >> 10} KiB")
-    form = _CONFIG_FORM.fullmatch(text)
+def _parsed(text: str) -> tuple[Pieces, re.Match[str]]:
+    """The pieces in a kubeconfig as vCluster writes it. Nothing of its own text is taken over."""
+    form = _FORM.fullmatch(text) if len(text) <= _MOST_BYTES else None
     if form is None:
-        raise TenantKubeconfigError(f"has in its key {CONFIG} what vCluster does not write there")
-    written = {AUTHORITY: form["authority"], CERTIFICATE: form["certificate"], KEY: form["key"]}
-    texts = {key: _decoded(key, value) for key, value in written.items()}
-    return texts, form["server"], str(yaml.safe_load(form["context"]))
-
-
-def _checked(texts: Mapping[str, str]) -> Pieces:
-    authority = _certificates(AUTHORITY, texts[AUTHORITY])
-    chain = _certificates(CERTIFICATE, texts[CERTIFICATE])
+        raise TenantKubeconfigError(f"has in its key {_CONFIG} what vCluster does not write there")
     try:
-        # Whether its numbers are primes concerns the tenant alone, and takes 0.1 s.
-        key = _PRIVATE_KEY.fullmatch(texts[KEY]) and serialization.load_pem_private_key(
-            texts[KEY].encode(), password=None, unsafe_skip_rsa_key_validation=True
+        authority, chain = (
+            x509.load_pem_x509_certificates(base64.b64decode(form[name], validate=True))
+            for name in ("authority", "certificate")
         )
-        public = key and key.public_key()
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        public = None
-    if public is None:
-        raise TenantKubeconfigError(f"holds no private key at its key {KEY}")
-    try:
-        ends, of_certificate = chain[0].not_valid_after_utc, chain[0].public_key()
-    except (ValueError, UnsupportedAlgorithm):  # such as the year 0, which Python has not
-        raise TenantKubeconfigError(f"holds no certificate at its key {CERTIFICATE}") from None
-    if public != of_certificate:
-        raise TenantKubeconfigError(f"has a {KEY} that is not the {CERTIFICATE}'s")
-    return Pieces(_pem(authority), _pem(chain), texts[KEY].strip() + "\n", ends)
-
-
-def _certificates(key: str, text: str) -> list[x509.Certificate]:
-    try:
-        if not _CERTIFICATES.fullmatch(text):
+        # Whether its numbers are primes concerns the tenant alone, and takes 0.1 s.
+        key = load_pem_private_key(
+            base64.b64decode(form["key"], validate=True), None, unsafe_skip_rsa_key_validation=True
+        )
+        if key.public_key() != chain[0].public_key():
             raise ValueError
-        certificates = x509.load_pem_x509_certificates(text.encode())
-    except (ValueError, UnsupportedAlgorithm, x509.InvalidVersion):
-        raise TenantKubeconfigError(f"holds no certificate at its key {key}") from None
-    if len(certificates) > _MOST_CERTIFICATES:
-        raise TenantKubeconfigError(f"holds {len(certificates)} certificates at its key {key}")
-    return certificates
+        pem = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
+        ends = chain[0].not_valid_after_utc  # a ValueError in the year 0, which Python has not
+        return Pieces(_pem(authority), _pem(chain), pem.decode(), ends), form
+    except (ValueError, TypeError, UnsupportedAlgorithm, x509.InvalidVersion):
+        raise TenantKubeconfigError(
+            f"has in its key {_CONFIG} no certificates, or a key that is not the certificate's"
+        ) from None
 
 
 def _pem(certificates: list[x509.Certificate]) -> str:
-    pem = serialization.Encoding.PEM
-    return "".join(certificate.public_bytes(pem).decode() for certificate in certificates)
-
-
-def _decoded(key: str, value: Any) -> str:
-    """Decode base64 of ASCII text, within the key's maximum size."""
-    most = _MOST_BYTES[key]
-    if not isinstance(value, str) or len(value) > most * 4 // 3 + 4:
-        raise TenantKubeconfigError(f"holds more than {most >> 10} KiB at its key {key}")
-    try:
-        text = base64.b64decode(value, validate=True).decode("ascii")
-    except ValueError:
-        raise TenantKubeconfigError(f"holds no plain text at its key {key}") from None
-    if not text.strip() and key in _EMPTY_BY:
-        raise TenantKubeconfigError(
-            f"has an empty key {key}; if vCluster's value {_EMPTY_BY[key]} is set, drop it: only"
-            " certificates are taken"
-        )
-    return text
+    return "".join(each.public_bytes(Encoding.PEM).decode() for each in certificates)
 
 
 def _base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
+
+
+def address_of(service: Mapping[str, Any], access: str, host: str | None) -> str | None:
+    """`host:port` of a vCluster's Service for this type of access, IPv6 addresses in brackets; None
+    while it has none. `host` overrides the address of a load balancer; behind an Ingress or a
+    Gateway it is the complete result.
+    """
+    if access in ("Ingress", "Gateway"):
+        return host
+    metadata, written = service["metadata"], (service.get("spec") or {}).get("ports") or [{}]
+    port = written[0].get("nodePort" if access == "NodePort" else "port")
+    where = f"{metadata['name']}.{metadata['namespace']}.svc"
+    if access == "NodePort":
+        where = host or ""
+    elif access == "LoadBalancer":
+        ingress = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or []
+        name = next((entry.get("hostname") or entry.get("ip") for entry in ingress), None)
+        where = (host or str(name)) if _is_balancer(str(name or "")) else ""
+    if not where or not isinstance(port, int) or not 0 < port < 1 << 16:
+        return None
+    return f"[{where}]:{port}" if ":" in where else f"{where}:{port}"
+
+
+def _is_balancer(name: str) -> bool:
+    """Whether a name is a DNS name or a unicast address that is not link-local, where clouds have
+    their metadata.
+    """
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        # Some resolvers read a number such as 2852039166 as an address.
+        return bool(_DNS_NAME.fullmatch(name)) and not name.rpartition(".")[2].isdigit()
+    address = getattr(address, "ipv4_mapped", None) or address
+    odd = address.is_link_local or address.is_multicast or address.is_unspecified
+    return not odd and "%" not in name

@@ -1,7 +1,19 @@
-"""Chart values as mappings: nested, and merged as Helm merges them."""
+"""Chart values as mappings: nested, merged as Helm merges them, and from the tables in YAML."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.resources import files
 from typing import Any
+
+import yaml
+
+from kai_fleet.values import value_at
+
+
+@cache
+def document(name: str) -> Any:
+    """A YAML file beside this one; not to be changed."""
+    return yaml.safe_load((files(__package__) / f"{name}.yaml").read_text(encoding="utf-8"))
 
 
 def nested(dotted: str, value: Any) -> dict[str, Any]:
@@ -21,3 +33,24 @@ def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
                 value = merged(below, value)
             result[key] = value
     return result
+
+
+def values_at(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested chart values from dotted keys; empty ones are dropped."""
+    given = ((key, value) for key, value in values.items() if value not in (None, {}, [], ""))
+    return merged(*(nested(key, value) for key, value in given))
+
+
+def values_of(chart: str, layers: Iterable[str], args: Mapping[str, Any]) -> dict[str, Any]:
+    """Layers of chart-values.yaml, filled with these arguments."""
+
+    def filled(value: Any) -> Any:
+        if not (isinstance(value, str) and value.startswith("$")):
+            return value
+        path, _, default = value[1:].partition("|")
+        given = value_at(args, path)
+        return yaml.safe_load(default) if given is None and default else given
+
+    tables = document("chart-values")[chart]
+    rows = [*(row for layer in layers for row in tables[layer].items())]
+    return values_at({key: filled(value) for key, value in rows})

@@ -6,7 +6,6 @@ reads it. Each encryption has a nonce of its own, so equal ciphertexts are copie
 
 import re
 from base64 import b64decode
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +15,8 @@ from pydantic import SecretStr
 
 from kai_fleet.finding import Finding
 from kai_fleet.settings import Settings
-from kai_fleet.settings.files import stack_keys, yaml_file
-from kai_fleet.settings.mistakes import NAMESPACE, key_path, wrong_key
+from kai_fleet.settings.files import yaml_file
+from kai_fleet.settings.mistakes import NAMESPACE, key_path, own_keys, wrong_key
 from kai_fleet.settings.sections.models import Location, fields_beside
 from kai_fleet.settings.team_stack import TeamStack
 from kai_fleet.wording import MASK, listed, on_one_line
@@ -49,35 +48,35 @@ class Encrypted:
         key, colon, name = str(self.place[0]).partition(":")
         return key != NAMESPACE or not colon or is_key((name, *self.place[1:]))
 
-    def copy_of(self, other: "Encrypted", cause: str) -> Finding:
-        """The mistake of a ciphertext that stands at another place, or stood there."""
-        there = other.path if other.file == self.file else f"{other.path} in {other.file}"
-        why = f"{cause} {there}, and a secret is for one purpose and one team"
-        return wrong_key(self.path, f"{why}; {_encrypt('it anew', self.place)}")
+    def copy_of(self, others: Iterable["Encrypted"], cause: str) -> Iterator[Finding]:
+        """The mistake that it stands at another key, too, or stood there."""
+        same = (other for other in others if other.content == self.content and other != self)
+        if self.allowed and (other := next(same, None)) is not None:
+            there = other.path if other.file == self.file else f"{other.path} in {other.file}"
+            why = f"{cause} {there}, and a secret is for one purpose and one team"
+            yield wrong_key(self.path, f"{why}; {_encrypt('it anew', self.place)}")
 
 
 def encrypted(file: Path) -> list[Encrypted]:
     """What is encrypted in a stack file, whosever key it is; nothing of one that is unreadable."""
-    config = yaml_file.mapping(file).get("config")
     return [
         Encrypted(file.name, place, _content(value["secure"]))
-        for place, value in _leaves(config)
+        for place, value in _leaves(yaml_file.mapping(file).get("config"))
         if isinstance(value, Mapping)
     ]
 
 
-def encrypted_in(folder: Path, but: Path | None = None) -> list[Encrypted]:
-    """That of every stack file of a folder, `but` for one that is read already."""
-    files = sorted(set(folder.glob("Pulumi.*.yaml")) - {but})
+def encrypted_in(folder: Path) -> list[Encrypted]:
+    """That of every stack file of a folder."""
+    files = sorted(folder.glob("Pulumi.*.yaml"))
     return [secret for file in files for secret in encrypted(file)]
 
 
 def _leaves(value: Any, place: Location = ()) -> Iterator[tuple[Location, Any]]:
     """Each text, number or `{secure: …}` of a file, with its place."""
     # For the engine `secure` beside others, or with no text, is a key of that name.
-    if isinstance(value, Mapping) and len(value) == 1 and isinstance(value.get("secure"), str):
-        yield place, value
-    elif isinstance(value, Mapping | list):
+    secure = isinstance(value, Mapping) and len(value) == 1 and value.get("secure")
+    if isinstance(value, Mapping | list) and not isinstance(secure, str):
         for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
             yield from _leaves(item, (*place, key))
     else:
@@ -100,28 +99,18 @@ def copies(file: Path) -> Iterator[Finding]:
     for secret in encrypted(file.parent / "Pulumi.yaml"):
         cause = "is encrypted in Pulumi.yaml, which is of every stack"
         yield wrong_key(secret.path, f"{cause}; write it in the stack's file")
-    own = encrypted(file)
-    every = (*own, *encrypted_in(file.parent, but=file)) if own else ()
-    for secret, others in _of_same_content(own, (each for each in every if each.allowed)):
-        other = next((other for other in others if other != secret), None)
-        if other is not None:
-            yield secret.copy_of(other, "is the same ciphertext as")
+    if own := encrypted(file):
+        every = [each for each in (*own, *encrypted_in(file.parent)) if each.allowed]
+        for secret in own:
+            yield from secret.copy_of(every, "is the same ciphertext as")
 
 
 def moved(before: Iterable[Encrypted], now: Iterable[Encrypted]) -> Iterator[Finding]:
     """Ciphertexts that stood at other keys before."""
-    for secret, earlier in _of_same_content(now, before):
-        if earlier and secret not in earlier:
-            yield secret.copy_of(earlier[0], "is a ciphertext that stood at")
-
-
-def _of_same_content(
-    own: Iterable[Encrypted], every: Iterable[Encrypted]
-) -> Iterator[tuple[Encrypted, list[Encrypted]]]:
-    same = defaultdict(list)
-    for each in every:
-        same[each.content].append(each)
-    return ((secret, same[secret.content]) for secret in own if secret.allowed)
+    earlier = list(before)
+    for secret in now:
+        if secret not in earlier:
+            yield from secret.copy_of(earlier, "is a ciphertext that stood at")
 
 
 def as_written(raw: Mapping[str, Any], decrypted: Set[str], file: Path) -> dict[str, Any]:
@@ -133,8 +122,7 @@ def as_written(raw: Mapping[str, Any], decrypted: Set[str], file: Path) -> dict[
     """
     if not file.is_file():
         return {key: value for key, value in raw.items() if key not in decrypted}
-    config = yaml_file.mapping(file).get("config")
-    own = stack_keys.own(config if isinstance(config, Mapping) else {})
+    own = own_keys(yaml_file.mapping(file).get("config"))
     return {k: _masked(value, own.get(k)) if k in decrypted else value for k, value in raw.items()}
 
 
@@ -169,9 +157,7 @@ def is_key(place: Location) -> bool:
 
 def _encrypt(what: str, place: Location) -> str:
     """With the command; its path is as `pulumi config set --path` reads it."""
-    path = str(place[0])
-    for part in place[1:]:
-        plain = isinstance(part, str) and re.fullmatch(r"[A-Za-z0-9_-]+", part)
-        path += f".{part}" if plain else f"[{part}]" if isinstance(part, int) else f'["{part}"]'
-    command = f"pulumi config set --secret --path '{path}' --stack STACK"
+    plain = re.compile(r"[A-Za-z0-9_-]+")
+    parts = (f".{p}" if plain.fullmatch(str(p)) else f'["{p}"]' for p in place[1:])
+    command = f"pulumi config set --secret --path '{place[0]}{''.join(parts)}' --stack STACK"
     return f"encrypt {what}, the command asks for the value: {command}"

@@ -1,35 +1,22 @@
 """A team's own stack: its file, what its platform's stack exports, and the settings of both."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Self
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from kai_fleet.settings import Loaded, Settings
-from kai_fleet.settings.files.named import Manifests
+from kai_fleet.settings import Loaded, Platform, Settings, checked
 from kai_fleet.settings.files.project import update_command
+from kai_fleet.settings.files.yaml_file import Manifests
 from kai_fleet.settings.mistakes import validated, wrong_key
 from kai_fleet.settings.sections.access import Cluster, Credentials
-from kai_fleet.settings.sections.isolation import Guard, Isolation
 from kai_fleet.settings.sections.models import Strict
-from kai_fleet.settings.sections.platform import (
-    Gpu,
-    GpuSharing,
-    HostKai,
-    Monitoring,
-    Sources,
-    StackName,
-    TeamName,
-)
+from kai_fleet.settings.sections.platform import HostKai, Name, StackName, TeamName
 from kai_fleet.settings.sections.queues import walk
-from kai_fleet.settings.sections.teams import Grant, Removed, Runs, TeamSettings
-from kai_fleet.settings.sections.vcluster import Vcluster
+from kai_fleet.settings.sections.teams import REMOVED, Grant, Runs, TeamSettings
 from kai_fleet.values import value_at, whole_numbers
 
 OUTPUT: Final = "platform"  # of a platform's stack
-_SHARED: Final = ("vcluster", "guard", "sources", "monitoring")  # sections that hold for both
-_UNKNOWN_STACK: Final = re.compile("unknown stack|no stack|not found|could not find", re.I)
 
 
 class PlatformReference(Strict):
@@ -55,7 +42,7 @@ class TeamStack(Strict):
     """write the team's name, scheduler, queues"""
     cluster: Credentials | None = None
     """Credentials of its own; else the platform's context is used."""
-    removed: Removed = Field(default_factory=list)
+    removed: list[Name] = Field(default_factory=list, description=REMOVED)
     workloads: dict[TeamName, Manifests] = Field(default_factory=dict)
     """YAML files below the team's name: its manifests."""
 
@@ -76,51 +63,40 @@ class Granted(Grant):
     """
 
     model_config = _LENIENT
-    control_pool: dict[str, str] = Field(default_factory=dict)
     above: list[str] = Field(default_factory=list)
     shard: str | None = None
 
 
-class Facts(Strict):
-    """One platform, as its team stacks see it. `registries` are those that it makes Secrets of."""
+class Facts(Platform):
+    """One platform, as its team stacks see it. `registries` are those that it makes Secrets of;
+    `stack` is its name, which it does not export; `secret`: its stack encrypts them.
+    """
 
     model_config = _LENIENT
+    stack: str = ""
     cluster: str
     context: str | None = None  # None where the platform has its kubeconfig as a secret
-    gpu: Gpu = Field(default_factory=Gpu)
-    kai: HostKai | None = None
-    vcluster: Vcluster = Field(default_factory=Vcluster)
-    guard: Guard = Field(default_factory=Guard)
-    sources: Sources = Field(default_factory=Sources)
-    monitoring: Monitoring | None = None
     registries: list[str] = Field(default_factory=list)
     teams: dict[str, Granted]
+    secret: bool = False
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
         """What a platform's stack exports for its team stacks."""
-        kai, gpu, teams = settings.kai, settings.gpu, dict[str, Granted]()
+        kai, teams = settings.kai, dict[str, Granted]()
         queues = {queue.name: queue for queue in walk(settings.queues)}
         for name, grant in settings.team_stacks.items():
-            queue, own = queues.get(grant.parent_queue or ""), grant.isolation
-            teams[name] = Granted(
-                **{key: getattr(grant, key) for key in Grant.model_fields if key != "isolation"},
-                isolation=Isolation(level=own.level, devices=own.devices),
-                control_pool=settings.vcluster.node_pool,
-                above=list(queue.above) if queue else [],
-                shard=queue.shard if queue else None,
-            )
+            queue = queues.get(grant.parent_queue or "")
+            above, shard = ([*queue.above], queue.shard) if queue else ([], None)
+            teams[name] = Granted(**dict(grant), above=above, shard=shard)
         if kai is not None:
-            sharing = GpuSharing(mode=settings.sharing_of(kai))
-            kai = HostKai(version=kai.version, gpu_sharing=sharing)
+            kai = HostKai(version=kai.version, gpu_sharing=settings.sharing_of(kai))
         return cls(
             cluster=settings.cluster.name,
             context=settings.cluster.context,
-            gpu=Gpu(resource=gpu.resource, provider=gpu.provider),
-            kai=kai,
             registries=[*settings.registries],
             teams=teams,
-            **{key: getattr(settings, key) for key in _SHARED},
+            **{key: getattr(settings, key) for key in Platform.model_fields} | {"kai": kai},
         )
 
     @classmethod
@@ -129,28 +105,24 @@ class Facts(Strict):
         try:
             # Outputs have no integers of their own; the settings insist on them.
             return cls.model_validate(whole_numbers(output))
-        except ValidationError as why:
-            detail = why.errors(include_url=False)[0]
-            place = ".".join(map(str, detail["loc"]))
+        except ValidationError:
             raise NoPlatformError(
-                f"exports something else than this version of kai-fleet reads ({place}:"
-                f" {detail['msg'].lower()}); update the platform stack with this version first"
+                "exports something else than this version of kai-fleet reads; update the platform"
+                " stack with this version first"
             ) from None
 
     def output(self) -> dict[str, Any]:
         """For the platform stack's outputs."""
         return self.model_dump(by_alias=True, exclude_unset=True, exclude_none=True)
 
-    def granted_queue(self, team: str) -> tuple[str | None, str | None]:
-        """The queue of the host's tree that is a team's, and the shard that serves it, if any."""
-        grant = self.teams.get(team, Granted())
-        return grant.parent_queue, grant.shard
+    def granted(self, team: str) -> Granted:
+        """What a team has; nothing where it is not granted."""
+        return self.teams.get(team, Granted())
 
 
 def is_team_stack(raw: Mapping[str, Any]) -> bool:
-    """Whether a stack file holds one team; `team` in a platform's file is a slip for teams."""
-    own = {TeamStack.key_of(name) for name in TeamStack.model_fields}
-    return "platform" in raw or ("team" in raw and raw.keys() <= own)
+    """Whether a stack file holds one team, on a platform that another stack holds."""
+    return "platform" in raw
 
 
 def platform_of(raw: Mapping[str, Any]) -> str | None:
@@ -161,90 +133,65 @@ def platform_of(raw: Mapping[str, Any]) -> str | None:
 
 def load_team_stack(raw: Mapping[str, Any], facts_of: FactsOf) -> Loaded:
     """A team stack's settings, and every mistake in its file or between it and the platform."""
-    file, found, dropped = validated(TeamStack, raw)
+    file, found = validated(TeamStack, raw)
     if file is None:
-        return Loaded.of(None, found, dropped)
+        return Loaded(None, tuple(found))
     try:
         facts = facts_of(file.platform.stack)
     except NoPlatformError as why:
-        return Loaded.of(None, [*found, wrong_key("kai-fleet:platform.stack", str(why))], dropped)
-    settings = _settings(file, facts).of_file(raw, (file.platform.stack, facts))
-    between = (wrong_key(f"kai-fleet:{key}", message) for key, message in _between(file, facts))
-    return Loaded.of(settings, found, dropped, between)
+        return Loaded(None, (*found, wrong_key("kai-fleet:platform.stack", str(why))))
+    facts = facts.model_copy(update={"stack": file.platform.stack})
+    found += (wrong_key(f"kai-fleet:team.{key}", message) for key, message in _between(file, facts))
+    return checked(_settings(file, facts).of_file(raw, facts), found)
 
 
 def _settings(file: TeamStack, facts: Facts) -> Settings:
     """The settings of a stack with that one team, in the place that it is granted."""
     own, name = file.cluster or Credentials(context=facts.context), file.team.name
-    grant = facts.teams.get(name, Granted())
     runs = {key: getattr(file.team, key) for key in file.team.model_fields_set - {"name"}}
-    place = {key: getattr(grant, key) for key in Grant.model_fields if key != "parent_queue"}
-    return Settings.model_validate(
+    grant = {key: value for key, value in facts.granted(name) if key in TeamSettings.model_fields}
+    settings = Settings.model_validate(
         {
-            **{key: getattr(facts, key) for key in (*_SHARED, "gpu", "kai")},
+            **{key: getattr(facts, key) for key in Platform.model_fields},
             "cluster": Cluster(name=facts.cluster, **dict(own)),
-            "vcluster": facts.vcluster.model_copy(update={"node_pool": grant.control_pool}),
-            "teams": {name: TeamSettings.model_validate({**runs, **place})},
+            "teams": {name: TeamSettings.model_validate({**runs, **grant})},
             "removed": file.removed,
-            "workloads": file.workloads,
         }
     )
+    return settings.model_copy(update={"workloads": file.workloads})
 
 
 def _between(file: TeamStack, facts: Facts) -> Iterator[tuple[str, str]]:
-    """What does not fit between the team's file and its platform: (key, sentence)."""
-    team, own, where = file.team, file.cluster, f"stack {file.platform.stack}"
-    grant = facts.teams.get(team.name)
-    if grant is None:
+    """What does not fit between the team's file and its platform: (key of the team, sentence)."""
+    team, where = file.team, f"stack {facts.stack}"
+    queue = facts.granted(team.name).parent_queue
+    if team.name not in facts.teams:
         cause = f"is not granted by {where}, which grants {', '.join(facts.teams) or 'no team'}"
         there = f"kai-fleet:teamStacks.{team.name}"
-        yield "team.name", f"{cause}; have it written there, in {there}, and update that first"
-    elif team.scheduler.mode == "host":
-        if facts.kai is None:
-            cause = f"is host, and {where} runs no KAI on the host"
-            yield "team.scheduler.mode", f"{cause}; write virtual or default"
-        elif grant.parent_queue is None:
-            cause = f"is host, and {where} grants the team no queue"
-            yield "team.scheduler.mode", f"{cause}; have parentQueue: added to its grant"
-        elif team.queue not in (None, grant.parent_queue):
-            cause = f"is {team.queue}, and {where} grants {grant.parent_queue}"
-            yield "team.queue", f"{cause}; write that, or queues: {{…}} below it"
-    if team.vcluster.node_pool:
-        fix = "have it written there, in kai-fleet:vcluster.nodePool"
-        yield "team.vcluster.nodePool", f"is the platform's; {fix}"
-    ways = (own.context, own.kubeconfig) if own else (facts.context,)
-    if sum(way is not None for way in ways) != 1:
-        yield (
-            "cluster.context",
-            "is needed, or kubeconfig as a secret, and not both: the team's own credentials, as the"
-            " platform keeps its kubeconfig to itself; write context: with a name from"
-            " `kubectl config get-contexts`",
-        )
+        yield "name", f"{cause}; have it written there, in {there}, and update that first"
+    elif team.scheduler.mode == "host" and (facts.kai is None or queue is None):
+        cause = f"is host, and {where} grants the team no queue of a KAI on the host"
+        fix = "write virtual or default, or have parentQueue: added to its grant"
+        yield "scheduler.mode", f"{cause}; {fix}"
+    elif team.scheduler.mode == "host" and team.queue not in (None, queue):
+        cause = f"is {team.queue}, and {where} grants {queue}"
+        yield "queue", f"{cause}; write that, or queues: {{…}} below it"
 
 
 def read_platform(stack: str) -> Facts:
     """The facts that the platform stack of that name exports. Raises NoPlatformError."""
-    import pulumi
     from pulumi.runtime import invoke
 
     from kai_fleet.deployed import READ_OUTPUTS, full_name
-    from kai_fleet.options import hide_values
 
     update = f"update it first: {update_command(stack.rpartition('/')[2])}"
-    if full_name(stack) == full_name(pulumi.get_stack()):
-        raise NoPlatformError(f"is {stack}, which is this stack itself; write the platform's stack")
     try:
         # Not by a StackReference: the rules must have the answer before anything is declared.
         answer: Any = invoke(READ_OUTPUTS, {"name": full_name(stack)}).value or {}
     except Exception as why:
         reason = str(why).strip().rpartition("\n")[2][:200]
-        unknown = _UNKNOWN_STACK.search(str(why))
-        cause = "and there is no such stack" if unknown else f"which cannot be read ({reason})"
-        raise NoPlatformError(f"is {stack}, {cause}; {update}") from None
-    outputs = answer.get("outputs") or {}
-    if OUTPUT in (answer.get("secretOutputNames") or ()):
-        hide_values()  # an invoke answers in clear
-    if OUTPUT in outputs:
-        return Facts.read(outputs[OUTPUT])
-    lacks = "exports no platform" if outputs else "has never been updated"
-    raise NoPlatformError(f"is {stack}, which {lacks}; {update}")
+        raise NoPlatformError(f"is {stack}, which cannot be read ({reason}); {update}") from None
+    if OUTPUT not in (outputs := answer.get("outputs") or {}):
+        raise NoPlatformError(f"is {stack}, which exports no platform; {update}")
+    secret = OUTPUT in (answer.get("secretOutputNames") or ())  # an invoke answers in clear
+    return Facts.read(outputs[OUTPUT]).model_copy(update={"secret": secret})

@@ -3,26 +3,34 @@
 A cluster is a `kubernetes` provider; the inside of a vCluster is the provider with its name.
 """
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, Final
 
-from kai_fleet.guards.policies import QUEUES as QUEUE_GUARDS
 from kai_fleet.names import QUEUES
-from kai_fleet.releases import keys, mig, version_key
-from kai_fleet.values import UNKNOWN, flag, get, items, number, pairs, text
-from kai_fleet_policies.adapters import charts, declared_trees
+from kai_fleet.releases import GPU_CHARTS, has_sharing_modes, keys, mig, version_key
+from kai_fleet.releases.sharing import mode_in, of_switch
+from kai_fleet.values import UNKNOWN, flag, get, mapping, number, pairs, text, value_at
+from kai_fleet.vcluster_stores import store_of
 from kai_fleet_policies.model.cluster import Cluster, DevicePlugin, Kai, ManagedObject, Team
-from kai_fleet_policies.model.pods import PodTemplate, workloads
-from kai_fleet_policies.model.queues import RESOURCES, DeclaredQueue, QueueShare
+from kai_fleet_policies.model.pods import workloads
+from kai_fleet_policies.model.queues import RESOURCES, DeclaredQueue, QueueShare, shares
 from kai_fleet_policies.rules.queues import CHART_PARENT
 
-_RELEASES: Final = ("kubernetes:helm.sh/v3:Release", "kubernetes:helm.sh/v4:Chart")
+PROVIDER: Final = "pulumi:providers:kubernetes"
+QUEUE: Final = "kubernetes:scheduling.run.ai/v2:Queue"
+_OWN: Final = "kai-fleet:index:"
 _UNLIMITED: Final = {r: QueueShare(quota=-1.0, limit=-1.0) for r in RESOURCES}
-_SHARD: Final = "kubernetes:kai.scheduler/v1:SchedulingShard"
-_TOPOLOGY: Final = "kubernetes:kai.scheduler/v1alpha1:Topology"
-_CLUSTER_SCOPED: Final = frozenset({"Namespace", "CustomResourceDefinition", "RuntimeClass"})
+_PACKAGE: Final = re.compile(r"(?P<name>.+?)[-_](?P<version>v?\d+\.\d+\.\d+[^/]*)\.t(ar\.)?gz")
+_COMMENT: Final = re.compile(r"#.*?(\\n|$)", re.MULTILINE)
+_IMAGE: Final = "controlPlane.statefulSet.image.repository"
+_VIRTUAL: Final = (
+    "controlPlane.distro.k8s.scheduler.enabled",
+    "controlPlane.advanced.virtualScheduler.enabled",
+)
 
 
 @dataclass(frozen=True)
@@ -35,199 +43,266 @@ class Declared:
     urn: str
     type: str
     name: str
-    props: Mapping[str, object]
+    props: Mapping[str, Any]
     provider: str = ""
     default_namespace: str = "default"
+
+    @property
+    def object_name(self) -> str:
+        """Its name in Kubernetes."""
+        return text(get(self.props.get("metadata"), "name")) or self.name
+
+    @property
+    def namespace(self) -> str | None:
+        """The namespace that is written in it."""
+        return text(get(self.props.get("metadata"), "namespace"))
 
 
 @dataclass
 class _Found:
-    """What one provider's resources add up to: `parts` by the fields of Cluster."""
+    """What one provider's resources add up to: `parts` by the fields of Cluster, `features` by
+    those of Kai, `quotas` of GPUs by namespace, and queues that a chart or another stack `made`.
+    """
 
     name: str
     parts: defaultdict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     quotas: defaultdict[str, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
-    default_queues: list[DeclaredQueue] = field(default_factory=list)
-    guarded: bool = False
-    shards: list[str] = field(default_factory=list)
-    topologies: dict[str, Sequence[str]] = field(default_factory=dict)
-
-    @property
-    def kai(self) -> tuple[Kai, ...]:
-        """Its KAIs with their shards and topologies."""
-        more: dict[str, Any] = {"shards": tuple(self.shards), "topologies": self.topologies}
-        return tuple(replace(kai, **more) for kai in self.parts["kai"])
+    features: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    made: list[DeclaredQueue] = field(default_factory=list)
 
     def cluster(self, **more: Any) -> Cluster:
         """The cluster that they declare."""
-        queues = self.parts["queues"]
-        names = {queue.name for queue in queues}
-        default = {queue.name: queue for queue in self.default_queues if queue.name not in names}
-        parts = {key: tuple(found) for key, found in self.parts.items()}
-        parts |= {"kai": self.kai, "queues": (*queues, *default.values())}
-        return Cluster(self.name, guarded=self.guarded, **(parts | more))
+        names = {queue.name for queue in self.parts["queues"]}
+        made = {queue.name: queue for queue in self.made if queue.name not in names}
+        parts: dict[str, Any] = {key: tuple(found) for key, found in self.parts.items()}
+        parts["queues"] += tuple(made.values())
+        parts["kai"] = tuple(replace(kai, **self.features) for kai in self.parts["kai"])
+        return Cluster(self.name, **(parts | more))
 
 
 def clusters(resources: Iterable[Declared]) -> list[Cluster]:
     """One cluster per provider, hosts before the vClusters inside them."""
-    found: dict[str, _Found] = {}
-    for resource in _without_trees(list(resources)):
-        if resource.type.startswith("kubernetes:"):
-            name = _provider_name(resource.provider)
-            # Different default providers (one per plugin version) are one cluster to a user.
-            key = name if name == "default" else resource.provider
-            _read(found.setdefault(key, _Found(name)), resource)
-    by_name = {part.name: part for part in found.values()}
-    result, inside = list[Cluster](), set[str]()
+    every, found = list(resources), dict[str, _Found]()
+    identities = {p.name: p.props.get("clusterIdentifier") for p in every if p.type == PROVIDER}
+    for each in every:
+        if each.type == QUEUES or each.type.startswith("kubernetes:"):
+            name = _place(each, identities)
+            part = found.setdefault(name, _Found(name))
+            _READERS.get(each.type, _read_object)(part, each)
     hosts = [part for part in found.values() if part.parts["teams"]]
-    for part in hosts:
-        teams = tuple(_team(team, part, by_name) for team in part.parts["teams"])
-        result.append(host := part.cluster(teams=teams))
-        for team in teams:
-            inner = by_name.get(str(team.name))
-            if inner is None or inner is part or inner.name in inside:
-                continue
-            inside.add(inner.name)
-            by = host if team.mode == "host" else None
-            more = {"path": team.path, "gpus": team.gpus, "team_queue": team.queue}
-            result.append(inner.cluster(teams=(), scheduled_by=by, **more))
+    inside = {str(team.name) for host in hosts for team in host.parts["teams"]}
+    result = list[Cluster]()
+    for host in hosts:
+        teams = tuple(_team(team, host, found) for team in host.parts["teams"])
+        result += host.cluster(teams=teams).with_insides
     rest = (part for part in found.values() if part not in hosts and part.name not in inside)
     return [*result, *(part.cluster() for part in rest)]
 
 
-def _without_trees(resources: Sequence[Declared]) -> Iterator[Declared]:
-    """The resources, with each queue of a tree in the place of the tree."""
-    of_cluster = declared_trees.providers((each.type, each.urn, each.props) for each in resources)
-    for resource in resources:
-        if resource.type != QUEUES:
-            yield resource
-            continue
-        for name, props, provider in declared_trees.members(resource.props, of_cluster):
-            kind = declared_trees.QUEUE
-            yield replace(resource, type=kind, name=name, props=props, provider=provider)
+def _place(resource: Declared, identities: Mapping[str, Any]) -> str:
+    """The name of a resource's provider; `default` for none and for the default one of any version.
+
+    Of a tree that with the cluster's identity. A vCluster's is not known before the update; its
+    tree is called after it.
+    """
+    if resource.type != QUEUES:
+        name = resource.provider.partition(f"{PROVIDER}::")[2].partition("::")[0]
+        return "default" if not name or name.startswith("default_") else name
+    cluster, tree = resource.props.get("cluster"), str(resource.props.get("tree"))
+    if not isinstance(cluster, str):
+        cluster = tree
+    same = (name for name, identity in identities.items() if identity == cluster)
+    named = (name for name in (tree, tree.removesuffix("-queues")) if name in identities)
+    return next(chain(same, named), cluster)
 
 
-def _provider_name(provider: str) -> str:
-    """The name in a provider's URN, `default` for default providers and none."""
-    name = provider.partition("pulumi:providers:kubernetes::")[2].partition("::")[0]
-    return "default" if not name or name.startswith("default_") else name
-
-
-def _team(team: Team, host: _Found, by_name: Mapping[str, _Found]) -> Team:
-    inner = by_name.get(str(team.name))
-    kai = inner.kai if inner is not None and inner is not host else ()
+def _team(team: Team, host: _Found, found: Mapping[str, _Found]) -> Team:
+    """A team with the GPUs of its namespace's quota, and what is inside its vCluster."""
     hard = host.quotas.get(team.namespace, {})
-    amounts = [hard[gpu] for gpu in keys.GPU_RESOURCES if gpu in hard]
-    # Of another vendor's it may say that there are none.
-    gpus = next((amount for amount in amounts if amount != 0), 0.0 if amounts else None)
-    if gpus is None and host.quotas and UNKNOWN in (team.namespace, *host.quotas):
-        gpus = UNKNOWN  # some quota may turn out to be this team's
-    slices = {name: amount for name, amount in hard.items() if name.startswith(mig.PREFIX)}
-    if UNKNOWN in (gpus, *slices.values()):
-        gpus, slices = gpus if gpus is None else UNKNOWN, {}
-    elif gpus is not None:
-        gpus += mig.gpus_of(slices)
-    return replace(
-        team,
-        inside=Cluster(str(team.name), kai=kai),
-        gpus=gpus,
-        slices={name: int(count) for name, count in slices.items()},
-        # A KAI inside schedules there, whatever the values say.
-        mode="virtual" if kai else team.mode,
-    )
+    gpus: Any = UNKNOWN if UNKNOWN in hard.values() else None
+    whole = [hard[name] for name in keys.GPU_RESOURCES if name in hard]
+    slices = {} if gpus is UNKNOWN else {n: int(count) for n, count in mig.slices(hard).items()}
+    if whole and gpus is not UNKNOWN:
+        gpus = max(whole) + mig.gpus_of(slices)
+    inner = found.get(str(team.name))
+    inner = _Found(str(team.name)) if inner is None or inner.parts["teams"] else inner
+    inside = inner.cluster(path=team.path, gpus=gpus)
+    # A KAI inside schedules there, whatever the values say.
+    mode = "virtual" if inside.kai else team.mode
+    return replace(team, inside=inside, gpus=gpus, slices=slices, mode=mode)
 
 
-def _read(found: _Found, resource: Declared) -> None:
-    props, parts = resource.props, found.parts
-    kind, metadata = resource.type.rpartition(":")[2], props.get("metadata")
-    name = text(get(metadata, "name")) or resource.name
-    namespace = text(get(metadata, "namespace"))
-    if kind.endswith("List"):
+def _read_object(found: _Found, resource: Declared) -> None:
+    """Pods of any kind; other objects by their namespaces. A patch has a part of them only."""
+    kind, name = resource.type.rpartition(":")[2], resource.object_name
+    if kind.endswith(("List", "Patch")):
         return
-    if kind.endswith("Patch"):
-        parts["workloads"] += _patched(kind.removesuffix("Patch"), name, resource)
-    elif resource.type in _RELEASES:
-        _read_release(found, resource)
-    elif resource.type == declared_trees.QUEUE:
-        queue = declared_trees.queue(props, name, resource.urn, resource.default_namespace)
-        parts["queues"].append(queue)
-        elsewhere = get(metadata, "annotations", declared_trees.PARENT_ELSEWHERE) == "true"
-        if elsewhere and queue.parent is not None:
-            # Another stack has it, and has been asked about what hangs below it.
-            above = DeclaredQueue(queue.parent, None, _UNLIMITED, path=resource.urn)
-            found.default_queues.append(above)
-    elif pods := _pods(kind, name, resource):
-        parts["workloads"] += pods
-    elif resource.type == _SHARD:
-        found.shards.append(name)
-    elif resource.type == _TOPOLOGY:
-        found.topologies[name] = ()
-    else:
-        if kind == "ResourceQuota" and namespace is not None:
-            for key, amount in pairs(get(props.get("spec"), "hard")).items():
-                of = str(key).removeprefix("requests.")
-                counts = of in keys.GPU_RESOURCES or of.startswith(mig.PREFIX)
-                if counts and (read := number(amount)) is not None:
-                    found.quotas[namespace][of] = read
-        elif kind == "ConfigMap":
-            texts = ((k, v) for k, v in pairs(props.get("data")).items() if isinstance(v, str))
-            sharing = charts.sharing_in({key: value for key, value in texts if "sharing" in value})
-            if sharing and sharing is not UNKNOWN:
-                parts["device_plugins"].append(DevicePlugin(sharing, resource.urn))
-        elif kind == "ValidatingAdmissionPolicyBinding" and str(name).startswith(QUEUE_GUARDS):
-            spec = props.get("spec")
-            # On a host it is for one namespace.
-            everywhere = get(spec, "matchResources", "namespaceSelector") is None
-            found.guarded |= everywhere and "Deny" in items(get(spec, "validationActions"))
-        if namespace is not None and kind not in _CLUSTER_SCOPED:
-            parts["objects"].append(ManagedObject(kind, name, namespace, path=resource.urn))
+    if pods := workloads(kind, resource.props, name, resource.urn):
+        # In a preview the provider may not have written its namespace on them yet.
+        default = resource.default_namespace
+        found.parts["workloads"] += (
+            pod if pod.namespace else replace(pod, namespace=default) for pod in pods
+        )
+    elif resource.namespace is not None:
+        thing = ManagedObject(kind, name, resource.namespace, path=resource.urn)
+        found.parts["objects"].append(thing)
 
 
-def _pods(kind: str, name: str, resource: Declared) -> list[PodTemplate]:
-    """Its pods; in a preview the provider may not have written its namespace on them yet."""
-    return [
-        pod if pod.namespace else replace(pod, namespace=resource.default_namespace)
-        for pod in workloads(kind, resource.props, name, resource.urn)
-    ]
+def _read_quota(found: _Found, resource: Declared) -> None:
+    for key, amount in pairs(get(resource.props.get("spec"), "hard")).items():
+        gpu, count = str(key).removeprefix("requests."), number(amount)
+        counts = gpu in keys.GPU_RESOURCES or gpu.startswith(mig.PREFIX)
+        if counts and count is not None and resource.namespace is not None:
+            found.quotas[resource.namespace][gpu] = count
+    _read_object(found, resource)
 
 
-def _patched(kind: str, name: str, resource: Declared) -> Iterator[PodTemplate]:
-    """The pods that a patch gives a queue; what else they have stands elsewhere."""
-    for pod in _pods(kind, name, resource):
-        if pod.names_queue is True:
-            scheduler = pod.scheduler or keys.SCHEDULER
-            yield replace(pod, scheduler=scheduler, annotations={}, containers=())
+def _read_queue(found: _Found, resource: Declared) -> None:
+    spec, namespace = resource.props.get("spec"), resource.namespace
+    # The namespace that a provider fills in, before it knows the CRD, is not the user's.
+    filled_in = namespace in ("default", resource.default_namespace)
+    queue = DeclaredQueue(
+        name=resource.object_name,
+        parent=text(get(spec, "parentQueue")) or None,
+        shares=shares(get(spec, "resources")),
+        namespace=None if filled_in else namespace,
+        path=resource.urn,
+        spec=mapping(spec),
+    )
+    found.parts["queues"].append(queue)
+
+
+def _read_tree(found: _Found, resource: Declared) -> None:
+    for name, props in queues_of(resource.props):
+        _read_queue(found, replace(resource, name=name, props=props))
+    parent = text(resource.props.get("parent"))
+    if isinstance(parent, str):  # another stack has it, and has been asked about what is below it
+        found.made.append(DeclaredQueue(parent, None, _UNLIMITED, path=resource.urn))
+
+
+def queues_of(props: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The queues of a resource of type QUEUES: each with its name, and the properties that a
+    resource of its own would have. None where they are not known yet.
+    """
+    for name, spec in pairs(props.get("queues")).items():
+        labels = get(props, "labels", str(name))
+        metadata = {"name": name} | ({} if labels is None else {"labels": labels})
+        kind = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue"}
+        yield str(name), {**kind, "metadata": metadata, "spec": spec}
+
+
+def _read_feature(key: str) -> Callable[[_Found, Declared], None]:
+    return lambda found, resource: found.features[key].append(resource.object_name)
 
 
 def _read_release(found: _Found, resource: Declared) -> None:
     props, urn, parts = resource.props, resource.urn, found.parts
-    if props.get("valueYamlFiles"):  # only the engine reads them
-        props = {**props, "values": UNKNOWN}
-    chart = charts.chart_of(props)
+    values = (
+        UNKNOWN if props.get("valueYamlFiles") else props.get("values")
+    )  # the engine reads them
+    chart, version = chart_of(props)
     name = text(props.get("name")) or resource.name
-    namespace = text(props.get("namespace")) or resource.default_namespace
-    if chart is UNKNOWN:
-        parts["objects"].append(ManagedObject("Release", name, namespace, path=urn))
-    elif chart.name == charts.KAI:
-        parts["kai"].append(charts.kai_release(chart, props, urn))
-        found.default_queues += _default_queues(chart.version, props.get("values"), urn)
-    elif chart.name == charts.VCLUSTER:
-        parts["teams"].append(charts.virtual_cluster(chart, props, name, urn))
+    space = text(props.get("namespace")) or resource.default_namespace
+    place: dict[str, Any] = {"namespace": space, "path": urn}
+    # What the program declares has passed its own gate, which knows the stack's sources and levels.
+    written = {} if _OWN in urn else mapping(values)
+    if chart == "kai-scheduler":
+        untested = f"{_OWN}KaiScheduler$" in urn
+        kai = Kai(version, _sharing(version, values), written, untested=untested, **place)
+        parts["kai"].append(kai)
+        found.made += _default_queues(version, values, urn)
+    elif chart == "vcluster":
+        parts["teams"].append(
+            replace(_vcluster(version, values, name, urn), values=written, **place)
+        )
     else:
-        parts["objects"].append(ManagedObject("Release", name, namespace, chart.name, urn))
-        if chart.name in charts.DEVICE_PLUGINS:
-            sharing = charts.device_sharing(chart.name, props.get("values"))
-            parts["device_plugins"].append(DevicePlugin(sharing, urn))
+        shown = "" if chart is UNKNOWN else chart
+        parts["objects"].append(ManagedObject("Release", name, chart=shown, **place))
+        if chart in GPU_CHARTS:
+            parts["device_plugins"].append(DevicePlugin(device_sharing(chart, values), urn))
 
 
-def _default_queues(version: str | None, values: object, urn: str) -> list[DeclaredQueue]:
+_READERS: Final[Mapping[str, Callable[[_Found, Declared], None]]] = {
+    "kubernetes:helm.sh/v3:Release": _read_release,
+    "kubernetes:helm.sh/v4:Chart": _read_release,
+    QUEUE: _read_queue,
+    QUEUES: _read_tree,
+    "kubernetes:kai.scheduler/v1:SchedulingShard": _read_feature("shards"),
+    "kubernetes:kai.scheduler/v1alpha1:Topology": _read_feature("topologies"),
+    "kubernetes:core/v1:ResourceQuota": _read_quota,
+}
+
+
+def chart_of(props: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The chart of a release, by its name, OCI reference, package or path; and its version, None
+    where the newest is taken.
+    """
+    chart, version = text(props.get("chart")), text(props.get("version"))
+    if chart is UNKNOWN:
+        return UNKNOWN, UNKNOWN
+    last = (chart or "").rstrip("/").rpartition("/")[2].partition("?")[0]
+    if package := _PACKAGE.fullmatch(last):
+        return package["name"], package["version"]
+    name, colon, tag = last.partition(":")
+    return name, version or (tag if colon else None)
+
+
+def _sharing(version: Any, values: Any) -> Any:
+    """How pods share GPUs: through v0.17 only if switched on, then unless switched off. A mode wins
+    over the older switch.
+    """
+    known = isinstance(version, str)
+    modes = has_sharing_modes(version) if known else UNKNOWN  # any version may come
+    on = flag(value_at(values, "global.gpuSharing"), unset=modes)
+    mode = mode_in(version, values) if known and (modes or on) else None
+    return mode or (UNKNOWN if on is UNKNOWN else of_switch(on))
+
+
+def _default_queues(version: Any, values: Any, urn: str) -> Iterator[DeclaredQueue]:
     """The two queues that charts from v0.10 make at their first install, unless turned off."""
-    settings = get(values, "defaultQueue")
     makes = isinstance(version, str) and version_key(version) >= (0, 10)
-    if not makes or flag(get(settings, "createDefaultQueue"), unset=True) is not True:
-        return []
-    parent = text(get(settings, "parentName")) or CHART_PARENT
-    child = text(get(settings, "childName")) or "default-queue"
-    # Their quota of 0 is the chart's, not the reader's to change: unlimited keeps rules silent.
-    queues = ((parent, None), (child, parent))
-    return [DeclaredQueue(name, above, _UNLIMITED, path=urn) for name, above in queues]
+    if makes and flag(value_at(values, "defaultQueue.createDefaultQueue"), unset=True) is True:
+        # Their quota of 0 is the chart's, not the reader's to change: unlimited keeps rules silent.
+        yield DeclaredQueue(CHART_PARENT, None, _UNLIMITED, path=urn)
+        yield DeclaredQueue("default-queue", CHART_PARENT, _UNLIMITED, path=urn)
+
+
+def _vcluster(version: Any, values: Any, name: str, urn: str) -> Team:
+    """The team of a vCluster. Its mode follows the values: a scheduler of its own means virtual,
+    pods without owners mean that the host's KAI schedules them.
+    """
+    own = [flag(value_at(values, key), unset=False) for key in _VIRTUAL]
+    owner = flag(value_at(values, "experimental.syncSettings.setOwner"), unset=True)
+    mode: Any = "virtual" if True in own else "default" if owner else "host"
+    if mode != "virtual" and UNKNOWN in (*own, owner):
+        mode = UNKNOWN
+    of_component = f"{_OWN}VirtualCluster$" in urn
+    return Team(
+        name,
+        # The chart's versions have no v.
+        version=f"v{version.removeprefix('v')}" if version and version is not UNKNOWN else version,
+        node_pool=mapping(value_at(values, "sync.fromHost.nodes.selector.labels")),
+        mode=mode,
+        chart_values=mapping(values),
+        store=store_of(values),
+        untested=of_component,
+        # Without a licence the component writes the open source image.
+        licensed=of_component and value_at(values, _IMAGE) is None,
+    )
+
+
+def device_sharing(chart: str, values: Any) -> Any:
+    """How a device plugin chart's values share GPUs: by time-slicing, by MPS or ("") not at all.
+
+    A config that only names a ConfigMap of the cluster is UNKNOWN. Both ways list resources; `mps`
+    without them has a daemon's settings.
+    """
+    above = () if chart == "nvidia-device-plugin" else ("devicePlugin",)
+    config = get(values, *above, "config")
+    if pairs(config).get("name") and not (get(config, "data") or get(config, "map")):
+        return UNKNOWN
+    written = _COMMENT.sub("", str(config))  # which may be YAML text
+    for key, way in (("timeSlicing", "time-slicing"), ("mps", "MPS")):
+        if key in written and "resources" in written:
+            return way
+    return UNKNOWN if str(UNKNOWN) in written else ""

@@ -6,14 +6,14 @@ paths are URNs. From resources any value may be UNKNOWN.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kai_fleet import releases
 from kai_fleet.releases import DISABLED, mig
-from kai_fleet.releases.keys import GPU_RESOURCES, KAI_NAMESPACE, RESERVED
+from kai_fleet.releases.keys import GPU_RESOURCES, KAI_NAMESPACE
 from kai_fleet.releases.sharing import NOT_ENFORCED, SharingMode
 from kai_fleet.releases.sources import KnownSources
 from kai_fleet.values import at
@@ -29,11 +29,10 @@ HOST: Final = "host"  # the name of the cluster that teams share
 
 @dataclass(frozen=True)
 class Kai:
-    """A KAI scheduler.
+    """A KAI scheduler; the fields named as in KaiSchedulerArgs have what is written there.
 
-    `version` is None where it is left open, `chart` where it is the table's. `values` were written
-    by hand; `registries` are those whose credentials its release gets. Of SchedulingShards it has
-    the names, of Topologies the levels. `path` is the key of its section, or its release's URN.
+    `version` is None where it is left open, `chart` where it is the table's. `registries` are those
+    whose credentials its release gets. `path` is the key of its section, or its release's URN.
     """
 
     version: str | None
@@ -43,9 +42,9 @@ class Kai:
     namespace: str | None = KAI_NAMESPACE
     path: str = ""
     chart: str | None = None
-    shards: Sequence[str] = ()
-    topologies: Mapping[str, Sequence[str]] = field(default_factory=dict, hash=False)
-    fairshare: bool = False
+    shards: Collection[str] = field(default=(), hash=False)
+    topologies: Any = field(default=(), hash=False)
+    fairshare: Any = field(default=None, hash=False)
     registries: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
 
     @property
@@ -104,20 +103,18 @@ class Team:
     """A team on its host: its namespace, its bounds and its vCluster.
 
     `path` is the key of its section, or the URN of its vCluster's release; `where` finds where a
-    key is written, its own or that of all teams. `declared`: a stack file says it all; else gpus,
-    level and what runs may be None, which is not known, or no bound.
+    key is written, its own or that of all teams. The fields named as in VirtualClusterArgs have
+    what is written there. From resources gpus and level may be None: not known, or no bound.
 
     Args:
         mode: Where its KAI is: `virtual`, `host` or `default` (none). A grant has the mode that
             needs most of the host.
-        queue: Its leaf queue in mode host.
-        parent_queue: Queue of the platform that a team with a stack of its own has.
-        node_pool, control_pool: Labels of its nodes, and of those of its control plane.
+        queue: Its leaf queue in mode host; `parent_queue` is the platform's, of a team stack.
         gpus: Most GPUs that its pods may hold as KAI counts them; `slices` are those of MIG.
         pools: GPUs of each of several pools, by shard.
-        version: Of its vCluster; None where the newest known one is taken.
         values: Values of vCluster's chart that were written by hand.
         chart_values: These with what its own keys say; `values` where there are no keys.
+        level: Of its isolation.
         bounds: Quantities of its namespace's quota by resource: `cpu`, `ephemeral-storage`.
         guard: Whether a guard of queues is inside its vCluster.
         inside: The cluster in its vCluster, with its KAI and its queues.
@@ -131,7 +128,6 @@ class Team:
     gpus: float | None = None
     slices: Mapping[str, int] = field(default_factory=dict, hash=False)
     pools: Mapping[str, int | Mapping[str, int]] = field(default_factory=dict, hash=False)
-    declared: bool = False
     namespace: str = ""
     control_pool: Mapping[str, str] = field(default_factory=dict, hash=False)
     version: str | None = None
@@ -185,7 +181,7 @@ class Cluster:
     `declared`: all of it is declared in one place; else only what is wrong in itself is reported.
 
     Args:
-        objects: Other objects in namespaces; `reserved` are the platform's.
+        objects: Other objects in namespaces.
         teams: Teams that have a vCluster here. In a team's own stack the host has that team alone,
             and the queue that it is granted, without a bound.
         grants: Places of teams with stacks of their own.
@@ -193,7 +189,6 @@ class Cluster:
         charts: Charts of the host besides KAI and vCluster.
         scheduled_by: Cluster whose KAI places the pods, where that is another one; `team_queue` is
             then the only queue that pods may name.
-        queues_of: Queues that pods of a namespace may name, for the namespaces that it lists.
         guarded: Whether a guard denies pods in every namespace.
         gpus: Bound of all pods in it: the quota of the team whose vCluster this is. `pools` has
             those of each of several pools, by shard.
@@ -213,15 +208,27 @@ class Cluster:
     sources: KnownSources = field(default_factory=KnownSources)
     scheduled_by: Cluster | None = None
     team_queue: str | None = None
-    queues_of: Mapping[str, Sequence[str]] = field(default_factory=dict, hash=False)
     guarded: bool = False
     declared: bool = False
     gpu_resource: str = GPU_RESOURCES[0]
     gpus: float | None = None
     pools: Mapping[str, int] = field(default_factory=dict)
-    reserved: frozenset[str] = RESERVED
     key: str = "kai-fleet:kai"
     queues_key: str = "kai-fleet:queues"
+
+    @property
+    def with_insides(self) -> list[Cluster]:
+        """This host, and the vClusters in which something is declared."""
+        inner = [
+            replace(team.inside, scheduled_by=self, team_queue=team.queue)
+            if team.mode == "host"
+            else team.inside
+            for team in self.teams
+        ]
+        return [
+            self,
+            *(one for one in inner if one.kai or one.queues or one.workloads or one.objects),
+        ]
 
     @property
     def scheduling(self) -> Cluster:
@@ -245,5 +252,5 @@ class Cluster:
 
     @cached_property
     def queue_specs(self) -> Mapping[str, Mapping[str, Any]]:
-        """The `spec` of each Queue object by name."""
-        return {queue.name: queue.spec for queue in self.queues}
+        """The `spec` of each Queue object by name, but for those that another stack declares."""
+        return {queue.name: queue.spec for queue in self.queues if queue.spec}

@@ -1,4 +1,6 @@
-"""The queues of one cluster: each with its parent, its shares in KAI's units and its `spec`."""
+"""The queues of one cluster: each with its parent, its `spec` and its shares, in KAI's units; and
+amounts in these units.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,6 +12,8 @@ from kai_fleet.values import UNKNOWN, get, number
 
 Resource: TypeAlias = Literal["cpu", "memory", "gpu"]
 RESOURCES: Final[tuple[Resource, ...]] = ("cpu", "memory", "gpu")
+SLACK: Final = 1e-6  # of a GPU, a millicore or a megabyte: what counting in fractions is off by
+_STEPS: Final = ((10**6, "T"), (10**3, "G"), (1, "M"))
 
 
 @dataclass(frozen=True)
@@ -44,21 +48,17 @@ def shares(resources: Any) -> Any:
 class DeclaredQueue:
     """A scheduling queue; `parent` is None at the top level, a missing share is all zero.
 
-    `spec` and `labels` are those of its Queue object, where a stack file declares it, `shard` the
-    one that serves it. `preempt_min_runtime` and `reclaim_min_runtime` may be anything that was
-    written there: the rule says what is right.
+    `spec` is that of its Queue object, where one is declared; what is in it may be anything that
+    was written there. `shard` is the one that serves it.
     """
 
     name: str
     parent: str | None = None
     shares: Mapping[Resource, QueueShare] = field(default_factory=dict)
     namespace: str | None = None
-    preempt_min_runtime: object = None
-    reclaim_min_runtime: object = None
     path: str = ""
     shard: str | None = None
     spec: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 class QueueIndex:
@@ -121,3 +121,28 @@ class QueueIndex:
         """The level of each queue, 1 at the top; queues in or under a cycle or gap have none."""
         chains = ([queue, *self.ancestors(queue)] for queue in self.by_name.values())
         return {chain[0].name: len(chain) for chain in chains if chain[-1].parent is None}
+
+
+def rounded(amount: float) -> float:
+    """An amount without what binary fractions add to it: sums of 0.1 stay as they were written."""
+    return round(amount, 6)
+
+
+def written(resource: Resource, amount: float, path: str) -> str:
+    """An amount in KAI's units as its author writes it: in a Queue (`path` is a URN) as the bare
+    number, in a stack file as a quantity.
+    """
+    in_queue = path.startswith("urn:")
+    if amount == UNLIMITED:
+        return "-1 (unlimited)" if in_queue else "unlimited"
+    if resource == "gpu" or in_queue:
+        return exact(amount)
+    if resource == "cpu":
+        return exact(amount / 1000) if amount % 1000 == 0 else f"{exact(amount)}m"
+    size, unit = next((step for step in _STEPS if amount and amount % step[0] == 0), _STEPS[-1])
+    return exact(amount / size) + unit
+
+
+def exact(number: float) -> str:
+    """A number without an exponent or zeros behind the point."""
+    return f"{number:.10f}".rstrip("0").rstrip(".") if number % 1 else str(int(number))

@@ -1,13 +1,12 @@
 """The rules as a policy pack, by Pulumi's analyzer protocol: a policy for each rule.
 
-Not the SDK's `PolicyPack`: it reads the whole stack anew for each of its policies, wrapped so that
-an unknown value raises an error, takes secrets for plain text and forgets what was declared. Of 600
-resources it took 2.0 s of CPU time for as many policies as there are rules. Here every value is
-read once, which took 0.06 s with the rules, and an unknown one is UNKNOWN.
+Not by the SDK's `PolicyPack`, which reads the whole stack anew for each of its policies, raises
+errors for unknown values, takes secrets for plain text and forgets what was declared.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, Final
 
 import grpc
@@ -20,19 +19,90 @@ from kai_fleet.cluster.provider import version
 from kai_fleet.cluster.provider.serving import OPTIONS, announce
 from kai_fleet.cluster.provider.values import plain
 from kai_fleet.finding import Finding, Level
-from kai_fleet.names import PACKAGE, QUEUES
+from kai_fleet.names import QUEUES
 from kai_fleet.values import UNKNOWN
 from kai_fleet.wording import MASK
-from kai_fleet_policies.adapters.declared_trees import PROVIDER
-from kai_fleet_policies.adapters.from_resources import Declared, clusters
-from kai_fleet_policies.pack.policies import POLICIES, UNDECIDED, configured
-from kai_fleet_policies.rules import BY_NAME, check
-from kai_fleet_policies.rules.workloads import workload_known_keys
+from kai_fleet_policies.adapters.from_resources import PROVIDER, Declared, clusters
+from kai_fleet_policies.model.cluster import Cluster
+from kai_fleet_policies.model.queues import DeclaredQueue
+from kai_fleet_policies.rules import BY_NAME, RULES, check
+from kai_fleet_policies.rules.queues import EXISTING_QUEUES
+from kai_fleet_policies.rules.rule import Rule
 
 NAME: Final = "kai-fleet"
-_EARLY: Final = [policy for policy in POLICIES if policy.name == workload_known_keys.name]
+UNDECIDED: Final = "undecided"
+EXEMPT_KEY: Final = "exemptNamespaces"
 _SHORTEST_SECRET: Final = 4  # a shorter one would hide parts of other words
-_READ_BY_EVERY_SERVER: Final = ("kubernetes:core/", "kubernetes:apps/", "kubernetes:batch/")
+# What a stack may set, each a list of names: of which rules, and what it means.
+_PROPERTIES: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
+    EXEMPT_KEY: (
+        ("workload-", "namespace-reserved"),
+        "Namespaces whose workloads this rule leaves alone.",
+    ),
+    EXISTING_QUEUES: (
+        ("queue-tree", "workload-leaf-queue"),
+        "Queues that another program makes, such as KAI's chart.",
+    ),
+}
+
+
+def schema(rule: str) -> dict[str, dict[str, Any]]:
+    """The properties that a rule takes, as JSON Schema."""
+    names = {"type": "array", "items": {"type": "string"}, "default": []}
+    return {
+        key: {**names, "description": description}
+        for key, (rules, description) in _PROPERTIES.items()
+        if rule.startswith(rules)
+    }
+
+
+def _policy(rule: Rule) -> Any:
+    """The protocol's own record of a policy."""
+    info = proto.PolicyInfo(
+        name=rule.name,
+        description=rule.why,
+        enforcementLevel=getattr(proto, rule.level.name),
+        policy_type=proto.POLICY_TYPE_STACK,
+        severity=getattr(proto, f"POLICY_SEVERITY_{rule.severity.upper()}"),
+        remediation_steps=rule.about,
+    )
+    if properties := schema(rule.name):
+        json_format.ParseDict(properties, info.configSchema.properties)
+    return info
+
+
+_OPEN_QUESTIONS: Final = Rule(
+    UNDECIDED,
+    Level.ADVISORY,
+    "low",
+    "Nothing to do: the rules are asked again during the update.",
+    "Some values are known only during the update; these rules decide then.",
+    lambda cluster: iter(()),
+)
+# A policy for each rule, and last the one for what is not decided yet.
+POLICIES: Final = tuple(map(_policy, (*RULES, _OPEN_QUESTIONS)))
+
+
+def _configured(cluster: Cluster, properties: Mapping[str, Collection[str]]) -> Cluster:
+    """The cluster as a rule is to see it: without exempt namespaces, and with queues that another
+    program makes, in the one that schedules it too.
+    """
+    if not any(properties.values()):
+        return cluster
+    exempt, queues = (properties.get(key) or () for key in (EXEMPT_KEY, EXISTING_QUEUES))
+
+    def judged(namespace: str | None) -> bool:
+        # An unknown namespace may turn out not to be exempt: the rule keeps its question.
+        return namespace is UNKNOWN or (namespace or "default") not in exempt
+
+    host, more = cluster.scheduled_by, sorted(set(queues) - cluster.tree.by_name.keys())
+    return replace(
+        cluster,
+        queues=(*cluster.queues, *map(DeclaredQueue, more)),
+        workloads=tuple(each for each in cluster.workloads if judged(each.namespace)),
+        objects=tuple(each for each in cluster.objects if judged(each.namespace)),
+        scheduled_by=host and _configured(host, properties),
+    )
 
 
 class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
@@ -43,12 +113,11 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
         self._config: dict[str, Any] = {}
         self._inputs: dict[str, Any] = {}
         self._secrets = set[str]()
-        self._reported: set[Finding] = set()
 
     # Calls of the protocol, named as it names them.
 
     def GetAnalyzerInfo(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """The pack and its policies, each with its level and the configuration that it takes."""
+        """The pack and its policies."""
         return proto.AnalyzerInfo(
             name=NAME, version=self._version, supportsConfig=True, policies=POLICIES
         )
@@ -63,62 +132,58 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
         return Empty()
 
     def ConfigureStack(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Ends the run where the stack's file has a secret at a key that is for none, or a copy."""
-        if request.project == PACKAGE and request.config_secret_keys:
-            # Half a second of imports, which other stacks are spared.
-            from kai_fleet_policies.validation import report, secret_findings
-
-            keys = request.config_secret_keys
-            if findings := secret_findings(request.stack, request.config, keys):
-                context.abort(grpc.StatusCode.FAILED_PRECONDITION, report(findings))
+        """Nothing: the program judges the configuration of its stack."""
         return proto.AnalyzerStackConfigureResponse()
 
     def Remediate(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Nothing: a rule says what to write, and leaves the writing to its user."""
         return proto.RemediateResponse()
 
-    def AnalyzeStack(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """What the rules say of a whole stack."""
-        return self._answer(POLICIES, _stack(request.resources, self._inputs, self._secrets))
-
     def Analyze(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Keeps what was declared; says only what the stack's analysis would come too late for.
+        """Keeps what was declared.
 
         A stack is sent with its resources' outputs, and in a preview the engine has none for what
-        lies behind a provider that is not known yet: everything inside a new vCluster. And where
-        the API server refuses an object at preview, as it does labels that are no strings, the
-        stack is never analyzed.
+        lies behind a provider that is not known yet: everything inside a new vCluster.
         """
         self._inputs[request.urn] = request.properties
-        if not request.type.startswith(_READ_BY_EVERY_SERVER):
-            return proto.AnalyzeResponse()
-        resource = _one(request, request.properties, {}, self._secrets)
-        return self._answer(_EARLY, [resource], early=True)
+        return proto.AnalyzeResponse()
 
-    def _answer(
-        self, policies: Sequence[Any], declared: Iterable[Declared], *, early: bool = False
-    ) -> Any:
-        """What was reported `early`, of one resource, is not reported again with the stack."""
-        every, undecided = clusters(declared), list[Finding]()
-        answer = proto.AnalyzeResponse()
-        for policy in policies:
+    def AnalyzeStack(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """What the rules say of a whole stack."""
+        # Sorted, because resources come in the order in which they happened to be made.
+        every = clusters(
+            self._declared(resource)
+            for resource in sorted(request.resources, key=lambda resource: str(resource.urn))
+            if resource.type.startswith("kubernetes:") or resource.type in (PROVIDER, QUEUES)
+        )
+        undecided, answer = list[Finding](), proto.AnalyzeResponse()
+        for policy in POLICIES:
             config = self._config.get(policy.name)
             level = policy.enforcementLevel if config is None else config.enforcementLevel
             if level == proto.DISABLED:
                 continue
-            if policy.name == UNDECIDED:
-                findings = undecided
-            else:
+            found: Sequence[Finding] = undecided
+            if policy.name != UNDECIDED:
                 properties = {} if config is None else json_format.MessageToDict(config.properties)
-                seen = (configured(cluster, properties) for cluster in every)
+                seen = (_configured(cluster, properties) for cluster in every)
                 found = check(seen, (BY_NAME[policy.name],))
                 undecided += [finding for finding in found if finding.undecided]
-                known = set() if early else self._reported
-                findings = [each for each in found if not each.undecided and each not in known]
-            if early:
-                self._reported.update(findings)
-            answer.diagnostics.extend(self._diagnostic(policy, level, one) for one in findings)
+                found = [finding for finding in found if not finding.undecided]
+            answer.diagnostics.extend(self._diagnostic(policy, level, one) for one in found)
         return answer
+
+    def _declared(self, resource: Any) -> Declared:
+        """A resource as it was declared, with what its provider fills in."""
+        properties = self._inputs.get(resource.urn, resource.properties)
+        default = plain(resource.provider.properties, UNKNOWN).get("namespace")
+        return Declared(
+            urn=resource.urn,
+            type=resource.type,
+            name=resource.name,
+            props=plain(properties, UNKNOWN, self._secrets),
+            provider=resource.provider.urn,
+            default_namespace=default or "default",
+        )
 
     def _diagnostic(self, policy: Any, level: Any, finding: Finding) -> Any:
         rule = f"{finding.check}: " if policy.name == UNDECIDED else ""
@@ -138,41 +203,6 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
             enforcementLevel=level,
             severity=policy.severity,
         )
-
-
-def _stack(
-    resources: Iterable[Any], inputs: Mapping[str, Any], secrets: set[str]
-) -> list[Declared]:
-    """What the rules read of a stack, by their `inputs` where those are kept: Kubernetes resources,
-    their providers and queue trees. `secrets` gets what is secret in them.
-
-    Inputs are what was declared, and are there in every preview; outputs may not be. Sorted,
-    because resources come in the order in which they happened to be made.
-    """
-    namespaces: dict[str, str] = {}
-    return [
-        _one(resource, inputs.get(resource.urn, resource.properties), namespaces, secrets)
-        for resource in sorted(resources, key=lambda resource: str(resource.urn))
-        if resource.type.startswith("kubernetes:") or resource.type in (PROVIDER, QUEUES)
-    ]
-
-
-def _one(resource: Any, properties: Any, namespaces: dict[str, str], secrets: set[str]) -> Declared:
-    """One resource; `namespaces` keeps the default one of each provider between calls."""
-    provider = resource.provider if resource.HasField("provider") else None
-    urn = provider.urn if provider else ""
-    if urn not in namespaces:
-        found = plain(provider.properties, UNKNOWN).get("namespace") if provider else None
-        known = found is UNKNOWN or isinstance(found, str)
-        namespaces[urn] = found if known and found else "default"
-    return Declared(
-        urn=resource.urn,
-        type=resource.type,
-        name=resource.name,
-        props=plain(properties, UNKNOWN, secrets),
-        provider=urn,
-        default_namespace=namespaces[urn],
-    )
 
 
 def main() -> None:

@@ -17,10 +17,9 @@ from kai_fleet.wording import counted, listed
 from kai_fleet_cli.doctor.causes import Fault, explain, fault
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot
 from kai_fleet_cli.doctor.usage import upwards
-from kai_fleet_policies.model.amounts import SLACK
 from kai_fleet_policies.model.cluster import Team
 from kai_fleet_policies.model.pod_use import PodUse
-from kai_fleet_policies.model.queues import UNLIMITED
+from kai_fleet_policies.model.queues import SLACK, UNLIMITED
 
 _PATIENCE: Final = 60.0  # seconds; a shorter wait is normal
 _NO_GROUP: Final = "kai.scheduler/skip-podgrouper"

@@ -11,12 +11,12 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
+_MEMORY: Final = ("nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits")
 # Where device files are; another folder only in tests.
 _DEVICES: Final = "KIND_DEVICE_DIRECTORY"
 _DEVICE: Final = re.compile(r"nvidia(\d+|ctl|-uvm|-uvm-tools|-modeset)")
@@ -24,15 +24,14 @@ _DEVICE: Final = re.compile(r"nvidia(\d+|ctl|-uvm|-uvm-tools|-modeset)")
 _LIBRARY: Final = re.compile(
     r"\s*(?:libnvidia-|libcuda)\S*\.so\S* \([^)]*(?:x86-64|AArch64)[^)]*\) => (/\S+)"
 )
-_MEMORY: Final = ("--query-gpu=memory.total", "--format=csv,noheader,nounits")
 
 
 class NoGpusError(Exception):
     """The driver answers, but devices or libraries that a node needs are missing."""
 
 
-def with_gpus(config: dict[str, Any]) -> dict[str, Any]:
-    """The config with the driver's devices, libraries and nvidia-smi mounted into the GPU node.
+def add_gpus(config: dict[str, Any]) -> None:
+    """Mount the driver's devices, libraries and nvidia-smi into the GPU node of a config.
 
     Raises NoGpusError.
     """
@@ -44,18 +43,12 @@ def with_gpus(config: dict[str, Any]) -> dict[str, Any]:
     # The device plugin's chart looks for the first. NVIDIA's feature discovery does not run here:
     # without the second, what every GPU has in MiB, KAI gives no pod an amount of GPU memory.
     labels = {"nvidia.com/gpu.present": "true"}
-    sizes = [int(line) for line in _output("nvidia-smi", *_MEMORY).split() if line.isdigit()]
+    sizes = [int(line) for line in _output(*_MEMORY).split() if line.isdigit()]
     if sizes:
         labels["nvidia.com/gpu.memory"] = str(min(sizes))
-    number = 1 if len(config["nodes"]) > 1 else 0
-    node = config["nodes"][number]
-    mounted = {
-        "labels": {**node.get("labels", {}), **labels},
-        "extraMounts": [{"hostPath": host, "containerPath": to} for host, to in mounts.items()],
-    }
-    nodes = [*config["nodes"]]
-    nodes[number] = {**node, **mounted}
-    return {**config, "nodes": nodes}
+    node = config["nodes"][1 if len(config["nodes"]) > 1 else 0]
+    node["labels"] = {**node.get("labels", {}), **labels}
+    node["extraMounts"] = [{"hostPath": host, "containerPath": to} for host, to in mounts.items()]
 
 
 def _driver_devices(folder: Path) -> list[Path]:
@@ -68,7 +61,7 @@ def _driver_devices(folder: Path) -> list[Path]:
     return devices
 
 
-def _driver_libraries() -> Iterable[Path]:
+def _driver_libraries() -> list[Path]:
     """The files behind the driver's libraries: they carry the driver's version; ldconfig in the
     node makes the links anew. libnvidia-ml is what everything else asks.
     """
@@ -82,15 +75,15 @@ def _driver_libraries() -> Iterable[Path]:
     return [files[name] for name in sorted(files)]
 
 
-def _output(program: str, *arguments: str) -> str:
+def _output(*command: str) -> str:
     # A user's PATH often lacks the folders of the system's own programs, such as ldconfig.
     path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
-    executable = shutil.which(program, path=path)
-    if executable is None:
-        raise NoGpusError(f"{program} is not on PATH: it says where the driver's libraries are")
-    ran = subprocess.run([executable, *arguments], capture_output=True, text=True, check=False)
-    if ran.returncode != 0:
-        raise NoGpusError(f"`{program} {' '.join(arguments)}` fails: {ran.stderr.strip()}")
+    environment = {**os.environ, "PATH": path}
+    try:
+        ran = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    except (OSError, subprocess.CalledProcessError) as error:
+        reason = str(getattr(error, "stderr", "") or error).strip()
+        raise NoGpusError(f"`{' '.join(command)}` fails: {reason}") from None
     return ran.stdout
 
 
@@ -98,11 +91,11 @@ def main() -> None:
     """Print the config file; exit 1 with a sentence where its GPUs cannot be passed on."""
     config = json.loads(os.environ["KIND_CONFIG"])
     try:
-        result = with_gpus(config) if sys.argv[1] == "yes" else config
+        if sys.argv[1] == "yes":
+            add_gpus(config)
     except NoGpusError as error:
-        sys.stderr.write(f"{error}\n")
-        raise SystemExit(1) from None
-    yaml.safe_dump(result, sys.stdout, sort_keys=False)
+        raise SystemExit(str(error)) from None
+    yaml.safe_dump(config, sys.stdout, sort_keys=False)
 
 
 if __name__ == "__main__":

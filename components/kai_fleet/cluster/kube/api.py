@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 import urllib3
 
 from kai_fleet.cluster.kube.errors import (
+    TOO_LATE,
     AbsentError,
     RefusedError,
     UnreachableError,
@@ -33,29 +34,28 @@ OF_TENANTS: Final = 32 << 20
 OF_OPERATORS: Final = 512 << 20
 _PIECE: Final = 256 << 10
 _NO_API: Final = "what answers there is no Kubernetes API"
-_TOO_LATE: Final = "it does not answer in time"
 
 
 class Api:
     """A client of one API server. Calls raise RefusedError or UnreachableError.
 
-    `seconds` is the timeout of each request, `connect` that of its connection, `in_all` that of all
-    requests together. `most` is the maximum size of an answer in bytes. Control characters in
-    answers are dropped, but for tabs and line breaks: tenants choose the texts.
+    `seconds` is the timeout of each request, `in_all` that of all requests together, `most` the
+    maximum size of an answer in bytes. Control characters in answers are dropped, but for tabs and
+    line breaks: tenants choose the texts.
     """
+
+    connect_seconds = 5.0
 
     def __init__(
         self,
         connection: Connection,
         seconds: float = 60.0,
-        connect: float = 5.0,
         in_all: float | None = None,
         most: float = OF_TENANTS,
     ) -> None:
         self.host = connection.host
         self._connection = connection
-        self._most = int(most)
-        self._seconds, self._connect, self._in_all = seconds, connect, in_all
+        self._seconds, self._in_all, self._most = seconds, in_all, int(most)
         self._ends = None if in_all is None else time.monotonic() + in_all
 
     @classmethod
@@ -129,12 +129,7 @@ class Api:
         self._connection.pool.clear()
 
     def _ask(
-        self,
-        method: str,
-        path: str,
-        query: dict[str, str],
-        body: object = None,
-        kind: str = JSON,
+        self, method: str, path: str, query: dict[str, str], body: object = None, kind: str = JSON
     ) -> bytes:
         """Send one request in a thread: urllib3's timeouts apply to each chunk, so a server that
         sends one every few seconds would never time out.
@@ -143,11 +138,11 @@ class Api:
         seconds = self._seconds if self._ends is None else self._ends - time.monotonic()
         if seconds <= 0:
             raise UnreachableError(f"it did not answer everything within {self._in_all:.0f} s")
-        headers = self._connection.headers()
-        headers["Content-Type"] = kind
+        headers = {**self._connection.headers(), "Content-Type": kind}
         answer: Future[bytes] = Future()
 
         def send() -> None:
+            connect = min(self.connect_seconds, seconds)
             try:
                 # No retries and no redirects: a refusal is an answer here.
                 response = self._connection.pool.request(
@@ -155,7 +150,7 @@ class Api:
                     url,
                     body=None if body is None else json.dumps(body),
                     headers=headers,
-                    timeout=urllib3.Timeout(connect=min(self._connect, seconds), read=seconds),
+                    timeout=urllib3.Timeout(connect=connect, read=seconds),
                     retries=False,
                     preload_content=False,
                 )
@@ -167,7 +162,7 @@ class Api:
         try:
             return answer.result(seconds + 0.1)
         except TimeoutError:
-            raise UnreachableError(_TOO_LATE) from None
+            raise UnreachableError(TOO_LATE) from None
         except (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError) as error:
             raise UnreachableError(words_of_network(error)) from None
 
@@ -178,10 +173,10 @@ class Api:
         data = bytearray()
         while piece := response.read1(_PIECE, decode_content=False):
             data += piece
-            if len(data) > self._most or time.monotonic() > ends:
+            if time.monotonic() > ends or len(data) > self._most:
                 response.close()
                 most = f"it answers more than {self._most >> 20} MiB, which is more than is read"
-                raise UnreachableError(_TOO_LATE if time.monotonic() > ends else f"{most} of it")
+                raise UnreachableError(TOO_LATE if time.monotonic() > ends else f"{most} of it")
         response.release_conn()
         if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
             absent = response.status == HTTPStatus.NOT_FOUND

@@ -8,6 +8,7 @@ import urllib3
 
 from kai_fleet.foreign_text import plain
 
+TOO_LATE: Final = "it does not answer in time"
 _FROM_URLLIB3: Final = re.compile(r"^\w+\(host=.*?\): |Failed to establish a new connection: ")
 
 
@@ -46,25 +47,19 @@ class AbsentError(RefusedError):
 def complaint(why: KubeError) -> str:
     """A phrase for messages about an API server's error."""
     if isinstance(why, RefusedError):
-        return f"the API answers {why}"
-    return (
-        str(why) if isinstance(why, UnusableKubeconfigError) else f"the API does not answer: {why}"
-    )
+        return f"the API answers {why}" + (why.message and f": {why.message}")
+    return f"{'' if isinstance(why, UnusableKubeconfigError) else 'the API does not answer: '}{why}"
 
 
 def words_of_network(why: Exception) -> str:
     """A phrase for a network error of urllib3 or the system."""
     reason = getattr(why, "reason", None) or why
-    text = short(reason)
-    if "certificate" in text.lower():
-        return f"its certificate is not accepted: {text}"
-    # urllib3 counts a refused connection among its time-outs.
-    if not isinstance(reason, urllib3.exceptions.NewConnectionError):
-        if isinstance(reason, urllib3.exceptions.ConnectTimeoutError):
-            return "it cannot be connected to: nobody answers"
-        if isinstance(reason, urllib3.exceptions.TimeoutError):
-            return "it does not answer in time"
-    return f"it cannot be connected to: {text}"
+    if isinstance(reason, urllib3.exceptions.ReadTimeoutError):
+        return TOO_LATE
+    is_of_tls = "certificate" in (text := short(reason)).lower()
+    return (
+        f"{'its certificate is not accepted' if is_of_tls else 'it cannot be connected to'}: {text}"
+    )
 
 
 def short(why: object) -> str:

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from kai_fleet.quantities import parse_quantity
-from kai_fleet.values import pairs
+from kai_fleet.values import pairs, parse_quantity
 
 # What reading a malformed object may raise; a tenant's API server can send any.
 MALFORMED: Final = (KeyError, TypeError, AttributeError, ValueError, IndexError, ArithmeticError)
@@ -123,14 +122,14 @@ class KubeObject(dict[str, Any]):
 
     @property
     def rolled_out(self) -> bool:
-        """Whether all replicas of a Deployment are updated and available."""
+        """Whether all replicas of a Deployment are updated and available, and no old one is left,
+        as `kubectl rollout status` sees it.
+        """
         replicas, now = self.spec.get("replicas", 1), self.status
-        return bool(
-            now.get("observedGeneration", 0) >= self["metadata"].get("generation", 0)
-            and now.get("updatedReplicas", 0) >= replicas
-            and now.get("availableReplicas", 0) >= replicas
-            and replicas > 0
-        )
+        updated = now.get("updatedReplicas", 0)
+        newest = now.get("observedGeneration", 0) >= self["metadata"].get("generation", 0)
+        enough = min(updated, now.get("availableReplicas", 0)) >= replicas > 0
+        return bool(newest and enough and now.get("replicas", 0) <= updated)
 
     @property
     def last_seen(self) -> str:
@@ -150,7 +149,7 @@ class KubeObject(dict[str, Any]):
 
 def in_pool(labels: Mapping[str, str], pool: Mapping[str, str]) -> bool:
     """Whether a node with these labels carries all those of a pool."""
-    return all(labels.get(key) == value for key, value in pool.items())
+    return pool.items() <= labels.items()
 
 
 def tolerates(toleration: Mapping[str, str], taint: Mapping[str, str]) -> bool:
@@ -171,14 +170,11 @@ def seconds_since(stamp: object, now: datetime) -> float:
 
 
 def moment(stamp: object) -> datetime | None:
-    """A Kubernetes time stamp; None where there is none, or one of no year from 1 to 9999.
-
-    Whoever makes an event writes its time, and API servers take the year 0.
+    """A Kubernetes time stamp; None where there is none, or one of no year from 1 to 9999: API
+    servers take the year 0.
     """
-    if not isinstance(stamp, str):
-        return None
     try:
-        found = datetime.fromisoformat(stamp)
+        found = datetime.fromisoformat(str(stamp))
     except ValueError:
         return None
     return found if found.tzinfo else None
@@ -198,13 +194,10 @@ def well_named(items: object) -> Iterator[dict[str, Any]]:
     for item in items if isinstance(items, list) else []:
         metadata = pairs(pairs(item).get("metadata"))
         names = (metadata.get("name"), metadata.get("namespace", "default"))
-        if all(_fits(_NAME, name) for name in names):
-            labels = pairs(metadata.get("labels")).items()
-            allowed = {
-                key: text for key, text in labels if _fits(_KEY, key) and _fits(_LABEL, text)
+        if all(isinstance(name, str) and _NAME.fullmatch(name) for name in names):
+            labels = {
+                key: text
+                for key, text in pairs(metadata.get("labels")).items()
+                if _KEY.fullmatch(key) and isinstance(text, str) and _LABEL.fullmatch(text)
             }
-            yield {**item, "metadata": {**metadata, "labels": allowed}}
-
-
-def _fits(pattern: re.Pattern[str], text: object) -> bool:
-    return isinstance(text, str) and pattern.fullmatch(text) is not None
+            yield {**item, "metadata": {**metadata, "labels": labels}}

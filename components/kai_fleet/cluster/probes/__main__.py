@@ -9,8 +9,8 @@ from typing import Final
 from kai_fleet.cluster.kind import SCRIPTS
 from kai_fleet.cluster.kube.errors import KubeError, complaint
 from kai_fleet.cluster.kube.objects import MALFORMED, malformed
-from kai_fleet.cluster.probes import kai, shards, vcluster
-from kai_fleet.cluster.probes.wait import NotReadyError, say
+from kai_fleet.cluster.probes import kai, vcluster
+from kai_fleet.cluster.probes.wait import NotReadyError
 
 
 def _kind(verb: str) -> None:
@@ -25,8 +25,8 @@ PROBES: Final[Mapping[str, Callable[[], None]]] = {
     "kai clean-up": kai.clean_up,
     "kind create": partial(_kind, "create"),
     "kind delete": partial(_kind, "delete"),
-    "shards apply": shards.apply,
-    "shards remove": shards.remove,
+    "shards apply": kai.apply,
+    "shards remove": kai.remove,
     "vcluster clean-up": vcluster.clean_up,
     "vcluster wait": vcluster.wait,
 }
@@ -39,14 +39,12 @@ def main() -> None:
         raise SystemExit(f"fleet-probe: write one of {', '.join(PROBES)}")
     try:
         probe()
-        return
     except NotReadyError as error:
-        say(str(error))
+        raise SystemExit(str(error)) from None
     except KubeError as error:
-        say(getattr(error, "message", "") or complaint(error))
+        raise SystemExit(complaint(error)) from None
     except MALFORMED as error:  # the API server of a vCluster is its tenant's
-        say(malformed(error))
-    raise SystemExit(1)
+        raise SystemExit(malformed(error)) from None
 
 
 if __name__ == "__main__":

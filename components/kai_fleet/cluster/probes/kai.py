@@ -1,22 +1,25 @@
-"""`fleet-probe kai wait|clean-up`: around one KAI release.
+"""`fleet-probe kai wait|clean-up` and `fleet-probe shards apply|remove`: around one KAI release.
 
 wait: every deployment of that version is rolled out, its objects say Ready, and a Queue is
-accepted. clean-up: remove what uninstalling that version would leave in the way.
+accepted. clean-up: remove what uninstalling that version would leave in the way. shards: set fields
+of KAI's SchedulingShards and Config, or drop them.
 """
 
+import json
 import os
-from typing import Final
+from typing import Any, Final
 
-from kai_fleet.cluster.kube.api import Api
-from kai_fleet.cluster.kube.errors import RefusedError
+from kai_fleet.cluster.kube.api import APPLY_PATCH, Api, Object
 from kai_fleet.cluster.kube.objects import KubeObject
-from kai_fleet.cluster.probes.wait import NotReadyError, cluster, say, until_ready
+from kai_fleet.cluster.probes.wait import cluster, until_ready
 from kai_fleet.cluster.provider import queues
 from kai_fleet.releases.keys import KAI_NAMESPACE
 
-# What the operator's objects belong to. The chart keeps its shard when it is uninstalled, and
-# any operator makes a scheduler from it, also one whose chart brings its own.
-_OWNERS: Final = {"configs": "kai-config", "schedulingshards": "default"}
+MANAGER: Final = "kai-fleet-shards"
+_KINDS: Final = {"schedulingshards": "SchedulingShard", "configs": "Config"}
+# Objects that KAI's chart or operator makes: only our fields are dropped, never the objects.
+_OF_THE_CHART: Final = {"schedulingshards": "default", "configs": "kai-config"}
+_LABEL: Final = "kai-fleet/shard"
 _DEPLOYMENTS: Final = f"/apis/apps/v1/namespaces/{KAI_NAMESPACE}/deployments"
 _PODS: Final = f"/api/v1/namespaces/{KAI_NAMESPACE}/pods"
 _WEBHOOKS: Final = "/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations"
@@ -37,11 +40,11 @@ def wait() -> None:
     )
 
     def missing() -> list[str]:
-        return (
-            _not_rolled_out(api, deployments)
-            or [f"{name} (not Ready)" for name in conditions if not _is_ready(api, name)]
-            or _queue_refused(api)
-        )
+        left = _not_rolled_out(api, deployments)
+        left = left or [f"{name} (not Ready)" for name in conditions if not _is_ready(api, name)]
+        if not left:  # a dry run asks the webhook, too: an error is what is missing
+            api.post(queues.PATH, _QUEUE, dryRun="All")
+        return left
 
     until_ready(
         f"KAI {os.environ['KAI_VERSION']}",
@@ -55,19 +58,14 @@ def clean_up() -> None:
     """Delete `kai-config` and the chart's shard, and wait until what they own is gone.
 
     Otherwise uninstalling leaves Fail-policy webhooks without a server, and no pod can be made
-    in the whole cluster; and the shard's scheduler, which would run beside the next version's.
+    in the whole cluster; and the shard's scheduler, which would run beside the next version's. The
+    chart keeps its shard, and any operator makes a scheduler from it.
     """
     if os.environ.get("KAI_CONFIG") != "remove":
         return
     api = cluster()
-    for plural, name in _OWNERS.items():
-        try:
-            if api.delete(f"/apis/kai.scheduler/v1/{plural}/{name}"):
-                say(f"deleted {plural}.kai.scheduler/{name}")
-        except RefusedError as error:
-            raise NotReadyError(
-                f"{plural}.kai.scheduler/{name} cannot be deleted: {error.message or error.reason}"
-            ) from None
+    for plural, name in _OF_THE_CHART.items():
+        api.delete(_path(plural, name))
     until_ready(
         "the removal of what KAI's operator made",
         lambda: [*_kai_webhooks(api), *_operands(api)],
@@ -77,13 +75,26 @@ def clean_up() -> None:
     )
 
 
+def apply() -> None:
+    """Set the fields in KAI_OBJECTS: specs as JSON, by plural kind and name. Drop those of an
+    earlier apply, and delete the shards that are no longer configured.
+    """
+    _reconcile(json.loads(os.environ["KAI_OBJECTS"]))
+
+
+def remove() -> None:
+    """Drop every field of ours, and delete the shards that were created here."""
+    _reconcile({})
+
+
 def _operands(api: Api) -> list[str]:
     """The deployments that go with their owner, not with the Helm release."""
     return [
         f"deployment {item['metadata']['name']}"
         for item in api.list(_DEPLOYMENTS)
         for owner in item["metadata"].get("ownerReferences", [])
-        if owner["apiVersion"].startswith("kai.scheduler/") and owner["name"] in _OWNERS.values()
+        if owner["apiVersion"].startswith("kai.scheduler/")
+        and owner["name"] in _OF_THE_CHART.values()
     ]
 
 
@@ -101,18 +112,10 @@ def _not_rolled_out(api: Api, names: list[str]) -> list[str]:
     """Deployments that are absent or not rolled out, with hook jobs whose pod has no node: helm
     hangs on them until its timeout.
     """
-    present = {(own := KubeObject(item)).name: own for item in api.list(_DEPLOYMENTS)}
-    left = []
-    for name in names:
-        found = present.get(name)
-        if found is None:
-            left.append(f"deployment {name} (absent)")
-        # As `kubectl rollout status`: a pod of the old version still counts as available.
-        elif (
-            not found.rolled_out
-            or found.status.get("replicas", 0) > found.status["updatedReplicas"]
-        ):
-            left.append(f"deployment {name}")
+    present = {item["metadata"]["name"]: KubeObject(item) for item in api.list(_DEPLOYMENTS)}
+    left = [f"deployment {name} (absent)" for name in names if name not in present]
+    there = [present[name] for name in names if name in present]
+    left += [f"deployment {each.name}" for each in there if not each.rolled_out]
     pods = api.list(_PODS, labelSelector="job-name") if left else []
     return left + [
         f"job {pod.labels['job-name']} (its pod is Pending: no node has room for it)"
@@ -129,10 +132,61 @@ def _is_ready(api: Api, reference: str) -> bool:
     return item is not None and KubeObject(item).is_ready
 
 
-def _queue_refused(api: Api) -> list[str]:
-    """Why a Queue is refused, by a dry run, which calls the webhook, too; empty if it is not."""
-    try:
-        api.post(queues.PATH, _QUEUE, dryRun="All")
-    except RefusedError as error:
-        return [f"a Queue is refused ({error.message or error.reason})"]
-    return []
+def _reconcile(objects: dict[str, dict[str, Any]]) -> None:
+    api = cluster()
+    for plural, of_chart in _OF_THE_CHART.items():
+        # An object of the chart without configured fields is left alone.
+        own = objects.get(plural, {}).items()
+        specs = {name: spec for name, spec in own if spec or name != of_chart}
+        for name, spec in specs.items():
+            _until_applied(api, plural, name, spec)
+        labelled = api.find(f"{_path(plural)}?labelSelector={_LABEL}") or {}  # None: no CRD
+        for item in labelled.get("items") or []:
+            name = item["metadata"]["name"]
+            if name == of_chart and name not in specs:
+                api.patch(_path(plural, name), _without_ours(item))
+            elif name not in specs:
+                api.delete(_path(plural, name))
+
+
+def _until_applied(api: Api, plural: str, name: str, spec: dict[str, Any]) -> None:
+    """Apply a spec; an object of the chart, such as kai-config, may have to be created first."""
+    kind, path = _KINDS[plural], _path(plural, name)
+    metadata = {"name": name, "labels": {_LABEL: "true"}}
+    body = {"apiVersion": "kai.scheduler/v1", "kind": kind, "metadata": metadata, "spec": spec}
+
+    def missing() -> list[str]:
+        if name == _OF_THE_CHART[plural] and api.find(path) is None:
+            return [f"{plural}.kai.scheduler/{name}, which KAI's chart makes"]
+        api.patch(path, body, APPLY_PATCH, fieldManager=MANAGER, force="true")
+        return []
+
+    how_to_look = f"kubectl get {plural}.kai.scheduler {name} -o yaml"
+    until_ready(f"{kind} {name}", missing, 60, how_to_look)
+
+
+def _without_ours(item: Object) -> dict[str, Any]:
+    """The merge patch that removes the fields that were applied here.
+
+    An empty apply would do so too, but if no other field is left it leaves `spec: null`, which is
+    refused.
+    """
+    # With its uid: another object of that name may have been made meanwhile.
+    patch: dict[str, Any] = {"metadata": {"uid": item["metadata"]["uid"], "labels": {_LABEL: None}}}
+    for entry in item["metadata"].get("managedFields") or []:
+        if entry.get("manager") == MANAGER:
+            patch["spec"] = _nulls((entry.get("fieldsV1") or {}).get("f:spec") or {})
+    return patch
+
+
+def _nulls(fields: dict[str, Any]) -> dict[str, Any]:
+    """Null for each owned field, and for a mapping that was made here as a whole ("." of it)."""
+    return {
+        name.removeprefix("f:"): _nulls(below) if below and "." not in below else None
+        for name, below in fields.items()
+        if name.startswith("f:")
+    }
+
+
+def _path(plural: str, name: str = "") -> str:
+    return f"/apis/kai.scheduler/v1/{plural}/{name}".rstrip("/")

@@ -9,7 +9,7 @@ import os
 import re
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import suppress
 from typing import Final
 
 from kai_fleet.cluster.kube.api import Api
@@ -21,14 +21,13 @@ from kai_fleet.cluster.probes.wait import (
     control_plane_kind,
     say,
     until_ready,
+    unusable,
 )
-from kai_fleet.cluster.service_address import address_of
-from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
+from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, address_of, of_secret
 from kai_fleet.foreign_text import plain
 from kai_fleet.names import TEAM_LABEL, USED_LABEL
 
 _UID: Final = re.compile(r"[0-9a-zA-Z-]{1,64}")
-_HELD: Final = ("pods", "persistentvolumeclaims")  # somebody else may have some there, too
 _SECRET_SECONDS: Final = 60.0  # a control plane that is Ready has written it long before
 
 
@@ -56,11 +55,12 @@ def wait() -> None:
         try:
             way_in = of_secret(secret.get("data") or {}, server, name)
         except TenantKubeconfigError as error:
-            if error.foreign:
-                workload = control_plane_kind(api, name, namespace)
-                raise NotReadyError(explain(name, namespace, error, workload)) from None
-            return [f"the way in in Secret vc-{name}, which {error}"]
-        found.update(server=server, uid=_identity(way_in))
+            raise unusable(api, name, namespace, error) from None
+        # The API server is the tenant's: its answer is not trusted.
+        system = Api.of_kubeconfig(way_in, seconds=5.0).get("/api/v1/namespaces/kube-system")
+        found.update(server=server, uid=str(system["metadata"]["uid"]))
+        if not _UID.fullmatch(found["uid"]):
+            raise NotReadyError("its namespace kube-system has no UID")
         return []
 
     until_ready(
@@ -72,15 +72,6 @@ def wait() -> None:
     )
     _warn_if_no_node(api, name)
     print(json.dumps(found))
-
-
-def _identity(kubeconfig: str) -> str:
-    """UID of `kube-system` from the tenant's API server, whose answer is untrusted."""
-    with closing(Api.of_kubeconfig(kubeconfig, seconds=5.0)) as api:
-        uid = str(api.get("/api/v1/namespaces/kube-system")["metadata"]["uid"])
-    if not _UID.fullmatch(uid):
-        raise NotReadyError("its namespace kube-system has no UID")
-    return uid
 
 
 def _why_unwritten(api: Api, name: str, namespace: str, *, late: bool) -> list[str]:
@@ -107,37 +98,29 @@ def _why_unwritten(api: Api, name: str, namespace: str, *, late: bool) -> list[s
 def _warn_if_no_node(api: Api, name: str) -> None:
     """Warn of a pool without a Ready node. It is no error: it may scale from zero."""
     pool = os.environ.get("VCLUSTER_NODE_POOL")
-    if not pool:
-        return
-    try:
-        nodes = api.list("/api/v1/nodes", labelSelector=pool)
-    except KubeError as error:
-        say(f"warning: nodes with the labels {pool} are not looked at ({complaint(error)})")
-        return
-    if not any(KubeObject(node).is_true("Ready") for node in nodes):
-        say(
-            f"warning: no Ready node has the labels {pool}: every pod of {name}, its DNS among"
-            " them, stays Pending until one comes"
-        )
+    with suppress(KubeError):
+        nodes = api.list("/api/v1/nodes", labelSelector=pool) if pool else []
+        if pool and not any(KubeObject(node).is_true("Ready") for node in nodes):
+            say(
+                f"warning: no Ready node has the labels {pool}: every pod of {name}, its DNS among"
+                " them, stays Pending until one comes"
+            )
 
 
 def clean_up() -> None:
     """Delete what a vCluster leaves in its namespace: pods, volumes, Secrets.
 
-    Kubernetes starts to empty a deleted namespace only after 5 s, and checks terminating pods again
-    only after half of their grace period; with the pods gone it is deleted at once. If the platform
-    keeps the namespace for the team's stack, a remaining volume would bring the old state back. In
-    an existing namespace the pods and volumes of others stay. Nothing is waited for, and errors are
-    only warnings.
+    With the pods gone Kubernetes deletes a namespace at once, else after half of a grace period. In
+    a namespace that stays a volume would bring the old state back; the pods and volumes of others
+    stay. Nothing is waited for, and errors are only warnings.
     """
     namespace = os.environ["PODS_NAMESPACE"]
     try:
         api = cluster()
         for path in _left_behind(api, namespace, os.environ["PODS_VCLUSTER"]):
             api.delete(path)
-    except (NotReadyError, KubeError) as error:
-        problem = complaint(error) if isinstance(error, KubeError) else str(error)
-        say(f"warning: pods of {namespace} are left to Kubernetes ({problem})")
+    except KubeError as error:
+        say(f"warning: pods of {namespace} are left to Kubernetes ({complaint(error)})")
 
 
 def _left_behind(api: Api, namespace: str, team: str) -> Iterator[str]:
@@ -147,7 +130,8 @@ def _left_behind(api: Api, namespace: str, team: str) -> Iterator[str]:
         held = [""]  # nothing there is another's
     # Without owners, as in host mode, what was synced and the way in stay behind, too (V4).
     for kind in ("pods", "persistentvolumeclaims", "services", "configmaps", "secrets"):
-        for selector in held if kind in _HELD else [synced]:
+        may_be_of_others = kind in ("pods", "persistentvolumeclaims")
+        for selector in held if may_be_of_others else [synced]:
             for item in api.list(f"{space}/{kind}", labelSelector=selector):
                 yield f"{space}/{kind}/{item['metadata']['name']}"
     yield f"{space}/secrets/vc-{team}"
@@ -156,8 +140,7 @@ def _left_behind(api: Api, namespace: str, team: str) -> Iterator[str]:
 
 def _is_of_team(api: Api, space: str, team: str) -> bool:
     """Whether the platform made the namespace for the team."""
-    try:
+    with suppress(RefusedError):
         labels = KubeObject(api.get(space)).labels
-    except RefusedError:
-        return False
-    return labels.get(TEAM_LABEL) == team and USED_LABEL not in labels
+        return labels.get(TEAM_LABEL) == team and USED_LABEL not in labels
+    return False

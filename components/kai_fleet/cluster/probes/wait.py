@@ -4,69 +4,66 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from kai_fleet.cluster.kube.api import Api
-from kai_fleet.cluster.kube.errors import KubeError, UnusableKubeconfigError, complaint
+from kai_fleet.cluster.kube.errors import KubeError, complaint
 from kai_fleet.cluster.kube.kubeconfig import connection
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
 from kai_fleet.foreign_text import plain
 
-# What is still missing, one phrase each; none means ready.
-Missing = Callable[[], list[str]]
-_SECONDS_BETWEEN_QUESTIONS: Final = 0.25
 _SECONDS_BETWEEN_LINES: Final = 5.0
 
 
 class NotReadyError(Exception):
-    """The time is up, or the cluster cannot be reached at all."""
+    """The time is up, or waiting is of no use."""
 
 
 def cluster() -> Api:
     """The cluster of PROBE_KUBECONFIG (a kubeconfig's content) or PROBE_CONTEXT (a name).
 
     With PROBE_SECRET, `NAMESPACE/NAME`, it is the vCluster whose kubeconfig that Secret there has,
-    at PROBE_SERVER. Raises NotReadyError when what is needed cannot be read.
+    at PROBE_SERVER. Raises NotReadyError, UnusableKubeconfigError.
     """
     environment = os.environ
     content, context = environment.get("PROBE_KUBECONFIG"), environment.get("PROBE_CONTEXT")
-    try:
-        host = Api(connection(content, context=context))
-    except UnusableKubeconfigError as error:
-        raise NotReadyError(str(error)) from None
-    if not environment.get("PROBE_SECRET"):
+    host = Api(connection(content, context=context))
+    namespace, _, name = environment.get("PROBE_SECRET", "").partition("/")
+    if not name:
         return host
-    namespace, _, name = environment["PROBE_SECRET"].partition("/")
     try:
         secret = host.get(f"/api/v1/namespaces/{namespace}/secrets/{name}")
         inside = of_secret(secret.get("data") or {}, environment["PROBE_SERVER"], name)
         return Api(connection(inside))
     except TenantKubeconfigError as error:
-        team = name.removeprefix("vc-")
-        workload = control_plane_kind(host, team, namespace)
-        raise NotReadyError(explain(team, namespace, error, workload)) from None
+        raise unusable(host, name.removeprefix("vc-"), namespace, error) from None
     except KubeError as error:
         raise NotReadyError(
-            f"Secret {name} of namespace {namespace}, the kubeconfig of the vCluster, cannot be"
-            f" read: {complaint(error)}. Look with: kubectl -n {namespace} get"
-            " secrets,statefulsets"
+            f"Secret {name} of namespace {namespace} cannot be read: {complaint(error)}. Look with:"
+            f" kubectl -n {namespace} get secrets,statefulsets"
         ) from None
-    finally:
-        host.close()
+
+
+def unusable(host: Api, name: str, namespace: str, error: TenantKubeconfigError) -> NotReadyError:
+    """The error for a vCluster's Secret that vCluster did not write, with the repair."""
+    return NotReadyError(explain(name, namespace, error, control_plane_kind(host, name, namespace)))
 
 
 def control_plane_kind(host: Api, name: str, namespace: str) -> str:
     """Kind of a vCluster's control plane for kubectl: a Deployment if it has no volume."""
-    path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
-    try:
-        found = host.find(f"{path}/{name}") or {}
-    except KubeError:
-        found = {}
-    return "deployment" if "spec" in found else "statefulset"
+    with suppress(KubeError):
+        path = f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}"
+        if "spec" in (host.find(path) or {}):
+            return "deployment"
+    return "statefulset"
 
 
-def until_ready(what: str, missing: Missing, timeout: float, how_to_look: str) -> None:
-    """Return when nothing is missing; raise NotReadyError after `timeout` seconds.
+def until_ready(
+    what: str, missing: Callable[[], list[str]], timeout: float, how_to_look: str
+) -> None:
+    """Return when nothing is `missing`, one phrase each; raise NotReadyError after `timeout`
+    seconds.
 
     A cluster that refuses or does not answer counts as missing: its API may still be starting.
     Progress goes to stderr, where the engine shows it.
@@ -90,7 +87,7 @@ def until_ready(what: str, missing: Missing, timeout: float, how_to_look: str) -
         if now - last > _SECONDS_BETWEEN_LINES:
             last = now
             say(f"{what}: waiting for {words} ({now - start:.0f} s)")
-        time.sleep(_SECONDS_BETWEEN_QUESTIONS)
+        time.sleep(0.25)
 
 
 def say(text: str) -> None:

@@ -2,8 +2,6 @@
 
 One resource per queue is too slow: a file backend writes the whole state at each step, so 500
 queues took 36 s, 28 s of them for that.
-
-This module has its version, and the error of its operations.
 """
 
 from importlib import metadata
@@ -24,6 +22,4 @@ class PluginError(Exception):
     the engine saves its state, and retries at the next update.
     """
 
-    def __init__(self, message: str, partial: Any = None) -> None:
-        super().__init__(message)
-        self.partial = partial
+    partial: Any = None

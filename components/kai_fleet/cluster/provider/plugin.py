@@ -1,52 +1,53 @@
-"""The provider plugin: resource `Queues`, which is a queue tree, and the functions.
+"""The provider plugin: resource `Queues`, which is a queue tree, and functions that read clusters.
 
 The same process serves the components to programs in other languages.
 """
 
 import asyncio
 import os
-import threading
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from pulumi.provider.experimental import provider
 from pulumi.provider.experimental.component import ComponentProvider
 from pulumi.provider.experimental.property_value import PropertyValue
+from pulumi.provider.experimental.server import ProviderServicer
 from pulumi.provider.server import ProviderServicer as ComponentServicer
 from pulumi.runtime.proto import provider_pb2
 
 from kai_fleet.cluster.kube.api import Api
-from kai_fleet.cluster.kube.errors import UnusableKubeconfigError
+from kai_fleet.cluster.kube.errors import (
+    KubeError,
+    UnreachableError,
+    UnusableKubeconfigError,
+    complaint,
+)
+from kai_fleet.cluster.kube.kubeconfig import Connection, connection
+from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.provider import PluginError, version
-from kai_fleet.cluster.provider.functions import answer, opened
 from kai_fleet.cluster.provider.queues import ClusterAwayError, Queues, SomeQueuesError
 from kai_fleet.cluster.provider.serving import (
-    Servicer,
     Values,
     engine_address,
     plain,
     property_values,
     serve,
 )
-from kai_fleet.cluster.provider.values import packed, struct, unpacked
-from kai_fleet.names import EXISTING, PACKAGE, QUEUES, SECRET
+from kai_fleet.cluster.provider.values import struct
+from kai_fleet.names import PACKAGE, SECRET
 
 Properties = Mapping[str, Any]
 # Not part of the tree's state: credentials rotate.
-ACCESS: Final = ("context", "kubeconfig")
-REPLACES: Final = ("cluster", "identity")
+_ACCESS: Final = ("context", "kubeconfig")
 # The official Kubernetes provider's variable: what is in a cluster that is gone leaves the state.
-GONE: Final = "PULUMI_K8S_DELETE_UNREACHABLE"
-_READ_PATIENCE: Final = 3.0  # seconds; an API server that restarts refuses for about one
+_GONE: Final = "PULUMI_K8S_DELETE_UNREACHABLE"
+_READ_SECONDS: Final = 20.0
 _KINDS: Final = provider.PropertyDiffKind
 
 
 class KaiFleet(provider.Provider):
     """Serve every queue tree of a program, whatever its cluster."""
-
-    def __init__(self) -> None:
-        self._cancelled = threading.Event()
 
     async def configure(self, request: provider.ConfigureRequest) -> provider.ConfigureResponse:
         """Take no output values: the SDK cannot read one that is unknown."""
@@ -58,17 +59,10 @@ class KaiFleet(provider.Provider):
         """Describe the components, for programs in other languages."""
         return provider.GetSchemaResponse(components().schema)
 
-    async def check(self, request: provider.CheckRequest) -> provider.CheckResponse:
-        """Refuse what is no queue tree."""
-        kind = request.type.rpartition("$")[2]
-        if kind != QUEUES:
-            raise PluginError(f"the plugin {PACKAGE} serves no resource {kind}")
-        return provider.CheckResponse(request.new_inputs, [])
-
     async def diff(self, request: provider.DiffRequest) -> provider.DiffResponse:
-        """Name each queue that differs, at its own path."""
+        """Name each queue that differs, at its own path. Another cluster makes another tree."""
         changes = dict(_changes(_tree(request.old_state), _tree(request.new_inputs)))
-        replaces = [path for path in changes if path in REPLACES]
+        replaces = ["cluster"] if "cluster" in changes else []
         changes |= dict.fromkeys(replaces, _KINDS.UPDATE_REPLACE)
         details = {path: provider.PropertyDiff(kind, False) for path, kind in changes.items()}
         tops = dict.fromkeys(path.partition("[")[0] for path in changes)
@@ -82,87 +76,55 @@ class KaiFleet(provider.Provider):
         if request.preview:
             return provider.CreateResponse("", property_values(tree))
         identity = f"{tree['cluster']}/{tree['tree']}"
-        await asyncio.to_thread(self._make, request.properties, identity, ())
+        await asyncio.to_thread(_make, request.properties, identity, {})
         return provider.CreateResponse(identity, property_values(tree))
 
     async def update(self, request: provider.UpdateRequest) -> provider.UpdateResponse:
         """Change the queues that differ."""
         if not request.preview:
             known = plain(request.olds)["queues"]
-            await asyncio.to_thread(self._make, request.news, request.resource_id, known)
+            await asyncio.to_thread(_make, request.news, request.resource_id, known)
         return provider.UpdateResponse(property_values(_tree(request.news)))
 
     async def read(self, request: provider.ReadRequest) -> provider.ReadResponse:
         """Read the queues as they are; no id where none is left."""
-        if not request.inputs:
-            raise PluginError(
-                "a queue tree is not imported: declare it, and label the queues that it is to take"
-                f" over: kubectl label queue NAME kai-fleet/tree={request.resource_id}"
-            )
-        inputs, state = plain(request.inputs), _tree(request.properties)
-        live = await asyncio.to_thread(self._live, inputs, state["queues"])
+        state, inputs = _tree(request.properties), plain(request.inputs)
+        live = await asyncio.to_thread(
+            _reached, inputs, "pulumi refresh", lambda tree: tree.live(state["queues"])
+        )
         if not live:
             return provider.ReadResponse("", {}, {})
-        state["queues"] = _specs(live)
-        if "labels" in state:
-            state["labels"] = _carried(state["labels"], live)
+        state["queues"] = {name: item.get("spec", {}) for name, item in live.items()}
         found = property_values(state)
         return provider.ReadResponse(request.resource_id, found, {**request.inputs, **found})
 
     async def delete(self, request: provider.DeleteRequest) -> None:
         """Delete all queues of the tree."""
-        await asyncio.to_thread(self._remove, plain(request.properties))
+        await asyncio.to_thread(_reached, plain(request.properties), "pulumi up", Queues.remove)
 
     async def invoke(self, request: provider.InvokeRequest) -> provider.InvokeResponse:
         """Read a Secret's content, or whether an object is there."""
-        if request.tok not in (EXISTING, SECRET):
-            raise PluginError(f"the plugin {PACKAGE} serves no function {request.tok}")
-        found = await asyncio.to_thread(answer, request.tok, plain(request.args))
+        found = await asyncio.to_thread(_answer, request.tok, plain(request.args))
         values = property_values(found)
         if "data" in found:
             values["data"] = values["data"].with_secret(True)
         return provider.InvokeResponse(values)
 
-    async def cancel(self) -> None:
-        """Stop waiting for clusters."""
-        self._cancelled.set()
 
-    def _make(self, declared: Values, identity: str, known: Iterable[str]) -> None:
-        """Reconcile the tree. Raises PluginError, with the live state if only a part succeeded."""
-        inputs = plain(declared)
-        queues = self._queues(inputs)
-        try:
-            queues.make(unpacked(inputs["queues"]), known, inputs.get("labels"))
-        except SomeQueuesError as error:
-            state = {**_tree(declared), "queues": _specs(queues.live(known))}
-            partial = provider_pb2.ErrorResourceInitFailed(
-                id=identity,
-                properties=struct(state),
-                inputs=PropertyValue.marshal_map(declared),  # the kubeconfig stays secret
-                reasons=[str(error)],
-            )
-            raise PluginError(str(error), partial) from None
+class _Servicer(ProviderServicer):
+    @cached_property
+    def _components(self) -> ComponentServicer:
+        return ComponentServicer(components(), [], engine_address())
 
-    def _live(self, inputs: Properties, known: Iterable[str]) -> Properties:
-        try:
-            return self._queues(inputs, _READ_PATIENCE).live(known)
-        except ClusterAwayError as error:
-            _unless_gone(error, "pulumi refresh")
-            return {}
+    async def Construct(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Construct a component by the SDK's other servicer: this one reads no unknown outputs."""
+        return await self._components.Construct(request, context)
 
-    def _remove(self, inputs: Properties) -> None:
-        try:
-            self._queues(inputs).remove(inputs["queues"])
-        except ClusterAwayError as error:
-            _unless_gone(error, "pulumi up")
-
-    def _queues(self, inputs: Properties, patience: float = 30.0) -> Queues:
-        cluster = str(inputs["cluster"])
-        try:
-            api = Api(opened(inputs.get("kubeconfig") or "", inputs.get("context") or ""))
-        except UnusableKubeconfigError as error:
-            raise ClusterAwayError(f"cluster {cluster}: {error}") from None
-        return Queues(api, str(inputs["tree"]), cluster, self._cancelled.is_set, patience)
+    async def Delete(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Add the inputs that the state lacks, the kubeconfig: the SDK leaves them out."""
+        for key in request.old_inputs.fields.keys() - request.properties.fields.keys():
+            request.properties.fields[key].CopyFrom(request.old_inputs.fields[key])
+        return await super().Delete(request, context)
 
 
 def components() -> ComponentProvider:
@@ -173,46 +135,46 @@ def components() -> ComponentProvider:
     return ComponentProvider(served, PACKAGE, version=version())
 
 
-class PackageServicer(Servicer):
-    """Serve components as well."""
+def _make(declared: Values, identity: str, known: Properties) -> None:
+    """Reconcile the tree. Where only a part succeeds, the state keeps the `known` queues: the label
+    finds the others.
+    """
+    inputs = plain(declared)
+    try:
+        _queues(inputs).make(inputs["queues"], inputs.get("labels"))
+    except SomeQueuesError as error:
+        error.partial = provider_pb2.ErrorResourceInitFailed(
+            id=identity,
+            properties=struct({**_tree(declared), "queues": known}),
+            inputs=PropertyValue.marshal_map(declared),  # the kubeconfig stays secret
+            reasons=[str(error)],
+        )
+        raise
 
-    @cached_property
-    def _components(self) -> ComponentServicer:
-        return ComponentServicer(components(), [], engine_address())
 
-    async def Construct(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Construct a component by the SDK's other servicer: this one reads no unknown outputs."""
-        return await self._components.Construct(request, context)
+def _reached(inputs: Properties, command: str, ask: Callable[[Queues], Any]) -> Any:
+    """What `ask` returns; None if PULUMI_K8S_DELETE_UNREACHABLE counts the cluster as deleted."""
+    try:
+        return ask(_queues(inputs))
+    except (ClusterAwayError, UnusableKubeconfigError) as error:
+        if os.environ.get(_GONE, "").lower() in ("1", "t", "true"):
+            return None
+        hint = f"If that cluster is gone for good: {_GONE}=true {command}"
+        raise PluginError(f"{error}. {hint}") from None
+
+
+def _queues(inputs: Properties) -> Queues:
+    api = Api(_opened(inputs.get("kubeconfig") or "", inputs.get("context") or ""))
+    return Queues(api, inputs["tree"], inputs["cluster"])
 
 
 def _tree(properties: Values) -> dict[str, Any]:
     """The properties of a tree without kubeconfig and context."""
-    return {key: value for key, value in plain(properties).items() if key not in ACCESS}
-
-
-def _specs(live: Properties) -> dict[str, str]:
-    """The specs of live queues, as text."""
-    return packed({name: item.get("spec", {}) for name, item in live.items()})
-
-
-def _carried(labels: Properties, live: Properties) -> dict[str, Any]:
-    """The declared labels with their live values."""
-    carried = {}
-    for name, declared in labels.items():
-        has = live.get(name, {}).get("metadata", {}).get("labels") or {}
-        carried[name] = {key: has[key] for key in declared if key in has}
-    return carried
-
-
-def _unless_gone(error: ClusterAwayError, command: str) -> None:
-    """Raise, unless PULUMI_K8S_DELETE_UNREACHABLE treats unreachable clusters as deleted."""
-    if os.environ.get(GONE, "").lower() not in ("1", "t", "true"):
-        hint = f"If that cluster is gone for good: {GONE}=true {command}"
-        raise PluginError(f"{error}. {hint}") from None
+    return {key: value for key, value in plain(properties).items() if key not in _ACCESS}
 
 
 def _changes(old: Properties, new: Properties, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Property path and kind of each difference. A whole queue is one property."""
+    """Property path and kind of each difference."""
     for key in {**old, **new}:
         here = f'{path}["{key}"]' if path else key
         before, after = old.get(key), new.get(key)
@@ -223,6 +185,45 @@ def _changes(old: Properties, new: Properties, path: str = "") -> Iterator[tuple
             yield here, whole or _KINDS.UPDATE
 
 
+@lru_cache
+def _opened(content: str, context: str) -> Connection:
+    """Open each cluster once, which may take a second. Raises UnusableKubeconfigError."""
+    return connection(content, context=context)
+
+
+def _answer(function: str, arguments: Properties) -> dict[str, Any]:
+    """Call a function. Its result has `problem` if the cluster refused, and `away` if it did not
+    answer: of an error the engine would make its own words.
+    """
+    path, of_secret = arguments.get("path", ""), function == SECRET
+    if of_secret:
+        path = "/api/v1/namespaces/{namespace}/secrets/{name}".format_map(arguments)
+    try:
+        content, context = (arguments.get(key) or "" for key in ("kubeconfig", "context"))
+        found = Api(_opened(content, context), in_all=_READ_SECONDS).find(path)
+    except KubeError as error:
+        problem = f"{'cannot be read: ' if of_secret else ''}{complaint(error)}"
+        return {"problem": problem, "away": isinstance(error, UnreachableError)}
+    if of_secret:
+        return {"problem": "is not there"} if found is None else {"data": found.get("data") or {}}
+    return {"there": False} if found is None else {"there": True, **_about(found)}
+
+
+def _about(found: Properties) -> dict[str, Any]:
+    """`handler` and `labels` of an object, `value` of a PriorityClass, `spec` of a Queue, `release`
+    of an object of Helm.
+    """
+    own = KubeObject(found)
+    helm = [own.annotations.get(f"meta.helm.sh/release-{key}") for key in ("namespace", "name")]
+    return {
+        "handler": found.get("handler"),
+        "labels": own.labels,
+        "value": found.get("value"),
+        "spec": found.get("spec") if found.get("kind") == "Queue" else None,
+        "release": "/".join(map(str, helm)),
+    }
+
+
 def main() -> None:
     """Serve until the engine ends."""
-    serve(KaiFleet(), version(), PackageServicer)
+    serve(KaiFleet(), version(), _Servicer)

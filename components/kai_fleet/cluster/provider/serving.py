@@ -1,7 +1,6 @@
 """Serve a provider on the SDK's server, with short errors and partial states.
 
-The SDK's server puts stack traces into messages, knows no partially created resources, and gives
-deletions no inputs. This module fixes these three, and nothing else.
+The SDK's server puts stack traces into messages, and knows no partially created resources.
 """
 
 import asyncio
@@ -22,6 +21,7 @@ from pulumi.provider.experimental.provider import Provider
 from pulumi.provider.experimental.server import ProviderServicer
 from pulumi.runtime.proto import provider_pb2_grpc, status_pb2
 
+from kai_fleet.cluster.kube.errors import KubeError
 from kai_fleet.cluster.provider import PluginError, values
 
 Values = dict[str, PropertyValue]
@@ -47,17 +47,6 @@ def engine_address() -> str:
     return next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
 
 
-class Servicer(ProviderServicer):
-    """The SDK's servicer; its deletions also get the inputs, which have the kubeconfig."""
-
-    async def Delete(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Add the inputs that the state lacks."""
-        for key, value in request.old_inputs.fields.items():
-            if key not in request.properties.fields:
-                request.properties.fields[key].CopyFrom(value)
-        return await super().Delete(request, context)
-
-
 class _Sentences(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
     """Return an error as its message, a partial one with the state that exists."""
 
@@ -66,8 +55,6 @@ class _Sentences(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has 
     ) -> Any:
         """Wrap a method's handler."""
         handler = await continuation(details)
-        if handler is None:
-            return None
 
         async def answer(request: Any, context: grpc.aio.ServicerContext) -> Any:
             try:
@@ -76,39 +63,38 @@ class _Sentences(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has 
                 raise  # the engine hears UNIMPLEMENTED, and asks in another way
             except Exception as error:
                 cause = error.__context__ or error  # the SDK raises another one in its place
-                if not isinstance(cause, PluginError):
+                if not isinstance(cause, PluginError | KubeError):
                     traceback.print_exception(cause)  # the engine keeps it for its verbose log
                     method = details.method.rpartition("/")[2]
                     cause = PluginError(f"the plugin failed at {method}: {cause!r}")
-                await context.abort(grpc.StatusCode.UNKNOWN, str(cause), _trailer(cause))
+                status = status_pb2.Status(code=2, message=str(cause))  # UNKNOWN
+                if (partial := getattr(cause, "partial", None)) is not None:
+                    status.details.add().Pack(partial)
+                trailer = (("grpc-status-details-bin", status.SerializeToString()),)
+                await context.abort(grpc.StatusCode.UNKNOWN, str(cause), trailer)
 
-        return grpc.unary_unary_rpc_method_handler(
+        return handler and grpc.unary_unary_rpc_method_handler(
             answer, handler.request_deserializer, handler.response_serializer
         )
 
 
-def _trailer(error: PluginError) -> tuple[tuple[str, bytes], ...]:
-    """Metadata by which the engine reads a partial failure."""
-    if error.partial is None:
-        return ()
-    status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=str(error))
-    status.details.add().Pack(error.partial)
-    return (("grpc-status-details-bin", status.SerializeToString()),)
-
-
-def serve(provider: Provider, version: str, servicer: type[ProviderServicer] = Servicer) -> None:
+def serve(
+    provider: Provider, version: str, servicer: type[ProviderServicer] = ProviderServicer
+) -> None:
     """Answer the engine at a free port of the loopback, until it ends or interrupts."""
-    asyncio.run(_serve(servicer(sys.argv[1:], version, provider, engine_address())))
 
+    async def run() -> None:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_WORKERS))
+        server = grpc.aio.server(interceptors=[_Sentences()], options=OPTIONS)
+        provider_pb2_grpc.add_ResourceProviderServicer_to_server(
+            servicer(sys.argv[1:], version, provider, engine_address()), server
+        )
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        announce(port)
+        await server.wait_for_termination()
 
-async def _serve(servicer: ProviderServicer) -> None:
-    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_WORKERS))
-    server = grpc.aio.server(interceptors=[_Sentences()], options=OPTIONS)
-    provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, server)
-    port = server.add_insecure_port("127.0.0.1:0")
-    await server.start()
-    announce(port)
-    await server.wait_for_termination()
+    asyncio.run(run())
 
 
 def announce(port: int) -> None:

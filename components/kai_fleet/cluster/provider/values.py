@@ -1,6 +1,5 @@
 """Properties as the engine sends and keeps them: protobuf Structs, with marks of the protocol."""
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -65,26 +64,3 @@ def struct(values: Mapping[str, Any]) -> Struct:
     message = Struct()
     message.update(values)
     return message
-
-
-# The engine copies, compares and writes down every single value several times in a run, and so do
-# the SDK and the policy pack: with fifteen values to a queue a thousand of them cost three seconds.
-# So a queue's spec travels as one text; the engine shows what changed within it all the same.
-
-
-def packed(specs: Mapping[str, Any]) -> dict[str, str]:
-    """Each spec as JSON text. Equal specs give equal texts: 2.0 is 2, as in Kubernetes' answers."""
-    return {
-        name: json.dumps(whole_numbers(spec), sort_keys=True, separators=(",", ":"))
-        for name, spec in specs.items()
-    }
-
-
-def unpacked(queues: Any) -> Any:
-    """The specs by name again. What is not known yet stays."""
-    if not isinstance(queues, Mapping):
-        return queues
-    return {
-        name: json.loads(spec) if isinstance(spec, str) and spec.startswith("{") else spec
-        for name, spec in queues.items()
-    }

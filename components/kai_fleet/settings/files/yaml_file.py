@@ -1,31 +1,35 @@
-"""Read YAML as Pulumi's engine does, within limits.
+"""Read YAML as Pulumi's engine does, within limits; and the files that a stack file names.
 
 The engine passes values on as JSON: texts, numbers, true, false, null. What its reader takes for
 another number, or for a date, is refused. A few lines of aliases can stand for billions of values,
-so the parser's events are counted before anything is built.
+so values are counted as they are built.
+
+Pulumi hands all of a stack file to each plugin as one environment variable, and Linux takes at most
+128 KiB in one: about 1,200 queues. What stands in another file is not part of that.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import takewhile
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Final
 
 import yaml
-from yaml.events import AliasEvent, CollectionEndEvent, MappingStartEvent, NodeEvent, ScalarEvent
+from pydantic import BeforeValidator, WithJsonSchema
 
-T = TypeVar("T")
+from kai_fleet.settings.files.project import ROOT
+from kai_fleet.settings.sections.models import refuse
+from kai_fleet.values import get
+
 MOST_BYTES: Final = 8 * 1024 * 1024
 MOST_VALUES: Final = 1_000_000
 MOST_LEVELS: Final = 200
 
-_YAML: Final = "tag:yaml.org,2002:"
-_TAGS: Final = (None, f"{_YAML}str", f"{_YAML}map", f"{_YAML}seq")
-_PLAIN: Final = {  # what is no text without quotes
-    "null": re.compile(r"~|null|Null|NULL|"),
-    "bool": re.compile(r"true|True|TRUE|false|False|FALSE"),
-    "int": re.compile(r"[-+]?(0|[1-9][0-9]*)", re.ASCII),
-    "float": re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)(e[-+]?[0-9]+)?", re.ASCII | re.I),
-    "merge": re.compile(r"<<"),
+_TAGS: Final = {yaml.ScalarEvent: "str", yaml.MappingStartEvent: "map"}
+_NUMBER: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)(e[-+]?[0-9]+)?", re.ASCII | re.I)
+_WORDS: Final = dict.fromkeys(("", "~", "null", "Null", "NULL")) | {
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
 }
 # Octal, hexadecimal, _ in numbers, infinity, numbers beyond 64 bits; dates.
 _DIFFERS: Final = re.compile(
@@ -34,58 +38,35 @@ _DIFFERS: Final = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-_CONFLICT: Final = re.compile(r"^\s*([<>=|])\1{6}(?= |$)", re.MULTILINE)
 
 
 class RefusedYamlError(ValueError):
     """The text is no YAML, or not read; the message begins with its place."""
 
-
-class _Reader(yaml.CSafeLoader):
-    """Knows JSON's values only."""
-
-    yaml_implicit_resolvers: dict[Any, Any] = {}
-
-
-for _name, _pattern in _PLAIN.items():
-    _whole = re.compile(rf"({_pattern.pattern})\Z", _pattern.flags)
-    _Reader.add_implicit_resolver(f"{_YAML}{_name}", _whole, None)
-
-
-def place(line: int, column: int) -> str:
-    """How messages begin; both count from 1."""
-    return f"line {line} column {column}:"
-
-
-def place_of(text: str, index: int) -> str:
-    """The place of one character of a text."""
-    return place(text.count("\n", 0, index) + 1, index - text.rfind("\n", 0, index))
+    def __init__(self, mark: Any, problem: str) -> None:
+        line, column = (mark.line, mark.column) if mark else (0, 0)
+        super().__init__(f"line {line + 1} column {column + 1}: {problem}")
 
 
 def load(text: str) -> Any:
     """Return what the text holds. Raises RefusedYamlError."""
-    return _read(text, lambda: yaml.load(text, Loader=_Reader))
+    first, *more = load_all(text) or [None]
+    if more:
+        raise RefusedYamlError(None, "begins several documents (---); write one")
+    return first
 
 
 def load_all(text: str) -> list[Any]:
-    """Return each document of the text, with the limits of `load` for all of them together."""
-    return _read(text, lambda: list(yaml.load_all(text, Loader=_Reader)))
-
-
-def _read(text: str, build: Callable[[], T]) -> T:
+    """Return each document of the text, with limits for all together. Raises RefusedYamlError."""
     if len(text) > MOST_BYTES:
         most = f"{MOST_BYTES >> 20} MiB"
-        raise RefusedYamlError(f"{place(1, 1)} is longer than {most}; move queues to other files")
+        raise RefusedYamlError(None, f"is longer than {most}; move queues to other files")
     try:
-        _check(text)
-        return build()
-    except yaml.MarkedYAMLError as error:
-        raise RefusedYamlError(_sentence(text, error)) from None
-    except yaml.reader.ReaderError as error:
-        where = place_of(text, int(error.position))
-        raise RefusedYamlError(f"{where} has a control character; take it out") from None
-    except UnicodeError:
-        raise RefusedYamlError(f"{place(1, 1)} has half of a character; save it as UTF-8") from None
+        return list(_Builder(text).documents())
+    except (yaml.YAMLError, UnicodeError) as error:
+        mark, problem = (getattr(error, key, None) for key in ("problem_mark", "problem"))
+        cause = f"is no YAML: {problem or 'it has a control character, or half of one'}"
+        raise RefusedYamlError(mark, f"{cause}; check the text there") from None
 
 
 def mapping(file: Path) -> dict[Any, Any]:
@@ -97,77 +78,135 @@ def mapping(file: Path) -> dict[Any, Any]:
     return document if isinstance(document, dict) else {}
 
 
-class _Open:
-    """A mapping or a list that the parser is in; first the document."""
+class _Builder:
+    """Builds the values of a text from the parser's events, and counts them."""
 
-    def __init__(self, anchor: str | None = None, mapping: bool = False) -> None:
-        self.anchor, self.mapping = anchor, mapping
-        self.size, self.keys, self.at_key = 1, set[str](), False
+    def __init__(self, text: str) -> None:
+        self.events: Iterator[Any] = yaml.parse(text, Loader=yaml.CSafeLoader)
+        self.size, self.anchors = 0, dict[str, tuple[Any, int]]()  # values and their sizes
+
+    def documents(self) -> Iterator[Any]:
+        """Each document of the text."""
+        for event in self.events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                self.anchors.clear()
+                yield self.value(next(self.events))
+
+    def value(self, event: Any, level: int = 0) -> Any:
+        """The value that begins with an event."""
+        mark, name, before, value = event.start_mark, event.anchor, self.size, None
+        alias, kind = isinstance(event, yaml.AliasEvent), _TAGS.get(type(event), "seq")
+        if alias and name not in self.anchors:
+            raise RefusedYamlError(mark, f"has *{name}, no value above it; write it out")
+        if not alias and event.tag not in (None, f"tag:yaml.org,2002:{kind}"):
+            raise RefusedYamlError(mark, "has a tag (!…); drop it, and write text in quotes")
+        if level > MOST_LEVELS:
+            raise RefusedYamlError(mark, f"is {MOST_LEVELS} levels deep; write it flatter")
+        value, size = self.anchors.pop(name, (None, 0))
+        self.size += size if alias else 1
+        if self.size > MOST_VALUES:
+            most = f"{MOST_VALUES:,} values"
+            raise RefusedYamlError(mark, f"stands for more than {most}; use no aliases")
+        if isinstance(event, yaml.ScalarEvent):
+            value = _scalar(event)
+        elif not alias:
+            inside = takewhile(
+                lambda each: not isinstance(each, yaml.CollectionEndEvent), self.events
+            )
+            read = self._mapping if kind == "map" else self._list
+            value = read(inside, level + 1)
+        if name:
+            self.anchors[name] = value, self.size - before
+        return value
+
+    def _list(self, inside: Iterator[Any], level: int) -> list[Any]:
+        return [self.value(event, level) for event in inside]
+
+    def _mapping(self, inside: Iterator[Any], level: int) -> dict[str, Any]:
+        whole = dict[str, Any]()
+        for event in inside:
+            key = _scalar(event) if isinstance(event, yaml.ScalarEvent) else None
+            shown = f"has the key {_shown(getattr(event, 'value', '…'))}"
+            if not isinstance(key, str):
+                cause = f"{shown}, which is no text; put it in quotes"
+                raise RefusedYamlError(event.start_mark, cause)
+            if key in whole:
+                raise RefusedYamlError(event.start_mark, f"{shown} again, in the same mapping")
+            whole[key] = self.value(next(self.events), level)
+            if key == "<<" and not isinstance(whole[key], dict):
+                raise RefusedYamlError(event.start_mark, "merges what is no mapping (<<)")
+        return {**whole.pop("<<", {}), **whole}
 
 
-def _check(text: str) -> None:
-    """Refuse what is too large, odd, or read differently by the engine."""
-    open_, sizes = [_Open()], dict[str | None, int]()  # sizes of what has an anchor
-    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
-        if isinstance(event, CollectionEndEvent):
-            done = open_.pop()
-            open_[-1].size += done.size
-            sizes[done.anchor] = done.size
-        elif isinstance(event, NodeEvent) and (wrong := _wrong(event, open_, sizes)):
-            raise RefusedYamlError(f"{_place(event.start_mark)} {wrong}")
-
-
-def _wrong(event: Any, open_: list[_Open], sizes: dict[str | None, int]) -> str | None:
-    """What is wrong with a value, which is counted in the innermost open one."""
-    inside = open_[-1]
-    inside.at_key = inside.mapping and not inside.at_key
-    if isinstance(event, AliasEvent):
-        if any(each.anchor == event.anchor for each in open_):
-            return f"contains itself (*{event.anchor}); write it out"
-        inside.size += sizes.get(event.anchor, 1)
-    elif isinstance(event, ScalarEvent):
-        inside.size, sizes[event.anchor] = inside.size + 1, 1
-    else:
-        open_.append(_Open(event.anchor, isinstance(event, MappingStartEvent)))
-    if inside.size > MOST_VALUES:
-        return f"stands for more than {MOST_VALUES:,} values; use no aliases"
-    if len(open_) > MOST_LEVELS:
-        return f"is {MOST_LEVELS} levels deep; write it flatter"
-    if getattr(event, "tag", None) not in _TAGS:
-        return "has a tag (!…); drop it, and write text in quotes"
-    if not isinstance(event, ScalarEvent):
-        return "has a key that is no text; write a name" if inside.at_key else None
-    return _wrong_text(event.value, not event.style, inside if inside.at_key else None)
-
-
-def _wrong_text(text: str, plain: bool, keys_of: _Open | None) -> str | None:
-    """What is wrong with a text, `plain` where it has no quotes, and a key of `keys_of`."""
-    shown = ascii(text if len(text) <= 40 else f"{text[:37]}…")
+def _scalar(event: Any) -> Any:
+    text, plain = event.value, not event.style and event.tag is None
     if _CONTROL.search(text):
-        return f"has a control character: {shown}; take it out"
-    if plain and _DIFFERS.fullmatch(text):
-        return (
-            f"has {shown}, which is another value for other readers; write a plain number, or put"
-            " it in quotes if it is text"
+        raise RefusedYamlError(
+            event.start_mark, f"has a control character: {_shown(text)}; take it out"
         )
-    if keys_of is None or (plain and text == "<<"):
-        return None
-    if plain and any(pattern.fullmatch(text) for pattern in _PLAIN.values()):
-        return f"has the key {shown}, which is no text; put it in quotes"
-    if text in keys_of.keys:
-        return f"has the key {shown} again, in the same mapping"
-    keys_of.keys.add(text)
-    return None
+    if plain and _DIFFERS.fullmatch(text):
+        raise RefusedYamlError(
+            event.start_mark,
+            f"has {_shown(text)}, which is another value for other readers; write a plain number,"
+            " or put it in quotes if it is text",
+        )
+    if plain and text in _WORDS:
+        return _WORDS[text]
+    if plain and _NUMBER.fullmatch(text):
+        return int(text) if text.lstrip("+-").isdigit() else float(text)
+    return text
 
 
-def _place(mark: Any) -> str:
-    return place(mark.line + 1, mark.column + 1) if mark else place(1, 1)
+def _shown(text: str) -> str:
+    return ascii(text if len(text) <= 40 else f"{text[:37]}…")
 
 
-def _sentence(text: str, error: yaml.MarkedYAMLError) -> str:
-    """Where a text is no YAML, in the parser's words."""
-    if conflict := _CONFLICT.search(text):
-        where = place_of(text, conflict.start(1))
-        return f"{where} has a merge conflict ({conflict[0].strip()}); resolve it"
-    where = _place(error.problem_mark or error.context_mark)
-    return f"{where} is no YAML: {error.problem}; check indentation, quotes and brackets there"
+def _named(name: str, read: Callable[[str], Any]) -> Any:
+    """What is read from a file that a stack file names. Raises ValueError."""
+    try:
+        path = (ROOT / name.partition("\0")[0]).resolve()
+        if not path.is_relative_to(ROOT) or path.suffix not in (".yaml", ".yml"):
+            raise ValueError("which is no YAML file below this project's folder; write one that is")
+        return read(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        why = "which is not there; write the path from the project's folder"
+    except (OSError, RuntimeError, UnicodeError) as error:  # also links in a circle
+        why = f"which cannot be read: {error}"
+    except ValueError as error:
+        why = str(error)
+    raise ValueError(f"names {name}, {why}")
+
+
+def read_tree(queues: Any) -> Any:
+    """What stands at a `queues:` key, or in the file that it names. Raises ValueError."""
+    return _named(queues, load) if isinstance(queues, str) else queues
+
+
+def _documents(path: Any) -> Any:
+    """The documents of a file, empty ones left out. Raises ValueError."""
+    return [document for document in _named(path, load_all) if document is not None]
+
+
+def _by_path(paths: Any) -> Any:
+    if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
+        raise ValueError("is no list of files; write [workloads/train.yaml]")
+    return {path: path for path in paths}
+
+
+def _is_no_object(document: dict[str, Any]) -> bool:
+    names = (document.get("apiVersion"), document.get("kind"), get(document, "metadata", "name"))
+    return not all(isinstance(name, str) for name in names)
+
+
+_PATH: Final = {"type": "string", "pattern": r"\.ya?ml$"}
+TreeFile = Annotated[str, WithJsonSchema({**_PATH, "description": "A YAML file with the tree."})]
+_Manifest = Annotated[
+    dict[str, Any],
+    refuse(_is_no_object, "is no Kubernetes object; write apiVersion, kind and metadata.name"),
+]
+# The objects of files by path; a stack file has a list of paths.
+Manifests = Annotated[
+    dict[str, Annotated[list[_Manifest], BeforeValidator(_documents)]],
+    BeforeValidator(_by_path),
+    WithJsonSchema({"type": "array", "items": _PATH}),
+]

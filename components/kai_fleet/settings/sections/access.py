@@ -3,38 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from ipaddress import ip_address
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, StringConstraints
+from pydantic import Field, SecretStr, StringConstraints
 
 from kai_fleet.releases import sources
-from kai_fleet.settings.sections.isolation import Cidr
-from kai_fleet.settings.sections.kubernetes import LabelKey, LabelValue, ObjectName
+from kai_fleet.settings.sections.kubernetes import Cidr, LabelKey, LabelValue, ObjectName, Port
 from kai_fleet.settings.sections.models import Strict, Wrong, like, refuse
 from kai_fleet.settings.sections.platform import EXAMPLE_REGISTRY, Name, place_of
 
 OF_STACK: Final = "kai-fleet-registries"  # the Secret that is made of kai-fleet:registries
 OF_TEAM: Final = "kai-fleet-team-registries"  # and the one of a team's own
 
-
-def _has_no_host(registry: str) -> bool:
-    """Kubelets match a registry with the names of images: a host, and perhaps a path."""
-    host = registry.partition("/")[0]
-    return "." not in host and ":" not in host and host != "localhost"
-
-
-def _as_text(value: Any) -> Any:
-    """A number as text: no message may show it."""
-    return str(value) if isinstance(value, int | float) else value
-
-
+# Kubelets match a registry with the names of images: a host, and perhaps a path.
 RegistryName = Annotated[
     str,
     StringConstraints(max_length=255),
     place_of(sources.registry_place, EXAMPLE_REGISTRY),
-    refuse(_has_no_host, f"has no host in front; write {EXAMPLE_REGISTRY}"),
+    refuse(
+        lambda name: not sources.registry_place(name).startswith(name.partition("/")[0]),
+        f"has no host in front; write {EXAMPLE_REGISTRY}",
+    ),
 ]
 
 
@@ -43,39 +33,19 @@ class RegistryCredentials(Strict):
 
     username: str = Field(min_length=1, pattern=r"^[^:]+$")
     """The account's name, without a colon."""
-    password: Annotated[SecretStr, BeforeValidator(_as_text)] = Field(min_length=1, strict=False)
+    password: SecretStr = Field(min_length=1, strict=False)
     """Its password or token; set it with `pulumi config set --secret --path`."""
 
 
 Registries = dict[RegistryName, RegistryCredentials]
 
-
-_DNS_LABEL: Final = r"[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?"
-_DNS_NAME: Final = re.compile(rf"(?=.{{1,253}}$){_DNS_LABEL}(\.{_DNS_LABEL})*")
+# An IPv6 address, or a name or an IPv4 address.
+_IPV6: Final = "[0-9A-Fa-f]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f.]*"
+Host = Annotated[str, like(rf"^({_IPV6}|[A-Za-z0-9]([-.A-Za-z0-9]*[A-Za-z0-9])?)$")]
+_DNS_NAME: Final = re.compile(r"[-.A-Za-z0-9]+\.[A-Za-z][-A-Za-z0-9]*")
+_GATEWAY: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 _BY_NAME: Final = ("Ingress", "Gateway")  # by its name alone they know whose API is meant
 _HTTPS: Final = 443
-
-
-def _host(value: str) -> str:
-    text = value.removeprefix("[").removesuffix("]")
-    if is_address(text) or (_DNS_NAME.fullmatch(value) and not value.rpartition(".")[2].isdigit()):
-        return text
-    raise ValueError(
-        f"is {value[:80]!r}, which is neither a host name nor an address; write one such as"
-        " ml.vc.example.com, 10.0.0.5 or 2001:db8::5, and a port at port"
-    )
-
-
-def is_address(host: str) -> bool:
-    """Whether this is an IPv4 or IPv6 address, and no name."""
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return "%" not in host  # the zone of one machine
-
-
-Host = Annotated[str, AfterValidator(_host)]
 # What each key is for, and what to write where the type is another.
 _TYPES_BY_KEY: Final = {
     "host": ("LoadBalancer", "NodePort", *_BY_NAME),
@@ -85,9 +55,6 @@ _TYPES_BY_KEY: Final = {
     "load_balancer_class": ("LoadBalancer",),
     "load_balancer_source_ranges": ("LoadBalancer",),
 }
-GatewayName = Annotated[
-    str, like(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
-]
 
 
 class Access(Strict):
@@ -97,11 +64,11 @@ class Access(Strict):
     """ClusterIP: only from inside the host. Ingress, Gateway: TLS passes through by name."""
     host: Host | None = None
     """Name or address to use: of a node for NodePort, of the API for Ingress and Gateway."""
-    port: int | None = Field(default=None, ge=1, le=65535)
+    port: Port | None = None
     """NodePort: a fixed one. Ingress, Gateway: of the controller; 443 unless set."""
     class_name: ObjectName | None = Field(default=None, alias="class")
     """Ingress: its class; the default one unless set."""
-    gateway: GatewayName | None = None
+    gateway: Annotated[str, like(_GATEWAY)] | None = None
     """Gateway: NAMESPACE/NAME of one that has a listener with tls.mode Passthrough."""
     annotations: dict[LabelKey, str] = Field(default_factory=dict)
     """Of the API's Service, or of its Ingress or TLSRoute: those of an internal load balancer."""
@@ -118,9 +85,8 @@ class Access(Strict):
     @property
     def endpoint(self) -> str:
         """The host to use; where a name alone leads there, with its port. "" where none is said."""
-        if self.host is None or not self.led_by_name:
-            return self.host or ""
-        return f"{self.host}:{self.port or _HTTPS}"
+        port = f":{self.port or _HTTPS}" if self.host and self.led_by_name else ""
+        return f"{self.host or ''}{port}"
 
     def over(self, own: Self | None) -> Self:
         """This one, of a stack, with what a team says for itself; with another type the team's."""
@@ -133,30 +99,15 @@ class Access(Strict):
         yield from self.useless("type", _TYPES_BY_KEY)
         if self.type == "NodePort" and self.host is None:
             yield "host", "is missing: a NodePort is reached at a node; write its name or address"
-        elif self.led_by_name and self.host is None:
-            yield "host", "is missing: it is what the API is known by; write ml.vc.example.com"
-        elif self.led_by_name and (is_address(str(self.host)) or "." not in str(self.host)):
-            cause = f"is {self.host}: an {self.type} tells APIs from each other by names"
-            fix = "write a name of your DNS, such as ml.vc.example.com"
-            yield "host", f"{cause}, as TLS has no addresses there; {fix}"
+        elif self.led_by_name and not _DNS_NAME.fullmatch(self.host or ""):
+            cause = f"is {self.host or 'missing'}: an {self.type} tells APIs apart by names, as TLS"
+            yield "host", f"{cause} does; write a name of your DNS, such as ml.vc.example.com"
         if self.type == "Gateway" and self.gateway is None:
             yield "gateway", "is missing: it has the listener; write NAMESPACE/NAME of the Gateway"
 
 
 HERE: Final = "127.0.0.1"
 FIRST_NODE_PORT: Final = 30000
-
-ContextName = Annotated[
-    str | None, Field(min_length=1, description="A context of your kubeconfig.")
-]
-Kubeconfig = Annotated[
-    SecretStr | None,
-    Field(
-        min_length=1,
-        strict=False,
-        description="The kubeconfig itself, set with `pulumi config set --secret --path`.",
-    ),
-]
 
 
 class Kind(Strict):
@@ -176,35 +127,30 @@ class Kind(Strict):
         """The node ports that answer on this machine."""
         return range(FIRST_NODE_PORT, FIRST_NODE_PORT + self.node_ports)
 
-    def unreachable(self, teams: Mapping[str, Access]) -> Iterator[tuple[str, str, str]]:
-        """Teams whose vCluster nobody could reach: (team, key, sentence)."""
+    def access(self, of_team: Access) -> Access:
+        """How a vCluster is reached: at a node port on this machine, unless said otherwise."""
+        written: dict[str, Any] = {"type": "NodePort", **of_team.written}
+        here = {"host": HERE} if written["type"] == "NodePort" else {}
+        return Access(**{**here, **written})
+
+    def unreachable(self, teams: Mapping[str, Access]) -> Wrong:
+        """Teams whose vCluster answers at no port of this machine: (team, sentence)."""
         taken = {access.port for access in teams.values()}
-        free = (f"write port: {port}" for port in self.ports if port not in taken)
-        more = f"set cluster.kind.nodePorts to {len(teams)} or more"
-        seen: dict[int | None, str] = {}
+        spare = [port for port in self.ports if port not in taken]
         for team, access in teams.items():
-            if access.type == "LoadBalancer":
-                yield team, "type", "LoadBalancer gets no address on a kind cluster; write NodePort"
-            if access.type != "NodePort" or access.host not in (HERE, "localhost"):
-                continue
-            first = seen.setdefault(access.port, team)
-            if access.port is None:
-                cause = "is missing: a kind cluster opens its ports once"
-            elif access.port not in self.ports:
-                answer = f"{FIRST_NODE_PORT} to {self.ports[-1]} (cluster.kind.nodePorts)"
-                cause = f"is {access.port}, and on {HERE} answer {answer}"
-            elif first != team:
-                cause = f"is {access.port}, which team {first} has"
-            else:
-                continue
-            yield team, "port", f"{cause}; {next(free, more)}"
+            if access.host in (HERE, "localhost") and access.port not in self.ports:
+                answer = f"on {HERE} answer {self.ports[0]} to {self.ports[-1]}"
+                fix = f"write port: {spare.pop(0)}" if spare else "set kind.nodePorts higher"
+                yield team, f"is {access.port or 'missing'}, and {answer}; {fix}"
 
 
 class Credentials(Strict):
     """A team stack's own way to the platform's cluster; the cluster itself is the platform's."""
 
-    context: ContextName = None
-    kubeconfig: Kubeconfig = None
+    context: str | None = Field(default=None, min_length=1)
+    """A context of your kubeconfig."""
+    kubeconfig: SecretStr | None = Field(default=None, min_length=1, strict=False)
+    """The kubeconfig itself, set with `pulumi config set --secret --path`."""
 
 
 class Cluster(Credentials):
@@ -224,10 +170,3 @@ class Cluster(Credentials):
                 " whatever cluster happens to be current; write context: with a name from"
                 " `kubectl config get-contexts`, or kind: {} for a new one on this machine",
             )
-
-
-def access_in_kind(access: Access | None) -> Access:
-    """How a vCluster is reached there: at a node port on this machine, unless said otherwise."""
-    written: dict[str, Any] = {"type": "NodePort", **(access.written if access else {})}
-    here = {"host": HERE} if written["type"] == "NodePort" else {}
-    return Access(**{**here, **written})

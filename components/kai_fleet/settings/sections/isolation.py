@@ -2,66 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from ipaddress import ip_network
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import Annotated, Final, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import Field
 
 from kai_fleet.releases.keys import NO_GPU_CLASSES
-from kai_fleet.settings.sections.kubernetes import (
-    ObjectName,
-    cpu_millicores,
-    memory_megabytes,
-    quantity,
-)
-from kai_fleet.settings.sections.models import Strict, like, refuse
+from kai_fleet.settings.sections.kubernetes import Bytes, Cidr, Cpus, ObjectName, Port
+from kai_fleet.settings.sections.models import Strict, like
 
-Level = Literal["baseline", "restricted", "off"]
-OutsideQueues = Literal["deny", "warn", "allow"]
-# The name of a device that nodes advertise: nvidia.com/mig-1g.10gb, amd.com/gpu.
-Device = Annotated[str, like(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[-A-Za-z0-9_.]+$")]
-
-
-def _is_no_network(value: str) -> bool:
-    try:
-        ip_network(value, strict=False)
-    except ValueError:
-        return True
-    return False
-
-
-Cidr = Annotated[
-    str,
-    like(r"^[0-9a-fA-F.:]+/[0-9]{1,3}$"),
-    refuse(
-        _is_no_network,
-        "is {value}, which is no network; write one such as 10.20.0.0/16 or fd00:1::/32",
-    ),
-]
-
-
-def _amount(read: Callable[[Any], object], examples: str) -> tuple[object, ...]:
-    """A quantity as it is written, once it is one of its kind; none is unlimited here."""
-
-    def checked(value: Any) -> str:
-        quantity(value, examples)
-        read(value)
-        return str(value)
-
-    schema = {"type": ["string", "integer"], "description": examples}
-    return BeforeValidator(checked), WithJsonSchema(schema)
-
-
-Cpus = Annotated[str, *_amount(cpu_millicores, "200, 500m")]
-Memory = Annotated[str, *_amount(memory_megabytes, "512Gi, 2Ti")]
-Storage = Annotated[str, *_amount(memory_megabytes, "10Ti, 500Gi")]
-Scratch = Annotated[str, *_amount(memory_megabytes, "200Gi, 50Gi")]
-Volume = Annotated[str, *_amount(memory_megabytes, "5Gi, 20Gi")]
-# A kind of volume as a pod's spec has it; hostPath is Pod Security's to deny.
-VolumeKind = Annotated[str, like(r"^[a-z][A-Za-z]+$")]
-Port = Annotated[int, Field(ge=1, le=65535)]
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
+_DEVICE: Final = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[-A-Za-z0-9_.]+$"  # nvidia.com/mig-1g.10gb
 
 
 class Bounds(Strict):
@@ -69,9 +20,9 @@ class Bounds(Strict):
 
     cpu: Cpus | None = None
     """CPU requests; every pod then has to say its own."""
-    memory: Memory | None = None
+    memory: Bytes | None = None
     """Memory requests; every pod then has to say its own."""
-    storage: Storage | None = None
+    storage: Bytes | None = None
     """Sum of all volume claims."""
     pods: Count = 2000
     """Pods."""
@@ -83,7 +34,7 @@ class Bounds(Strict):
     """Node ports of all services."""
     objects: Count = 5000
     """Of each kind in the host's etcd: services, secrets, roles, pods with ended ones."""
-    ephemeral_storage: Scratch | None = None
+    ephemeral_storage: Bytes | None = None
     """Requests of ephemeral storage; every pod then has to say its own."""
     grace_seconds: Annotated[int, Field(ge=30, le=86_400)] = 3600
     """The longest that a pod may take to end: terminationGracePeriodSeconds."""
@@ -119,9 +70,9 @@ class Network(Strict):
 class Isolation(Strict):
     """How a team is kept from the others, and what it may ask the host for."""
 
-    level: Level = "baseline"
+    level: Literal["baseline", "restricted", "off"] = "baseline"
     """Pod Security of the team's pods. off: nothing on the host but the GPU quota."""
-    devices: dict[Device, Count] = Field(default_factory=dict)
+    devices: dict[Annotated[str, like(_DEVICE)], Count] = Field(default_factory=dict)
     """Devices besides gpus: by the name that nodes advertise, how many."""
     device_classes: dict[ObjectName, Count] = Field(default_factory=dict)
     """DRA device classes, and how many devices of each."""
@@ -131,7 +82,7 @@ class Isolation(Strict):
     """Runtime classes of the host that show no GPU, so that any pod may name them."""
     annotations: list[ObjectName] = Field(default_factory=list)
     """Domains of annotations that runtimes or plugins read and pods may have: memory-qos.nri.io."""
-    volumes: list[VolumeKind] = Field(default_factory=list)
+    volumes: list[Annotated[str, like(r"^[a-z][A-Za-z]+$")]] = Field(default_factory=list)
     """Kinds of volumes besides those of Pod Security's restricted: nfs, iscsi."""
     bounds: Bounds = Field(default_factory=Bounds)
     network: Network = Field(default_factory=Network)
@@ -147,14 +98,11 @@ class Guard(Strict):
 
     mode: Literal["deny", "audit", "off"] = "deny"
     """audit: such pods pass, with a warning, for roll-out. off: no guard."""
-    outside_queues: OutsideQueues = "deny"
+    outside_queues: Literal["deny", "warn", "allow"] = "deny"
     """Pods of a team with queues that ask for GPUs without KAI."""
 
-    def outside(self, queues: Sequence[str]) -> OutsideQueues:
-        """What becomes of such pods inside the vCluster of a team with these leaf queues.
-
-        Without queues there is nothing to be beside, and in mode audit nothing is denied.
-        """
+    def outside(self, queues: Sequence[str]) -> str:
+        """What becomes of such pods in a vCluster with these leaf queues."""
         if not queues:
             return "allow"
         in_audit = self.mode == "audit" and self.outside_queues == "deny"

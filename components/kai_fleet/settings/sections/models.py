@@ -1,7 +1,7 @@
 """The base of every settings model, kinds of validators, and the fields at a place of a file."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from contextlib import suppress
 from typing import Any, Self, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StringConstraints
@@ -42,12 +42,6 @@ class Strict(BaseModel):
         """This one, of a stack, with what a team says for itself."""
         return self if own is None else self.model_copy(update=own.written)
 
-    def mistakes(self) -> Wrong:
-        """What does not fit between these keys, and in the sections below them."""
-        for name in type(self).model_fields:
-            if isinstance(section := getattr(self, name), Strict):
-                yield from below(self.key_of(name), section.mistakes())
-
     def useless(self, name: str, kinds_by_field: Mapping[str, Sequence[str]]) -> Wrong:
         """The keys that are written here and read only where the field `name` has other values."""
         kind, key = getattr(self, name), self.key_of(name)
@@ -67,52 +61,48 @@ def like(pattern: str, longest: int = 253) -> StringConstraints:
     return StringConstraints(pattern=pattern, max_length=longest)
 
 
-def short_for(
-    key: str, kinds: Any, forms: Any, convert: Callable[[Any], Any] = lambda value: value
-) -> BeforeValidator:
+def short_for(key: str, kinds: Any, forms: Any) -> BeforeValidator:
     """Take a value alone for the mapping with that key: `gpu: 12` for `gpu: {quota: 12}`."""
 
     def whole(value: Any) -> Any:
-        return {key: convert(value)} if isinstance(value, kinds) else value
+        return {key: value} if isinstance(value, kinds) else value
 
     return BeforeValidator(whole, json_schema_input_type=forms)
 
 
 def refuse(is_wrong: Callable[[Any], bool], sentence: str) -> AfterValidator:
-    """Refuse values; the sentence, which may have {value}, says why and what to write."""
+    """Refuse values, also those for which the check itself raises ValueError; the sentence, which
+    may have {value}, says why and what to write.
+    """
 
     def check(value: Any) -> Any:
-        if is_wrong(value):
-            raise ValueError(sentence.replace("{value}", repr(value)[:80]))
-        return value
+        with suppress(ValueError):
+            if not is_wrong(value):
+                return value
+        raise ValueError(sentence.replace("{value}", repr(value)[:80]))
 
     return AfterValidator(check)
 
 
-@lru_cache
-def fields(model: type[BaseModel] | None) -> dict[str | int, FieldInfo]:
-    """A model's fields by their keys in the file."""
-    own = model.model_fields.items() if model else ()
-    return {field.alias or name: field for name, field in own}
-
-
-def fields_beside(place: Location, model: type[BaseModel]) -> dict[str | int, FieldInfo]:
+def fields_beside(place: Location, model: Any) -> dict[str | int, FieldInfo]:
     """The fields that there are at a place of the file and beside it; none below a free key."""
-    here: Any = model
-    for part in place[:-1]:
-        if get_origin(here) in (dict, list):
-            here = _without_options(get_args(here)[-1])
-        else:
-            field = fields(here).get(part)
-            here = _without_options(field.annotation) if field else None
-    return fields(here if isinstance(here, type) else None)
+    if len(place) > 1 and get_origin(model) in (dict, list):
+        return fields_beside(place[1:], _without_options(get_args(model)[-1]))
+    if not isinstance(model, type) or not issubclass(model, BaseModel):
+        return {}
+    known = model.model_fields.items()
+    fields: dict[str | int, FieldInfo] = {field.alias or name: field for name, field in known}
+    if len(place) < 2:
+        return fields
+    field = fields.get(place[0])
+    return fields_beside(place[1:], _without_options(field.annotation)) if field else {}
 
 
 def _without_options(annotation: Any) -> Any:
     """The model, mapping or list in `X`, `X | None` or an annotated one; None for others."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
     if get_origin(annotation) in (dict, list):
+        return annotation
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     inner = (_without_options(arg) for arg in get_args(annotation))
     return next((found for found in inner if found is not None), None)

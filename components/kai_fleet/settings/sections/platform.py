@@ -1,6 +1,5 @@
 """The platform: its GPUs and who shares them, its KAI, its sources, and monitoring."""
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Final, Literal
@@ -8,56 +7,45 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
 
 from kai_fleet.releases import GPU_PROVIDERS, mig, sources
-from kai_fleet.releases.keys import GPU_RESOURCES, METRICS_PORT
+from kai_fleet.releases.keys import GPU_RESOURCES
 from kai_fleet.releases.sharing import SharingMode, of_switch
 from kai_fleet.releases.sources import NoPlaceError
-from kai_fleet.settings.sections.kubernetes import Affinity, LabelKey, LabelValue, Toleration
-from kai_fleet.settings.sections.models import Strict, Wrong, like, refuse, short_for
-from kai_fleet.values import value_at
+from kai_fleet.settings.sections.kubernetes import (
+    Affinity,
+    LabelKey,
+    LabelValue,
+    ObjectName,
+    Toleration,
+)
+from kai_fleet.settings.sections.models import Strict, like, refuse
 
 _MOST: Final = 1_000_000
 _KINDS: Final = "{nvidia.com/gpu: 8, nvidia.com/mig-1g.10gb: 14}"
 
 
-class GpuSharing(Strict):
-    """How pods share a GPU: true (NonMemoryEnforced), false (Disabled), or a mode."""
-
-    mode: SharingMode
-    """Disabled; NonMemoryEnforced: by agreement; HamiCore, NvFractions: memory is held to it."""
-
-
+# A stack file may say true and false, too.
 Sharing = Annotated[
-    GpuSharing,
-    short_for("mode", bool, bool | GpuSharing, of_switch),
-    Field(description="Fractions of a GPU: true unless set. A stack file may say {mode: …} too."),
+    SharingMode,
+    BeforeValidator(
+        lambda value: of_switch(value) if isinstance(value, bool) else value,
+        json_schema_input_type=bool | SharingMode,
+    ),
 ]
 
 
-def sharing() -> GpuSharing:
-    """Where nothing is written: on, by agreement."""
-    return GpuSharing(mode=of_switch(True))
-
-
 def _gpus(value: Any) -> Any:
-    if not isinstance(value, Mapping):
-        return _count(value, "is", f", or how many of each kind, such as {_KINDS}")
-    for name in value:
-        if name not in GPU_RESOURCES and not mig.is_known(str(name)):
+    counts = value if isinstance(value, Mapping) else {"": value}
+    for name, count in counts.items():
+        if name and name not in GPU_RESOURCES and not mig.is_known(str(name)):
             raise ValueError(
                 f"has {str(name)!r}, which is no GPU and no MIG profile; write"
                 f" {mig.PREFIX}1g.10gb, or {GPU_RESOURCES[0]} for whole GPUs; other devices in"
                 " isolation.devices"
             )
-    return {name: _count(count, f"has {name}:") for name, count in value.items()}
-
-
-def _count(value: Any, cause: str, or_else: str = "") -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        shown = "empty" if value is None else repr(value)[:60]
-        raise ValueError(f"{cause} {shown}; write a whole number{or_else}")
-    if not 0 <= value <= _MOST:
-        end = "0 or more" if value < 0 else f"{_MOST} or less"
-        raise ValueError(f"{cause} {value}; write {end}")
+        if type(count) is not int or not 0 <= count <= _MOST:
+            cause = f"has {name}:" if name else "is"
+            fix = f"write a whole number up to {_MOST}, or one for each kind, such as {_KINDS}"
+            raise ValueError(f"{cause} {'empty' if count is None else repr(count)[:60]}; {fix}")
     return value
 
 
@@ -69,60 +57,32 @@ Gpus = Annotated[
 ]
 
 
+def by_kind(gpus: int | Mapping[str, int]) -> dict[str, int]:
+    """GPUs by their resources' names."""
+    return {GPU_RESOURCES[0]: gpus} if isinstance(gpus, int) else dict(gpus)
+
+
 def together(pools: Iterable[int | Mapping[str, int]]) -> int | dict[str, int]:
     """The sum of several, by kind where one of them is."""
     every, total = list(pools), Counter[str]()
     for gpus in every:
-        total.update({GPU_RESOURCES[0]: gpus} if isinstance(gpus, int) else gpus)
-    by_kind = any(isinstance(gpus, Mapping) for gpus in every)
-    return dict(total) if by_kind else total[GPU_RESOURCES[0]]
+        total.update(by_kind(gpus))
+    whole = all(isinstance(gpus, int) for gpus in every)
+    return total[GPU_RESOURCES[0]] if whole else dict(total)
 
 
-def slices(gpus: int | Mapping[str, int], devices: Mapping[str, int]) -> dict[str, int]:
-    """The MIG slices, by their resources' names; `devices` are the other devices of a team."""
-    return mig.slices(devices) | ({} if isinstance(gpus, int) else mig.slices(gpus))
-
-
-def counted(gpus: int | Mapping[str, int], devices: Mapping[str, int]) -> int:
-    """All of them as KAI counts GPUs of a queue: a slice of profile 3g is three."""
-    whole = gpus if isinstance(gpus, int) else sum(gpus.get(name, 0) for name in GPU_RESOURCES)
-    return whole + int(mig.gpus_of(slices(gpus, devices)))
+def counted(gpus: int | Mapping[str, int], slices: Mapping[str, int]) -> int:
+    """GPUs and MIG slices as KAI counts GPUs of a queue: a slice of profile 3g is three."""
+    kinds = by_kind(gpus)
+    return sum(kinds.get(name, 0) for name in GPU_RESOURCES) + int(mig.gpus_of(slices))
 
 
 # What Go's and Prometheus' durations have in common: KAI changed from the one to the other.
-_DURATION: Final = r"([0-9]+h)?([0-9]+m)?([0-9]+s)?"
-_PART: Final = re.compile(r"([0-9]{1,30})([hms])")
-_SECONDS: Final = {"h": 3600, "m": 60, "s": 1}
-_LONGEST_SECONDS: Final = 2**63 // 10**9  # Go counts nanoseconds in 64 bits
-HOSTNAME: Final = "kubernetes.io/hostname"
-
-
-def _duration(value: Any) -> Any:
-    if isinstance(value, str) and value and re.fullmatch(_DURATION, value):
-        if sum(int(n) * _SECONDS[unit] for n, unit in _PART.findall(value)) > _LONGEST_SECONDS:
-            raise ValueError(f"is {value!r}, longer than a duration can be; write 2562047h or less")
-        return value
-    shown = repr(value) if isinstance(value, str | int | float) else "no text"
-    raise ValueError(
-        f"is {shown}, which is not a duration for KAI (h, m and s); write 168h for a week, 90m"
-    )
-
-
 Duration = Annotated[
     str,
-    BeforeValidator(_duration),
-    WithJsonSchema({"type": "string", "pattern": f"^{_DURATION}$", "description": "168h, 90m"}),
+    StringConstraints(min_length=2, pattern=r"^([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}s)?$"),
 ]
 ShardName = Annotated[str, like(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", 40)]
-Levels = Annotated[
-    list[LabelKey],
-    Field(min_length=1, max_length=16),
-    refuse(
-        lambda levels: len({*levels}) < len(levels) or HOSTNAME in levels[:-1],
-        f"has a level twice, or {HOSTNAME} above others; write each once, {HOSTNAME} last",
-    ),
-]
-Strategy = Literal["binpack", "spread"]
 
 
 class Fairshare(Strict):
@@ -137,8 +97,7 @@ class Fairshare(Strict):
     window_type: Literal["sliding", "tumbling", "cron"] = "sliding"
     """tumbling needs start, cron needs cron."""
     start: str | None = Field(
-        default=None,
-        pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(Z|[+-][0-9]{2}:[0-9]{2})$",
+        default=None, pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(Z|[+-][0-9:]{5})$"
     )
     """tumbling: when the first window begins, such as 2026-01-05T00:00:00Z."""
     cron: str | None = Field(default=None, pattern=r"^(@|\S+ +\S+ +\S+ +\S+ +\S+)")
@@ -150,33 +109,6 @@ class Fairshare(Strict):
     prometheus: str | None = Field(default=None, pattern=r"^https?://\S+$")
     """URL; KAI's own one unless set."""
 
-    def mistakes(self) -> Wrong:
-        """When windows begin that are not sliding."""
-        yield from self.useless("window_type", {"start": ("tumbling",), "cron": ("cron",)})
-        begins = {"tumbling": ("start", self.start), "cron": ("cron", self.cron)}
-        key, value = begins.get(self.window_type, ("", ""))
-        if value is None:
-            write = "its windows begin by it; write one, or windowType: sliding"
-            yield key, f"is missing with windowType {self.window_type}: {write}"
-
-
-class Placement(Strict):
-    """Where pods go among the nodes that have room."""
-
-    gpu: Strategy = "binpack"
-    """binpack fills nodes, spread levels them."""
-    cpu: Strategy = "binpack"
-    """The same for pods without GPUs."""
-
-
-class MinRuntime(Strict):
-    """How long a job of the shard runs undisturbed, where its queue does not say."""
-
-    preempt: Duration | None = None
-    """Before its own queue preempts it."""
-    reclaim: Duration | None = None
-    """Before another queue reclaims it."""
-
 
 class Shard(Strict):
     """A part of the nodes with a scheduler of its own.
@@ -185,8 +117,16 @@ class Shard(Strict):
     which its name is the value, and the queues whose `shard` it is.
     """
 
-    placement: Placement | None = None
-    min_runtime: MinRuntime | None = None
+    placement: dict[Literal["gpu", "cpu"], Literal["binpack", "spread"]] = Field(
+        default_factory=dict
+    )
+    """Where pods with GPUs and others go: binpack, which it is unless set, fills nodes, spread
+    levels them.
+    """
+    min_runtime: dict[Literal["preempt", "reclaim"], Duration] = Field(default_factory=dict)
+    """How long a job runs undisturbed where its queue does not say: before its own queue preempts
+    it, before another one reclaims it.
+    """
     queue_depth: dict[
         Literal["allocate", "reclaim", "preempt", "consolidation"],
         Annotated[int, Field(ge=1, le=1_000_000)],
@@ -214,6 +154,7 @@ Untested = Annotated[
 ]
 Values = dict[str, Any]
 NVIDIA: Final = "nvidia.com/gpu"
+EXAMPLE_CHARTS: Final = "oci://mirror.example.com/charts"
 EXAMPLE_REGISTRY: Final = "mirror.example.com, or ghcr.io/organisation"
 EXAMPLE_VERSION: Final = "v0.16.8"  # what messages tell to write
 
@@ -233,16 +174,6 @@ class Gpu(Strict):
     system_priorities: bool = False
     """Admit system priority classes in its namespace by a ResourceQuota: for GKE."""
 
-    def mistakes(self) -> Wrong:
-        """What does not fit to the provider."""
-        if self.resource != NVIDIA and self.provider != "none":
-            cause = f"is NVIDIA's, and nodes with {self.resource} need their vendor's own"
-            yield "provider", f"{cause}, installed beside this program; write none"
-        if self.system_priorities and self.provider == "none":
-            cause = "has no effect: with provider none nothing is installed that needs it"
-            fix = "leave it out, or write operator or device-plugin for the provider"
-            yield "systemPriorities", f"{cause}; {fix}"
-
 
 class KaiRelease(Strict):
     """The keys of every KAI that a stack installs, on the host and inside a vCluster."""
@@ -251,9 +182,14 @@ class KaiRelease(Strict):
     """From v0.10."""
     shards: dict[ShardName, Shard] = Field(default_factory=dict)
     """From v0.10."""
-    topologies: dict[ShardName, Levels] = Field(default_factory=dict)
+    topologies: dict[ShardName, Annotated[list[LabelKey], Field(min_length=1, max_length=16)]] = (
+        Field(default_factory=dict)
+    )
     """From v0.12: node labels from the widest domain to the narrowest."""
-    gpu_sharing: Sharing = Field(default_factory=sharing)
+    gpu_sharing: Sharing = of_switch(True)
+    """Fractions of a GPU. true: NonMemoryEnforced, by agreement; false: Disabled. HamiCore and
+    NvFractions hold memory to it.
+    """
     untested: Untested = False
     chart: OtherChart = None
     values: Values = Field(default_factory=dict)
@@ -278,24 +214,11 @@ def place_of(read: Callable[[str], object], example: str) -> AfterValidator:
             read(value)
         except NoPlaceError as why:
             raise ValueError(f"is {sources.shown(value)}, which {why}; write {example}") from None
-        _, *path = value.rpartition("://")[2].split("/")
-        if "@" in value or (path and ":" in path[-1]):
+        if "@" in value or ":" in value.rpartition("://")[2].partition("/")[2]:
             raise ValueError(f"names one version; write where all of them are: {example}")
         return value
 
     return AfterValidator(check)
-
-
-ChartSource = Annotated[
-    str,
-    Field(max_length=2048, description="oci://…, https://…"),
-    place_of(sources.chart_place, "oci://mirror.example.com/charts"),
-]
-ImageSource = Annotated[
-    str,
-    Field(max_length=2048, description="a registry, or a path in one"),
-    place_of(sources.registry_place, EXAMPLE_REGISTRY),
-]
 
 
 class Sources(Strict):
@@ -305,9 +228,13 @@ class Sources(Strict):
     kai-fleet:workloads and inside their vClusters, is their own.
     """
 
-    charts: list[ChartSource] = Field(default_factory=list)
+    charts: list[Annotated[str, place_of(sources.chart_place, EXAMPLE_CHARTS)]] = Field(
+        default_factory=list
+    )
     """Chart locations, such as oci://mirror.example.com/charts; what is below them counts."""
-    images: list[ImageSource] = Field(default_factory=list)
+    images: list[Annotated[str, place_of(sources.registry_place, EXAMPLE_REGISTRY)]] = Field(
+        default_factory=list
+    )
     """Image registries, or paths in one, such as mirror.example.com; what is below them counts."""
 
     @property
@@ -318,20 +245,12 @@ class Sources(Strict):
 
 # What Prometheus takes for a duration, as far as it makes sense here.
 Interval = Annotated[str, like(r"^[1-9][0-9]{0,4}[smhd]$")]
-Namespace = Annotated[
-    str,
-    like(r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"),
-    refuse(
-        lambda name: name.startswith(("team-", "kai-scheduler", "kai-resource-reservation")),
-        "is {value}, a team's or KAI's own; write the namespace where Prometheus runs",
-    ),
-]
 
 
 class Monitoring(Strict):
     """Monitors, rules, alerts and dashboards for a Prometheus that the host has already."""
 
-    namespace: Namespace = "monitoring"
+    namespace: ObjectName = "monitoring"
     """The host's namespace of Prometheus and Grafana. It reaches every KAI's metrics."""
     operator: bool = False
     """The host has the Prometheus operator: make its objects. Else ConfigMaps with the content."""
@@ -341,20 +260,3 @@ class Monitoring(Strict):
     """How often metrics are read."""
     certificates: bool = True
     """With the operator: alert before a vCluster's certificate ends. Prometheus gets to have it."""
-
-    def mistakes(self) -> Wrong:
-        """Labels that nothing selects."""
-        if self.labels and not self.operator:
-            cause = "are for what the Prometheus operator selects"
-            yield "labels", f"{cause}; write operator: true, or drop them"
-
-
-_METRICS_KEY: Final = "scheduler.ports.metricsPort"
-
-
-def metrics_mistakes(values: Values) -> Wrong:
-    """Chart values that put a KAI's metrics where nobody reads them: (key, sentence)."""
-    port = value_at(values, _METRICS_KEY)
-    if port not in (None, METRICS_PORT):
-        cause = f"is {port}, and Prometheus reads a KAI's metrics at {METRICS_PORT}"
-        yield _METRICS_KEY, f"{cause}: nothing would be counted; drop it"

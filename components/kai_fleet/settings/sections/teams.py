@@ -1,10 +1,12 @@
 """What belongs to a team: its scheduler, its nodes and GPUs, its queues, its place."""
 
-from typing import Annotated, Any, Literal, Self
+from __future__ import annotations
+
+from typing import Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from kai_fleet.releases import KAI, advised
+from kai_fleet.releases import KAI, advised, mig
 from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.settings.sections.access import Registries
 from kai_fleet.settings.sections.isolation import Isolation
@@ -15,27 +17,22 @@ from kai_fleet.settings.sections.kubernetes import (
     NotedKey,
     Toleration,
 )
-from kai_fleet.settings.sections.models import Strict, Wrong, below
+from kai_fleet.settings.sections.models import Strict, Wrong
 from kai_fleet.settings.sections.platform import (
     EXAMPLE_VERSION,
     Gpus,
     KaiRelease,
     KaiVersion,
-    Name,
     Shard,
     ShardName,
+    by_kind,
     counted,
-    slices,
     together,
 )
 from kai_fleet.settings.sections.queues import QueueName, QueueTree
 from kai_fleet.settings.sections.vcluster import Vcluster
 
-Mode = Literal["virtual", "host", "default"]
-Removed = Annotated[
-    list[Name],
-    Field(description="Teams that may go: one that is deployed goes only when it is named here."),
-]
+REMOVED: Final = "Teams that may go: a deployed one goes only when it is named here."
 
 
 class Scheduler(KaiRelease):
@@ -44,40 +41,60 @@ class Scheduler(KaiRelease):
     virtual: KAI of that version inside the team's vCluster. host: the host's KAI. default: none.
     """
 
-    mode: Mode
+    mode: Literal["virtual", "host", "default"]
     """virtual, host or default."""
     version: KaiVersion | None = Field(
         default=None, description=f"virtual: the team's KAI, such as {EXAMPLE_VERSION}."
     )
 
 
-class HostPlace(Strict):
+class Defaults(Strict):
+    """What a stack says of all that it makes on the host, and a team over that for itself."""
+
+    isolation: Isolation = Field(default_factory=Isolation)
+    """What keeps teams from each other, on the host; a team's where it differs."""
+    labels: dict[NotedKey, LabelValue] = Field(default_factory=dict)
+    """Labels of all that is made: a cost centre. A team's over kai-fleet:labels."""
+    annotations: dict[NotedKey, str] = Field(default_factory=dict)
+    """Annotations of the same but of pods."""
+    tolerations: list[Toleration] = Field(default_factory=list)
+    """Taints of nodes that all pods of teams tolerate, their control planes' too; a team's in place
+    of kai-fleet:tolerations.
+    """
+    affinity: Affinity | None = None
+    """Where control planes, their DNS and KAI are: nodeAffinity, podAffinity, podAntiAffinity; a
+    team's in place of kai-fleet:affinity.
+    """
+
+    def of_team(self, own: Defaults) -> dict[str, Any]:
+        """These fields of a team."""
+        written = "tolerations" in own.model_fields_set
+        return {
+            "isolation": self.isolation.over(own.isolation),
+            "labels": {**self.labels, **own.labels},
+            "annotations": {**self.annotations, **own.annotations},
+            "tolerations": own.tolerations if written else self.tolerations,
+            "affinity": own.affinity or self.affinity,
+        }
+
+
+class HostPlace(Defaults):
     """What a team's place on the host is like. The platform's stack writes it, no team stack."""
 
     node_pool: dict[LabelKey, LabelValue] = Field(default_factory=dict)
     """Labels of the nodes that are the team's own."""
     gpus: Gpus = 0
     """The most GPUs of its pods, also by kind: {nvidia.com/gpu: 8, nvidia.com/mig-1g.10gb: 2}."""
-    isolation: Isolation = Field(default_factory=Isolation)
-    """Where it differs from kai-fleet:isolation."""
-    labels: dict[NotedKey, LabelValue] = Field(default_factory=dict)
-    """Labels of its namespace and all that is made for it, over kai-fleet:labels."""
-    annotations: dict[NotedKey, str] = Field(default_factory=dict)
-    """Annotations of the same but of pods, over kai-fleet:annotations."""
-    tolerations: list[Toleration] = Field(default_factory=list)
-    """Taints that all of its pods tolerate; in place of kai-fleet:tolerations."""
-    affinity: Affinity | None = None
-    """Where its control plane, its DNS and its KAI are; in place of kai-fleet:affinity."""
 
     @property
     def slices(self) -> dict[str, int]:
         """The MIG slices that its pods may hold, by the names of their resources."""
-        return slices(self.gpus, self.isolation.devices)
+        return mig.slices({**self.isolation.devices, **by_kind(self.gpus)})
 
     @property
     def counted(self) -> int:
-        """All of its GPUs as KAI counts them: a slice of profile 3g is three."""
-        return counted(self.gpus, self.isolation.devices)
+        """All of its GPUs as KAI counts them."""
+        return counted(self.gpus, self.slices)
 
 
 class Grant(HostPlace):
@@ -121,45 +138,33 @@ class TeamSettings(HostPlace, Runs):
     @property
     def gpus_by_pool(self) -> dict[str, int]:
         """The most GPUs of each of its pools as KAI counts them."""
-        return {name: counted(gpus, {}) for name, gpus in self.pools.items()}
+        return {name: counted(gpus, mig.slices(by_kind(gpus))) for name, gpus in self.pools.items()}
 
-    def mistakes(self, *, own_stack: bool = False) -> Wrong:
+    def mistakes(self, granted: str | None = None) -> Wrong:
         """Keys that its mode needs and does not have, or has and cannot use.
 
-        In a stack of its own a team in host mode has the granted queue, or queues below it.
+        `granted` is the queue of a stack of its own, in mode host: it may have queues below that.
         """
-        mode, scheduler, queue = self.scheduler.mode, self.scheduler, self.queue is not None
-        below_grant = own_stack and mode == "host" and bool(self.queues)
-        yield from below("scheduler", scheduler.mistakes())
+        mode, scheduler = self.scheduler.mode, self.scheduler
         if mode == "virtual" and scheduler.version is None:
             write = advised(KAI) or EXAMPLE_VERSION
             yield "scheduler.version", f"is missing: mode virtual runs its own KAI; write {write}"
-        if mode == "virtual" and self.pools:
-            yield from self._pool_mistakes()
         for name in Scheduler.model_fields if mode != "virtual" else ():
             if name != "mode" and name in scheduler.model_fields_set:
-                whose = "the host's (kai-fleet:kai)" if mode == "host" else "no KAI"
-                sentence = f"has no use in mode {mode}, which has {whose}; drop it"
-                yield f"scheduler.{Scheduler.key_of(name)}", sentence
-        if mode != "virtual" and self.queues and not below_grant:
-            use = "queue with the name of a leaf of kai-fleet:queues" if mode == "host" else "none"
-            yield "queues", f"are for mode virtual; in mode {mode} write {use}"
-        if mode != "virtual" and self.pools:
-            yield "pools", f"are for mode virtual; in mode {mode} write gpus"
-        if below_grant and queue:
-            yield "queue", "is one of two ways; drop it, or drop queues and use the granted queue"
-        elif mode == "host" and not queue and not below_grant:
+                fix = "drop it, the host's is at kai-fleet:kai"
+                yield f"scheduler.{Scheduler.key_of(name)}", f"has no use in mode {mode}; {fix}"
+        host = ("queues",) if granted and not self.queue else ("queue",)
+        used = {"virtual": ("queues", "pools"), "host": host}.get(mode, ())
+        for name in ("queues", "queue", "pools"):
+            if getattr(self, name) and name not in used:
+                fix = f"write {' or '.join(used)}" if used else "drop it"
+                yield name, f"has no use in mode {mode}; {fix}"
+        if mode == "host" and not (self.queue or (granted and self.queues)):
             yield "queue", "is missing: mode host needs the name of a leaf of kai-fleet:queues"
-        elif mode != "host" and queue:
-            use = "queues: {…}" if mode == "virtual" else "nothing"
-            yield "queue", f"is for mode host; in mode {mode} write {use}"
-
-    def _pool_mistakes(self) -> Wrong:
-        both = together(self.pools.values())
-        if "gpus" in self.model_fields_set and self.gpus != both:
-            yield "gpus", f"is {self.gpus}, and its pools have {both} together; drop it"
-        for name, queue in self.queues.items():
-            if (queue.shard or DEFAULT_SHARD) not in self.pools:
-                cause = f"is {queue.shard}" if queue.shard else "is missing"
-                fix = f"write one of {', '.join(self.pools)}"
-                yield f"queues.{name}.shard", f"{cause}: the team has pools; {fix}"
+        if mode == "virtual" and self.pools:
+            if self.gpus != (both := together(self.pools.values())):
+                yield "gpus", f"is {self.gpus}, and its pools have {both} together; drop it"
+            for name, queue in self.queues.items():
+                if (queue.shard or DEFAULT_SHARD) not in self.pools:
+                    cause = f"is {queue.shard or 'missing'}, and the team has pools"
+                    yield f"queues.{name}.shard", f"{cause}; write one of {', '.join(self.pools)}"

@@ -1,44 +1,29 @@
 """A team's vCluster: its control plane, how it is reached, and who enters it."""
 
-import re
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, SecretStr
 
-from kai_fleet.foreign_text import may_name_system
 from kai_fleet.settings.sections.access import Access
-from kai_fleet.settings.sections.isolation import Cpus, Memory, Scratch, Volume
-from kai_fleet.settings.sections.kubernetes import LabelKey, LabelValue, ObjectName
-from kai_fleet.settings.sections.models import Strict, Wrong, like, refuse
+from kai_fleet.settings.sections.kubernetes import Bytes, Cpus, LabelKey, LabelValue, ObjectName
+from kai_fleet.settings.sections.models import Strict, Wrong, below, like, refuse
 from kai_fleet.settings.sections.platform import OtherChart, Untested, Values, Version
-from kai_fleet.values import items, value_at
 
 # "" is the cluster's default.
 StorageClass = Annotated[str, like(r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$")]
-StoreType = Literal["embedded", "etcd", "embeddedEtcd", "external"]
 _TYPES_BY_KEY: Final = {
     "replicas": ("etcd",),
-    "storage_class": ("etcd",),
-    "size": ("etcd",),
     "data_source": ("external",),
 }
-_ODD: Final = refuse(
-    lambda count: count % 2 == 0,
-    "is {value}, which stands no more failures than one fewer; write an odd number",
-)
 
 
 class Store(Strict):
     """Where a vCluster keeps its state. The type stays, and how many etcds there are."""
 
-    type: StoreType = "embedded"
+    type: Literal["embedded", "etcd", "embeddedEtcd", "external"] = "embedded"
     """embedded: SQLite on its volume. etcd: own pods. With a licence: embeddedEtcd, external."""
-    replicas: Annotated[int, _ODD] | None = Field(default=None, ge=1, le=9)
+    replicas: Literal[1, 3, 5, 7, 9] | None = None
     """etcd: how many, an odd number; 1 unless set."""
-    storage_class: StorageClass | None = None
-    """etcd: of each one's volume; vcluster.storageClass unless set."""
-    size: Volume | None = None
-    """etcd: of each one's volume; vcluster.size unless set."""
     data_source: SecretStr | None = Field(default=None, strict=False)
     """external: mysql://… or postgres://…; set it with `pulumi config set --secret --path`."""
 
@@ -55,59 +40,14 @@ class ResourceAmounts(Strict):
 
     cpu: Cpus | None = None
     """CPU."""
-    memory: Memory | None = None
+    memory: Bytes | None = None
     """Memory."""
-    ephemeral_storage: Scratch | None = None
+    ephemeral_storage: Bytes | None = None
     """Of the node's own disk."""
 
 
-class ControlPlaneResources(Strict):
-    """What each pod of a control plane is promised, and the most it may take."""
-
-    requests: ResourceAmounts = Field(default_factory=ResourceAmounts)
-    """Unless set: cpu 200m, memory 256Mi, ephemeralStorage 1Gi."""
-    limits: ResourceAmounts = Field(default_factory=ResourceAmounts)
-    """Unless set: memory 4Gi, ephemeralStorage 10Gi (before v0.30 2Gi and 8Gi)."""
-
-
-# Kubernetes' own roles. cluster-admin is none of them: it changes queues and removes the guard.
-GroupRole = Literal["view", "edit", "admin"]
-_EXTRA_ARGS: Final = "controlPlane.distro.k8s.apiServer.extraArgs"
-_K3S: Final = "controlPlane.distro.k3s.enabled"
-_OIDC_FLAG: Final = re.compile(r"oidc[-_](issuer|client|ca|username|groups)[-_]")
-
-
-def _is_no_issuer(value: str) -> bool:
-    host = value.removeprefix("https://").partition("/")[0]
-    return not value.startswith("https://") or not host or bool(set(value) & set("?#@ \t\n"))
-
-
-def _is_no_certificate(value: str) -> bool:
-    from cryptography import x509  # few stacks have one
-
-    try:
-        x509.load_pem_x509_certificates(value.encode())
-    except ValueError:
-        return True
-    return False
-
-
-_NO_ISSUER: Final = (
-    "is no issuer that an API server takes; write its https:// address as in iss of its tokens:"
-    " https://id.example.com/realms"
-)
-_NO_CERTIFICATE: Final = (
-    "holds no certificate; write the PEM text of the authority, from -----BEGIN CERTIFICATE----- on"
-)
-_SYSTEM_PREFIX: Final = (
-    "lets the identity provider name Kubernetes' own groups, such as system:masters; write oidc: in"
-    " quotes"
-)
-_SYSTEM_GROUP: Final = (
-    "is one of Kubernetes' own groups; write it as the identity provider calls it, without a prefix"
-)
+_SYSTEM_GROUP: Final = "is one of Kubernetes' own; write it as the provider calls it"
 _Text = Annotated[str, like(r"^\S+$")]
-_Prefix = Annotated[str, refuse(may_name_system, _SYSTEM_PREFIX)]
 GroupName = Annotated[
     str,
     like(r"^\S(.*\S)?$"),
@@ -118,7 +58,7 @@ GroupName = Annotated[
 class Oidc(Strict):
     """An OpenID Connect provider whose tokens a vCluster's API server takes."""
 
-    issuer: Annotated[str, refuse(_is_no_issuer, _NO_ISSUER)]
+    issuer: Annotated[str, like(r"^https://[^/?#@\s]+(/[^?#@\s]*)?$", 2048)]
     """Its address, as its tokens have it in iss: https://id.example.com."""
     client_id: _Text
     """The client for which its tokens are: kubernetes."""
@@ -126,11 +66,7 @@ class Oidc(Strict):
     """The claim that is a user's name; email wants the scope email."""
     groups_claim: _Text = "groups"
     """The claim that lists groups."""
-    username_prefix: _Prefix = "oidc:"
-    """Before each user's name inside the vCluster."""
-    groups_prefix: _Prefix = "oidc:"
-    """Before each group's name inside the vCluster."""
-    ca: Annotated[str, refuse(_is_no_certificate, _NO_CERTIFICATE)] | None = None
+    ca: Annotated[str, like("^-----BEGIN CERTIFICATE-----\n", 100_000)] | None = None
     """PEM of the authority of its certificate, unless a public one."""
     scopes: list[_Text] = Field(default_factory=list)
     """What kubectl asks for besides openid: email, groups."""
@@ -152,31 +88,31 @@ class Vcluster(Strict):
     """Labels of the nodes for control planes; the team's own nodes unless set."""
     oidc: Oidc | None = None
     """The identity provider by whose accounts people enter it."""
-    groups: dict[GroupName, GroupRole] = Field(default_factory=dict)
+    # Not cluster-admin, which changes queues and removes the guard.
+    groups: dict[GroupName, Literal["view", "edit", "admin"]] = Field(default_factory=dict)
     """Groups of that provider: view, edit or admin in namespace default; all read but Secrets."""
     image_pull_secrets: list[ObjectName] = Field(default_factory=list)
     """Secrets of namespace team-NAME that pull images of the control plane and all synced pods."""
     storage_class: StorageClass | None = None
-    """StorageClass of its volume; "" and unset: the cluster's default. It stays."""
-    size: Volume | None = None
-    """Size of its volume, 5Gi unless set. It stays."""
+    """StorageClass of its or each etcd's volume; "" and unset: the cluster's default. It stays."""
+    size: Bytes | None = None
+    """Size of its or each etcd's volume, 5Gi unless set. It stays."""
     replicas: int = Field(default=1, ge=1, le=9)
     """How many pods its control plane has; more than one needs another store."""
     store: Store = Field(default_factory=Store)
-    resources: ControlPlaneResources = Field(default_factory=ControlPlaneResources)
+    resources: dict[Literal["requests", "limits"], ResourceAmounts] = Field(default_factory=dict)
+    """What each pod of its control plane is promised, and the most it may take. Unless set:
+    requests of cpu 200m, memory 256Mi, ephemeralStorage 1Gi; limits of memory 4Gi,
+    ephemeralStorage 10Gi (before v0.30 2Gi and 8Gi).
+    """
     licensed: bool = False
     """There is a vCluster licence, or its free tier: the Pro image, its keys."""
 
     def mistakes(self) -> Wrong:
-        """Those of its sections, and between its identity provider and its other keys."""
-        yield from super().mistakes()
+        """Those of its sections, and groups without an identity provider."""
+        yield from below("store", self.store.mistakes())
+        if self.access is not None:
+            yield from below("access", self.access.mistakes())
         if self.oidc is None and self.groups:
             write = "write oidc: {issuer: https://…, clientId: kubernetes} beside it"
             yield "groups", f"are those of an identity provider, and none is declared; {write}"
-        if self.oidc is None:
-            return
-        flags = items(value_at(self.values, _EXTRA_ARGS))
-        if any(_OIDC_FLAG.match(str(flag).strip(" -")) for flag in flags):
-            yield f"values.{_EXTRA_ARGS}", "has flags that oidc writes; drop them here"
-        if value_at(self.values, _K3S) is True:
-            yield f"values.{_K3S}", "runs k3s, which has no flags of oidc; drop it"
