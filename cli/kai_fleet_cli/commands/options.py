@@ -11,7 +11,6 @@ from kai_fleet_cli.display.terminal import result
 from kai_fleet_cli.errors import UserError
 
 StackFile = Annotated[str, typer.Option("--stack", "-s", help="Its file is Pulumi.STACK.yaml.")]
-NamedStack = Annotated[str, typer.Option("--stack", "-s")]
 Sure = Annotated[bool, typer.Option("--yes", "-y", help="Do it without a question.")]
 AsJson = Annotated[bool, typer.Option("--json", help="For machines.")]
 Output = Annotated[

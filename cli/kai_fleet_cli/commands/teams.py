@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from kai_fleet.settings.files.project import update_command
+from kai_fleet.settings.files.project import FLEET, update_command
 from kai_fleet_cli.commands import options
 from kai_fleet_cli.display.terminal import result
 from kai_fleet_cli.engine.environment import for_stack
@@ -40,7 +40,6 @@ def add(
     no_up: NoUp = False,
 ) -> None:
     """Add a team."""
-    from kai_fleet_cli.engine import summary
     from kai_fleet_cli.teams import changes, lookup, update
 
     labels = changes.key_values(pool or (), "--pool", f"kai-fleet/pool={name}")
@@ -50,7 +49,7 @@ def add(
     flags = {"mode": mode, "version": version, "pool": labels, "gpus": gpus, "queue": queues}
     change = changes.add(lookup.stack_file(stack), name, flags)
     if update.carry_out(change, yes=yes, no_up=no_up):
-        result(summary.next_steps(stack, name))
+        result(f"Next: {FLEET} team kubeconfig {name} --stack {stack} --output {name}.kubeconfig")
 
 
 @app.command()
@@ -104,7 +103,6 @@ def kubeconfig(
 
     With --oidc it holds no credentials: each person logs in, and may do what their groups may.
     """
-    from kai_fleet_cli.engine import summary
     from kai_fleet_cli.stack_file.platform import settings_of
     from kai_fleet_cli.teams import kubeconfigs, lookup, stack_state
 
@@ -124,9 +122,7 @@ def kubeconfig(
     content = state.kubeconfigs[name]
     if provider is not None:
         content = kubeconfigs.for_people(content, provider)
-    options.write_private(content, output, f"kubectl --kubeconfig {output} get nodes")
-    if output is not None:
-        result(summary.for_the_team(str(output)))
+    options.write_private(content, output, f"kubectl fleet queues --kubeconfig {output}")
 
 
 @app.command()

@@ -5,7 +5,7 @@ from datetime import timedelta
 from rich.console import Console
 
 from kai_fleet.wording import counted
-from kai_fleet_cli.display.terminal import print_table, print_wrapped
+from kai_fleet_cli.display.terminal import print_line, print_table
 from kai_fleet_cli.doctor import diagnosis
 from kai_fleet_cli.report.model import Report
 from kai_fleet_policies.model.queues import UNLIMITED
@@ -14,11 +14,11 @@ from kai_fleet_policies.model.queues import UNLIMITED
 def show(report: Report, console: Console) -> None:
     """Print all but the node pools."""
     figures = ", ".join(f"{gpus(amount)} {name}" for name, amount in report.figures.items())
-    print_wrapped(
+    print_line(
         console, f"GPUs of stack {report.stack} at {report.time:%Y-%m-%d %H:%M} UTC: {figures}"
     )
     for sentence in report.missing:
-        print_wrapped(console, sentence, "not read:", indent=4)
+        print_line(console, f"not read: {sentence}")
     teams = [
         [team.name, team.scheduler, *map(gpus, (team.promised, team.in_use, team.waiting))]
         for team in report.teams
@@ -39,9 +39,9 @@ def show(report: Report, console: Console) -> None:
         amounts = f"{counted(wait.pods, 'pod')}, {counted(wait.gpus, 'GPU')}"
         since = f", {age(report.time - wait.since)}" if wait.since else ""
         why = wait.cause or "on the way to a node"
-        print_wrapped(console, f"{amounts}{since}: {why}", f"{wait.team} waits:", indent=4)
+        print_line(console, f"{wait.team} waits: {amounts}{since}: {why}")
         if wait.fix:
-            print_wrapped(console, wait.fix, "  →", indent=4)
+            print_line(console, f"  → {wait.fix}")
     diagnosis.show(diagnosis.Diagnosis(report.stack, tuple(report.findings)), console)
 
 

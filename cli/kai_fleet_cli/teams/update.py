@@ -45,9 +45,8 @@ def carry_out(change: Change, *, yes: bool, no_up: bool) -> bool:
         terminal.result(f"{change.path.name} is written. Next:\n  {again}")
         return False
     try:
-        with resume.resumable_by(lambda: resume.up(stack, removed)):
-            environment = for_stack(stack, validated=False)  # the edit was judged already
-            runs.up(runs.stack(stack, environment.variables), removed=removed)
+        environment = for_stack(stack, validated=False)  # the edit was judged already
+        runs.up(runs.stack(stack, environment.variables), removed=removed)
     except UserError as why:
         name = change.path.name
         if not getattr(why, "began", False) and change.undo():
@@ -63,7 +62,6 @@ def _judge(change: Change, console: Console) -> None:
     if is_elsewhere(platform_of(raw)):
         return  # the program judges it
     refused = validation.validate(raw, facts_of=facts_beside(change.path)).refused
-    for problem in refused:
-        as_text.show_problem(problem, console)
+    as_text.show_problems(refused, console)
     if refused:
         raise UserError("the rules refuse this; nothing is written")
