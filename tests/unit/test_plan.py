@@ -125,7 +125,6 @@ def test_a_plan_of_six_teams_is_a_screen(stack_file):
     first, *_ = (line for line in lines if "virtual" in line)
     assert first.startswith(f"{long} ")
     assert [line for line in lines if f"kai-fleet:teams.{long}.scheduler.version" in line]
-    assert "--format json" in lines[-1]
 
 
 def test_what_only_the_program_refuses_is_a_problem_of_the_plan(stack_file, tmp_path, monkeypatch):

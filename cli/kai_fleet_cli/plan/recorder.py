@@ -21,7 +21,7 @@ from kai_fleet.deployed import READ_OUTPUTS
 from kai_fleet.names import STACK
 from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet.settings.team_stack import OUTPUT
-from kai_fleet_cli.engine.program import program as own_program
+from kai_fleet_cli.engine.environment import program as own_program
 from kai_fleet_cli.stack_file.reading import PROJECT, SECRET
 
 UNKNOWN: Final = "[unknown until the update]"

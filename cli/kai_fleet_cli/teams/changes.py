@@ -225,9 +225,8 @@ def carry_out(change: Change, *, yes: bool, no_up: bool) -> bool:
         terminal.result(f"{name} is written. Next:\n  {again}")
         return False
     try:
-        with resume.resumable_by(lambda: resume.up(stack, removed)):
-            environment = for_stack(stack, validated=False)  # the edit was judged already
-            runs.up(runs.stack(stack, environment.variables), removed=removed)
+        environment = for_stack(stack, validated=False)  # the edit was judged already
+        runs.up(runs.stack(stack, environment.variables), removed=removed)
     except UserError as why:
         if not getattr(why, "began", False) and change.write(undo=True):
             raise UserError(f"{why}. Nothing was changed, and {name} is as it was") from None
@@ -242,7 +241,6 @@ def _judge(change: Change, console: Console) -> None:
     if is_elsewhere(platform_of(raw)):
         return  # the program judges it
     refused = validation.validate(raw, facts_of=reading.facts_beside(change.file.path)).refused
-    for problem in refused:
-        as_text.show_problem(problem, console)
+    as_text.show_problems(refused, console)
     if refused:
         raise UserError("the rules refuse this; nothing is written")
