@@ -124,7 +124,7 @@ def test_a_vcluster_that_does_not_answer_is_named_and_its_pods_count_on_the_host
     (team,) = found.teams
     assert (team.in_use, team.waiting) == (3, None)
     assert found.missing == ["team ml: it does not answer in time"]
-    assert (found.queues, found.exit_code) == ({}, ExitCode.BLIND)
+    assert (found.queues, found.exit_code) == ({}, ExitCode.UNREAD)
     text = page.page(found)
     assert "No pod that was read." in text
     assert "every pod has a node" not in text
@@ -229,7 +229,7 @@ def test_as_json_keys_are_in_camel_case_and_what_is_not_known_is_null(run):
     lab.unreached = "it does not answer in time"
     ran = run(lab, "--json")
     found = json.loads(ran.stdout)
-    assert (ran.exit_code, found["exitCode"], found["teams"][0]["waiting"]) == (2, 2, None)
+    assert (ran.exit_code, found["teams"][0]["waiting"]) == (3, None)
     assert found["teams"][0]["inUse"] == 0
 
 
@@ -237,7 +237,7 @@ def test_the_page_is_written_and_what_it_lacks_is_said(run, tmp_path):
     lab = Lab()
     lab.unreached = "it does not answer in time"
     ran = run(lab)
-    assert ran.exit_code == 2
+    assert ran.exit_code == 3
     assert "not read: team ml: it does not answer in time" in ran.stderr
     assert "GPUs of stack lab" in (tmp_path / "report.html").read_text()
     assert ran.stdout == ""

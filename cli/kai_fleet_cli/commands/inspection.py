@@ -55,14 +55,14 @@ def diff(
 
     Exit 0: nothing. 1: a rule refuses it, or the base. 2: unreadable. 3: something.
     """
-    from kai_fleet_cli.diff.report import UNREADABLE, compare
+    from kai_fleet_cli.diff.report import compare
     from kai_fleet_cli.display import as_markdown, as_text
 
     try:
         found = compare(stack, base)
     except UserError as why:
         say(f"error: {why}")
-        raise typer.Exit(UNREADABLE) from None
+        raise typer.Exit(2) from None
     match format:
         case "json":
             print_json(found.record())
@@ -127,9 +127,8 @@ def report(
 ) -> None:
     """Write a page of a stack's GPUs now: teams, queues, who waits and why, findings.
 
-    Exit 0: everything was read. 1: the stack's file is refused. 2: a cluster did not answer.
-    3: a cluster's nodes or pods may not be listed. With 3, and with 2 unless it is the host, the
-    page is there and says what it lacks.
+    Exit 0: everything was read. 1: the stack's file is refused. 2: the host did not answer.
+    3: the page is there, and says what was not read.
     """
     from dataclasses import asdict
 

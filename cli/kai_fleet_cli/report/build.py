@@ -81,7 +81,11 @@ class Report:
     waits: Sequence[Wait] = ()
     findings: Sequence[Finding] = ()
     missing: Sequence[str] = ()
-    exit_code: ExitCode = ExitCode.HEALTHY
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit code, for the shell and for CI."""
+        return ExitCode.UNREAD if self.missing else ExitCode.HEALTHY
 
     @property
     def figures(self) -> dict[str, float | None]:
@@ -109,12 +113,10 @@ def fill(
 ) -> Report:
     """Fill a report. `whole`: it is about all of a host, not about one team's own stack."""
     host, clusters, teams = snapshot.host, snapshot.clusters, snapshot.teams
-    unreached = [f"team {name}: {at.unreached}" for name, at in teams.items() if at.unreached]
-    refused = [f"team {each.name}: {why}" for each in clusters[1:] if (why := each.refused())]
+    missing = [f"team {name}: {at.unreached}" for name, at in teams.items() if at.unreached]
+    missing += [f"team {each.name}: {why}" for each in clusters[1:] if (why := each.refused())]
     hidden = host.refused("nodes", "pods")
-    exit_code = ExitCode.BLIND if unreached else ExitCode.HEALTHY
-    if refused or (hidden and whole):
-        exit_code = ExitCode.UNREAD
+    missing += [f"host: {hidden}"] if hidden and whole else []
     waits = sorted(_waits(snapshot), key=lambda wait: (-wait.gpus, -wait.pods))
     return Report(
         stack=stack,
@@ -128,8 +130,7 @@ def fill(
         pools=None if hidden else list(_pools(snapshot, whole=whole)),
         waits=waits,
         findings=findings,
-        missing=[*unreached, *refused, *([f"host: {hidden}"] if hidden else [])],
-        exit_code=exit_code,
+        missing=missing,
     )
 
 
@@ -170,11 +171,13 @@ def _held(team: Declared, host: Cluster) -> float:
 def _pools(snapshot: Snapshot, *, whole: bool) -> Iterator[Pool]:
     """The pools of teams, and on a whole host all other nodes with GPUs as one."""
     host = snapshot.host
-    teams: dict[str, list[Declared]] = defaultdict(list)
-    for state in snapshot.teams.values():
-        pool = sorted(state.team.node_pool.items())
-        teams[", ".join(f"{key}={value}" for key, value in pool)].append(state.team)
-    selectors = {labels: of_pool[0].node_pool for labels, of_pool in teams.items() if labels}
+    teams: dict[str, list[str]] = defaultdict(list)
+    selectors = dict[str, Mapping[str, str]]()
+    for name, state in snapshot.teams.items():
+        pool = state.team.node_pool
+        labels = ", ".join(f"{key}={pool[key]}" for key in sorted(pool))
+        teams[labels].append(name)
+        selectors |= {labels: pool} if labels else {}
     nodes: dict[str, list[KubeObject]] = defaultdict(list)
     for node in host.all("nodes"):
         labels = next((key for key, pool in selectors.items() if in_pool(node.labels, pool)), "")
@@ -182,14 +185,14 @@ def _pools(snapshot: Snapshot, *, whole: bool) -> Iterator[Pool]:
             nodes[labels].append(node)
     held: dict[str, float] = defaultdict(float)
     for pod in host.all("pods"):  # all that a kubelet counts, those of Kubernetes too
-        if (name := pod.spec.get("nodeName")) and not pod.ended:
-            held[name] += whole_gpus(requests_of(pod.spec))
+        if (on := pod.spec.get("nodeName")) and not pod.ended:
+            held[on] += whole_gpus(requests_of(pod.spec))
     for labels in {**teams, **nodes}:
         of_pool = nodes[labels]
         ready = [node for node in of_pool if node.is_true("Ready")]
         yield Pool(
             labels=labels,
-            teams=[team.name for team in teams[labels]],
+            teams=teams[labels],
             nodes=len(of_pool),
             ready_nodes=len(ready),
             gpus=sum(map(_gpus, ready)),

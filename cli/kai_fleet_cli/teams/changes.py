@@ -209,7 +209,12 @@ def carry_out(change: Change, *, yes: bool, no_up: bool) -> bool:
         command = f"{FLEET} team remove {removes} --stack {stack}"
         terminal.require_answer(command, f"team {removes} and all its pods would be gone", yes=sure)
         again = f"{FLEET} up --stack {stack}{resume.naming(removed)}"
-    _judge(change, console)
+    raw = reading.parse(change.after, name)
+    if not is_elsewhere(platform_of(raw)):  # else the program judges it
+        facts_of = reading.facts_beside(change.file.path)
+        if refused := validation.validate(raw, facts_of=facts_of).refused:
+            as_text.show_problems(refused, console)
+            raise UserError("the rules refuse this; nothing is written")
     for line in change.lines():
         terminal.print_line(console, (f"  {line}", "green" if line.startswith("+") else "red"))
     terminal.result(change.sentence)
@@ -233,14 +238,3 @@ def carry_out(change: Change, *, yes: bool, no_up: bool) -> bool:
         raise UserError(f"{why}. {name} keeps the edit; go on with:\n  {again}") from None
     terminal.result(f"Done: {change.done}")
     return True
-
-
-def _judge(change: Change, console: Console) -> None:
-    """Raise UserError, with everything that the rules have against it, for a wrong edit."""
-    raw = reading.parse(change.after, change.file.path.name)
-    if is_elsewhere(platform_of(raw)):
-        return  # the program judges it
-    refused = validation.validate(raw, facts_of=reading.facts_beside(change.file.path)).refused
-    as_text.show_problems(refused, console)
-    if refused:
-        raise UserError("the rules refuse this; nothing is written")
