@@ -108,12 +108,14 @@ def _filled(page: str, **parts: str) -> str:
 
 def _table(model: Mapping[str, Any]) -> str:
     rows = ["| key | value | default | meaning |", "|---|---|---|---|"]
-    for key, field in model["properties"].items():
+    required = model.get("required", ())
+    properties = model["properties"].items()
+    for key, field in sorted(properties, key=lambda item: item[0] not in required):
         default = field.get("default")
         words = f"`{str(default).lower() if isinstance(default, bool) else default}`"
         if default is None or default in ({}, [], ""):
             words = ""
-        if key in model.get("required", ()):
+        if key in required:
             words = "**required**"
         rows.append(f"| `{key}` | {_values(field)} | {words} | {_text(field)} |")
     return "\n".join(rows) + "\n"

@@ -100,11 +100,6 @@ def test_a_vcluster_is_reached_at_a_port_of_this_machine(declared):
     [
         (raw({"a": TEAM}), "teams.a.vcluster.access.port", "write port: 30000"),
         (
-            raw({"a": team(port=30000), "b": team(port=30000)}),
-            "teams.b.vcluster.access.port",
-            "a team each; write port: 30001",
-        ),
-        (
             raw({"a": team(port=31000)}),
             "teams.a.vcluster.access.port",
             "on 127.0.0.1 answer 30000 to 30007",
@@ -113,11 +108,6 @@ def test_a_vcluster_is_reached_at_a_port_of_this_machine(declared):
             raw({"a": team(port=30000), "b": TEAM}, {"nodePorts": 1}),
             "teams.b.vcluster.access.port",
             "set kind.nodePorts higher",
-        ),
-        (
-            raw({"a": team(type="LoadBalancer")}),
-            "teams.a.vcluster.access.type",
-            "write NodePort",
         ),
         (
             {"cluster": {"name": "a", "kind": {}, "context": "a"}},

@@ -93,8 +93,6 @@ def test_what_is_missing_or_wrong_is_named_with_its_key():
     assert "is a team still" in mistakes(removed=["vision"])["kai-fleet:removed"]
     both = mistakes(cluster={"context": "x", "kubeconfig": "y"})
     assert "only one of them" in both["kai-fleet:cluster.context"]
-    pool = mistakes(team={**TEAM, "vcluster": {"nodePool": {"a": "b"}}})
-    assert "is the platform's" in pool["kai-fleet:team.vcluster.nodePool"]
 
 
 @pytest.mark.parametrize(
