@@ -30,15 +30,6 @@ def test_a_plan_in_each_format(format):
     golden.check(f"plan.{format}", text)
 
 
-def test_colours_are_for_terminals_and_not_with_no_color(monkeypatch):
-    kept = golden.plan_of(golden.record())
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    assert "\x1b[32mfine" in golden.shown(as_text.show_plan, kept, terminal=True)
-    assert "\x1b[" not in golden.shown(as_text.show_plan, kept)
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b[32m" not in golden.shown(as_text.show_plan, kept, terminal=True)
-
-
 def test_the_same_stack_gives_the_same_bytes_in_another_process():
     ran = subprocess.run(
         [sys.executable, "-m", "kai_fleet_cli", "plan", "--stack", "prod", "--format", "markdown"],
