@@ -14,7 +14,7 @@ from kai_fleet.finding import Level
 from kai_fleet_cli.__main__ import app
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.diagnosis import ExitCode
-from kai_fleet_cli.report import build, page
+from kai_fleet_cli.report import build
 from kai_fleet_cli.stack_file import reading
 from tests.unit.doctor_samples import NOW, Lab, in_host_mode, node, pod
 from tests.unit.doctor_spoils import waiting
@@ -69,7 +69,7 @@ def test_who_waits_is_the_same_in_figures_teams_queues_and_the_table():
     assert (second.queues, second.pods, second.gpus, second.cause) == (["train"], 1, 1, "")
     top, *_ = found.queues["ml"]
     assert found.figures["waiting"] == found.teams[0].waiting == top.waiting == 28
-    assert '<dd class="number calls">28</dd>\n<dd>for 4 pods without a node' in page.page(found)
+    assert '<dd class="number calls">28</dd>\n<dd>for 4 pods without a node' in build.page(found)
     ill = [finding for finding in found.findings if finding.level is not Level.OK]
     assert ill == [], "a waiting pod stands in one place"
 
@@ -125,7 +125,7 @@ def test_a_vcluster_that_does_not_answer_is_named_and_its_pods_count_on_the_host
     assert (team.in_use, team.waiting) == (3, None)
     assert found.missing == ["team ml: it does not answer in time"]
     assert (found.queues, found.exit_code) == ({}, ExitCode.UNREAD)
-    text = page.page(found)
+    text = build.page(found)
     assert "No pod that was read." in text
     assert "every pod has a node" not in text
 
@@ -162,7 +162,7 @@ def test_nodes_that_are_not_ready_have_no_gpus_to_give():
 
 
 def test_a_page_is_one_file_that_loads_nothing():
-    text = page.page(busy())
+    text = build.page(busy())
     assert text.lstrip().startswith("<!doctype html>")
     for wrong in ("<script", "<link", "<img", "<iframe", "src=", "url(", "@import", "http"):
         assert wrong not in text.replace("http-equiv", ""), wrong
@@ -171,7 +171,7 @@ def test_a_page_is_one_file_that_loads_nothing():
 
 def test_what_is_written_by_others_is_text():
     found, odd = busy(), "<script>alert(1)</script>"
-    text = page.page(
+    text = build.page(
         replace(
             found,
             stack=odd,
@@ -189,15 +189,15 @@ def test_what_is_written_by_others_is_text():
 def test_of_many_rows_the_first_are_shown_and_many_trees_are_folded():
     found = busy()
     long = replace(found, waits=[found.waits[0]] * 20, findings=[found.findings[0]] * 15)
-    assert re.findall(r"<summary>(\d+ more)</summary>", page.page(long)) == ["8 more", "3 more"]
-    assert '<details class="tree" open>' not in page.page(many(page.OPEN_TREES + 1))
-    assert page.page(many(3)).count('<details class="tree" open>') == 3
+    assert re.findall(r"<summary>(\d+ more)</summary>", build.page(long)) == ["8 more", "3 more"]
+    assert '<details class="tree" open>' not in build.page(many(build.OPEN_TREES + 1))
+    assert build.page(many(3)).count('<details class="tree" open>') == 3
 
 
 def test_amounts_and_ages():
     amounts = (None, -1, 2.0, 1 / 3, 1234)
-    assert [*map(page.gpus, amounts)] == ["\u2013", "unlimited", "2", "0.33", "1,234"]
-    ages = [page.age(timedelta(seconds=seconds)) for seconds in (20, 60, 5400, 97200)]
+    assert [*map(build.gpus, amounts)] == ["\u2013", "unlimited", "2", "0.33", "1,234"]
+    ages = [build.age(timedelta(seconds=seconds)) for seconds in (20, 60, 5400, 97200)]
     assert ages == ["0 min", "1 min", "1 h 30 min", "1 d 3 h"]
 
 

@@ -136,7 +136,7 @@ def report(
 
     from kai_fleet.cluster.kube.errors import UnreachableError
     from kai_fleet_cli.doctor.diagnosis import ExitCode
-    from kai_fleet_cli.report import build, page
+    from kai_fleet_cli.report import build
 
     try:
         with Console(stderr=True).status("reading clusters"):
@@ -150,7 +150,7 @@ def report(
         )
         raise typer.Exit(found.exit_code)
     try:
-        html.write_text(page.page(found), encoding="utf-8")
+        html.write_text(build.page(found), encoding="utf-8")
     except OSError as error:
         raise UserError(
             f"{html} cannot be written: {error.strerror}; write another --html"
