@@ -103,7 +103,7 @@ def kubeconfig(
     With --oidc it holds no credentials: each person logs in, and may do what their groups may.
     """
     from kai_fleet_cli.stack_file.reading import settings_of
-    from kai_fleet_cli.teams import changes, kubeconfigs, state
+    from kai_fleet_cli.teams import changes, state
 
     file = changes.stack_file(stack)
     team = file.team(name)
@@ -120,7 +120,7 @@ def kubeconfig(
             f"team {name} is in {file.path.name}, but was never made; run: {update_command(stack)}"
         )
     if provider is not None:
-        content = kubeconfigs.for_people(content, provider)
+        content = state.for_people(content, provider)
     options.write_private(content, output, f"kubectl fleet queues --kubeconfig {output}")
 
 
@@ -133,7 +133,7 @@ def credentials(
 ) -> None:
     """Print or write a kubeconfig for a team's own stack: the rights that the platform grants."""
     from kai_fleet.values import value_at
-    from kai_fleet_cli.teams import changes, kubeconfigs
+    from kai_fleet_cli.teams import changes, state
 
     file = changes.stack_file(stack)
     if file.is_team_stack:
@@ -145,7 +145,7 @@ def credentials(
             " kubeconfig as a secret, make the token by hand: see docs/team-stacks.md"
         )
     variables = for_stack(stack).variables
-    content = kubeconfigs.of_account(team, context, days, stack, variables.get("KUBECONFIG"))
+    content = state.of_account(team, context, days, stack, variables.get("KUBECONFIG"))
     options.write_private(content, output)
 
 
