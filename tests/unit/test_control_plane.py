@@ -188,7 +188,7 @@ def test_a_data_source_is_encrypted_in_the_state():
     release = next(it for it in made if it.name == "ml-release")
     database = release.inputs["values"]["controlPlane"]["backingStore"]["database"]["external"]
     assert database["dataSource"] == "[secret]"
-    assert "p4ss" not in json.dumps([it.record() for it in made])
+    assert "p4ss" not in json.dumps([vars(it) for it in made])
 
 
 def test_each_team_has_a_database_to_itself():

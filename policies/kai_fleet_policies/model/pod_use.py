@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from kai_fleet.cluster.kube.objects import KubeObject
-from kai_fleet.quantities import parse_quantity
 from kai_fleet.releases import keys, mig, sharing
+from kai_fleet.values import parse_quantity
 from kai_fleet_policies.model.queues import rounded
 
 MEMORY_LABEL: Final = "nvidia.com/gpu.memory"  # of a node: MiB of each of its GPUs

@@ -8,11 +8,10 @@ from typing import Any, Final
 from kai_fleet import releases
 from kai_fleet import vcluster_stores as stores
 from kai_fleet.foreign_text import may_name_system
-from kai_fleet.quantities import parse_quantity
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER
 from kai_fleet.releases.allowed_values import READ, refusals
 from kai_fleet.releases.transitions import vcluster_refusal
-from kai_fleet.values import UNKNOWN, get, items, number, pairs, value_at
+from kai_fleet.values import UNKNOWN, get, items, number, pairs, parse_quantity, value_at
 from kai_fleet_policies.model.cluster import Cluster, Team
 from kai_fleet_policies.rules.kai import in_table
 from kai_fleet_policies.rules.rule import Findings, Place, each_vcluster, known, mandatory
