@@ -173,6 +173,5 @@ def _written(pod: PodTemplate) -> PodTemplate:
     """A template of a kind whose operator writes on its pods."""
     if pod.scheduler not in (None, "", SCHEDULER, UNKNOWN):
         return replace(pod, owner_labels={})  # which only KAI reads
-    return (
-        pod if pod.scheduler or pod.names_queue is not True else replace(pod, scheduler=SCHEDULER)
-    )
+    meant = not pod.scheduler and pod.names_queue is True
+    return replace(pod, scheduler=SCHEDULER) if meant else pod
