@@ -115,8 +115,6 @@ class Team:
         values: Values of vCluster's chart that were written by hand.
         chart_values: These with what its own keys say; `values` where there are no keys.
         level: Of its isolation.
-        bounds: Quantities of its namespace's quota by resource: `cpu`, `ephemeral-storage`.
-        guard: Whether a guard of queues is inside its vCluster.
         inside: The cluster in its vCluster, with its KAI and its queues.
     """
 
@@ -139,8 +137,6 @@ class Team:
     licensed: bool = False
     untested: bool = False
     level: str | None = None
-    bounds: Mapping[str, str] = field(default_factory=dict, hash=False)
-    guard: bool = False
     parent_queue: str | None = None
     runs: Running | None = None
     inside: Cluster = field(default_factory=lambda: Cluster(), hash=False)
@@ -189,7 +185,6 @@ class Cluster:
         charts: Charts of the host besides KAI and vCluster.
         scheduled_by: Cluster whose KAI places the pods, where that is another one; `team_queue` is
             then the only queue that pods may name.
-        guarded: Whether a guard denies pods in every namespace.
         gpus: Bound of all pods in it: the quota of the team whose vCluster this is. `pools` has
             those of each of several pools, by shard.
     """
@@ -208,7 +203,6 @@ class Cluster:
     sources: KnownSources = field(default_factory=KnownSources)
     scheduled_by: Cluster | None = None
     team_queue: str | None = None
-    guarded: bool = False
     declared: bool = False
     gpu_resource: str = GPU_RESOURCES[0]
     gpus: float | None = None

@@ -106,17 +106,6 @@ class QueueIndex:
             above = self.by_name.get(above.parent or "")
 
     @cached_property
-    def rings(self) -> dict[str, tuple[str, ...]]:
-        """Every ring of two or more queues that are each other's parents, by its first name."""
-        rings: dict[str, tuple[str, ...]] = {}
-        for queue in self.by_name.values():
-            names = [queue.name, *(above.name for above in self.ancestors(queue))]
-            back = self.by_name[names[-1]].parent
-            if queue.name == min(names) and back == queue.name and len(names) > 1:
-                rings[queue.name] = tuple(names)
-        return rings
-
-    @cached_property
     def levels(self) -> dict[str, int]:
         """The level of each queue, 1 at the top; queues in or under a cycle or gap have none."""
         chains = ([queue, *self.ancestors(queue)] for queue in self.by_name.values())
