@@ -143,10 +143,7 @@ class Settings(Defaults, Platform):
         return self.teams.get(team) or self.team_stacks[team]
 
     def sharing_of(self, kai: HostKai | Scheduler) -> SharingMode:
-        """How a KAI lets pods share GPUs.
-
-        It reserves a shared one by the name nvidia.com/gpu, so other vendors' are given whole.
-        """
+        """How a KAI lets pods share GPUs: it reserves shared ones as nvidia.com/gpu, no others."""
         return kai.gpu_sharing if self.gpu.resource == NVIDIA else DISABLED
 
 
@@ -213,7 +210,6 @@ def _databases(settings: Settings) -> Wrong:
         cause = "is one database for all teams, and each writes over the others' objects"
         fix = "write one at kai-fleet:teams.NAME.vcluster.store.dataSource of each"
         yield "kai-fleet:vcluster.store.dataSource", f"{cause}; {fix}"
-        return
     first: dict[str, str] = {}
     for name, team in settings.teams.items():
         secret = team.vcluster.store.data_source

@@ -193,16 +193,15 @@ def _by_path(paths: Any) -> Any:
     return {path: path for path in paths}
 
 
-def _is_no_object(document: dict[str, Any]) -> bool:
-    names = (document.get("apiVersion"), document.get("kind"), get(document, "metadata", "name"))
-    return not all(isinstance(name, str) for name in names)
-
-
 _PATH: Final = {"type": "string", "pattern": r"\.ya?ml$"}
 TreeFile = Annotated[str, WithJsonSchema({**_PATH, "description": "A YAML file with the tree."})]
+_NEEDED: Final = (("apiVersion",), ("kind",), ("metadata", "name"))
 _Manifest = Annotated[
     dict[str, Any],
-    refuse(_is_no_object, "is no Kubernetes object; write apiVersion, kind and metadata.name"),
+    refuse(
+        lambda each: not all(isinstance(get(each, *path), str) for path in _NEEDED),
+        "is no Kubernetes object; write apiVersion, kind and metadata.name",
+    ),
 ]
 # The objects of files by path; a stack file has a list of paths.
 Manifests = Annotated[
