@@ -6,6 +6,7 @@ from tests.unit.stack_arguments import settings_of
 CLUSTER = {"name": "prod", "context": "prod"}
 KAI = {"version": "v0.16.8"}
 VIRTUAL = {"scheduler": {"mode": "virtual", "version": "v0.16.8"}}
+HOST_MODE = {"mode": "host", "version": "v0.16.8"}
 NODE_PORT = {"vcluster": {"access": {"type": "NodePort"}}}
 
 
@@ -53,15 +54,7 @@ def test_every_mistake_is_reported_at_once_with_its_path():
             ["teams.ml.scheduler.version", "teams.ml.queue"],
         ),
         (
-            {
-                "kai": KAI,
-                "teams": {
-                    "nlp": {
-                        "scheduler": {"mode": "host", "version": "v0.16.8"},
-                        "queues": {"a": {}},
-                    }
-                },
-            },
+            {"kai": KAI, "teams": {"nlp": {"scheduler": HOST_MODE, "queues": {"a": {}}}}},
             ["teams.nlp.scheduler.version", "teams.nlp.queues", "teams.nlp.queue"],
         ),
     ],

@@ -12,7 +12,6 @@ from kai_fleet_policies import validation
 
 CLUSTER = {"name": "prod", "context": "prod"}
 HEAD = "config:\n  kai-fleet:cluster: {name: prod, context: prod}\n"
-HF = "hf_" + "a1B2" * 8
 OTHER_NUMBERS = (
     *("010", "0o17", "0x1F", "0O1", "0o-17", "1_000", "1_0e4", "-_.9", "4e1282", ".nan", "-.inf"),
     *("2026-11-21", "2026-01-01T00:00:00Z", "123456789012345678"),
@@ -60,25 +59,6 @@ def test_the_program_refuses_a_misspelt_prefix_too(monkeypatch):
     assert [p.path for p in validation.validate({"cluster": CLUSTER}, more=[mistake]).refused] == [
         "kai-flet:teams"
     ]
-
-
-def test_team_for_teams_is_one_mistake():
-    (problem,) = validation.validate({"cluster": CLUSTER, "team": {"ml": {}}, "gpu": {}}).refused
-    assert problem.path == "kai-fleet:team" and problem.message == "is an unknown key; write teams"
-
-
-@pytest.mark.parametrize(
-    ("raw", "place"),
-    [
-        ({"cluster": {"name": "p", "kubeconfig": "apiVersion: v1"}}, "cluster.kubeconfig"),
-        ({"registries": {"a.b": {"password": HF}}}, 'registries["a.b"].password'),
-    ],
-)
-def test_a_secret_in_clear_is_refused_with_the_command_that_encrypts_it(raw, place):
-    said = [str(p) for p in validation.validate({"cluster": CLUSTER, **raw}).refused]
-    command = f"pulumi config set --secret --path 'kai-fleet:{place}' --stack STACK"
-    assert len([line for line in said if command in line]) == 1
-    assert not any(HF in line for line in said), "the secret itself is not shown"
 
 
 @pytest.mark.parametrize(
@@ -136,14 +116,8 @@ def test_anchors_are_read_as_the_engine_reads_them():
     assert teams == {name: {"gpus": 1} for name in "abc"}
 
 
-BAD_FILES = {
-    "empty": b"",
-    "list": b"- a\n",
-    "not UTF-8": b"config:\n  a: \xe9\n",
-    "tab": b"config:\n\tkai-fleet:teams: {}\n",
-    "twice": b"config:\n  a: 1\n  a: 2\n",
-    "no anchor": b"config:\n  a: *x\n",
-}
+BAD_FILES = {"a list": b"- a\n", "not UTF-8": b"config:\n  a: \xe9\n", "twice": b"a: 1\na: 2\n"}
+PLACES = {"a list": "is not a st", "not UTF-8": "is no UTF-8", "twice": "line 2"}
 
 
 @pytest.mark.parametrize("bad", BAD_FILES)
@@ -167,10 +141,7 @@ def test_every_command_says_what_is_wrong_with_the_file(project, command, code, 
     ran = project.run(*command.split(), "--stack", "lab")
     assert ran.code == code, ran.out
     said = f"{ran.out}{ran.refusal}"
-    place = {"empty": "is not a st", "list": "is not a st", "not UTF-8": "is no UTF-8"}.get(
-        bad, "line"
-    )
-    assert f"Pulumi.lab.yaml {place}" in said
+    assert f"Pulumi.lab.yaml {PLACES[bad]}" in said
     assert "Traceback" not in said
     assert project.engine.asked == []
 
@@ -200,10 +171,7 @@ HOST = {"cluster": CLUSTER, "kai": {"version": "v0.16.8"}}
             {"teams": {"a": {"scheduler": {"mode": "virtual", "verson": "v0.16.8"}}}},
             "teams.a.scheduler.verson: key verson: is an unknown key; write version",
         ),
-        (
-            {"cluster": {"name": "c", "context": ""}},
-            "cluster.context: key context: is empty; write a value or drop the key",
-        ),
+        ({"cluster": {"name": "c", "context": ""}}, "is empty; write a value or drop the key"),
         ({"kai": {"version": 0.16}}, "is 0.16; write a version such as v0.16.8"),
         (
             {**HOST, "queues": {"a": {"gpu": 1, "preemptMinRuntime": 30}}},
@@ -213,7 +181,6 @@ HOST = {"cluster": CLUSTER, "kai": {"version": "v0.16.8"}}
             {"teams": {"a": {**TEAM, "nodePool": {"pool": True}}}},
             'is True; write it in quotes: "true"',
         ),
-        ({"removed": [7]}, 'key 0: is 7; write it in quotes: "7"'),
         ({"teams": {"host": TEAM}}, "teams.host: key host: is what findings and metrics call"),
         ({"teamStacks": {"host": {"gpus": 1}}}, "key host: is what findings and metrics call"),
     ],
@@ -221,13 +188,6 @@ HOST = {"cluster": CLUSTER, "kai": {"version": "v0.16.8"}}
 def test_a_slip_in_a_key_or_a_value_is_one_sentence(raw, said):
     problems = validation.validate({"cluster": CLUSTER, **raw}).refused
     assert [problem for problem in problems if said in str(problem)]
-
-
-def test_an_unknown_key_without_a_neighbour_is_told_the_keys_there_are():
-    raw = {"cluster": CLUSTER, "teams": {"a": {**TEAM, "colour": 1, "nodesPool": {}}}}
-    said = [problem.message for problem in validation.validate(raw).refused]
-    assert "is an unknown key; write nodePool" in said
-    assert any("is an unknown key; write one of " in it and "scheduler" in it for it in said)
 
 
 @pytest.mark.parametrize(
