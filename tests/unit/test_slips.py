@@ -61,33 +61,30 @@ def test_the_program_refuses_a_misspelt_prefix_too(monkeypatch):
     ]
 
 
-@pytest.mark.parametrize(
-    ("value", "said"),
-    [
-        *((number, "is another value for other readers") for number in OTHER_NUMBERS),
-        *((tag, "has a tag") for tag in ('!!bool "yes"', "! 1", "!!binary R0lGOD", "!my {a: 1}")),
-        ("&a/b 1", "is no YAML"),
-        ('"\\0"', "control character"),
-        ('"\\ud800"', "invalid Unicode"),
-        ("{2: 3}", "no text"),
-        ("{null: 3}", "no text"),
-        ("{? [a] : 3}", "no text"),
-        ("&x [*x]", "has *x, no value above it"),
-        ("{<<: [1]}", "merges what is no mapping"),
-        ("[" * 3000, "levels deep"),
-    ],
+def in_values(value):
+    return f"{HEAD}  kai-fleet:gpu: {{values: {{a: {value}}}}}\n"
+
+
+ODD_VALUES = (
+    *((number, "line 3 column 31: has '") for number in OTHER_NUMBERS),
+    *(
+        (tag, "has a tag")
+        for tag in ('!!bool "yes"', "! 1", "!!binary R0lGOD", "{!!binary YQ==: 1}")
+    ),
+    *((mapping, "which is no text") for mapping in ("{2: 3}", "{null: 3}", "{? [a] : 3}")),
+    ("&a/b 1", "is no YAML"),
+    ('"\\0"', "control character"),
+    ('"\\ud800"', "invalid Unicode"),
+    ("&x [*x]", "line 3 column 35: has *x, no value above it"),
+    ("{<<: [1]}", "merges what is no mapping"),
+    ("[" * 3000, "levels deep"),
 )
-def test_an_odd_value_is_refused_by_its_line(value, said):
-    with pytest.raises(StackFileError) as refusal:
-        parse(f"{HEAD}  kai-fleet:gpu: {{values: {{a: {value}}}}}\n", "Pulumi.prod.yaml")
-    assert said in str(refusal.value)
-    assert "line 3" in str(refusal.value) or "kai-fleet:gpu.values" in str(refusal.value)
-    assert "\n" not in str(refusal.value)
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        *((in_values(value), said) for value, said in ODD_VALUES),
         ("", " is not a stack file; write config: and keys such as kai-fleet:clu"),
         ("# ours\n- a\n- b\n", " is not a stack file; write config:"),
         ("a: 1\nconfig: [b]\n", " is not a stack file; write config:"),
@@ -97,8 +94,6 @@ def test_an_odd_value_is_refused_by_its_line(value, said):
         ("config:\n  a: 1\n    b: 2\n", "line 3 column 6: is no YAML: mapping values"),
         ("config:\n  a: 1\n  a: 2\n", "line 3 column 3: has the key 'a' again"),
         ("config:\n  a: *x\n", "line 2 column 6: has *x, no value above it"),
-        ("config:\n  a: &x [*x]\n", "line 2 column 10: has *x, no value above it"),
-        ("config:\n  a: 010\n", "line 2 column 6: has '010', which is another value"),
         ("config:\n  a: x\0y\n", " is no YAML: it has a control character"),
         ("config: {}\n---\nconfig: {}\n", " begins several documents (---); write one"),
     ],
@@ -194,7 +189,7 @@ def test_a_slip_in_a_key_or_a_value_is_one_sentence(raw, said):
     "value", ["0", "-1", "0.5", "1e3", "'010'", "yes", ".8e1", "12:30", "v1.2.3", "a_1", "!!str 1"]
 )
 def test_plain_values_pass(value):
-    assert "gpu" in parse(f"{HEAD}  kai-fleet:gpu: {{values: {{a: {value}}}}}\n", "x")
+    assert "gpu" in parse(in_values(value), "x")
 
 
 def test_anchors_that_stand_for_billions_are_refused_at_once():

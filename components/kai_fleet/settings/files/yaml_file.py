@@ -125,8 +125,8 @@ class _Builder:
     def _mapping(self, inside: Iterator[Any], level: int) -> dict[str, Any]:
         whole = dict[str, Any]()
         for event in inside:
-            key = _scalar(event) if isinstance(event, yaml.ScalarEvent) else None
-            shown = f"has the key {_shown(getattr(event, 'value', '…'))}"
+            key = self.value(event, level) if isinstance(event, yaml.ScalarEvent) else None
+            shown = f"has the key {_shown(getattr(event, 'value', '?'))}"
             if not isinstance(key, str):
                 cause = f"{shown}, which is no text; put it in quotes"
                 raise RefusedYamlError(event.start_mark, cause)
