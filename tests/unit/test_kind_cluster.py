@@ -64,7 +64,6 @@ def test_everything_on_it_goes_with_it_and_what_is_in_a_vcluster_with_that(monke
         return register(self, request)
 
     monkeypatch.setattr(recorder._Recorder, "RegisterResource", note)
-    monkeypatch.setattr(recorder, "_trimmed", lambda options: options)  # all of them
     files = {"ml": ["examples/workloads/cpu.yaml"]}
     record("lab", raw({"ml": team(port=30000)}, workloads=files))
     assert seen.pop(("lab-kind", "Command")) == ""

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from kai_fleet.quantities import QUANTITY, WORD, parse_quantity
 from kai_fleet.settings.sections.models import Strict, like, refuse
+from kai_fleet.values import QUANTITY, WORD, parse_quantity
 
 _FORMS: Final = (
     {"type": "number", "minimum": 0},
