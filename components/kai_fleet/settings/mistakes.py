@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 
 from kai_fleet.finding import Finding, Level
 from kai_fleet.settings.sections.models import Location, fields_beside
-from kai_fleet.wording import listed, on_one_line, quoted, spelt_like
+from kai_fleet.wording import on_one_line, quoted, spelt_like
 
 M = TypeVar("M", bound=BaseModel)
 NAMESPACE: Final = "kai-fleet"
@@ -149,7 +149,8 @@ def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
     if kind == "extra_forbidden":
         names = [*map(str, fields)]
         close = spelt_like(str(place[-1]), names)
-        return f"is an unknown key; write {close or f'one of {listed(names, limit=40)}'}"
+        fix = f"write {close}" if close else f"the keys here are {', '.join(names)}"
+        return f"is an unknown key; {fix}"
     if kind == "missing":
         field = fields.get(place[-1])
         about = example or f"… ({(field and field.description) or 'it is required'})"
