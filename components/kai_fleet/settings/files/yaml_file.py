@@ -94,7 +94,7 @@ class _Builder:
 
     def value(self, event: Any, level: int = 0) -> Any:
         """The value that begins with an event."""
-        mark, name, before, value = event.start_mark, event.anchor, self.size, None
+        mark, name, before = event.start_mark, event.anchor, self.size
         alias, kind = isinstance(event, yaml.AliasEvent), _TAGS.get(type(event), "seq")
         if alias and name not in self.anchors:
             raise RefusedYamlError(mark, f"has *{name}, no value above it; write it out")
@@ -107,20 +107,16 @@ class _Builder:
         if self.size > MOST_VALUES:
             most = f"{MOST_VALUES:,} values"
             raise RefusedYamlError(mark, f"stands for more than {most}; use no aliases")
+        inside = takewhile(lambda each: not isinstance(each, yaml.CollectionEndEvent), self.events)
         if isinstance(event, yaml.ScalarEvent):
             value = _scalar(event)
+        elif kind == "map":
+            value = self._mapping(inside, level + 1)
         elif not alias:
-            inside = takewhile(
-                lambda each: not isinstance(each, yaml.CollectionEndEvent), self.events
-            )
-            read = self._mapping if kind == "map" else self._list
-            value = read(inside, level + 1)
+            value = [self.value(each, level + 1) for each in inside]
         if name:
             self.anchors[name] = value, self.size - before
         return value
-
-    def _list(self, inside: Iterator[Any], level: int) -> list[Any]:
-        return [self.value(event, level) for event in inside]
 
     def _mapping(self, inside: Iterator[Any], level: int) -> dict[str, Any]:
         whole = dict[str, Any]()

@@ -156,9 +156,6 @@ class Cluster(Credentials):
     def mistakes(self) -> Wrong:
         """What is missing of the way to a cluster, or there twice."""
         if sum(way is not None for way in (self.context, self.kubeconfig, self.kind)) != 1:
-            yield (
-                "context",
-                "is needed, or kubeconfig, or kind, and only one of them: the program never takes"
-                " whatever cluster happens to be current; write context: with a name from"
-                " `kubectl config get-contexts`, or kind: {} for a new one on this machine",
-            )
+            cause = "is needed, or kubeconfig, or kind, and only one of them"
+            fix = "write context: with a name from `kubectl config get-contexts`, or kind: {}"
+            yield "context", f"{cause}; {fix} for a new one on this machine"
