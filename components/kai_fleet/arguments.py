@@ -146,7 +146,7 @@ class Arguments:
             foreign_queues=self._foreign_queues(name),
             host_kai=kai is not None,
             guard=settings.guard.mode,
-            gpu_sharing=kai is not None and settings.shares_gpus(kai),
+            gpu_sharing=kai is not None and settings.sharing_of(kai) != DISABLED,
             nv_fractions=by_host and kai is not None and settings.sharing_of(kai) == NV_FRACTIONS,
             # Not from a team's values: images with these names are admitted where others are not.
             kai_images=settings.sources.known.kai_images,
@@ -306,8 +306,8 @@ def _plain(value: Any) -> Any:
 
 def _shard(shard: Shard) -> dict[str, Any]:
     """ShardArgs, whose keys are nested in two sections of the settings."""
-    of_placement = {f"{part}_placement": strategy for part, strategy in shard.placement or ()}
-    of_runtime = {f"{action}_min_runtime": time for action, time in shard.min_runtime or ()}
+    of_placement = {f"{part}_placement": strategy for part, strategy in shard.placement.items()}
+    of_runtime = {f"{action}_min_runtime": time for action, time in shard.min_runtime.items()}
     return {**of_placement, **of_runtime, "queue_depth": shard.queue_depth}
 
 

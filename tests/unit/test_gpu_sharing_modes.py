@@ -7,8 +7,7 @@ from kai_fleet import deployed
 from kai_fleet.arguments import Arguments
 from kai_fleet.deployed import Deployed, named
 from kai_fleet.guards.bounds import pod_bounds
-from kai_fleet.kai_scheduler import KaiScheduler
-from kai_fleet.kai_values import kai_values
+from kai_fleet.kai_scheduler import KaiScheduler, kai_values
 from kai_fleet.names import KAI_SCHEDULER
 from kai_fleet.releases import kai
 from kai_fleet.settings import load
@@ -29,7 +28,7 @@ CHART = "oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler"
 
 
 def on_host(mode, version="v0.18.0", **more):
-    return {**HOST, "kai": {"version": version, "gpuSharing": {"mode": mode}}, **more}
+    return {**HOST, "kai": {"version": version, "gpuSharing": mode}, **more}
 
 
 def sharing(mode):
@@ -90,7 +89,7 @@ def test_a_mode_can_be_written_as_a_value_from_v0_18_on():
         ({}, "NonMemoryEnforced"),
         ({"gpuSharing": True}, "NonMemoryEnforced"),
         ({"gpuSharing": False}, "Disabled"),
-        ({"gpuSharing": {"mode": "HamiCore"}}, "HamiCore"),
+        ({"gpuSharing": "HamiCore"}, "HamiCore"),
         ({"values": {"global": {"gpuSharingMode": "HamiCore"}}}, "HamiCore"),
     ],
 )
@@ -102,9 +101,8 @@ def test_a_stack_file_says_a_switch_or_a_mode(written, mode):
 @pytest.mark.parametrize(
     ("written", "path", "says"),
     [
-        ({"mode": "Hami"}, "kai-fleet:kai.gpuSharing.mode", "'NonMemoryEnforced', 'HamiCore'"),
-        ("HamiCore", "kai-fleet:kai.gpuSharing", "a mode such as {mode: NvFractions}"),
-        ({"mod": "HamiCore"}, "kai-fleet:kai.gpuSharing.mod", "write mode"),
+        ("Hami", "kai-fleet:kai.gpuSharing", "'NonMemoryEnforced', 'HamiCore'"),
+        ({"mode": "HamiCore"}, "kai-fleet:kai.gpuSharing", "write one of 'Disabled', "),
     ],
 )
 def test_what_is_no_mode_is_told_with_those_that_are(written, path, says):
@@ -118,7 +116,7 @@ def test_a_team_stack_learns_the_mode_of_the_hosts_kai():
     assert settings is not None
     facts = Facts.of(settings)
     assert facts.kai is not None
-    assert facts.kai.gpu_sharing.mode == "HamiCore"
+    assert facts.kai.gpu_sharing == "HamiCore"
 
 
 def test_a_mode_that_the_version_has_not_is_refused_with_one_that_has():
@@ -133,13 +131,11 @@ def test_a_mode_that_the_version_has_not_is_refused_with_one_that_has():
         assert message.endswith("or mode: NonMemoryEnforced")
 
 
-@pytest.mark.parametrize(
-    ("mode", "needs"), [("HamiCore", "kai-resource-isolator"), ("NvFractions", "driver 615")]
-)
-def test_what_an_enforcing_mode_needs_on_the_nodes_is_told(mode, needs):
+@pytest.mark.parametrize("mode", ["HamiCore", "NvFractions"])
+def test_an_enforcing_mode_is_warned_about(mode):
     found = judged({"cluster": CLUSTER, **on_host(mode)})
     level, message = found["kai-fleet:kai.gpuSharing"]
-    assert (level, needs in message) == ("ADVISORY", True)
+    assert (level, "make what docs/workloads.md says of it" in message) == ("ADVISORY", True)
 
 
 def test_the_ways_that_are_by_agreement_or_off_need_nothing():
@@ -148,7 +144,7 @@ def test_the_ways_that_are_by_agreement_or_off_need_nothing():
 
 
 def of_team(mode, **more):
-    scheduler = {"mode": "virtual", "version": "v0.18.0", "gpuSharing": {"mode": mode}}
+    scheduler = {"mode": "virtual", "version": "v0.18.0", "gpuSharing": mode}
     return {"cluster": CLUSTER, "teams": {"ml": {**ML, "scheduler": scheduler, **more}}}
 
 
@@ -156,13 +152,6 @@ def test_no_vcluster_holds_the_operator_of_nvfractions():
     level, message = judged(of_team("NvFractions"))["kai-fleet:teams.ml.scheduler.gpuSharing"]
     assert level == "MANDATORY"
     assert "write mode: HamiCore or NonMemoryEnforced" in message
-
-
-def test_hamicore_mounts_from_the_node_which_pod_security_refuses():
-    level, message = judged(of_team("HamiCore"))["kai-fleet:teams.ml.isolation.level"]
-    assert (level, "write level: off" in message) == ("MANDATORY", True)
-    trusted = judged(of_team("HamiCore", isolation={"level": "off"}))
-    assert [level for level, _ in trusted.values()] == ["ADVISORY"]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from kai_fleet.arguments import Arguments
-from kai_fleet.kai_values import kai_values
+from kai_fleet.kai_scheduler import kai_values
 from kai_fleet.releases import KAI, VCLUSTER, kai, vcluster
 from kai_fleet.settings import load
 from kai_fleet.vcluster_values import vcluster_values
@@ -13,9 +13,11 @@ from tests.unit.stack_arguments import arguments, stack, team_stack
 
 OWN = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
 GPU = {"key": "nvidia.com/gpu"}
+EMPTY = {"key": "pool", "operator": "Equal"}
 SPECS = [
     {"key": "dedicated", "operator": "Equal", "value": "ml", "effect": "NoSchedule"},
     {"key": "nvidia.com/gpu", "operator": "Exists"},
+    {"key": "pool", "operator": "Equal", "value": ""},
 ]
 AFFINITY = {
     "nodeAffinity": {
@@ -25,7 +27,7 @@ AFFINITY = {
     }
 }
 OTHER = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
-PLACED = {"tolerations": [OWN, GPU], "affinity": AFFINITY, "control_pool": {"pool": "ml"}}
+PLACED = {"tolerations": [OWN, GPU, EMPTY], "affinity": AFFINITY, "control_pool": {"pool": "ml"}}
 
 
 def of_release(version, **args):
@@ -42,12 +44,12 @@ def test_the_control_plane_its_dns_and_every_synced_pod_tolerate_them(version):
     assert control["statefulSet"]["scheduling"]["nodeSelector"] == {"pool": "ml"}
     # Without a colon vCluster reads an empty value, where Exists is meant.
     enforced = values["sync"]["toHost"]["pods"]["enforceTolerations"]
-    assert enforced == ["dedicated=ml:NoSchedule", "nvidia.com/gpu:"]
+    assert enforced == ["dedicated=ml:NoSchedule", "nvidia.com/gpu:", "pool=:"]
 
 
 @pytest.mark.parametrize("version", sorted(KAI))
 def test_so_does_kai_with_its_operands(version):
-    values = kai_values(kai(version), {"tolerations": [OWN, GPU], "affinity": AFFINITY})["global"]
+    values = kai_values(kai(version), PLACED)["global"]
     assert (values["tolerations"], values["affinity"]) == (SPECS, AFFINITY)
     assert not {"tolerations", "affinity"} & kai_values(kai(version), {})["global"].keys()
 
