@@ -94,12 +94,3 @@ def test_the_guards_let_the_pods_of_our_own_page_in(document):
 def test_their_queues_pass(tree):
     found = verdict("v0.16.8", *TREES[tree])
     assert [it for it in found if it.level is Level.MANDATORY] == []
-
-
-@pytest.mark.parametrize(("version", "passes"), [("v0.14.7", False), ("v0.15.3", True)])
-def test_a_queue_on_an_external_pod_group_counts_from_the_line_that_leaves_it_alone(
-    version, passes
-):
-    (example,) = (it for it in EXAMPLES if it.name.startswith("job in an external"))
-    found = verdict(version, *TREES["free"], *example.documents)
-    assert (refused_by(found) == set()) is passes

@@ -182,6 +182,7 @@ def test_nodes_of_no_team_and_its_own_pass(stack):
     ("stack", "path"),
     [
         ({"vcluster": {"values": {"controlPlan": {}}}}, "vcluster.values.controlPlan"),
+        ({"vcluster": {"values": {"rbac": {"role": {}}}}}, "vcluster.values.rbac"),
         (
             {"vcluster": {"values": {"controlPlane": {"statefulSet": {"command": ["x"]}}}}},
             "vcluster.values.controlPlane.statefulSet.command",

@@ -115,8 +115,6 @@ class Team:
         values: Values of vCluster's chart that were written by hand.
         chart_values: These with what its own keys say; `values` where there are no keys.
         level: Of its isolation.
-        bounds: Quantities of its namespace's quota by resource: `cpu`, `ephemeral-storage`.
-        guard: Whether a guard of queues is inside its vCluster.
         inside: The cluster in its vCluster, with its KAI and its queues.
     """
 
@@ -139,8 +137,6 @@ class Team:
     licensed: bool = False
     untested: bool = False
     level: str | None = None
-    bounds: Mapping[str, str] = field(default_factory=dict, hash=False)
-    guard: bool = False
     parent_queue: str | None = None
     runs: Running | None = None
     inside: Cluster = field(default_factory=lambda: Cluster(), hash=False)

@@ -109,7 +109,6 @@ def _team(arguments: Arguments, name: str, state: Deployed) -> Team:
         version=vcluster.version or DEFAULT_VCLUSTER,
         chart_values=values,
         store=store_of(values),
-        guard=own.scheduler.mode == "virtual" and settings.guard.mode != "off",
         # The chart's version has no v.
         runs=Running(f"v{version}" if version else None, store) if version or store else None,
         inside=_inside(arguments, name),
@@ -119,8 +118,6 @@ def _team(arguments: Arguments, name: str, state: Deployed) -> Team:
 def _on_host(arguments: Arguments, name: str) -> Team:
     """A team's namespace and its bounds, whichever stack runs it."""
     settings, own = arguments.settings, arguments.settings.own_of(name)
-    most = own.isolation.bounds
-    bounds = {"cpu": most.cpu, "memory": most.memory, "ephemeral-storage": most.ephemeral_storage}
     return Team(
         name,
         path=settings.team_path(name),
@@ -131,7 +128,6 @@ def _on_host(arguments: Arguments, name: str) -> Team:
         gpus=own.counted,
         slices=own.slices,
         level=own.isolation.level,
-        bounds={key: value for key, value in bounds.items() if value and own.isolation.on},
     )
 
 
