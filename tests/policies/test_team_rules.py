@@ -5,7 +5,7 @@ import pytest
 from kai_fleet.finding import Level
 from kai_fleet.values import UNKNOWN
 from kai_fleet_policies.adapters.from_resources import device_sharing
-from kai_fleet_policies.model.cluster import Cluster, DevicePlugin, Kai, ManagedObject
+from kai_fleet_policies.model.cluster import Cluster, Kai, ManagedObject
 from tests.policies.samples import (
     cases,
     cluster,
@@ -108,27 +108,27 @@ RESERVED = [
 
 
 def plugin(sharing):
-    return (DevicePlugin(sharing, path="kai-fleet:gpu.values"),)
+    return (ManagedObject("Release", "gpu", "gpu", path="kai-fleet:gpu.values", sharing=sharing),)
 
 
 def with_kai(sharing):
-    return cluster(kai=(Kai("v0.9.3", sharing=sharing),), device_plugins=plugin("MPS"))
+    return cluster(kai=(Kai("v0.9.3", sharing=sharing),), objects=plugin("MPS"))
 
 
 TWO_KAIS = (team("ml", inside=Cluster(kai=(Kai("v0.9.3"),))), team("b"))
 SHARERS = [
     *passes(
-        cluster(device_plugins=plugin("")),
+        cluster(objects=plugin("")),
         with_kai("Disabled"),
-        host(device_plugins=plugin("time-slicing")),
+        host(objects=plugin("time-slicing")),
     ),
     refuses(
-        cluster(device_plugins=plugin("time-slicing")),
+        cluster(objects=plugin("time-slicing")),
         "shares GPUs by time-slicing while the KAI of the host shares them too; remove the sharing"
         " section",
     ),
-    refuses(host(*TWO_KAIS, device_plugins=plugin("MPS")), "team ml"),
-    waits(cluster(device_plugins=plugin(UNKNOWN)), "config"),
+    refuses(host(*TWO_KAIS, objects=plugin("MPS")), "team ml"),
+    waits(cluster(objects=plugin(UNKNOWN)), "config"),
     waits(with_kai(UNKNOWN), "whether KAI shares GPUs"),
 ]
 

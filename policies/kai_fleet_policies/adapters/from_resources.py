@@ -16,7 +16,7 @@ from kai_fleet.releases import has_sharing_modes, keys, mig, version_key
 from kai_fleet.releases.sharing import mode_in, of_switch
 from kai_fleet.values import UNKNOWN, flag, get, mapping, number, pairs, text, value_at
 from kai_fleet.vcluster_stores import store_of
-from kai_fleet_policies.model.cluster import Cluster, DevicePlugin, Kai, ManagedObject, Team
+from kai_fleet_policies.model.cluster import Cluster, Kai, ManagedObject, Team
 from kai_fleet_policies.model.pods import workloads
 from kai_fleet_policies.model.queues import RESOURCES, DeclaredQueue, QueueShare, shares
 from kai_fleet_policies.rules.queues import CHART_PARENT
@@ -217,10 +217,10 @@ def _read_release(found: _Found, resource: Declared) -> None:
             replace(_vcluster(version, values, name, urn), values=written, **place)
         )
     else:
+        sharing = device_sharing(chart, values) if chart in GPU_CHARTS else None
         shown = "" if chart is UNKNOWN else chart
-        parts["objects"].append(ManagedObject("Release", name, chart=shown, **place))
-        if chart in GPU_CHARTS:
-            parts["device_plugins"].append(DevicePlugin(device_sharing(chart, values), urn))
+        release = ManagedObject("Release", name, chart=shown, sharing=sharing, **place)
+        parts["objects"].append(release)
 
 
 _READERS: Final[Mapping[str, Callable[[_Found, Declared], None]]] = {
