@@ -18,7 +18,7 @@ from kai_fleet.values import UNKNOWN, flag, get, mapping, number, pairs, text, v
 from kai_fleet.vcluster_stores import store_of
 from kai_fleet_policies.model.cluster import Cluster, Kai, ManagedObject, Team
 from kai_fleet_policies.model.pods import workloads
-from kai_fleet_policies.model.queues import RESOURCES, DeclaredQueue, QueueShare, shares
+from kai_fleet_policies.model.queues import RESOURCES, DeclaredQueue, QueueShare
 from kai_fleet_policies.rules.queues import CHART_PARENT
 
 PROVIDER: Final = "pulumi:providers:kubernetes"
@@ -159,17 +159,11 @@ def _read_quota(found: _Found, resource: Declared) -> None:
 
 
 def _read_queue(found: _Found, resource: Declared) -> None:
-    spec, namespace = resource.props.get("spec"), resource.namespace
     # The namespace that a provider fills in, before it knows the CRD, is not the user's.
-    filled_in = namespace in ("default", resource.default_namespace)
-    queue = DeclaredQueue(
-        name=resource.object_name,
-        parent=text(get(spec, "parentQueue")) or None,
-        shares=shares(get(spec, "resources")),
-        namespace=None if filled_in else namespace,
-        path=resource.urn,
-        spec=mapping(spec),
-    )
+    filled_in = resource.namespace in ("default", resource.default_namespace)
+    namespace = None if filled_in else resource.namespace
+    spec, name = resource.props.get("spec"), resource.object_name
+    queue = DeclaredQueue.of(name, spec, path=resource.urn, namespace=namespace)
     found.parts["queues"].append(queue)
 
 

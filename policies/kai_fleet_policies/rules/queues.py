@@ -43,7 +43,7 @@ def queue_tree(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings
     """
     tree, above, parent = cluster.tree, place.at("parent"), queue.parent
     name = known(queue.name, "the name of the queue is known")
-    ring = (name,) if parent == name else tree.rings.get(name)
+    ring = (name,) if parent == name else tree.ring(queue)
     if queue in tree.twice:
         yield place.refuse(
             "is declared twice: queues are cluster-wide, and the later one overwrites the first",
