@@ -96,7 +96,7 @@ def _team(arguments: Arguments, name: str, state: Deployed) -> Team:
     """A team that this stack runs."""
     settings, own = arguments.settings, arguments.settings.teams[name]
     vcluster, facts = own.vcluster, settings.platform_facts
-    values = argument_values(arguments.vcluster(name) | {"values": vcluster.values})
+    values = argument_values(arguments.vcluster(name))
     release = named(VIRTUAL_CLUSTER, f"{name}-release")
     version, store = state.versions.get(release), state.stores.get(release)
     return replace(
