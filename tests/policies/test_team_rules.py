@@ -189,20 +189,16 @@ MPS = {"x": {"sharing": {"mps": {"resources": [1]}}}}
 
 
 @pytest.mark.parametrize(
-    ("chart", "values", "sharing"),
+    ("values", "sharing"),
     [
-        ("nvidia-device-plugin", {"config": {"map": {"default": SLICED}}}, "time-slicing"),
-        ("nvidia-device-plugin", {"config": {"name": "somewhere"}}, UNKNOWN),
-        ("nvidia-device-plugin", {"mps": {"root": "/run/nvidia/mps"}}, ""),
-        ("nvidia-device-plugin", {"config": {"map": {"d": "# timeSlicing\nresources: 1"}}}, ""),
-        (
-            "gpu-operator",
-            {"devicePlugin": {"config": {"name": "c", "data": {"any": SLICED}}}},
-            "time-slicing",
-        ),
-        ("gpu-operator", {"devicePlugin": {"config": {"data": MPS}}}, "MPS"),
-        ("gpu-operator", UNKNOWN, UNKNOWN),
+        ({"config": {"map": {"default": SLICED}}}, "time-slicing"),
+        ({"config": {"name": "somewhere"}}, ""),
+        ({"mps": {"root": "/run/nvidia/mps"}}, ""),
+        ({"config": {"map": {"d": "# timeSlicing\nresources: 1"}}}, ""),
+        ({"devicePlugin": {"config": {"name": "c", "data": {"any": SLICED}}}}, "time-slicing"),
+        ({"devicePlugin": {"config": {"data": MPS}}}, "MPS"),
+        (UNKNOWN, UNKNOWN),
     ],
 )
-def test_the_sharing_of_a_device_plugin_chart_is_read_from_its_values(chart, values, sharing):
-    assert device_sharing(chart, values) == sharing
+def test_the_sharing_of_a_device_plugin_chart_is_read_from_its_values(values, sharing):
+    assert device_sharing(values) == sharing

@@ -211,7 +211,7 @@ def _read_release(found: _Found, resource: Declared) -> None:
             replace(_vcluster(version, values, name, urn), values=written, **place)
         )
     else:
-        sharing = device_sharing(chart, values) if chart in GPU_CHARTS else None
+        sharing = device_sharing(values) if chart in GPU_CHARTS else None
         shown = "" if chart is UNKNOWN else chart
         release = ManagedObject("Release", name, chart=shown, sharing=sharing, **place)
         parts["objects"].append(release)
@@ -286,16 +286,11 @@ def _vcluster(version: Any, values: Any, name: str, urn: str) -> Team:
     )
 
 
-def device_sharing(chart: str, values: Any) -> Any:
-    """How a device plugin chart's values share GPUs: by time-slicing, by MPS or ("") not at all.
-
-    A config that only names a ConfigMap of the cluster is UNKNOWN. Both ways list resources; `mps`
-    without them has a daemon's settings.
+def device_sharing(values: Any) -> Any:
+    """How the values of a device plugin's or an operator's chart share GPUs: by time-slicing, by
+    MPS or ("") not at all. Both ways list resources; `mps` without them has a daemon's settings.
     """
-    above = () if chart == "nvidia-device-plugin" else ("devicePlugin",)
-    config = get(values, *above, "config")
-    if pairs(config).get("name") and not (get(config, "data") or get(config, "map")):
-        return UNKNOWN
+    config = get(values, "config") or get(values, "devicePlugin", "config")
     written = _COMMENT.sub("", str(config))  # which may be YAML text
     for key, way in (("timeSlicing", "time-slicing"), ("mps", "MPS")):
         if key in written and "resources" in written:
