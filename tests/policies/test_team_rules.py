@@ -42,8 +42,8 @@ POOLS = [
     ),
     refuses(
         host(team("ml"), DEV),
-        "has the node pool {} and may share nodes with team ml, which has {kai-fleet/pool: ml}: the"
-        " KAI inside ml would hand out GPUs",
+        "has no node pool and may share nodes with team ml, which has node pool {kai-fleet/pool:"
+        " ml}: the KAI inside ml would hand out GPUs",
     ),
     refuses(host(team("ml"), DEV), "or gpus: 0 for dev"),
     refuses(host(team("a", "host", {}), team("ml")), "the KAI inside ml"),

@@ -103,12 +103,6 @@ class QueueIndex:
             yield above
             above = self.by_name.get(above.parent or "")
 
-    def ring(self, queue: DeclaredQueue) -> tuple[str, ...]:
-        """The queues that are each other's parents, for the first of their names; else none."""
-        names = (queue.name, *(above.name for above in self.ancestors(queue)))
-        back = self.by_name[names[-1]].parent
-        return names if len(names) > 1 and queue.name == min(names) == back else ()
-
     @cached_property
     def levels(self) -> dict[str, int]:
         """The level of each queue, 1 at the top; queues in or under a cycle or gap have none."""

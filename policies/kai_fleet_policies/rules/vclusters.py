@@ -184,10 +184,7 @@ def vcluster_access(cluster: Cluster, team: Team, place: Place) -> Findings:
         )
     for annotation, value in access.annotations.items():
         if why := _why_refused(team, annotation, str(value), host):
-            yield place.at("access.annotations").refuse(
-                f"has {annotation}, which {why}",
-                "drop it, or write isolation: {level: off} for the team if that is meant",
-            )
+            yield place.at("access.annotations").refuse(f"has {annotation}, which {why}", "drop it")
 
 
 def _why_refused(team: Team, annotation: str, value: str, own: str) -> str | None:
@@ -242,7 +239,8 @@ def vcluster_store(cluster: Cluster, team: Team, place: Place) -> Findings:
         )
     if runs is None:
         return
-    if runs.type != store.type and value_at(values, _MIGRATE) is not True:
+    moves = (runs.type, store.type) == ("etcd", "embeddedEtcd") and value_at(values, _MIGRATE)
+    if runs.type != store.type and moves is not True:
         yield of_type.refuse(
             f"changes from {runs.type} to {store.type}, and the state stays in the one before",
             f"write {runs.type}. Another store {_ANOTHER}",
