@@ -295,4 +295,4 @@ def device_sharing(values: Any) -> Any:
     for key, way in (("timeSlicing", "time-slicing"), ("mps", "MPS")):
         if key in written and "resources" in written:
             return way
-    return UNKNOWN if repr(UNKNOWN) in written else ""
+    return UNKNOWN if str(UNKNOWN) in written else ""
