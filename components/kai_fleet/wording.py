@@ -46,8 +46,7 @@ def agreeing(number: float, verb: str) -> str:
 
 def nearest_first(name: str, names: Sequence[str]) -> list[str]:
     """The names, the one closest to `name` first."""
-    # Comparing with every name is worth its time only for lists that a person could read.
-    close = get_close_matches(name, names, n=1) if len(names) <= 100 else []
+    close = get_close_matches(name, names[:100], n=1)
     return close + [other for other in names if other not in close]
 
 
