@@ -131,27 +131,12 @@ def test_nobody_is_sent_elsewhere(raw, server, status):
     assert api.asked == []
 
 
-def test_a_connection_is_used_again(server):
-    api, url = server
-    reader = Api.of_kubeconfig(kubeconfig(url), in_all=5.0)
-    for _ in range(3):
-        assert reader.get("/version") == {"major": "1"}
-    assert len(api.asked) == 3
-
-
 def test_what_is_read_moves_no_cursor(server):
     api, url = server
     message = "a\x1b[2Jb\x9b1mc\u202ed\r\u200be\tf\ng"
     api.answers["/api/v1/events"] = (200, {"items": [{"message": message, "\x1bk": [message]}]})
     (event,) = Api.of_kubeconfig(kubeconfig(url)).list("/api/v1/events")
     assert event == {"message": "a[2Jb1mcde\tf\ng", "k": ["a[2Jb1mcde\tf\ng"]}
-
-
-def test_what_has_none_stays_as_it_is(server):
-    api, url = server
-    said = {"message": "a\tb\n<&> \\u001b é … 日本", "count": 3}
-    api.answers["/api/v1/events"] = (200, {"items": [said]})
-    assert Api.of_kubeconfig(kubeconfig(url)).list("/api/v1/events") == [said]
 
 
 def test_a_refusal_in_a_tenants_words_is_one_plain_line(raw):

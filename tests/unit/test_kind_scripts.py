@@ -163,12 +163,6 @@ def test_a_cluster_of_that_name_that_is_not_ours_is_left_alone(machine):
     assert not [call for call in machine.calls() if call.startswith("kind delete")]
 
 
-def test_a_similar_name_is_another_cluster(machine):
-    (machine.state / "clusters").write_text("lab-2\nmy-lab\n")
-    assert machine.run("create").returncode == 0
-    assert (machine.state / "kind.yaml").exists()
-
-
 def gpus_all(machine, smi=None):
     machine.kind = {"gpus": "all"}
     if smi:
@@ -235,20 +229,6 @@ def test_each_failure_has_its_sentence_and_prints_no_kubeconfig(machine, broken,
     assert (done.returncode, done.stdout) == (1, "")
     assert says in done.stderr
     assert "Traceback" not in done.stderr
-
-
-@pytest.mark.parametrize("smi", [NO_DRIVER, NO_GPU])
-def test_with_gpus_auto_a_broken_driver_is_named_and_goes_on(machine, smi):
-    machine.put("nvidia-smi", smi)
-    done = machine.run("create")
-    assert done.returncode == 0
-    assert "the cluster is CPU only" in done.stderr
-
-
-def test_what_kind_left_half_made_is_removed(machine):
-    machine.fail("kind create")
-    machine.run("create")
-    assert "kind delete cluster --name lab" in machine.calls()
 
 
 def test_the_cluster_goes_with_the_stack(machine):

@@ -86,7 +86,7 @@ def test_a_first_preview_asks_nobody_and_keeps_the_kubeconfig_out_of_the_state(p
 @pytest.mark.parametrize("content", ["nonsense: [", "{}"])
 def test_a_kubeconfig_that_is_none_is_one_sentence(plugin, content):
     text = said(plugin.fails(plugin.create, tree(top=spec(4)) | {"kubeconfig": content}))
-    assert text.startswith("cluster lab/ml: the kubeconfig cannot be used: ")
+    assert text.startswith("the kubeconfig cannot be used: ")
     assert "Traceback" not in text and "File" not in text and "\n" not in text
 
 

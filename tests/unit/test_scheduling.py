@@ -150,9 +150,6 @@ def test_a_shard_that_there_is_not_and_one_below_the_top_are_refused():
     [
         ({"fairshare": {"window": "1w"}}, "fairshare.window", "write 168h"),
         ({"fairshare": {"halfLife": "2d"}}, "fairshare.halfLife", "write 168h for a week"),
-        ({"fairshare": {"windowType": "tumbling"}}, "fairshare.start", "is missing"),
-        ({"fairshare": {"windowType": "cron"}}, "fairshare.cron", "is missing"),
-        ({"fairshare": {"cron": "0 0 * * 1"}}, "fairshare.cron", "write windowType: cron"),
         (
             {"fairshare": {"cron": "daily"}},
             "fairshare.cron",
@@ -169,8 +166,6 @@ def test_a_shard_that_there_is_not_and_one_below_the_top_are_refused():
             "shards.a.minRuntime.preempt",
             "write 168h for a week",
         ),
-        ({"topologies": {"t": [RACK, RACK]}}, "topologies.t", "has a level twice"),
-        ({"topologies": {"t": [HOSTNAME, RACK]}}, "topologies.t", "write each once"),
         ({"topologies": {"t": []}}, "topologies.t", ""),
         ({"topologies": {"t": ["a b"]}}, "topologies.t.0", "a label key"),
     ],

@@ -27,7 +27,7 @@ WAYS = (
 )
 # These ask, and nothing that a tenant can write answers.
 ELSEWHERE = {
-    "kai_fleet_cli/diff/base.py": "git",
+    "kai_fleet_cli/diff/report.py": "git",
     "kai_fleet_cli/engine/environment.py": "the operator's Pulumi",
     "kai_fleet_cli/teams/kubeconfigs.py": "a token of an account of the platform's",
     "kai_fleet/cluster/kind/this_machine.py": "the operator's docker",

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from kai_fleet.arguments import Arguments
-from kai_fleet.guards.bounds import pod_bounds
 from kai_fleet.kai_scheduler import kai_values
 from kai_fleet.releases import KAI, VCLUSTER, kai, vcluster
 from kai_fleet.settings import load
@@ -72,13 +71,6 @@ def test_an_affinity_stands_in_place_of_that_of_all_teams():
     (mistake,) = load(stack({"affinity": {"nodeSelector": {"a": "b"}}})).mistakes
     assert mistake.path == "kai-fleet:teams.ml.affinity.nodeSelector"
     assert "nodeAffinity" in mistake.message
-
-
-def test_without_any_nothing_changes():
-    values = of_release("v0.36.1")
-    assert "coredns" not in values["controlPlane"]
-    assert "enforceTolerations" not in values["sync"]["toHost"]["pods"]
-    assert "tolerations" not in pod_bounds("ml", {})
 
 
 def test_a_team_stack_has_those_of_its_grant_and_writes_none():

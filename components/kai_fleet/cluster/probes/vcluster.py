@@ -110,11 +110,9 @@ def _warn_if_no_node(api: Api, name: str) -> None:
 def clean_up() -> None:
     """Delete what a vCluster leaves in its namespace: pods, volumes, Secrets.
 
-    Kubernetes starts to empty a deleted namespace only after 5 s, and checks terminating pods again
-    only after half of their grace period; with the pods gone it is deleted at once. If the platform
-    keeps the namespace for the team's stack, a remaining volume would bring the old state back. In
-    an existing namespace the pods and volumes of others stay. Nothing is waited for, and errors are
-    only warnings.
+    With the pods gone Kubernetes deletes a namespace at once, else after half of a grace period. In
+    a namespace that stays a volume would bring the old state back; the pods and volumes of others
+    stay. Nothing is waited for, and errors are only warnings.
     """
     namespace = os.environ["PODS_NAMESPACE"]
     try:

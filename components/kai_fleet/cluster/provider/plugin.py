@@ -88,12 +88,9 @@ class KaiFleet(provider.Provider):
 
     async def read(self, request: provider.ReadRequest) -> provider.ReadResponse:
         """Read the queues as they are; no id where none is left."""
-        state = _tree(request.properties)
+        state, inputs = _tree(request.properties), plain(request.inputs)
         live = await asyncio.to_thread(
-            _reached,
-            plain(request.inputs),
-            "pulumi refresh",
-            lambda queues: queues.live(state["queues"]),
+            _reached, inputs, "pulumi refresh", lambda tree: tree.live(state["queues"])
         )
         if not live:
             return provider.ReadResponse("", {}, {})
@@ -159,7 +156,7 @@ def _reached(inputs: Properties, command: str, ask: Callable[[Queues], Any]) -> 
     """What `ask` returns; None if PULUMI_K8S_DELETE_UNREACHABLE counts the cluster as deleted."""
     try:
         return ask(_queues(inputs))
-    except ClusterAwayError as error:
+    except (ClusterAwayError, UnusableKubeconfigError) as error:
         if os.environ.get(_GONE, "").lower() in ("1", "t", "true"):
             return None
         hint = f"If that cluster is gone for good: {_GONE}=true {command}"
@@ -167,12 +164,8 @@ def _reached(inputs: Properties, command: str, ask: Callable[[Queues], Any]) -> 
 
 
 def _queues(inputs: Properties) -> Queues:
-    cluster = str(inputs["cluster"])
-    try:
-        api = Api(_opened(inputs.get("kubeconfig") or "", inputs.get("context") or ""))
-    except UnusableKubeconfigError as error:
-        raise ClusterAwayError(f"cluster {cluster}: {error}") from None
-    return Queues(api, str(inputs["tree"]), cluster)
+    api = Api(_opened(inputs.get("kubeconfig") or "", inputs.get("context") or ""))
+    return Queues(api, inputs["tree"], inputs["cluster"])
 
 
 def _tree(properties: Values) -> dict[str, Any]:
@@ -198,7 +191,7 @@ def _opened(content: str, context: str) -> Connection:
     return connection(content, context=context)
 
 
-def _answer(function: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _answer(function: str, arguments: Properties) -> dict[str, Any]:
     """Call a function. Its result has `problem` if the cluster refused, and `away` if it did not
     answer: of an error the engine would make its own words.
     """
@@ -216,7 +209,7 @@ def _answer(function: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {"there": False} if found is None else {"there": True, **_about(found, path)}
 
 
-def _about(found: Mapping[str, Any], path: str) -> dict[str, Any]:
+def _about(found: Properties, path: str) -> dict[str, Any]:
     """`handler` and `labels` of an object, `value` of a PriorityClass, `spec` of a Queue, `release`
     of an object of Helm; of a list its `nodes`, each with `labels` and `taints`.
     """

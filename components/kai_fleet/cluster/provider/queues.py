@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from typing import Any, Final
 
 from kai_fleet.cluster.kube.api import JSON_PATCH, Api, Object
@@ -56,9 +57,7 @@ class Queues:
         }
 
     def make(
-        self,
-        specs: Mapping[str, Spec],
-        labels: Mapping[str, Mapping[str, str]] | None = None,
+        self, specs: Mapping[str, Spec], labels: Mapping[str, Mapping[str, str]] | None = None
     ) -> None:
         """Have exactly these queues: create, change and delete what differs, parents first.
 
@@ -157,8 +156,7 @@ class Queues:
                 return f"queue {name}: {_words(error)}"
             return ""
 
-        levels = _levels({name: spec.get("parentQueue") for name, spec in specs.items()})
-        failed = list[str]()
+        levels, failed = _levels(specs), list[str]()
         try:
             with ThreadPoolExecutor(_WORKERS) as workers:
                 for names in reversed(levels) if children_first else levels:
@@ -179,7 +177,8 @@ class Queues:
             try:
                 return ask()
             except RefusedError as error:
-                if waited > _WEBHOOK_SECONDS or not _passing(error):
+                webhook = "failed calling webhook" in error.message
+                if waited > _WEBHOOK_SECONDS or not (webhook or error.status == 429):
                     raise
             except UnreachableError as error:
                 if waited > _AWAY_SECONDS:
@@ -201,20 +200,15 @@ def _of_a_chart(item: Object) -> bool:
     return is_default and notes.get("helm.sh/resource-policy") == "keep"
 
 
-def _levels(parents: dict[str, str | None]) -> list[list[str]]:
-    """The names level by level, parents first; what hangs on a cycle comes last."""
-    levels: list[list[str]] = []
-    while parents:
-        level = [name for name, parent in parents.items() if parent not in parents] or [*parents]
-        levels.append(level)
-        for name in level:
-            del parents[name]
+def _levels(specs: Mapping[str, Spec]) -> list[tuple[str, ...]]:
+    """The names level by level, parents first."""
+    above = {name: {spec.get("parentQueue")} & specs.keys() for name, spec in specs.items()}
+    order, levels = TopologicalSorter[Any](above), list[tuple[str, ...]]()
+    order.prepare()
+    while order.is_active():
+        levels.append(order.get_ready())
+        order.done(*levels[-1])
     return levels
-
-
-def _passing(error: RefusedError) -> bool:
-    webhook = any(words in error.message for words in ("failed calling webhook", "failed to call"))
-    return error.status == 429 or (error.status == 500 and webhook)
 
 
 def _words(error: RefusedError) -> str:

@@ -21,6 +21,7 @@ from pulumi.provider.experimental.provider import Provider
 from pulumi.provider.experimental.server import ProviderServicer
 from pulumi.runtime.proto import provider_pb2_grpc, status_pb2
 
+from kai_fleet.cluster.kube.errors import KubeError
 from kai_fleet.cluster.provider import PluginError, values
 
 Values = dict[str, PropertyValue]
@@ -62,13 +63,13 @@ class _Sentences(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has 
                 raise  # the engine hears UNIMPLEMENTED, and asks in another way
             except Exception as error:
                 cause = error.__context__ or error  # the SDK raises another one in its place
-                if not isinstance(cause, PluginError):
+                if not isinstance(cause, PluginError | KubeError):
                     traceback.print_exception(cause)  # the engine keeps it for its verbose log
                     method = details.method.rpartition("/")[2]
                     cause = PluginError(f"the plugin failed at {method}: {cause!r}")
                 status = status_pb2.Status(code=2, message=str(cause))  # UNKNOWN
-                if cause.partial is not None:
-                    status.details.add().Pack(cause.partial)
+                if (partial := getattr(cause, "partial", None)) is not None:
+                    status.details.add().Pack(partial)
                 trailer = (("grpc-status-details-bin", status.SerializeToString()),)
                 await context.abort(grpc.StatusCode.UNKNOWN, str(cause), trailer)
 

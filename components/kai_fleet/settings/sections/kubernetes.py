@@ -55,19 +55,11 @@ LabelValue = Annotated[str, like(rf"^({_WORD})?$", 63)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 
 
-def _is_no_network(value: str) -> bool:
-    try:
-        ip_network(value, strict=False)
-    except ValueError:
-        return True
-    return False
-
-
 Cidr = Annotated[
     str,
     like(r"^[0-9a-fA-F.:]+/[0-9]{1,3}$"),
     refuse(
-        _is_no_network,
+        lambda text: not ip_network(text, strict=False),
         "is {value}, which is no network; write one such as 10.20.0.0/16 or fd00:1::/32",
     ),
 ]
