@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from kai_fleet.finding import Finding, Level
-from kai_fleet.foreign_text import without_controls
-from kai_fleet.wording import counted
+from kai_fleet.wording import counted, without_controls
 from kai_fleet_cli.diff.changes import HEADINGS, UNSET, Change, Summary
 from kai_fleet_cli.diff.report import DiffReport
 from kai_fleet_cli.display.queue_trees import queue_flowchart

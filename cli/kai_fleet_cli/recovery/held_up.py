@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kai_fleet.deployed import team_of
-from kai_fleet.foreign_text import plain
 from kai_fleet.names import RELEASE, STACK, TEAM, TEAM_NAMESPACE
 from kai_fleet.settings.files.project import FLEET
 from kai_fleet.vcluster_stores import store_of
-from kai_fleet.wording import listed
+from kai_fleet.wording import listed, plain
 from kai_fleet_cli.recovery import clusters, failures
 from kai_fleet_cli.recovery.clusters import NoAnswerError
 from kai_fleet_cli.recovery.state import OF_VCLUSTER, ExportedState, provider_of
