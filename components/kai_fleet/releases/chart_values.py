@@ -9,7 +9,7 @@ import yaml
 
 from kai_fleet.values import value_at
 
-_EMPTY: Final = (None, {}, [], "")
+_EMPTY: Final[tuple[Any, ...]] = (None, {}, [], "")
 
 
 @cache
