@@ -39,7 +39,8 @@ class ShardArgs(TypedDict):
     placement: NotRequired[dict[str, pulumi.Input[str]]]
     """Of pods with GPUs, `gpu`, and without, `cpu`: `binpack` or `spread`. Default: `binpack`."""
     min_runtime: NotRequired[dict[str, pulumi.Input[str]]]
-    """How long a job runs before `preempt` by its own queue, `reclaim`: `4h`. Default: KAI's."""
+    """How long a job runs before `preempt`, by its own queue, or `reclaim`: `4h`. Default: KAI's.
+    """
     queue_depth: NotRequired[dict[str, pulumi.Input[float]]]
     """Most jobs of a queue that a cycle tries, by action: `allocate`, `preempt`. Default: all."""
 
