@@ -52,8 +52,4 @@ bench: setup       ## the program beside bare helm and kubectl, in one run, into
 	.venv/bin/python -m bench --teams 20 --write
 
 reference: setup   ## write what is generated from the code: the schema of stack files, pages of docs/
-	@$(FLEET) schema > components/kai_fleet/settings/stack.schema.json
-	@.venv/bin/python -m kai_fleet_cli.reference.pages settings > docs/settings.md
-	@.venv/bin/python -m kai_fleet_cli.reference.pages rules > docs/rules.md
-	@PYTHONPATH=. .venv/bin/typer kai_fleet_cli.__main__ utils docs --name fleet --title Commands --output docs/commands.md
-	@.venv/bin/python -c 'import html, pathlib; it = pathlib.Path("docs/commands.md"); it.write_text(html.unescape(it.read_text()))'
+	@.venv/bin/python docs/reference.py

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
-from kai_fleet_cli.reference.pages import schema
+from docs.reference import schema
 from sandbox import lifecycle
 from sandbox.tools import toolbox
 from sandbox.tools.table import YAML_HOST

@@ -3,7 +3,7 @@
 Settings and arguments have the same names, so most are passed on unchanged.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -20,7 +20,6 @@ from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM
 from kai_fleet.settings.sections.platform import HostKai, Shard
 from kai_fleet.settings.sections.queues import Queue, walk
 from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings
-from kai_fleet.settings.sections.vcluster import ControlPlaneResources
 from kai_fleet.vcluster_values import argument_values
 
 _PLACES: Final = {"virtual": "inside", "host": "host", "default": "none"}
@@ -80,19 +79,28 @@ class Arguments:
         )
 
     def host_queues(self) -> Any:
-        """QueueTreeArgs of the host; the GPU limit of a queue is at most what its teams have."""
-        settings, limits = self.settings, dict[str, int]()
+        """QueueTreeArgs of the host, with every GPU quota filled in. The GPU limit of a queue is at
+        most what the teams have that use it.
+        """
+        settings, limits = self.settings, dict[str | None, int]()
         for name in self._teams:
             _, queue = self._scheduler(name)
-            if queue is not None:
-                limits[queue] = limits.get(queue, 0) + settings.own_of(name).counted
-        queues = _bounded(_queue_args(settings.queues), limits)
+            limits[queue] = limits.get(queue, 0) + settings.own_of(name).counted
+        queues = _queue_args(settings.queues)
+        # Computed first, so that a bounded queue does not change the sums of its ancestors.
+        specs = every_spec(queues)
+        for (name, args), (_, spec) in zip([*walk_args(queues)], specs, strict=True):
+            share = {**args.get("gpu", {}), "quota": spec["resources"]["gpu"]["quota"]}
+            if (most := limits.get(name)) is not None:
+                if share["quota"] == UNLIMITED:
+                    share["quota"] = most
+                share.setdefault("limit", max(most, share["quota"]))
+            args["gpu"] = share
         return {"queues": queues, "cluster": settings.cluster.name, **self.host}
 
     def monitoring(self) -> Any:
         """FleetMonitoringArgs of the host."""
         settings = self.settings
-        assert settings.monitoring is not None
         return _filled(
             settings.monitoring,
             certificates=None,
@@ -138,7 +146,7 @@ class Arguments:
             foreign_queues=self._foreign_queues(name),
             host_kai=kai is not None,
             guard=settings.guard.mode,
-            gpu_sharing=kai is not None and settings.shares_gpus(kai),
+            gpu_sharing=kai is not None and settings.sharing_of(kai) != DISABLED,
             nv_fractions=by_host and kai is not None and settings.sharing_of(kai) == NV_FRACTIONS,
             # Not from a team's values: images with these names are admitted where others are not.
             kai_images=settings.sources.known.kai_images,
@@ -218,29 +226,28 @@ class Arguments:
 
     def vcluster(self, name: str) -> Any:
         """VirtualClusterArgs of a team, without kubeconfig or context of the host."""
-        team = self.settings.teams[name]
-        section = team.vcluster
+        team, facts = self.settings.teams[name], self.settings.platform_facts
+        section, secrets = team.vcluster, [*team.vcluster.image_pull_secrets]
+        # Besides existing ones those that this stack or the platform declares.
+        secrets += [OF_STACK] if self.settings.registries or (facts and facts.registries) else []
+        secrets += [OF_TEAM] if team.registries else []
+        resources = {
+            bound: {key.replace("_", "-"): amount for key, amount in amounts.items()}
+            for bound, amounts in _plain(section.resources).items()
+            if amounts
+        }
         return _filled(
             section,
             **{key: getattr(team, key) for key in (*_OF_PLACE, "affinity", "registries")},
             namespace=f"team-{name}",
             mode=team.scheduler.mode,
             control_pool=self.control_pool(name),
-            resources=_resources(section.resources),
+            resources=resources,
             oidc=section.oidc and {key: value for key, value in section.oidc if key != "scopes"},
             groups=section.groups if section.oidc else {},
             isolation=team.isolation.level,
-            image_pull_secrets=self._pull_secrets(name, section.image_pull_secrets),
+            image_pull_secrets=[*dict.fromkeys(secrets)],
         )
-
-    def _pull_secrets(self, name: str, existing: Sequence[str]) -> list[str]:
-        """Pull Secrets: existing ones, and those that this stack or the platform declares."""
-        facts, secrets = self.settings.platform_facts, [*existing]
-        if self.settings.registries or (facts is not None and facts.registries):
-            secrets.append(OF_STACK)
-        if self.settings.teams[name].registries:
-            secrets.append(OF_TEAM)
-        return [*dict.fromkeys(secrets)]
 
     def kai(self, name: str) -> Any:
         """KaiSchedulerArgs in a vCluster; the host's ServiceAccounts have its pull Secrets."""
@@ -297,22 +304,10 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _resources(resources: ControlPlaneResources) -> dict[str, Any]:
-    """Requests and limits with the names of a pod's spec, as far as they are set."""
-    named = {
-        bound: {
-            key.replace("_", "-"): _plain(amount) for key, amount in amounts if amount is not None
-        }
-        for bound, amounts in resources
-    }
-    return {bound: amounts for bound, amounts in named.items() if amounts}
-
-
 def _shard(shard: Shard) -> dict[str, Any]:
     """ShardArgs, whose keys are nested in two sections of the settings."""
-    placement, runtime = shard.placement, shard.min_runtime
-    of_placement = {f"{part}_placement": strategy for part, strategy in placement or ()}
-    of_runtime = {f"{action}_min_runtime": time for action, time in runtime or ()}
+    of_placement = {f"{part}_placement": strategy for part, strategy in shard.placement.items()}
+    of_runtime = {f"{action}_min_runtime": time for action, time in shard.min_runtime.items()}
     return {**of_placement, **of_runtime, "queue_depth": shard.queue_depth}
 
 
@@ -327,20 +322,3 @@ def _queue_args(tree: Mapping[str, Queue], **more: Any) -> dict[str, Any]:
         name: queue.model_dump(exclude_unset=True, exclude_none=True) | more
         for name, queue in tree.items()
     }
-
-
-def _bounded(queues: dict[str, Any], limits: Mapping[str, int]) -> dict[str, Any]:
-    """QueueArgs of the host with every GPU quota filled in.
-
-    `limits` are the GPUs of the teams that use a queue: its limit is no higher.
-    """
-    # Computed first, so that a bounded queue does not change the sums of its ancestors.
-    specs = every_spec(queues)
-    for (name, queue), (_, spec) in zip([*walk_args(queues)], specs, strict=True):
-        share = {**queue.get("gpu", {}), "quota": spec["resources"]["gpu"]["quota"]}
-        if (most := limits.get(name)) is not None:
-            if share["quota"] == UNLIMITED:
-                share["quota"] = most
-            share.setdefault("limit", max(most, share["quota"]))
-        queue["gpu"] = share
-    return queues

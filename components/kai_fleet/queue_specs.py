@@ -12,12 +12,12 @@ Defaults of quotas:
 
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
+from math import inf
 from typing import Any, Final
 
 from kai_fleet.inputs import without_none
-from kai_fleet.quantities import WORD, parse_quantity
 from kai_fleet.releases.keys import DEFAULT_SHARD, NODE_POOL
-from kai_fleet.values import whole_numbers
+from kai_fleet.values import WORD, parse_quantity, whole_numbers
 
 UNLIMITED: Final = -1.0
 # KAI's units per core, byte and device, and the decimal digits that are kept.
@@ -82,14 +82,15 @@ def every_spec(
     shards = {name: queue.get("shard") or DEFAULT_SHARD for name, queue in queues.items()}
     by_shard = {**dict.fromkeys(shards.values(), gpus), **pools} if pools else {None: gpus}
     for shard, most in by_shard.items():
-        top = {
-            name: (queues[name].get("gpu") or {}, specs[0][1]["resources"]["gpu"])
-            for name, specs in trees.items()
-            if shard in (None, shards[name])
-        }
         if most is not None:
-            _bound([*top.values()], float(most))
-    return [(name, whole_numbers(spec)) for specs in trees.values() for name, spec in specs]
+            top = [name for name in trees if shard in (None, shards[name])]
+            shares = [trees[name][0][1]["resources"]["gpu"] for name in top]
+            _bound([queues[name].get("gpu") or {} for name in top], shares, float(most))
+    every = [named_spec for specs in trees.values() for named_spec in specs]
+    for share in (share for _, spec in every for share in spec["resources"].values()):
+        # KAI reads an unset limit as 0, and then nothing ever runs (Q2).
+        share.update((key, UNLIMITED) for key, amount in share.items() if amount == inf)
+    return [(name, whole_numbers(spec)) for name, spec in every]
 
 
 def _specs(
@@ -102,67 +103,51 @@ def _specs(
         shares = {key: _share(key, args.get(key) or {}) for key in _UNITS}
     except ValueError as why:
         raise ValueError(f"queue {name}: {why}") from None
-    below = bound | {
-        key
-        for key, share in shares.items()
-        if not {share["quota"], share["limit"]} <= {None, UNLIMITED}
-    }
+    finite = {key for key, share in shares.items() if not {*share.values()} <= {None, inf}}
     children = [
-        _specs(child, own, name, below) for child, own in (args.get("children") or {}).items()
+        _specs(child, own, name, bound | finite)
+        for child, own in (args.get("children") or {}).items()
     ]
     for key, share in shares.items():
-        quotas = [specs[0][1]["resources"][key]["quota"] for specs in children]
-        default = UNLIMITED if UNLIMITED in quotas else sum(quotas)
-        if not children and key != "gpu" and key not in bound:
-            default = UNLIMITED
+        default = 0.0 if key == "gpu" or key in bound else inf
+        if children:
+            default = sum(specs[0][1]["resources"][key]["quota"] for specs in children)
         if share["quota"] is None:
-            share["quota"] = _within(share["limit"], default)
-    priority = args.get("priority")
+            share["quota"] = min(default, share["limit"])
+        weight = (args.get(key) or {}).get("weight")
+        share["overQuotaWeight"] = 1.0 if weight is None else float(weight)
     optional = {
         "displayName": args.get("display_name"),
         "parentQueue": parent,
-        "priority": None if priority is None else int(priority),
+        "priority": args.get("priority"),
         "preemptMinRuntime": args.get("preempt_min_runtime"),
         "reclaimMinRuntime": args.get("reclaim_min_runtime"),
     }
     own = (name, {"resources": shares, **without_none(optional)})
-    return [own, *(spec for specs in children for spec in specs)]
+    return [own, *(named_spec for specs in children for named_spec in specs)]
 
 
 def _share(resource: str, args: Mapping[str, Any]) -> Spec:
-    """Share of one resource, in KAI's units; a quota that is not set is None."""
+    """Quota and limit of one resource, in KAI's units; a quota that is not set is None."""
     per_unit, digits = _UNITS[resource]
 
-    def amount(value: Any) -> float:
-        if value in (WORD, -1, "-1"):
-            return UNLIMITED
-        return float(round(parse_quantity(value) * per_unit, digits))
+    def amount(value: Any, unset: float | None) -> float | None:
+        if value is None:
+            return unset
+        unlimited = value in (WORD, -1, "-1")
+        return inf if unlimited else float(round(parse_quantity(value) * per_unit, digits))
 
-    given = {"limit": UNLIMITED, "weight": 1.0, **without_none(args)}
-    return {
-        "quota": amount(given["quota"]) if "quota" in given else None,
-        # KAI reads an unset limit as 0, and then nothing ever runs (Q2).
-        "limit": amount(given["limit"]),
-        "overQuotaWeight": float(given["weight"]),
-    }
+    return {"quota": amount(args.get("quota"), None), "limit": amount(args.get("limit"), inf)}
 
 
-def _within(limit: float, quota: float) -> float:
-    """A default quota, at most the limit where one is set."""
-    if limit == UNLIMITED:
-        return quota
-    return limit if quota == UNLIMITED else min(quota, limit)
-
-
-def _bound(top: Sequence[tuple[Mapping[str, Any], Spec]], gpus: float) -> None:
+def _bound(args: Sequence[Mapping[str, Any]], shares: Sequence[Spec], gpus: float) -> None:
     """Give the only top-level queue without a GPU quota what the others leave of these GPUs, and
-    limit to them those without a limit. Each is its GPU argument and its share.
+    limit to them those without a limit.
     """
-    unset = [share for args, share in top if args.get("quota") is None]
-    if len(unset) == 1 and unset[0]["quota"] != UNLIMITED:
-        others = [share["quota"] for _, share in top if share is not unset[0]]
-        rest = 0.0 if UNLIMITED in others else gpus - sum(others)
-        unset[0]["quota"] = _within(unset[0]["limit"], max(rest, unset[0]["quota"]))
-    for args, share in top:
-        if args.get("limit") is None:
-            share["limit"] = max(gpus, share["quota"])
+    unset = [share for own, share in zip(args, shares, strict=True) if own.get("quota") is None]
+    if len(unset) == 1:
+        rest = gpus - sum(share["quota"] for share in shares if share is not unset[0])
+        unset[0]["quota"] = min(max(rest, unset[0]["quota"]), unset[0]["limit"])
+    for own, share in zip(args, shares, strict=True):
+        if own.get("limit") is None:
+            share["limit"] = max(gpus, share["quota"] if share["quota"] < inf else 0.0)

@@ -1,7 +1,9 @@
-"""Read declared values by path and type; UNKNOWN for those that only the update knows."""
+"""Read declared values by path and type, and quantities; UNKNOWN: only the update knows it."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from enum import Enum
 from typing import Any, Final
 
@@ -83,3 +85,37 @@ def at(path: str, *fields: str) -> str:
 def value_at(values: Any, dotted: str) -> Any:
     """The value at a dotted key, as `get` reads it."""
     return get(values, *dotted.split("."))
+
+
+# Kubernetes quantities: `16`, `"500m"`, `64Gi`.
+WORD: Final = "unlimited"
+QUANTITY: Final = re.compile(
+    r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?[0-9]{1,2})?"
+)
+_SUFFIX: Final = {
+    "": Decimal(1),
+    "m": Decimal("0.001"),
+    **{letter: Decimal(10) ** (3 * i) for i, letter in enumerate("kMGTPE", start=1)},
+    **{f"{letter}i": Decimal(2) ** (10 * i) for i, letter in enumerate("KMGTPE", start=1)},
+}
+_MOST: Final = Decimal(10) ** 18  # what a Kubernetes quantity can hold at least
+
+
+def parse_quantity(value: Any) -> Decimal:
+    """The number of a Kubernetes quantity in its base unit: cores, bytes or devices.
+
+    Raises ValueError, with a predicate such as `"5x" is no Kubernetes quantity`.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        kinds = {bool: "true or false", dict: "a mapping", list: "a list", type(None): "empty"}
+        raise ValueError(f"is no quantity but {kinds.get(type(value), type(value).__name__)}")
+    written = f"{value:.15g}" if isinstance(value, float) else str(value)[:64].strip()
+    if written.startswith("-"):
+        raise ValueError(f"{written} is negative")
+    if (match := QUANTITY.fullmatch(written)) is None:
+        raise ValueError(f"{written!r} is no Kubernetes quantity")
+    number, suffix = match.groups(default="")
+    amount = Decimal(number) * _SUFFIX[suffix] if suffix in _SUFFIX else Decimal(written)
+    if amount > _MOST:
+        raise ValueError(f"{written!r} is larger than any cluster")
+    return amount

@@ -1,10 +1,9 @@
-"""Backing store and resources of a vCluster's control plane, read from chart values."""
+"""Backing store of a vCluster's control plane, read from chart values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kai_fleet.releases import version_key
 from kai_fleet.values import pairs, value_at
 
 CLAIM: Final = "controlPlane.statefulSet.persistence.volumeClaim"
@@ -58,15 +57,3 @@ def store_of(values: Any) -> ChartStore:
 REPLICAS: Final = "controlPlane.statefulSet.highAvailability.replicas"
 RESOURCES: Final = "controlPlane.statefulSet.resources"
 KUBERNETES: Final = "controlPlane.distro.k8s.image.tag"
-
-_REQUESTS: Final = {"cpu": "200m", "memory": "256Mi", "ephemeral-storage": "1Gi"}
-_LIMITS: Final = {"memory": "4Gi", "ephemeral-storage": "10Gi"}
-_LIMITS_BEFORE_V0_30: Final = {"memory": "2Gi", "ephemeral-storage": "8Gi"}
-# Of each etcd that the chart deploys, in every version.
-ETCD_REQUESTS: Final = {"cpu": "20m", "memory": "150Mi"}
-
-
-def default_resources(version: str) -> dict[str, dict[str, str]]:
-    """The requests and limits that the chart of this version gives a control plane."""
-    old = (0,) < version_key(version) < (0, 30)  # text without numbers is none
-    return {"requests": dict(_REQUESTS), "limits": dict(_LIMITS_BEFORE_V0_30 if old else _LIMITS)}

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Final
 
+from kai_fleet.values import text
+
 MASK: Final = "[secret]"  # shown in place of an encrypted value
 # Similarity of misspellings: `sheduler`, `contxt`; not of serviceMonitor and serviceAccount.
 _ALIKE: Final = 0.8
@@ -24,8 +26,8 @@ def listed(names: Sequence[str], last: str = "or", limit: int = 6) -> str:
 
 def counted(number: float, thing: str, verb: str = "") -> str:
     """`1 queue`, `3 queues`; with a verb `1 pod waits`, `3 pods wait`."""
-    text = f"{f'{number:g}' if isinstance(number, float) else number} {plural(number, thing)}"
-    return f"{text} {agreeing(number, verb)}" if verb else text
+    amount = f"{number:g}" if isinstance(number, float) else number
+    return f"{amount} {plural(number, thing)} {agreeing(number, verb)}".rstrip()
 
 
 def plural(number: float, thing: str) -> str:
@@ -63,18 +65,14 @@ def spelt_like(key: str, known: Sequence[str]) -> str | None:
 
 def quoted(value: object) -> str:
     """A value as YAML text between quotes: `true` for a boolean, `0.5` for a number."""
-    if isinstance(value, bool):
-        return f'"{str(value).lower()}"'
-    if isinstance(value, float) and value.is_integer():
-        return f'"{int(value)}"'
-    return f'"{value}"'
+    return f'"{str(value).lower() if isinstance(value, bool) else text(value)}"'
 
 
-def on_one_line(text: str) -> str:
+def on_one_line(message: str) -> str:
     """Text for a message: line breaks and unprintable characters escaped, words of 200 characters
     or more cut.
     """
     seen = "".join(
-        character if character.isprintable() else ascii(character)[1:-1] for character in text
+        character if character.isprintable() else ascii(character)[1:-1] for character in message
     )
     return _ENDLESS.sub(lambda word: f"{word[0][:60]}…", seen)

@@ -78,14 +78,14 @@ def together(findings: Iterable[Finding]) -> list[Finding]:
     for all teams is wrong once. `vCluster ml`, `vCluster nlp` become `vClusters ml and nlp`, and
     the verb that the cause begins with agrees.
     """
-    same: dict[Finding, list[str]] = {}
+    same: dict[Finding, dict[str, None]] = {}
     for finding in findings:
-        same.setdefault(replace(finding, name=""), []).append(finding.name)
+        same.setdefault(replace(finding, name=""), {})[finding.name] = None
     result = list[Finding]()
-    for finding, (*names,) in ((each, dict.fromkeys(names)) for each, names in same.items()):
+    for finding, names in same.items():
         verb, space, rest = finding.cause.partition(" ")
         cause = f"{agreeing(len(names), verb)}{space}{rest}"
-        kind, name = plural(len(names), finding.kind), listed(names, "and")
+        kind, name = plural(len(names), finding.kind), listed([*names], "and")
         result.append(replace(finding, kind=kind, name=name, cause=cause))
     return result
 

@@ -10,8 +10,8 @@ import yaml
 from kubernetes import client
 
 from kai_fleet.names import STACK
-from kai_fleet.quantities import parse_quantity
 from kai_fleet.releases import kai
+from kai_fleet.values import parse_quantity
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.recorder import SECRET, UNKNOWN
 from kai_fleet_cli.stack_file import reading

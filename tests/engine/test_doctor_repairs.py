@@ -6,7 +6,7 @@ import pytest
 import yaml
 from kubernetes import client
 
-from kai_fleet.quantities import parse_quantity
+from kai_fleet.values import parse_quantity
 from kai_fleet_cli.doctor.checks import gpu, teams
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT
 from tests.engine import broken_things as things

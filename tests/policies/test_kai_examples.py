@@ -65,8 +65,8 @@ def pods_of(document):
     """As its controller makes them: KubeRay writes queue and scheduler, other kinds' none does."""
     kind, props = document["kind"], {key: document[key] for key in ("metadata", "spec")}
     for template in workloads(kind, props, document["metadata"]["name"], ""):
-        writer, labels = template.writer, dict(template.labels)
-        if writer is not None and writer.queue:
+        labels = dict(template.labels)
+        if template.queue_copied:
             labels = {QUEUE_LABEL: template.queue, **labels}
         limits = [
             {"name": it.name, "resources": {"limits": it.limits}} for it in template.containers

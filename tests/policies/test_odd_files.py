@@ -12,6 +12,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.plan import offline
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies import validation
@@ -59,7 +60,7 @@ def test_a_file_ends_with_settings_or_with_sentences(keys):
     begun = time.process_time()
     try:
         raw = reading.parse(text, "Pulumi.odd.yaml")
-    except reading.StackFileError as why:
+    except UserError as why:
         assert str(why).startswith("Pulumi.odd.yaml")
         assert str(why).isprintable()
     else:

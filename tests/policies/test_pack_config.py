@@ -6,7 +6,7 @@ from google.protobuf import json_format
 from pulumi.runtime import proto
 
 from kai_fleet_policies.pack.analyzer import POLICIES, UNDECIDED, Analyzer
-from tests.policies.test_pack import TREE, pod, said
+from tests.policies.test_pack import TREE, pod, queue, said
 
 LEAF = "workload-leaf-queue"
 
@@ -46,7 +46,7 @@ def test_a_namespace_can_be_exempt_from_one_rule(configured):
 
 
 def test_queues_of_other_programs_are_configured_or_an_open_question(configured):
-    below = _queue("team-a", "default-parent-queue")
+    below = queue("team-a", "default-parent-queue")
     work = pod("a", {"kai.scheduler/queue": "default-queue"})
     ((rule, level, urn, message),) = said(configured(), below)
     assert (rule, level, urn) == (UNDECIDED, proto.ADVISORY, below.urn)
@@ -72,9 +72,3 @@ def test_the_schemas_refuse_what_nobody_can_mean():
     jsonschema.validate({"exemptNamespaces": ["lab"]}, properties)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"exemptNamespaces": "lab"}, properties)
-
-
-def _queue(name, parent):
-    from tests.policies.test_pack import queue
-
-    return queue(name, parent)

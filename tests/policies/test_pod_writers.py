@@ -13,14 +13,13 @@ from tests.policies.samples import manifest, refused_by
 
 FREE = {r: {"quota": -1, "limit": -1, "overQuotaWeight": 1} for r in ("cpu", "gpu", "memory")}
 IN_TEAM_A = {"kai.scheduler/queue": "team-a"}
-WHOLE = {"limits": {"nvidia.com/gpu": "1"}}
+NOWHERE = {"kai.scheduler/queue": "taem-a"}
 HALF = {"metadata": {"annotations": {"gpu-fraction": "0.5"}}}
-CPU = {"limits": {"cpu": "1"}}
-LEAF, SCHEDULER = "workload-leaf-queue", "workload-scheduler"
 
 
-def pod(resources: Any = None, **spec: Any) -> dict[str, Any]:
-    return {"spec": {"containers": [{"name": "c", "resources": resources or WHOLE}], **spec}}
+def pod(**spec: Any) -> dict[str, Any]:
+    whole = {"limits": {"nvidia.com/gpu": "1"}}
+    return {"spec": {"containers": [{"name": "c", "resources": whole}], **spec}}
 
 
 def written(kind: str, spec: Mapping[str, Any], **metadata: Any) -> dict[str, Any]:
@@ -34,34 +33,24 @@ def queue(name: str, parent: str | None = None) -> dict[str, Any]:
     return {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": made, "spec": spec}
 
 
-def said(
-    *documents: Mapping[str, Any], queues: bool = True, guarded: bool = False
-) -> list[Finding]:
-    tree = [queue("dept"), queue("team-a", "dept")] if queues else []
-    found = clusters([manifest(it) for it in (*tree, *documents)])
-    return check([replace(cluster, guarded=guarded) for cluster in found])
-
-
-def refusals(*documents: Mapping[str, Any], queues: bool = True) -> list[Finding]:
-    return [p for p in said(*documents, queues=queues) if p.level is Level.MANDATORY]
+def refusals(*documents: Mapping[str, Any], guarded: bool = False) -> list[Finding]:
+    found = clusters([manifest(it) for it in (queue("dept"), queue("team-a", "dept"), *documents)])
+    every = check([replace(cluster, guarded=guarded) for cluster in found])
+    return [problem for problem in every if problem.level is Level.MANDATORY]
 
 
 def ray(worker: Mapping[str, Any], **metadata: Any) -> dict[str, Any]:
     groups = [{"groupName": "w", "replicas": 2, "template": worker}]
     return written(
         "RayCluster",
-        {"headGroupSpec": {"template": pod(CPU)}, "workerGroupSpecs": groups},
+        {"headGroupSpec": {"template": pod()}, "workerGroupSpecs": groups},
         **metadata,
     )
 
 
-def dynamo(**metadata: Any) -> dict[str, Any]:
-    service = {
-        "componentType": "worker",
-        "resources": {"limits": {"gpu": "1"}},
-        "extraPodSpec": {"mainContainer": {"image": "i"}},
-    }
-    return written("DynamoGraphDeployment", {"services": {"Decode": service}}, **metadata)
+def dynamo(**annotations: Any) -> dict[str, Any]:
+    spec = {"components": [{"name": "Decode", "podTemplate": pod()}]}
+    return written("DynamoGraphDeployment", spec, annotations=annotations)
 
 
 def grove(*cliques: Mapping[str, Any], **metadata: Any) -> dict[str, Any]:
@@ -71,43 +60,35 @@ def grove(*cliques: Mapping[str, Any], **metadata: Any) -> dict[str, Any]:
     return written("PodCliqueSet", {"template": {"cliques": made}}, **metadata)
 
 
-HALVES = {**pod(CPU), **HALF}
-NAMED = {"nvidia.com/kai-scheduler-queue": "team-a"}
+HALVES = {"spec": {"containers": [{"name": "c"}]}, **HALF}
+DYNAMOS = "nvidia.com/kai-scheduler-queue"
 HEAD = {"headGroupSpec": {"template": pod()}}
 JOB = {"runtimeRef": {"name": "torch"}}
 OF_KAI = pod(schedulerName="kai-scheduler")
 RUNTIME = {"template": {"spec": {"replicatedJobs": [{"template": {"spec": {"template": OF_KAI}}}]}}}
-NEWER_DYNAMO = {"components": [{"name": "Decode", "podTemplate": pod()}]}
+OLDER_DYNAMO = {"services": {"Decode": {"extraPodSpec": {"mainContainer": {"image": "i"}}}}}
 PASSES = {
     "KubeRay: the label on the cluster": ray(pod(), labels=IN_TEAM_A),
     "KubeRay's own sample of half a GPU": ray(HALVES, labels=IN_TEAM_A),
     "a RayJob": written("RayJob", {"rayClusterSpec": HEAD}, labels=IN_TEAM_A),
     "a RayService": written("RayService", {"rayClusterConfig": HEAD}, labels=IN_TEAM_A),
-    "Dynamo: its annotation": dynamo(annotations=NAMED),
-    "a newer Dynamo": written("DynamoGraphDeployment", NEWER_DYNAMO, annotations=NAMED),
+    "without a queue it may be nothing to KAI": ray(pod()),
+    "pods of another scheduler": ray(pod(schedulerName="default-scheduler"), labels=IN_TEAM_A),
+    "Dynamo: its annotation": dynamo(**{DYNAMOS: "team-a"}),
     "Grove: the set's label": grove({}, labels=IN_TEAM_A),
-    "Grove: the set's annotation": grove({}, annotations=IN_TEAM_A),
-    "Grove: one clique for all": grove({"labels": IN_TEAM_A}, {}),
+    "Grove: one clique": grove({"labels": IN_TEAM_A}, {}),
     "a runtime has the scheduler": written("TrainingRuntime", RUNTIME),
     "and the TrainJob the queue": written("TrainJob", JOB, labels=IN_TEAM_A),
     "or its spec": written("TrainJob", {**JOB, "labels": IN_TEAM_A}),
 }
 REFUSED = {
-    "KubeRay": (ray(pod()), "write the label kai.scheduler/queue: team-a on the RayCluster"),
-    "a RayJob": (written("RayJob", {"rayClusterSpec": HEAD}), "KubeRay with --batch-scheduler=kai"),
     "a parent": (ray(pod(), labels={"kai.scheduler/queue": "dept"}), "which has children"),
-    "Dynamo": (
-        dynamo(),
-        "which would look for one called dynamo; write the annotation"
-        " nvidia.com/kai-scheduler-queue: team-a on the DynamoGraphDeployment",
+    "Dynamo": (dynamo(**{DYNAMOS: "nowhere"}), "write team-a"),
+    "an older Dynamo": (
+        written("DynamoGraphDeployment", OLDER_DYNAMO, annotations={DYNAMOS: "nowhere"}),
+        "write team-a",
     ),
-    "the label, which Dynamo ignores": (dynamo(labels=IN_TEAM_A), "for one called dynamo"),
-    "an absent queue": (
-        dynamo(annotations={"nvidia.com/kai-scheduler-queue": "nowhere"}),
-        "write team-a in the annotation nvidia.com/kai-scheduler-queue of the Dynamo",
-    ),
-    "Grove": (grove({}), "on the PodCliqueSet"),
-    "a slip": (grove({"labels": {"kai.scheduler/queue": "taem-a"}}), "write team-a"),
+    "a clique": (grove({"labels": NOWHERE}), "write team-a"),
     "a TrainJob": (written("TrainJob", JOB, labels={"kai.scheduler/queue": "dept"}), "children"),
 }
 
@@ -118,29 +99,14 @@ def test_a_queue_where_the_operator_finds_it_passes(case):
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_no_queue_there_or_a_wrong_one_is_refused_with_the_place_to_write_it(case):
+def test_a_wrong_queue_there_is_refused(case):
     document, message = REFUSED[case]
     found = refusals(document)
-    assert {problem.check for problem in found} == {LEAF}
+    assert refused_by(found) == {"workload-leaf-queue"}
     assert all(message in problem.message for problem in found)
 
 
-def test_without_queues_and_shares_they_are_nothing_to_kai():
-    assert said(ray(pod()), queues=False) == said(dynamo(), queues=False) == []
-    assert refused_by(said(ray(HALVES), queues=False)) == {LEAF}
-    assert refusals(queue("dynamo", "dept"), dynamo()) == []
-
-
 def test_under_a_guard_kuberay_names_the_queue_on_each_pod_where_it_writes_the_scheduler():
-    assert refused_by(said(ray(pod(), labels=IN_TEAM_A), guarded=True)) == set()
-    found = said(ray(OF_KAI, labels=IN_TEAM_A), guarded=True)
-    (problem,) = [it for it in found if it.level is Level.MANDATORY]
+    assert refusals(ray(pod(), labels=IN_TEAM_A), guarded=True) == []
+    (problem,) = refusals(ray(OF_KAI, labels=IN_TEAM_A), guarded=True)
     assert "write kai.scheduler/queue: team-a in the labels of the pod template" in problem.message
-
-
-def test_a_service_of_dynamo_that_another_scheduler_places_has_no_queue():
-    for notes in ({}, NAMED):
-        other = dynamo(annotations=notes)
-        service = other["spec"]["services"]["Decode"]
-        service["extraPodSpec"]["schedulerName"] = "default-scheduler"
-        assert refusals(other) == []

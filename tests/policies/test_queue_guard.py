@@ -8,7 +8,7 @@ from kai_fleet.guards.policies import policy
 from kai_fleet.guards.queue_guard import inside, queue_bounds
 from kai_fleet.releases.keys import MEANT, QUEUE_LABEL, right_key
 from kai_fleet_cli.plan.recorder import record
-from tests.engine.guarded_pods import GROUPED, HALF, IN_TEST, pod
+from tests.engine.guarded_pods import GROUPED, IN_TEST, pod
 from tests.policy_evaluation import account, creation, refusals
 
 CLUSTER = {"name": "lab", "context": "lab"}
@@ -22,11 +22,6 @@ HOST = {
     "queues": TREE,
     "teams": {"nlp": {"scheduler": {"mode": "host"}, "queue": "serve", "gpus": 1}},
 }
-
-
-def of_version(version):
-    scheduler = {**ML["scheduler"], "version": version}
-    return {"teams": {"ml": {**ML, "scheduler": scheduler, "gpus": 4, "queues": QUEUES}}}
 
 
 NO_DOMAIN = "kai.scheduler.nvidia.com"
@@ -119,35 +114,20 @@ def judged(body, queues=("test",), **args):
     return list(refusals("queues", body, asked, bounds))
 
 
-def test_shares_are_denied_where_sharing_is_off():
-    half = pod(labels=IN_TEST, annotations=HALF)
-    assert judged(half) == []
-    assert "GPU sharing is off" in judged(half, gpu_sharing=False)[0]
-
-
 @pytest.mark.parametrize(
-    ("settings", "guard", "passes"),
-    [
-        (of_version("v0.16.8"), "ml-guard", True),
-        (of_version("v0.17.0"), "ml-guard", True),
-        (of_version("v0.15.3"), "ml-guard", True),
-        (of_version("v0.14.7"), "ml-guard", False),
-        (of_version("v0.9.3"), "ml-guard", False),
-        (HOST, "nlp-queue-guard", False),
-    ],
+    ("version", "passes"),
+    [("v0.17.0", True), ("v0.15.3", True), ("v0.14.7", False), ("v0.9.3", False)],
 )
-def test_a_pod_group_stands_for_a_queue_where_kai_reads_it_and_all_queues_are_the_teams(
-    settings, guard, passes
-):
-    found = declared(**settings)
-    if guard == "ml-guard":
-        said = "'guard.kai-fleet/podGroups': 'true'" in bounds_in(
-            found[(POLICY, f"{guard}-policy")]
-        )
-    else:
-        said = "guard.kai-fleet/podGroups" in annotations_of(found, "nlp")
-    assert said == passes
+def test_a_pod_group_stands_for_a_queue_where_kai_reads_it(version, passes):
+    scheduler = {**ML["scheduler"], "version": version}
+    found = declared(teams={"ml": {**ML, "scheduler": scheduler, "gpus": 4, "queues": QUEUES}})
+    bounds = bounds_in(found[(POLICY, "ml-guard-policy")])
+    assert ("'guard.kai-fleet/podGroups': 'true'" in bounds) == passes
     assert (judged(GROUPED, pod_groups=passes) == []) == passes
+
+
+def test_a_pod_group_stands_for_no_queue_on_a_host_whose_queues_are_of_all_teams():
+    assert "guard.kai-fleet/podGroups" not in annotations_of(declared(**HOST), "nlp")
 
 
 @pytest.mark.parametrize(
@@ -159,10 +139,10 @@ def test_a_pod_group_stands_for_a_queue_where_kai_reads_it_and_all_queues_are_th
         (pod(limits={"nvidia.com/gpu-fraction": "1"}), "the annotation gpu-fraction"),
     ],
 )
-@pytest.mark.parametrize("scheduler", ["kai-scheduler", "default-scheduler"])
-def test_look_alikes_of_nvidias_domains_are_denied_with_what_is_meant(body, write, scheduler):
-    body = {**body, "spec": {**body["spec"], "schedulerName": scheduler}}
-    assert any(f"which KAI does not read; write {write}" in said for said in judged(body))
+def test_look_alikes_of_nvidias_domains_are_denied_with_what_is_meant(body, write):
+    for scheduler in ("kai-scheduler", "default-scheduler"):
+        one = {**body, "spec": {**body["spec"], "schedulerName": scheduler}}
+        assert any(f"which KAI does not read; write {write}" in said for said in judged(one))
     assert judged(pod(labels=IN_TEST, limits={"nvidia.com/gpu": "1"})) == []
 
 

@@ -46,10 +46,10 @@ TREE = [
     # Beside a top queue an absent parent is a slip.
     refuses(
         of(queue("dept"), queue("team-a", "detp"), kai=()),
-        "write dept, or list detp in existingQueues of the pack's configuration of queue-tree if"
+        "write dept, or write existingQueues: [detp] in the pack's configuration of queue-tree if"
         " another program makes it",
     ),
-    refuses(of(queue("a", "a")), "is its own parent; leave the parent out"),
+    refuses(of(queue("a", "a")), "is below itself (a → a); leave the parent of a out"),
     refuses(of(*RING), "is below itself (a → b → c → a); leave the parent of a, b or c out"),
     refuses(of(queue("a"), queue("a")), "rename one of the two queues a"),
     refuses(of(queue("a"), queue("a", "a")), "rename one of the two queues a"),  # below itself
@@ -63,19 +63,15 @@ def lasting(value):
 
 
 DURATION = [
-    *passes(*map(lasting, ("90s", "1h30m", "24h", "0", "1.5h", "250ms", "2562047h", None))),
+    *passes(*map(lasting, ("90s", "1h30m", "24h", "0", "1.5h", "250ms", None))),
     *(
         refuses(
             lasting(value),
             f"has reclaimMinRuntime: {value}, which is not a duration for KAI (units are h, m and"
             " s); write for example 90s, 1h30m, or 24h for a day",
         )
-        for value in ("1d", "1w", "1d12h", "90", 300, "2 days", "1 hour", "soon", "")
+        for value in ("1d", "1d12h", "90", 300, "1 hour", "soon", "")
     ),
-    refuses(
-        lasting("2562048h"), "longer than a duration can be; write reclaimMinRuntime: 2562047h"
-    ),
-    refuses(lasting(f"{'9' * 5000}h"), "longer than a duration can be"),
     waits(of(queue("a", spec={"preemptMinRuntime": UNKNOWN})), "preemptMinRuntime"),
 ]
 
@@ -131,17 +127,14 @@ QUOTA = [
     ),
     refuses(
         of(P4, gpu_queue("a", "p", 3), gpu_queue("b", "p", 2)),
-        "the gpu quotas of a, b add up to 5, above its quota of 4; lower them to 4 together, or"
+        "the gpu quotas of a and b add up to 5, above its quota of 4; lower them to 4 together, or"
         " raise that to 5",
     ),
-    refuses(
-        of(P4, gpu_queue("a", "p", -1)), "the gpu quota of a is unlimited, above its quota of 4"
-    ),
+    refuses(of(P4, gpu_queue("a", "p", -1)), "quotas of a add up to unlimited, above its quota"),
     # A second queue of one name does not count its children twice.
     refuses(of(P4, replace(P4, path="x"), gpu_queue("a", "p", 5)), "add up to 5"),
     refuses(of(gpu_queue("a", None, 4, 2)), "raise the limit to 4 or lower the quota to 2"),
-    refuses(of(gpu_queue("a", None, -1, 2)), "write quota 2, or limit unlimited"),
-    refuses(of(gpu_queue("a", None, 1, 0)), "raise the limit to 1 or lower the quota to 0"),
+    refuses(of(gpu_queue("a", None, -1, 2)), "raise the limit to unlimited or lower the quota to"),
     refuses(
         of(gpu_queue("p", None, 1, 4), gpu_queue("a", "p", 1, 8)),
         "has gpu limit 8, above the limit 4 of queue p over it; write at most 4",
@@ -157,29 +150,24 @@ QUOTA = [
         " limit: -1 for unlimited",
     ),
     refuses(of(queue("a", None, {r: FREE[r] for r in ("cpu", "gpu")})), "has no share of memory"),
-    refuses(shares(gpu=QueueShare(-2)), "write 0 or more"),
-    refuses(shares(gpu=QueueShare(-1, -1, -1)), "write 0 or more"),
     refuses(
         within(gpu_queue("a", None, 3, 4), gpu_queue("b", None, 2, 4)),
-        "add up to 5, above the team's GPUs of 4; lower them to 4 together, or raise the team's"
-        " gpus to 5",
+        "add up to 5, above the team's GPUs of 4; lower them to 4 together, or raise that to 5",
     ),
     # A limit that was filled in from the team's GPUs is in nobody's file.
     refuses(within(gpu_queue("a", None, 5, 4)), "above the team's GPUs of 4"),
-    refuses(within(gpu_queue("a", None, -1, 4)), "above the team's GPUs of 4"),
     refuses(within(gpu_queue("d", None, 9, 9), gpu_queue("a", "d", 9)), "add up to 9"),
     *(
         refuses(
             within(gpu_queue("a", None, 2, limit)),
-            "but the team has 4 GPUs: its scheduler would hand out GPUs that the host then refuses;"
-            " write limit 4 or less",
+            "above the team's GPUs of 4: its scheduler would hand out GPUs that the host then"
+            " refuses; write limit 4 or less",
         )
         for limit in (8, -1)
     ),
     waits(shares(gpu=QueueShare(UNKNOWN)), "gpu quota is known"),
     waits(shares(gpu=QueueShare(0, UNKNOWN)), "gpu limit is known"),
-    waits(shares(gpu=QueueShare(0, -1, UNKNOWN)), "gpu weight is known"),
-    waits(of(queue("a", None, UNKNOWN)), "resources"),
+    waits(of(queue("a", None, UNKNOWN, path="urn:a")), "resources"),
     waits(within(gpus=UNKNOWN), "number of GPUs"),
 ]
 
@@ -212,20 +200,9 @@ def test_a_finding_is_at_the_key_that_is_wrong(rule, seen, path):
     assert refusal(rule, seen).path == path
 
 
-def test_every_unknown_name_is_an_open_question():
-    problems = found("queue-tree", of(queue(UNKNOWN), queue("a", "somewhere")))
-    assert [it.message.split(";")[0] for it in problems] == [
-        "cannot decide until the name of the queue is known",
-        "cannot decide until all queue names are known",
-    ]
-
-
 def test_a_known_excess_is_refused_beside_an_unknown_amount():
     problems = found("queue-quota", of(P4, gpu_queue("a", "p", 5), gpu_queue("b", "p", UNKNOWN)))
     assert any("add up to 5" in it.message and not it.undecided for it in problems)
-    problems = found("queue-quota", of(P4, gpu_queue("a", "p", UNKNOWN)))
-    assert all(it.undecided for it in problems)
-    assert any("quotas of its children" in it.message for it in problems)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
-"""Rules about stack files: isolation that is off, GPUs of a team's queue in host mode, nodes of a
-control plane, and the Kubernetes inside a vCluster.
+"""Rules about stack files: what is written once, isolation that is off, queues and nodes of teams,
+and what a team stack may have, asked from its own side and from the platform's.
 """
 
 import copy
@@ -7,138 +7,208 @@ import copy
 import pytest
 
 from kai_fleet.finding import Level
+from kai_fleet.settings import load
+from kai_fleet.settings.team_stack import Facts
 from kai_fleet_policies.validation import validate
 
+CLUSTER = {"cluster": {"name": "lab", "context": "lab"}}
 UNLIMITED = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}
-ML = {"scheduler": {"mode": "default"}, "nodePool": {"pool": "ml"}, "gpus": 4}
-LAB = {"cluster": {"name": "lab", "context": "lab"}, "teams": {"ml": ML}}
+VIRTUAL = {"mode": "virtual", "version": "v0.16.8"}
+ML = {"scheduler": VIRTUAL, "nodePool": {"pool": "ml"}, "gpus": 4}
+PLATFORM = {
+    **CLUSTER,
+    "teams": {"ml": ML},
+    "teamStacks": {
+        "vision": {"nodePool": {"pool": "vision"}, "gpus": 4},
+        "nlp": {"nodePool": {"pool": "nlp"}, "gpus": 8},
+    },
+}
 HOST = {
-    "cluster": {"name": "lab", "context": "lab"},
+    **CLUSTER,
     "kai": {"version": "v0.16.8"},
-    "queues": {"top": {**UNLIMITED, "children": {"a": UNLIMITED, "b": UNLIMITED}}},
-    "teams": {"ml": {"scheduler": {"mode": "host"}, "queue": "a", "gpus": 2}},
-    "teamStacks": {"nlp": {"gpus": 3, "parentQueue": "b"}},
+    "queues": {
+        "top": {
+            **UNLIMITED,
+            "children": {
+                "mine": {**UNLIMITED, "gpu": {"quota": 4}},
+                "theirs": UNLIMITED,
+                "free": UNLIMITED,
+            },
+        }
+    },
+    "teams": {"ml": {"scheduler": {"mode": "host"}, "queue": "theirs", "gpus": 2}},
+    "teamStacks": {"nlp": {"gpus": 4, "parentQueue": "mine"}, "nlp-x": {"gpus": 0}},
+}
+HOST_WITH_VISION = HOST | {"teamStacks": {"vision": PLATFORM["teamStacks"]["vision"]}}
+VISION = {"name": "vision", "scheduler": VIRTUAL, "queues": {"all": {"gpu": {"quota": 4}}}}
+NLP = {
+    "name": "nlp",
+    "scheduler": {"mode": "host"},
+    "queues": {"nlp-train": UNLIMITED | {"gpu": {"quota": 4}}},
 }
 
 
-def told(raw, level=Level.MANDATORY):
-    problems = validate(raw).problems
-    return {(p.check, p.path): p.message for p in problems if p.level is level}
+def found(raw, level=Level.MANDATORY):
+    return {(p.check, p.path): p.message for p in validate(raw).problems if p.level is level}
 
 
-def test_off_is_said_at_each_preview_of_the_team_and_of_a_grant():
-    raw = {
-        **LAB,
-        "isolation": {"level": "off"},
-        "teamStacks": {"nlp": {"nodePool": {"pool": "nlp"}, "isolation": {"level": "baseline"}}},
-    }
-    found = told(raw, Level.ADVISORY)
-    places = [path for rule, path in found if rule == "team-isolation"]
-    assert places == ["kai-fleet:isolation.level"]
-    assert "write baseline" in found[("team-isolation", places[0])]
+def in_team_stack(team, platform=PLATFORM):
+    facts = Facts.of(load(platform).settings)
+    refused = validate({"platform": {"stack": "lab"}, "team": team}, None, lambda _: facts).refused
+    return {(p.check, p.path): p.message for p in refused}
+
+
+def test_what_is_granted_is_allowed_on_both_sides():
+    assert found(PLATFORM) == found(HOST) == {}
+    assert in_team_stack(VISION) == in_team_stack(NLP, HOST) == {}
+    assert in_team_stack({**NLP, "queues": {}, "queue": "mine"}, HOST) == {}
+
+
+def test_a_team_in_another_mode_than_the_platform_is_refused():
+    refused = in_team_stack(VISION, HOST_WITH_VISION)
+    assert ("team-one-mode", "kai-fleet:team.scheduler.mode") in refused
+
+
+def test_queues_on_the_host_carry_the_teams_name():
+    path = "kai-fleet:team.queues"
+    refused = in_team_stack({**NLP, "queues": {"train": {}, "nlp": {}}}, HOST)
+    assert {place for rule, place in refused if rule == "team-parent-queue"} == {f"{path}.train"}
+    assert "write nlp-train" in refused[("team-parent-queue", f"{path}.train")]
+
+
+def test_a_teams_queues_fit_into_the_granted_one():
+    shares = {"nlp-a": 3, "nlp-b": 2}
+    queues = {name: UNLIMITED | {"gpu": {"quota": quota}} for name, quota in shares.items()}
+    refused = in_team_stack({**NLP, "queues": queues}, HOST)
+    assert "add up to 5, above its quota of 4" in str(refused)
+
+
+def test_grants_that_clash_with_each_other_are_refused_on_the_platform():
+    stacks = PLATFORM["teamStacks"]
+    both = found({**PLATFORM, "teamStacks": {**stacks, "ml": stacks["vision"]}})
+    assert "drop one of the two" in both[("team-unique", "kai-fleet:teamStacks.ml")]
+    mine = {"ml": {"nodePool": ML["nodePool"], "gpus": 1}}
+    same = found({**PLATFORM, "teamStacks": mine})
+    assert not [rule for rule, _ in same if rule == "team-node-pools"], "a team beside itself"
+    for pool in ("ml", "vision"):
+        grants = {**stacks, "late": {"nodePool": {"pool": pool}, "gpus": 1}}
+        refused = found({**PLATFORM, "teamStacks": grants})
+        assert ("team-node-pools", "kai-fleet:teamStacks.late.nodePool") in refused
+
+
+@pytest.mark.parametrize(
+    ("queue", "says"),
+    [
+        ("nosuch", "which is no queue of kai-fleet:queues; write free"),
+        ("theirs", "which team ml has; write free"),
+        ("mine", "which the team stack of nlp has; write free"),
+        ("top", "which has queues of the platform below it; write free"),
+    ],
+)
+def test_a_granted_queue_is_a_free_leaf(queue, says):
+    grants = {**HOST["teamStacks"], "late": {"gpus": 1, "parentQueue": queue}}
+    refused = found({**HOST, "teamStacks": grants})
+    assert says in refused[("team-parent-queue", "kai-fleet:teamStacks.late.parentQueue")]
+
+
+def test_the_platforms_own_problems_are_not_shown_in_a_team_stack():
+    teams = {**PLATFORM["teams"], "b": {"scheduler": VIRTUAL, "nodePool": {"pool": "ml"}}}
+    assert in_team_stack(VISION, {**PLATFORM, "teams": teams}) == {}
+
+
+OFF = {"isolation": {"level": "off"}}
+
+
+def test_isolation_that_is_off_is_warned_about_where_it_is_written():
+    grant = {"nodePool": {"pool": "nlp"}, "isolation": {"level": "baseline"}}
+    warned = found(
+        {**CLUSTER, **OFF, "teams": {"ml": ML}, "teamStacks": {"nlp": grant}}, Level.ADVISORY
+    )
+    assert "write baseline" in warned[("team-isolation", "kai-fleet:isolation.level")]
+    assert len([path for rule, path in warned if rule == "team-isolation"]) == 1
 
 
 def test_off_is_refused_for_a_team_with_a_stack_of_its_own():
-    raw = {**LAB, "isolation": {"level": "off"}, "teamStacks": {"nlp": {"nodePool": {"p": "nlp"}}}}
+    raw = {**CLUSTER, **OFF, "teamStacks": {"nlp": {"nodePool": {"p": "nlp"}}}}
     place = ("team-isolation", "kai-fleet:teamStacks.nlp.isolation.level")
-    assert "write kai-fleet:teamStacks.nlp.isolation: {level: baseline}" in told(raw)[place]
+    assert "write kai-fleet:teamStacks.nlp.isolation: {level: baseline}" in found(raw)[place]
 
 
-def test_a_teams_queue_holds_no_more_gpus_than_the_team():
-    assert told(HOST) == {}
+def test_a_teams_queue_holds_no_more_gpus_than_its_teams_have_together():
     raw = copy.deepcopy(HOST)
-    children = raw["queues"]["top"]["children"]
-    children["a"] = {**UNLIMITED, "gpu": {"quota": 2, "limit": 4}}
-    children["b"] = {**UNLIMITED, "gpu": {"quota": 4}}
-    found = told(raw)
-    path = "kai-fleet:queues.top.children"
-    assert "write 2 or less" in found[("team-queue-limit", f"{path}.a.gpu.limit")]
-    assert "write 3 or less" in found[("team-queue-limit", f"{path}.b.gpu.quota")]
+    children, path = raw["queues"]["top"]["children"], "kai-fleet:queues.top.children"
+    children["theirs"] = {**UNLIMITED, "gpu": {"quota": 2, "limit": 4}}
+    children["mine"] = {**UNLIMITED, "gpu": {"quota": 6}}
+    refused = found(raw)
+    assert "write 2 or less" in refused[("team-queue-limit", f"{path}.theirs.gpu.limit")]
+    assert "write 4 or less" in refused[("team-queue-limit", f"{path}.mine.gpu.quota")]
+    raw["teams"]["dev"] = {"scheduler": {"mode": "host"}, "queue": "theirs", "gpus": 2}
+    children["mine"]["gpu"]["quota"] = 4
+    assert found(raw) == {}
 
 
-def test_two_teams_of_one_queue_have_its_gpus_together():
-    raw = copy.deepcopy(HOST)
-    raw["teams"]["dev"] = {"scheduler": {"mode": "host"}, "queue": "a", "gpus": 2}
-    raw["queues"]["top"]["children"]["a"] = {**UNLIMITED, "gpu": {"quota": 4}}
-    assert told(raw) == {}
-
-
-def control_planes(of_all=None, **own):
+def fleet(names="abc", **stack):
+    """Teams with these names; keys of a stack, or of a team by its name."""
     teams = {
-        name: {
-            "scheduler": {"mode": "virtual", "version": "v0.16.8"},
-            "nodePool": {"pool": name},
-            "vcluster": own.get(name, {}),
-        }
-        for name in "abc"
+        name: {"scheduler": VIRTUAL, "nodePool": {"pool": name}, **stack.pop(name, {})}
+        for name in names
     }
-    raw = {"cluster": {"name": "p", "context": "p"}, "vcluster": of_all or {}, "teams": teams}
-    problems = [p for p in validate(raw).problems if p.check == "vcluster-node-pool"]
-    return {p.path: (p.subject, p.message) for p in problems}
+    return {(p.path, p.subject): p for p in validate({**CLUSTER, **stack, "teams": teams}).problems}
 
 
-def test_nodes_of_another_team_are_told_once_where_they_are_written():
-    assert control_planes({"nodePool": {"pool": "a"}}) == {
-        "kai-fleet:vcluster.nodePool": (
-            "vClusters b and c",
-            "would run on {pool: a}, the nodes of team a; write the labels of nodes of no team, or"
-            " drop the key: then the team's own nodes run it",
-        )
+def test_nodes_of_another_team_are_warned_about_where_they_are_written():
+    (((path, subject), problem),) = fleet(vcluster={"nodePool": {"pool": "a"}}).items()
+    assert (path, subject) == ("kai-fleet:vcluster.nodePool", "vClusters b and c")
+    assert "would run on {pool: a}, the nodes of team a; write the labels" in problem.message
+    own = {"vcluster": {"nodePool": {"pool": "c", "zone": "1"}}}
+    (((path, subject), problem),) = fleet(b=own).items()
+    assert (path, subject) == ("kai-fleet:teams.b.vcluster.nodePool", "vCluster b")
+    assert "would run on {pool: c, zone: 1}, the nodes of team c" in problem.message
+
+
+@pytest.mark.parametrize(
+    "stack",
+    [
+        {"vcluster": {"nodePool": {"pool": "platform"}}},
+        {"a": {"vcluster": {"nodePool": {"pool": "a"}}}},
+        {"vcluster": {"nodePool": {"zone": "1"}}},  # of a team, or not
+    ],
+)
+def test_nodes_of_no_team_and_its_own_pass(stack):
+    assert fleet(**stack) == {}
+
+
+@pytest.mark.parametrize(
+    ("stack", "path"),
+    [
+        ({"vcluster": {"values": {"controlPlan": {}}}}, "vcluster.values.controlPlan"),
+        (
+            {"vcluster": {"values": {"controlPlane": {"statefulSet": {"command": ["x"]}}}}},
+            "vcluster.values.controlPlane.statefulSet.command",
+        ),
+        ({"vcluster": {"version": "v0.38.0", "untested": True}}, "vcluster.version"),
+        ({"vcluster": {"version": "v0.9.9"}}, "vcluster.version"),
+        ({"vcluster": {"replicas": 3}}, "vcluster.replicas"),
+        ({"vcluster": {"store": {"type": "embeddedEtcd"}}}, "vcluster.store.type"),
+        ({"isolation": {"level": "off"}}, "isolation.level"),
+    ],
+)
+def test_what_is_written_once_for_all_teams_is_told_once_where_it_is_written(stack, path):
+    ((where, subject),) = fleet("abcdef", **stack)
+    assert where == f"kai-fleet:{path}"
+    assert subject.endswith(" a, b, c, d, e and f")
+
+
+def test_a_teams_own_value_over_that_of_all_is_told_at_the_team():
+    own = {"vcluster": {"values": {"controlPlane": {"statefulset": {"x": 1}}}, "version": "v0.1.0"}}
+    assert set(fleet("ab", vcluster={"values": {"controlPlan": {}}}, b=own)) == {
+        ("kai-fleet:teams.b.vcluster.values.controlPlane.statefulset", "vCluster b"),
+        ("kai-fleet:teams.b.vcluster.version", "vCluster b"),
+        ("kai-fleet:vcluster.values.controlPlan", "vClusters a and b"),
     }
-    ((path, (subject, message)),) = control_planes(
-        b={"nodePool": {"pool": "c", "zone": "1"}}
-    ).items()
-    assert path == "kai-fleet:teams.b.vcluster.nodePool" and subject == "vCluster b"
-    assert "would run on {pool: c, zone: 1}, the nodes of team c" in message
 
 
-def test_nodes_of_no_team_and_its_own_pass():
-    assert control_planes() == {}
-    assert control_planes({"nodePool": {"pool": "platform"}}) == {}
-    assert control_planes(a={"nodePool": {"pool": "a"}}) == {}
-    # A node of a team may be among them, or not.
-    assert control_planes({"nodePool": {"zone": "1"}}) == {}
-
-
-VIRTUAL = {"mode": "virtual", "version": "v0.16.8"}
-
-
-def refused(scheduler=VIRTUAL, *, guard="deny", own=None, of_all=None):
-    team = {"scheduler": scheduler, "nodePool": {"pool": "a"}, "vcluster": own or {}}
-    raw = {
-        "cluster": {"name": "p", "context": "p"},
-        "guard": {"mode": guard},
-        "teams": {"ml": team},
-    }
-    problems = validate({**raw, "vcluster": of_all or {}}).refused
-    return {p.path: p.message for p in problems if p.check == "vcluster-kubernetes"}
-
-
-@pytest.mark.parametrize("version", ["v1.29.9", "1.28.0", "v1.9.0"])
-def test_a_kubernetes_without_the_guards_policies_is_refused(version):
-    ((path, message),) = refused(own={"kubernetesVersion": version}).items()
-    assert path == "kai-fleet:teams.ml.vcluster.kubernetesVersion"
-    assert f"is {version}, and the guard inside needs Kubernetes 1.30 or newer" in message
-    assert "write v1.36.0" in message and "kai-fleet:guard: {mode: off}" in message
-
-
-@pytest.mark.parametrize("version", ["v1.30.0", "1.30.1", "v1.36.0"])
-def test_one_with_them_passes(version):
-    assert refused(own={"kubernetesVersion": version}) == {}
-
-
-def test_it_is_told_where_it_is_written():
-    assert list(refused(of_all={"kubernetesVersion": "v1.29.9"})) == [
-        "kai-fleet:vcluster.kubernetesVersion"
-    ]
-
-
-def test_without_a_guard_inside_any_passes():
-    old = {"kubernetesVersion": "v1.29.9"}
-    assert refused(guard="off", own=old) == {}
-    assert refused({"mode": "default"}, own=old) == {}
-
-
-def test_the_advice_is_what_that_vcluster_brings():
-    (message,) = refused(own={"kubernetesVersion": "v1.29.9", "version": "v0.30.5"}).values()
-    assert "write v1.34.0" in message
+def test_the_access_of_all_teams_is_told_once():
+    access = {"vcluster": {"access": {"type": "NodePort"}}}
+    assert list(fleet(**access)) == [("kai-fleet:vcluster.access.host", "key host")]
+    assert list(fleet("ab", b=access)) == [("kai-fleet:teams.b.vcluster.access.host", "key host")]

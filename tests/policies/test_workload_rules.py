@@ -29,7 +29,6 @@ SLICED = PodContainer("main", limits={"nvidia.com/mig-1g.10gb": "1"})
 OFF = (Kai("v0.9.3", sharing="Disabled"),)
 HALF = shared(gpu_fraction="0.5")
 BY_NAME = shared(gpu_fraction="0.5", gpu_fraction_container_name="main")
-TOO_MANY = shared(gpu_fraction="0.5", gpu_fraction_num_devices="10000")
 NO_NUMBER = "which is not a number between 0 and 1; write for example"
 MIB = "write a positive whole number of MiB"
 
@@ -49,57 +48,50 @@ GPU_REQUEST = [
         cluster(shared(gpu_fraction="0.01")),
         cluster(shared(gpu_memory="2000")),
         cluster(shared(gpu_fraction="0.5", gpu_fraction_num_devices="2", mps="true")),
-        cluster(shared(gpu_fraction="0.5", gpu_fraction_num_devices=2.0)),  # another rule's
-        cluster(workload(containers=(WHOLE,))),
         cluster(workload(scheduler=None, annotations={"mps": "true"})),
         of_version(BY_NAME, "v0.12.23"),
     ),
     *(
         refuses(cluster(shared(gpu_fraction=value)), f'has gpu-fraction: "{value}", {NO_NUMBER}')
-        for value in ("0", "1", "1.5", "-0.5", "nan", "NaN", "half", "", "50%", "0x1p-1")
+        for value in ("0", "1", "-0.5", "NaN", "", "50%", "0x1p-1", "0.004")
     ),
     *(
         refuses(cluster(shared(gpu_memory=value)), f'has gpu-memory: "{value}"; {MIB}')
-        for value in ("3Gi", "2000Mi", "0", "-5", "1.5")
+        for value in ("3Gi", "0", "-5", "1.5")
     ),
     refuses(cluster(shared(gpu_fraction="2")), 'write limits: nvidia.com/gpu: "1"'),
-    refuses(cluster(shared(gpu_fraction="0.004")), "write 0.01 or more"),
     refuses(cluster(shared(gpu_fraction="0.5", gpu_memory="2000")), "write only one of them"),
-    refuses(with_(PodContainer("side"), WHOLE), "in container main, for whole GPUs; drop"),
-    refuses(with_(PodContainer("main", requests={"nvidia.com/gpu": 1})), "for whole GPUs"),
-    refuses(with_(PodContainer("main", limits={"amd.com/gpu": 1})), "for whole GPUs"),
-    # KAI then counts the share alone.
-    refuses(with_(SLICED), "for slices; drop nvidia.com/mig-1g.10gb there"),
-    refuses(cluster(shared(gpu_fraction_num_devices="2")), "add gpu-fraction, for example"),
-    refuses(cluster(TOO_MANY), "more than KAI can count; write 9999 or less"),
     refuses(
-        cluster(shared(gpu_fraction="0.5", gpu_fraction_num_devices="0")),
-        "write a positive whole number",
+        with_(PodContainer("side"), WHOLE), "in container main, for whole GPUs or slices; drop"
+    ),
+    refuses(with_(PodContainer("main", requests={"amd.com/gpu": 1})), "drop amd.com/gpu there"),
+    # KAI then counts the share alone.
+    refuses(with_(SLICED), "drop nvidia.com/mig-1g.10gb there"),
+    refuses(cluster(shared(gpu_fraction_num_devices="2")), 'add gpu-fraction: "0.5"'),
+    *(
+        refuses(
+            cluster(shared(gpu_fraction="0.5", gpu_fraction_num_devices=count)),
+            'write a positive whole number such as "2", 9999 or less',
+        )
+        for count in ("0", "10000")
     ),
     refuses(cluster(shared(mps="true")), "add gpu-fraction"),
     refuses(of_version(BY_NAME, "v0.9.3"), "KAI reads from v0.10 on, and host runs v0.9.3"),
-    refuses(
-        of_version(shared(gpu_fraction="0.5", gpu_fraction_container_name="gpu"), "v0.16.8"),
-        "no container of that name; write main",
-    ),
     waits(of_version(BY_NAME, UNKNOWN), "v0.10"),
-    waits(cluster(BY_NAME, kai=()), "v0.10"),
     waits(cluster(workload(annotations=UNKNOWN)), "annotations"),
     waits(cluster(shared(gpu_fraction=UNKNOWN)), "gpu-fraction"),
     waits(cluster(replace(HALF, containers=UNKNOWN)), "containers"),
     waits(with_(PodContainer("main", limits=UNKNOWN)), "container main"),
 ]
 
-TWO = (HALF, replace(shared(gpu_memory="1"), name="b"))
 GPU_SHARING = [
     *passes(cluster(HALF), cluster(workload(), kai=OFF)),
-    *(
-        refuses(cluster(pod, kai=OFF), "off in the KAI of host; set gpuSharing: true")
-        for pod in TWO
-    ),
+    refuses(cluster(HALF, kai=OFF), "off in the KAI of host; set gpuSharing: true"),
     refuses(Cluster("ml", workloads=(HALF,), scheduled_by=cluster(kai=OFF)), "in the KAI of host"),
-    waits(cluster(*TWO, kai=(Kai("v0.9.3", sharing=UNKNOWN),)), "2 workload(s)"),
-    waits(cluster(*TWO, kai=()), "2 workload(s)"),
+    *(
+        waits(cluster(HALF, workload("b"), kai=kai), "whether GPU sharing is on in host")
+        for kai in ((Kai("v0.9.3", sharing=UNKNOWN),), ())
+    ),
 ]
 
 
@@ -115,27 +107,18 @@ READ_OR_NOT_KAIS = (
 )
 LOOK_ALIKES = {
     "kai.scheduler/gpu-fraction": "annotation gpu-fraction",
-    "kai.scheduler/gpu-memory": "annotation gpu-memory",
     "kai.scheduler/fraction": "annotation gpu-fraction",
     "runai/gpu-fraction": "annotation gpu-fraction",
     "runai/queue": "label kai.scheduler/queue",
     "kai.scheduler.nvidia.com/gpu-fraction": "annotation gpu-fraction",
-    "kai.scheduler.nvidia.com/gpu-memory": "annotation gpu-memory",
-    "kai.scheduler.nvidia.com/queue": "label kai.scheduler/queue",
-    "kai.scheduler.nvidia.com/preemptibility": "annotation kai.scheduler/preemptibility",
     "nvidia.com/gpu-fraction": "annotation gpu-fraction",
-    "gpu_fraction": "annotation gpu-fraction",
     "gpuFraction": "annotation gpu-fraction",
     "kai.scheduler/topolgy": "annotation kai.scheduler/topology",
 }
-FRACTION_RESOURCE = PodContainer("main", limits={"nvidia.com/gpu-fraction": "0.2"})
-NO_RESOURCE = "asks for the resource nvidia.com/gpu-fraction in container main, which no node has"
-OF_ANOTHER_PRODUCT = workload(scheduler="runai-scheduler", labels={"runai/queue": "a"})
 KNOWN_KEYS = [
     *passes(*(annotated(key, "1") for key in READ_OR_NOT_KAIS)),
     *passes(
         cluster(workload(containers=(WHOLE, SLICED))),
-        cluster(OF_ANOTHER_PRODUCT),
         cluster(shared(gpu_fraction=UNKNOWN)),
     ),
     *(
@@ -151,10 +134,6 @@ KNOWN_KEYS = [
             "write the label kai.scheduler/queue",
         )
         for place in ("labels", "owner_labels")
-    ),
-    refuses(
-        cluster(workload(containers=(FRACTION_RESOURCE,))),
-        f"{NO_RESOURCE}; write the annotation gpu-fraction",
     ),
     refuses(annotated("kai.scheduler/sparkle"), "remove it"),
     refuses(annotated(QUEUE_LABEL, "test"), "KAI reads it as label: move it there"),
@@ -208,16 +187,8 @@ LEAF_QUEUE = [
         " a or zzz",
     ),
     refuses(cluster(names("default")), "has children and so takes no pods; write test"),
-    refuses(cluster(workload(owner_labels={QUEUE_LABEL: "default"})), "has children"),
-    refuses(
-        replace(OF_HOST, workloads=(names("web"),)),
-        "the queue of team ml is ml; write kai.scheduler/queue: ml",
-    ),
+    refuses(replace(OF_HOST, workloads=(names("web"),)), "the queue of team ml is ml; write ml"),
     refuses(cluster(teams=(team("ml", "host", queue="default"),)), "which has children"),
-    refuses(
-        tree(queue("default"), queue("t", "default"), queue(UNKNOWN), pod=names("default")),
-        "has children",
-    ),
     refuses(
         cluster(owned(), guarded=True),
         "names queue test on the Job only, and the guard at admission denies pods that do not name"
@@ -237,10 +208,7 @@ LEAF_QUEUE = [
     waits(cluster(workload(labels=UNKNOWN)), "its label"),
     waits(cluster(workload(labels={}, scheduler=UNKNOWN)), "its schedulerName is known"),
     waits(tree(queue(UNKNOWN), queue("default"), pod=names("x")), "queue names of host are known"),
-    waits(tree(queue("test"), queue("x", UNKNOWN)), "test may have children"),
-    waits(
-        cluster(workload("a"), workload("b"), queues=()), "2 workload(s) name queues such as test"
-    ),
+    waits(cluster(workload("a"), workload("b"), queues=()), "the queues of host are declared"),
 ]
 
 LABEL_ALONE = "has the label kai.scheduler/queue but {}, so KAI never sees it"
@@ -251,7 +219,6 @@ SCHEDULER = [
         cluster(workload(scheduler="default-scheduler")),
         LABEL_ALONE.format("schedulerName: default-scheduler"),
     ),
-    refuses(cluster(workload(scheduler=None)), "write schedulerName: kai-scheduler"),
     refuses(
         cluster(workload(labels={})),
         "no label kai.scheduler/queue; write the label with a leaf queue",
@@ -293,12 +260,10 @@ def test_a_finding_names_the_workload_and_its_place():
     "annotations",
     [
         {"gpu_memory": "9" * 5000},
-        {"gpu_memory": f"{'9' * 400}Gi"},
         {"gpu_fraction": f"{'1' * 200_000}x"},
-        {"gpu_fraction": f"{' ' * 200_000}x"},
         {"gpu_fraction": "0.5", "gpu_fraction_num_devices": "9" * 5000},
     ],
-    ids=["memory", "memory with a unit", "fraction", "spaces", "devices"],
+    ids=["memory", "fraction", "devices"],
 )
 @pytest.mark.timeout(20)
 def test_a_number_of_a_tenant_that_no_machine_has_is_refused_at_once(annotations):

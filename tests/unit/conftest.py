@@ -4,7 +4,7 @@ import pytest
 from rich.prompt import PromptBase
 
 from kai_fleet_cli.display import terminal
-from kai_fleet_cli.teams import stack_state
+from kai_fleet_cli.teams import state
 from sandbox.tools import toolbox
 from tests.unit.canned_api import serving
 from tests.unit.team_cluster import Team
@@ -31,10 +31,10 @@ def project(tmp_path, monkeypatch):
     made = Project.of(tmp_path, monkeypatch)
     made.updates, made.outputs = [], {}
 
-    def ask(stack, variables, *asked):
+    def ask(stack, *asked):
         return made.updates if asked[0] == "history" else made.outputs
 
-    monkeypatch.setattr(stack_state, "ask", ask)
+    monkeypatch.setattr(state, "ask", ask)
     return made
 
 

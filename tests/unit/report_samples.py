@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 from kai_fleet.finding import Finding, Level
 from kai_fleet_cli.doctor.usage import QueueUse
-from kai_fleet_cli.report.model import Pool, Report, Team, Wait
+from kai_fleet_cli.report.build import Pool, Report, Team, Wait
 
 TIME = datetime(2026, 11, 24, 7, 30, tzinfo=UTC)
-KAI, VCLUSTER = "KAI v0.16.8", "v0.36.1"
+KAI = "KAI v0.16.8"
 LONG = "sweeps-with-a-long-name-that-somebody-gave-it"
 
 
@@ -21,11 +21,11 @@ def busy():
         stack="prod",
         time=TIME,
         teams=(
-            Team("ml", 16, 11, 4, KAI, VCLUSTER),
-            Team("research", 12, 14, 2, "KAI v0.9.3", VCLUSTER, "line v0.9 is out of support"),
-            Team("dev", 4, 0, 0, "Kubernetes", VCLUSTER),
+            Team("ml", 16, 11, 4, KAI),
+            Team("research", 12, 14, 2, "KAI v0.9.3"),
+            Team("dev", 4, 0, 0, "Kubernetes"),
             Team("vision", 8, scheduler="KAI of its own stack"),
-            Team("nlp", 4, 0, None, KAI, note="it does not answer in time"),
+            Team("nlp", 4, 0, None, KAI),
         ),
         queues={
             "ml": (
@@ -41,9 +41,9 @@ def busy():
             ),
         },
         pools=(
-            Pool("kai-fleet/pool=ml", ("ml",), ("NVIDIA-H100-80GB-HBM3",), 2, 2, 16, 11),
-            Pool("kai-fleet/pool=research", ("research",), ("A100",), 3, 2, 16, 14, 8),
-            Pool("", (), (), 1, 1, 8),
+            Pool("kai-fleet/pool=ml", ("ml",), 2, 2, 16, 11),
+            Pool("kai-fleet/pool=research", ("research",), 3, 2, 16, 14, 8),
+            Pool("", (), 1, 1, 8),
         ),
         waits=(
             Wait(
@@ -75,9 +75,7 @@ def empty():
 def many(teams=100, queues=10):
     """A large fleet: as many teams, each with as many queues; every third of them waits."""
     names = [f"team-{number:03}" for number in range(teams)]
-    found = [
-        Team(name, 8, number % 10, number % 3, KAI, VCLUSTER) for number, name in enumerate(names)
-    ]
+    found = [Team(name, 8, number % 10, number % 3, KAI) for number, name in enumerate(names)]
     return Report(
         stack="prod",
         time=TIME,
@@ -91,8 +89,7 @@ def many(teams=100, queues=10):
             for team in found
         },
         pools=[
-            Pool(f"pool={team.name}", (team.name,), (), 1, 1, 8, min(team.in_use, 8))
-            for team in found
+            Pool(f"pool={team.name}", (team.name,), 1, 1, 8, min(team.in_use, 8)) for team in found
         ],
         waits=[
             Wait(

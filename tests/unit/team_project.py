@@ -13,7 +13,7 @@ from kai_fleet_cli.engine import environment, runs
 from kai_fleet_cli.engine.report import Report
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_cli.teams import stack_state, update
+from kai_fleet_cli.teams import changes, state
 
 LAB = """\
 # the lab
@@ -113,7 +113,7 @@ class Project:
         for name in ("stack", "up", "destroy"):
             monkeypatch.setattr(runs, name, getattr(fake, name))
         ready = environment.Environment()
-        for module in (update, updates, stack_state, environment):
+        for module in (changes, updates, state, environment):
             monkeypatch.setattr(module, "for_stack", lambda stack, **_: ready)
         return cls(root, fake)
 

@@ -5,14 +5,10 @@ import copy
 import pytest
 
 from kai_fleet.cluster.tenant_kubeconfig import address_of
-from kai_fleet.releases import VCLUSTER
-from kai_fleet.releases.chart_values import nested
 from kai_fleet.settings import load
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_policies.model.declared import clusters_of
 from kai_fleet_policies.rules.vclusters import vcluster_access
-from kai_fleet_policies.validation import validate
-from tests.chart_keys import unknown_keys
 from tests.unit.doctor_samples import SETTINGS, Lab
 from tests.unit.stack_arguments import settings_of, team_of, team_values
 
@@ -112,18 +108,6 @@ def test_the_service_of_a_load_balancer_has_what_its_cloud_reads():
             "loadBalancerSourceRanges": ["10.0.0.0/8", "fd00::/8"],
         },
     }
-
-
-@pytest.mark.parametrize("version", VCLUSTER)
-def test_a_gateway_is_refused_where_the_chart_makes_no_route(version):
-    raw = stack(GATEWAY)
-    raw["teams"]["ml"]["vcluster"]["version"] = version
-    refusals = [it for it in validate(raw).refused if it.check == "vcluster-access"]
-    unknown = unknown_keys("vcluster", version, nested("controlPlane.tlsRoute.enabled", True))
-    assert bool(refusals) == bool(unknown)
-    for problem in refusals:
-        assert problem.path == "kai-fleet:teams.ml.vcluster.access.type"
-        assert "v0.37.0 do); write type: Ingress or LoadBalancer" in problem.message
 
 
 @pytest.mark.parametrize(

@@ -193,12 +193,12 @@ def test_children_have_the_names_by_which_they_are_looked_up():
 
 
 def test_the_kubeconfig_and_the_passwords_are_secrets():
-    text = json.dumps([it.record() for it in run(Team, TEAM).values()])
+    text = json.dumps([vars(it) for it in run(Team, TEAM).values()])
     for secret in ("t0ken", "s3cret"):
         assert secret not in text
     database = {"type": "external", "data_source": "postgres://fleet:p4ss@db/ml"}
     made = run(VirtualCluster, {**VCLUSTER, "store": database})
-    assert "p4ss" not in json.dumps([it.record() for it in made.values()])
+    assert "p4ss" not in json.dumps([vars(it) for it in made.values()])
 
 
 def test_inside_a_vcluster_no_step_keeps_the_kubeconfig():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kai_fleet.kai_values import kai_values
+from kai_fleet.kai_scheduler import kai_values
 from kai_fleet.releases import KAI, VCLUSTER, kai, vcluster, version_key
 from kai_fleet.values import value_at
 from kai_fleet.vcluster_values import vcluster_values
@@ -78,22 +78,6 @@ def test_a_vcluster_without_a_licence_has_the_open_image():
 
 def test_tokens_of_accounts_are_in_no_annotation():
     assert value_at(values({}), "sync.toHost.pods.useSecretsForSATokens") is True
-
-
-@pytest.mark.parametrize(
-    ("toleration", "text"),
-    [
-        ({"key": "gpu"}, "gpu:"),
-        ({"key": "gpu", "operator": "Exists", "effect": "NoExecute"}, "gpu:NoExecute"),
-        ({"key": "pool", "value": "ml", "effect": "NoSchedule"}, "pool=ml:NoSchedule"),
-        ({"key": "pool", "operator": "Equal"}, "pool=:"),
-    ],
-)
-def test_a_toleration_is_written_as_vcluster_reads_it(toleration, text):
-    made = values({"tolerations": [toleration]})
-    assert value_at(made, "sync.toHost.pods.enforceTolerations") == [text]
-    (spec,) = value_at(made, "controlPlane.statefulSet.scheduling.tolerations")
-    assert spec["operator"] == ("Equal" if "=" in text else "Exists")
 
 
 def test_the_certificate_answers_to_every_name():

@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from kai_fleet_cli.diff.base import planning
-from kai_fleet_cli.diff.report import report
+from kai_fleet_cli.diff.report import base_at, report
 from kai_fleet_cli.display import as_markdown, as_text
 from kai_fleet_cli.plan import offline
 from tests.unit.golden import compare, history
@@ -34,8 +33,7 @@ def repository(tmp_path_factory):
 @pytest.fixture(scope="module")
 def good(repository):
     """The plan at `good`, made once by the code there."""
-    with planning(repository.project, "good", "lab") as planned:
-        base = planned()
+    base = base_at(repository.project, "good", "lab")
     assert (base.error, base.is_new) == ("", False)
     assert base.commit == git(repository.top, "rev-parse", "good")
     assert [item.path for item in base.secrets] == ["other:token"]
@@ -55,9 +53,7 @@ def edited(good, tmp_path):
 
 
 def lines(found, part):
-    return [
-        f"{item.team}: {item.subject} {item.words}" for item in found.summary.parts.get(part, ())
-    ]
+    return [f"{item.team}: {item.subject} {item.words}" for item in found.summary[part]]
 
 
 @pytest.mark.parametrize(
@@ -139,6 +135,7 @@ def test_what_the_engine_takes_of_the_file_and_no_plan_shows(edited, line, key):
 def test_only_a_secret_was_encrypted_anew(edited, good):
     before = replace(good, secrets=[sealed("other:token", "v1:HIDDEN-ONE")])
     found = edited(f"{GOOD}  other:token: {{secure: v1:HIDDEN-TWO}}\n", before)
-    assert (found.secrets, list(found.changes)) == ({"other:token": "changed"}, [])
-    assert (found.exit_code, found.verdict) == (3, "1 secret differs")
+    (line,) = lines(found, "changed")
+    assert line == "host: other:token is encrypted anew: only the engine can say if it changed"
+    assert (found.exit_code, found.verdict, list(found.changes)) == (3, "1 changed", [])
     assert "HIDDEN" not in as_markdown.diff_page(found)

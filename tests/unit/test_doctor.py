@@ -7,7 +7,7 @@ import pytest
 from kai_fleet.finding import Level
 from kai_fleet_cli.doctor.required import required_objects
 from kai_fleet_cli.plan.offline import plan
-from kai_fleet_cli.stack_file.platform import settings_of
+from kai_fleet_cli.stack_file.reading import settings_of
 from kai_fleet_policies.model.declared import host_of
 from tests.engine.doctor_repairs import LOOK, REPAIR, commands, shape
 from tests.unit.doctor_cases import CASES

@@ -64,7 +64,6 @@ def test_everything_on_it_goes_with_it_and_what_is_in_a_vcluster_with_that(monke
         return register(self, request)
 
     monkeypatch.setattr(recorder._Recorder, "RegisterResource", note)
-    monkeypatch.setattr(recorder, "_trimmed", lambda options: options)  # all of them
     files = {"ml": ["examples/workloads/cpu.yaml"]}
     record("lab", raw({"ml": team(port=30000)}, workloads=files))
     assert seen.pop(("lab-kind", "Command")) == ""
@@ -105,11 +104,6 @@ def test_a_vcluster_is_reached_at_a_port_of_this_machine(declared):
     [
         (raw({"a": TEAM}), "teams.a.vcluster.access.port", "write port: 30000"),
         (
-            raw({"a": team(port=30000), "b": team(port=30000)}),
-            "teams.b.vcluster.access.port",
-            "a team each; write port: 30001",
-        ),
-        (
             raw({"a": team(port=31000)}),
             "teams.a.vcluster.access.port",
             "on 127.0.0.1 answer 30000 to 30007",
@@ -118,11 +112,6 @@ def test_a_vcluster_is_reached_at_a_port_of_this_machine(declared):
             raw({"a": team(port=30000), "b": TEAM}, {"nodePorts": 1}),
             "teams.b.vcluster.access.port",
             "set kind.nodePorts higher",
-        ),
-        (
-            raw({"a": team(type="LoadBalancer")}),
-            "teams.a.vcluster.access.type",
-            "write NodePort",
         ),
         (
             {"cluster": {"name": "a", "kind": {}, "context": "a"}},

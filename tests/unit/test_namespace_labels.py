@@ -4,7 +4,7 @@ import pulumi
 import pytest
 
 from kai_fleet.arguments import Arguments
-from kai_fleet.kai_values import kai_values
+from kai_fleet.kai_scheduler import kai_values
 from kai_fleet.releases import VCLUSTER, kai, vcluster
 from kai_fleet.settings import load
 from kai_fleet.team_namespace import TeamNamespace, namespace_metadata

@@ -83,12 +83,6 @@ def test_flags_and_volumes_of_the_users_values_stay():
     assert persistence["addVolumeMounts"][1] == mount
 
 
-def test_without_a_provider_nothing_changes():
-    made = values()["controlPlane"]
-    assert "apiServer" not in made["distro"]["k8s"]
-    assert "persistence" not in made["statefulSet"]
-
-
 def test_the_plan_mounts_the_authority_by_its_content():
     plan = plan_settings(vcluster_stack({"oidc": {**ISSUER, "ca": AUTHORITY}}))
     assert plan.problems == ()
@@ -131,19 +125,6 @@ def test_each_group_reads_all_and_changes_what_its_role_may_in_default():
     assert labels == {"rbac.authorization.k8s.io/aggregate-to-view": "true"}
     seen = {kind for rule in made["ml-readers"]["rules"] for kind in rule["resources"]}
     assert seen == {"nodes", "queues", "podgroups"}, "what `kubectl fleet` reads besides view"
-
-
-@pytest.mark.parametrize("mode", ["default", "host"])
-def test_groups_enter_in_every_mode(mode):
-    raw = vcluster_stack({"oidc": ISSUER, "groups": GROUPS})
-    team = {key: it for key, it in raw["teams"]["ml"].items() if key != "queues"}
-    team["scheduler"] = {"mode": mode}
-    if mode == "host":
-        team["queue"] = "ml"
-        raw |= {"kai": {"version": "v0.16.8"}, "queues": {"ml": {"gpu": 4}}}
-    raw["teams"] = {"ml": team}
-    names = {it.name for it in plan_settings(raw).resources}
-    assert {"ml-view", "ml-edit", "ml-admin", "ml-readers"} <= names
 
 
 def test_one_provider_serves_all_teams_and_groups_add_up():

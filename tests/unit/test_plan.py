@@ -74,13 +74,6 @@ def test_every_stack_of_this_repository_is_fine(stack):
         assert problem["level"] == "advisory"
 
 
-def test_the_plan_of_a_team_stack_leaves_its_bound_to_the_platform():
-    ran = plan("--stack", "sandbox-vision", env={"COLUMNS": "160"})
-    assert "no bound" not in ran.stdout
-    (row,) = [line for line in ran.stdout.splitlines() if line.startswith("vision ")]
-    assert "platform's" in row
-
-
 def test_a_file_from_anywhere_is_planned_and_its_secrets_are_not_shown(stack_file):
     code, found, _ = as_json("--config", stack_file(GOOD))
     assert (code, found["stack"]) == (0, "lab")

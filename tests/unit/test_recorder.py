@@ -66,8 +66,8 @@ def test_the_event_loop_before_a_plan_is_there_after_it():
 
 
 def test_a_plan_after_another_one_knows_nothing_of_that():
-    first = [item.record() for item in recorder.record("lab", LAB)]
+    first = [vars(item) for item in recorder.record("lab", LAB)]
     other = recorder.record("other", {**LAB, "teams": {}})
     assert not [item for item in other if "Team" in item.urn]
-    assert [item.record() for item in recorder.record("lab", LAB)] == first
+    assert [vars(item) for item in recorder.record("lab", LAB)] == first
     assert all(item["urn"].startswith("urn:pulumi:lab::kai-fleet::") for item in first)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from kai_fleet.arguments import Arguments
-from kai_fleet.kai_values import kai_values
+from kai_fleet.kai_scheduler import kai_values
 from kai_fleet.registry_secrets import TYPE, docker_config
 from kai_fleet.releases import KAI, kai
 from kai_fleet.settings import load

@@ -4,7 +4,7 @@ import jsonschema
 import pytest
 import yaml
 
-from kai_fleet_cli.reference.pages import FILE, schema
+from docs.reference import FILE, schema
 from kai_fleet_cli.stack_file.reading import path_of, stacks
 
 

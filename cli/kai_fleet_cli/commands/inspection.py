@@ -1,4 +1,4 @@
-"""The commands that only look: `plan`, `diff` and `schema` at files, the others at clusters."""
+"""The commands that only look: `plan` and `diff` at files, the others at clusters."""
 
 import sys
 from pathlib import Path
@@ -72,13 +72,6 @@ def diff(
     raise typer.Exit(result.exit_code)
 
 
-def schema() -> None:
-    """Print the JSON Schema of a stack file."""
-    from kai_fleet_cli.reference import pages
-
-    print_json(pages.schema())
-
-
 def doctor(
     stack: StackFile = "sandbox",
     team: Annotated[
@@ -110,18 +103,16 @@ def doctor(
 
 def report(
     html: Annotated[
-        Path | None, typer.Option("--html", help="Write a page of HTML to this file.")
-    ] = None,
+        Path, typer.Option("--html", help="The file of the page, which loads nothing.")
+    ] = Path("report.html"),
     stack: StackFile = "sandbox",
     as_json: AsJson = False,
 ) -> None:
-    """Show a stack's GPUs now: teams, queues, who waits and why, and what the doctor finds.
-
-    The page of --html is one file, which loads nothing.
+    """Write a page of a stack's GPUs now: teams, queues, who waits and why, findings.
 
     Exit 0: everything was read. 1: the stack's file is refused. 2: a cluster did not answer.
     3: a cluster's nodes or pods may not be listed. With 3, and with 2 unless it is the host, the
-    report is there and says what it lacks.
+    page is there and says what it lacks.
     """
     from dataclasses import asdict
 
@@ -129,28 +120,26 @@ def report(
 
     from kai_fleet.cluster.kube.errors import UnreachableError
     from kai_fleet_cli.doctor.diagnosis import ExitCode
-    from kai_fleet_cli.report import build, page, text
+    from kai_fleet_cli.report import build, page
 
     try:
         with Console(stderr=True).status("reading clusters"):
             found = build.now(stack)
     except UnreachableError as error:
-        say(f"error: {error}")
+        say(f"error: the host cluster is not reached: {error}")
         raise typer.Exit(ExitCode.BLIND) from None
-    if html is not None:
-        try:
-            html.write_text(page.page(found), encoding="utf-8")
-        except OSError as error:
-            raise UserError(
-                f"{html} cannot be written: {error.strerror}; write another --html"
-            ) from None
-        for sentence in found.missing:
-            say(f"not read: {sentence}")
-        say(f"{html} is written")
     if as_json:
         print_json(
             asdict(found, dict_factory=lambda pairs: {to_camel(key): value for key, value in pairs})
         )
-    elif html is None:
-        text.show(found, Console())
+        raise typer.Exit(found.exit_code)
+    try:
+        html.write_text(page.page(found), encoding="utf-8")
+    except OSError as error:
+        raise UserError(
+            f"{html} cannot be written: {error.strerror}; write another --html"
+        ) from None
+    for sentence in found.missing:
+        say(f"not read: {sentence}")
+    say(f"{html} is written")
     raise typer.Exit(found.exit_code)

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from kai_fleet_cli.display.terminal import result
-from kai_fleet_cli.errors import UserError
 
 StackFile = Annotated[str, typer.Option("--stack", "-s", help="Its file is Pulumi.STACK.yaml.")]
 NamedStack = Annotated[str, typer.Option("--stack", "-s")]
@@ -26,13 +25,10 @@ def print_json(record: Any) -> None:
 
 def write_private(content: str, output: Path | None, then: str = "") -> None:
     """Print a secret, or write it to a file that only its owner can read."""
-    from kai_fleet_cli.stack_file import write
+    from kai_fleet_cli.stack_file import edit
 
     if output is None:
         sys.stdout.write(content)
         return
-    try:
-        write.put(output, content, 0o600)
-    except OSError as why:
-        raise UserError(f"{output} cannot be written: {why.strerror}") from None
+    edit.put(output, content, 0o600)
     result(f"{output} is written{then and f': {then}'}")

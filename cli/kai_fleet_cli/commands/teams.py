@@ -3,7 +3,6 @@
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from kai_fleet.settings.files.project import update_command
 from kai_fleet_cli.commands import options
@@ -41,15 +40,15 @@ def add(
 ) -> None:
     """Add a team."""
     from kai_fleet_cli.engine import summary
-    from kai_fleet_cli.teams import changes, lookup, update
+    from kai_fleet_cli.teams import changes
 
     labels = changes.key_values(pool or (), "--pool", f"kai-fleet/pool={name}")
     queues = dict.fromkeys(queue or (), "")
     if mode != "host":
         queues = changes.key_values(queue or (), "--queue", f"{name}=4")
     flags = {"mode": mode, "version": version, "pool": labels, "gpus": gpus, "queue": queues}
-    change = changes.add(lookup.stack_file(stack), name, flags)
-    if update.carry_out(change, yes=yes, no_up=no_up):
+    change = changes.add(changes.stack_file(stack), name, flags)
+    if changes.carry_out(change, yes=yes, no_up=no_up):
         result(summary.next_steps(stack, name))
 
 
@@ -58,36 +57,36 @@ def switch(
     name: Name, version: Version, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False
 ) -> None:
     """Give a team another KAI version; its queues and running pods stay."""
-    from kai_fleet_cli.teams import changes, lookup, update
+    from kai_fleet_cli.teams import changes
 
-    file = lookup.stack_file(stack)
-    update.carry_out(changes.switch(file, file.team(name), version), yes=yes, no_up=no_up)
+    file = changes.stack_file(stack)
+    changes.carry_out(changes.switch(file, file.team(name), version), yes=yes, no_up=no_up)
 
 
 @app.command()
 def rollback(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
     """Give a team the KAI version that it ran before, as the stack's history has it."""
-    from kai_fleet_cli.teams import changes, lookup, stack_state, update
+    from kai_fleet_cli.teams import changes, state
 
-    file = lookup.stack_file(stack)
+    file = changes.stack_file(stack)
     team = file.team(name)
     changes.written_kai(file, team)  # refuses teams without a KAI before anything is read
-    version = stack_state.earlier_version(stack, team)
+    version = state.earlier_version(stack, team)
     if version is None:
         raise UserError(
             f"stack {stack} has no update in which team {name} ran another version than"
             f" {team.version}; run: .venv/bin/fleet team switch {name} VERSION --stack {stack}"
         )
-    update.carry_out(changes.switch(file, team, version), yes=yes, no_up=no_up)
+    changes.carry_out(changes.switch(file, team, version), yes=yes, no_up=no_up)
 
 
 @app.command()
 def remove(name: Name, stack: Stack = "sandbox", yes: Yes = False, no_up: NoUp = False) -> None:
     """Remove a team with everything in it; its name has to be typed, or --yes given."""
-    from kai_fleet_cli.teams import changes, lookup, update
+    from kai_fleet_cli.teams import changes
 
-    file = lookup.stack_file(stack)
-    update.carry_out(changes.remove(file, file.team(name)), yes=yes, no_up=no_up)
+    file = changes.stack_file(stack)
+    changes.carry_out(changes.remove(file, file.team(name)), yes=yes, no_up=no_up)
 
 
 @app.command()
@@ -105,10 +104,10 @@ def kubeconfig(
     With --oidc it holds no credentials: each person logs in, and may do what their groups may.
     """
     from kai_fleet_cli.engine import summary
-    from kai_fleet_cli.stack_file.platform import settings_of
-    from kai_fleet_cli.teams import kubeconfigs, lookup, stack_state
+    from kai_fleet_cli.stack_file.reading import settings_of
+    from kai_fleet_cli.teams import changes, kubeconfigs, state
 
-    file = lookup.stack_file(stack)
+    file = changes.stack_file(stack)
     team = file.team(name)
     provider = settings_of(stack).teams[name].vcluster.oidc if oidc else None
     if oidc and provider is None:
@@ -117,11 +116,11 @@ def kubeconfig(
             f" clientId: kubernetes}}}} at {team.path} in {file.path.name}, then run:"
             f" {update_command(stack)}"
         )
-    state = stack_state.read(stack)
-    if name not in state.kubeconfigs:
-        never = f"team {name} is in {file.path.name}, but was never made"
-        raise UserError(state.refused.get(name, f"{never}; run: {update_command(stack)}"))
-    content = state.kubeconfigs[name]
+    content = state.kubeconfig_of(state.read(stack), name)
+    if content is None:
+        raise UserError(
+            f"team {name} is in {file.path.name}, but was never made; run: {update_command(stack)}"
+        )
     if provider is not None:
         content = kubeconfigs.for_people(content, provider)
     options.write_private(content, output, f"kubectl --kubeconfig {output} get nodes")
@@ -138,9 +137,9 @@ def credentials(
 ) -> None:
     """Print or write a kubeconfig for a team's own stack: the rights that the platform grants."""
     from kai_fleet.values import value_at
-    from kai_fleet_cli.teams import kubeconfigs, lookup
+    from kai_fleet_cli.teams import changes, kubeconfigs
 
-    file = lookup.stack_file(stack)
+    file = changes.stack_file(stack)
     if file.is_team_stack:
         raise UserError(f"stack {stack} is a team stack; name its platform's: --stack …")
     context = value_at(file.raw, "cluster.context")
@@ -155,17 +154,25 @@ def credentials(
 
 
 def teams(stack: Stack = "sandbox", as_json: options.AsJson = False) -> None:
-    """The teams of a stack: versions wanted and running, support, queues, GPUs."""
-    from kai_fleet_cli.stack_file.platform import settings_of
-    from kai_fleet_cli.teams import listing, stack_state
+    """The teams of a stack: schedulers declared and running, GPUs, nodes."""
+    from rich.console import Console
 
-    settings, state, notes = settings_of(stack), stack_state.StackState(), []
+    from kai_fleet_cli.display.terminal import print_table
+    from kai_fleet_cli.stack_file.reading import settings_of
+    from kai_fleet_cli.teams import state
+
+    settings, outputs, notes = settings_of(stack), {}, []
     try:
-        state = stack_state.read(stack)
+        outputs = state.read(stack)
     except UserError as why:
         notes.append(str(why))
-    rows, more = listing.rows(settings, state)
+    if own := ", ".join(sorted(settings.team_stacks)):
+        notes.append(f"teams with a stack of their own are listed there: {own}")
+    rows = state.rows(settings, outputs)
     if as_json:
-        options.print_json({"teams": rows, "notes": notes + more})
-    else:
-        listing.show(stack, rows, notes + more, Console())
+        found = [dict(zip(state.COLUMNS, row, strict=True)) for row in rows]
+        options.print_json({"teams": found, "notes": notes})
+        return
+    print_table(Console(), state.COLUMNS, rows)
+    for note in notes:
+        result(f"- {note}")

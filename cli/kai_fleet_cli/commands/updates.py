@@ -39,7 +39,7 @@ def up(
     A team that the file does not declare any more goes only when it is named: by the option, or at
     the question. Where there is no terminal, the program refuses it.
     """
-    from kai_fleet_cli.diff.summary import of_steps
+    from kai_fleet_cli.diff.changes import of_steps
     from kai_fleet_cli.display import as_text
     from kai_fleet_cli.engine import runs, summary
 
@@ -71,11 +71,11 @@ def _unnamed(stack: automation.Stack, names: Sequence[str]) -> Sequence[str]:
 
     from kai_fleet_cli.recovery import state
     from kai_fleet_cli.stack_file import reading
-    from kai_fleet_cli.stack_file.platform import facts_beside
     from kai_fleet_policies import validation
 
     path = reading.path_of(stack.name)
-    verdict = validation.validate(reading.read(path), facts_of=facts_beside(path), only=())
+    facts_of = reading.facts_beside(path)
+    verdict = validation.validate(reading.read(path), facts_of=facts_of, only=())
     try:
         urns = state.exported(stack).urns()
     except automation.errors.CommandError:
@@ -91,7 +91,7 @@ def preview(
     ] = False,
 ) -> None:
     """Show what `up` would change, resource by resource, with every rule's verdict."""
-    from kai_fleet_cli.diff.summary import of_steps
+    from kai_fleet_cli.diff.changes import of_steps
     from kai_fleet_cli.display import as_text
     from kai_fleet_cli.engine import runs
 
@@ -107,14 +107,14 @@ def preview(
 def destroy(stack: NamedStack, refresh: Refresh = False, yes: Sure = False) -> None:
     """Remove everything that a stack made from its cluster; its name has to be typed, or --yes."""
     from kai_fleet_cli.engine import runs
-    from kai_fleet_cli.teams import lookup
+    from kai_fleet_cli.teams import changes
 
     command = f"{FLEET} destroy --stack {stack}{' --refresh' if refresh else ''}"
     loss = f"stack {stack} and every team in it would be gone"
     terminal.require_answer(command, loss, yes=yes)
     environment = for_stack(stack, validated=False)
     opened = runs.stack(stack, environment.variables)
-    file = lookup.stack_file(stack)
+    file = changes.stack_file(stack)
     for name in file.teams:
         terminal.result(f"  team {name} goes: its vCluster, every pod and every volume in it")
     for name in file.grants:

@@ -7,9 +7,8 @@ from typing import Final
 from kai_fleet.finding import Finding, Level
 from kai_fleet.foreign_text import without_controls
 from kai_fleet.wording import counted
-from kai_fleet_cli.diff.changes import UNSET, Change
-from kai_fleet_cli.diff.report import SECRETS, DiffReport
-from kai_fleet_cli.diff.summary import HEADINGS, Summary
+from kai_fleet_cli.diff.changes import HEADINGS, UNSET, Change, Summary
+from kai_fleet_cli.diff.report import DiffReport
 from kai_fleet_cli.display.queue_trees import queue_flowchart
 from kai_fleet_cli.display.terminal import units
 from kai_fleet_cli.plan.offline import Plan
@@ -30,11 +29,8 @@ def plan_page(plan: Plan) -> str:
     parts = [f"## Stack {_text(plan.stack)}", f"{verdict}: {plan.counts}"]
     parts += ["### Problems", _problems(plan.problems) or "None: every rule holds."]
     if plan.resources:
-        seen = picture(plan.resources, (problem.path for problem in plan.problems))
-        rows = (
-            [*map(_text, cells), f"**{look_at}**" if look_at else ""]
-            for *cells, look_at in seen.teams
-        )
+        seen = picture(plan.resources)
+        rows = ([*map(_text, cells)] for cells in seen.teams)
         parts += ["### Teams", _table(TEAM_COLUMNS, rows) if seen.teams else "None."]
         parts += ["### Queues"] if seen.trees else []
         for name, tree in seen.trees.items():
@@ -56,9 +52,6 @@ def diff_page(report: DiffReport) -> str:
         _text(report.note) if report.note else compared,
         *_summary(report.summary),
     ]
-    if report.secrets:
-        lines = (f"- {_code(key)} {SECRETS[change]}" for key, change in report.secrets.items())
-        parts.append("\n".join(lines))
     if report.changes and report.now:
         parts += _trees(report.base.resources, report.now.resources)
         parts.append(_folded(report.changes))
@@ -68,7 +61,9 @@ def diff_page(report: DiffReport) -> str:
 
 
 def _summary(summary: Summary) -> Iterator[str]:
-    for part, items in summary.parts.items():
+    for part, items in summary.items():
+        if not items:
+            continue
         texts = ((item.team, f"{item.subject} {item.words}") for item in items)
         lines = [f"- **{_text(team)}**: {_prose(text)}" for team, text in texts]
         yield f"### {HEADINGS[part]}"

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.text import Text
 
 from kai_fleet.finding import Finding, Level
-from kai_fleet_cli.diff.report import SECRETS, DiffReport
-from kai_fleet_cli.diff.summary import HEADINGS, Summary
+from kai_fleet_cli.diff.changes import HEADINGS, Summary
+from kai_fleet_cli.diff.report import DiffReport
 from kai_fleet_cli.display.queue_trees import queue_line
 from kai_fleet_cli.display.terminal import print_line, print_table, print_wrapped
 from kai_fleet_cli.plan.offline import Plan
@@ -33,10 +33,9 @@ def show_plan(plan: Plan, console: Console, *, config: Path | None = None) -> No
     for problem in sorted(plan.problems, key=lambda each: each.level is not Level.MANDATORY):
         show_problem(problem, console)
     if plan.resources:
-        seen = picture(plan.resources, (problem.path for problem in plan.problems))
+        seen = picture(plan.resources)
         if seen.teams:
-            marked = {at for at, row in enumerate(seen.teams) if row[-1]}
-            print_table(console, TEAM_COLUMNS, seen.teams, marked)
+            print_table(console, TEAM_COLUMNS, seen.teams)
         if seen.trees:
             print_line(
                 console, ("\n  queues that pods name, with the GPUs guaranteed to each", "dim")
@@ -50,13 +49,11 @@ def show_plan(plan: Plan, console: Console, *, config: Path | None = None) -> No
 
 
 def show_diff(report: DiffReport, console: Console) -> None:
-    """Print a diff: what follows from it, the secrets that differ, then what the rules say."""
+    """Print a diff: what follows from it, then what the rules say."""
     print_line(console, (report.stack, "bold"), f": {report.base.at} → work tree")
     if report.note:
         print_wrapped(console, report.note)
     show_summary(report.summary, console)
-    for key, change in report.secrets.items():
-        print_wrapped(console, f"{key} {SECRETS[change]}")
     for problem in report.now.problems if report.now else ():
         show_problem(problem, console)
     print_line(console, (report.verdict, _COLOURS.get(report.verdict, "")))
@@ -64,7 +61,9 @@ def show_diff(report: DiffReport, console: Console) -> None:
 
 def show_summary(summary: Summary, console: Console) -> None:
     """Print what is refused, lost, restarted and changed."""
-    for part, items in summary.parts.items():
+    for part, items in summary.items():
+        if not items:
+            continue
         print_line(console, (HEADINGS[part], f"bold {_COLOURS[part]}"))
         for item in items[:_MOST_ITEMS]:
             lead = Text.assemble("  ", (f"{item.team}:", "bold"))

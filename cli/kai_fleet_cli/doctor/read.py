@@ -26,7 +26,7 @@ from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT, running_sandbox
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_cli.stack_file.platform import settings_of
+from kai_fleet_cli.stack_file.reading import settings_of
 from kai_fleet_policies.model.cluster import HOST, Team
 from kai_fleet_policies.model.declared import host_of
 

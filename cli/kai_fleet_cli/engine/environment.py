@@ -51,7 +51,6 @@ def for_stack(stack: str, *, validated: bool = True) -> Environment:
     # The rules and Pulumi's SDK: half a second, which commands without a stack are spared.
     from kai_fleet.settings.secrets import copies
     from kai_fleet.settings.team_stack import platform_of
-    from kai_fleet_cli.stack_file.platform import facts_beside
     from kai_fleet_policies import validation
 
     file = reading.path_of(stack)
@@ -60,7 +59,7 @@ def for_stack(stack: str, *, validated: bool = True) -> Environment:
     if is_elsewhere(platform):
         return _own_cluster()  # the program judges it
     every: dict[str, Any] = {"more": copies(file)} if validated else {"only": ()}
-    verdict = validation.validate(raw, facts_of=facts_beside(file), **every)
+    verdict = validation.validate(raw, facts_of=reading.facts_beside(file), **every)
     settings, refused = verdict.settings, verdict.refused
     if settings is None or (validated and refused):
         raise UserError(validation.report(refused))

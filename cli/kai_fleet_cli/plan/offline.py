@@ -17,7 +17,6 @@ from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.picture import as_declared
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_cli.stack_file.platform import facts_beside
 from kai_fleet_policies import rules, validation
 from kai_fleet_policies.adapters import from_resources
 
@@ -49,18 +48,16 @@ class Plan:
         """The exit code, for the shell and for CI."""
         return 2 if self.unreadable else int(not self.ok)
 
-    def record(self) -> dict[str, Any]:
-        """The plan's JSON: the same bytes for the same stack file on every machine."""
-        return {
+    def json(self) -> str:
+        """The same bytes for the same stack file on every machine."""
+        record = {
             "stack": self.stack,
             "ok": self.ok,
-            "resources": [resource.record() for resource in self.resources],
+            "resources": self.resources,
             "problems": [problem.record() for problem in self.problems],
         }
-
-    def json(self) -> str:
-        """The record as text, by pydantic's writer: Python's own is slow where it indents."""
-        return pydantic_core.to_json(self.record(), indent=2).decode()
+        # Python's own writer is slow where it indents.
+        return pydantic_core.to_json(record, indent=2).decode()
 
 
 def plan(stack: str, file: Path | None = None) -> Plan:
@@ -76,7 +73,7 @@ def plan(stack: str, file: Path | None = None) -> Plan:
         name = file.name if file else f"Pulumi.{stack}.yaml"
         problem = Finding(Level.MANDATORY, name, "stack", stack, str(why), "", "config-readable")
         return Plan(stack, problems=(problem,), unreadable=True)
-    return plan_settings(raw, stack, facts_beside(path), secrets.copies(path))
+    return plan_settings(raw, stack, reading.facts_beside(path), secrets.copies(path))
 
 
 def plan_settings(

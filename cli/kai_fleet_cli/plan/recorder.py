@@ -1,14 +1,14 @@
 """Run the program without an engine, and record what it registers."""
 
 import asyncio
+import gc
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import copy_context
-from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pulumi
 from google.protobuf import json_format, struct_pb2
@@ -25,8 +25,6 @@ from kai_fleet_cli.engine.program import program as own_program
 from kai_fleet_cli.stack_file.reading import PROJECT, SECRET
 
 UNKNOWN: Final = "[unknown until the update]"
-# Outputs that our program reads and does not give as inputs: of a Command, of a stack.
-_COMPUTED: Final = ("stdout", "outputs", "secret_output_names")
 
 
 @dataclass(frozen=True)
@@ -40,20 +38,6 @@ class Registered:
     provider: str
     inputs: dict[str, Any] = field(hash=False)
 
-    def record(self) -> dict[str, Any]:
-        """The six fields that the plan's JSON shows."""
-        return dict(vars(self))
-
-
-class _UnusedMocks(mocks.Mocks):
-    """The mocks that the SDK requires; the recorder answers in their place."""
-
-    def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-        return {}, []
-
-    def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
-        return None, {}
-
 
 class _Recorder(mocks.MockMonitor):
     """The engine's side of the program: answers as a first preview, records each registration.
@@ -62,7 +46,7 @@ class _Recorder(mocks.MockMonitor):
     """
 
     def __init__(self, stack: str, platform: Mapping[str, Any] | None) -> None:
-        super().__init__(_UnusedMocks())
+        super().__init__(cast(mocks.Mocks, None))  # nothing asks them
         self.stack = stack
         self.outputs = {"outputs": {OUTPUT: platform}} if platform is not None else {}
         self.registered: dict[str, Registered] = {}
@@ -96,15 +80,6 @@ class _Recorder(mocks.MockMonitor):
         return urn
 
 
-class _Loop(asyncio.SelectorEventLoop):
-    """The SDK calls the engine in threads; the recorder answers at once, without them."""
-
-    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:  # type: ignore[override]
-        answer = self.create_future()
-        answer.set_result(func(*args))
-        return answer
-
-
 def record(
     stack: str,
     settings: Mapping[str, Any],
@@ -132,18 +107,6 @@ def record(
             organization="organization",
         )
 
-        def lighter(
-            args: pulumi.ResourceTransformationArgs,
-        ) -> pulumi.ResourceTransformationResult:
-            # Registered while the next ones are declared: else the SDK keeps some hundred objects
-            # of each resource until the end, which are searched for garbage time and again.
-            loop.run_until_complete(asyncio.sleep(0))
-            # Each property is an output of its own: of those not given only these are read.
-            given = {k: v for k, v in args.props.items() if v is not None or k in _COMPUTED}
-            return pulumi.ResourceTransformationResult(given, _trimmed(args.opts))
-
-        pulumi.runtime.register_stack_transformation(lighter)
-
         def run() -> None:
             try:
                 (program or own_program)()
@@ -155,26 +118,27 @@ def record(
     return sorted(registered, key=lambda item: item.urn)
 
 
-def _trimmed(options: pulumi.ResourceOptions) -> pulumi.ResourceOptions:
-    """The options without those that a plan does not show: they take a quarter of all time."""
-    trimmed = copy(options)
-    trimmed.aliases = trimmed.depends_on = trimmed.deleted_with = None
-    return trimmed
-
-
 @contextmanager
 def _event_loop() -> Iterator[asyncio.AbstractEventLoop]:
-    """An event loop that runs on demand only; the previous one is restored afterwards."""
+    """An event loop that runs on demand only; the previous one is restored afterwards.
+
+    Meanwhile nothing is searched for garbage: the SDK keeps some hundred objects of each resource
+    until the end, and half of all time went there.
+    """
     try:
         before = asyncio.get_event_loop()
     except RuntimeError:
         before = None
-    with asyncio.Runner(loop_factory=_Loop) as runner:
+    collects = gc.isenabled()
+    gc.disable()
+    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
         asyncio.set_event_loop(runner.get_loop())
         try:
             yield runner.get_loop()
         finally:
             asyncio.set_event_loop(before)
+            if collects:
+                gc.enable()
 
 
 def _shown(value: Any) -> Any:

@@ -1,1 +1,1 @@
-"""`fleet report`: the GPUs of a stack now, as a page of HTML, as text or as JSON."""
+"""`fleet report`: the GPUs of a stack now, as a page of HTML."""

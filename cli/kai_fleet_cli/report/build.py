@@ -1,44 +1,104 @@
-"""Fill a report from what the doctor reads and finds.
+"""The GPUs of a stack at one moment, from what the doctor reads and finds.
 
-GPUs in use are counted on the host, where no tenant can hide a pod: a GPU that a vCluster's KAI
-shares is one there, held by its reservation pod. Queues and waiting pods are counted in the cluster
-of their scheduler.
+Amounts are GPUs; None is "not known", -1 is unlimited. GPUs in use are counted on the host, where
+no tenant can hide a pod: a GPU that a vCluster's KAI shares is one there, held by its reservation
+pod. Queues and waiting pods are counted in the cluster of their scheduler.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 
-from kai_fleet.cluster.kube.errors import UnreachableError
 from kai_fleet.cluster.kube.objects import KubeObject, in_pool, moment
-from kai_fleet.cluster.tenant_kubeconfig import name_writer, repair_commands
 from kai_fleet.finding import Finding
-from kai_fleet.releases import support
-from kai_fleet.releases.keys import GPU_PRODUCT
 from kai_fleet_cli.doctor.causes import Fault, filled, text
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.checks.pods import why
 from kai_fleet_cli.doctor.diagnosis import ExitCode
 from kai_fleet_cli.doctor.read import of_stack, read_clusters
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
-from kai_fleet_cli.report.model import Pool, Report, Team, Wait
+from kai_fleet_cli.doctor.usage import QueueUse
 from kai_fleet_policies.model.cluster import HOST
 from kai_fleet_policies.model.cluster import Team as Declared
 from kai_fleet_policies.model.pod_use import PodUse, numbers, requests_of, whole_gpus
 
 
-def now(stack: str) -> Report:
-    """Read a stack's clusters.
+@dataclass(frozen=True)
+class Team:
+    """A team with what it was promised, holds and waits for, and its scheduler in words."""
 
-    Raises:
-        UserError: The stack's file cannot be read.
-        UnreachableError: The host does not answer.
+    name: str
+    promised: float
+    in_use: float | None = None
+    waiting: float | None = None
+    scheduler: str = ""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Nodes with the same labels and the teams that run there; no labels: all others with GPUs.
+
+    `gpus` are those of Ready nodes, `in_use` the ones of them that pods hold.
     """
-    source = of_stack(stack)
-    try:
-        snapshot = read_clusters(source)
-    except UnreachableError as error:
-        why = f"the host cluster is not reached: {error}"
-        raise UnreachableError(f"{why}; look with: {source.kubectl} version") from None
+
+    labels: str
+    teams: Sequence[str] = ()
+    nodes: int = 0
+    ready_nodes: int = 0
+    gpus: float = 0.0
+    in_use: float = 0.0
+    not_ready: float = 0.0
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Pods of a team that have no node for one reason; no cause: they are on their way."""
+
+    team: str
+    queues: Sequence[str]
+    pods: int
+    gpus: float
+    since: datetime | None
+    cause: str = ""
+    fix: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """A stack at one moment.
+
+    `queues` are by cluster, parents before their children. Each node is in one of `pools`, None
+    where nodes or pods were not read. `findings` are the doctor's, without those about pods, which
+    are in `waits`. `missing` are sentences about what was not read.
+    """
+
+    stack: str
+    time: datetime
+    teams: Sequence[Team] = ()
+    queues: Mapping[str, Sequence[QueueUse]] = field(default_factory=dict)
+    pools: Sequence[Pool] | None = None
+    waits: Sequence[Wait] = ()
+    findings: Sequence[Finding] = ()
+    missing: Sequence[str] = ()
+    exit_code: ExitCode = ExitCode.HEALTHY
+
+    @property
+    def figures(self) -> dict[str, float | None]:
+        """The totals, in the order in which they are shown. What waits is the sum of `waits`."""
+        pools = self.pools or ()
+        gpus, in_use = sum(pool.gpus for pool in pools), sum(pool.in_use for pool in pools)
+        return {
+            "promised": sum(team.promised for team in self.teams),
+            "in use": None if self.pools is None else in_use,
+            "free": None if self.pools is None else max(0.0, gpus - in_use),
+            "waiting": sum(wait.gpus for wait in self.waits),
+        }
+
+
+def now(stack: str) -> Report:
+    """Read a stack's clusters. Raises UserError for its file, UnreachableError for its host."""
+    snapshot = read_clusters(of_stack(stack))
     # A team's own stack has its namespace of the host, and its pool of nodes.
     whole = not snapshot.settings.platform_stack
     return fill(stack, snapshot, examine(snapshot, without="pending"), whole=whole)
@@ -49,11 +109,7 @@ def fill(
 ) -> Report:
     """Fill a report. `whole`: it is about all of a host, not about one team's own stack."""
     host, clusters, teams = snapshot.host, snapshot.clusters, snapshot.teams
-    unreached = [
-        f"team {name}: {_unreached(state, host.kubectl)}"
-        for name, state in teams.items()
-        if state.unreached
-    ]
+    unreached = [f"team {name}: {at.unreached}" for name, at in teams.items() if at.unreached]
     refused = [f"team {each.name}: {why}" for each in clusters[1:] if (why := each.refused())]
     hidden = host.refused("nodes", "pods")
     exit_code = ExitCode.BLIND if unreached else ExitCode.HEALTHY
@@ -77,42 +133,30 @@ def fill(
     )
 
 
-def _unreached(state: TeamState, kubectl: str) -> str:
-    """Why a vCluster is not read; for a foreign Secret, also the commands that restore it."""
-    if not state.foreign:
-        return state.unreached
-    team = state.team
-    commands = repair_commands(team.name, team.namespace, kubectl, team.store.workload)
-    return f"{state.unreached}. {name_writer(team.name)}. Write it again: {' and '.join(commands)}"
-
-
 def _team(state: TeamState, host: Cluster, waits: Iterable[Wait]) -> Team:
     team = state.team
     own = [wait.gpus for wait in waits if wait.team == team.name]
     is_read = state.inside is not None and not state.inside.refused()
-    scheduler, version = _scheduler(state, host)
-    known = support(version, host.now.date()) if version else None
     return Team(
         name=team.name,
         promised=float(team.gpus or 0),
         in_use=None if host.refused() else _held(team, host),
         waiting=sum(own) if own or is_read else None,
-        scheduler=f"{scheduler} {version}".rstrip(),
-        vcluster=state.running_version(host) or team.version or "",
-        note=state.unreached or ("" if known is None or known.maintained else known.words),
+        scheduler=_scheduler(state, host),
     )
 
 
-def _scheduler(state: TeamState, host: Cluster) -> tuple[str, str]:
-    """The scheduler of a team's pods, and the version of KAI that runs, else the declared one."""
-    team = state.team
-    if state.granted or team.mode == "default":
-        return "KAI of its own stack" if state.granted else "Kubernetes", ""
-    own = team.mode == "virtual"
-    cluster, declared = (state.inside, team.inside.kai) if own else (host, host.desired.kai)
-    running = cluster.usage.version if cluster is not None else None
-    version = running or next((kai.version for kai in declared), None) or ""
-    return "KAI" if own else "the host's KAI", version
+def _scheduler(state: TeamState, host: Cluster) -> str:
+    """The scheduler of a team's pods, with the version of KAI that runs."""
+    if state.granted:
+        return "KAI of its own stack"
+    if state.team.mode == "default":
+        return "Kubernetes"
+    own = state.team.mode == "virtual"
+    cluster = state.inside if own else host
+    version = cluster.usage.version if cluster is not None else None
+    name = "KAI" if own else "the host's KAI"
+    return f"{name} {version}" if version else name
 
 
 def _held(team: Declared, host: Cluster) -> float:
@@ -146,7 +190,6 @@ def _pools(snapshot: Snapshot, *, whole: bool) -> Iterator[Pool]:
         yield Pool(
             labels=labels,
             teams=[team.name for team in teams[labels]],
-            models=sorted({node.labels.get(GPU_PRODUCT, "") for node in of_pool} - {""}),
             nodes=len(of_pool),
             ready_nodes=len(ready),
             gpus=sum(map(_gpus, ready)),

@@ -7,6 +7,7 @@ use fill it, what pods wait for follows behind it.
 import re
 from collections import Counter
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any, Final
 
 import jinja2
@@ -15,8 +16,8 @@ from markupsafe import Markup, escape
 from kai_fleet.finding import Level
 from kai_fleet.wording import counted
 from kai_fleet_cli.doctor.diagnosis import WORDS
-from kai_fleet_cli.report.model import Report
-from kai_fleet_cli.report.text import age, gpus
+from kai_fleet_cli.report.build import Report
+from kai_fleet_policies.model.queues import UNLIMITED
 
 SHOWN: Final = 12  # rows of who waits and of findings; the others are folded
 _COMMAND: Final = re.compile(r"`([^`]+)`")
@@ -56,10 +57,22 @@ def _longest(rows: Iterable[Any], quota: str) -> float:
 
 def _prose(text: str) -> Markup:
     """A sentence with a capital and a full stop, and with its commands as code."""
-    return Markup(_COMMAND.sub(_code, str(escape(f"{text[:1].upper()}{text[1:]}."))))
+    sentence = str(escape(f"{text[:1].upper()}{text[1:]}."))
+    return Markup(_COMMAND.sub(r"<code>\1</code>", sentence))
 
 
-def _code(command: re.Match[str]) -> str:
-    """Each word whole, so that no line ends within a flag."""
-    words = (f"<span>{word}</span>" for word in command[1].split(" "))
-    return f"<code>{' '.join(words)}</code>"
+def gpus(amount: float | None) -> str:
+    """An amount with two decimals at most, `unlimited`, or a dash for not known."""
+    if amount is None:
+        return "\u2013"
+    if amount == UNLIMITED:
+        return "unlimited"
+    return f"{round(amount, 2):,g}" if amount < 10**6 else f"{amount:,.0f}"
+
+
+def age(since: timedelta) -> str:
+    """An age in its two largest units."""
+    minutes = max(0, int(since.total_seconds() // 60))
+    if minutes >= 1440:
+        return f"{minutes // 1440} d {minutes // 60 % 24} h"
+    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"

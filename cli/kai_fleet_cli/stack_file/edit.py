@@ -1,15 +1,15 @@
-"""Edit a stack file's text by ruamel's round trip: comments, order and spacing stay."""
+"""Edit a stack file's text by ruamel's round trip, and write files atomically."""
 
 import io
 import json
-from collections.abc import Mapping
+import os
+import tempfile
 from difflib import SequenceMatcher
 from itertools import takewhile
+from pathlib import Path
 from typing import Any, Final
 
 from ruamel.yaml import YAML
-from ruamel.yaml.comments import CommentedMap
-from ruamel.yaml.error import YAMLError
 from ruamel.yaml.scalarstring import ScalarString
 
 from kai_fleet.settings.files import yaml_file
@@ -53,7 +53,7 @@ def _plain(text: str) -> Any:
     """The parsed text, without shared values; None where it is no YAML."""
     try:
         return json.loads(json.dumps(yaml_file.load(text), default=str))
-    except (YAMLError, ValueError):
+    except ValueError:
         return None
 
 
@@ -69,17 +69,7 @@ def _put(document: Any, keys: Keys, value: Any) -> None:
     elif isinstance(here.get(last), ScalarString):  # with the quotes of the old one
         here[last] = type(here[last])(value)
     else:
-        here[last] = _node(value) if isinstance(here, CommentedMap) else value
-
-
-def _node(value: Any) -> Any:
-    """A new value: the innermost mappings on one line, as `{mode: virtual, version: v0.16.8}`."""
-    if not isinstance(value, Mapping):
-        return value
-    node = CommentedMap({key: _node(item) for key, item in value.items()})
-    if not any(isinstance(item, Mapping) for item in value.values()):
-        node.fa.set_flow_style()
-    return node
+        here[last] = value
 
 
 def _merged(text: str, before: list[str], after: list[str]) -> str:
@@ -90,11 +80,10 @@ def _merged(text: str, before: list[str], after: list[str]) -> str:
     lines = text.splitlines(keepends=True)
     if len(lines) != len(before):
         return "".join(after)
-    end = "\r\n" if "\r\n" in text else "\n"
     merged: list[str] = []
     edits = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
     for kind, start, stop, first, last in edits:
-        old, new = lines[start:stop], [line.replace("\n", end) for line in after[first:last]]
+        old, new = lines[start:stop], after[first:last]
         if kind == "equal":
             merged += old
         elif kind == "delete":
@@ -112,3 +101,19 @@ def _comments(lines: list[str]) -> list[str]:
     """The comments and blank lines at the end of these lines."""
     last = takewhile(lambda line: not line.strip() or line.lstrip().startswith("#"), lines[::-1])
     return [*last][::-1]
+
+
+def put(path: Path, text: str, mode: int | None = None) -> None:
+    """Replace a file atomically; without a mode it keeps the one that it has. Raises UserError."""
+    target = Path(os.path.realpath(path))  # a link stays a link
+    try:
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
+            new = Path(folder, target.name)
+            with new.open("w", encoding="utf-8", newline="") as out:
+                out.write(text)
+                out.flush()
+                os.fsync(out.fileno())
+            new.chmod(target.stat().st_mode & 0o777 if mode is None else mode)
+            new.replace(target)
+    except OSError as why:
+        raise UserError(f"{path} cannot be written: {why.strerror}") from None

@@ -1,49 +1,129 @@
-"""The edit of each team command, and the sentences that describe it."""
+"""The edit of each team command: judged, shown, written, and the update that follows."""
 
+import difflib
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from kai_fleet import releases
-from kai_fleet.releases.transitions import kai_transition
+from rich.console import Console
+from rich.prompt import Confirm
+
 from kai_fleet.settings.files.project import FLEET, update_command
 from kai_fleet.settings.mistakes import NAMESPACE
+from kai_fleet.settings.team_stack import platform_of
+from kai_fleet.values import get, pairs
+from kai_fleet_cli.display import as_text, terminal
+from kai_fleet_cli.engine import runs
+from kai_fleet_cli.engine.environment import for_stack, is_elsewhere
 from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.stack_file.edit import GONE, Keys, changed
-from kai_fleet_cli.stack_file.write import Edit
-from kai_fleet_cli.teams.lookup import DeclaredTeam, StackFile
+from kai_fleet_cli.recovery import resume
+from kai_fleet_cli.stack_file import reading
+from kai_fleet_cli.stack_file.edit import GONE, Keys, changed, put
+from kai_fleet_policies import validation
 
 
 @dataclass(frozen=True)
-class Change(Edit):
-    """An edit of a stack's file: what it means, and what is so once the update is done.
+class DeclaredTeam:
+    """A team as a stack file has it. `path` is its key as messages name it, `version` its KAI's."""
 
-    `removes` is the team that goes with it, "" where none does.
-    """
+    name: str
+    path: str
+    mode: str
+    version: str | None
+
+    @property
+    def keys(self) -> Keys:
+        """Its place in the file."""
+        return ("config", *self.path.split("."))
+
+
+@dataclass(frozen=True)
+class StackFile:
+    """A stack's file as it is now, its teams, and the teams to which it grants a stack."""
 
     stack: str
+    path: Path
+    text: str = field(repr=False)
+    raw: Mapping[str, Any] = field(repr=False)
+    teams: Mapping[str, DeclaredTeam]
+    is_team_stack: bool
+
+    @property
+    def grants(self) -> Mapping[str, Any]:
+        """The grants to teams with a stack of their own, by team."""
+        return pairs(self.raw.get("teamStacks"))
+
+    def team(self, name: str) -> DeclaredTeam:
+        """The team of that name. Raises UserError with the names that there are."""
+        if name in self.teams:
+            return self.teams[name]
+        if name in self.grants:
+            raise UserError(
+                f"team {name} has a stack of its own; write --stack with that stack's name"
+            )
+        names = ", ".join(sorted(self.teams)) or "none yet"
+        raise UserError(f"stack {self.stack} has no team {name}; its teams: {names}")
+
+
+def stack_file(stack: str) -> StackFile:
+    """A stack's file and its teams. Raises UserError where there is no such file."""
+    path = reading.path_of(stack)
+    raw = reading.read(path)
+    own, every = pairs(raw.get("team")), pairs(raw.get("teams"))
+    places = {f"{NAMESPACE}:teams.{name}": (name, team) for name, team in every.items()}
+    if own:
+        places = {f"{NAMESPACE}:team": (own.get("name"), own)}
+    teams = {}
+    for key, (name, team) in places.items():
+        mode, version = (get(team, "scheduler", part) for part in ("mode", "version"))
+        text = version if isinstance(version, str) and mode == "virtual" else None
+        teams[str(name)] = DeclaredTeam(str(name), key, str(mode), text)
+    return StackFile(stack, path, path.read_bytes().decode(), raw, teams, bool(own))
+
+
+@dataclass(frozen=True)
+class Change:
+    """An edit of a stack's file: its text before and after, what it means, and what is so once the
+    update is done. `removes` is the team that goes with it, "" where none does.
+    """
+
+    file: StackFile
+    after: str
     sentence: str
     done: str
     removes: str = ""
 
+    def lines(self) -> list[str]:
+        """The lines that change, each behind `-` or `+`."""
+        old, new = self.file.text.splitlines(), self.after.splitlines()
+        diff = [*difflib.unified_diff(old, new, n=0, lineterm="")][2:]
+        return [line for line in diff if not line.startswith("@@")]
+
+    def write(self, *, undo: bool = False) -> bool:
+        """Write the file, or restore it; False where something else has written it meanwhile."""
+        old, new = self.file.text, self.after
+        if undo:
+            old, new = new, old
+        unchanged = self.file.path.read_bytes().decode() == old
+        if unchanged:
+            put(self.file.path, new)
+        return unchanged
+
 
 def _change(file: StackFile, keys: Keys, value: Any, *words: str) -> Change:
-    after = changed(file.text, keys, value, file.path.name)
-    return Change(file.path, file.text, after, file.stack, *words)
+    return Change(file, changed(file.text, keys, value, file.path.name), *words)
 
 
 def key_values(items: Sequence[str], flag: str, example: str) -> dict[str, str]:
     """`KEY=VALUE` flags as a mapping. Raises UserError."""
-    values: dict[str, str] = {}
-    for item in items:
-        key, _, value = item.partition("=")
+    pairs = [item.partition("=") for item in items]
+    for key, _, value in pairs:
         if not key or not value:
-            raise UserError(f"{flag} {item} is not understood; write {flag} {example}")
-        if key in values:
-            raise UserError(f"{flag} has {key} twice; write it once")
-        values[key] = value
-    return values
+            raise UserError(f"{flag} {key} is not understood; write {flag} {example}")
+    return {key: value for key, _, value in pairs}
 
 
 def add(file: StackFile, name: str, flags: Mapping[str, Any]) -> Change:
@@ -76,38 +156,32 @@ def add(file: StackFile, name: str, flags: Mapping[str, Any]) -> Change:
     return _change(file, keys, team, sentence, f"team {name} is there.")
 
 
-def _amount(text: str) -> float | int | str:
+def _amount(text: str) -> Any:
     """A number of GPUs; what is none stays text, and the rules say what is wrong with it."""
     with suppress(ValueError):
-        amount = float(text)
-        return int(amount) if amount.is_integer() else amount
+        return json.loads(text)
     return text
 
 
 def switch(file: StackFile, team: DeclaredTeam, version: str) -> Change:
     """Another KAI version for a team. Raises UserError for one without a KAI of its own."""
     old = written_kai(file, team)
-    sentence = f"{team.path} has version {version} already: what is left is the update"
-    if version != old:
-        with suppress(releases.UnknownVersionError):  # which the rules refuse
-            before, after = (releases.kai(name, untested=True) for name in (old, version))
-            transition = kai_transition(before, after)
-            replaced = ", so the release is replaced" if transition.kind == "replace" else ""
-            sentence = f"{team.name}: KAI {transition.why}{replaced}; queues and running pods stay"
+    sentence = f"{team.name}: KAI {old} → {version}; queues and running pods stay"
+    if version == old:
+        sentence = f"{team.path} has version {version} already: what is left is the update"
     done = f"team {team.name} runs KAI {version}."
     return _change(file, (*team.keys, "scheduler", "version"), version, sentence, done)
 
 
 def written_kai(file: StackFile, team: DeclaredTeam) -> str:
     """The KAI version of a team that has its own. Raises UserError for the others."""
-    if team.version is not None:
-        return team.version
-    edit = f"{team.path}.scheduler: {{mode: virtual, version: …}} in {file.path.name}"
-    if team.mode == "host":
-        edit = "kai-fleet:kai.version in the platform's file, which is of all such teams"
-    raise UserError(
-        f"team {team.name} is in mode {team.mode}, without a KAI of its own; edit {edit}"
-    )
+    if team.version is None:
+        raise UserError(
+            f"team {team.name} is in mode {team.mode}, without a KAI of its own; edit"
+            f" {team.path}.scheduler in {file.path.name}, or in mode host kai-fleet:kai.version of"
+            " the platform"
+        )
+    return team.version
 
 
 def remove(file: StackFile, team: DeclaredTeam) -> Change:
@@ -117,7 +191,58 @@ def remove(file: StackFile, team: DeclaredTeam) -> Change:
             f"stack {file.stack} is team {team.name}'s own, and goes as a whole:"
             f" {FLEET} destroy --stack {file.stack}"
         )
-    kai = f", its KAI {team.version} with every queue" if team.version else ""
-    lost = f"{team.name} goes: namespace team-{team.name} with its volumes, the vCluster{kai}"
-    sentence, done = f"{lost}, and every pod in it", f"team {team.name} is gone."
+    lost = f"namespace team-{team.name} with its volumes, the vCluster, its queues and every pod"
+    sentence, done = f"{team.name} goes: {lost}", f"team {team.name} is gone."
     return _change(file, team.keys, GONE, sentence, done, team.name)
+
+
+def carry_out(change: Change, *, yes: bool, no_up: bool) -> bool:
+    """Carry out a change as far as the flags say; return whether the update was run.
+
+    `yes`: run it without a question; where a team goes its name is asked for. `no_up`: write the
+    file only. Raises UserError.
+    """
+    console, removes, stack = Console(), change.removes, change.file.stack
+    sure, name, removed = yes or no_up, change.file.path.name, [removes] if removes else []
+    again = update_command(stack)
+    if removes:
+        command = f"{FLEET} team remove {removes} --stack {stack}"
+        terminal.require_answer(command, f"team {removes} and all its pods would be gone", yes=sure)
+        again = f"{FLEET} up --stack {stack}{resume.naming(removed)}"
+    _judge(change, console)
+    for line in change.lines():
+        terminal.print_line(console, (f"  {line}", "green" if line.startswith("+") else "red"))
+    terminal.result(change.sentence)
+    run = yes and not no_up
+    if removes and not sure:
+        terminal.confirm_name(removes)
+        run = True
+    elif terminal.asks() and not sure:
+        run = Confirm.ask("Run the update now?", default=True)
+    if not change.write():
+        raise UserError(f"{name} was changed by something else; run the command again")
+    if not run:
+        terminal.result(f"{name} is written. Next:\n  {again}")
+        return False
+    try:
+        with resume.resumable_by(lambda: resume.up(stack, removed)):
+            environment = for_stack(stack, validated=False)  # the edit was judged already
+            runs.up(runs.stack(stack, environment.variables), removed=removed)
+    except UserError as why:
+        if not getattr(why, "began", False) and change.write(undo=True):
+            raise UserError(f"{why}. Nothing was changed, and {name} is as it was") from None
+        raise UserError(f"{why}. {name} keeps the edit; go on with:\n  {again}") from None
+    terminal.result(f"Done: {change.done}")
+    return True
+
+
+def _judge(change: Change, console: Console) -> None:
+    """Raise UserError, with everything that the rules have against it, for a wrong edit."""
+    raw = reading.parse(change.after, change.file.path.name)
+    if is_elsewhere(platform_of(raw)):
+        return  # the program judges it
+    refused = validation.validate(raw, facts_of=reading.facts_beside(change.file.path)).refused
+    for problem in refused:
+        as_text.show_problem(problem, console)
+    if refused:
+        raise UserError("the rules refuse this; nothing is written")

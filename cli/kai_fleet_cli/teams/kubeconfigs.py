@@ -14,15 +14,7 @@ from kai_fleet.settings.files.project import update_command
 from kai_fleet.settings.sections.vcluster import Oidc
 from kai_fleet_cli.errors import UserError
 
-DAY_SECONDS: Final = 24 * 3600
 INSTALL: Final = "kubectl krew install oidc-login (github.com/int128/kubelogin)"
-# Why an account got no token, by the API server's status.
-_REFUSED: Final = {
-    404: "there is no account for team {team} yet: grant it in kai-fleet:teamStacks of"
-    " Pulumi.{platform}.yaml, then run: {update}",
-    403: f"you may not make tokens of accounts in namespace {ACCOUNTS}; ask the platform's"
-    " administrator, or use the context with which the platform is updated",
-}
 
 
 def for_people(administrators: str, oidc: Oidc) -> str:
@@ -60,17 +52,18 @@ def of_account(team: str, context: str, days: int, platform: str, file: str | No
     body = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",
-        "spec": {"expirationSeconds": days * DAY_SECONDS},
+        "spec": {"expirationSeconds": days * 24 * 3600},
     }
     try:
         target = connection(file=file, context=context)
         with closing(Api(target)) as api:
             answer = api.post(f"/api/v1/namespaces/{ACCOUNTS}/serviceaccounts/{team}/token", body)
     except RefusedError as why:
-        reason = _REFUSED.get(why.status, "the cluster gives no token for team {team}: {why}")
-        update = update_command(platform)
-        words = {"team": team, "platform": platform, "update": update, "why": why.reason}
-        raise UserError(reason.format(**words)) from None
+        raise UserError(
+            f"the cluster gives no token for team {team} ({why}). Grant the team in"
+            f" kai-fleet:teamStacks of Pulumi.{platform}.yaml and run: {update_command(platform)};"
+            f" or use a context that may create tokens of accounts in namespace {ACCOUNTS}"
+        ) from None
     except KubeError as why:
         raise UserError(f"the cluster of context {context} cannot be asked: {why}") from None
     cluster = {"server": target.host}

@@ -19,7 +19,6 @@ Kind = str  # the name of a file, without its ending
 QUEUES: Final = "kai-fleet-queues-"  # begins the names of queue guards
 POLICY: Final = "ValidatingAdmissionPolicy"
 BINDING: Final = "ValidatingAdmissionPolicyBinding"
-OLDEST_KUBERNETES: Final = "1.30"  # the first that serves both as v1
 # What holds in the namespace of every team, by one binding for all of them.
 OF_ALL_TEAMS: Final = ("devices", "pods", "traffic", "lifecycle", "releases")
 BESIDE_KAI: Final = ("owners",)  # and on a host with a KAI

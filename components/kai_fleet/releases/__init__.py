@@ -13,7 +13,6 @@ from typing import Any, Final, TypeVar
 
 from kai_fleet.releases.tables import DEFAULT_VCLUSTER as DEFAULT_VCLUSTER
 from kai_fleet.releases.tables import KAI as KAI
-from kai_fleet.releases.tables import KUBERNETES as KUBERNETES
 from kai_fleet.releases.tables import VCLUSTER as VCLUSTER
 from kai_fleet.releases.tables import VCLUSTER_REPOSITORY as VCLUSTER_REPOSITORY
 from kai_fleet.releases.tables import KaiRelease as KaiRelease

@@ -18,8 +18,7 @@ from kai_fleet.releases.sharing import SharingMode
 from kai_fleet.settings.files.yaml_file import Manifests
 from kai_fleet.settings.mistakes import key_path, misspelt, own_keys, validated, within, wrong_key
 from kai_fleet.settings.sections.access import Access, Cluster, Registries
-from kai_fleet.settings.sections.isolation import Guard, Isolation
-from kai_fleet.settings.sections.kubernetes import Affinity, LabelValue, NotedKey, Toleration
+from kai_fleet.settings.sections.isolation import Guard
 from kai_fleet.settings.sections.models import Strict, Wrong, below
 from kai_fleet.settings.sections.platform import (
     EXAMPLE_VERSION,
@@ -27,11 +26,12 @@ from kai_fleet.settings.sections.platform import (
     Gpu,
     HostKai,
     Monitoring,
+    Name,
     Sources,
     TeamName,
 )
 from kai_fleet.settings.sections.queues import QueueTree, shard_mistakes
-from kai_fleet.settings.sections.teams import Grant, HostPlace, Removed, Scheduler, TeamSettings
+from kai_fleet.settings.sections.teams import REMOVED, Defaults, Grant, Scheduler, TeamSettings
 from kai_fleet.settings.sections.vcluster import Vcluster
 from kai_fleet.values import get
 from kai_fleet.wording import MASK
@@ -42,42 +42,37 @@ if TYPE_CHECKING:
 __all__ = ["Loaded", "Settings", "key_path", "load", "read_config", "validated"]
 
 
-class Settings(Strict):
-    """One stack: a host cluster, what runs on it for everybody, and its teams."""
+class Platform(Strict):
+    """What holds for a platform's stack and for its teams' own stacks."""
 
-    cluster: Cluster
-    """The host cluster: its name, and how to reach or make it."""
     gpu: Gpu = Field(default_factory=Gpu)
     """The host's GPU stack."""
     kai: HostKai | None = None
     """Absent when no team is in host mode."""
-    queues: QueueTree = Field(default_factory=dict)
-    """The host's queue tree."""
     vcluster: Vcluster = Field(default_factory=Vcluster)
     """What every team's vCluster has unless it says so."""
     guard: Guard = Field(default_factory=Guard)
     """Wrong pods at admission: deny them?"""
-    isolation: Isolation = Field(default_factory=Isolation)
-    """What keeps teams from each other, on the host."""
-    labels: dict[NotedKey, LabelValue] = Field(default_factory=dict)
-    """Labels of all that the stack makes, the platform's and the teams': a cost centre."""
-    annotations: dict[NotedKey, str] = Field(default_factory=dict)
-    """Annotations of all that the stack makes, but of pods."""
-    tolerations: list[Toleration] = Field(default_factory=list)
-    """Taints of nodes that every team's pods tolerate, its control plane's too."""
-    affinity: Affinity | None = None
-    """Where every team's control plane, DNS and KAI are: nodeAffinity, podAffinity and so on."""
     sources: Sources = Field(default_factory=Sources)
     """Where charts and images may come from."""
-    registries: Registries = Field(default_factory=dict)
-    """Credentials to pull images, by registry: of the GPU stack, of KAI and of every team."""
     monitoring: Monitoring | None = None
     """Monitors, alerts and dashboards for your Prometheus; absent, there are none."""
+
+
+class Settings(Defaults, Platform):
+    """One stack: a host cluster, what runs on it for everybody, and its teams."""
+
+    cluster: Cluster
+    """The host cluster: its name, and how to reach or make it."""
+    queues: QueueTree = Field(default_factory=dict)
+    """The host's queue tree."""
+    registries: Registries = Field(default_factory=dict)
+    """Credentials to pull images, by registry: of the GPU stack, of KAI and of every team."""
     teams: dict[TeamName, TeamSettings] = Field(default_factory=dict)
     """Each team below its name; `host` is none."""
     team_stacks: dict[TeamName, Grant] = Field(default_factory=dict)
     """Teams with a stack of their own, and what each may have."""
-    removed: Removed = Field(default_factory=list)
+    removed: list[Name] = Field(default_factory=list, description=REMOVED)
     workloads: dict[TeamName, Manifests] = Field(default_factory=dict)
     """YAML files of each team: Kubernetes objects for the inside of its vCluster."""
 
@@ -89,24 +84,14 @@ class Settings(Strict):
     def _filled_in(self) -> Self:
         """Write into each team what the stack says for all teams."""
         teams = {
-            name: team.model_copy(update=self._place(team) | {"vcluster": self._vcluster(team)})
+            name: team.model_copy(update=self.of_team(team) | {"vcluster": self._vcluster(team)})
             for name, team in self.teams.items()
         }
         grants = {
-            name: grant.model_copy(update=self._place(grant))
+            name: grant.model_copy(update=self.of_team(grant))
             for name, grant in self.team_stacks.items()
         }
         return self.model_copy(update={"teams": teams, "team_stacks": grants})
-
-    def _place(self, own: HostPlace) -> dict[str, Any]:
-        written = "tolerations" in own.model_fields_set
-        return {
-            "isolation": self.isolation.over(own.isolation),
-            "labels": {**self.labels, **own.labels},
-            "annotations": {**self.annotations, **own.annotations},
-            "tolerations": own.tolerations if written else self.tolerations,
-            "affinity": own.affinity or self.affinity,
-        }
 
     def _vcluster(self, team: TeamSettings) -> Vcluster:
         of_all, own, kind = self.vcluster, team.vcluster, self.cluster.kind
@@ -134,23 +119,20 @@ class Settings(Strict):
         """The stack that has the host cluster of a team's own stack; "" in a platform's stack."""
         return self._platform.stack if self._platform else ""
 
-    def _place_of(self, team: str) -> tuple[str, ...]:
-        if self.platform_facts is not None:
-            return ("team",)
-        return ("teams" if team in self.teams else "teamStacks", team)
-
     def team_path(self, team: str) -> str:
         """The key path of a team in the stack file, or of what a stack of its own is granted."""
-        return key_path(self._place_of(team))
+        if self.platform_facts is not None:
+            return key_path(("team",))
+        return key_path(("teams" if team in self.teams else "teamStacks", team))
 
     def written_at(self, team: str, *keys: str) -> str:
         """The key path of what a team has at `keys`: the stack's where that says it for all teams.
 
         A key that nobody writes belongs to who writes the section around it, else to the team.
         """
-        parts = ".".join(keys).split(".")
+        parts, own = ".".join(keys).split("."), self.team_path(team).partition(":")[2].split(".")
         for depth in range(len(parts), 1, -1) if self.platform_facts is None else ():
-            if get(self._file, *self._place_of(team), *parts[:depth]) is not None:
+            if get(self._file, *own, *parts[:depth]) is not None:
                 break
             if get(self._file, *parts[:depth]) is not None:
                 return key_path(keys)
@@ -165,11 +147,7 @@ class Settings(Strict):
 
         It reserves a shared one by the name nvidia.com/gpu, so other vendors' are given whole.
         """
-        return kai.gpu_sharing.mode if self.gpu.resource == NVIDIA else DISABLED
-
-    def shares_gpus(self, kai: HostKai | Scheduler) -> bool:
-        """Whether a KAI lets pods share GPUs."""
-        return self.sharing_of(kai) != DISABLED
+        return kai.gpu_sharing if self.gpu.resource == NVIDIA else DISABLED
 
 
 @dataclass(frozen=True)
@@ -252,29 +230,22 @@ def _of_platform(settings: Settings) -> Wrong:
     kai, guard, kind = settings.kai, settings.guard, settings.cluster.kind
     if kind is not None:
         accesses = {name: t.vcluster.access or Access() for name, t in settings.teams.items()}
-        for team, key, message in kind.unreachable(accesses):
-            path = f"kai-fleet:teams.{team}.vcluster.access.{key}"  # a port is of one team
-            if key == "type":
-                path = settings.written_at(team, "vcluster", "access", key)
-            yield path, message
+        for team, message in kind.unreachable(accesses):
+            yield f"kai-fleet:teams.{team}.vcluster.access.port", message
     # What the host's KAI is for: teams in host mode, whose GPUs only its queues bound.
     host_mode = [name for name, team in settings.teams.items() if team.scheduler.mode == "host"]
     isolated = [name for name in host_mode if settings.teams[name].isolation.on]
-    if kai is not None:
-        yield from below("kai-fleet:kai", kai.mistakes())
-    elif host_mode or settings.queues:
-        user = f"team {host_mode[0]} is in mode host" if host_mode else "kai-fleet:queues are there"
-        cause = f"is missing: {user}, and no KAI is declared for the host"
+    if kai is None and (host_mode or settings.queues):
+        cause = "is missing: kai-fleet:queues and teams in mode host need a KAI on the host"
         yield "kai-fleet:kai", f"{cause}; write {{version: {advised(KAI) or EXAMPLE_VERSION}}}"
     shards = kai.shards if kai else {}
     yield from below("kai-fleet:queues", shard_mistakes(settings.queues, shards))
     if isolated and guard.outside_queues != "deny":
-        yield (
-            "kai-fleet:guard.outsideQueues",
-            f"is {guard.outside_queues}, but team {isolated[0]} is in mode host, where only its"
-            " queue bounds the GPUs of fractions and whole ones together; write deny, or"
-            " isolation: {level: off} for such teams",
+        cause = (
+            f"is {guard.outside_queues}, and only its queue bounds what {isolated[0]} has in mode"
         )
+        fix = "write deny, or isolation: {level: off} for teams in mode host"
+        yield "kai-fleet:guard.outsideQueues", f"{cause} host, fractions and all; {fix}"
 
 
 def read_config() -> tuple[dict[str, Any], frozenset[str], list[Finding]]:

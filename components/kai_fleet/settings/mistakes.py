@@ -121,7 +121,6 @@ _EXAMPLES: Final[Mapping[str | int, str]] = {
     "scheduler": "{mode: virtual, version: v0.16.8}",
     "version": "a version such as v0.16.8",
     "nodePool": "{kai-fleet/pool: ml}, a label of the team's nodes",
-    "gpuSharing": "true, false, or a mode such as {mode: NvFractions}",
     "queues": "names of queues with a mapping each, such as train: {gpu: 4}",
 }
 # What a text has to be, by the beginning of its pattern.

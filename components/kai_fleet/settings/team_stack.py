@@ -5,29 +5,18 @@ from typing import Any, Final, Self
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from kai_fleet.settings import Loaded, Settings, checked
+from kai_fleet.settings import Loaded, Platform, Settings, checked
 from kai_fleet.settings.files.project import update_command
 from kai_fleet.settings.files.yaml_file import Manifests
 from kai_fleet.settings.mistakes import validated, wrong_key
 from kai_fleet.settings.sections.access import Cluster, Credentials
-from kai_fleet.settings.sections.isolation import Guard
 from kai_fleet.settings.sections.models import Strict
-from kai_fleet.settings.sections.platform import (
-    Gpu,
-    GpuSharing,
-    HostKai,
-    Monitoring,
-    Sources,
-    StackName,
-    TeamName,
-)
+from kai_fleet.settings.sections.platform import HostKai, Name, StackName, TeamName
 from kai_fleet.settings.sections.queues import walk
-from kai_fleet.settings.sections.teams import Grant, Removed, Runs, TeamSettings
-from kai_fleet.settings.sections.vcluster import Vcluster
+from kai_fleet.settings.sections.teams import REMOVED, Grant, Runs, TeamSettings
 from kai_fleet.values import value_at, whole_numbers
 
 OUTPUT: Final = "platform"  # of a platform's stack
-_SHARED: Final = ("gpu", "vcluster", "guard", "sources", "monitoring")  # they hold for both
 
 
 class PlatformReference(Strict):
@@ -53,7 +42,7 @@ class TeamStack(Strict):
     """write the team's name, scheduler, queues"""
     cluster: Credentials | None = None
     """Credentials of its own; else the platform's context is used."""
-    removed: Removed = Field(default_factory=list)
+    removed: list[Name] = Field(default_factory=list, description=REMOVED)
     workloads: dict[TeamName, Manifests] = Field(default_factory=dict)
     """YAML files below the team's name: its manifests."""
 
@@ -78,7 +67,7 @@ class Granted(Grant):
     shard: str | None = None
 
 
-class Facts(Strict):
+class Facts(Platform):
     """One platform, as its team stacks see it. `registries` are those that it makes Secrets of;
     `stack` is its name, which it does not export; `secret`: its stack encrypts them.
     """
@@ -87,12 +76,6 @@ class Facts(Strict):
     stack: str = ""
     cluster: str
     context: str | None = None  # None where the platform has its kubeconfig as a secret
-    gpu: Gpu = Field(default_factory=Gpu)
-    kai: HostKai | None = None
-    vcluster: Vcluster = Field(default_factory=Vcluster)
-    guard: Guard = Field(default_factory=Guard)
-    sources: Sources = Field(default_factory=Sources)
-    monitoring: Monitoring | None = None
     registries: list[str] = Field(default_factory=list)
     teams: dict[str, Granted]
     secret: bool = False
@@ -107,15 +90,13 @@ class Facts(Strict):
             above, shard = ([*queue.above], queue.shard) if queue else ([], None)
             teams[name] = Granted(**dict(grant), above=above, shard=shard)
         if kai is not None:
-            sharing = GpuSharing(mode=settings.sharing_of(kai))
-            kai = HostKai(version=kai.version, gpu_sharing=sharing)
+            kai = HostKai(version=kai.version, gpu_sharing=settings.sharing_of(kai))
         return cls(
             cluster=settings.cluster.name,
             context=settings.cluster.context,
-            kai=kai,
             registries=[*settings.registries],
             teams=teams,
-            **{key: getattr(settings, key) for key in _SHARED},
+            **{key: getattr(settings, key) for key in Platform.model_fields} | {"kai": kai},
         )
 
     @classmethod
@@ -171,7 +152,7 @@ def _settings(file: TeamStack, facts: Facts) -> Settings:
     grant = {key: value for key, value in facts.granted(name) if key in TeamSettings.model_fields}
     settings = Settings.model_validate(
         {
-            **{key: getattr(facts, key) for key in (*_SHARED, "kai")},
+            **{key: getattr(facts, key) for key in Platform.model_fields},
             "cluster": Cluster(name=facts.cluster, **dict(own)),
             "teams": {name: TeamSettings.model_validate({**runs, **grant})},
             "removed": file.removed,
@@ -195,9 +176,6 @@ def _between(file: TeamStack, facts: Facts) -> Iterator[tuple[str, str]]:
     elif team.scheduler.mode == "host" and team.queue not in (None, queue):
         cause = f"is {team.queue}, and {where} grants {queue}"
         yield "queue", f"{cause}; write that, or queues: {{…}} below it"
-    if team.vcluster.node_pool:
-        fix = "have it written there, in kai-fleet:vcluster.nodePool"
-        yield "vcluster.nodePool", f"is the platform's; {fix}"
 
 
 def read_platform(stack: str) -> Facts:

@@ -1,27 +1,25 @@
 """Pods as users of a cluster: what each requests, as Kubernetes adds it up and as KAI counts it
 against a queue; and what each holds or waits for, on which GPUs.
 
-Read from KAI's scheduler, v0.7.11 to v0.17.0: `pkg/scheduler/api/node_info/node_info.go` and
-`gpu_sharing_node_info.go` (memory); what a pod requests in mode NvFractions from v0.18's binder,
-`pkg/binder/plugins/nvfractions`.
+Read from KAI's scheduler (`pkg/scheduler/api/node_info`) and v0.18's binder
+(`pkg/binder/plugins/nvfractions`).
 """
 
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, Final
 
 from kai_fleet.cluster.kube.objects import KubeObject
-from kai_fleet.quantities import parse_quantity
 from kai_fleet.releases import keys, mig, sharing
+from kai_fleet.values import parse_quantity
 from kai_fleet_policies.model.queues import rounded
 
 MEMORY_LABEL: Final = "nvidia.com/gpu.memory"  # of a node: MiB of each of its GPUs
 _FRACTIONS: Final = re.compile(sharing.FRACTIONS_KEY).fullmatch
 _TIB_IN_MIB: Final = 2**20  # what is larger was written in bytes, a known fault of the labeller
-_MOST: Final = 2**63 - 1  # KAI reads numbers of 64 bits
+_DIGITS: Final = 19  # KAI reads numbers of 64 bits
 _MIB_IN_MB: Final = 2**20 / 10**6
 
 
@@ -66,33 +64,26 @@ def gpu_request(annotations: Mapping[str, str], requests: Mapping[str, float]) -
     does what is not above 0: a pod takes nothing off what others hold.
     """
     bare = GpuRequest(whole_gpus(requests), mig=mig.gpus_of(requests))
-    try:
-        devices = _count(annotations.get(keys.DEVICES, "1"))
-        if keys.FRACTION in annotations:
-            fraction = float(annotations[keys.FRACTION])
-            part = fraction if 0 < fraction < 1 else None
-            return replace(bare, fraction=part, devices=devices)
-        memory = _fractions_memory(annotations)
-        if memory is None and keys.MEMORY in annotations:
-            memory = _count(annotations[keys.MEMORY])
-        return bare if memory is None else replace(bare, mebibytes=memory, devices=devices)
-    except ValueError:
+    devices = _count(annotations.get(keys.DEVICES, "1"))
+    if devices is None:
         return bare
-
-
-def _count(text: str) -> int:
-    """A whole number above 0; whoever makes a pod may write anything. Raises ValueError."""
-    number = int(text)
-    if not 0 < number <= _MOST:
-        raise ValueError(f"{text[:64]!r} is no number of devices or MiB")
-    return number
-
-
-def _fractions_memory(annotations: Mapping[str, str]) -> int | None:
-    """MiB of a pod in KAI's mode NvFractions: what one container requests, else its limit."""
+    if keys.FRACTION in annotations:
+        try:
+            fraction = float(annotations[keys.FRACTION])
+        except ValueError:
+            return bare
+        return replace(bare, fraction=fraction if 0 < fraction < 1 else None, devices=devices)
+    # In mode NvFractions: what one container requests, else its limit.
     found = {key.rpartition(".")[2]: value for key, value in annotations.items() if _FRACTIONS(key)}
     text = found.get("request", found.get("limit"))
-    return None if text is None else math.ceil(_number(text) / 2**20) or None
+    memory = math.ceil(_number(text) / 2**20) if text else _count(annotations.get(keys.MEMORY, ""))
+    return replace(bare, mebibytes=memory, devices=devices) if memory else bare
+
+
+def _count(text: str) -> int | None:
+    """A whole number above 0, as KAI reads it; whoever makes a pod may write anything."""
+    digits = text.removeprefix("+").lstrip("0")
+    return int(digits) if digits.isdecimal() and len(digits) < _DIGITS else None
 
 
 def gpu_memory(labels: Mapping[str, str], in_megabytes: bool = False) -> int | None:
@@ -111,10 +102,9 @@ def gpu_memory(labels: Mapping[str, str], in_megabytes: bool = False) -> int | N
 
 def groups_of(labels: Mapping[str, str]) -> tuple[str, ...]:
     """The groups of the GPUs that a pod shares: one label, or one for each of several GPUs."""
+    one = [labels[keys.GPU_GROUP]] if keys.GPU_GROUP in labels else []
     several = sorted(value for key, value in labels.items() if key.startswith(f"{keys.GPU_GROUP}/"))
-    if several:
-        return tuple(several)
-    return (labels[keys.GPU_GROUP],) if keys.GPU_GROUP in labels else ()
+    return tuple(several or one)
 
 
 def requests_of(spec: Mapping[str, Any]) -> dict[str, float]:
@@ -123,11 +113,10 @@ def requests_of(spec: Mapping[str, Any]) -> dict[str, float]:
     Containers that start first and stay (`restartPolicy: Always`) add to the sum. A limit stands
     for a request that is not written, as the API server has it.
     """
-    running = [_container_requests(container) for container in spec.get("containers") or ()]
-    staying: dict[str, float] = {}
-    most: dict[str, float] = {}
+    running = [_requests(container) for container in spec.get("containers") or ()]
+    staying, most = dict[str, float](), dict[str, float]()
     for container in spec.get("initContainers") or ():
-        starting = _combined(sum, _container_requests(container), staying)
+        starting = _combined(sum, _requests(container), staying)
         most = _combined(max, most, starting)
         if container.get("restartPolicy") == "Always":
             staying = starting
@@ -145,10 +134,8 @@ def whole_gpus(requests: Mapping[str, float]) -> float:
     return sum(requests.get(name, 0.0) for name in keys.GPU_RESOURCES)
 
 
-def _container_requests(container: Mapping[str, Any]) -> dict[str, float]:
-    resources = container.get("resources")
-    if not resources:
-        return {}
+def _requests(container: Mapping[str, Any]) -> dict[str, float]:
+    resources = container.get("resources") or {}
     return numbers({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
 
 
@@ -160,7 +147,6 @@ def _combined(
     return {name: how([part.get(name, 0.0) for part in several]) for name in names}
 
 
-@lru_cache(maxsize=4096)  # pods of one workload request the same
 def _number(text: str) -> float:
     try:
         return float(parse_quantity(text))
@@ -172,11 +158,10 @@ def _number(text: str) -> float:
 class PodUse:
     """A pod that is not ended and not one of Kubernetes', KAI's or the GPU operator's own.
 
-    `node` is None while it waits. `queue` is that of its PodGroup, else of its label; None where
-    neither names one. `gpus` are those that it holds, or waits for: for a share of GPU memory
-    then by the node with the smallest GPUs, as KAI counts it. `groups` are KAI's names of the GPUs
-    that it shares. `scheduled_by_kai`: only such pods count in queues. `created` is a time stamp
-    of Kubernetes.
+    `node` is None while it waits. `queue` is that of its PodGroup, else of its label. `gpus` are
+    those that it holds, or waits for: a share of memory then by the node with the smallest GPUs, as
+    KAI counts it. `groups` are KAI's names of the GPUs that it shares. `scheduled_by_kai`: only
+    such pods count in queues. `created` is a time stamp of Kubernetes.
     """
 
     namespace: str

@@ -5,21 +5,12 @@ from typing import Final
 
 from kai_fleet.finding import Finding, Level
 from kai_fleet_policies.model.cluster import Cluster
-from kai_fleet_policies.rules import (
-    gpus,
-    queues,
-    sources,
-    teams,
-    values,
-    vclusters,
-    versions,
-    workloads,
-)
+from kai_fleet_policies.rules import gpus, kai, queues, sources, teams, vclusters, workloads
 from kai_fleet_policies.rules.rule import Rule
 
 RULES: Final[tuple[Rule, ...]] = tuple(
     rule
-    for module in (queues, workloads, gpus, teams, versions, values, sources, vclusters)
+    for module in (queues, workloads, gpus, teams, kai, vclusters, sources)
     for rule in vars(module).values()
     if isinstance(rule, Rule)
 )
@@ -27,22 +18,9 @@ BY_NAME: Final = {rule.name: rule for rule in RULES}
 
 
 def check(clusters: Iterable[Cluster], only: Iterable[Rule] = RULES) -> list[Finding]:
-    """All findings, mandatory ones first, then by path, rule and text."""
-    every = list(clusters)
-    return in_order(
-        finding for rule in only for cluster in every for finding in rule.check(cluster)
-    )
-
-
-def in_order(findings: Iterable[Finding]) -> list[Finding]:
     """Each finding once, mandatory ones first, then by path, rule and text."""
+    every = list(clusters)
     return sorted(
-        set(findings),
-        key=lambda one: (
-            one.level is Level.ADVISORY,
-            one.path,
-            one.check,
-            one.subject,
-            one.message,
-        ),
+        {finding for rule in only for cluster in every for finding in rule.check(cluster)},
+        key=lambda one: (one.level is Level.ADVISORY, one.path, one.check, one.subject, one.cause),
     )

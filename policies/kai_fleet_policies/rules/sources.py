@@ -2,15 +2,14 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 from typing import Any, Final, NamedTuple
 
 from kai_fleet.releases import sources
-from kai_fleet.releases.sources import KnownSources, NoPlaceError, image_place, in_any
-from kai_fleet.values import items, value_at
-from kai_fleet_policies.model.cluster import HOST, Chart, Cluster, Kai, Team
-from kai_fleet_policies.rules.places import Place, kais, of_kai, of_vcluster
-from kai_fleet_policies.rules.rule import Findings, mandatory
+from kai_fleet.releases.sources import KnownSources, NoPlaceError, in_any
+from kai_fleet.values import items
+from kai_fleet_policies.model.cluster import HOST, Cluster
+from kai_fleet_policies.rules.kai import kais_and_inside
+from kai_fleet_policies.rules.rule import Findings, Place, each_vcluster, mandatory
 
 # Keys and variables are known by their names, so that one of a newer chart is seen as well.
 _NAMES: Final = re.compile(r"image|registry|repository|mirror|^repo$|artifact|speaker|bundle")
@@ -21,83 +20,69 @@ _BARE: Final = re.compile(r"[a-z0-9]+([._-]+[a-z0-9]+)*(:[\w.-]+)?")
 _HOST: Final = re.compile(r"[^/]*[.:][^/]*/|localhost/")
 # Manifests for the inside of a vCluster name the images of its users.
 _USERS_OWN: Final = ("experimental.deploy.vcluster.manifests", "snapshots")
-_ELSEWHERE: Final = "is from a place that the platform does not name as a source"
-
-Thing = Chart | Kai | Team
+_NOT_NAMED: Final = "is from a place that the platform does not name as a source"
 
 
-def _sources(cluster: Cluster) -> Iterable[tuple[tuple[Thing, Callable[..., Place]], Place]]:
-    """What has a chart with its values, and what finds the place of its keys."""
-    if not cluster.declared and not cluster.platform:
+class _Installed(NamedTuple):
+    """A chart with its values, whose keys are below `above`. `home` is the registry, and
+    `repository` one there, that the chart has of itself where only one of the two is written.
+    """
+
+    chart: str | None
+    values: Mapping[str, Any]
+    above: str = "values"
+    home: str = ""
+    repository: str = ""
+
+
+def _sources(cluster: Cluster) -> Iterable[tuple[_Installed, Place]]:
+    """What is installed of a chart."""
+    if cluster.name != HOST or not (cluster.declared or cluster.platform):
         return  # who changes a program of another kind runs anything
     for chart in cluster.charts:
         place = Place(chart.subject, "", chart.path)
-        yield (chart, place.at), place
-    if cluster.name == HOST:
-        yield from (((kai, place.at), place) for kai, place in kais(cluster))
-    for team in cluster.teams:
-        yield (team, partial(of_vcluster, team)), of_vcluster(team)
-        for kai in team.kai:
-            place = of_kai(kai, team.inside)
-            yield (kai, place.at), place
+        yield _Installed(chart.chart, chart.values, chart.values_key), place
+    for (kai, _), place in kais_and_inside(cluster):
+        yield _Installed(kai.chart, kai.values), place
+    for team, place in each_vcluster(cluster):
+        yield _Installed(team.chart, team.values, "values", "ghcr.io", "loft-sh"), place
 
 
 @mandatory("sources-known", "critical", _sources)
-def sources_known(
-    cluster: Cluster, item: tuple[Thing, Callable[..., Place]], place: Place
-) -> Findings:
+def sources_known(cluster: Cluster, installed: _Installed, place: Place) -> Findings:
     """Charts and images come from where the release tables and kai-fleet:sources say.
 
     A chart is installed with the platform's rights, and an image of the platform's parts runs
     beside every team: one line of a pull request would put somebody else's program there.
     """
-    thing, at_key = item
     where = " of the platform's stack" if cluster.platform else ""
-    images = f"kai-fleet:sources.images{where}"
-    if thing.chart is not None and (why := _wrong_chart(thing.chart, cluster.sources)):
-        yield at_key("chart").refuse(
+    if installed.chart is not None and (why := _wrong_chart(installed.chart, cluster.sources)):
+        yield place.at("chart").refuse(
             f"has a chart which {why}",
             "drop it, the release table says where the chart is; or have the location of a mirror"
             f" (oci://… or https://…) written in kai-fleet:sources.charts{where}. Packages in a"
             " directory are installed with KAI_FLEET_CHARTS, a variable of who runs the update",
         )
-    above = thing.values_key if isinstance(thing, Chart) else "values"
-    home = ("ghcr.io", "loft-sh") if isinstance(thing, Team) else ("", "")
-    for leaf in _leaves(thing.values):
-        if why := _wrong(leaf, cluster.sources, *home):
-            yield at_key(*filter(None, (above, leaf.key))).refuse(
+    for leaf in _leaves(installed.values):
+        if why := _wrong(leaf, cluster.sources, installed.home, installed.repository):
+            yield place.at(*filter(None, (installed.above, leaf.key))).refuse(
                 f"has {leaf.key}, which {why}",
                 "drop it for the images of the release table, write a tag such as v1.2.3 where it"
-                f" is one, or have its registry written in {images}",
-            )
-    if not isinstance(thing, Team) or thing.level != "restricted":
-        return
-    whole = {each.removesuffix("/") for each in cluster.sources.kai_images}
-    for kai in thing.kai:  # the host's guard knows KAI's images by the whole of their names then
-        registry = value_at(kai.values, "global.registry")
-        if isinstance(registry, str) and registry not in whole:
-            yield of_kai(kai, thing.inside, "values", "global.registry").refuse(
-                "has global.registry, which is only below what kai-fleet:sources.images names: at"
-                " isolation level restricted KAI's images pass by their whole names",
-                f"have the very registry with its path written in {images}",
+                f" is one, or have its registry written in kai-fleet:sources.images{where}",
             )
 
 
 def _wrong_chart(chart: str, known: KnownSources) -> str | None:
     """What is wrong with the location of a chart; None where it leads to a known place."""
-    try:
-        return None if in_any(sources.chart_place(chart), known.chart_places) else _ELSEWHERE
-    except NoPlaceError as error:
-        return str(error)
+    return _elsewhere(sources.chart_place, chart, known.chart_places)
 
 
-def _wrong_image(name: str, known: KnownSources, *, registry: bool = False) -> str | None:
-    """What is wrong with an image's name or a registry; None where it leads to a known place."""
+def _elsewhere(place_of: Callable[[str], str], name: str, places: Iterable[str]) -> str | None:
     try:
-        place = sources.registry_place(name) if registry else image_place(name)
+        place = place_of(name)
     except NoPlaceError as error:
         return str(error)
-    return None if in_any(place, known.image_places) else _ELSEWHERE
+    return None if in_any(place, places) else _NOT_NAMED
 
 
 class _Leaf(NamedTuple):
@@ -161,7 +146,8 @@ def _wrong(leaf: _Leaf, known: KnownSources, home: str, image: str) -> str | Non
             return None if sources.is_tag(text) else tag
         if _FLAG.match(text.strip()):
             return "is a flag that names an image"
-        return _wrong_image(text, known) if leaf.named and text else None
+        place_of = sources.image_place
+        return _elsewhere(place_of, text, known.image_places) if leaf.named and text else None
     if not text:
         needed = registry or name == "repository"
         return "is empty, so that the name beside it may lead anywhere" if needed else None
@@ -173,4 +159,5 @@ def _wrong(leaf: _Leaf, known: KnownSources, home: str, image: str) -> str | Non
         text = f"{leaf.beside.get('registry', home) or ''}/{text}".removeprefix("/")
     elif _BARE.fullmatch(text) and not leaf.listed and not registry:
         return None  # relative to the chart's own registry
-    return _wrong_image(text, known, registry=registry)
+    place_of = sources.registry_place if registry else sources.image_place
+    return _elsewhere(place_of, text, known.image_places)

@@ -1,18 +1,145 @@
-"""Rules about vClusters: access to the API; store, volume and requests of the control plane."""
+"""Rules about vClusters: versions, chart values, access to the API, store and volume."""
 
 import re
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
+from kai_fleet import releases
 from kai_fleet import vcluster_stores as stores
-from kai_fleet.quantities import parse_quantity
+from kai_fleet.foreign_text import may_name_system
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER
-from kai_fleet.releases.chart_values import merged
-from kai_fleet.values import UNKNOWN, mapping, number, pairs, value_at
-from kai_fleet.wording import listed
+from kai_fleet.releases.allowed_values import READ, refusals
+from kai_fleet.releases.transitions import vcluster_refusal
+from kai_fleet.values import UNKNOWN, get, items, number, pairs, parse_quantity, value_at
 from kai_fleet_policies.model.cluster import Cluster, Team
-from kai_fleet_policies.rules.places import VCLUSTERS, Place, of_vcluster
-from kai_fleet_policies.rules.rule import Findings, known, mandatory
+from kai_fleet_policies.rules.kai import in_table
+from kai_fleet_policies.rules.rule import Findings, Place, each_vcluster, known, mandatory
+
+
+@mandatory("vcluster-version-known", "high", each_vcluster)
+def vcluster_version_known(cluster: Cluster, team: Team, place: Place) -> Findings:
+    """Only vCluster versions of the release table; of one that gets no more fixes a warning.
+
+    The keys of vCluster's chart differ by version, its virtual scheduler's among them. A line past
+    its end of life gets no more fixes, security fixes included.
+    """
+    version = known(team.version, "its version is known") or DEFAULT_VCLUSTER
+    place = place.at("version")
+    yield from in_table(VCLUSTER, version, team.untested, place, "not supported here")
+    if version in VCLUSTER and not (support := releases.vcluster_support(version)).maintained:
+        advice = releases.advice(VCLUSTER, version)
+        yield place.warn(f"is {version}, and {support.words}", advice)
+
+
+@mandatory("vcluster-upgrade", "critical", each_vcluster)
+def vcluster_upgrade(cluster: Cluster, team: Team, place: Place) -> Findings:
+    """vCluster goes up one minor version at a time, and never down.
+
+    Larger steps are untested, and a downgrade does not undo what the newer version wrote to its
+    volume: the team's whole Kubernetes may not start again.
+    """
+    before = team.runs.version if team.runs is not None else None
+    if before is not None and isinstance(team.version, str):
+        cause, _, fix = (vcluster_refusal(before, team.version) or "").partition("; ")
+        if cause:
+            yield place.at("version").refuse(cause, fix)
+
+
+_EVERY: Final[Mapping[str, Any]] = READ["every"]
+_FLAGS: Final = re.compile("|".join(_EVERY["flags"]))
+_VARIABLES: Final = re.compile(_EVERY["names"])
+
+
+@mandatory("vcluster-values", "critical", each_vcluster)
+def vcluster_values(cluster: Cluster, team: Team, place: Place) -> Findings:
+    """Of an isolated team only values of the allow-list, of others none that open or break it.
+
+    Whoever writes the values of a vCluster would decide what it may do on the host, to all
+    teams. One flag of its API server opens a team's Kubernetes to everybody who reaches it. Keys
+    of paid tiers make the control plane crash without a licence; the vendor guide's podgroups sync
+    does so in any case.
+    """
+    values = known(team.values, "its values are known")
+    refused = list(refusals("vcluster", values)) if team.isolated else []
+    above = tuple(f"{key}." for key, *_ in refused)
+    more = (*_programs(values, ""), *_broken(team, values))
+    for key, cause, fix in (
+        *refused,
+        *(each for each in more if not f"{each[0]}.".startswith(above)),
+    ):
+        where = place.at("values", key)
+        yield where.refuse(cause, fix) if cause else where.undecided(f"{key} is known")
+
+
+def _programs(value: object, above: str) -> Iterator[tuple[str, str, str]]:
+    """What runs as the control plane: commands, variables and flags."""
+    for name, below in pairs(value).items():
+        key = f"{above}.{name}".lstrip(".")
+        if name in _EVERY["programs"] and below:
+            cause = f"has {key}, which runs something else than the control plane"
+            yield key, cause, "drop it"
+        elif name in _EVERY["variables"]:
+            below = known(below, f"{key} is known")
+            variables = (*pairs(below), *(get(entry, "name") for entry in items(below)))
+            if not all(_VARIABLES.fullmatch(str(variable)) for variable in variables):
+                cause = (
+                    f"sets variables of the control plane in {key}, which may change what it does"
+                )
+                yield key, cause, "drop it; those of a proxy and of Go's memory may be set"
+        elif name == "extraArgs":
+            yield from ((key, cause, "drop it") for cause in _flags(below, key))
+        else:
+            yield from _programs(below, key)
+
+
+def _flags(arguments: object, key: str) -> Iterator[str]:
+    """What is wrong with a list of flags, without their values, which may be secrets.
+
+    One or two dashes, `=` or a space or the next item, underscores for dashes, several in one item.
+    """
+    every = arguments if isinstance(arguments, list | tuple) else [arguments]
+    known(UNKNOWN if UNKNOWN in every else None, f"{key} is known")
+    tokens = " ".join(map(str, filter(None, every))).split()
+    flags: dict[str, str] = {}
+    name = ""
+    for token in (token.strip("\"'") for token in tokens):
+        if token.startswith("-"):
+            name, _, value = token.lstrip("-").partition("=")
+            name = name.replace("_", "-").lower()
+            flags[name] = value
+        else:
+            flags[name] = token
+        name = name if token.startswith("-") and "=" not in token else ""
+    for name, value in flags.items():
+        if not name or not _FLAGS.fullmatch(name):
+            plain = re.fullmatch(r"[a-z0-9.-]{1,80}", name)
+            flag = f"--{name}" if plain else "something that is no flag"
+            yield f"gives {flag} in {key}, which is none of those that are known to open nothing"
+        elif name in ("oidc-username-prefix", "oidc-groups-prefix") and may_name_system(value):
+            yield f"gives --{name}, which lets an identity provider name Kubernetes' own accounts"
+    # Groups of a provider could be system:masters: it is their prefix that bars it.
+    if "oidc-groups-claim" in flags and not flags.get("oidc-groups-prefix"):
+        yield (
+            "gives --oidc-groups-claim without --oidc-groups-prefix: its provider could put anybody"
+            " into system:masters; add --oidc-groups-prefix=oidc: or"
+        )
+
+
+def _broken(team: Team, values: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """What keeps a vCluster from starting, or pods from being placed."""
+    synced = "sync.fromHost.customResources"
+    if "podgroups" in str(value_at(values, synced)):
+        cause = "syncs podgroups from the host: the vCluster then does not start"
+        yield synced, cause, "drop it: KAI needs no such sync"
+        return
+    for key in () if team.licensed else (*_EVERY["paid"], *_EVERY["free"]):
+        value = value_at(values, key)
+        on = value.get("enabled", True) if isinstance(value, Mapping) and value else value
+        if on not in (None, False) and value != {}:
+            fix = "drop it, or write licensed: true beside values if you have a licence"
+            yield key, f"has {key}, which needs a vCluster licence", fix
+
 
 _NGINX: Final = "nginx.ingress.kubernetes.io/"
 # All that nginx reads where it passes TLS through, and what the chart writes.
@@ -30,60 +157,52 @@ _DNS: Final = re.compile(
 )
 
 
-@mandatory("vcluster-access", "critical")
-def vcluster_access(cluster: Cluster) -> Findings:
+@mandatory("vcluster-access", "critical", each_vcluster)
+def vcluster_access(cluster: Cluster, team: Team, place: Place) -> Findings:
     """Each vCluster's API has a host name to itself, and its annotations take nothing of others.
 
     Ingresses and Gateways lead a name to whoever claims it, so one team would answer the
     clients of another; some annotations have a controller run what they say, for everybody. And
     who does not pass TLS through lets nobody in: the client's certificate ends there.
     """
-    taken: dict[str, str] = {}
-    for team in cluster.teams:
-        if (access := team.access) is None:
-            continue
-        host, release = (access.host or "").lower(), VCLUSTER.get(team.version or "")
-        if host in taken and access.type != "NodePort":
-            domain = host.partition(".")[2]
-            yield of_vcluster(team, "access.host").refuse(
-                f"is {host}, where team {taken[host]} is reached already: clients of the one would"
-                " come to the other",
-                f"write another name, such as {team.name}.{domain if '.' in domain else host}",
+    access = team.access
+    if access is None:
+        return
+    host = (access.host or "").lower()
+    before = cluster.teams[: cluster.teams.index(team)]
+    taken = {
+        (each.access.host or "").lower(): each.name
+        for each in before
+        if each.access is not None and each.access.type != "NodePort"
+    }
+    if host and host in taken and access.type != "NodePort":
+        domain = host.partition(".")[2]
+        yield place.at("access.host").refuse(
+            f"is {host}, where team {taken[host]} is reached already: clients of the one would come"
+            " to the other",
+            f"write another name, such as {team.name}.{domain if '.' in domain else host}",
+        )
+    for annotation, value in access.annotations.items():
+        if why := _why_refused(team, annotation, str(value), host):
+            yield place.at("access.annotations").refuse(
+                f"has {annotation}, which {why}",
+                "drop it, or write isolation: {level: off} for the team if that is meant",
             )
-        elif host and access.type != "NodePort":
-            taken[host] = team.name
-        if access.type == "Gateway" and release and not release.tls_route:
-            having = [version for version, each in VCLUSTER.items() if each.tls_route]
-            yield of_vcluster(team, "access.type").refuse(
-                f"is Gateway, and the chart of {team.version} makes no TLSRoute ({listed(having)}"
-                " do)",
-                "write type: Ingress or LoadBalancer, or one of those versions",
-            )
-        for annotation, value in access.annotations.items():
-            if why := _why_refused(team, annotation, str(value), host):
-                yield of_vcluster(team, "access.annotations").refuse(
-                    f"has {annotation}, which {why[0]}", why[1]
-                )
 
 
-def _why_refused(team: Team, annotation: str, value: str, own: str) -> tuple[str, str] | None:
+def _why_refused(team: Team, annotation: str, value: str, own: str) -> str | None:
     """Why an annotation is refused of an API whose name is `own`."""
     if annotation == f"{_NGINX}ssl-passthrough" and value.lower() != "true":
-        return "ends TLS before the API, and nobody is let in", "drop it"
-    if team.isolated and _RUN.search(annotation):
-        return (
-            "has the controller of everybody run configuration of this team",
-            "drop it, or write isolation: {level: off} for the team if that is meant",
-        )
-    if team.isolated and annotation.startswith(_NGINX) and not _READ.search(annotation):
-        return "nginx does not read where it passes TLS through, as it has to", "drop it"
-    names = (name.strip().rstrip(".") for name in value.split(","))
-    other = next((name for name in names if name.lower() != own), None)
-    if team.isolated and _DNS.match(annotation) and other is not None:
-        return (
-            f"asks for the name {other}, and the API is not known by it",
-            "write it as access.host too, or drop it",
-        )
+        return "ends TLS before the API, and nobody is let in"
+    if not team.isolated:
+        return None
+    if _RUN.search(annotation):
+        return "has the controller of everybody run configuration of this team"
+    if annotation.startswith(_NGINX) and not _READ.search(annotation):
+        return "nginx does not read where it passes TLS through, as it has to"
+    names = [name.strip().rstrip(".").lower() for name in value.split(",")]
+    if _DNS.match(annotation) and set(names) != {own}:
+        return "asks for a name that is not the API's own; write it as access.host too"
     return None
 
 
@@ -92,130 +211,55 @@ _ANOTHER: Final = (
     "needs another vCluster: add a team of another name beside it and move what it runs, or remove"
     " the team, which deletes all that is in it, and add it again"
 )
+# By which vCluster moves an etcd into itself, once.
 _MIGRATE: Final = "controlPlane.backingStore.etcd.embedded.migrateFromDeployedEtcd"
-_LICENCES: Final = {"embeddedEtcd": "the free tier has it", "external": "the tier Prod has it"}
 
 
-@mandatory("vcluster-store", "critical", VCLUSTERS)
+@mandatory("vcluster-store", "critical", each_vcluster)
 def vcluster_store(cluster: Cluster, team: Team, place: Place) -> Findings:
     """A control plane's store fits its replicas and its licence, and stays what it is.
 
     vCluster moves no state from one store to another: the team's Kubernetes would start again
     empty, or not at all. Several control planes on one SQLite do not start.
     """
-    values = team.chart_values
-    if values is UNKNOWN:
-        return  # vcluster-values says so
+    values = known(team.chart_values, "its values are known")
     for key in stores.SWITCHES.values():
         known(value_at(values, key), "its store is known")
     store, runs = stores.store_of(values), team.runs.store if team.runs is not None else None
     replicas = number(value_at(values, stores.REPLICAS))
-    if isinstance(replicas, float) and replicas > 1:
-        yield from _replicas(team, store, replicas)
-    place = of_vcluster(team, "store", "type")
-    if store.type in _LICENCES and not team.licensed:
-        yield place.refuse(
+    if store.type == stores.EMBEDDED and isinstance(replicas, float) and replicas > 1:
+        other = "write store: {type: etcd, replicas: 3}, or 1"
+        yield place.at("replicas").refuse(
+            f"is {replicas:g}, and its store is SQLite, a file that one process has: none would"
+            " start",
+            other if team.runs is None else f"write 1. Another store {_ANOTHER}",
+        )
+    of_type = place.at("store", "type")
+    if store.type in ("embeddedEtcd", "external") and not team.licensed:
+        yield of_type.refuse(
             f"is {store.type}, which the open source image has in no version",
-            "write etcd, or licensed: true beside store if you have a licence"
-            f" ({_LICENCES[store.type]})",
+            "write etcd, or licensed: true beside store if you have a licence",
         )
     if runs is None:
         return
-    moves = (runs.type, store.type) == ("etcd", "embeddedEtcd")
-    if runs.type != store.type and not (moves and value_at(values, _MIGRATE) is True):
-        fix = f"write {runs.type}. Another store {_ANOTHER}"
-        if moves:
-            fix = f"write etcd, or have vCluster move it once, by {_MIGRATE}: true in values"
-        yield place.refuse(
-            f"changes from {runs.type} to {store.type}, and the state stays in the one before", fix
+    if runs.type != store.type and value_at(values, _MIGRATE) is not True:
+        yield of_type.refuse(
+            f"changes from {runs.type} to {store.type}, and the state stays in the one before",
+            f"write {runs.type}. Another store {_ANOTHER}",
         )
     elif runs.type == store.type and runs.members != store.members:
-        yield of_vcluster(team, "store", "replicas").refuse(
+        yield place.at("store", "replicas").refuse(
             f"changes from {runs.members} to {store.members}, and each etcd keeps the members of"
             " its first start: others would begin a second, empty store under the same name",
             f"write {runs.members}. Another store {_ANOTHER}",
         )
 
 
-def _replicas(team: Team, store: stores.ChartStore, replicas: float) -> Findings:
-    place, count = of_vcluster(team, "replicas"), f"is {replicas:g}"
-    if store.type == stores.EMBEDDED:
-        other = "write store: {type: etcd, replicas: 3}, or 1"
-        yield place.refuse(
-            f"{count}, and its store is SQLite, a file that one process has: none would start",
-            other if team.runs is None else f"write 1. Another store {_ANOTHER}",
-        )
-    elif store.type == "embeddedEtcd" and replicas % 2 == 0:
-        yield place.refuse(
-            f"{count}, and etcd is in each of them, and needs more than half",
-            f"write {replicas + 1:g}",
-        )
-    elif store.type == "etcd" and store.members == 1:
-        yield place.warn(
-            f"{count}, and all of them need its one etcd: without that one nothing answers",
-            "write store: {type: etcd, replicas: 3}, which cannot be changed once it is made",
-        )
-
-
-# The names of resources in a pod, and in a stack file.
-_NAMES: Final = {"cpu": "cpu", "memory": "memory", "ephemeral-storage": "ephemeralStorage"}
-
-
-@mandatory("vcluster-resources", "high", VCLUSTERS)
-def vcluster_resources(cluster: Cluster, team: Team, place: Place) -> Findings:
-    """A control plane's requests are within its limits, and within what its team may have.
-
-    Kubernetes makes no pod that asks for more than its limit, or than its namespace's quota has
-    left: the control plane would not start, and an update waits for it in vain.
-    """
-    values, version = team.chart_values, team.version or DEFAULT_VCLUSTER
-    own = mapping(value_at(values, stores.RESOURCES))
-    if UNKNOWN in (values, version, own):
-        return  # other rules say so
-    resources = merged(stores.default_resources(version), own)
-    requests, limits = (pairs(resources.get(kind)) for kind in ("requests", "limits"))
-    replicas = int(known(number(value_at(values, stores.REPLICAS)), "its replicas are known") or 1)
-    store = stores.store_of(values)
-    of_etcd = pairs(value_at(values, f"{stores.ETCD}.statefulSet.resources.requests"))
-    of_etcd = {**stores.ETCD_REQUESTS, **of_etcd} if store.type == "etcd" else {}
-    for name, key in _NAMES.items():
-        request, most = _amount(requests.get(name)), _amount(limits.get(name))
-        if request is None:
-            continue
-        at_key = of_vcluster(team, "resources", "requests", key)
-        if most is not None and request > most:
-            yield at_key.refuse(
-                f"is {requests[name]}, above its limit of {limits[name]}",
-                f"write limits: {{{key}: {requests[name]}}} or more beside requests",
-            )
-        whole = request * replicas + (_amount(of_etcd.get(name)) or 0) * store.members
-        bound = _amount(team.bounds.get(name))
-        if bound is not None and whole > bound:  # the team's quota counts all its pods
-            yield at_key.refuse(
-                f"makes {_shown(name, whole)} of {key} for all pods of the control plane, and the"
-                f" team may have {_shown(name, bound)} with all that it runs: Kubernetes would"
-                " make none",
-                f"ask for less, or raise isolation.bounds.{key}",
-            )
-
-
-def _amount(quantity: object) -> Decimal | None:
-    """The number of a quantity; None for what is none: the chart says what is wrong with it."""
-    try:
-        return parse_quantity(quantity)
-    except ValueError:
-        return None
-
-
-def _shown(name: str, quantity: Decimal) -> str:
-    return f"{quantity.normalize():f}" if name == "cpu" else f"{quantity / 2**20:.0f}Mi"
-
-
 # What the chart has of itself.
 _DEFAULTS: Final = {"size": "5Gi", "storageClass": ""}
 
 
-@mandatory("vcluster-volume", "high", VCLUSTERS)
+@mandatory("vcluster-volume", "high", each_vcluster)
 def vcluster_volume(cluster: Cluster, team: Team, place: Place) -> Findings:
     """The volume of a vCluster that runs keeps its storage class and size.
 
@@ -225,18 +269,16 @@ def vcluster_volume(cluster: Cluster, team: Team, place: Place) -> Findings:
     runs = team.runs.store if team.runs is not None else None
     if runs is None or runs.type != team.store.type:
         return  # vcluster-store says so
+    of_etcd = team.store.type == "etcd"
     for key, default in _DEFAULTS.items():
-        before = runs.claim.get(key) or default
-        after = team.store.claim.get(key) or default
-        sizes = [_amount(value) if key == "size" else None for value in (before, after)]
-        if before == after or (sizes[0] is not None and sizes[0] == sizes[1]):
+        before, after = (store.claim.get(key) or default for store in (runs, team.store))
+        was, now = (_size(value) if key == "size" else value for value in (before, after))
+        if was == now:
             continue
-        in_values = key in pairs(value_at(team.values, stores.CLAIM))
-        was, is_now = (value or "the cluster's default class" for value in (before, after))
         fix = "write " + (before or '""')
-        if (sizes[1] or 0) > (sizes[0] or 0):
-            etcds = (f"data-{team.name}-etcd-{n}" for n in range(team.store.members))
-            claims = " ".join(etcds) if team.store.type == "etcd" else f"data-{team.name}-0"
+        if isinstance(was, Decimal) and isinstance(now, Decimal) and now > was:
+            members = [f"-etcd-{n}" for n in range(team.store.members)] if of_etcd else ["-0"]
+            claims = " ".join(f"data-{team.name}{member}" for member in members)
             grow = f'{{"spec":{{"resources":{{"requests":{{"storage":"{after}"}}}}}}}}'
             fix += (
                 ", and have the volume itself grow where its class can: `kubectl -n"
@@ -244,6 +286,19 @@ def vcluster_volume(cluster: Cluster, team: Team, place: Place) -> Findings:
             )
         else:
             fix += f". Another volume {_ANOTHER}"
-        yield of_vcluster(team, *(("values", stores.CLAIM) if in_values else ()), key).refuse(
-            f"changes from {was} to {is_now}, and the volume is made already", fix
+        in_values = key in pairs(value_at(team.values, stores.CLAIM))
+        steps = ("values", stores.CLAIM, key) if in_values else (key,)
+        no_class = "the cluster's default class"
+        yield place.at(*steps).refuse(
+            f"changes from {before or no_class} to {after or no_class}, and the volume is made"
+            " already",
+            fix,
         )
+
+
+def _size(quantity: str) -> Decimal | str:
+    """The number of a quantity; what is none as it is: the chart says what is wrong with it."""
+    try:
+        return parse_quantity(quantity)
+    except ValueError:
+        return quantity

@@ -10,7 +10,6 @@ from kai_fleet.releases.keys import (
     MEMORY,
     QUEUE_LABEL,
     RESERVED,
-    SCALING_NAMESPACE,
     SCHEDULER,
     right_key,
 )
@@ -18,13 +17,22 @@ from kai_fleet.values import UNKNOWN, pairs
 from kai_fleet.wording import listed, nearest_first, quoted
 from kai_fleet_policies.model.cluster import Cluster, Kai, ManagedObject, Team
 from kai_fleet_policies.model.pods import PodTemplate
-from kai_fleet_policies.rules.places import WORKLOADS, Place, called, of_cluster, of_kai, of_team
-from kai_fleet_policies.rules.rule import Findings, known, mandatory
+from kai_fleet_policies.rules.rule import (
+    Findings,
+    Place,
+    called,
+    each_workload,
+    known,
+    mandatory,
+    of_cluster,
+    of_kai,
+    of_team,
+)
 
 
 def _with_queues(cluster: Cluster) -> Iterable[tuple[PodTemplate | Team, Place]]:
     """The workloads of a cluster, and the teams that one queue of it is for."""
-    yield from WORKLOADS(cluster)
+    yield from each_workload(cluster)
     for team in cluster.teams:
         if team.mode == "host" and team.queue is not None:
             yield team, of_team(team, "queue")
@@ -40,33 +48,24 @@ def workload_leaf_queue(cluster: Cluster, item: PodTemplate | Team, place: Place
     if isinstance(item, Team):
         yield from _named(known(item.queue or "", "the name of its queue is known"), cluster, place)
         return
-    if item.scheduler not in (SCHEDULER, UNKNOWN):
-        # workload-scheduler says what is wrong if it names a queue
-        yield from _left_to_operator(item, cluster, place)
-        return
-    if item.writer is not None and item.writer.queue_elsewhere:
-        return
+    if item.scheduler not in (SCHEDULER, UNKNOWN) or item.queue_elsewhere:
+        return  # workload-scheduler says what is wrong if it names a queue
     queue = known(item.queue, f"its label {QUEUE_LABEL} is known")
     if queue is None:
         known(item.scheduler, "its schedulerName is known")
-        if item.pod_group and _takes_pod_groups(cluster):
-            return  # the PodGroup that it names has the queue
-        yield place.refuse(
-            "asks for KAI and names no queue: KAI would look for one called default-queue",
-            f"write the label {QUEUE_LABEL}: {_choice(cluster)}",
-        )
-    elif isinstance(queue, str):
-        yield from _on_pods(queue, cluster, item, place)
-        if cluster.scheduling.queues:
-            key = item.writer.queue_key if item.writer is not None else QUEUE_LABEL
-            where = "" if QUEUE_LABEL in key else f" in {key} of the {item.kind}"
-            yield from _named(queue, cluster, place, where)
-        elif item is next(pods for pods in cluster.workloads if isinstance(pods.queue, str)):
-            count = sum(bool(pods.queue) for pods in cluster.workloads)
-            yield of_cluster("queues", cluster).undecided(
-                f"the queues of {cluster.scheduling.name} are declared here: {count} workload(s)"
-                f" name queues such as {queue}"
+        if not item.pod_group or not _takes_pod_groups(cluster):
+            leaves = [cluster.team_queue] if cluster.team_queue else cluster.scheduling.tree.leaves
+            yield place.refuse(
+                "asks for KAI and names no queue: KAI would look for one called default-queue",
+                f"write the label {QUEUE_LABEL}: {listed(leaves) or 'the name of a leaf queue'}",
             )
+    elif isinstance(queue, str):  # workload-known-keys reports others
+        if cluster.scheduling.queues:
+            yield from _named(queue, cluster, place)
+        else:
+            until = f"the queues of {cluster.scheduling.name} are declared here"
+            yield of_cluster("queues", cluster).undecided(until)
+        yield from _on_pods(queue, cluster, item, place)
 
 
 def _takes_pod_groups(cluster: Cluster) -> bool:
@@ -88,135 +87,84 @@ def _on_pods(queue: str, cluster: Cluster, workload: PodTemplate, place: Place) 
         who = "the guard at admission denies pods that do not name it themselves"
     else:
         return  # the label of the owner wins
-    if workload.labels is UNKNOWN or (workload.writer is not None and workload.writer.queue):
-        return  # its operator copies it to the pods
-    own = workload.labels.get(QUEUE_LABEL)
-    if own is None:
+    named = workload.labels is UNKNOWN or QUEUE_LABEL in workload.labels
+    if not named and not workload.queue_copied:
         yield place.refuse(
             f"names queue {queue} on the {workload.kind} only, and {who}",
             f"write {QUEUE_LABEL}: {queue} in the labels of the pod template too",
         )
-    elif own != queue:
-        own = known(own, f"the label {QUEUE_LABEL} of its pod template is known")
-        if cluster.scheduling.queues:
-            yield from _named(own, cluster, place, " in the labels of the pod template")
 
 
-def _left_to_operator(workload: PodTemplate, cluster: Cluster, place: Place) -> Findings:
-    """An operator writes the scheduler, KAI is meant, and no queue is named."""
-    writer, tree = workload.writer, cluster.scheduling.tree
-    if writer is None or not writer.scheduler or workload.scheduler is not None:
-        return
-    if workload.names_queue is not False or workload.annotations is UNKNOWN:
-        return
-    default = writer.default_queue
-    if default in tree.leaves and default != "default-queue":
-        return
-    if tree.queues or workload.annotations.keys() & {FRACTION, MEMORY}:
-        yield place.refuse(
-            f"names no queue, and {writer.name} with {writer.scheduler_flag} sends its pods to"
-            f" KAI, which would look for one called {default}",
-            f"write {writer.queue_key}: {_choice(cluster)} on the {workload.kind}, or"
-            " schedulerName: default-scheduler in its pod templates to run it without KAI",
-        )
-
-
-def _named(queue: str, cluster: Cluster, place: Place, where: str = "") -> Findings:
-    """What is wrong with the name of a queue; `where` it is written, if not in the label."""
+def _named(queue: str, cluster: Cluster, place: Place) -> Findings:
+    """What is wrong with the name of a queue."""
     host, tree, own = cluster.scheduling.name, cluster.scheduling.tree, cluster.team_queue
-    if own is not None and own is not UNKNOWN and queue != own:
+    if own not in (None, UNKNOWN, queue):
         yield place.refuse(
-            f"names queue {queue}, but the queue of team {cluster.name} is {own}",
-            f"write {own}{where}" if where else f"write {QUEUE_LABEL}: {own}",
+            f"names queue {queue}, but the queue of team {cluster.name} is {own}", f"write {own}"
         )
-    elif queue not in tree.by_name and tree.unknown_names:
-        yield place.undecided(f"all queue names of {host} are known")
     elif queue not in tree.by_name:
+        if tree.unknown_names:
+            yield place.undecided(f"all queue names of {host} are known")
+            return
         hint = listed(nearest_first(queue, tree.leaves)) or "a leaf queue, declared first"
         yield place.refuse(
             f"names queue {queue}, which is not declared in {host}: its pods would stay Pending",
-            f"write {hint}{where}",
+            f"write {hint}",
         )
     elif not tree.is_leaf(queue):
         below = listed(tree.leaves_below(queue)) or "a queue without children"
         yield place.refuse(
-            f"names queue {queue}, which has children and so takes no pods", f"write {below}{where}"
-        )
-    elif tree.unknown_parents:
-        yield place.undecided(
-            f"the parents of all queues in {host} are known: {queue} may have children"
+            f"names queue {queue}, which has children and so takes no pods", f"write {below}"
         )
 
 
-def _choice(cluster: Cluster) -> str:
-    own = cluster.team_queue
-    leaves = [own] if isinstance(own, str) else cluster.scheduling.tree.leaves
-    return listed(leaves) or "the name of a leaf queue"
-
-
-@mandatory("workload-scheduler", "high", WORKLOADS)
+@mandatory("workload-scheduler", "high", each_workload)
 def workload_scheduler(cluster: Cluster, workload: PodTemplate, place: Place) -> Findings:
     """The queue label and `schedulerName: kai-scheduler` come together.
 
     Without schedulerName the default scheduler places the pod: its queue and its GPU fraction
     are ignored without a word. Without the label KAI leaves it Pending.
     """
-    scheduler, writer = workload.scheduler, workload.writer
+    scheduler, named = workload.scheduler, workload.names_queue
     if scheduler == SCHEDULER:
-        if writer is not None and writer.queue_elsewhere:
-            return
-        if not known(workload.names_queue, "its labels are known") and not workload.pod_group:
+        ungrouped = not workload.pod_group and not workload.queue_elsewhere
+        if ungrouped and not known(named, "its labels are known"):
             yield place.refuse(
                 f"has schedulerName: {SCHEDULER} but no label {QUEUE_LABEL}",
                 "write the label with a leaf queue, or drop schedulerName to use the default"
                 " scheduler",
             )
         return
-    if scheduler is None and workload.names_queue is False and writer and writer.scheduler:
-        return  # its operator writes it; workload-leaf-queue says that no queue is named
-    fractions = [key for key in (FRACTION, MEMORY) if key in pairs(workload.annotations)]
-    reasons = [f"the label {QUEUE_LABEL}"] if workload.names_queue is True else []
-    reasons += [f"the annotation {key}" for key in fractions]
+    notes = pairs(workload.annotations)
+    reasons = [f"the label {QUEUE_LABEL}"] if named is True else []
+    reasons += [f"the annotation {key}" for key in (FRACTION, MEMORY) if key in notes]
     if reasons:
-        has = f"schedulerName: {known(scheduler, 'its schedulerName is known')}"
+        name = known(scheduler, "its schedulerName is known")
+        has = f"schedulerName: {name}" if name else "no schedulerName"
         yield place.refuse(
-            f"has {listed(reasons, 'and')} but {has if scheduler else 'no schedulerName'}, so KAI"
-            " never sees it and they are ignored",
+            f"has {listed(reasons, 'and')} but {has}, so KAI never sees it and they are ignored",
             f"write schedulerName: {SCHEDULER}",
         )
-    known(workload.names_queue, "its labels are known")
+    known(named, "its labels are known")
     known(workload.annotations, "its annotations are known")
 
 
-@mandatory("workload-known-keys", "high", WORKLOADS)
+@mandatory("workload-known-keys", "high", each_workload)
 def workload_known_keys(cluster: Cluster, workload: PodTemplate, place: Place) -> Findings:
     """Labels and annotations that KAI reads, in the place where it reads them, as strings.
 
     KAI ignores keys that it does not know: a pod with kai.scheduler/gpu-fraction runs without a
     GPU, or on one that nobody accounts. Values of labels and annotations are strings.
     """
-    # The commercial product that KAI came from has a scheduler and keys of its own.
-    if isinstance(workload.scheduler, str) and workload.scheduler.startswith("runai"):
-        return
     wrong = (
         *_keys(workload.labels, "label"),
         *_keys(workload.annotations, "annotation"),
         *_keys(workload.owner_labels, "label"),
-        *_resources(workload),
     )
     for cause, fix in dict.fromkeys(wrong):
         yield place.refuse(cause, fix)
     if UNKNOWN in (workload.labels, workload.annotations, workload.owner_labels):
         yield place.undecided("all its labels and annotations are known")
-
-
-def _resources(workload: PodTemplate) -> Iterator[tuple[str, str]]:
-    """A share of a GPU as a resource of a container, which no node has."""
-    for container in () if workload.containers is UNKNOWN else workload.containers:
-        for key in (*pairs(container.limits), *pairs(container.requests)):
-            if "/" in key and (right := right_key(key)) not in (None, "", key):
-                where = f"in container {called(container.name)}, which no node has"
-                yield f"asks for the resource {key} {where}", f"write the annotation {right}"
 
 
 def _keys(texts: Mapping[str, object], kind: str) -> Iterator[tuple[str, str]]:
@@ -240,60 +188,46 @@ _KAI_SUPPORT: Final = (
 )
 
 
-def _placed(cluster: Cluster) -> Iterable[tuple[object, Place]]:
-    """Everything in a namespace; what Pulumi's Chart makes, by the type in its URN, as one."""
-    of_chart = []
-    for item, place in (*WORKLOADS(cluster), *_objects(cluster)):
-        if ":Chart$" not in "".join(place.path.split("::", 3)[2:3]):
+def _placed(cluster: Cluster) -> Iterable[tuple[PodTemplate | ManagedObject | Kai, Place]]:
+    """Everything in a namespace; of what Pulumi's Chart makes, by the type in its URN, only what is
+    in KAI's.
+    """
+    objects = (
+        (item, Place(item.kind, f"{called(item.name)} in {cluster.name}", item.path))
+        for item in cluster.objects
+    )
+    for item, place in (*each_workload(cluster), *objects):
+        of_chart = ":Chart$" in "".join(place.path.split("::", 3)[2:3])
+        if not of_chart or item.namespace == KAI_NAMESPACE:
             yield item, place
-        elif item.namespace == KAI_NAMESPACE:
-            of_chart.append(place.path)
     yield from ((kai, of_kai(kai, cluster, "namespace")) for kai in cluster.kai)
-    if of_chart:
-        yield None, Place("Chart", f"in {cluster.name}", min(of_chart))
-
-
-def _objects(cluster: Cluster) -> Iterable[tuple[ManagedObject, Place]]:
-    for thing in cluster.objects:
-        yield thing, Place(thing.kind, f"{called(thing.name)} in {cluster.name}", thing.path)
 
 
 @mandatory("namespace-reserved", "critical", _placed)
-def namespace_reserved(cluster: Cluster, item: object, place: Place) -> Findings:
+def namespace_reserved(
+    cluster: Cluster, item: PodTemplate | ManagedObject | Kai, place: Place
+) -> Findings:
     """Namespaces that belong to KAI, the GPU operator and Kubernetes stay theirs.
 
     KAI's admission lets pods in these namespaces through unseen, and removing KAI deletes
     every Deployment in its own.
     """
-    match item:
-        case PodTemplate():
-            namespace = known(item.namespace, "its namespace is known")
-            scaling = namespace == SCALING_NAMESPACE and "shared-gpu-pod-name" in pairs(item.labels)
-            if namespace in RESERVED and not scaling:
-                yield place.refuse(
-                    f"runs in {namespace}, which is reserved for the platform",
-                    "write a namespace of the team's own, for example team-a",
-                )
-        case ManagedObject():
-            if item.kind == "Release":
-                known(item.namespace, "its namespace is known")
-            if item.namespace == KAI_NAMESPACE and item.kind not in _KAI_SUPPORT:
-                what = f"the chart {item.chart}" if item.chart else item.kind
-                yield place.refuse(
-                    f"puts {what} in {KAI_NAMESPACE}, where removing KAI deletes every Deployment",
-                    "write another namespace",
-                )
-        case Kai() if known(item.namespace, "its namespace is known") != KAI_NAMESPACE:
+    namespace, fix = item.namespace, "write a namespace of the team's own, for example team-a"
+    if namespace == KAI_NAMESPACE:
+        fix += "; KAI itself is declared by kubernetes:helm.sh/v3:Release, which runs its hooks"
+    if isinstance(item, PodTemplate | Kai) or item.kind == "Release":
+        known(namespace, "its namespace is known")
+    if isinstance(item, Kai):
+        if namespace != KAI_NAMESPACE:
             yield place.refuse(
-                f"is installed in {item.namespace or 'default'}, but its clean-up works in"
+                f"is installed in {namespace or 'default'}, but its clean-up works in"
                 f" {KAI_NAMESPACE} only",
                 f"write namespace: {KAI_NAMESPACE}",
             )
-        case None:
-            yield place.refuse(
-                f"makes the objects of a chart in {KAI_NAMESPACE} without Helm. KAI's charts need"
-                " their Helm hooks, which a Chart of Pulumi's leaves out or makes at the wrong"
-                " moment",
-                "declare KAI by kubernetes:helm.sh/v3:Release, with the same chart, version and"
-                " values; another chart goes into another namespace",
-            )
+    elif isinstance(item, PodTemplate):
+        if namespace in RESERVED:
+            yield place.refuse(f"runs in {namespace}, which is reserved for the platform", fix)
+    elif namespace == KAI_NAMESPACE and item.kind not in _KAI_SUPPORT:
+        yield place.refuse(
+            f"is in {KAI_NAMESPACE}, where removing KAI deletes every Deployment", fix
+        )

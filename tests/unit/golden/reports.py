@@ -3,27 +3,25 @@
 import copy
 
 from kai_fleet.settings.secrets import Encrypted
-from kai_fleet_cli.diff.base import Base
-from kai_fleet_cli.diff.changes import difference
-from kai_fleet_cli.diff.report import DiffReport
-from kai_fleet_cli.diff.summary import of_changes
+from kai_fleet_cli.diff.changes import difference, of_changes
+from kai_fleet_cli.diff.report import Base, DiffReport
 from tests.unit.golden import compare as golden
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
-def report(now, base=None, **more):
+def report(now, base=None):
     there = golden.resources(golden.record()["resources"] if base is None else base["resources"])
     plan = golden.plan_of(now)
     changes = difference(there, plan.resources)
     found = Base("main", COMMIT, there)
-    return DiffReport("lab", found, plan, changes=changes, summary=of_changes(changes), **more)
+    return DiffReport("lab", found, plan, changes=changes, summary=of_changes(changes))
 
 
 def said(now, base=None, part=None):
     """The lines of a summary, or of one of its parts."""
-    parts = report(now, base).summary.parts
-    items = parts.get(part, ()) if part else [it for items in parts.values() for it in items]
+    parts = report(now, base).summary
+    items = parts[part] if part else [it for items in parts.values() for it in items]
     return [f"{it.team}: {it.subject} {it.words}" for it in items]
 
 

@@ -9,7 +9,7 @@ from kai_fleet.cluster.kube.objects import KubeObject, in_pool, seconds_since
 from kai_fleet.cluster.tenant_kubeconfig import name_writer, repair_commands
 from kai_fleet.guards.policies import ENFORCED
 from kai_fleet.names import ISOLATION_LABEL, TEAM_LABEL, USED_LABEL
-from kai_fleet.quantities import parse_quantity
+from kai_fleet.values import parse_quantity
 from kai_fleet_cli.doctor.causes import Fault, fault, reason
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 from kai_fleet_policies.model.cluster import Team

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from kai_fleet.quantities import parse_quantity
-from kai_fleet.values import pairs
+from kai_fleet.values import pairs, parse_quantity
 
 # What reading a malformed object may raise; a tenant's API server can send any.
 MALFORMED: Final = (KeyError, TypeError, AttributeError, ValueError, IndexError, ArithmeticError)

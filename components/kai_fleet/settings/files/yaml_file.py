@@ -9,19 +9,13 @@ Pulumi hands all of a stack file to each plugin as one environment variable, and
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import yaml
 from pydantic import BeforeValidator, WithJsonSchema
-from yaml.events import (
-    AliasEvent,
-    CollectionEndEvent,
-    DocumentStartEvent,
-    MappingStartEvent,
-    ScalarEvent,
-)
 
 from kai_fleet.settings.files.project import ROOT
 from kai_fleet.settings.sections.models import refuse
@@ -31,7 +25,7 @@ MOST_BYTES: Final = 8 * 1024 * 1024
 MOST_VALUES: Final = 1_000_000
 MOST_LEVELS: Final = 200
 
-_TAGS: Final = {ScalarEvent: "str", MappingStartEvent: "map"}
+_TAGS: Final = {yaml.ScalarEvent: "str", yaml.MappingStartEvent: "map"}
 _NUMBER: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)(e[-+]?[0-9]+)?", re.ASCII | re.I)
 _WORDS: Final = dict.fromkeys(("", "~", "null", "Null", "NULL")) | {
     **dict.fromkeys(("true", "True", "TRUE"), True),
@@ -67,10 +61,8 @@ def load_all(text: str) -> list[Any]:
     if len(text) > MOST_BYTES:
         most = f"{MOST_BYTES >> 20} MiB"
         raise RefusedYamlError(None, f"is longer than {most}; move queues to other files")
-    events: Iterator[Any] = yaml.parse(text, Loader=yaml.CSafeLoader)
     try:
-        starts = (event for event in events if isinstance(event, DocumentStartEvent))
-        return [_Document(events).value(next(events))[0] for _ in starts]
+        return list(_Builder(text).documents())
     except (yaml.YAMLError, UnicodeError) as error:
         mark, problem = (getattr(error, key, None) for key in ("problem_mark", "problem"))
         cause = f"is no YAML: {problem or 'it has a control character, or half of one'}"
@@ -86,60 +78,64 @@ def mapping(file: Path) -> dict[Any, Any]:
     return document if isinstance(document, dict) else {}
 
 
-class _Document:
-    """One document, built from the parser's events."""
+class _Builder:
+    """Builds the values of a text from the parser's events, and counts them."""
 
-    def __init__(self, events: Iterator[Any]) -> None:
-        self.events = events
-        self.anchors = dict[str, tuple[Any, int]]()  # values and their sizes
+    def __init__(self, text: str) -> None:
+        self.events: Iterator[Any] = yaml.parse(text, Loader=yaml.CSafeLoader)
+        self.size, self.anchors = 0, dict[str, tuple[Any, int]]()  # values and their sizes
 
-    def value(self, event: Any, level: int = 0) -> tuple[Any, int]:
-        """The value that begins with an event, and for how many values it stands."""
-        mark, name = event.start_mark, event.anchor
-        if isinstance(event, AliasEvent):
-            if name not in self.anchors:
-                raise RefusedYamlError(mark, f"has *{name}, no value above it; write it out")
-            return self.anchors[name]
-        self.anchors.pop(name, None)
-        if event.tag not in (None, f"tag:yaml.org,2002:{_TAGS.get(type(event), 'seq')}"):
+    def documents(self) -> Iterator[Any]:
+        """Each document of the text."""
+        for event in self.events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                self.anchors.clear()
+                yield self.value(next(self.events))
+
+    def value(self, event: Any, level: int = 0) -> Any:
+        """The value that begins with an event."""
+        mark, name, before, value = event.start_mark, event.anchor, self.size, None
+        alias, kind = isinstance(event, yaml.AliasEvent), _TAGS.get(type(event), "seq")
+        if alias and name not in self.anchors:
+            raise RefusedYamlError(mark, f"has *{name}, no value above it; write it out")
+        if not alias and event.tag not in (None, f"tag:yaml.org,2002:{kind}"):
             raise RefusedYamlError(mark, "has a tag (!…); drop it, and write text in quotes")
         if level > MOST_LEVELS:
             raise RefusedYamlError(mark, f"is {MOST_LEVELS} levels deep; write it flatter")
-        value, size = self._value(event, level + 1)
-        if size > MOST_VALUES:
+        value, size = self.anchors.pop(name, (None, 0))
+        self.size += size if alias else 1
+        if self.size > MOST_VALUES:
             most = f"{MOST_VALUES:,} values"
             raise RefusedYamlError(mark, f"stands for more than {most}; use no aliases")
+        if isinstance(event, yaml.ScalarEvent):
+            value = _scalar(event)
+        elif not alias:
+            inside = takewhile(
+                lambda each: not isinstance(each, yaml.CollectionEndEvent), self.events
+            )
+            read = self._mapping if kind == "map" else self._list
+            value = read(inside, level + 1)
         if name:
-            self.anchors[name] = value, size
-        return value, size
+            self.anchors[name] = value, self.size - before
+        return value
 
-    def _value(self, event: Any, level: int) -> tuple[Any, int]:
-        if isinstance(event, ScalarEvent):
-            return _scalar(event), 1
-        whole, merged, size = dict[str, Any](), dict[str, Any](), 1
-        items = list[Any]()
-        while not isinstance(inner := next(self.events), CollectionEndEvent):
-            if not isinstance(event, MappingStartEvent):
-                item, more = self.value(inner, level)
-                items.append(item)
-            elif getattr(inner, "value", "") == "<<" and not inner.style:
-                item, more = self.value(next(self.events), level)
-                others = item if isinstance(item, list) else [item]
-                if not all(isinstance(other, dict) for other in others):
-                    raise RefusedYamlError(inner.start_mark, "merges what is no mapping (<<)")
-                merged = {key: other[key] for other in (*others[::-1], merged) for key in other}
-            else:
-                key = _scalar(inner) if isinstance(inner, ScalarEvent) else None
-                shown = _shown(getattr(inner, "value", "…"))
-                if not isinstance(key, str):
-                    cause = f"has the key {shown}, which is no text"
-                    raise RefusedYamlError(inner.start_mark, f"{cause}; put it in quotes")
-                if key in whole:
-                    again = f"has the key {shown} again, in the same mapping"
-                    raise RefusedYamlError(inner.start_mark, again)
-                whole[key], more = self.value(next(self.events), level)
-            size += more
-        return ({**merged, **whole} if isinstance(event, MappingStartEvent) else items), size
+    def _list(self, inside: Iterator[Any], level: int) -> list[Any]:
+        return [self.value(event, level) for event in inside]
+
+    def _mapping(self, inside: Iterator[Any], level: int) -> dict[str, Any]:
+        whole = dict[str, Any]()
+        for event in inside:
+            key = _scalar(event) if isinstance(event, yaml.ScalarEvent) else None
+            shown = f"has the key {_shown(getattr(event, 'value', '…'))}"
+            if not isinstance(key, str):
+                cause = f"{shown}, which is no text; put it in quotes"
+                raise RefusedYamlError(event.start_mark, cause)
+            if key in whole:
+                raise RefusedYamlError(event.start_mark, f"{shown} again, in the same mapping")
+            whole[key] = self.value(next(self.events), level)
+            if key == "<<" and not isinstance(whole[key], dict):
+                raise RefusedYamlError(event.start_mark, "merges what is no mapping (<<)")
+        return {**whole.pop("<<", {}), **whole}
 
 
 def _scalar(event: Any) -> Any:
@@ -165,33 +161,30 @@ def _shown(text: str) -> str:
     return ascii(text if len(text) <= 40 else f"{text[:37]}…")
 
 
-def _named(name: str) -> str:
-    """The content of a file that a stack file names. Raises ValueError; its name goes before."""
+def _named(name: str, read: Callable[[str], Any]) -> Any:
+    """What is read from a file that a stack file names. Raises ValueError."""
     try:
         path = (ROOT / name.partition("\0")[0]).resolve()
         if not path.is_relative_to(ROOT) or path.suffix not in (".yaml", ".yml"):
             raise ValueError("which is no YAML file below this project's folder; write one that is")
-        return path.read_text(encoding="utf-8")
+        return read(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ValueError("which is not there; write the path from the project's folder") from None
-    except (OSError, RuntimeError, UnicodeError) as why:  # also links in a circle
-        raise ValueError(f"which cannot be read: {why}") from None
+        why = "which is not there; write the path from the project's folder"
+    except (OSError, RuntimeError, UnicodeError) as error:  # also links in a circle
+        why = f"which cannot be read: {error}"
+    except ValueError as error:
+        why = str(error)
+    raise ValueError(f"names {name}, {why}")
 
 
 def read_tree(queues: Any) -> Any:
     """What stands at a `queues:` key, or in the file that it names. Raises ValueError."""
-    try:
-        return load(_named(queues)) if isinstance(queues, str) else queues
-    except ValueError as why:
-        raise ValueError(f"names {queues}, {why}") from None
+    return _named(queues, load) if isinstance(queues, str) else queues
 
 
 def _documents(path: Any) -> Any:
     """The documents of a file, empty ones left out. Raises ValueError."""
-    try:
-        return [document for document in load_all(_named(path)) if document is not None]
-    except ValueError as why:
-        raise ValueError(f"names {path}, {why}") from None
+    return [document for document in _named(path, load_all) if document is not None]
 
 
 def _by_path(paths: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, SecretStr, StringConstraints
@@ -43,6 +43,7 @@ Registries = dict[RegistryName, RegistryCredentials]
 _IPV6: Final = "[0-9A-Fa-f]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f.]*"
 Host = Annotated[str, like(rf"^({_IPV6}|[A-Za-z0-9]([-.A-Za-z0-9]*[A-Za-z0-9])?)$")]
 _DNS_NAME: Final = re.compile(r"[-.A-Za-z0-9]+\.[A-Za-z][-A-Za-z0-9]*")
+_GATEWAY: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 _BY_NAME: Final = ("Ingress", "Gateway")  # by its name alone they know whose API is meant
 _HTTPS: Final = 443
 # What each key is for, and what to write where the type is another.
@@ -54,9 +55,6 @@ _TYPES_BY_KEY: Final = {
     "load_balancer_class": ("LoadBalancer",),
     "load_balancer_source_ranges": ("LoadBalancer",),
 }
-GatewayName = Annotated[
-    str, like(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
-]
 
 
 class Access(Strict):
@@ -70,7 +68,7 @@ class Access(Strict):
     """NodePort: a fixed one. Ingress, Gateway: of the controller; 443 unless set."""
     class_name: ObjectName | None = Field(default=None, alias="class")
     """Ingress: its class; the default one unless set."""
-    gateway: GatewayName | None = None
+    gateway: Annotated[str, like(_GATEWAY)] | None = None
     """Gateway: NAMESPACE/NAME of one that has a listener with tls.mode Passthrough."""
     annotations: dict[LabelKey, str] = Field(default_factory=dict)
     """Of the API's Service, or of its Ingress or TLSRoute: those of an internal load balancer."""
@@ -135,19 +133,15 @@ class Kind(Strict):
         here = {"host": HERE} if written["type"] == "NodePort" else {}
         return Access(**{**here, **written})
 
-    def unreachable(self, teams: Mapping[str, Access]) -> Iterator[tuple[str, str, str]]:
-        """Teams whose vCluster nobody could reach: (team, key, sentence)."""
-        taken, seen = {access.port for access in teams.values()}, set[int | None]()
+    def unreachable(self, teams: Mapping[str, Access]) -> Wrong:
+        """Teams whose vCluster answers at no port of this machine: (team, sentence)."""
+        taken = {access.port for access in teams.values()}
         spare = [port for port in self.ports if port not in taken]
         for team, access in teams.items():
-            if access.type == "LoadBalancer":
-                yield team, "type", "LoadBalancer gets no address on a kind cluster; write NodePort"
-            elif access.host in (HERE, "localhost"):
-                if access.port not in self.ports or access.port in seen:
-                    answer = f"on {HERE} answer {self.ports[0]} to {self.ports[-1]}, a team each"
-                    fix = f"write port: {spare.pop(0)}" if spare else "set kind.nodePorts higher"
-                    yield team, "port", f"is {access.port or 'missing'}, and {answer}; {fix}"
-                seen.add(access.port)
+            if access.host in (HERE, "localhost") and access.port not in self.ports:
+                answer = f"on {HERE} answer {self.ports[0]} to {self.ports[-1]}"
+                fix = f"write port: {spare.pop(0)}" if spare else "set kind.nodePorts higher"
+                yield team, f"is {access.port or 'missing'}, and {answer}; {fix}"
 
 
 class Credentials(Strict):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
@@ -11,11 +11,8 @@ from kai_fleet.releases.keys import NO_GPU_CLASSES
 from kai_fleet.settings.sections.kubernetes import Bytes, Cidr, Cpus, ObjectName, Port
 from kai_fleet.settings.sections.models import Strict, like
 
-# The name of a device that nodes advertise: nvidia.com/mig-1g.10gb, amd.com/gpu.
-Device = Annotated[str, like(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[-A-Za-z0-9_.]+$")]
-# A kind of volume as a pod's spec has it; hostPath is Pod Security's to deny.
-VolumeKind = Annotated[str, like(r"^[a-z][A-Za-z]+$")]
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
+_DEVICE: Final = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[-A-Za-z0-9_.]+$"  # nvidia.com/mig-1g.10gb
 
 
 class Bounds(Strict):
@@ -75,7 +72,7 @@ class Isolation(Strict):
 
     level: Literal["baseline", "restricted", "off"] = "baseline"
     """Pod Security of the team's pods. off: nothing on the host but the GPU quota."""
-    devices: dict[Device, Count] = Field(default_factory=dict)
+    devices: dict[Annotated[str, like(_DEVICE)], Count] = Field(default_factory=dict)
     """Devices besides gpus: by the name that nodes advertise, how many."""
     device_classes: dict[ObjectName, Count] = Field(default_factory=dict)
     """DRA device classes, and how many devices of each."""
@@ -85,7 +82,7 @@ class Isolation(Strict):
     """Runtime classes of the host that show no GPU, so that any pod may name them."""
     annotations: list[ObjectName] = Field(default_factory=list)
     """Domains of annotations that runtimes or plugins read and pods may have: memory-qos.nri.io."""
-    volumes: list[VolumeKind] = Field(default_factory=list)
+    volumes: list[Annotated[str, like(r"^[a-z][A-Za-z]+$")]] = Field(default_factory=list)
     """Kinds of volumes besides those of Pod Security's restricted: nfs, iscsi."""
     bounds: Bounds = Field(default_factory=Bounds)
     network: Network = Field(default_factory=Network)

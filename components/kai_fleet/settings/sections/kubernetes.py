@@ -6,8 +6,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from kai_fleet.quantities import QUANTITY, WORD, parse_quantity
 from kai_fleet.settings.sections.models import Strict, like, refuse
+from kai_fleet.values import QUANTITY, WORD, parse_quantity
 
 _FORMS: Final = (
     {"type": "number", "minimum": 0},
@@ -55,19 +55,11 @@ LabelValue = Annotated[str, like(rf"^({_WORD})?$", 63)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 
 
-def _is_no_network(value: str) -> bool:
-    try:
-        ip_network(value, strict=False)
-    except ValueError:
-        return True
-    return False
-
-
 Cidr = Annotated[
     str,
     like(r"^[0-9a-fA-F.:]+/[0-9]{1,3}$"),
     refuse(
-        _is_no_network,
+        lambda text: not ip_network(text, strict=False),
         "is {value}, which is no network; write one such as 10.20.0.0/16 or fd00:1::/32",
     ),
 ]

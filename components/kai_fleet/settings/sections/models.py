@@ -1,6 +1,7 @@
 """The base of every settings model, kinds of validators, and the fields at a place of a file."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Self, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StringConstraints
@@ -41,12 +42,6 @@ class Strict(BaseModel):
         """This one, of a stack, with what a team says for itself."""
         return self if own is None else self.model_copy(update=own.written)
 
-    def mistakes(self) -> Wrong:
-        """What does not fit between these keys, and in the sections below them."""
-        for name in type(self).model_fields:
-            if isinstance(section := getattr(self, name), Strict):
-                yield from below(self.key_of(name), section.mistakes())
-
     def useless(self, name: str, kinds_by_field: Mapping[str, Sequence[str]]) -> Wrong:
         """The keys that are written here and read only where the field `name` has other values."""
         kind, key = getattr(self, name), self.key_of(name)
@@ -66,24 +61,25 @@ def like(pattern: str, longest: int = 253) -> StringConstraints:
     return StringConstraints(pattern=pattern, max_length=longest)
 
 
-def short_for(
-    key: str, kinds: Any, forms: Any, convert: Callable[[Any], Any] = lambda value: value
-) -> BeforeValidator:
+def short_for(key: str, kinds: Any, forms: Any) -> BeforeValidator:
     """Take a value alone for the mapping with that key: `gpu: 12` for `gpu: {quota: 12}`."""
 
     def whole(value: Any) -> Any:
-        return {key: convert(value)} if isinstance(value, kinds) else value
+        return {key: value} if isinstance(value, kinds) else value
 
     return BeforeValidator(whole, json_schema_input_type=forms)
 
 
 def refuse(is_wrong: Callable[[Any], bool], sentence: str) -> AfterValidator:
-    """Refuse values; the sentence, which may have {value}, says why and what to write."""
+    """Refuse values, also those for which the check itself raises ValueError; the sentence, which
+    may have {value}, says why and what to write.
+    """
 
     def check(value: Any) -> Any:
-        if is_wrong(value):
-            raise ValueError(sentence.replace("{value}", repr(value)[:80]))
-        return value
+        with suppress(ValueError):
+            if not is_wrong(value):
+                return value
+        raise ValueError(sentence.replace("{value}", repr(value)[:80]))
 
     return AfterValidator(check)
 

@@ -18,25 +18,18 @@ from kai_fleet.settings.sections.kubernetes import (
     ObjectName,
     Toleration,
 )
-from kai_fleet.settings.sections.models import Strict, Wrong, like, refuse, short_for
+from kai_fleet.settings.sections.models import Strict, like, refuse
 
 _MOST: Final = 1_000_000
 _KINDS: Final = "{nvidia.com/gpu: 8, nvidia.com/mig-1g.10gb: 14}"
 
 
-class GpuSharing(Strict):
-    """How pods share a GPU: true (NonMemoryEnforced), false (Disabled), or a mode."""
-
-    mode: SharingMode
-    """Disabled; NonMemoryEnforced: by agreement; HamiCore, NvFractions: memory is held to it."""
-
-
+# A stack file may say true and false, too.
 Sharing = Annotated[
-    GpuSharing,
-    short_for("mode", bool, bool | GpuSharing, of_switch),
-    Field(
-        default_factory=lambda: GpuSharing(mode=of_switch(True)),
-        description="Fractions of a GPU: true unless set. A stack file may say {mode: …} too.",
+    SharingMode,
+    BeforeValidator(
+        lambda value: of_switch(value) if isinstance(value, bool) else value,
+        json_schema_input_type=bool | SharingMode,
     ),
 ]
 
@@ -85,22 +78,12 @@ def counted(gpus: int | Mapping[str, int], slices: Mapping[str, int]) -> int:
     return sum(kinds.get(name, 0) for name in GPU_RESOURCES) + int(mig.gpus_of(slices))
 
 
-HOSTNAME: Final = "kubernetes.io/hostname"
 # What Go's and Prometheus' durations have in common: KAI changed from the one to the other.
 Duration = Annotated[
     str,
     StringConstraints(min_length=2, pattern=r"^([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}s)?$"),
 ]
 ShardName = Annotated[str, like(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", 40)]
-Levels = Annotated[
-    list[LabelKey],
-    Field(min_length=1, max_length=16),
-    refuse(
-        lambda levels: len({*levels}) < len(levels) or HOSTNAME in levels[:-1],
-        f"has a level twice, or {HOSTNAME} above others; write each once, {HOSTNAME} last",
-    ),
-]
-Strategy = Literal["binpack", "spread"]
 
 
 class Fairshare(Strict):
@@ -115,8 +98,7 @@ class Fairshare(Strict):
     window_type: Literal["sliding", "tumbling", "cron"] = "sliding"
     """tumbling needs start, cron needs cron."""
     start: str | None = Field(
-        default=None,
-        pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(Z|[+-][0-9]{2}:[0-9]{2})$",
+        default=None, pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(Z|[+-][0-9:]{5})$"
     )
     """tumbling: when the first window begins, such as 2026-01-05T00:00:00Z."""
     cron: str | None = Field(default=None, pattern=r"^(@|\S+ +\S+ +\S+ +\S+ +\S+)")
@@ -128,31 +110,6 @@ class Fairshare(Strict):
     prometheus: str | None = Field(default=None, pattern=r"^https?://\S+$")
     """URL; KAI's own one unless set."""
 
-    def mistakes(self) -> Wrong:
-        """When windows begin that are not sliding."""
-        yield from self.useless("window_type", {"start": ("tumbling",), "cron": ("cron",)})
-        key = {"tumbling": "start", "cron": "cron"}.get(self.window_type)
-        if key and not self.written.get(key):
-            yield key, f"is missing: {self.window_type} windows begin by it; write one"
-
-
-class Placement(Strict):
-    """Where pods go among the nodes that have room."""
-
-    gpu: Strategy = "binpack"
-    """binpack fills nodes, spread levels them."""
-    cpu: Strategy = "binpack"
-    """The same for pods without GPUs."""
-
-
-class MinRuntime(Strict):
-    """How long a job of the shard runs undisturbed, where its queue does not say."""
-
-    preempt: Duration | None = None
-    """Before its own queue preempts it."""
-    reclaim: Duration | None = None
-    """Before another queue reclaims it."""
-
 
 class Shard(Strict):
     """A part of the nodes with a scheduler of its own.
@@ -161,8 +118,16 @@ class Shard(Strict):
     which its name is the value, and the queues whose `shard` it is.
     """
 
-    placement: Placement | None = None
-    min_runtime: MinRuntime | None = None
+    placement: dict[Literal["gpu", "cpu"], Literal["binpack", "spread"]] = Field(
+        default_factory=dict
+    )
+    """Where pods with GPUs and others go: binpack, which it is unless set, fills nodes, spread
+    levels them.
+    """
+    min_runtime: dict[Literal["preempt", "reclaim"], Duration] = Field(default_factory=dict)
+    """How long a job runs undisturbed where its queue does not say: before its own queue preempts
+    it, before another one reclaims it.
+    """
     queue_depth: dict[
         Literal["allocate", "reclaim", "preempt", "consolidation"],
         Annotated[int, Field(ge=1, le=1_000_000)],
@@ -190,6 +155,7 @@ Untested = Annotated[
 ]
 Values = dict[str, Any]
 NVIDIA: Final = "nvidia.com/gpu"
+EXAMPLE_CHARTS: Final = "oci://mirror.example.com/charts"
 EXAMPLE_REGISTRY: Final = "mirror.example.com, or ghcr.io/organisation"
 EXAMPLE_VERSION: Final = "v0.16.8"  # what messages tell to write
 
@@ -217,9 +183,14 @@ class KaiRelease(Strict):
     """From v0.10."""
     shards: dict[ShardName, Shard] = Field(default_factory=dict)
     """From v0.10."""
-    topologies: dict[ShardName, Levels] = Field(default_factory=dict)
+    topologies: dict[ShardName, Annotated[list[LabelKey], Field(min_length=1, max_length=16)]] = (
+        Field(default_factory=dict)
+    )
     """From v0.12: node labels from the widest domain to the narrowest."""
-    gpu_sharing: Sharing
+    gpu_sharing: Sharing = of_switch(True)
+    """Fractions of a GPU. true: NonMemoryEnforced, by agreement; false: Disabled. HamiCore and
+    NvFractions hold memory to it.
+    """
     untested: Untested = False
     chart: OtherChart = None
     values: Values = Field(default_factory=dict)
@@ -251,18 +222,6 @@ def place_of(read: Callable[[str], object], example: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-ChartSource = Annotated[
-    str,
-    Field(max_length=2048, description="oci://…, https://…"),
-    place_of(sources.chart_place, "oci://mirror.example.com/charts"),
-]
-ImageSource = Annotated[
-    str,
-    Field(max_length=2048, description="a registry, or a path in one"),
-    place_of(sources.registry_place, EXAMPLE_REGISTRY),
-]
-
-
 class Sources(Strict):
     """Where charts and images may come from, besides what the release tables name.
 
@@ -270,9 +229,13 @@ class Sources(Strict):
     kai-fleet:workloads and inside their vClusters, is their own.
     """
 
-    charts: list[ChartSource] = Field(default_factory=list)
+    charts: list[Annotated[str, place_of(sources.chart_place, EXAMPLE_CHARTS)]] = Field(
+        default_factory=list
+    )
     """Chart locations, such as oci://mirror.example.com/charts; what is below them counts."""
-    images: list[ImageSource] = Field(default_factory=list)
+    images: list[Annotated[str, place_of(sources.registry_place, EXAMPLE_REGISTRY)]] = Field(
+        default_factory=list
+    )
     """Image registries, or paths in one, such as mirror.example.com; what is below them counts."""
 
     @property

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, Final, Generic, TypeVar
+from typing import Annotated, Any, Final, Generic, NamedTuple, TypeVar
 
 from pydantic import BeforeValidator, Field
 
@@ -71,8 +70,7 @@ QueueTree = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class PlacedQueue:
+class PlacedQueue(NamedTuple):
     """A queue with its place: the queues above it from the top, and its key path in the file."""
 
     name: str
@@ -90,11 +88,6 @@ def walk(
         here, served = f"{path}{name}", shard if above else queue.shard
         yield PlacedQueue(name, above, here, queue, served)
         yield from walk(queue.children, f"{here}.children.", (*above, name), served)
-
-
-def leaves(tree: Mapping[str, Queue]) -> list[str]:
-    """The names of the queues that take pods, in the tree's order."""
-    return [placed.name for placed in walk(tree) if not placed.queue.children]
 
 
 def shard_mistakes(

@@ -1,6 +1,8 @@
 """What belongs to a team: its scheduler, its nodes and GPUs, its queues, its place."""
 
-from typing import Annotated, Any, Literal, Self
+from __future__ import annotations
+
+from typing import Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -15,13 +17,12 @@ from kai_fleet.settings.sections.kubernetes import (
     NotedKey,
     Toleration,
 )
-from kai_fleet.settings.sections.models import Strict, Wrong, below
+from kai_fleet.settings.sections.models import Strict, Wrong
 from kai_fleet.settings.sections.platform import (
     EXAMPLE_VERSION,
     Gpus,
     KaiRelease,
     KaiVersion,
-    Name,
     Shard,
     ShardName,
     by_kind,
@@ -31,10 +32,7 @@ from kai_fleet.settings.sections.platform import (
 from kai_fleet.settings.sections.queues import QueueName, QueueTree
 from kai_fleet.settings.sections.vcluster import Vcluster
 
-Removed = Annotated[
-    list[Name],
-    Field(description="Teams that may go: one that is deployed goes only when it is named here."),
-]
+REMOVED: Final = "Teams that may go: a deployed one goes only when it is named here."
 
 
 class Scheduler(KaiRelease):
@@ -50,23 +48,43 @@ class Scheduler(KaiRelease):
     )
 
 
-class HostPlace(Strict):
+class Defaults(Strict):
+    """What a stack says of all that it makes on the host, and a team over that for itself."""
+
+    isolation: Isolation = Field(default_factory=Isolation)
+    """What keeps teams from each other, on the host; a team's where it differs."""
+    labels: dict[NotedKey, LabelValue] = Field(default_factory=dict)
+    """Labels of all that is made: a cost centre. A team's over kai-fleet:labels."""
+    annotations: dict[NotedKey, str] = Field(default_factory=dict)
+    """Annotations of the same but of pods."""
+    tolerations: list[Toleration] = Field(default_factory=list)
+    """Taints of nodes that all pods of teams tolerate, their control planes' too; a team's in place
+    of kai-fleet:tolerations.
+    """
+    affinity: Affinity | None = None
+    """Where control planes, their DNS and KAI are: nodeAffinity, podAffinity, podAntiAffinity; a
+    team's in place of kai-fleet:affinity.
+    """
+
+    def of_team(self, own: Defaults) -> dict[str, Any]:
+        """These fields of a team."""
+        written = "tolerations" in own.model_fields_set
+        return {
+            "isolation": self.isolation.over(own.isolation),
+            "labels": {**self.labels, **own.labels},
+            "annotations": {**self.annotations, **own.annotations},
+            "tolerations": own.tolerations if written else self.tolerations,
+            "affinity": own.affinity or self.affinity,
+        }
+
+
+class HostPlace(Defaults):
     """What a team's place on the host is like. The platform's stack writes it, no team stack."""
 
     node_pool: dict[LabelKey, LabelValue] = Field(default_factory=dict)
     """Labels of the nodes that are the team's own."""
     gpus: Gpus = 0
     """The most GPUs of its pods, also by kind: {nvidia.com/gpu: 8, nvidia.com/mig-1g.10gb: 2}."""
-    isolation: Isolation = Field(default_factory=Isolation)
-    """Where it differs from kai-fleet:isolation."""
-    labels: dict[NotedKey, LabelValue] = Field(default_factory=dict)
-    """Labels of its namespace and all that is made for it, over kai-fleet:labels."""
-    annotations: dict[NotedKey, str] = Field(default_factory=dict)
-    """Annotations of the same but of pods, over kai-fleet:annotations."""
-    tolerations: list[Toleration] = Field(default_factory=list)
-    """Taints that all of its pods tolerate; in place of kai-fleet:tolerations."""
-    affinity: Affinity | None = None
-    """Where its control plane, its DNS and its KAI are; in place of kai-fleet:affinity."""
 
     @property
     def slices(self) -> dict[str, int]:
@@ -127,17 +145,17 @@ class TeamSettings(HostPlace, Runs):
 
         `granted` is the queue of a stack of its own, in mode host: it may have queues below that.
         """
-        mode, scheduler, written = self.scheduler.mode, self.scheduler, self.model_fields_set
-        yield from below("scheduler", scheduler.mistakes())
+        mode, scheduler = self.scheduler.mode, self.scheduler
         if mode == "virtual" and scheduler.version is None:
             write = advised(KAI) or EXAMPLE_VERSION
             yield "scheduler.version", f"is missing: mode virtual runs its own KAI; write {write}"
-        for name in scheduler.model_fields_set - {"mode"} if mode != "virtual" else ():
-            fix = "drop it; the host's is at kai-fleet:kai"
-            yield f"scheduler.{Scheduler.key_of(name)}", f"has no use in mode {mode}; {fix}"
+        for name in Scheduler.model_fields if mode != "virtual" else ():
+            if name != "mode" and name in scheduler.model_fields_set:
+                fix = "drop it, the host's is at kai-fleet:kai"
+                yield f"scheduler.{Scheduler.key_of(name)}", f"has no use in mode {mode}; {fix}"
         host = ("queues",) if granted and not self.queue else ("queue",)
-        for name in written & {"queue", "queues", "pools"}:
-            used = {"virtual": ("queues", "pools"), "host": host}.get(mode, ())
+        used = {"virtual": ("queues", "pools"), "host": host}.get(mode, ())
+        for name in ("queues", "queue", "pools"):
             if getattr(self, name) and name not in used:
                 fix = f"write {' or '.join(used)}" if used else "drop it"
                 yield name, f"has no use in mode {mode}; {fix}"

@@ -6,7 +6,7 @@ from pydantic import Field, SecretStr
 
 from kai_fleet.settings.sections.access import Access
 from kai_fleet.settings.sections.kubernetes import Bytes, Cpus, LabelKey, LabelValue, ObjectName
-from kai_fleet.settings.sections.models import Strict, Wrong, like, refuse
+from kai_fleet.settings.sections.models import Strict, Wrong, below, like, refuse
 from kai_fleet.settings.sections.platform import OtherChart, Untested, Values, Version
 
 # "" is the cluster's default.
@@ -46,20 +46,7 @@ class ResourceAmounts(Strict):
     """Of the node's own disk."""
 
 
-class ControlPlaneResources(Strict):
-    """What each pod of a control plane is promised, and the most it may take."""
-
-    requests: ResourceAmounts = Field(default_factory=ResourceAmounts)
-    """Unless set: cpu 200m, memory 256Mi, ephemeralStorage 1Gi."""
-    limits: ResourceAmounts = Field(default_factory=ResourceAmounts)
-    """Unless set: memory 4Gi, ephemeralStorage 10Gi (before v0.30 2Gi and 8Gi)."""
-
-
-# Kubernetes' own roles. cluster-admin is none of them: it changes queues and removes the guard.
-GroupRole = Literal["view", "edit", "admin"]
-_SYSTEM_GROUP: Final = (
-    "is one of Kubernetes' own groups; write it as the identity provider calls it, without a prefix"
-)
+_SYSTEM_GROUP: Final = "is one of Kubernetes' own; write it as the provider calls it"
 _Text = Annotated[str, like(r"^\S+$")]
 GroupName = Annotated[
     str,
@@ -101,7 +88,8 @@ class Vcluster(Strict):
     """Labels of the nodes for control planes; the team's own nodes unless set."""
     oidc: Oidc | None = None
     """The identity provider by whose accounts people enter it."""
-    groups: dict[GroupName, GroupRole] = Field(default_factory=dict)
+    # Not cluster-admin, which changes queues and removes the guard.
+    groups: dict[GroupName, Literal["view", "edit", "admin"]] = Field(default_factory=dict)
     """Groups of that provider: view, edit or admin in namespace default; all read but Secrets."""
     image_pull_secrets: list[ObjectName] = Field(default_factory=list)
     """Secrets of namespace team-NAME that pull images of the control plane and all synced pods."""
@@ -112,13 +100,19 @@ class Vcluster(Strict):
     replicas: int = Field(default=1, ge=1, le=9)
     """How many pods its control plane has; more than one needs another store."""
     store: Store = Field(default_factory=Store)
-    resources: ControlPlaneResources = Field(default_factory=ControlPlaneResources)
+    resources: dict[Literal["requests", "limits"], ResourceAmounts] = Field(default_factory=dict)
+    """What each pod of its control plane is promised, and the most it may take. Unless set:
+    requests of cpu 200m, memory 256Mi, ephemeralStorage 1Gi; limits of memory 4Gi,
+    ephemeralStorage 10Gi (before v0.30 2Gi and 8Gi).
+    """
     licensed: bool = False
     """There is a vCluster licence, or its free tier: the Pro image, its keys."""
 
     def mistakes(self) -> Wrong:
         """Those of its sections, and groups without an identity provider."""
-        yield from super().mistakes()
+        yield from below("store", self.store.mistakes())
+        if self.access is not None:
+            yield from below("access", self.access.mistakes())
         if self.oidc is None and self.groups:
             write = "write oidc: {issuer: https://…, clientId: kubernetes} beside it"
             yield "groups", f"are those of an identity provider, and none is declared; {write}"

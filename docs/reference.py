@@ -1,11 +1,15 @@
-"""Generate from the code: docs/settings.md, docs/rules.md and the JSON Schema of a stack file.
+"""Generate from the code: settings.md, rules.md, commands.md and the JSON Schema of a stack file.
 
-`make reference` writes them, by `python -m kai_fleet_cli.reference.pages NAME`; tests compare them.
-What stands around keys and rules is in templates beside this file.
+`make reference` writes them; tests compare them. What stands around keys and rules is in templates
+beside this file.
 """
 
+import html
+import json
 import re
+import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from string import Template
@@ -98,18 +102,20 @@ def settings_page() -> str:
 
 
 def _filled(page: str, **parts: str) -> str:
-    template = Path(__file__).with_name(f"{page}_page.template")
+    template = Path(__file__).with_name(f"{page}.md.template")
     return Template(template.read_text(encoding="utf-8")).substitute(parts)
 
 
 def _table(model: Mapping[str, Any]) -> str:
     rows = ["| key | value | default | meaning |", "|---|---|---|---|"]
-    for key, field in model["properties"].items():
+    required = model.get("required", ())
+    properties = model["properties"].items()
+    for key, field in sorted(properties, key=lambda item: item[0] not in required):
         default = field.get("default")
         words = f"`{str(default).lower() if isinstance(default, bool) else default}`"
         if default is None or default in ({}, [], ""):
             words = ""
-        if key in model.get("required", ()):
+        if key in required:
             words = "**required**"
         rows.append(f"| `{key}` | {_values(field)} | {words} | {_text(field)} |")
     return "\n".join(rows) + "\n"
@@ -180,5 +186,24 @@ def _section(rule: Rule) -> str:
     return "\n\n".join(filter(None, paragraphs)) + "\n"
 
 
+def commands_page() -> str:
+    """Every command, as typer describes it."""
+    with tempfile.NamedTemporaryFile("r", suffix=".md") as page:
+        typer = [str(Path(sys.executable).with_name("typer")), "kai_fleet_cli.__main__"]
+        words = ["utils", "docs", "--name", "fleet", "--title", "Commands", "--output", page.name]
+        root = Path(__file__).parents[1]
+        subprocess.run(
+            [*typer, *words],
+            cwd=root,
+            env={"PYTHONPATH": str(root)},
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        return html.unescape(Path(page.name).read_text(encoding="utf-8"))
+
+
 if __name__ == "__main__":
-    print({"settings": settings_page, "rules": rules_page}[sys.argv[1]](), end="")
+    FILE.write_text(json.dumps(schema(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    pages = {"settings": settings_page, "rules": rules_page, "commands": commands_page}
+    for name, page in pages.items():
+        Path(__file__).with_name(f"{name}.md").write_text(page(), encoding="utf-8")

@@ -1,1 +1,0 @@
-"""Pages that `make reference` generates from the code."""

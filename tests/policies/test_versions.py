@@ -1,0 +1,200 @@
+"""Rules about versions of KAI and vCluster: the table, support, steps, and what a version has."""
+
+from dataclasses import replace
+from datetime import date
+from types import SimpleNamespace
+
+import pytest
+
+from kai_fleet import releases
+from kai_fleet.finding import Level
+from kai_fleet.values import UNKNOWN
+from kai_fleet_cli.plan import recorder
+from kai_fleet_cli.plan.picture import as_declared
+from kai_fleet_policies import rules, validation
+from kai_fleet_policies.adapters import from_resources
+from kai_fleet_policies.model.cluster import Kai, Running, Team
+from kai_fleet_policies.validation import together
+from tests.policies.samples import cluster, found, open_question, refusal, resource, team
+
+KNOWN, FEATURE = "kai-version-known", "kai-feature-known"
+LAB = {"cluster": {"name": "c", "context": "c"}}
+
+
+@pytest.mark.parametrize("version", list(releases.KAI))
+def test_versions_of_the_table_pass(version):
+    assert found(KNOWN, cluster(version=version)) == []
+
+
+@pytest.mark.parametrize(
+    ("version", "says"),
+    [
+        ("v0.9.4", "write v0.9.3 or v0.9.8"),
+        (
+            "v0.20.1",
+            f"is retracted (its chart is that of v0.10.2); write {releases.advised(releases.KAI)}",
+        ),
+        ("v1.2.0", f"write {releases.advised(releases.KAI)}, or add untested"),
+        ("0.9.3", "write v0.9.3"),
+        ("latest", "which is not supported here; write "),
+        (None, "has no version, and the highest published one (v0.20.1) is retracted"),
+    ],
+)
+def test_other_versions_are_refused_with_the_nearest(version, says):
+    problem = refusal(KNOWN, cluster(version=version))
+    assert (problem.subject, problem.path) == ("KAI of host", "kai-fleet:kai.version")
+    assert says in problem.message
+
+
+@pytest.mark.parametrize(("version", "level"), [("v0.18.6", "advisory"), ("v0.15.0", "mandatory")])
+def test_untested_lets_newer_versions_through_and_no_others(version, level):
+    right = cluster()
+    tried = replace(right, kai=(replace(right.kai[0], version=version, untested=True),))
+    (problem,) = found(KNOWN, tried)
+    assert problem.level == level
+
+
+@pytest.fixture
+def on(monkeypatch):
+    """What a rule says of a cluster on a day."""
+
+    def on(day, rule, host):
+        monkeypatch.setattr(releases, "date", SimpleNamespace(today=lambda: day))
+        return found(rule, host)
+
+    return on
+
+
+@pytest.mark.parametrize(
+    ("version", "day", "says"),
+    [
+        ("v0.9.3", date(2026, 9, 30), ()),
+        (
+            "v0.9.3",
+            date(2026, 10, 1),
+            (
+                "line v0.9 is out of support since 2026-09-30",
+                "move to v0.16.9 (supported until 2027-06-30)",
+            ),
+        ),
+        ("v0.7.11", date(2026, 11, 24), ("no support dates are published for line v0.7",)),
+        ("v0.16.8", date(2040, 1, 1), ("look for a newer kai-fleet",)),
+    ],
+)
+def test_a_line_out_of_support_is_warned_about_with_the_newest_maintained(on, version, day, says):
+    problems = on(day, "kai-version-supported", cluster(version=version))
+    assert len(problems) == bool(says)
+    assert all(words in problems[0].message for words in says)
+
+
+def test_a_vcluster_line_past_its_end_of_life_is_warned_about_once_for_a_key(on):
+    key = "kai-fleet:vcluster.version"
+    teams = [Team(name, version="v0.34.7", where=lambda *_: key) for name in ("ml", "nlp")]
+    host = replace(cluster(), teams=(*teams, Team("dev", version="v0.36.1")))
+    rule = "vcluster-version-known"
+    assert on(date(2026, 10, 29), rule, host) == []
+    (problem,) = together(on(date(2026, 10, 30), rule, host))
+    assert (problem.path, problem.level) == (key, Level.ADVISORY)
+    assert problem.subject == "vClusters ml and nlp"
+    assert "line v0.34 is out of support since 2026-10-29" in problem.message
+    assert "to v0.36.1 (supported until 2027-01-22)" in problem.message
+
+
+def test_a_newer_version_passes_by_its_word_in_the_program_and_in_the_pack():
+    """Both are asked in an update: the gate about the file, the pack about what is declared."""
+    team = {
+        "scheduler": {"mode": "virtual", "version": "v0.18.6", "untested": True},
+        "nodePool": {"pool": "a"},
+        "vcluster": {"version": "v0.38.0", "untested": True},
+    }
+    raw = {**LAB, "teams": {"ml": team}}
+    assert validation.validate(raw).refused == []
+    declared_again = from_resources.clusters(as_declared(recorder.record("lab", raw)))
+    said = [p for p in rules.check(declared_again) if p.level is Level.MANDATORY]
+    assert said == []
+    del team["scheduler"]["untested"], team["vcluster"]["untested"]
+    refused = validation.validate(raw).refused
+    assert {p.check for p in refused} >= {"kai-version-known", "vcluster-version-known"}
+
+
+def running(version="v0.36.1", **changes):
+    return replace(cluster(), teams=(team("ml", version=version, **changes),))
+
+
+def test_only_vcluster_versions_of_the_table():
+    rule = "vcluster-version-known"
+    assert found(rule, running()) == []
+    assert "write v0.36.1, or add untested: true" in refusal(rule, running("v0.38.0")).message
+    assert "untested" not in refusal(rule, running("0.36.1")).message
+
+
+def test_a_vcluster_goes_one_line_at_a_time():
+    assert found("vcluster-upgrade", running(runs=Running("v0.35.3"))) == []
+    assert found("vcluster-upgrade", running()) == [], "the first install has no before"
+    problem = refusal("vcluster-upgrade", running(runs=Running("v0.34.7")))
+    assert "write v0.35.3 first" in problem.message
+    assert problem.path == "kai-fleet:teams.ml.vcluster.version"
+
+
+FIRST = {"shards": "v0.10.5", "fairshare": "v0.10.5", "topologies": "v0.12.23"}
+
+
+def using(version, kind):
+    used = {"shards": ("a",), "fairshare": True, "topologies": {"racks": ("rack",)}}
+    return cluster(kai=(Kai(version, path="kai-fleet:kai", **{kind: used[kind]}),))
+
+
+@pytest.mark.parametrize("kind", FIRST)
+@pytest.mark.parametrize("version", list(releases.KAI))
+def test_each_version_has_a_feature_from_its_line_on(kind, version):
+    has = releases.version_key(version) >= releases.version_key(FIRST[kind])
+    problems = found(FEATURE, using(version, kind))
+    assert [p.path for p in problems] == ([] if has else [f"kai-fleet:kai.{kind}"])
+
+
+def test_the_message_names_the_line_that_a_feature_comes_with_and_a_version_to_write():
+    problem = refusal(FEATURE, using("v0.9.3", "topologies"))
+    assert problem.subject == "topologies of host"
+    assert "needs KAI v0.12 or newer, and the version is v0.9.3" in problem.message
+    assert "write version: v0.16.9" in problem.message
+
+
+def test_a_version_that_is_not_known_yet_is_an_open_question():
+    assert "version is known" in open_question(KNOWN, cluster(version=UNKNOWN)).message
+    assert "the KAI version is known" in open_question(FEATURE, using(UNKNOWN, "shards")).message
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("fairshare", {}),
+        ("shards", {"default": {"placement": {"gpu": "spread"}}}),
+        ("topologies", {"racks": ["kubernetes.io/hostname"]}),
+    ],
+)
+def test_a_feature_is_refused_at_its_key(key, value):
+    scheduler = {"mode": "virtual", "version": "v0.9.3", key: value}
+    team = {"scheduler": scheduler, "gpus": 1, "nodePool": {"pool": "ml"}}
+    (problem,) = validation.validate({**LAB, "teams": {"ml": team}}).refused
+    assert (problem.check, problem.path) == (FEATURE, f"kai-fleet:teams.ml.scheduler.{key}")
+
+
+def test_objects_of_any_program_are_features_too():
+    chart = "oci://ghcr.io/nvidia/kai-scheduler/kai-scheduler"
+    props = {"chart": chart, "version": "v0.9.3", "namespace": "kai-scheduler"}
+    release = resource("kubernetes:helm.sh/v3:Release", "kai", props)
+    spec = {"metadata": {"name": "racks"}, "spec": {"levels": []}}
+    topology = resource("kubernetes:kai.scheduler/v1alpha1:Topology", "racks", spec)
+    problem = refusal(FEATURE, *from_resources.clusters([release, topology]))
+    assert problem.path == release.urn
+
+
+@pytest.mark.parametrize("key", ["nodeSelector", "imagePullSecrets"])
+def test_values_that_stop_at_the_operator_are_warned_about(key):
+    def of(version):
+        kai = Kai(version, path="kai-fleet:kai", values={"global": {key: ["x"]}})
+        return found("kai-value-reaches", cluster(kai=(kai,)))
+
+    (problem,) = of("v0.12.23")
+    assert (problem.level, problem.path) == (Level.ADVISORY, f"kai-fleet:kai.values.global.{key}")
+    assert of("v0.7.11") == []
