@@ -8,7 +8,6 @@ from typer.testing import CliRunner
 from kai_fleet.settings import load
 from kai_fleet.settings.files import yaml_file
 from kai_fleet_cli.__main__ import app
-from tests.unit.team_project import Project
 
 TREE = {"top": {"gpu": {"quota": 4}, "children": {"train": {"gpu": {"quota": 4}}}}}
 ML = {"scheduler": {"mode": "virtual", "version": "v0.16.8"}, "nodePool": {"pool": "ml"}}
@@ -83,8 +82,7 @@ def test_a_file_that_holds_no_tree_is_one_sentence(folder, named, content, says)
     assert mistake.message.startswith(says)
 
 
-def test_the_plan_is_the_same_and_the_list_knows_the_queues(folder, tmp_path, monkeypatch):
-    project = Project.of(tmp_path, monkeypatch)
+def test_the_plan_is_the_same(folder, tmp_path, project):
     inline = CliRunner().invoke(app, ["plan", "-s", "lab", "--format", "json"])
     text = project.text()
     start = text.index("      queues:\n") + len("      queues:")
@@ -95,9 +93,3 @@ def test_the_plan_is_the_same_and_the_list_knows_the_queues(folder, tmp_path, mo
     filed = CliRunner().invoke(app, ["plan", "-s", "lab", "--format", "json"])
     assert inline.exit_code == 0, inline.output
     assert json.loads(filed.stdout) == json.loads(inline.stdout)
-    (row,) = (
-        it
-        for it in json.loads(project.run("teams", "--json", "-s", "lab").out)["teams"]
-        if it["team"] == "ml"
-    )
-    assert (row["queues"], row["gpus"]["guaranteed"]) == (["train", "serve"], 4.0)
