@@ -5,7 +5,7 @@ declared, so that it is neither changed nor deleted.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,15 +14,16 @@ from pulumi.runtime import invoke
 
 from kai_fleet.arguments import Arguments
 from kai_fleet.cluster.connection import ClusterConnection
-from kai_fleet.cluster.provider.queues import DEFAULT_QUEUES, PATH, TREE
+from kai_fleet.cluster.kube.objects import in_pool, tolerates
 from kai_fleet.deployed import Deployed
 from kai_fleet.guards.bounds import KAI_PRIORITIES
+from kai_fleet.inputs import toleration_spec
 from kai_fleet.names import EXISTING, NAMESPACE, NAMESPACE_PATCH, RELEASE, TEAM_LABEL
-from kai_fleet.queue_specs import every_spec
 from kai_fleet.releases import GPU_PROVIDERS, kai, version_key
 from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.settings import Settings
 from kai_fleet.team_namespace import USED, namespace_labels
+from kai_fleet.values import value_at
 
 # Names of the two components in the program.
 GPU_STACK: Final = "host-gpu"
@@ -35,6 +36,7 @@ _PATHS: Final = {
     NAMESPACE: "/api/v1/namespaces/",
 }
 _NODES: Final = "/api/v1/nodes"
+_ENFORCED_TOLERATIONS: Final = "sync.toHost.pods.enforceTolerations"
 _PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses/"
 # Values in KAI's charts, which can leave the classes out from this version on.
 _PRIORITIES: Final = dict(zip(KAI_PRIORITIES, (50, 75, 100, 125), strict=True))
@@ -116,9 +118,12 @@ def find(
 def existing_of(settings: Settings, host: HostObjects) -> dict[str, Any]:
     """`find` for a given reader."""
     args, teams = Arguments(settings), (*settings.teams, *settings.team_stacks)
+    for name, team in settings.teams.items():
+        if team.node_pool and not value_at(team.vcluster.values, _ENFORCED_TOLERATIONS):
+            warn_of_taints(name, args.namespace(name), settings.team_path(name), host)
     return {
         "gpu": gpu_stack(args.gpu_stack(), host),
-        "kai": host_kai(args.host_kai(), args.host_queues(), host) if settings.kai else [],
+        "kai": host_kai(args.host_kai(), host) if settings.kai else [],
         "teams": [name for name in teams if is_of_others(name, args.namespace(name), host)],
     }
 
@@ -146,11 +151,11 @@ def gpu_stack(args: Mapping[str, Any], host: HostObjects) -> list[str]:
     return [key for key, existing in found.items() if existing]
 
 
-def host_kai(args: Mapping[str, Any], queues: Mapping[str, Any], host: HostObjects) -> list[str]:
+def host_kai(args: Mapping[str, Any], host: HostObjects) -> list[str]:
     """`use_existing` of the host's KaiScheduler.
 
     Raises:
-        pulumi.RunError: existing priority classes or default queues of KAI do not fit.
+        pulumi.RunError: existing priority classes of KAI do not fit.
     """
     release = kai(args["version"], untested=bool(args.get("untested")))
     brought = "clusterPolicyCrd" in args.get("use_existing", ())
@@ -162,20 +167,6 @@ def host_kai(args: Mapping[str, Any], queues: Mapping[str, Any], host: HostObjec
         "clusterPolicyCrd": host.foreign(CRD, crd, f"{KAI}-kai-cluster-policy"),
         "priorityClasses": not own_classes and _uses_priority_classes(release.version, host),
     }
-    for name, spec in every_spec(queues["queues"]):
-        queue = host.at(f"{PATH}/{name}") if name in DEFAULT_QUEUES else None
-        live = spec if queue is None or TREE in queue["labels"] else queue.get("spec") or {}
-        differs = [
-            f"{key} is {json.dumps(live.get(key))} there, and {json.dumps(spec.get(key))} here"
-            for key in sorted(live.keys() | spec.keys())
-            if live.get(key) != spec.get(key)
-        ]
-        if differs:
-            raise pulumi.RunError(
-                f"kai-fleet:queues: queue {name} is in the cluster already, from a KAI's chart, and"
-                f" differs: {'; '.join(differs)}. Nothing was made. Write it as it is there, or"
-                " give yours another name"
-            )
     return [key for key, existing in found.items() if existing]
 
 
@@ -228,3 +219,40 @@ def is_of_others(team: str, args: Mapping[str, Any], host: HostObjects) -> bool:
             f" namespace {name} --overwrite {wants}; or give the team another name"
         )
     return True
+
+
+def warn_of_taints(team: str, args: Mapping[str, Any], path: str, host: HostObjects) -> None:
+    """Warn of a taint that keeps a team's pods off all of its nodes, with the fix at `path`."""
+    every = (host.at(_NODES) or {}).get("nodes", ())
+    nodes = [node["taints"] for node in every if in_pool(node["labels"], args["node_pool"])]
+    if closed := closed_pool(args.get("tolerations", ()), nodes, path):
+        pulumi.log.warn(f"nodes of team {team}: {closed[0]}; {closed[1]}")
+
+
+def closed_pool(
+    tolerations: Iterable[Any], nodes: Sequence[Iterable[Mapping[str, str]]], path: str
+) -> tuple[str, str] | None:
+    """Cause and fix, written at `path`, if no node of a team's pool takes its pods.
+
+    `nodes` are the taints of each node. Taints of `node.kubernetes.io/` are temporary: ignored.
+    """
+    specs: list[Any] = [toleration_spec(each) for each in tolerations]
+    closing = [
+        [
+            taint
+            for taint in taints
+            if taint.get("effect") in ("NoSchedule", "NoExecute")
+            and not taint["key"].startswith("node.kubernetes.io/")
+            and not any(tolerates(spec, taint) for spec in specs)
+        ]
+        for taints in nodes
+    ]
+    if not closing or not all(closing):
+        return None
+    taint, keys = closing[0][0], ("key", "value", "effect")
+    written = ", ".join(f"{key}: {json.dumps(taint[key])}" for key in keys if taint.get(key))
+    return (
+        f"each of its {len(nodes)} nodes has a taint ({taint['key']}) that the team does not"
+        " tolerate: only pods that tolerate it themselves run there, its DNS not among them",
+        f"write tolerations: [{{{written}}}] at {path}",
+    )

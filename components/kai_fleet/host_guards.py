@@ -36,7 +36,8 @@ class HostGuards(pulumi.ComponentResource):
     ) -> None:
         super().__init__(HOST_GUARDS, name, None, opts)
         check(f"HostGuards {name}", HostGuardsArgs, args)
-        host_policies, bindings = policies.of_host(beside_kai=args.get("host_kai", False))
+        host_kai = args.get("host_kai", False)
+        host_policies, bindings = policies.of_host(beside_kai=host_kai)
         declared = policies.declare(name, host_policies, bindings, child_of(self, opts))
         # URNs are known in a preview, too.
         urns = pulumi.Output.all(*(each.urn for each in declared))

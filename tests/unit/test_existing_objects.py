@@ -10,7 +10,6 @@ from kai_fleet.cluster.connection import ClusterConnection
 from kai_fleet.deployed import Deployed
 from kai_fleet.existing import HostObjects, is_of_others
 from kai_fleet.names import NAMESPACE, NAMESPACE_PATCH
-from kai_fleet.queue_specs import every_spec
 from kai_fleet.settings import load
 
 CLASS = "/apis/node.k8s.io/v1/runtimeclasses/nvidia"
@@ -33,8 +32,8 @@ def gpu(provider: str, host: HostObjects) -> list[str]:
     return existing.gpu_stack({"provider": provider}, host)
 
 
-def kai(host: HostObjects, queues: Any = None, **args: Any) -> list[str]:
-    return existing.host_kai({"version": "v0.16.8", **args}, {"queues": queues or {}}, host)
+def kai(host: HostObjects, **args: Any) -> list[str]:
+    return existing.host_kai({"version": "v0.16.8", **args}, host)
 
 
 @pytest.mark.parametrize(
@@ -115,21 +114,43 @@ def test_priority_classes_of_others_that_do_not_fit_are_named(changed, version, 
     assert "with values: {defaultPriorityClasses: {enabled: false}}" in message
 
 
+POOL = {"kai-fleet/pool": "ml"}
+
+
 @pytest.mark.parametrize(
-    ("quota", "labels", "refused"),
-    [(-1, {}, True), (4, {}, False), (-1, {"kai-fleet/tree": "lab/host-queues"}, False)],
+    ("tolerations", "taints", "warned"),
+    [
+        ([], [["dedicated"], ["dedicated"]], True),
+        ([], [["dedicated"], []], False),
+        ([], [["node.kubernetes.io/not-ready"]], False),
+        ([{"key": "dedicated"}], [["dedicated"]], False),
+        ([{"key": "dedicated", "value": "other"}], [["dedicated"], ["dedicated"]], True),
+        ([], [], False),
+    ],
 )
-def test_default_queues_of_a_kai_that_was_there_are_compared_first(quota, labels, refused):
-    queues = {"default-queue": {"gpu": {"quota": 4}}}
-    ((_, spec),) = every_spec({"default-queue": {"gpu": {"quota": quota}}})
-    host = there("/apis/scheduling.run.ai/v2/queues/default-queue", spec=spec, labels=labels)
-    if not refused:
-        assert kai(host, queues) == []
-        return
-    with pytest.raises(pulumi.RunError) as caught:
-        kai(host, queues)
-    assert str(caught.value).startswith("kai-fleet:queues: queue default-queue")
-    assert "differs: resources is {" in str(caught.value)
+def test_a_preview_warns_of_a_pool_whose_taints_are_not_tolerated(
+    tolerations, taints, warned, monkeypatch
+):
+    nodes = [
+        {
+            "labels": POOL | {"other": "x"},
+            "taints": [{"key": key, "value": "ml", "effect": "NoSchedule"} for key in keys],
+        }
+        for keys in taints
+    ]
+    nodes.append({"labels": {}, "taints": []})
+    messages: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", messages.append)
+    args = {"node_pool": POOL, "tolerations": tolerations}
+    host = there("/api/v1/nodes", nodes=nodes)
+    existing.warn_of_taints("ml", args, "kai-fleet:teams.ml", host)
+    assert bool(messages) == warned
+    for line in messages:
+        assert "each of its 2 nodes has a taint (dedicated)" in line
+        assert (
+            'write tolerations: [{key: "dedicated", value: "ml", effect: "NoSchedule"}] at'
+            " kai-fleet:teams.ml" in line
+        )
 
 
 @pytest.mark.parametrize(

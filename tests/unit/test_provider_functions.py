@@ -10,9 +10,11 @@ from tests.unit.plugin_process import secret, started
 CLASS = "/apis/node.k8s.io/v1/runtimeclasses/nvidia"
 PRIORITY = "/apis/scheduling.k8s.io/v1/priorityclasses/train"
 NOTES = {"meta.helm.sh/release-name": "kai", "meta.helm.sh/release-namespace": "gpu"}
+TAINT = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
+NODES = [{"metadata": {"labels": {"pool": "ml"}}, "spec": {"taints": [TAINT]}}]
 NAMES = {"namespace": "team-ml", "name": "vc-ml"}
 BARE = {"there": True, "labels": {}, "release": "None/None"}
-BARE |= dict.fromkeys(("handler", "value", "spec"))
+BARE |= dict.fromkeys(("handler", "value"))
 REFUSED = "the API answers 403 Forbidden"
 
 
@@ -51,6 +53,12 @@ def read(plugin):
             200,
             {"value": 50, "metadata": {"annotations": NOTES}},
             BARE | {"value": 50, "release": "gpu/kai"},
+        ),
+        (
+            "/api/v1/nodes",
+            200,
+            {"items": NODES},
+            {"there": True, "nodes": [{"labels": {"pool": "ml"}, "taints": [TAINT]}]},
         ),
     ],
 )

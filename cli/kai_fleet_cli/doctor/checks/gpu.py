@@ -1,16 +1,15 @@
 """Nodes and GPUs: pools, what serves the GPUs, and the ones that KAI shares."""
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from kai_fleet.arguments import Arguments
-from kai_fleet.cluster.kube.objects import KubeObject, in_pool, tolerates
-from kai_fleet.inputs import toleration_spec
+from kai_fleet.cluster.kube.objects import KubeObject, in_pool
+from kai_fleet.existing import closed_pool
 from kai_fleet.releases import DISABLED, GPU_CHARTS
 from kai_fleet.releases.keys import GPU_GROUP, RESERVATIONS
-from kai_fleet.releases.mig import PREFIX
+from kai_fleet.releases.mig import PREFIX, gpus_of
 from kai_fleet.settings.sections.platform import NVIDIA
 from kai_fleet.values import value_at
 from kai_fleet_cli.doctor.causes import Fault, fault, reason
@@ -54,30 +53,17 @@ def pool(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
         tolerations = Arguments(snapshot.settings).namespace(team.name)["tolerations"]
         granted = f"kai-fleet:teamStacks.{team.name} of the platform"
         path = granted if snapshot.settings.platform_stack else team.path
-        closing = [_closing(node, tolerations) for node in usable]
-        if all(closing):
-            taint, keys = closing[0][0], ("key", "value", "effect")
-            write = ", ".join(f"{key}: {json.dumps(taint[key])}" for key in keys if taint.get(key))
-            values = {"key": taint["key"], "write": write, "path": path}
-            yield fault("pool-tainted", host, labels, count=len(closing), **values)
-    for resource, granted_gpus in team.kinds.items():
+        taints = [node.spec.get("taints") or [] for node in usable]
+        if closed := closed_pool(tolerations, taints, path):
+            yield fault("pool-tainted", host, labels, cause=closed[0], fix=closed[1])
+    whole = int((team.gpus or 0) - gpus_of(team.slices))
+    kinds = {team.inside.gpu_resource: whole, **team.slices}
+    for resource, granted_gpus in kinds.items():
         count = sum(node.gpus(resource) for node in usable)
         if count < granted_gpus:
             row = "pool-with-fewer-gpus" if count else "pool-without-gpus"
             values = {"resource": resource, "team": team.name, "path": team.gpus_path}
             yield fault(row, host, labels, count=f"{count:g}", granted=granted_gpus, **values)
-
-
-def _closing(node: KubeObject, tolerations: list[Any]) -> list[dict[str, str]]:
-    """Taints that keep a team's pods off a node; those of `node.kubernetes.io/` are temporary."""
-    specs: list[Any] = [toleration_spec(each) for each in tolerations]
-    return [
-        taint
-        for taint in node.spec.get("taints") or ()
-        if taint.get("effect") in ("NoSchedule", "NoExecute")
-        and not taint["key"].startswith("node.kubernetes.io/")
-        and not any(tolerates(spec, taint) for spec in specs)
-    ]
 
 
 def inside(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:

@@ -210,16 +210,20 @@ def _answer(function: str, arguments: Properties) -> dict[str, Any]:
 
 
 def _about(found: Properties) -> dict[str, Any]:
-    """`handler` and `labels` of an object, `value` of a PriorityClass, `spec` of a Queue, `release`
-    of an object of Helm.
+    """`handler` and `labels` of an object, `value` of a PriorityClass, `release` of an object of
+    Helm; of a list its `nodes`, each with `labels` and `taints`.
     """
+    if "items" in found:
+        nodes = map(KubeObject, found["items"])
+        return {
+            "nodes": [{"labels": n.labels, "taints": n.spec.get("taints") or []} for n in nodes]
+        }
     own = KubeObject(found)
     helm = [own.annotations.get(f"meta.helm.sh/release-{key}") for key in ("namespace", "name")]
     return {
         "handler": found.get("handler"),
         "labels": own.labels,
         "value": found.get("value"),
-        "spec": found.get("spec") if found.get("kind") == "Queue" else None,
         "release": "/".join(map(str, helm)),
     }
 
