@@ -13,7 +13,7 @@ from kai_fleet_cli.doctor.diagnosis import diagnose
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT
 from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_cli.teams import kubeconfigs
+from kai_fleet_cli.teams import state
 from tests.engine import broken_things as things
 from tests.engine.product import (
     Product,
@@ -72,7 +72,7 @@ def host(sandbox):
 
 @pytest.fixture(scope="module")
 def account(sandbox, granted):
-    return kubeconfigs.of_account("vision", SANDBOX_CONTEXT, 1, "sandbox", str(sandbox.kubeconfig))
+    return state.of_account("vision", SANDBOX_CONTEXT, 1, "sandbox", str(sandbox.kubeconfig))
 
 
 @pytest.fixture(scope="module")
