@@ -174,7 +174,6 @@ class Cluster:
         charts: Charts of the host besides KAI and vCluster.
         scheduled_by: Cluster whose KAI places the pods, where that is another one; `team_queue` is
             then the only queue that pods may name.
-        guarded: Whether a guard denies pods in every namespace.
         gpus: Bound of all pods in it: the quota of the team whose vCluster this is. `pools` has
             those of each of several pools, by shard.
     """
@@ -192,7 +191,6 @@ class Cluster:
     sources: KnownSources = field(default_factory=KnownSources)
     scheduled_by: Cluster | None = None
     team_queue: str | None = None
-    guarded: bool = False
     declared: bool = False
     gpu_resource: str = GPU_RESOURCES[0]
     gpus: float | None = None

@@ -143,7 +143,6 @@ def _inside(arguments: Arguments, name: str) -> Cluster:
         if virtual
         else (),
         workloads=tuple(_pods(settings, name)),
-        guarded=virtual and settings.guard.mode == "deny",
         declared=True,
         gpu_resource=settings.gpu.resource,
         gpus=team.counted,
