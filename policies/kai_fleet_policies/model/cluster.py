@@ -17,7 +17,7 @@ from kai_fleet.releases.keys import GPU_RESOURCES, KAI_NAMESPACE
 from kai_fleet.releases.sharing import NOT_ENFORCED, SharingMode
 from kai_fleet.releases.sources import KnownSources
 from kai_fleet.values import at
-from kai_fleet.vcluster_stores import ChartStore
+from kai_fleet.vcluster_values import ChartStore
 from kai_fleet_policies.model.pods import PodTemplate
 from kai_fleet_policies.model.queues import DeclaredQueue, QueueIndex
 
