@@ -18,7 +18,8 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
 OWN = {
     "replicas": 2,
-    "store": {"type": "etcd", "replicas": 3, "size": "1Gi"},
+    "store": {"type": "etcd", "replicas": 3},
+    "size": "1Gi",
     "resources": {"requests": {"cpu": "30m", "memory": "48Mi", "ephemeralStorage": "8Mi"}},
     "access": {"type": "LoadBalancer", "annotations": {"example.com/internal": "true"}},
 }

@@ -5,9 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from kai_fleet.finding import Finding, Level
-from kai_fleet.foreign_text import without_controls
 from kai_fleet.values import UNKNOWN
-from kai_fleet.wording import counted
+from kai_fleet.wording import counted, without_controls
 from kai_fleet_cli.diff.changes import HEADINGS, UNSET, Change, Summary
 from kai_fleet_cli.diff.report import DiffReport
 from kai_fleet_cli.plan.offline import Plan

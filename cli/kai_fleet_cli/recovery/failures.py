@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import yaml
 
-from kai_fleet.foreign_text import without_controls
+from kai_fleet.wording import without_controls
 from kai_fleet_cli.stack_file.reading import PROJECT, ROOT
 
 if TYPE_CHECKING:

@@ -16,11 +16,10 @@ from kai_fleet.cluster.kube.errors import KubeError
 from kai_fleet.cluster.kube.objects import MALFORMED
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError
 from kai_fleet.deployed import team_of
-from kai_fleet.foreign_text import plain
 from kai_fleet.names import STACK, TEAM, TEAM_NAMESPACE
 from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.settings.files.project import FLEET
-from kai_fleet.wording import listed
+from kai_fleet.wording import listed, plain
 from kai_fleet_cli.recovery import failures, state
 from kai_fleet_cli.recovery.state import Resource, clusters_of
 
