@@ -36,14 +36,11 @@ _CHOICES: Final = {
 class ShardArgs(TypedDict):
     """Nodes with a scheduler of their own: a SchedulingShard of KAI."""
 
-    gpu_placement: NotRequired[pulumi.Input[str]]
-    """Pods with GPUs: `binpack` fills nodes, `spread` levels them. Default: `binpack`."""
-    cpu_placement: NotRequired[pulumi.Input[str]]
-    """Pods without GPUs: `binpack` or `spread`. Default: `binpack`."""
-    preempt_min_runtime: NotRequired[pulumi.Input[str]]
-    """How long a job runs before its own queue preempts it, as h, m, s: `4h`. Default: KAI's."""
-    reclaim_min_runtime: NotRequired[pulumi.Input[str]]
-    """How long a job runs before another queue reclaims it, as h, m, s: `4h`. Default: KAI's."""
+    placement: NotRequired[dict[str, pulumi.Input[str]]]
+    """Of pods with GPUs, `gpu`, and without, `cpu`: `binpack` or `spread`. Default: `binpack`."""
+    min_runtime: NotRequired[dict[str, pulumi.Input[str]]]
+    """How long a job runs before `preempt`, by its own queue, or `reclaim`: `4h`. Default: KAI's.
+    """
     queue_depth: NotRequired[dict[str, pulumi.Input[float]]]
     """Most jobs of a queue that a cycle tries, by action: `allocate`, `preempt`. Default: all."""
 
@@ -314,13 +311,12 @@ def kai_objects(release: KaiRelease, args: Mapping[str, Any]) -> dict[str, dict[
 
 
 def _shard(name: str, shard: Mapping[str, Any]) -> dict[str, Any]:
-    strategies = {part: shard.get(f"{part}_placement") for part in ("gpu", "cpu")}
-    written = {part: strategy or "binpack" for part, strategy in strategies.items()}
     # KAI takes integers; other languages send every number as a fraction.
     depth = {action: resolved(int, most) for action, most in shard.get("queue_depth", {}).items()}
-    computed = {
+    computed: dict[str, Any] = {
         "partition": None if name == DEFAULT_SHARD else name,
-        "placement": written if any(strategies.values()) else None,
         "queue_depth": depth,
     }
+    if shard.get("placement"):
+        computed["placement"] = {"gpu": "binpack", "cpu": "binpack", **shard["placement"]}
     return values_of("kai", ["shard"], {**shard, **computed})

@@ -17,14 +17,11 @@ OWN_TREE = TREES.pop("our own page")
 
 @dataclass(frozen=True)
 class Example:
-    """Manifests with their verdict: `refused` by rules, `denied` by the guard; "" where it takes
-    them.
-    """
+    """Manifests, and why the guard denies them; "" where it takes them."""
 
     name: str
     documents: list[Document]
     since: str = "v0.7.11"
-    refused: tuple[str, ...] = ()
     denied: str = ""
 
     def shown_in(self, version: str) -> bool:

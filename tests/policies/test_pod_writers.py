@@ -1,7 +1,6 @@
 """Programs of others: kinds whose operator writes the scheduler or the queue on their pods."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -33,10 +32,9 @@ def queue(name: str, parent: str | None = None) -> dict[str, Any]:
     return {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": made, "spec": spec}
 
 
-def refusals(*documents: Mapping[str, Any], guarded: bool = False) -> list[Finding]:
+def refusals(*documents: Mapping[str, Any]) -> list[Finding]:
     found = clusters([manifest(it) for it in (queue("dept"), queue("team-a", "dept"), *documents)])
-    every = check([replace(cluster, guarded=guarded) for cluster in found])
-    return [problem for problem in every if problem.level is Level.MANDATORY]
+    return [problem for problem in check(found) if problem.level is Level.MANDATORY]
 
 
 def ray(worker: Mapping[str, Any], **metadata: Any) -> dict[str, Any]:
@@ -104,9 +102,3 @@ def test_a_wrong_queue_there_is_refused(case):
     found = refusals(document)
     assert refused_by(found) == {"workload-leaf-queue"}
     assert all(message in problem.message for problem in found)
-
-
-def test_under_a_guard_kuberay_names_the_queue_on_each_pod_where_it_writes_the_scheduler():
-    assert refusals(ray(pod(), labels=IN_TEAM_A), guarded=True) == []
-    (problem,) = refusals(ray(OF_KAI, labels=IN_TEAM_A), guarded=True)
-    assert "write kai.scheduler/queue: team-a in the labels of the pod template" in problem.message

@@ -12,18 +12,14 @@ from tests.engine.guarded_pods import GROUPED, IN_TEST, pod
 from tests.policy_evaluation import account, creation, refusals
 
 CLUSTER = {"name": "lab", "context": "lab"}
-FREE = {r: {"quota": "unlimited"} for r in ("cpu", "memory", "gpu")}
-TREE = {"top": {**FREE, "children": {"train": FREE, "serve": FREE}}}
 ML = {"scheduler": {"mode": "virtual", "version": "v0.9.3"}, "nodePool": {"pool": "ml"}}
 QUEUES = {"top": {"gpu": {"quota": 4}, "children": {"train": {"gpu": {"quota": 4}}, "serve": {}}}}
 VIRTUAL = {"teams": {"ml": {**ML, "gpus": 4, "queues": QUEUES}}}
 HOST = {
     "kai": {"version": "v0.16.8"},
-    "queues": TREE,
+    "queues": QUEUES,
     "teams": {"nlp": {"scheduler": {"mode": "host"}, "queue": "serve", "gpus": 1}},
 }
-
-
 NO_DOMAIN = "kai.scheduler.nvidia.com"
 PREFIXES = ("kai.scheduler", "kai-scheduler", "runai", "run.ai", "scheduling.run.ai")
 POLICY = "ValidatingAdmissionPolicy"
@@ -32,11 +28,6 @@ POLICY = "ValidatingAdmissionPolicy"
 def declared(**settings):
     found = record("lab", {"cluster": CLUSTER, **settings})
     return {(item.type.rsplit(":", 1)[-1], item.name): item for item in found}
-
-
-def bounds_in(made):
-    variables = made.inputs["spec"]["variables"]
-    return next(each["expression"] for each in variables if each["name"] == "bounds")
 
 
 def bounds_of(policy):
@@ -56,7 +47,7 @@ def test_in_virtual_mode_it_is_inside_the_vcluster_for_every_namespace():
     made, binding = found[(POLICY, "ml-guard-policy")], bound(found, "ml-guard")
     inside = next(i for i in found.values() if i.urn.endswith("kubernetes::ml"))
     assert made.provider == inside.urn
-    assert "'guard.kai-fleet/queues': 'serve,train'" in bounds_in(made)
+    assert "'guard.kai-fleet/queues': 'serve,train'" in bounds_of(made.inputs)
     assert made.inputs["spec"]["failurePolicy"] == "Fail"
     assert binding["policyName"] == made.inputs["metadata"]["name"]
     assert binding["validationActions"] == ["Deny"]
@@ -86,7 +77,7 @@ def test_in_host_mode_it_is_the_hosts_policy_for_the_teams_namespace():
     made = found[(POLICY, "host-guards-queues")]
     assert made.provider.endswith("kubernetes::host")
     assert bound(found, "nlp-queue-guard")["policyName"] == made.inputs["metadata"]["name"]
-    assert "namespaceObject" in bounds_in(made), "which no team can write"
+    assert "namespaceObject" in bounds_of(made.inputs), "which no team can write"
     assert annotations_of(found, "nlp")["guard.kai-fleet/queues"] == "serve"
     selector = bound(found, "nlp-queue-guard")["matchResources"]["namespaceSelector"]
     namespace = found[("Namespace", "nlp-namespace")].inputs["metadata"]["name"]
@@ -121,7 +112,7 @@ def judged(body, queues=("test",), **args):
 def test_a_pod_group_stands_for_a_queue_where_kai_reads_it(version, passes):
     scheduler = {**ML["scheduler"], "version": version}
     found = declared(teams={"ml": {**ML, "scheduler": scheduler, "gpus": 4, "queues": QUEUES}})
-    bounds = bounds_in(found[(POLICY, "ml-guard-policy")])
+    bounds = bounds_of(found[(POLICY, "ml-guard-policy")].inputs)
     assert ("'guard.kai-fleet/podGroups': 'true'" in bounds) == passes
     assert (judged(GROUPED, pod_groups=passes) == []) == passes
 

@@ -159,11 +159,11 @@ def fleet(names="abc", **stack):
 def test_nodes_of_another_team_are_warned_about_where_they_are_written():
     (((path, subject), problem),) = fleet(vcluster={"nodePool": {"pool": "a"}}).items()
     assert (path, subject) == ("kai-fleet:vcluster.nodePool", "vClusters b and c")
-    assert "would run on {pool: a}, the nodes of team a; write the labels" in problem.message
+    assert "would run on node pool {pool: a}, the nodes of team a; write" in problem.message
     own = {"vcluster": {"nodePool": {"pool": "c", "zone": "1"}}}
     (((path, subject), problem),) = fleet(b=own).items()
     assert (path, subject) == ("kai-fleet:teams.b.vcluster.nodePool", "vCluster b")
-    assert "would run on {pool: c, zone: 1}, the nodes of team c" in problem.message
+    assert "would run on node pool {pool: c, zone: 1}, the nodes of team c" in problem.message
 
 
 @pytest.mark.parametrize(
@@ -182,6 +182,7 @@ def test_nodes_of_no_team_and_its_own_pass(stack):
     ("stack", "path"),
     [
         ({"vcluster": {"values": {"controlPlan": {}}}}, "vcluster.values.controlPlan"),
+        ({"vcluster": {"values": {"rbac": {"role": {}}}}}, "vcluster.values.rbac"),
         (
             {"vcluster": {"values": {"controlPlane": {"statefulSet": {"command": ["x"]}}}}},
             "vcluster.values.controlPlane.statefulSet.command",

@@ -21,12 +21,11 @@ API = "controlPlane.distro.k8s.apiServer.extraArgs"
 STATEFUL = "controlPlane.statefulSet"
 ROLE = "v1\nkind: ClusterRole\nmetadata: {name: x}\n---\napiVersion: v1"
 LOOKUP = '{{ lookup "v1" "Secret" "kube-system" "" | toJson }}'
-ML = {"scheduler": {"mode": "default"}, "nodePool": {"pool": "ml"}, "gpus": 4}
 
 
-def refused(key, value, level="baseline", mode="default", **more):
+def refused(key, value, level="baseline", **more):
     """What is refused of one value, by its key."""
-    team = Team("ml", path="ml", namespace="team-ml", mode=mode, level=level, **more)
+    team = Team("ml", path="ml", namespace="team-ml", level=level, **more)
     host = Cluster("host", teams=(Team(**vars(team) | {"values": nested(key, value)}),))
     return {it.path.partition("values.")[2]: it.message for it in found(RULE, host)}
 
@@ -206,17 +205,16 @@ def test_commands_and_variables_of_the_control_plane_are_its_own(key, value):
 
 
 @pytest.mark.parametrize(
-    ("mode", "key", "value", "says"),
+    ("key", "value", "says"),
     [
-        ("virtual", "sync.fromHost.customResources", {"podgroups.x": {}}, "syncs podgroups"),
-        ("virtual", "controlPlane.backingStore.etcd.embedded", ON, "licence; drop it"),
-        ("virtual", "sleep.auto.afterInactivity", "1h", "licence; drop it"),
+        ("sync.fromHost.customResources", {"podgroups.x": {}}, "syncs podgroups"),
+        ("controlPlane.backingStore.etcd.embedded", ON, "licence; drop it"),
+        ("sleep.auto.afterInactivity", "1h", "licence; drop it"),
     ],
 )
-def test_what_breaks_a_vcluster_is_refused_of_any_program(mode, key, value, says):
-    assert says in str(refused(key, value, None, mode))
-    licensed = refused(key, value, None, mode, licensed=True)
-    assert bool(licensed) is ("licence" not in says)
+def test_what_breaks_a_vcluster_is_refused_of_any_program(key, value, says):
+    assert says in str(refused(key, value, None))
+    assert bool(refused(key, value, None, licensed=True)) is ("licence" not in says)
 
 
 @pytest.mark.parametrize("value", [UNKNOWN, nested(API, UNKNOWN), nested(API, ["--v=2", UNKNOWN])])
@@ -254,25 +252,6 @@ def test_what_the_program_switched_off_stays_off(level):
     ):
         (message,) = kai(level, **{section: {key: True}}).values()
         assert f"has {section}.{key}: true, which" in message
-
-
-def stack(**keys):
-    raw = {
-        "cluster": {"name": "lab", "context": "lab"},
-        "teams": {"ml": ML, "b": {**ML, "nodePool": {"pool": "b"}}},
-    }
-    return {it.path: it for it in validation.validate({**raw, **keys}).refused}
-
-
-def test_a_value_is_refused_where_it_is_written_and_once_for_all_teams():
-    role = {"values": {"rbac": {"role": {"enabled": True}}}}
-    finding = stack(vcluster=role)["kai-fleet:vcluster.values.rbac"]
-    assert finding.subject == "vClusters b and ml"
-    assert finding.cause.startswith("have rbac, which")
-    assert list(stack(teams={"ml": {**ML, "vcluster": role}})) == [
-        "kai-fleet:teams.ml.vcluster.values.rbac"
-    ]
-    assert stack(vcluster=role, isolation={"level": "off"}) == {}
 
 
 def test_a_teams_own_stack_is_held_to_the_same_lists():

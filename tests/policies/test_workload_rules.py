@@ -175,10 +175,9 @@ LEAF_QUEUE = [
         cluster(workload(scheduler=None, labels={})),
         # The label of a workload wins over its pods', as in KAI.
         cluster(owned()),
-        cluster(workload(owner_labels={QUEUE_LABEL: "test"}), guarded=True),
         replace(OF_HOST, workloads=(names("ml"),)),
         host(team("ml", "host")),
-        *(cluster(GROUPED, kai=(Kai(version),)) for version in ("v0.16.8", "v0.17.0", "v0.18.0")),
+        cluster(GROUPED),
     ),
     refuses(cluster(workload(labels={})), "write the label kai.scheduler/queue: test"),
     refuses(
@@ -189,17 +188,6 @@ LEAF_QUEUE = [
     refuses(cluster(names("default")), "has children and so takes no pods; write test"),
     refuses(replace(OF_HOST, workloads=(names("web"),)), "the queue of team ml is ml; write ml"),
     refuses(cluster(teams=(team("ml", "host", queue="default"),)), "which has children"),
-    refuses(
-        cluster(owned(), guarded=True),
-        "names queue test on the Job only, and the guard at admission denies pods that do not name"
-        " it themselves; write kai.scheduler/queue: test in the labels of the pod template",
-    ),
-    refuses(
-        replace(OF_HOST, workloads=(owned("ml"),)),
-        "the KAI of host sees only the pods, without their owners",
-    ),
-    refuses(cluster(GROUPED, kai=(Kai("v0.14.7"),)), "names no queue"),
-    refuses(Cluster("ml", scheduled_by=IN_HOST_MODE, workloads=(GROUPED,)), "names no queue"),
     refuses(
         cluster(replace(GROUPED, labels={QUEUE_LABEL: "no"}), kai=(Kai("v0.16.8"),)),
         "names queue no, which is not declared",

@@ -153,6 +153,7 @@ def test_the_store_that_runs_stays(runs, own, key, says):
 def test_a_move_that_vcluster_makes_itself_passes():
     key = "controlPlane.backingStore.etcd.embedded.migrateFromDeployedEtcd"
     assert said({**WAYS["inside"], "values": nested(key, True)}, ETCD) == {}
+    assert "store.type" in said({"values": nested(key, True)}, ETCD), "no other move"
 
 
 def test_the_volumes_of_etcds_grow_by_their_claims():

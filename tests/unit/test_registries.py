@@ -103,7 +103,6 @@ def test_a_secret_is_what_kubectl_would_make(password):
         ("https://mirror.example.com", "has no plain host in front"),
         ("Mirror.example.com", "has no plain host in front"),
         ("me@mirror.example.com", "has no plain host in front"),
-        ("organisation", "has no host in front"),
         ("mirror.example.com/a/../b", "has a part that no name has"),
     ],
 )

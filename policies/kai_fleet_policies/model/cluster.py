@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kai_fleet import releases
-from kai_fleet.releases import DISABLED, mig
+from kai_fleet.releases import DISABLED
 from kai_fleet.releases.keys import GPU_RESOURCES, KAI_NAMESPACE
 from kai_fleet.releases.sharing import NOT_ENFORCED, SharingMode
 from kai_fleet.releases.sources import KnownSources
@@ -72,22 +72,17 @@ class Chart:
 
 
 @dataclass(frozen=True)
-class DevicePlugin:
-    """How the GPUs' device plugin shares them: by time-slicing, by MPS or ("") not at all."""
-
-    sharing: Literal["", "time-slicing", "MPS"]
-    path: str = ""
-
-
-@dataclass(frozen=True)
 class ManagedObject:
-    """Any other object in a namespace; `chart` is set for Helm releases."""
+    """Any other object in a namespace; `chart` is set for Helm releases, `sharing` for a GPU stack:
+    how its device plugin shares GPUs, by time-slicing, by MPS or ("") not at all.
+    """
 
     kind: str
     name: str
     namespace: str
     chart: str = ""
     path: str = ""
+    sharing: Literal["", "time-slicing", "MPS"] | None = None
 
 
 @dataclass(frozen=True)
@@ -115,8 +110,6 @@ class Team:
         values: Values of vCluster's chart that were written by hand.
         chart_values: These with what its own keys say; `values` where there are no keys.
         level: Of its isolation.
-        bounds: Quantities of its namespace's quota by resource: `cpu`, `ephemeral-storage`.
-        guard: Whether a guard of queues is inside its vCluster.
         inside: The cluster in its vCluster, with its KAI and its queues.
     """
 
@@ -139,8 +132,6 @@ class Team:
     licensed: bool = False
     untested: bool = False
     level: str | None = None
-    bounds: Mapping[str, str] = field(default_factory=dict, hash=False)
-    guard: bool = False
     parent_queue: str | None = None
     runs: Running | None = None
     inside: Cluster = field(default_factory=lambda: Cluster(), hash=False)
@@ -155,12 +146,6 @@ class Team:
         """Where a key of its own is written, or that of all teams in its place."""
         steps = ".".join(keys).split(".")
         return self.where(*steps) if self.where else at(self.path, *steps)
-
-    @property
-    def kinds(self) -> dict[str, int]:
-        """Its quota of GPUs by the names of the resources."""
-        whole = (self.gpus or 0) - mig.gpus_of(self.slices)
-        return {self.inside.gpu_resource: max(0, int(whole)), **self.slices}
 
     @property
     def kai(self) -> tuple[Kai, ...]:
@@ -189,7 +174,6 @@ class Cluster:
         charts: Charts of the host besides KAI and vCluster.
         scheduled_by: Cluster whose KAI places the pods, where that is another one; `team_queue` is
             then the only queue that pods may name.
-        guarded: Whether a guard denies pods in every namespace.
         gpus: Bound of all pods in it: the quota of the team whose vCluster this is. `pools` has
             those of each of several pools, by shard.
     """
@@ -203,12 +187,10 @@ class Cluster:
     teams: tuple[Team, ...] = ()
     grants: tuple[Team, ...] = ()
     platform: str = ""
-    device_plugins: tuple[DevicePlugin, ...] = ()
     charts: tuple[Chart, ...] = ()
     sources: KnownSources = field(default_factory=KnownSources)
     scheduled_by: Cluster | None = None
     team_queue: str | None = None
-    guarded: bool = False
     declared: bool = False
     gpu_resource: str = GPU_RESOURCES[0]
     gpus: float | None = None

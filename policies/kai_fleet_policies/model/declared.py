@@ -19,7 +19,7 @@ from kai_fleet.vcluster_stores import store_of
 from kai_fleet.vcluster_values import argument_values
 from kai_fleet_policies.model.cluster import HOST, Chart, Cluster, Kai, Running, Team
 from kai_fleet_policies.model.pods import PodTemplate, workloads
-from kai_fleet_policies.model.queues import RESOURCES, UNLIMITED, DeclaredQueue, QueueShare, shares
+from kai_fleet_policies.model.queues import RESOURCES, UNLIMITED, DeclaredQueue, QueueShare
 
 # What rules read of a section as it is written.
 _OF_VCLUSTER: Final = ("chart", "values", "licensed", "untested", "access")
@@ -96,7 +96,7 @@ def _team(arguments: Arguments, name: str, state: Deployed) -> Team:
     """A team that this stack runs."""
     settings, own = arguments.settings, arguments.settings.teams[name]
     vcluster, facts = own.vcluster, settings.platform_facts
-    values = argument_values(arguments.vcluster(name) | {"values": vcluster.values})
+    values = argument_values(arguments.vcluster(name))
     release = named(VIRTUAL_CLUSTER, f"{name}-release")
     version, store = state.versions.get(release), state.stores.get(release)
     return replace(
@@ -109,7 +109,6 @@ def _team(arguments: Arguments, name: str, state: Deployed) -> Team:
         version=vcluster.version or DEFAULT_VCLUSTER,
         chart_values=values,
         store=store_of(values),
-        guard=own.scheduler.mode == "virtual" and settings.guard.mode != "off",
         # The chart's version has no v.
         runs=Running(f"v{version}" if version else None, store) if version or store else None,
         inside=_inside(arguments, name),
@@ -119,8 +118,6 @@ def _team(arguments: Arguments, name: str, state: Deployed) -> Team:
 def _on_host(arguments: Arguments, name: str) -> Team:
     """A team's namespace and its bounds, whichever stack runs it."""
     settings, own = arguments.settings, arguments.settings.own_of(name)
-    most = own.isolation.bounds
-    bounds = {"cpu": most.cpu, "memory": most.memory, "ephemeral-storage": most.ephemeral_storage}
     return Team(
         name,
         path=settings.team_path(name),
@@ -131,7 +128,6 @@ def _on_host(arguments: Arguments, name: str) -> Team:
         gpus=own.counted,
         slices=own.slices,
         level=own.isolation.level,
-        bounds={key: value for key, value in bounds.items() if value and own.isolation.on},
     )
 
 
@@ -147,7 +143,6 @@ def _inside(arguments: Arguments, name: str) -> Cluster:
         if virtual
         else (),
         workloads=tuple(_pods(settings, name)),
-        guarded=virtual and settings.guard.mode == "deny",
         declared=True,
         gpu_resource=settings.gpu.resource,
         gpus=team.counted,
@@ -167,14 +162,7 @@ def _queues(args: Mapping[str, Any], placed: Iterable[PlacedQueue]) -> tuple[Dec
     """The queues of QueueTreeArgs at their places, parents before their children."""
     specs = every_spec(args["queues"], *(args.get(key) for key in ("gpus", "pools", "parent")))
     return tuple(
-        DeclaredQueue(
-            name,
-            spec.get("parentQueue"),
-            shares(spec["resources"]),
-            path=place.path,
-            shard=place.shard,
-            spec=spec,
-        )
+        DeclaredQueue.of(name, spec, path=place.path, shard=place.shard)
         for (name, spec), place in zip(specs, placed, strict=True)
     )
 

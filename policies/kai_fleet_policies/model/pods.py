@@ -36,8 +36,8 @@ class PodTemplate:
 
     `labels` and `annotations` are the pods'; `owner_labels` those of the object itself, where KAI
     looks for the queue first. `part` names the template where a kind has several. `scheduler` is
-    what the pods get, also where their operator writes it. `queue_copied`: their operator copies
-    the queue to each pod. `queue_elsewhere`: another object that refers to this one names it.
+    what the pods get, also where their operator writes it. `queue_elsewhere`: another object that
+    refers to this one names the queue.
     """
 
     kind: str
@@ -50,7 +50,6 @@ class PodTemplate:
     owner_labels: Any = field(default_factory=dict)
     part: str = ""
     path: str = ""
-    queue_copied: bool = False
     queue_elsewhere: bool = False
 
     @property
@@ -79,19 +78,15 @@ class PodTemplate:
 # KAI and the template has none. KAI takes the queue from the label of the topmost owner, else from
 # the pod's. Other kinds (JobSet, LeaderWorkerSet, the jobs of Kubeflow's training operator) hand
 # their templates on as they are.
-_KUBERAY: Final = ("RayCluster", "RayCronJob", "RayJob", "RayService")
 _DYNAMO: Final = "DynamoGraphDeployment"
 _DYNAMO_QUEUE: Final = "nvidia.com/kai-scheduler-queue"  # an annotation
 _TRAIN_JOB: Final = "TrainJob"
-_WRITTEN: Final = (*_KUBERAY, _DYNAMO, _TRAIN_JOB, "PodCliqueSet", "PodGangSet")
+_WRITTEN: Final = (
+    *("RayCluster", "RayCronJob", "RayJob", "RayService"),
+    *(_DYNAMO, _TRAIN_JOB, "PodCliqueSet", "PodGangSet"),
+)
 # The pods of a TrainJob come from one, which has the schedulerName; the TrainJob has the queue.
 _RUNTIMES: Final = ("TrainingRuntime", "ClusterTrainingRuntime")
-# Kinds that always carry pods: an unknown part of one may hide a template.
-_CARRIERS: Final = (
-    *("CronJob", "DaemonSet", "Deployment", "Job", "ReplicaSet", "ReplicationController"),
-    *("StatefulSet", "JobSet", "LeaderWorkerSet", "Notebook", *_WRITTEN, *_RUNTIMES),
-    *("JAXJob", "MPIJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob"),
-)
 # Kinds whose spec may look like a template without being one, or is large and has none.
 _NOT_CARRIERS: Final = ("CustomResourceDefinition", "ConfigMap", "Secret", "Queue")
 # What names a template better than these do.
@@ -115,10 +110,7 @@ def workloads(kind: str, props: Mapping[str, object], name: str, path: str) -> l
     found = [_template(base, *each) for each in _found(spec, ())]
     if not found and kind in _WRITTEN and base.names_queue is True:
         found = [base]  # its pods stand elsewhere; here is only their queue
-    elif not found and kind in _CARRIERS and _unknown(spec):
-        found = [_template(base, "", UNKNOWN, UNKNOWN)]
-    if kind in _WRITTEN:
-        found = [_written(pod) for pod in found]
+    found = [_written(pod) for pod in found] if kind in _WRITTEN else found
     # The only one needs no name.
     return [replace(found[0], part="")] if len(found) == 1 else found
 
@@ -167,12 +159,6 @@ def _found(value: object, steps: tuple[str, ...]) -> Iterator[tuple[str, Any, An
             yield from _found(inner, (*steps, str(key)))
 
 
-def _unknown(value: object) -> bool:
-    """Whether some part of it is not known."""
-    parts = value.values() if isinstance(value, Mapping) else items(value)
-    return value is UNKNOWN or any(_unknown(part) for part in parts)
-
-
 def _owner_labels(kind: str, metadata: Any, spec: Any) -> Any:
     """The labels of the object as far as KAI reads them: with the queue that its operator takes."""
     labels, more = mapping(get(metadata, "labels")), {}
@@ -187,6 +173,5 @@ def _written(pod: PodTemplate) -> PodTemplate:
     """A template of a kind whose operator writes on its pods."""
     if pod.scheduler not in (None, "", SCHEDULER, UNKNOWN):
         return replace(pod, owner_labels={})  # which only KAI reads
-    if pod.scheduler or pod.names_queue is not True:
-        return pod  # the operator may not know of KAI, and copies nothing
-    return replace(pod, scheduler=SCHEDULER, queue_copied=pod.kind in (*_KUBERAY, _DYNAMO))
+    meant = not pod.scheduler and pod.names_queue is True
+    return replace(pod, scheduler=SCHEDULER) if meant else pod

@@ -11,6 +11,7 @@ from kai_fleet.wording import listed, nearest_first
 from kai_fleet_policies.model.cluster import Cluster
 from kai_fleet_policies.model.queues import (
     RESOURCES,
+    SLACK,
     UNLIMITED,
     DeclaredQueue,
     QueueShare,
@@ -43,17 +44,18 @@ def queue_tree(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings
     """
     tree, above, parent = cluster.tree, place.at("parent"), queue.parent
     name = known(queue.name, "the name of the queue is known")
-    ring = (name,) if parent == name else tree.rings.get(name)
+    chain = [name, *(over.name for over in tree.ancestors(queue))]
     if queue in tree.twice:
         yield place.refuse(
             "is declared twice: queues are cluster-wide, and the later one overwrites the first",
             f"rename one of the two queues {name}",
         )
-    elif ring:
-        yield above.refuse(
-            f"is below itself ({' → '.join((*ring, name))})",
-            f"leave the parent of {listed(ring)} out, which then is the top of the others",
-        )
+    elif tree.by_name[chain[-1]].parent == name:
+        if name == min(chain):  # once for all that are in it
+            yield above.refuse(
+                f"is below itself ({' → '.join((*chain, name))})",
+                f"leave the parent of {listed(chain)} out, which then is the top of the others",
+            )
     elif known(parent, "the name of its parent is known") and parent not in tree.by_name:
         if tree.unknown_names:
             raise UnknownValueError("all queue names are known")
@@ -167,8 +169,6 @@ def queue_zero_quota(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Fi
         )
 
 
-# Sums of fractions such as 0.1 + 0.2 must not count as above 0.3.
-_SLACK: Final = 1e-6
 _NOTHING: Final = QueueShare(quota=0.0, limit=0.0, weight=0.0)
 _UNKNOWN: Final = QueueShare(UNKNOWN, UNKNOWN, UNKNOWN)
 
@@ -284,4 +284,4 @@ def _above(amount: float, bound: float) -> bool:
     """Whether `amount` exceeds `bound`, -1 being unlimited on both sides."""
     if bound == UNLIMITED:
         return False
-    return amount == UNLIMITED or amount > bound + _SLACK * max(1.0, abs(bound))
+    return amount == UNLIMITED or amount > bound + SLACK * max(1.0, abs(bound))

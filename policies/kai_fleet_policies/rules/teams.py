@@ -21,9 +21,10 @@ from kai_fleet_policies.rules.rule import (
 )
 
 
-def _labels(pool: Mapping[str, str]) -> str:
-    """A node pool as a stack file writes it: `{kai-fleet/pool: vision}`; of every node `{}`."""
-    return "{" + ", ".join(f"{key}: {value}" for key, value in sorted(pool.items())) + "}"
+def _pool(labels: Mapping[str, str]) -> str:
+    """A node pool as a stack file writes it: `node pool {kai-fleet/pool: vision}`."""
+    written = ", ".join(f"{key}: {value}" for key, value in sorted(labels.items()))
+    return f"node pool {{{written}}}" if labels else "no node pool"
 
 
 @mandatory("team-node-pools", "critical")
@@ -56,9 +57,9 @@ def _shared(team: Team, other: Team) -> tuple[str, str]:
     name, others = called(team.name), called(other.name)
     own = " and ".join(called(each.name) for each in (team, other) if each.mode == "virtual")
     free = "".join(f", or gpus: 0 for {t.name}" for t in (team, other) if t.mode != "virtual")
-    mine, theirs = (_labels(each.node_pool) for each in (team, other))
+    mine, theirs = (_pool(each.node_pool) for each in (team, other))
     return (
-        f"has the node pool {mine} and may share nodes with team {others}, which has {theirs}: the"
+        f"has {mine} and may share nodes with team {others}, which has {theirs}: the"
         f" KAI inside {own} would hand out GPUs that are taken",
         f"write different values of one label, for example {{kai-fleet/pool: {name}}} and"
         f" {{kai-fleet/pool: {others}}}{free}",
@@ -220,7 +221,7 @@ def vcluster_node_pool(cluster: Cluster, team: Team, place: Place) -> Findings:
     owner = next((each for each in owners if each.name != team.name), None)
     if owner is not None and pool != team.node_pool:
         yield place.at("nodePool").warn(
-            f"would run on {_labels(pool)}, the nodes of team {called(owner.name)}",
+            f"would run on {_pool(pool)}, the nodes of team {called(owner.name)}",
             "write the labels of nodes of no team, or drop the key: then the team's own nodes run"
             " it",
         )

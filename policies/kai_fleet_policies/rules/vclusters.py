@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from kai_fleet import releases
 from kai_fleet import vcluster_stores as stores
-from kai_fleet.foreign_text import may_name_system
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER
 from kai_fleet.releases.allowed_values import READ, refusals
 from kai_fleet.releases.transitions import vcluster_refusal
@@ -116,7 +115,7 @@ def _flags(arguments: object, key: str) -> Iterator[str]:
             plain = re.fullmatch(r"[a-z0-9.-]{1,80}", name)
             flag = f"--{name}" if plain else "something that is no flag"
             yield f"gives {flag} in {key}, which is none of those that are known to open nothing"
-        elif name in ("oidc-username-prefix", "oidc-groups-prefix") and may_name_system(value):
+        elif name in ("oidc-username-prefix", "oidc-groups-prefix") and _may_name_system(value):
             yield f"gives --{name}, which lets an identity provider name Kubernetes' own accounts"
     # Groups of a provider could be system:masters: it is their prefix that bars it.
     if "oidc-groups-claim" in flags and not flags.get("oidc-groups-prefix"):
@@ -124,6 +123,14 @@ def _flags(arguments: object, key: str) -> Iterator[str]:
             "gives --oidc-groups-claim without --oidc-groups-prefix: its provider could put anybody"
             " into system:masters; add --oidc-groups-prefix=oidc: or"
         )
+
+
+def _may_name_system(prefix: str) -> bool:
+    """Whether names with this prefix can be Kubernetes' own: `sy` and a provider's `stem:masters`.
+
+    The API server reads `-` as no prefix.
+    """
+    return prefix in ("", "-") or "system:".startswith(prefix) or prefix.startswith("system")
 
 
 def _broken(team: Team, values: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -184,10 +191,7 @@ def vcluster_access(cluster: Cluster, team: Team, place: Place) -> Findings:
         )
     for annotation, value in access.annotations.items():
         if why := _why_refused(team, annotation, str(value), host):
-            yield place.at("access.annotations").refuse(
-                f"has {annotation}, which {why}",
-                "drop it, or write isolation: {level: off} for the team if that is meant",
-            )
+            yield place.at("access.annotations").refuse(f"has {annotation}, which {why}", "drop it")
 
 
 def _why_refused(team: Team, annotation: str, value: str, own: str) -> str | None:
@@ -242,7 +246,8 @@ def vcluster_store(cluster: Cluster, team: Team, place: Place) -> Findings:
         )
     if runs is None:
         return
-    if runs.type != store.type and value_at(values, _MIGRATE) is not True:
+    moves = (runs.type, store.type) == ("etcd", "embeddedEtcd") and value_at(values, _MIGRATE)
+    if runs.type != store.type and moves is not True:
         yield of_type.refuse(
             f"changes from {runs.type} to {store.type}, and the state stays in the one before",
             f"write {runs.type}. Another store {_ANOTHER}",

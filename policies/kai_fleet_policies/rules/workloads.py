@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from kai_fleet.releases import takes_external_pod_groups
 from kai_fleet.releases.keys import (
     FRACTION,
     KAI_NAMESPACE,
@@ -53,7 +52,7 @@ def workload_leaf_queue(cluster: Cluster, item: PodTemplate | Team, place: Place
     queue = known(item.queue, f"its label {QUEUE_LABEL} is known")
     if queue is None:
         known(item.scheduler, "its schedulerName is known")
-        if not item.pod_group or not _takes_pod_groups(cluster):
+        if not item.pod_group:  # which may have the queue, where the guard lets it
             leaves = [cluster.team_queue] if cluster.team_queue else cluster.scheduling.tree.leaves
             yield place.refuse(
                 "asks for KAI and names no queue: KAI would look for one called default-queue",
@@ -65,34 +64,6 @@ def workload_leaf_queue(cluster: Cluster, item: PodTemplate | Team, place: Place
         else:
             until = f"the queues of {cluster.scheduling.name} are declared here"
             yield of_cluster("queues", cluster).undecided(until)
-        yield from _on_pods(queue, cluster, item, place)
-
-
-def _takes_pod_groups(cluster: Cluster) -> bool:
-    """Whether a PodGroup that KAI did not make gives its pods their queue: from v0.15.
-
-    Not in host mode: the PodGroup would be one of the host's, where teams make none.
-    """
-    versions = (kai.version for kai in cluster.kai)
-    return cluster.scheduled_by is None and all(
-        takes_external_pod_groups(version) for version in versions if isinstance(version, str)
-    )
-
-
-def _on_pods(queue: str, cluster: Cluster, workload: PodTemplate, place: Place) -> Findings:
-    """KAI reads the label of a pod's owner too, where it can see one."""
-    if cluster.scheduled_by is not None:
-        who = f"the KAI of {cluster.scheduled_by.name} sees only the pods, without their owners"
-    elif cluster.guarded:
-        who = "the guard at admission denies pods that do not name it themselves"
-    else:
-        return  # the label of the owner wins
-    named = workload.labels is UNKNOWN or QUEUE_LABEL in workload.labels
-    if not named and not workload.queue_copied:
-        yield place.refuse(
-            f"names queue {queue} on the {workload.kind} only, and {who}",
-            f"write {QUEUE_LABEL}: {queue} in the labels of the pod template too",
-        )
 
 
 def _named(queue: str, cluster: Cluster, place: Place) -> Findings:

@@ -24,8 +24,8 @@ from kai_fleet.cluster.probes.wait import (
     unusable,
 )
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, address_of, of_secret
-from kai_fleet.foreign_text import plain
 from kai_fleet.names import TEAM_LABEL, USED_LABEL
+from kai_fleet.wording import plain
 
 _UID: Final = re.compile(r"[0-9a-zA-Z-]{1,64}")
 _SECRET_SECONDS: Final = 60.0  # a control plane that is Ready has written it long before

@@ -146,9 +146,9 @@ TeamName = Annotated[
         "is what findings and metrics call the host cluster; write another name",
     ),
 ]
-Chart = Annotated[str, StringConstraints(min_length=1, max_length=2048)]
 OtherChart = Annotated[
-    Chart | None, Field(description="Another chart, oci://… or https://…, of a place in sources.")
+    Annotated[str, StringConstraints(min_length=1, max_length=2048)] | None,
+    Field(description="Another chart, oci://… or https://…, of a place in sources."),
 ]
 Untested = Annotated[
     bool, Field(description="Take a version newer than the table for the newest line of it.")
