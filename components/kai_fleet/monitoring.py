@@ -20,7 +20,6 @@ from kai_fleet.guards.bounds import closes_network
 from kai_fleet.inputs import resolved
 from kai_fleet.options import child_of
 from kai_fleet.releases import KAI, version_key
-from kai_fleet.releases.keys import METRICS_PORT
 
 HOST: Final = "host"  # as a scheduler's name in metrics
 ALLOW_PROMETHEUS: Final = "kai-fleet-monitoring"  # the NetworkPolicy of a team's namespace
@@ -212,7 +211,7 @@ def _in_a_file(value: Any) -> Any:
 
 def _filled(file: str, **values: Any) -> Any:
     """A YAML file with its {{Placeholders}} replaced."""
-    text, values = (_FOLDER / file).read_text(encoding="utf-8"), {"Port": METRICS_PORT, **values}
+    text = (_FOLDER / file).read_text(encoding="utf-8")
     return yaml.safe_load(_PLACEHOLDER.sub(lambda match: str(values[match[1]]), text))
 
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
-from kai_fleet.releases.keys import METRICS_PORT
 from tests.unit.kai_metric_names import kai_metrics
 
+PORT = 8080  # of the metrics of every KAI
 # By queue: GPUs allocated, guaranteed, and what KAI would give it of what it asks for.
 Queues = Mapping[str, tuple[float, float, float]]
 _AMOUNTS = ("kai_queue_allocated_gpus", "kai_queue_deserved_gpus", "kai_queue_fair_share_gpu")
@@ -48,10 +48,10 @@ def serving(address: str, text: str) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             """Nothing on the terminal."""
 
-    server = ThreadingHTTPServer((address, METRICS_PORT), Metrics)
+    server = ThreadingHTTPServer((address, PORT), Metrics)
     Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield f"{address}:{METRICS_PORT}"
+        yield f"{address}:{PORT}"
     finally:
         server.shutdown()
         server.server_close()

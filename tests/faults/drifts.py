@@ -10,12 +10,11 @@ from typing import Any
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from kai_fleet.guards.policies import QUEUES as QUEUE_GUARDS
 from tests.engine.sandbox_commands import until
 from tests.faults.case import Case, client_of
 
 QUEUES = ("scheduling.run.ai", "v2", "queues")
-GUARD = f"{QUEUE_GUARDS}ml"
+GUARD = "kai-fleet-queues-ml"
 
 
 @dataclass

@@ -22,7 +22,6 @@ Inputs = Mapping[str, pulumi.Input[str]]
 
 KAI_PRIORITIES: Final = ("train", "build-preemptible", "build", "inference")
 GPU_RESOURCE: Final = "nvidia.com/gpu"
-GRACE_SECONDS: Final = 3600
 _OF_V1: Final = {"apiGroups": [""], "apiVersions": ["v1"]}
 # What comes with its node.
 _PLACED: Final = [
@@ -67,7 +66,7 @@ def pod_bounds(team: str, args: Args) -> dict[str, pulumi.Input[str]]:
     others = sorted({*args.get("devices", {}), *args.get("slices", {})} - {gpu})
     by_host, restricted = place == "host", level(args) == "restricted"
     priorities = [*(KAI_PRIORITIES if by_host else ()), *own.get("priority_classes", ())]
-    grace = own.get("bounds", {}).get("grace_seconds", GRACE_SECONDS)
+    grace = own.get("bounds", {}).get("grace_seconds", 3600)
     bounds: dict[str, pulumi.Input[str]] = {
         "team": team,
         "kai": place,

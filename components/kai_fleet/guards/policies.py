@@ -16,7 +16,6 @@ from kai_fleet.options import after
 Object = dict[str, Any]
 Kind = str  # the name of a file, without its ending
 
-QUEUES: Final = "kai-fleet-queues-"  # begins the names of queue guards
 POLICY: Final = "ValidatingAdmissionPolicy"
 BINDING: Final = "ValidatingAdmissionPolicyBinding"
 # What holds in the namespace of every team, by one binding for all of them.

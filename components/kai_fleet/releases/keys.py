@@ -9,16 +9,14 @@ SCHEDULER: Final = "kai-scheduler"
 QUEUE_LABEL: Final = "kai.scheduler/queue"
 KAI_NAMESPACE: Final = "kai-scheduler"
 DEFAULT_SHARD: Final = "default"
-METRICS_PORT: Final = 8080  # of scheduler and queue controller, in every version
 NODE_POOL: Final = "kai.scheduler/node-pool"  # a label of nodes, queues and pods: their shard
-# Of pods by which an autoscaler sees a pod with a share of a GPU that waits.
-SCALING_NAMESPACE: Final = "kai-scale-adjust"
 # The label of a pod that shares a GPU, and of its reservation; the namespace of these.
 GPU_GROUP: Final = "runai-gpu-group"
 RESERVATIONS: Final = "kai-resource-reservation"
-# Namespaces of KAI, the GPU operator and Kubernetes.
+# Namespaces of KAI, the GPU operator and Kubernetes; in the third are pods by which an autoscaler
+# sees a pod with a share of a GPU that waits.
 RESERVED: Final = frozenset(
-    {KAI_NAMESPACE, RESERVATIONS, SCALING_NAMESPACE, "gpu-operator", "kube-system"}
+    {KAI_NAMESPACE, RESERVATIONS, "kai-scale-adjust", "gpu-operator", "kube-system"}
 )
 # What runtimes without GPUs are called in their own installation guides.
 NO_GPU_CLASSES: Final = (
@@ -26,7 +24,6 @@ NO_GPU_CLASSES: Final = (
     *("kata", "kata-clh", "kata-fc", "kata-qemu"),
 )
 POD_GROUP: Final = "pod-group-name"  # an annotation; the PodGroup of that name has the queue
-GPU_PRODUCT: Final = "nvidia.com/gpu.product"  # a label of nodes: the model of their GPUs
 GPU_RESOURCES: Final = ("nvidia.com/gpu", "amd.com/gpu")
 FRACTION: Final = "gpu-fraction"
 MEMORY: Final = "gpu-memory"
