@@ -1,4 +1,4 @@
-"""The command `fleet`; `plan_settings` and `plan_program` plan without an engine or a cluster."""
+"""The command `fleet`; `plan_settings` plans without an engine or a cluster."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 from kai_fleet_cli.errors import excepthook
 
 if TYPE_CHECKING:
-    from kai_fleet_cli.plan.offline import plan_program as plan_program
     from kai_fleet_cli.plan.offline import plan_settings as plan_settings
 
-__all__ = ["plan_program", "plan_settings"]
+__all__ = ["plan_settings"]
 
 
 def __getattr__(name: str) -> Any:

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from kai_fleet_cli.commands import inspection, releases, sandbox, teams, updates
+from kai_fleet_cli.commands import inspection, sandbox, teams, updates
 from kai_fleet_cli.errors import UserError
 
 app = typer.Typer(
@@ -21,10 +21,9 @@ for command in (
     inspection.plan,
     inspection.diff,
     teams.teams,
-    teams.kubeconfig,
     inspection.doctor,
     inspection.report,
-    releases.releases,
+    inspection.releases,
     updates.destroy,
 ):
     app.command()(command)

@@ -6,6 +6,7 @@ so that a command starts without the whole of Pulumi.
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,19 +26,15 @@ if TYPE_CHECKING:
     from kai_fleet.virtual_cluster import VirtualCluster as VirtualCluster
     from kai_fleet.virtual_cluster import VirtualClusterArgs as VirtualClusterArgs
 
-COMPONENTS: Final = {
-    "GpuStack": "gpu_stack",
-    "HostGuards": "host_guards",
-    "KaiScheduler": "kai_scheduler",
-    "QueueTree": "queue_tree",
-    "Team": "team",
-    "TeamNamespace": "team_namespace",
-    "VirtualCluster": "virtual_cluster",
-}
+COMPONENTS: Final = (
+    *("GpuStack", "HostGuards", "KaiScheduler", "QueueTree"),
+    *("Team", "TeamNamespace", "VirtualCluster"),
+)
 __all__ = [name for component in COMPONENTS for name in (component, f"{component}Args")]
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"kai_fleet.{COMPONENTS[name.removesuffix('Args')]}"), name)
+    module = re.sub(r"\B([A-Z])", r"_\1", name.removesuffix("Args")).lower()
+    return getattr(import_module(f"kai_fleet.{module}"), name)

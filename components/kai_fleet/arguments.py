@@ -9,15 +9,14 @@ from typing import Any, Final
 
 from pydantic import BaseModel, SecretStr
 
-from kai_fleet.gpu_providers import GPU_PROVIDERS
 from kai_fleet.inputs import toleration_text, without_none
 from kai_fleet.queue_specs import UNLIMITED, every_spec
 from kai_fleet.queue_specs import walk as walk_args
-from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, mig
+from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, GPU_PROVIDERS, mig
 from kai_fleet.releases.sharing import MODES, NV_FRACTIONS, mode_in
 from kai_fleet.settings import Settings
 from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM
-from kai_fleet.settings.sections.platform import HostKai, Shard
+from kai_fleet.settings.sections.platform import HostKai
 from kai_fleet.settings.sections.queues import Queue, walk
 from kai_fleet.settings.sections.teams import HostPlace, Scheduler, TeamSettings
 from kai_fleet.vcluster_values import argument_values
@@ -110,15 +109,14 @@ class Arguments:
         )
 
     def accounts(self) -> Any:
-        """TeamStackAccessArgs: an account for each team with a stack of its own."""
-        teams = {
+        """Argument `teams` of TeamStackAccess: an account for each team with its own stack."""
+        return {
             name: _filled(
                 parent_queue=grant.parent_queue if self.settings.kai else None,
                 foreign_queues=self._foreign_queues(name),
             )
             for name, grant in self.settings.team_stacks.items()
         }
-        return {"teams": teams}
 
     # A team's namespace on the host.
 
@@ -266,7 +264,6 @@ class Arguments:
             gpu_sharing_mode=None if mode == DISABLED else mode,
             tolerations=place.tolerations,
             affinity=place.affinity,
-            shards={name: _shard(shard) for name, shard in kai.shards.items()},
             **more,
         )
 
@@ -302,13 +299,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in without_none(value).items()}
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def _shard(shard: Shard) -> dict[str, Any]:
-    """ShardArgs, whose keys are nested in two sections of the settings."""
-    of_placement = {f"{part}_placement": strategy for part, strategy in shard.placement.items()}
-    of_runtime = {f"{action}_min_runtime": time for action, time in shard.min_runtime.items()}
-    return {**of_placement, **of_runtime, "queue_depth": shard.queue_depth}
 
 
 def _parents(tree: Mapping[str, Queue]) -> list[str]:

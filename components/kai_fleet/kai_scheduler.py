@@ -17,11 +17,10 @@ from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, check, resolv
 from kai_fleet.names import KAI_SCHEDULER
 from kai_fleet.options import after, chart_args, child_of
 from kai_fleet.registry_secrets import OF_STACK, registry_secret
-from kai_fleet.releases import DISABLED, KAI, KaiRelease, kai, version_key
+from kai_fleet.releases import DISABLED, KAI, KaiRelease, kai, version_key, why_replaced
 from kai_fleet.releases.chart_values import document, merged, nested, values_of
 from kai_fleet.releases.keys import DEFAULT_SHARD, KAI_NAMESPACE, RESERVATIONS
 from kai_fleet.releases.sharing import MODES, NOT_ENFORCED, sharing_values
-from kai_fleet.releases.transitions import Transition, kai_transition
 from kai_fleet.values import value_at
 
 # The first chart with labels for the namespace in which shared GPUs are held.
@@ -36,14 +35,11 @@ _CHOICES: Final = {
 class ShardArgs(TypedDict):
     """Nodes with a scheduler of their own: a SchedulingShard of KAI."""
 
-    gpu_placement: NotRequired[pulumi.Input[str]]
-    """Pods with GPUs: `binpack` fills nodes, `spread` levels them. Default: `binpack`."""
-    cpu_placement: NotRequired[pulumi.Input[str]]
-    """Pods without GPUs: `binpack` or `spread`. Default: `binpack`."""
-    preempt_min_runtime: NotRequired[pulumi.Input[str]]
-    """How long a job runs before its own queue preempts it, as h, m, s: `4h`. Default: KAI's."""
-    reclaim_min_runtime: NotRequired[pulumi.Input[str]]
-    """How long a job runs before another queue reclaims it, as h, m, s: `4h`. Default: KAI's."""
+    placement: NotRequired[dict[str, pulumi.Input[str]]]
+    """Of pods with GPUs, `gpu`, and without, `cpu`: `binpack` or `spread`. Default: `binpack`."""
+    min_runtime: NotRequired[dict[str, pulumi.Input[str]]]
+    """How long a job runs before `preempt`, by its own queue, or `reclaim`: `4h`. Default: KAI's.
+    """
     queue_depth: NotRequired[dict[str, pulumi.Input[float]]]
     """Most jobs of a queue that a cycle tries, by action: `allocate`, `preempt`. Default: all."""
 
@@ -256,14 +252,14 @@ class KaiScheduler(pulumi.ComponentResource):
         """Properties whose change replaces the release; logs whether it is upgraded or replaced."""
         before = deployed.read().versions.get(deployed.named(KAI_SCHEDULER, f"{name}-release"))
         known = KAI.get(before or "")
-        if before not in (None, release.version):
-            why = f"{before} → {release.version}: {before} is not in the table"
-            step = kai_transition(known, release) if known else Transition("replace", why)
-            verb = "upgraded in place" if step.kind == "in-place" else "replaced"
+        if before is not None and before != release.version:
+            why = why_replaced(known, release) if known else f"{before} is not in the table"
+            verb = "replaced" if why else "upgraded in place"
+            step = f"{before} → {release.version}: {why or 'helm upgrades it in place'}"
             grouped = release.groups_deployments and not (known and known.groups_deployments)
             more = "; a Deployment made after it is one PodGroup" if grouped else ""
-            pulumi.log.info(f"KAI is {verb}: {step.why}. Queues and running pods stay{more}", self)
-            if step.kind == "in-place":
+            pulumi.log.info(f"KAI is {verb}: {step}. Queues and running pods stay{more}", self)
+            if not why:
                 return []
         # Where an upgrade recreates kai-config, so does a change of values (K12).
         return ["version", "values"] if release.recreates_config else ["version"]
@@ -314,13 +310,12 @@ def kai_objects(release: KaiRelease, args: Mapping[str, Any]) -> dict[str, dict[
 
 
 def _shard(name: str, shard: Mapping[str, Any]) -> dict[str, Any]:
-    strategies = {part: shard.get(f"{part}_placement") for part in ("gpu", "cpu")}
-    written = {part: strategy or "binpack" for part, strategy in strategies.items()}
     # KAI takes integers; other languages send every number as a fraction.
     depth = {action: resolved(int, most) for action, most in shard.get("queue_depth", {}).items()}
-    computed = {
+    computed: dict[str, Any] = {
         "partition": None if name == DEFAULT_SHARD else name,
-        "placement": written if any(strategies.values()) else None,
         "queue_depth": depth,
     }
+    if shard.get("placement"):
+        computed["placement"] = {"gpu": "binpack", "cpu": "binpack", **shard["placement"]}
     return values_of("kai", ["shard"], {**shard, **computed})

@@ -1,7 +1,7 @@
 """The program of a stack: settings, then the host, then each team, then the outputs."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import pulumi
 
@@ -22,31 +22,30 @@ from kai_fleet.team_namespace import TeamNamespace
 from kai_fleet.team_stack_access import TeamStackAccess
 from kai_fleet.workloads import declare_manifests
 
-# Gives the settings of the running stack, from its deployed state and, in a team stack, the outputs
-# of the platform's stack. Raises pulumi.RunError where a rule refuses them.
-Check: TypeAlias = Callable[[deployed.Deployed, FactsOf], Settings]
-
 # Teams that this process's run leaves unchanged, because their vClusters stopped the run before it.
 # The engine excludes them, too. Not an environment variable: no other run may skip a team.
 LEFT_OUT: Final[set[str]] = set()
 
 
 @source_positions()
-def program(check: Check) -> None:
-    """Declare the stack. Raises pulumi.RunError where `check` refuses the settings."""
+def program(check: Callable[[deployed.Deployed, FactsOf], Settings]) -> None:
+    """Declare the stack.
+
+    `check` gives the settings of the running stack, from its deployed state and, in a team stack,
+    the outputs of the platform's stack. It raises pulumi.RunError where a rule refuses them.
+    """
     # Every key typed and every rule asked before anything is declared.
     state = deployed.read()
     settings = check(state, read_platform)
 
     # The host cluster. The package's own provider makes queue trees and reads Secrets.
     package = pulumi.ProviderResource(PACKAGE, PACKAGE, {})
-    host, facts = host_access(settings.cluster), settings.platform_facts
-    hidden = [hide_values] if facts and facts.secret else []
-    on_host = pulumi.ResourceOptions(
-        providers=[host.provider, package], transformations=[*host.transformations, *hidden]
-    )
-    foreign = existing.find(settings, host.connection, state, package)
-    args = Arguments(settings, host.connection.properties(), foreign)
+    host, on_host = host_access(settings.cluster, package)
+    facts = settings.platform_facts
+    if facts and facts.secret:
+        on_host.transformations = [*(on_host.transformations or ()), hide_values]
+    foreign = existing.find(settings, host, state, package)
+    args = Arguments(settings, host.properties(), foreign)
     if facts is None:
         ready = declare_host(settings, args, on_host)
     else:  # a team stack: its namespace and everything around it are the platform's

@@ -83,10 +83,9 @@ class Team(pulumi.ComponentResource):
         if (guard := args.get("guard")) is not None:
             check(f"Team {name}", QueueGuardArgs, guard, _GUARD, at="guard.")
             kai: Any = args.get("kai", {"version": ""})
-            shares = {"gpu_sharing": kai.get("gpu_sharing", True)}
-            shares["pod_groups"] = takes_external_pod_groups(kai["version"])
-            policies, bindings = queue_guard.inside(name, queues, {**shares, **guard})
-            before = declare(f"{name}-guard", policies, bindings, inside)
+            bounds = {**guard, "gpu_sharing": kai.get("gpu_sharing", True)}
+            bounds["pod_groups"] = takes_external_pod_groups(kai["version"])
+            before = declare(f"{name}-guard", *queue_guard.inside(name, queues, bounds), inside)
         if "kai" in args:
             probes: Any = {"probe_environment": vcluster.probe_environment, **args["kai"]}
             # After the guard, so that it checks every pod that KAI places.

@@ -117,17 +117,18 @@ def declare_groups(name: str, groups: Mapping[str, str], inside: pulumi.Resource
         rules = content("rights")["groups_inside"]
         rbac.ClusterRole(f"{name}-readers", metadata=metadata, rules=rules, opts=inside)
     for role in ROLES:
-        kind: Any = rbac.ClusterRoleBinding if role == "view" else rbac.RoleBinding
-        place = {} if role == "view" else {"namespace": "default"}
-        members = [group for group in sorted(groups) if role in ("view", groups[group])]
+        of_all, metadata = role == "view", {"name": f"kai-fleet-{role}"}
+        kind: Any = rbac.ClusterRoleBinding if of_all else rbac.RoleBinding
+        members = [
+            {"kind": "Group", "name": f"{PREFIX}{group}", "api_group": _RBAC}
+            for group in sorted(groups)
+            if of_all or groups[group] == role
+        ]
         if members:
             kind(
                 f"{name}-{role}",
-                metadata={"name": f"kai-fleet-{role}", **place},
+                metadata=metadata if of_all else {**metadata, "namespace": "default"},
                 role_ref=role_ref("ClusterRole", role),
-                subjects=[
-                    {"kind": "Group", "name": f"{PREFIX}{group}", "api_group": _RBAC}
-                    for group in members
-                ],
+                subjects=members,
                 opts=inside,
             )

@@ -8,6 +8,7 @@ from kai_fleet.values import pairs, value_at
 
 CLAIM: Final = "controlPlane.statefulSet.persistence.volumeClaim"
 ETCD: Final = "controlPlane.backingStore.etcd.deploy"
+REPLICAS: Final = "controlPlane.statefulSet.highAvailability.replicas"
 EMBEDDED: Final = "embedded"
 # In the order in which vCluster checks them (BackingStoreType in its config/config.go).
 SWITCHES: Final = {
@@ -41,19 +42,13 @@ def store_of(values: Any) -> ChartStore:
     """The backing store that chart values configure."""
     switched = (kind for kind, key in SWITCHES.items() if value_at(values, key) in (True, "true"))
     kind = next(switched, EMBEDDED)
-    members = (
-        value_at(values, f"{ETCD}.statefulSet.highAvailability.replicas") if kind == "etcd" else 1
-    )
-    key = {"etcd": f"{ETCD}.statefulSet.persistence.volumeClaim"}.get(kind, CLAIM)
-    claim = value_at(values, key) if kind in (*_ON_ITS_VOLUME, "etcd") else {}
-    written = pairs(claim)
+    of_etcd, members, key = f"{ETCD}.statefulSet", None, CLAIM
+    if kind == "etcd":
+        members = value_at(values, f"{of_etcd}.highAvailability.replicas")
+        key = f"{of_etcd}.persistence.volumeClaim"
+    claim = pairs(value_at(values, key)) if kind in (*_ON_ITS_VOLUME, "etcd") else {}
     return ChartStore(
         kind,
         int(members) if isinstance(members, int | float) else 1,  # outputs have no integers
-        {key: written[key] for key in ("storageClass", "size") if key in written},
+        {key: claim[key] for key in ("storageClass", "size") if key in claim},
     )
-
-
-REPLICAS: Final = "controlPlane.statefulSet.highAvailability.replicas"
-RESOURCES: Final = "controlPlane.statefulSet.resources"
-KUBERNETES: Final = "controlPlane.distro.k8s.image.tag"

@@ -48,14 +48,11 @@ def argument_values(args: Mapping[str, Any]) -> Values:
     kind, replicas = store.get("type", "embedded"), args.get("replicas")
     computed = {"replicas": None if replicas == 1 else replicas}
     if "gateway" in access:
-        computed["gateways"] = [resolved(_parent, access["gateway"])]
+        keys, path = ("namespace", "name"), access["gateway"]
+        parent = resolved(lambda path: dict(zip(keys, path.split("/"), strict=False)), path)
+        computed["gateways"] = [parent]
     layers = (access.get("type", "LoadBalancer"), "control plane", kind)
     return merged(values_of("vcluster", layers, {**args, **computed}), args.get("values", {}))
-
-
-def _parent(gateway: str) -> dict[str, str]:
-    namespace, _, name = gateway.partition("/")
-    return {"namespace": namespace, "name": name}
 
 
 def _with_oidc(values: Values, name: str, oidc: Mapping[str, Any]) -> Values:

@@ -47,7 +47,7 @@ class AccessArgs(TypedDict):
     type: NotRequired[str]
     """`LoadBalancer`, `NodePort`, `ClusterIP`, `Ingress` or `Gateway`. Default: `LoadBalancer`."""
     host: NotRequired[pulumi.Input[str]]
-    """NodePort: address of a node; Ingress, Gateway: host name of the API. Required there."""
+    """Host name or address of the API; NodePort: of a node. Default: the load balancer's."""
     port: NotRequired[pulumi.Input[float]]
     """NodePort: the node port; else the controller's port. Default: a free node port; 443."""
     class_name: NotRequired[pulumi.Input[str]]

@@ -1,15 +1,23 @@
-"""Formatting of lists, counts and names in messages."""
+"""Texts of messages: lists, counts, names, and what others wrote, without control characters."""
 
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Final
+from typing import Any, Final
 
 from kai_fleet.values import text
 
 MASK: Final = "[secret]"  # shown in place of an encrypted value
 # Similarity of misspellings: `sheduler`, `contxt`; not of serviceMonitor and serviceAccount.
 _ALIKE: Final = 0.8
+# Control characters but for tab and line break, and Unicode's invisible and directional ones.
+_CONTROLS: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+    "\ufff9-\ufffb\ud800-\udfff]|[\U000e0000-\U000e007f]"
+)
+_ESCAPED: Final = re.compile(r"\\[bfru]")  # in JSON
+_COLOUR: Final = re.compile("(\x1b\\[[0-9;]{0,20}m)")
+MOST: Final = 2000
 _ENDLESS: Final = re.compile(r"\S{200,}")
 _PLURAL_VERBS: Final = {"is": "are", "has": "have", "was": "were", "does": "do", "goes": "go"}
 _PLURAL_ENDS: Final = ("s", "x", "ch", "sh")
@@ -46,8 +54,7 @@ def agreeing(number: float, verb: str) -> str:
 
 def nearest_first(name: str, names: Sequence[str]) -> list[str]:
     """The names, the one closest to `name` first."""
-    # Comparing with every name is worth its time only for lists that a person could read.
-    close = get_close_matches(name, names, n=1) if len(names) <= 100 else []
+    close = get_close_matches(name, names[:100], n=1)
     return close + [other for other in names if other not in close]
 
 
@@ -76,3 +83,36 @@ def on_one_line(message: str) -> str:
         character if character.isprintable() else ascii(character)[1:-1] for character in message
     )
     return _ENDLESS.sub(lambda word: f"{word[0][:60]}…", seen)
+
+
+def plain(text: object, most: int = MOST) -> str:
+    """One line without control characters, no longer than `most` characters."""
+    line = " ".join(without_controls(str(text)[: most * 4]).split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def without_controls(text: str) -> str:
+    """The text with its line breaks and tabs, and without other control characters."""
+    return _CONTROLS.sub("", text)
+
+
+def with_colours(text: str) -> str:
+    """Text without control characters but with its colours, for the output of a program."""
+    parts = _COLOUR.split(text)
+    return "".join(part if n % 2 else without_controls(part) for n, part in enumerate(parts))
+
+
+def may_have_controls(json: str) -> bool:
+    """Whether a JSON text may have control characters: a quick check before `cleaned`."""
+    return not json.isascii() or _ESCAPED.search(json) is not None
+
+
+def cleaned(value: Any) -> Any:
+    """A JSON value whose strings have no control characters."""
+    if isinstance(value, str):
+        return without_controls(value)
+    if isinstance(value, list):
+        return [cleaned(item) for item in value]
+    if isinstance(value, dict):
+        return {without_controls(key): cleaned(item) for key, item in value.items()}
+    return value

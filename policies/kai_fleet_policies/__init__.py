@@ -1,6 +1,6 @@
 """What is allowed: rules about queues, workloads, namespaces, teams and versions."""
 
-from importlib import metadata
+import sysconfig
 from pathlib import Path
 
 
@@ -9,7 +9,4 @@ def policy_pack_program() -> Path:
 
     `pulumi preview --policy-pack PROGRAM` needs no language host.
     """
-    for file in metadata.files("kai-fleet-policies") or ():
-        if file.name == "kai-fleet-policy-pack":
-            return Path(str(file.locate())).resolve()
-    raise FileNotFoundError("kai-fleet-policies is not installed; in a checkout: make setup")
+    return Path(sysconfig.get_path("scripts"), "kai-fleet-policy-pack")

@@ -163,7 +163,7 @@ def test_what_a_tenant_does_to_its_secret_holds_up_its_own_team(case, do, says):
     cause, command = held(case.fleet("up"))
     assert quota(case, "research") == wanted
     assert cause == says
-    known = printed(case, ".venv/bin/fleet kubeconfig ml --stack faults")
+    known = printed(case, ".venv/bin/fleet team kubeconfig ml --stack faults")
     assert "client-key-data" in known.stdout, known
     mended(case, command)
     until(lambda: _found(case, SECRET))

@@ -16,7 +16,7 @@ from pulumi import automation
 from ruamel.yaml import YAML
 
 from kai_fleet_cli.engine import runs
-from kai_fleet_cli.engine.program import program
+from kai_fleet_cli.engine.environment import program
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_policies import validation
 from tests.engine.sandbox_commands import until

@@ -60,9 +60,9 @@ def first(before, fleet, folder):
 
 @pytest.fixture(scope="module")
 def inside(first, fleet):
-    """What `fleet kubeconfig` gives for each team."""
+    """What `fleet team kubeconfig` gives for each team."""
     teams = ("ml", "research", "dev")
-    return {team: fleet("kubeconfig", team, stack="sandbox").stdout for team in teams}
+    return {team: fleet("team", "kubeconfig", team, stack="sandbox").stdout for team in teams}
 
 
 WARNED = (
@@ -220,7 +220,7 @@ def test_what_waits_once_more_replaces_nothing_in_a_preview(first, fleet, folder
 
 
 def test_a_team_that_is_not_there_names_those_that_are(first, fleet):
-    found = fleet("kubeconfig", "nosuch", stack="sandbox")
+    found = fleet("team", "kubeconfig", "nosuch", stack="sandbox")
     assert found.returncode == 1
     assert "its teams: dev, ml, research" in found.stderr
     assert "Traceback" not in found.stderr

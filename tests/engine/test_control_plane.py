@@ -9,7 +9,7 @@ import yaml
 from kubernetes import client
 
 from kai_fleet.settings.sections.vcluster import Oidc
-from kai_fleet_cli.teams import kubeconfigs
+from kai_fleet_cli.teams import state
 from tests.engine import identity_provider
 from tests.engine.product import Product, api, project
 from tests.engine.sandbox_commands import until
@@ -18,7 +18,8 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
 OWN = {
     "replicas": 2,
-    "store": {"type": "etcd", "replicas": 3, "size": "1Gi"},
+    "store": {"type": "etcd", "replicas": 3},
+    "size": "1Gi",
     "resources": {"requests": {"cpu": "30m", "memory": "48Mi", "ephemeralStorage": "8Mi"}},
     "access": {"type": "LoadBalancer", "annotations": {"example.com/internal": "true"}},
 }
@@ -66,7 +67,7 @@ def kubeconfig(product, provider, tmp_path_factory):
     server = release["inputs"]["values"]["controlPlane"]["distro"]["k8s"]["apiServer"]
     assert f"--oidc-issuer-url={declared.issuer}" in server["extraArgs"]
     file = tmp_path_factory.mktemp("people") / "kubeconfig"
-    file.write_text(kubeconfigs.for_people(made, declared))
+    file.write_text(state.for_people(made, declared))
     return file
 
 

@@ -98,7 +98,8 @@ def test_a_reader_runs_nothing_of_it_and_says_whose_it_is(reader, repair, one_te
     assert (done.returncode == 0) is (reader == "preview"), said
     assert "Traceback" not in said
     plain = "".join(said.split())  # a table breaks words
-    for words in (SAID, BY, DELETE, RESTART):
+    # The report's page has the doctor's finding, and with it the rest.
+    for words in (SAID,) if reader == "report" else (SAID, BY, DELETE, RESTART):
         assert words.replace(" ", "") in plain, said
 
 

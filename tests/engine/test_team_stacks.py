@@ -13,7 +13,7 @@ from kai_fleet_cli.doctor.diagnosis import diagnose
 from kai_fleet_cli.engine.environment import SANDBOX_CONTEXT
 from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.stack_file import reading
-from kai_fleet_cli.teams import kubeconfigs
+from kai_fleet_cli.teams import state
 from tests.engine import broken_things as things
 from tests.engine.product import (
     Product,
@@ -72,7 +72,7 @@ def host(sandbox):
 
 @pytest.fixture(scope="module")
 def account(sandbox, granted):
-    return kubeconfigs.of_account("vision", SANDBOX_CONTEXT, 1, "sandbox", str(sandbox.kubeconfig))
+    return state.of_account("vision", SANDBOX_CONTEXT, 1, "sandbox", str(sandbox.kubeconfig))
 
 
 @pytest.fixture(scope="module")
@@ -129,10 +129,10 @@ def test_a_team_stack_before_its_platform_says_what_to_run(sandbox, directory):
     forget(early.stack.workspace, "sandbox")
     said = refusal(early)
     assert "kai-fleet:platform.stack" in said
-    assert "there is no such stack; update it first: make up STACK=sandbox" in said
+    assert "update it first: make up STACK=sandbox" in said
     assert "Traceback" not in said
     Product.of("sandbox", sandbox, directory)
-    assert "which has never been updated" in refusal(early)
+    assert "which exports no platform" in refusal(early)
 
 
 def test_two_team_stacks_are_made_at_once_one_with_its_own_account_only(both, vision, nlp, host):

@@ -34,7 +34,7 @@ print(len(plan.resources), plan.ok, *plan.problems)
 """
 OWN = """\
 import kai_fleet
-from kai_fleet_cli import plan_program
+from kai_fleet_cli.plan.recorder import record
 
 
 def program():
@@ -42,7 +42,7 @@ def program():
     kai_fleet.QueueTree("queues", {"queues": tree, "cluster": "lab", "context": "lab"})
 
 
-print(*sorted(resource.type for resource in plan_program(program).resources))
+print(*sorted(resource.type for resource in record("own", {}, program=program)))
 """
 STACK = """\
 config:

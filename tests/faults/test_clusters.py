@@ -111,7 +111,10 @@ def test_a_vclusters_secret_is_removed(case, reference, foreign):
     gone = case.fleet("up")
     assert gone.code == 1
     assert "team ml: somebody deleted Secret vc-ml of namespace team-ml" in gone.last
-    assert "kubectl -n team-ml rollout restart statefulset ml" in gone.last
+    assert (
+        "kubectl -n team-ml rollout restart statefulset,deployment -l app=vcluster,release=ml"
+        in gone.last
+    )
     assert "Traceback" not in gone.said
     with client_of(case.host) as api:
         # As that command does; a vCluster writes its Secret when it starts.

@@ -99,7 +99,7 @@ def ran(secret) -> dict[str, Ran]:
     watch.start()
     found = {"up": secret.fleet("up")}
     assert found["up"].code == 0, found["up"].said
-    inside = secret.fleet("kubeconfig", "nlp")
+    inside = secret.fleet("team", "kubeconfig", "nlp")
     found["key"] = inside
     secret.edit(lambda c: c["kai-fleet:teams"]["nlp"].update(gpus=7))
     for command in ("preview", "plan"):

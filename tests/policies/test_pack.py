@@ -5,6 +5,7 @@ import subprocess
 import time
 
 import grpc
+import jsonschema
 import pytest
 from google.protobuf import json_format, struct_pb2
 from google.protobuf.empty_pb2 import Empty
@@ -73,7 +74,7 @@ def said(analyzer, *resources):
 
 
 TREE = (queue("default"), queue("test", "default"))
-IN_TEST = {"kai.scheduler/queue": "test"}
+IN_TEST, IN_PARENT = ({"kai.scheduler/queue": name} for name in ("test", "default"))
 
 
 def test_each_rule_is_a_policy_of_its_level(analyzer):
@@ -86,14 +87,14 @@ def test_each_rule_is_a_policy_of_its_level(analyzer):
 
 
 def test_a_violation_names_its_resource_and_the_remedy(analyzer):
-    bad = pod("a", {"kai.scheduler/queue": "default"})
+    bad = pod("a", IN_PARENT)
     ((policy, level, urn, message),) = said(analyzer, *TREE, bad)
     assert (policy, level, urn) == ("workload-leaf-queue", proto.MANDATORY, bad.urn)
     assert "Pod a in namespace team of ml: names queue default, which has children" in message
 
 
 def test_an_unknown_value_leaves_every_other_verdict_standing(analyzer):
-    bad = pod("a", {"kai.scheduler/queue": "default"}, {"gpu-fraction": UNKNOWN_STRING_VALUE})
+    bad = pod("a", IN_PARENT, {"gpu-fraction": UNKNOWN_STRING_VALUE})
     unknown = pod("b", {"kai.scheduler/queue": UNKNOWN_STRING_VALUE}, {"gpu-fraction": "2"})
     result = said(analyzer, *TREE, bad, unknown, pod("c", UNKNOWN_OBJECT_VALUE))
     mandatory = {(p, urn) for p, level, urn, _ in result if level == proto.MANDATORY}
@@ -113,13 +114,50 @@ def test_a_secret_that_a_rule_names_is_masked(analyzer):
     assert "s3cr3t" not in message
 
 
-def test_a_stack_may_lower_a_rule_as_in_any_pack(analyzer):
-    config = proto.ConfigureAnalyzerRequest(
-        policyConfig={"workload-leaf-queue": proto.PolicyConfig(enforcementLevel=proto.ADVISORY)}
-    )
-    analyzer.Configure(config, None)
-    ((_, level, _, _),) = said(analyzer, *TREE, pod("a", {"kai.scheduler/queue": "default"}))
+def configured(level="MANDATORY", rules=("workload-leaf-queue",), **properties):
+    """An analyzer with the configuration that `--policy-pack-config` gives it for some rules."""
+    made, own = Analyzer(), proto.PolicyConfig(enforcementLevel=getattr(proto, level))
+    json_format.ParseDict(properties, own.properties)
+    made.Configure(proto.ConfigureAnalyzerRequest(policyConfig=dict.fromkeys(rules, own)), None)
+    return made
+
+
+def test_a_stack_may_lower_a_rule_as_in_any_pack():
+    ((_, level, _, _),) = said(configured("ADVISORY"), *TREE, pod("a", IN_PARENT))
     assert level == proto.ADVISORY
+
+
+def test_a_namespace_can_be_exempt_from_one_rule():
+    wrong = pod("a", IN_PARENT, {"gpu-fraction": "2"}, namespace="lab")
+    found = said(configured(exemptNamespaces=["lab"]), *TREE, wrong, pod("b", IN_PARENT))
+    mandatory = {(rule, urn[-1]) for rule, level, urn, _ in found if level == proto.MANDATORY}
+    assert mandatory == {("workload-gpu-request", "a"), ("workload-leaf-queue", "b")}
+
+
+def test_queues_of_other_programs_are_configured_or_an_open_question():
+    below = queue("team-a", "default-parent-queue")
+    ((rule, level, urn, message),) = said(Analyzer(), below)
+    assert (rule, level, urn) == (UNDECIDED, proto.ADVISORY, below.urn)
+    assert "existingQueues: [default-parent-queue] in the pack's configuration" in message
+    assert "declare default-parent-queue" not in message
+    rules, every = ("queue-tree", "workload-leaf-queue"), ["default-parent-queue", "default-queue"]
+    analyzer = configured(rules=rules, existingQueues=every)
+    assert said(analyzer, below, pod("a", {"kai.scheduler/queue": "default-queue"})) == []
+
+
+def test_a_disabled_rule_asks_no_open_questions_either():
+    stack = (*TREE, pod("a", {"kai.scheduler/queue": UNKNOWN_STRING_VALUE}))
+    assert [rule for rule, *_ in said(Analyzer(), *stack)] == [UNDECIDED]
+    assert said(configured("DISABLED"), *stack) == []
+
+
+def test_the_schemas_refuse_what_nobody_can_mean():
+    told = {policy.name: json_format.MessageToDict(policy) for policy in POLICIES}
+    assert "configSchema" not in told["queue-quota"]
+    properties = {"type": "object", **told["workload-leaf-queue"]["configSchema"]}
+    jsonschema.validate({"exemptNamespaces": ["lab"]}, properties)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"exemptNamespaces": "lab"}, properties)
 
 
 def test_the_program_of_the_pack_serves_the_engine(tmp_path):

@@ -5,7 +5,7 @@ import pytest
 from kai_fleet.finding import Level
 from kai_fleet.values import UNKNOWN
 from kai_fleet_policies.adapters.from_resources import device_sharing
-from kai_fleet_policies.model.cluster import Cluster, DevicePlugin, Kai, ManagedObject
+from kai_fleet_policies.model.cluster import Cluster, Kai, ManagedObject
 from tests.policies.samples import (
     cases,
     cluster,
@@ -108,27 +108,27 @@ RESERVED = [
 
 
 def plugin(sharing):
-    return (DevicePlugin(sharing, path="kai-fleet:gpu.values"),)
+    return (ManagedObject("Release", "gpu", "gpu", path="kai-fleet:gpu.values", sharing=sharing),)
 
 
 def with_kai(sharing):
-    return cluster(kai=(Kai("v0.9.3", sharing=sharing),), device_plugins=plugin("MPS"))
+    return cluster(kai=(Kai("v0.9.3", sharing=sharing),), objects=plugin("MPS"))
 
 
 TWO_KAIS = (team("ml", inside=Cluster(kai=(Kai("v0.9.3"),))), team("b"))
 SHARERS = [
     *passes(
-        cluster(device_plugins=plugin("")),
+        cluster(objects=plugin("")),
         with_kai("Disabled"),
-        host(device_plugins=plugin("time-slicing")),
+        host(objects=plugin("time-slicing")),
     ),
     refuses(
-        cluster(device_plugins=plugin("time-slicing")),
+        cluster(objects=plugin("time-slicing")),
         "shares GPUs by time-slicing while the KAI of the host shares them too; remove the sharing"
         " section",
     ),
-    refuses(host(*TWO_KAIS, device_plugins=plugin("MPS")), "team ml"),
-    waits(cluster(device_plugins=plugin(UNKNOWN)), "config"),
+    refuses(host(*TWO_KAIS, objects=plugin("MPS")), "team ml"),
+    waits(cluster(objects=plugin(UNKNOWN)), "config"),
     waits(with_kai(UNKNOWN), "whether KAI shares GPUs"),
 ]
 
@@ -189,20 +189,16 @@ MPS = {"x": {"sharing": {"mps": {"resources": [1]}}}}
 
 
 @pytest.mark.parametrize(
-    ("chart", "values", "sharing"),
+    ("values", "sharing"),
     [
-        ("nvidia-device-plugin", {"config": {"map": {"default": SLICED}}}, "time-slicing"),
-        ("nvidia-device-plugin", {"config": {"name": "somewhere"}}, UNKNOWN),
-        ("nvidia-device-plugin", {"mps": {"root": "/run/nvidia/mps"}}, ""),
-        ("nvidia-device-plugin", {"config": {"map": {"d": "# timeSlicing\nresources: 1"}}}, ""),
-        (
-            "gpu-operator",
-            {"devicePlugin": {"config": {"name": "c", "data": {"any": SLICED}}}},
-            "time-slicing",
-        ),
-        ("gpu-operator", {"devicePlugin": {"config": {"data": MPS}}}, "MPS"),
-        ("gpu-operator", UNKNOWN, UNKNOWN),
+        ({"config": {"map": {"default": SLICED}}}, "time-slicing"),
+        ({"config": {"name": "somewhere"}}, ""),
+        ({"mps": {"root": "/run/nvidia/mps"}}, ""),
+        ({"config": {"map": {"d": "# timeSlicing\nresources: 1"}}}, ""),
+        ({"devicePlugin": {"config": {"name": "c", "data": {"any": SLICED}}}}, "time-slicing"),
+        ({"devicePlugin": {"config": {"data": MPS}}}, "MPS"),
+        (UNKNOWN, UNKNOWN),
     ],
 )
-def test_the_sharing_of_a_device_plugin_chart_is_read_from_its_values(chart, values, sharing):
-    assert device_sharing(chart, values) == sharing
+def test_the_sharing_of_a_device_plugin_chart_is_read_from_its_values(values, sharing):
+    assert device_sharing(values) == sharing

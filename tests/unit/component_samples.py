@@ -80,10 +80,9 @@ KAI: dict[str, Any] = {
     "labels": {"example.com/cost": "ml"},
     "registries": REGISTRIES,
     "shards": {
-        "default": {"gpu_placement": "spread", "cpu_placement": "binpack"},
+        "default": {"placement": {"gpu": "spread", "cpu": "binpack"}},
         "gold": {
-            "preempt_min_runtime": "4h",
-            "reclaim_min_runtime": "1h",
+            "min_runtime": {"preempt": "4h", "reclaim": "1h"},
             "queue_depth": {"allocate": 25},
         },
     },

@@ -42,10 +42,6 @@ class Plugin:
         assert self.answer.changes == (2 if kinds else 1)  # DIFF_SOME, DIFF_NONE
         return kinds, list(self.answer.replaces)
 
-    def check(self, news: Json) -> Json:
-        self._ask("Check", provider_pb2.CheckRequest, news=news)
-        return plain(self.answer.inputs)
-
     def read(self, identity: str, state: Json, inputs: Json) -> tuple[str, Json, Json]:
         self._ask("Read", provider_pb2.ReadRequest, id=identity, properties=state, inputs=inputs)
         return self.answer.id, plain(self.answer.properties), plain(self.answer.inputs)

@@ -67,11 +67,6 @@ def busy():
     )
 
 
-def empty():
-    """A stack without a team."""
-    return Report("empty", TIME, pools=())
-
-
 def many(teams=100, queues=10):
     """A large fleet: as many teams, each with as many queues; every third of them waits."""
     names = [f"team-{number:03}" for number in range(teams)]

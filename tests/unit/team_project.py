@@ -75,7 +75,8 @@ class Engine:
         self.asked.append(f"up {stack.name}{going}")
         if self.fails is not None and self.fails_at in ("", stack.name):
             raise self.fails
-        return Report(outputs={"teams": {"new": {"queues": ["a"], "gpus": 1}}})
+        new = {"mode": "default", "gpus": 1, "server": "https://x", "queues": ["a"]}
+        return Report(outputs={"teams": {"new": new}})
 
     def destroy(self, stack, *, remove=False, refresh=False):
         self.asked.append(f"destroy {stack.name}{', and the stack' if remove else ''}")

@@ -1,10 +1,8 @@
 """Edits of a stack file against a commit of real git history."""
 
-import io
 from dataclasses import replace
 
 import pytest
-from rich.console import Console
 
 from kai_fleet_cli.diff.report import base_at, report
 from kai_fleet_cli.display import as_markdown, as_text
@@ -103,16 +101,6 @@ def test_a_changed_tree_is_drawn_before_and_after(edited):
     assert "beta<br>" in before and "beta<br>" not in after and "gamma<br>" in after
     assert "Queues of ml" not in page
     assert "mermaid" not in as_markdown.diff_page(edited(GOOD.replace("v0.7.11", "v0.9.3")))
-
-
-def test_on_80_columns_no_name_is_broken(edited):
-    name = "a-team-of-forty-letters-that-does-it-all"
-    out = io.StringIO()
-    text = GOOD.replace("    ml:", f"    {name}:")
-    as_text.show_diff(edited(text), Console(file=out, width=80))
-    shown = out.getvalue()
-    assert f"{name}-release" not in shown and f"team {name}" in " ".join(shown.split())
-    assert all(len(line) <= 80 for line in shown.splitlines())
 
 
 @pytest.mark.parametrize(

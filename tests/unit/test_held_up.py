@@ -1,15 +1,19 @@
 """What a run says of the teams that held it up: whose cluster refused, what there, the repair."""
 
+import json
 from types import SimpleNamespace
 
 import pytest
+import yaml
 from pulumi import automation
 
 from kai_fleet import program
-from kai_fleet_cli.engine import refreshing, runs
+from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError
+from kai_fleet_cli.engine import runs
 from kai_fleet_cli.recovery import held_up, state
 from kai_fleet_cli.recovery.resume import Signals
-from kai_fleet_cli.recovery.state import ExportedState
+from kai_fleet_cli.recovery.state import State
+from tests.unit import vcluster_secrets
 from tests.unit.canned_api import kubeconfig, serving
 
 STACK = "urn:pulumi:prod::kai-fleet::"
@@ -34,10 +38,16 @@ DENIED = (
 
 def explained(message, urn, *resources, url="http://127.0.0.1:1"):
     """The explanation for team ml, whose vCluster is at `url`."""
-    known = ExportedState({"resources": list(resources)})
     again = ".venv/bin/fleet up --refresh --stack prod"
-    explanation = held_up.Explanation("prod", known, again, lambda team: kubeconfig(url))
-    return explanation.text("done, but for", {"ml": {urn: message}})
+    stack, known = SimpleNamespace(name="prod"), known_of(*resources)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(state, "exported", lambda _: known)
+        patch.setattr(state, "kubeconfig", lambda *_: kubeconfig(url))
+        return held_up.explain("done, but for", stack, again, {"ml": {urn: message}}, {})
+
+
+def known_of(*resources):
+    return State({resource["urn"]: resource for resource in resources})
 
 
 def line_of(message, urn=QUEUES, resources=(), **more):
@@ -71,13 +81,13 @@ def line_of(message, urn=QUEUES, resources=(), **more):
         (
             "Secret vc-ml of namespace team-ml is not there. Look with: x",
             "somebody deleted Secret vc-ml of namespace team-ml",
-            "kubectl -n team-ml rollout restart statefulset ml",
+            "kubectl -n team-ml rollout restart statefulset,deployment -l app=vcluster,release=ml",
         ),
         (
             "Secret vc-ml of namespace team-ml has in its key config what vCluster does not",
             "somebody else than its vCluster wrote Secret vc-ml of namespace team-ml",
             "kubectl -n team-ml delete secret vc-ml &&"
-            " kubectl -n team-ml rollout restart statefulset ml",
+            " kubectl -n team-ml rollout restart statefulset,deployment -l app=vcluster,release=ml",
         ),
         (
             "etcdserver: mvcc: database space exceeded",
@@ -93,7 +103,7 @@ def line_of(message, urn=QUEUES, resources=(), **more):
         (
             "configured Kubernetes cluster is unreachable: Client.Timeout exceeded",
             "the API of its vCluster does not answer as Kubernetes does",
-            "kubectl -n team-ml rollout restart statefulset ml",
+            "kubectl -n team-ml rollout restart statefulset,deployment -l app=vcluster,release=ml",
         ),
     ],
 )
@@ -117,12 +127,6 @@ def test_no_name_that_kubernetes_would_not_take_gets_into_a_command(name):
         f"still there after 60 s: {name}. Look with",
     ):
         assert "Repair it with" not in line_of(words), words
-
-
-def test_a_control_plane_without_a_volume_is_a_deployment():
-    values = {"controlPlane": {"backingStore": {"etcd": {"deploy": {"enabled": True}}}}}
-    release = {"urn": VCLUSTER, "type": "x", "inputs": {"values": values}}
-    assert "rollout restart deployment ml" in line_of("the API answers 500", resources=[release])
 
 
 def test_errors_belong_to_teams_or_to_nobody_in_particular():
@@ -253,7 +257,7 @@ def queues_of(team):
 @pytest.fixture
 def updated(tmp_path, monkeypatch):
     """What an update says, and what each of its runs left out."""
-    monkeypatch.setattr(state, "exported", lambda *_: ExportedState({}))
+    monkeypatch.setattr(state, "exported", lambda *_: State())
 
     def run(*refusing, **more):
         engine = Engine(tmp_path, list(refusing), **more)
@@ -286,27 +290,25 @@ def test_what_is_of_no_team_ends_the_update(updated):
     assert message.startswith("the update failed")
 
 
-def options(report):
-    return {"on_output": print, "on_event": report.note}
+def refresh(engine):
+    runs._Run(engine, "", Signals()).prepare(refresh=True)
 
 
 def test_a_refresh_goes_on_without_a_vcluster_that_fails_it(tmp_path, monkeypatch, capsys):
     """What the team has on the host is refreshed all the same."""
     inside = {"urn": queues_of("ml"), "type": "x", "deletedWith": PROVIDER}
-    known = ExportedState({"resources": [inside, {"urn": ML, "type": "x"}]})
-    monkeypatch.setattr(refreshing, "exported", lambda _: known)
+    monkeypatch.setattr(state, "exported", lambda _: known_of(inside, {"urn": ML, "type": "x"}))
     engine = Engine(tmp_path, [queues_of("ml")], "the API answers 500")
-    refreshing.refresh(engine, Signals(), options)
+    refresh(engine)
     assert engine.left_out == [[], [queues_of("ml")]]
     message = capsys.readouterr().err
     assert message == "vCluster ml does not answer, and is not refreshed\n"
 
 
 def test_a_refresh_that_fails_on_the_host_fails(tmp_path, monkeypatch):
-    known = ExportedState({"resources": [{"urn": SPACE, "type": "x"}]})
-    monkeypatch.setattr(refreshing, "exported", lambda _: known)
+    monkeypatch.setattr(state, "exported", lambda _: known_of({"urn": SPACE, "type": "x"}))
     with pytest.raises(automation.errors.CommandError):
-        refreshing.refresh(Engine(tmp_path, [SPACE]), Signals(), options)
+        refresh(Engine(tmp_path, [SPACE]))
 
 
 @pytest.mark.parametrize(
@@ -317,9 +319,8 @@ def test_what_a_killed_run_made_is_imported(tmp_path, monkeypatch, capsys, there
     made |= {"provider": f"{PROVIDER}::id"}
     made["inputs"] = {"metadata": {"name": "limits", "namespace": "team-ml"}}
     release = made | {"type": "kubernetes:helm.sh/v3:Release"}
-    pending = [{"type": "creating", "resource": each} for each in (made, release)]
-    known = ExportedState({"resources": [], "pending_operations": pending})
-    monkeypatch.setattr(refreshing, "exported", lambda _: known)
+    known = State(pending=[("creating", made), ("creating", release)])
+    monkeypatch.setattr(state, "exported", lambda _: known)
     engine, imported = Engine(tmp_path, []), []
 
     def take(*, resources, **_):
@@ -328,14 +329,13 @@ def test_what_a_killed_run_made_is_imported(tmp_path, monkeypatch, capsys, there
             raise automation.errors.CommandError(automation.CommandResult("", "error: x", 255))
 
     engine.import_resources = take
-    refreshing.refresh(engine, Signals(), options)
+    refresh(engine)
     assert imported == ["team-ml/limits"]
     assert words in capsys.readouterr().err
 
 
 def test_after_a_run_that_was_cut_off_nothing_begins_without_a_refresh(tmp_path, monkeypatch):
-    pending = [{"type": "updating", "resource": {"urn": RELEASE, "type": "a:b:Release"}}]
-    known = ExportedState({"resources": [], "pending_operations": pending})
+    known = State(pending=[("updating", {"urn": RELEASE, "type": "a:b:Release"})])
     monkeypatch.setattr(state, "exported", lambda *_: known)
     with pytest.raises(runs.EngineError) as why:
         runs.up(Engine(tmp_path, []))
@@ -366,3 +366,30 @@ def test_what_refuses_on_the_host_is_not_looked_for_in_the_vcluster():
     assert "ml-namespace: queues" in explained(DENIED, SPACE, space)
     full = explained("etcdserver: mvcc: database space exceeded", SPACE, space)
     assert "the cluster's etcd is full" in full
+
+
+def test_a_vclusters_kubeconfig_in_a_state_is_used_for_its_certificates_only():
+    """It may be what a tenant wrote, where the stack is the team's own."""
+    document = vcluster_secrets.config(server="https://10.0.0.1:443")
+
+    def read(user):
+        document["users"][0]["user"] |= user
+        done = SimpleNamespace(stdout=json.dumps({"ml": yaml.safe_dump(document)}))
+        cli = SimpleNamespace(run=lambda *_: done)
+        workspace = SimpleNamespace(pulumi_command=cli, work_dir=".", env_vars={})
+        return state.kubeconfig(SimpleNamespace(name="prod", workspace=workspace), "ml")
+
+    assert yaml.safe_load(read({}))["users"] == document["users"]
+    says = "has in its key config what vCluster does not write there"
+    with pytest.raises(TenantKubeconfigError, match=says):
+        read({"exec": vcluster_secrets.USER["exec"]})
+
+
+@pytest.mark.parametrize("odd", [{"metadata": "x"}, {"metadata": {}, "status": "x"}])
+def test_a_server_that_answers_what_no_kubernetes_does_is_one_that_refuses(vcluster, odd):
+    api, url = vcluster
+    api.answers["/api/v1/namespaces/team-ml"] = (200, {"kind": "x", **odd})
+    space = {"urn": SPACE, "type": "x", "deletedWith": PROVIDER}
+    space["inputs"] = {"kind": "Namespace", "metadata": {"name": "team-ml"}}
+    message = line_of("timed out waiting for the condition", SPACE, [space], url=url)
+    assert "give the team up" in message

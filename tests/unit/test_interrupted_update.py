@@ -57,7 +57,7 @@ def engine(on_output, **_):
 workspace = SimpleNamespace(work_dir=".", env_vars={})
 lab = SimpleNamespace(name="lab", workspace=workspace, up=engine, destroy=engine)
 runs.stack = lambda *_: lab
-state.exported = lambda *_: state.ExportedState({})
+state.exported = lambda *_: state.State()
 updates.for_stack = lambda *_, **__: Environment()
 cli.main()
 """

@@ -1,4 +1,4 @@
-"""A kind cluster in the stack file: what is declared, what is refused, what is checked first."""
+"""A kind cluster in the stack file: what is declared, what is refused."""
 
 import json
 
@@ -6,12 +6,8 @@ import pytest
 
 from kai_fleet.cluster import probes
 from kai_fleet.settings import load
-from kai_fleet_cli.engine import environment
-from kai_fleet_cli.engine.environment import for_stack
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.recorder import SECRET, record
-from tests.unit.kind_standins import Machine
 
 TEAM = {"scheduler": {"mode": "default"}}
 
@@ -132,20 +128,6 @@ def test_what_a_kind_cluster_cannot_serve_is_refused_by_key(settings, path, says
 def test_a_team_may_be_reached_in_another_way():
     elsewhere = team(type="NodePort", host="172.18.0.2")
     assert mistakes(raw({"a": elsewhere, "b": team(type="ClusterIP")})) == {}
-
-
-@pytest.mark.parametrize(
-    ("missing", "says"),
-    [("docker", "needs Docker"), ("kind", "needs kind, which is not installed")],
-)
-def test_what_is_missing_is_said_before_the_engine_starts(tmp_path, monkeypatch, missing, says):
-    machine = Machine(tmp_path / "machine")
-    machine.without(missing)
-    for name, value in machine.environment().items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(environment, "_own_cluster", lambda: pytest.fail("it went on"))
-    with pytest.raises(UserError, match=says):
-        for_stack("dev")
 
 
 def test_teams_without_a_port_are_told_one_each():

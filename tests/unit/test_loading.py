@@ -38,7 +38,7 @@ def test_a_fault_of_the_products_own_keeps_its_trace():
 
 def test_the_program_loads_in_a_process_that_has_loaded_nothing_of_it():
     # It runs beside the package of that name: a module called kai_fleet would hide the package.
-    code = "from kai_fleet_cli.engine.program import program; program()"
+    code = "from kai_fleet_cli.engine.environment import program; program()"
     ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert "kai-fleet:cluster: key cluster: is missing" in ran.stderr
 

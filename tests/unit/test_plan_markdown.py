@@ -8,7 +8,7 @@ import pytest
 
 from kai_fleet.finding import Finding, Level
 from kai_fleet_cli.display import as_markdown, as_text
-from kai_fleet_cli.display.queue_trees import queue_flowchart
+from kai_fleet_cli.display.as_markdown import queue_flowchart
 from kai_fleet_cli.plan import offline
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_policies.model.queues import DeclaredQueue, QueueShare
@@ -28,15 +28,6 @@ def test_a_plan_in_each_format(format):
         "md": lambda: as_markdown.plan_page(kept),
     }[format]()
     golden.check(f"plan.{format}", text)
-
-
-def test_colours_are_for_terminals_and_not_with_no_color(monkeypatch):
-    kept = golden.plan_of(golden.record())
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    assert "\x1b[32mfine" in golden.shown(as_text.show_plan, kept, terminal=True)
-    assert "\x1b[" not in golden.shown(as_text.show_plan, kept)
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b[32m" not in golden.shown(as_text.show_plan, kept, terminal=True)
 
 
 def test_the_same_stack_gives_the_same_bytes_in_another_process():

@@ -1,41 +1,27 @@
 """The command that a message names is run in the state that the message is printed in."""
 
-import signal
-
 import pytest
 
 from kai_fleet.settings.files.project import FLEET
 from kai_fleet_cli.engine.runs import EngineError, Report
-from kai_fleet_cli.recovery import resume, state
-from kai_fleet_cli.recovery.state import ExportedState
+from kai_fleet_cli.recovery import resume
 from kai_fleet_cli.stack_file import reading
-from tests.unit.team_project import ADD, LAB
-
-TEAM = "kai-fleet:index:Team"
+from tests.unit.team_project import LAB
 
 
 class Cluster:
     """Stack lab as the engine keeps it: its teams, and whether a run was cut off."""
 
     def __init__(self, project, monkeypatch):
-        self.teams, self.cut_off, self.interrupts = {"ml", "dev"}, False, False
+        self.teams, self.cut_off = {"ml", "dev"}, False
         monkeypatch.setattr("kai_fleet_cli.engine.runs.up", self.up)
-        deployed = lambda _: ExportedState({"resources": self.resources()})  # noqa: E731
-        monkeypatch.setattr(state, "exported", deployed)
-
-    def resources(self):
-        return [{"urn": f"urn:pulumi:lab::kai-fleet::{TEAM}::{name}"} for name in self.teams]
 
     def up(self, stack, *, refresh=False, removed=()):
         if self.cut_off and not refresh:
             again = resume.up(stack.name)
             raise EngineError(f"it was cut off. Repair it with: {again}", began=False)
         declared = set(reading.read(reading.path_of(stack.name))["teams"])
-        self.cut_off = self.interrupts
-        if self.interrupts:
-            self.interrupts = False
-            self.teams |= declared
-            raise resume.Interrupted(signal.SIGINT)
+        self.cut_off = False
         if refused := self.teams - declared - set(removed):
             raise EngineError(f"not in the file any more: {refused}", began=False)
         self.teams = declared
@@ -50,16 +36,6 @@ def cluster(project, monkeypatch):
 def printed(text):
     """The first `fleet` command of a message, as a shell would get it."""
     return text.partition(f"{FLEET} ")[2].partition("\n")[0].split()
-
-
-def test_an_interrupted_team_command_names_the_update_that_goes_on(project, cluster):
-    cluster.interrupts = True
-    ran = project.run("team", "add", "new", "-s", "lab", *ADD, "--yes")
-    assert ran.code == 130
-    assert project.run(*printed(ran.out)).code == 0
-    assert cluster.teams == {"ml", "dev", "new"}
-    assert project.run("team", "remove", "new", "-s", "lab", "--yes").code == 0
-    assert (project.text(), cluster.teams) == (LAB, {"ml", "dev"})
 
 
 @pytest.mark.parametrize("command", [("remove", "ml"), ("switch", "ml", "v0.16.8")])

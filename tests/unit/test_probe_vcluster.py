@@ -1,9 +1,10 @@
-"""The step that waits until a vCluster answers: what it prints, and where it waits no longer."""
+"""The steps around a vCluster: waiting until it answers, and ending what it left."""
 
 import json
 
 import pytest
 
+from kai_fleet.cluster.kube.errors import RefusedError, UnreachableError
 from kai_fleet.cluster.probes import vcluster
 from kai_fleet.cluster.probes.wait import NotReadyError
 from tests.unit import vcluster_secrets
@@ -105,3 +106,93 @@ def test_what_somebody_planted_ends_it_at_once(waits):
     document["users"][0]["user"]["tokenFile"] = "/etc/hostname"
     with pytest.raises(NotReadyError, match="Somebody who can write in the namespace of team ml"):
         waits(Host({"data": vcluster_secrets.data(document)}), timeout="600")
+
+
+SYNCED = "vcluster.loft.sh/managed-by=ml"
+INSTALLED = "app in (vcluster,vcluster-etcd),release=ml"
+PIECES = [f"{HERE}/secrets/vc-ml", f"{HERE}/secrets/ml-certs"]
+OURS = {"kai-fleet/team": "ml"}
+
+
+class Namespace:
+    """A namespace with a pod and a volume of somebody else beside the vCluster's."""
+
+    def __init__(self, labels):
+        self.told, self.labels = [], labels
+
+    def get(self, path):
+        assert path == HERE
+        if isinstance(self.labels, Exception):
+            raise self.labels
+        return {"metadata": {"name": "team-ml", "labels": self.labels}}
+
+    def list(self, path, **query):
+        kind = path.removeprefix(f"{HERE}/")
+        names = {SYNCED: ["synced"]}
+        if kind in ("pods", "persistentvolumeclaims"):
+            names |= {INSTALLED: ["installed"], "": ["synced", "installed", "theirs"]}
+        return [
+            {"metadata": {"name": f"{kind}-{it}"}} for it in names.get(query["labelSelector"], [])
+        ]
+
+    def delete(self, path):
+        self.told.append(path)
+        return False  # it has gone by itself
+
+
+def ended(monkeypatch, labels=OURS, api=None):
+    monkeypatch.setenv("PODS_NAMESPACE", "team-ml")
+    monkeypatch.setenv("PODS_VCLUSTER", "ml")
+    api = api or Namespace(labels)
+    monkeypatch.setattr(vcluster, "cluster", lambda: api)
+    vcluster.clean_up()
+    assert [it for it in api.told if it.endswith(("vc-ml", "-certs"))] == PIECES
+    return {it.rpartition("/")[2] for it in api.told if it not in PIECES}
+
+
+SYNCED_OBJECTS = {"services-synced", "configmaps-synced", "secrets-synced"}
+OF_VCLUSTER = SYNCED_OBJECTS | {
+    f"{kind}-{of}" for kind in ("pods", "persistentvolumeclaims") for of in ("synced", "installed")
+}
+
+
+def test_every_pod_and_volume_of_a_teams_own_namespace_is_told_to_end(monkeypatch):
+    theirs = {"pods-theirs", "persistentvolumeclaims-theirs"}
+    assert ended(monkeypatch) == OF_VCLUSTER | theirs
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {**OURS, "kai-fleet/namespace": "used"},
+        {"kai-fleet/team": "other"},
+        {},
+        RefusedError(403, "Forbidden"),
+    ],
+)
+def test_in_a_namespace_of_others_their_pods_and_volumes_stay(monkeypatch, labels):
+    assert ended(monkeypatch, labels) == OF_VCLUSTER
+
+
+def test_a_cluster_that_is_unknown_by_now_does_not_either(monkeypatch, capsys):
+    monkeypatch.setenv("PODS_NAMESPACE", "team-ml")
+    monkeypatch.setenv("PODS_VCLUSTER", "ml")
+    monkeypatch.setenv("PROBE_CONTEXT", "gone")
+    monkeypatch.setenv("KUBECONFIG", "/nowhere")
+    vcluster.clean_up()
+    assert "(the kubeconfig cannot be used: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("why", [RefusedError(403, "Forbidden"), UnreachableError("no")])
+def test_what_hinders_it_does_not_hinder_the_removal(monkeypatch, capsys, why):
+    api = Namespace(OURS)
+
+    def refused(_, **query):
+        raise why
+
+    monkeypatch.setattr(api, "list", refused)
+    monkeypatch.setattr(vcluster, "cluster", lambda: api)
+    monkeypatch.setenv("PODS_NAMESPACE", "team-ml")
+    monkeypatch.setenv("PODS_VCLUSTER", "ml")
+    vcluster.clean_up()
+    assert "pods of team-ml are left to Kubernetes" in capsys.readouterr().err

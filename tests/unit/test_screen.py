@@ -40,7 +40,7 @@ def test_a_terminal_is_told_colours_and_nothing_else(capsys):
 
 
 def test_a_step_and_a_warning_about_a_plugin_are_shown_once(capsys):
-    show = _Run("the update", None, "", Signals()).options(Report())["on_output"]
+    show = _Run(None, "", Signals()).options(Report())["on_output"]
     made = [" +  Release ml creating (0s)", " +  Release ml created (0.58s)"]
     plugins = [
         "    warning: using pulumi-resource-kubernetes from $PATH at bin",

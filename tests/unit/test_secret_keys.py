@@ -60,73 +60,72 @@ def password(own, name="ml"):
     return own["kai-fleet:teams"][name]["registries"][f"{name}.example.com"]
 
 
-def to_a_label(own):
-    own["kai-fleet:labels"] = {"read": password(own)["password"]}
-    return "kai-fleet:labels.read", "at a key for no secret"
+NO_KEY, SAME = "at a key for no secret", "is the same ciphertext as kai-fleet:"
+KUBECONFIG, ML, NLP = (
+    ("kai-fleet:cluster", "kubeconfig"),
+    *(
+        ("kai-fleet:teams", name, "registries", f"{name}.example.com", "password")
+        for name in ("ml", "nlp")
+    ),
+)
 
 
-def to_chart_values(own):
-    values = {"admission": {"certSecretName": own["kai-fleet:cluster"]["kubeconfig"]}}
-    own["kai-fleet:teams"]["nlp"]["scheduler"]["values"] = values
-    return (
-        "kai-fleet:teams.nlp.scheduler.values.admission.certSecretName",
-        "at a key for no secret",
-    )
+def at(own, place):
+    for key in place:
+        own = own[key]
+    return own
 
 
-def moved_to_a_username(own):
-    account = password(own, "nlp")
-    account["username"] = password(own).pop("password")
-    password(own)["password"] = secure()
-    return "kai-fleet:teams.nlp.registries.nlp.example.com.username", "at a key for no secret"
+def put(own, place, value):
+    *above, last = place
+    for key in above:
+        own = own.setdefault(key, {})
+    own[last] = value
+
+
+def copied(source, *place, says=NO_KEY):
+    """The attack that copies a ciphertext to a place."""
+
+    def attack(own):
+        put(own, place, at(own, source))
+        return ".".join(place), says
+
+    return attack
 
 
 def to_a_list(own):
     own["kai-fleet:sources"] = {"images": [own["other:token"]]}
-    return "kai-fleet:sources.images.0", "at a key for no secret"
+    return "kai-fleet:sources.images.0", NO_KEY
 
 
 def a_whole_section(own):
     own["kai-fleet:labels"] = secure('{"a": "b"}')
-    return "kai-fleet:labels", "at a key for no secret"
-
-
-def to_another_team(own):
-    password(own, "nlp")["password"] = password(own)["password"]
-    return (
-        "kai-fleet:teams.nlp.registries.nlp.example.com.password",
-        "is the same ciphertext as kai-fleet:teams.ml.registries.ml.example.com.password",
-    )
-
-
-def to_another_purpose(own):
-    password(own, "nlp")["password"] = own["kai-fleet:cluster"]["kubeconfig"]
-    return (
-        "kai-fleet:teams.nlp.registries.nlp.example.com.password",
-        "is the same ciphertext as kai-fleet:cluster.kubeconfig",
-    )
+    return "kai-fleet:labels", NO_KEY
 
 
 def spelled_otherwise(own):
     """Go's reader of base64 drops line breaks and the bits that are left over."""
-    version, nonce, content = password(own)["password"]["secure"].split(":")
+    version, nonce, content = at(own, ML)["secure"].split(":")
     rest = content.rstrip("=")
     last = chr(ord(rest[-1]) + 1) if len(rest) < len(content) else rest[-1]
     again = f"{version}:{nonce[:4]}\n{nonce[4:]}:{rest[:-1]}{last}{content[len(rest) :]}"
-    TEXTS[again] = TEXTS[password(own)["password"]["secure"]]
-    password(own, "nlp")["password"] = {"secure": again}
-    return to_another_team(copy.deepcopy(own))
+    TEXTS[again] = TEXTS[at(own, ML)["secure"]]
+    put(own, NLP, {"secure": again})
+    return ".".join(NLP), f"{SAME}teams.ml"
 
 
-def to_another_program(own):
-    own["kubernetes:kubeconfig"] = own["kai-fleet:cluster"]["kubeconfig"]
-    return "kubernetes:kubeconfig", "is the same ciphertext as kai-fleet:cluster.kubeconfig"
-
-
-ATTACKS = (
-    *(to_a_label, to_chart_values, moved_to_a_username, to_a_list, a_whole_section),
-    *(to_another_team, to_another_purpose, spelled_otherwise, to_another_program),
-)
+VALUES = ("kai-fleet:teams", "nlp", "scheduler", "values", "admission", "certSecretName")
+ATTACKS = {
+    "to a label": copied(ML, "kai-fleet:labels", "read"),
+    "to chart values": copied(KUBECONFIG, *VALUES),
+    "to a user's name": copied(ML, *NLP[:-1], "username"),
+    "to another team": copied(ML, *NLP, says=f"{SAME}teams.ml.registries.ml.example.com.password"),
+    "to another purpose": copied(KUBECONFIG, *NLP, says=f"{SAME}cluster.kubeconfig"),
+    "to another program": copied(
+        KUBECONFIG, "kubernetes:kubeconfig", says=f"{SAME}cluster.kubeconfig"
+    ),
+    **{each.__name__: each for each in (to_a_list, a_whole_section, spelled_otherwise)},
+}
 
 
 def decrypted(value):
@@ -197,7 +196,7 @@ def test_a_secret_at_each_of_its_keys_passes(folder, user):
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_a_ciphertext_elsewhere_is_refused_by_its_key(folder, user, attack):
     own = stack()
-    path, says = attack(own)
+    path, says = ATTACKS[attack](own)
     folder.write(own)
     lines = [line for line in getattr(folder, user)() if path in line and says in line]
     assert len(lines) == 1
@@ -269,15 +268,9 @@ def test_the_keys_for_secrets_are_those_of_the_models():
         if '"password"' in json.dumps(field)
     }
     assert {key for _, key in held} == {"kubeconfig", "password", "dataSource"}
-    for place in (
-        "cluster.kubeconfig",
-        "registries.R.password",
-        "team.registries.R.password",
-        "team.vcluster.store.dataSource",
-        "teams.T.registries.R.password",
-        "teams.T.vcluster.store.dataSource",
-        "vcluster.store.dataSource",
-    ):
+    access = "registries.R.password", "vcluster.store.dataSource"
+    teams = (f"{team}.{key}" for team in ("team", "teams.T") for key in access)
+    for place in ("cluster.kubeconfig", *access, *teams):
         assert is_key(tuple(place.split(".")))
     for place in ("teams.T.kubeconfig", "labels.password", "teams.T.scheduler.values.password"):
         assert not is_key(tuple(place.split(".")))
@@ -302,10 +295,7 @@ def test_a_diff_names_the_keys_whose_secrets_differ(folder, base):
     own = copy.deepcopy(base)
     own["kai-fleet:cluster"]["kubeconfig"] = secure()
     own["kai-fleet:registries"].pop("all.example.com")
-    own["kai-fleet:teams"]["ml"]["registries"]["new.example.com"] = {
-        "username": "u",
-        "password": secure(),
-    }
+    put(own, (*ML[:-2], "new.example.com"), {"username": "u", "password": secure()})
     found = compared(folder, own)
     assert [(item.subject, item.words) for item in found.summary["changed"][:3]] == [
         (

@@ -6,6 +6,7 @@ from tests.unit.stack_arguments import settings_of
 CLUSTER = {"name": "prod", "context": "prod"}
 KAI = {"version": "v0.16.8"}
 VIRTUAL = {"scheduler": {"mode": "virtual", "version": "v0.16.8"}}
+HOST_MODE = {"mode": "host", "version": "v0.16.8"}
 NODE_PORT = {"vcluster": {"access": {"type": "NodePort"}}}
 
 
@@ -39,7 +40,7 @@ def test_every_mistake_is_reported_at_once_with_its_path():
     assert "write one of 'operator', 'device-plugin' or 'none'" in found["kai-fleet:gpu.provider"]
     assert found["kai-fleet:queues.a.childern"] == "is an unknown key; write children"
     assert found["kai-fleet:tems"] == "is an unknown key; write teams"
-    assert "is an unknown key; write one of displayName, " in found["kai-fleet:queues.b.limit"]
+    assert "is an unknown key; the keys here are displayName, " in found["kai-fleet:queues.b.limit"]
     assert "whole number" in found["kai-fleet:teams.dev.gpus"]
 
 
@@ -53,15 +54,7 @@ def test_every_mistake_is_reported_at_once_with_its_path():
             ["teams.ml.scheduler.version", "teams.ml.queue"],
         ),
         (
-            {
-                "kai": KAI,
-                "teams": {
-                    "nlp": {
-                        "scheduler": {"mode": "host", "version": "v0.16.8"},
-                        "queues": {"a": {}},
-                    }
-                },
-            },
+            {"kai": KAI, "teams": {"nlp": {"scheduler": HOST_MODE, "queues": {"a": {}}}}},
             ["teams.nlp.scheduler.version", "teams.nlp.queues", "teams.nlp.queue"],
         ),
     ],

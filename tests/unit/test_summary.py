@@ -4,8 +4,7 @@ import io
 
 from rich.console import Console
 
-from kai_fleet_cli.engine.report import Report
-from kai_fleet_cli.engine.summary import show
+from kai_fleet_cli.engine.report import Report, show_teams
 
 
 def test_on_80_columns_no_name_and_no_address_is_broken():
@@ -14,6 +13,6 @@ def test_on_80_columns_no_name_and_no_address_is_broken():
     queues = [f"department-{number}-of-the-laboratory" for number in range(4)]
     console = Console(width=80, file=io.StringIO())
     report = Report(outputs={"teams": {team: {**about, "queues": queues}}})
-    show("lab", report, ("nodes",), console)
+    show_teams("lab", report, ("nodes",), console)
     text = console.file.getvalue()
     assert all(word in text for word in (team, server, "KAI v0.16.8", *queues))

@@ -1,9 +1,6 @@
 """`fleet team add`, `switch`, `rollback` and `remove` on stack files: written, run, and refused."""
 
 import json
-import os
-import signal
-import time
 
 import pytest
 
@@ -52,7 +49,6 @@ def test_a_team_is_added_behind_the_others_and_its_first_steps_are_shown(project
     assert project.text().startswith(LAB)
     assert "            a:\n              gpu: 1.5\n" in project.text()
     assert "team kubeconfig new --stack lab --output new.kubeconfig" in ran.out
-    assert "kubectl fleet queues --kubeconfig new.kubeconfig" in ran.out
     assert project.run("plan", "--config", str(project.root / "Pulumi.lab.yaml")).code == 0
 
 
@@ -113,37 +109,23 @@ def test_a_removal_that_is_only_written_names_the_team_to_the_update(project):
 
 BAD = [
     (("switch", "mll", "v0.16.8"), "has no team mll; its teams: dev, ml"),
-    (("switch", "ml", "v0.9.5"), "the rules refuse this"),
     (("switch", "ml", "latest"), "the rules refuse this"),
-    (("switch", "ml", "v0.20.1"), "the rules refuse this"),
     (("switch", "dev", "v0.16.8"), "team dev is in mode default, without a KAI of its own; edit"),
     (("switch", "ml", "v0.16.8", "-s", "nope"), "stacks with a file: lab"),
     (("rollback", "ml"), "no update in which team ml ran another version than v0.14.7"),
-    (("remove", "nope"), "its teams: dev, ml"),
     (("remove", "ml"), "write --yes"),
     (("kubeconfig", "nope"), "its teams: dev, ml"),
     (("kubeconfig", "ml"), "was never made; run: make up STACK=lab"),
     (("kubeconfig", "ml", "--oidc"), "team ml has no identity provider; write vcluster: {oidc:"),
     (("add", "ml", *ADD), "has a team ml already, in Pulumi.lab.yaml"),
     (("add", "Bad_Name", *ADD), "the rules refuse this"),
-    (("add", "new", *ADD[:2], *ADD[4:]), "the rules refuse this"),
-    (("add", "new", *ADD[:4], *ADD[6:]), "the rules refuse this"),
     (("add", "new", *ADD[:6], "--gpus", "-4"), "the rules refuse this"),
-    (("add", "new", "--mode", "host", "--gpus", "1"), "the rules refuse this"),
     (("add", "new", "--mode", "fast", "--gpus", "1"), "the rules refuse this"),
     (("add", "new", *ADD[:4], "--pool", "x", "--gpus", "1"), "--pool x is not understood"),
     (("add", "new", *ADD, "--queue", "a=many"), "the rules refuse this"),
-    (("add", "new", *ADD[2:], "--mode", "host", "--queue", "a"), "the rules refuse this"),
     (("add", "new", *ADD, "--queue", "a=3"), "the rules refuse this"),
     (("add", "new", *ADD[:4], "--pool", "pool=ml", "--gpus", "1"), "the rules refuse this"),
 ]
-
-
-@pytest.mark.parametrize("missing", ["--mode", "--gpus"])
-def test_a_flag_that_is_missing_is_named(project, missing):
-    at = ADD.index(missing)
-    ran = project.run("team", "add", "new", "-s", "lab", *ADD[:at], *ADD[at + 2 :])
-    assert (ran.code, f"Missing option '{missing}'" in ran.out) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -207,21 +189,3 @@ def test_an_update_that_fails_says_what_became_of_the_file(project, began, text,
     ran = project.run(*SWITCH, "--yes")
     assert says in ran.refusal
     assert project.text() == text
-
-
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_during_the_update_names_the_command_that_goes_on(
-    project, monkeypatch, number, code
-):
-    def up(*_, **__):
-        from kai_fleet_cli.recovery.resume import graceful_shutdown
-
-        with graceful_shutdown():
-            os.kill(os.getpid(), number)
-            time.sleep(5)
-
-    monkeypatch.setattr("kai_fleet_cli.engine.runs.up", up)
-    ran = project.run(*SWITCH, "--yes")
-    assert ran.code == code
-    assert ".venv/bin/fleet up --refresh --stack lab" in ran.out
-    assert project.text() == SWITCHED

@@ -58,7 +58,7 @@ def test_the_kubeconfig_goes_to_a_file_that_only_its_owner_reads(lab):
     assert lab.run("team", "kubeconfig", "ml", "-s", "lab", "-o", str(file)).code == 0
     assert file.read_text() == KEPT
     assert file.stat().st_mode & 0o777 == 0o600
-    assert lab.run("kubeconfig", "ml", "-s", "lab").out == KEPT
+    assert lab.run("team", "kubeconfig", "ml", "-s", "lab").out == KEPT
     nowhere = lab.run("team", "kubeconfig", "ml", "-s", "lab", "-o", "/nowhere/x")
     assert nowhere.refusal == "/nowhere/x cannot be written: No such file or directory"
 

@@ -67,9 +67,7 @@ def test_its_own_credentials_go_before_the_platforms():
     ("keys", "path"),
     [
         ({"gpu": {}}, "gpu"),
-        ({"teams": {}}, "teams"),
         ({"guard": {"mode": "off"}}, "guard"),
-        ({"vcluster": {}}, "vcluster"),
         ({"team": {**TEAM, "gpus": 400}}, "team.gpus"),
         ({"team": {**TEAM, "isolation": {"level": "off"}}}, "team.isolation"),
     ],
@@ -99,12 +97,7 @@ def test_what_is_missing_or_wrong_is_named_with_its_key():
     ("platform", "team", "key", "says"),
     [
         (PLATFORM, {"name": "nlp"}, "name", "is not granted by stack prod, which grants vision;"),
-        (
-            PLATFORM,
-            {"scheduler": {"mode": "host"}, "queue": "a"},
-            "scheduler.mode",
-            "grants the team no queue",
-        ),
+        (PLATFORM, {"scheduler": {"mode": "host"}}, "scheduler.mode", "grants the team no queue"),
         (
             HOST | {"teamStacks": {"vision": {"gpus": 4}}},
             {"scheduler": {"mode": "host"}, "queue": "mine"},

@@ -20,7 +20,6 @@ from kai_fleet.cluster.tenant_kubeconfig import (
     pieces,
     rebuild,
 )
-from tests.unit import canned_api
 from tests.unit.vcluster_secrets import CLUSTER, USER, Keys, config, data, encoded, keys, serving
 
 SERVER = "https://10.0.0.1:443"
@@ -214,32 +213,3 @@ def test_what_a_state_holds_is_built_anew_at_its_own_address():
 def test_what_a_state_holds_is_for_https(server):
     with pytest.raises(TenantKubeconfigError, match=FORM):
         rebuild(yaml.safe_dump(config(server=server)))
-
-
-@pytest.mark.parametrize("way", ["content", "file"])
-def test_the_operators_own_kubeconfig_runs_its_credential_plugin_as_ever(way, tmp_path):
-    """What is trusted is who wrote it: the stack file's `kubeconfig`, a context of one's own."""
-    plugin = tmp_path / "plugin"
-    plugin.write_text(
-        "#!/bin/sh\n"
-        f"touch {tmp_path}/marker\n"
-        'echo \'{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",'
-        ' "status": {"token": "t"}}\'\n'
-    )
-    plugin.chmod(0o755)
-    run = {
-        "exec": {
-            "apiVersion": "client.authentication.k8s.io/v1",
-            "command": str(plugin),
-            "interactiveMode": "Never",
-        }
-    }
-    with canned_api.serving() as (_, url):
-        text = canned_api.kubeconfig(url, user=run)
-        if way == "content":
-            api = Api.of_kubeconfig(text)
-        else:
-            (tmp_path / "own").write_text(text)
-            api = Api.of_context(str(tmp_path / "own"), "lab")
-        assert api.get("/version") == {"major": "1"}
-    assert (tmp_path / "marker").exists()

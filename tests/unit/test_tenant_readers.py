@@ -28,8 +28,6 @@ WAYS = (
 # These ask, and nothing that a tenant can write answers.
 ELSEWHERE = {
     "kai_fleet_cli/diff/report.py": "git",
-    "kai_fleet_cli/engine/environment.py": "the operator's Pulumi",
-    "kai_fleet_cli/teams/kubeconfigs.py": "a token of an account of the platform's",
     "kai_fleet/cluster/kind/this_machine.py": "the operator's docker",
     "kai_fleet/settings/team_stack.py": "the state of the platform's stack",
     "kai_fleet/deployed.py": "the stack's own state",

@@ -1,24 +1,13 @@
 """A deployed team that the file does not declare any more goes only when it is named."""
 
 import json
-import signal
 from contextvars import ContextVar
-from types import SimpleNamespace
 
 import pulumi
 import pytest
 from pulumi.runtime import config
-from typer.testing import CliRunner
 
 from kai_fleet.deployed import Deployed
-from kai_fleet_cli.__main__ import app
-from kai_fleet_cli.commands import updates
-from kai_fleet_cli.engine import runs, summary
-from kai_fleet_cli.engine.environment import Environment
-from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.recovery import resume, state
-from kai_fleet_cli.recovery.resume import Interrupted
-from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies import validation
 from kai_fleet_policies.validation import REMOVE_VARIABLE
 
@@ -85,92 +74,6 @@ def test_a_team_cannot_be_kept_and_removed():
     assert problem.path == "kai-fleet:removed" and "names ml" in problem.message
 
 
-@pytest.fixture
-def prod(tmp_path, monkeypatch):
-    """A stack in which `research` is deployed and not in the file; what its updates were told."""
-    (tmp_path / "Pulumi.prod.yaml").write_text(
-        "config:\n  kai-fleet:cluster: {name: prod, context: prod}\n"
-        "  kai-fleet:teams: {ml: {scheduler: {mode: default}, gpus: 1}}\n"
-    )
-    monkeypatch.setattr(reading, "ROOT", tmp_path)
-    named = []
-
-    def up(stack, *, refresh, removed):
-        named.append(list(removed))
-        if removed != ["research"]:
-            raise runs.EngineError("the program refused")
-        return runs.Report()
-
-    monkeypatch.delenv(REMOVE_VARIABLE, raising=False)
-    monkeypatch.setattr(updates, "for_stack", lambda *_, **__: Environment())
-    monkeypatch.setattr(runs, "stack", lambda name, _: SimpleNamespace(name=name))
-    monkeypatch.setattr(runs, "up", up)
-    deployed = [{"urn": URN.format(team)} for team in ("research", "ml")]
-    monkeypatch.setattr(state, "exported", lambda _: state.ExportedState({"resources": deployed}))
-    monkeypatch.setattr(summary, "show", lambda *_: None)
-    return named
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, ["up", "--stack", "prod", *arguments])
-
-
-def test_elsewhere_than_at_a_terminal_the_refusal_stands(prod):
-    assert str(run().exception) == "the program refused"
-    assert prod == [[]]
-
-
-def test_the_flag_names_it(prod):
-    assert run("--remove-team", "research").exit_code == 0
-    assert prod == [["research"]]
-
-
-def test_at_a_terminal_its_name_is_asked_for(prod, at_a_terminal):
-    at_a_terminal("research")
-    ran = run()
-    assert ran.exit_code == 0, ran.exception
-    assert prod == [["research"]]
-
-
-@pytest.mark.parametrize("answer", ["no", "yes", "y", "ml", ""])
-def test_any_other_answer_changes_nothing(prod, at_a_terminal, answer):
-    at_a_terminal(answer)
-    ran = run()
-    assert isinstance(ran.exception, UserError) and not isinstance(ran.exception, runs.EngineError)
-    assert prod == []
-
-
-def printed(text):
-    """The `fleet` command of a message, as a shell would get it."""
-    return text.partition(".venv/bin/fleet ")[2].partition(". ")[0].split()
-
-
-def test_after_a_run_that_was_cut_off_the_repair_needs_the_team_named(prod, monkeypatch):
-    """Nobody has agreed yet that it goes: it is not put into the command unasked."""
-
-    def up(stack, *, refresh, removed):
-        if not refresh:
-            again = resume.up("prod", removed)
-            raise runs.EngineError(f"it was cut off. Repair it with: {again}")
-        prod.append(list(removed))
-        return runs.Report()
-
-    monkeypatch.setattr(runs, "up", up)
-    said = str(run().exception)
-    assert "Deployed and not in Pulumi.prod.yaml: research." in said
-    assert said.endswith("for what is to go add: --remove-team research")
-    named = printed(str(run("--remove-team", "research").exception))
-    assert named == ["up", "--refresh", "--stack", "prod", "--remove-team", "research"]
-    assert CliRunner().invoke(app, named).exit_code == 0
-    assert prod == [["research"]]
-
-
-def test_an_interrupted_update_names_the_teams_that_may_go(prod, monkeypatch):
-    def interrupted(*_, **__):
-        raise Interrupted(signal.SIGTERM)
-
-    monkeypatch.setattr(runs, "up", interrupted)
-    ran = run("--remove-team", "research")
-    assert ran.exit_code == 143
-    command = printed(ran.stderr)
-    assert command == ["up", "--refresh", "--stack", "prod", "--remove-team", "research"]
+def test_the_option_names_it(project):
+    assert project.run("up", "--stack", "lab", "--remove-team", "ml").code == 0
+    assert project.engine.asked == ["up lab, without ml"]

@@ -1,7 +1,11 @@
 """Types and rules in one report."""
 
+import pytest
+
 from kai_fleet.finding import Level
 from kai_fleet.names import TEAM
+from kai_fleet_cli.plan.offline import plan
+from kai_fleet_cli.stack_file.reading import stacks
 from kai_fleet_policies import validation
 
 CLUSTER = {"name": "lab", "context": "lab"}
@@ -17,6 +21,12 @@ def refused(**raw):
 def removals(raw, *deployed):
     urns = [f"urn:pulumi:s::p::{TEAM}::{name}" for name in deployed]
     return validation.removal_findings(validation.validate(raw), urns, "dev")
+
+
+@pytest.mark.parametrize("stack", stacks())
+def test_no_rule_refuses_a_stack_of_this_repository_or_warns_of_prod(stack):
+    problems = plan(stack).problems
+    assert [str(p) for p in problems if p.level is Level.MANDATORY or stack == "prod"] == []
 
 
 def test_quotas_above_the_parents_name_the_key():

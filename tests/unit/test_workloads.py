@@ -23,6 +23,12 @@ POD = {
 }
 
 
+# 100,000 values in each document.
+MANY = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
+    f"{name}: &{name} [{', '.join([f'*{last}'] * 10)}]\n" for last, name in ("ab", "bc", "cd", "de")
+)
+
+
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """A project's folder, and what writes a file of these documents into it."""
@@ -106,6 +112,7 @@ def test_a_rule_refuses_by_team_and_file(project, change, rule, says):
         ("a: &x [1]\nb: *y\n", "line 2 column 4: has *y, no value above it"),
         ("a:\n\tb: 1\n", "line 2 column 1: is no YAML: found character"),
         ("a: 010\n", "line 1 column 4: has '010', which is another value"),
+        ("---\n".join([MANY] * 20), "stands for more than 1,000,000 values"),
     ],
 )
 def test_a_file_that_cannot_be_applied_is_refused_with_what_to_write(project, content, says):

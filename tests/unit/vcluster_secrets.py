@@ -86,8 +86,8 @@ def config(of: Keys | None = None, server: str = "https://localhost:8443") -> di
     }
 
 
-def data(document: Any = None, of: Keys | None = None, **other: str) -> dict[str, str]:
-    """The Secret's `data`; `document` in place of vCluster's own kubeconfig, `other` keys of it."""
+def data(document: Any = None, of: Keys | None = None) -> dict[str, str]:
+    """The Secret's `data`; `document` in place of vCluster's own kubeconfig."""
     it = of or keys()
     text = document if isinstance(document, str) else yaml.safe_dump(document or config(it))
     return {
@@ -96,7 +96,6 @@ def data(document: Any = None, of: Keys | None = None, **other: str) -> dict[str
         "client-certificate": encoded(it.certificate),
         "client-key": encoded(it.key),
         "token": "",
-        **{key.replace("_", "-"): value for key, value in other.items()},
     }
 
 

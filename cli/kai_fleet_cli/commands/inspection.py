@@ -1,4 +1,4 @@
-"""The commands that only look: `plan` and `diff` at files, the others at clusters."""
+"""The commands that only look: at files, at clusters, at the versions known here."""
 
 import sys
 from pathlib import Path
@@ -7,8 +7,9 @@ from typing import Annotated, Literal, TypeAlias
 import typer
 from rich.console import Console
 
+from kai_fleet import releases as known
 from kai_fleet_cli.commands.options import AsJson, StackFile, print_json
-from kai_fleet_cli.display.terminal import say
+from kai_fleet_cli.display.terminal import result, say
 from kai_fleet_cli.errors import UserError
 
 ReportFormat: TypeAlias = Literal["text", "json", "markdown"]
@@ -34,15 +35,15 @@ def plan(
     from kai_fleet_cli.plan import offline
 
     of_file = config and config.stem.removeprefix("Pulumi.")
-    result = offline.plan(of_file or "sandbox" if stack is None else stack, config)
+    planned = offline.plan(of_file or "sandbox" if stack is None else stack, config)
     match format:
         case "json":
-            sys.stdout.write(result.json() + "\n")
+            sys.stdout.write(planned.json() + "\n")
         case "markdown":
-            sys.stdout.write(as_markdown.plan_page(result))
+            sys.stdout.write(as_markdown.plan_page(planned))
         case "text":
-            as_text.show_plan(result, Console(), config=config)
-    raise typer.Exit(result.exit_code)
+            as_text.show_plan(planned, Console())
+    raise typer.Exit(planned.exit_code)
 
 
 def diff(
@@ -54,22 +55,39 @@ def diff(
 
     Exit 0: nothing. 1: a rule refuses it, or the base. 2: unreadable. 3: something.
     """
-    from kai_fleet_cli.diff.report import UNREADABLE, compare
+    from kai_fleet_cli.diff.report import compare
     from kai_fleet_cli.display import as_markdown, as_text
 
     try:
-        result = compare(stack, base)
+        found = compare(stack, base)
     except UserError as why:
         say(f"error: {why}")
-        raise typer.Exit(UNREADABLE) from None
+        raise typer.Exit(2) from None
     match format:
         case "json":
-            print_json(result.record())
+            print_json(found.record())
         case "markdown":
-            sys.stdout.write(as_markdown.diff_page(result))
+            sys.stdout.write(as_markdown.diff_page(found))
         case "text":
-            as_text.show_diff(result, Console())
-    raise typer.Exit(result.exit_code)
+            as_text.show_diff(found, Console())
+    raise typer.Exit(found.exit_code)
+
+
+def releases(as_json: AsJson = False) -> None:
+    """The versions of KAI and vCluster that are known here, and how long each gets fixes."""
+    if as_json:
+        print_json({"known": {"KAI": list(known.KAI), "vCluster": list(known.VCLUSTER)}})
+        return
+    table: dict[str, known.KaiRelease | known.VclusterRelease] = {**known.KAI, **known.VCLUSTER}
+    every = (*known.KAI, known.RETRACTED)
+    support = [f"KAI {v:<9} {known.support(known.KAI, v).words}" for v in every]
+    support += [f"vCluster {v:<9} {known.support(known.VCLUSTER, v).words}" for v in known.VCLUSTER]
+    for line in support:
+        version = line.split()[1]
+        caveat = table[version].caveat if version in table else ""
+        default = "; what a stack gets that names none" * (version == known.DEFAULT_VCLUSTER)
+        result(f"{line}{caveat and f'; not advised: {caveat}'}{default}")
+    result("A newer version of either can be tried with untested: true beside its version.")
 
 
 def doctor(
@@ -110,9 +128,8 @@ def report(
 ) -> None:
     """Write a page of a stack's GPUs now: teams, queues, who waits and why, findings.
 
-    Exit 0: everything was read. 1: the stack's file is refused. 2: a cluster did not answer.
-    3: a cluster's nodes or pods may not be listed. With 3, and with 2 unless it is the host, the
-    page is there and says what it lacks.
+    Exit 0: everything was read. 1: the stack's file is refused. 2: the host did not answer.
+    3: the page is there, and says what was not read.
     """
     from dataclasses import asdict
 
@@ -120,7 +137,7 @@ def report(
 
     from kai_fleet.cluster.kube.errors import UnreachableError
     from kai_fleet_cli.doctor.diagnosis import ExitCode
-    from kai_fleet_cli.report import build, page
+    from kai_fleet_cli.report import build
 
     try:
         with Console(stderr=True).status("reading clusters"):
@@ -134,7 +151,7 @@ def report(
         )
         raise typer.Exit(found.exit_code)
     try:
-        html.write_text(page.page(found), encoding="utf-8")
+        html.write_text(build.page(found), encoding="utf-8")
     except OSError as error:
         raise UserError(
             f"{html} cannot be written: {error.strerror}; write another --html"

@@ -10,7 +10,6 @@ import typer
 from kai_fleet_cli.display.terminal import result
 
 StackFile = Annotated[str, typer.Option("--stack", "-s", help="Its file is Pulumi.STACK.yaml.")]
-NamedStack = Annotated[str, typer.Option("--stack", "-s")]
 Sure = Annotated[bool, typer.Option("--yes", "-y", help="Do it without a question.")]
 AsJson = Annotated[bool, typer.Option("--json", help="For machines.")]
 Output = Annotated[

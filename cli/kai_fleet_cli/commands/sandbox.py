@@ -4,7 +4,6 @@ import shlex
 import sys
 
 import typer
-from rich.console import Console
 
 from kai_fleet.settings.files.project import FLEET
 from kai_fleet_cli.commands.options import Sure
@@ -15,12 +14,6 @@ from kai_fleet_cli.errors import UserError
 app = typer.Typer(
     help="The local sandbox.", no_args_is_help=True, callback=lambda: require_sandbox()
 )
-
-
-@app.command()
-def kubeconfig() -> None:
-    """Print the path of the sandbox's kubeconfig."""
-    sys.stdout.write(f"{running_sandbox().kubeconfig}\n")
 
 
 @app.command()
@@ -40,9 +33,8 @@ def tools() -> None:
         found = toolbox.ensure(lifecycle.TOOLS, say)
     except toolbox.ToolError as why:
         raise UserError(str(why)) from None
-    out = Console()
     for tool in found.values():
-        out.print(f"{tool.name} {tool.version} ({tool.origin})", highlight=False)
+        result(f"{tool.name} {tool.version} ({tool.origin})")
 
 
 @app.command()

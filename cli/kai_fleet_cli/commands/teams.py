@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from kai_fleet.settings.files.project import update_command
+from kai_fleet.settings.files.project import FLEET, update_command
 from kai_fleet_cli.commands import options
 from kai_fleet_cli.display.terminal import result
 from kai_fleet_cli.engine.environment import for_stack
@@ -39,7 +39,6 @@ def add(
     no_up: NoUp = False,
 ) -> None:
     """Add a team."""
-    from kai_fleet_cli.engine import summary
     from kai_fleet_cli.teams import changes
 
     labels = changes.key_values(pool or (), "--pool", f"kai-fleet/pool={name}")
@@ -49,7 +48,7 @@ def add(
     flags = {"mode": mode, "version": version, "pool": labels, "gpus": gpus, "queue": queues}
     change = changes.add(changes.stack_file(stack), name, flags)
     if changes.carry_out(change, yes=yes, no_up=no_up):
-        result(summary.next_steps(stack, name))
+        result(f"Next: {FLEET} team kubeconfig {name} --stack {stack} --output {name}.kubeconfig")
 
 
 @app.command()
@@ -103,9 +102,8 @@ def kubeconfig(
 
     With --oidc it holds no credentials: each person logs in, and may do what their groups may.
     """
-    from kai_fleet_cli.engine import summary
     from kai_fleet_cli.stack_file.reading import settings_of
-    from kai_fleet_cli.teams import changes, kubeconfigs, state
+    from kai_fleet_cli.teams import changes, state
 
     file = changes.stack_file(stack)
     team = file.team(name)
@@ -122,10 +120,8 @@ def kubeconfig(
             f"team {name} is in {file.path.name}, but was never made; run: {update_command(stack)}"
         )
     if provider is not None:
-        content = kubeconfigs.for_people(content, provider)
-    options.write_private(content, output, f"kubectl --kubeconfig {output} get nodes")
-    if output is not None:
-        result(summary.for_the_team(str(output)))
+        content = state.for_people(content, provider)
+    options.write_private(content, output, f"kubectl fleet queues --kubeconfig {output}")
 
 
 @app.command()
@@ -137,7 +133,7 @@ def credentials(
 ) -> None:
     """Print or write a kubeconfig for a team's own stack: the rights that the platform grants."""
     from kai_fleet.values import value_at
-    from kai_fleet_cli.teams import changes, kubeconfigs
+    from kai_fleet_cli.teams import changes, state
 
     file = changes.stack_file(stack)
     if file.is_team_stack:
@@ -149,7 +145,7 @@ def credentials(
             " kubeconfig as a secret, make the token by hand: see docs/team-stacks.md"
         )
     variables = for_stack(stack).variables
-    content = kubeconfigs.of_account(team, context, days, stack, variables.get("KUBECONFIG"))
+    content = state.of_account(team, context, days, stack, variables.get("KUBECONFIG"))
     options.write_private(content, output)
 
 

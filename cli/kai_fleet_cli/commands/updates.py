@@ -1,22 +1,14 @@
 """`fleet up`, `preview`, `destroy`: the engine on one stack, as plain `pulumi` runs it."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from kai_fleet.settings.files.project import FLEET, preview_command
-from kai_fleet_cli.commands.options import NamedStack, StackFile, Sure
+from kai_fleet_cli.commands.options import StackFile, Sure
 from kai_fleet_cli.display import terminal
 from kai_fleet_cli.engine.environment import for_stack
-from kai_fleet_cli.errors import UserError
-from kai_fleet_cli.recovery import resume
-
-if TYPE_CHECKING:
-    from pulumi import automation
 
 out = Console()  # rich leaves colours out where this is no terminal, and for NO_COLOR
 
@@ -36,52 +28,18 @@ def up(
 ) -> None:
     """Make the cluster as declared. On the sandbox's stacks, start the sandbox first.
 
-    A team that the file does not declare any more goes only when it is named: by the option, or at
-    the question. Where there is no terminal, the program refuses it.
+    A team that the file does not declare any more goes only when the option names it; else the
+    program refuses.
     """
     from kai_fleet_cli.diff.changes import of_steps
     from kai_fleet_cli.display import as_text
-    from kai_fleet_cli.engine import runs, summary
+    from kai_fleet_cli.engine import report, runs
 
-    names = remove_team or []
-    with resume.resumable_by(lambda: resume.up(stack, names)):
-        environment = for_stack(stack)
-        opened = runs.stack(stack, environment.variables)
-        for team in _unnamed(opened, names) if terminal.asks() else ():
-            terminal.result(f"Team {team} would go: its vCluster, every pod and volume in it.")
-            terminal.confirm_name(team)
-            names.append(team)
-        try:
-            report = runs.up(opened, refresh=refresh, removed=names)
-        except runs.EngineError as why:
-            # The rules would refuse that repair because of the teams that are not named.
-            if resume.up(stack, names) in str(why) and (left := _unnamed(opened, names)):
-                raise UserError(
-                    f"{why}. Deployed and not in Pulumi.{stack}.yaml: {', '.join(left)}. Put back"
-                    f" there what is to stay; for what is to go add:{resume.naming(left)}"
-                ) from None
-            raise
-    as_text.show_summary(of_steps(report.steps), out)
-    summary.show(stack, report, environment.standins, out)
-
-
-def _unnamed(stack: automation.Stack, names: Sequence[str]) -> Sequence[str]:
-    """The teams that an update with the current file would remove, without those of `names`."""
-    from pulumi import automation
-
-    from kai_fleet_cli.recovery import state
-    from kai_fleet_cli.stack_file import reading
-    from kai_fleet_policies import validation
-
-    path = reading.path_of(stack.name)
-    facts_of = reading.facts_beside(path)
-    verdict = validation.validate(reading.read(path), facts_of=facts_of, only=())
-    try:
-        urns = state.exported(stack).urns()
-    except automation.errors.CommandError:
-        return ()
-    gone = validation.removal_findings(verdict, urns, stack.name)
-    return [finding.name for finding in gone if finding.name not in names]
+    environment = for_stack(stack)
+    opened = runs.stack(stack, environment.variables)
+    ran = runs.up(opened, refresh=refresh, removed=remove_team or ())
+    as_text.show_summary(of_steps(ran.steps), out)
+    report.show_teams(stack, ran, environment.standins, out)
 
 
 def preview(
@@ -96,15 +54,19 @@ def preview(
     from kai_fleet_cli.engine import runs
 
     opened = runs.stack(stack, for_stack(stack).variables)
-    report = runs.preview(opened, details=details)
-    as_text.show_summary(of_steps(report.steps), out)
-    if not report.began:
-        out.print("Nothing would change.")
+    ran = runs.preview(opened, details=details)
+    as_text.show_summary(of_steps(ran.steps), out)
+    if not ran.began:
+        terminal.result("Nothing would change.")
     elif not details:
-        out.print(f"Every property: {preview_command(stack, details=True)}", highlight=False)
+        terminal.result(f"Every property: {preview_command(stack, details=True)}")
 
 
-def destroy(stack: NamedStack, refresh: Refresh = False, yes: Sure = False) -> None:
+def destroy(
+    stack: Annotated[str, typer.Option("--stack", "-s")],
+    refresh: Refresh = False,
+    yes: Sure = False,
+) -> None:
     """Remove everything that a stack made from its cluster; its name has to be typed, or --yes."""
     from kai_fleet_cli.engine import runs
     from kai_fleet_cli.teams import changes
@@ -121,6 +83,5 @@ def destroy(stack: NamedStack, refresh: Refresh = False, yes: Sure = False) -> N
         terminal.result(f"  team {name} loses its namespace: destroy its own stack first")
     if not yes:
         terminal.confirm_name(stack)
-    with resume.resumable_by(lambda: resume.destroy(stack)):
-        runs.destroy(opened, refresh=refresh)
+    runs.destroy(opened, refresh=refresh)
     environment.vacate()

@@ -75,12 +75,6 @@ class Change:
         """Kind and name, as in `Release ml-kai-release`."""
         return f"{self.type.rpartition(':')[2]} {self.name}"
 
-    @property
-    def component(self) -> str:
-        """The type of the component that it is a part of; "" for none."""
-        types = self.urn.split("::")[2].split("$") if self.urn.count("::") > 2 else []
-        return next((kind for kind in reversed(types[:-1]) if "kai-fleet:" in kind), "")
-
 
 @dataclass(frozen=True)
 class Item:
@@ -220,8 +214,11 @@ def _fits(row: Consequence, change: Change) -> bool:
     paths = [field.path for field in change.fields]
     paths += [f"-{field.path}" for field in change.fields if field.new is None]
     any_field = not row.fields or change.kind == "replaced"
-    of_fields = any_field or any(path.startswith(row.fields) for path in paths)
-    return of_fields and change.component.endswith(row.component)
+    above = change.urn.split("::")[2].split("$")[:-1] if row.component else []
+    component = next((kind for kind in reversed(above) if "kai-fleet:" in kind), "")
+    return component.endswith(row.component) and (
+        any_field or any(path.startswith(row.fields) for path in paths)
+    )
 
 
 def _item(change: Change, consequence: str) -> Item:

@@ -22,7 +22,6 @@ from kai_fleet_cli.stack_file.reading import ROOT, beside, facts_beside, read
 from kai_fleet_policies import validation
 from kai_fleet_policies.model.cluster import HOST
 
-UNREADABLE: Final = 2
 _CODE: Final = ("kubectl", "components", "policies", "cli")  # what a commit imports from
 _GONE: Final = (
     "Pulumi.{0}.yaml is gone: nothing of the stack is removed by that. To remove what it made,"

@@ -2,24 +2,33 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 from kai_fleet.finding import Finding, Level
-from kai_fleet.foreign_text import without_controls
-from kai_fleet.wording import counted
+from kai_fleet.values import UNKNOWN
+from kai_fleet.wording import counted, without_controls
 from kai_fleet_cli.diff.changes import HEADINGS, UNSET, Change, Summary
 from kai_fleet_cli.diff.report import DiffReport
-from kai_fleet_cli.display.queue_trees import queue_flowchart
-from kai_fleet_cli.display.terminal import units
 from kai_fleet_cli.plan.offline import Plan
 from kai_fleet_cli.plan.picture import TEAM_COLUMNS, picture
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_policies.model.cluster import HOST
+from kai_fleet_policies.model.queues import (
+    RESOURCES,
+    UNLIMITED,
+    DeclaredQueue,
+    QueueIndex,
+    QueueShare,
+    written,
+)
 
 # A comment holds 65,536 characters; a table of this many lines is not read anyway.
 _MOST_ROWS: Final = 100
 _LONGEST_PICTURE: Final = 6_000
-_CODE: Final = re.compile(r"(\(?)`?(.+?)`?([),;.:]*)", re.DOTALL)
+_CODE: Final = re.compile(r"(`[^`]+`)")
+# Mermaid reads these inside quoted labels; it takes entities written with # and without &.
+_ENTITIES: Final = {"#": "#35;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "`": "#96;", "&": "#amp;"}
+_ESCAPED: Final = str.maketrans(_ENTITIES)
 _SPECIAL: Final = str.maketrans({char: f"\\{char}" for char in "\\`*_[]<>|#~@"})
 
 
@@ -39,9 +48,8 @@ def plan_page(plan: Plan) -> str:
 
 
 def _drawn(flowchart: str) -> str:
-    if len(flowchart) > _LONGEST_PICTURE:
-        return "too large to draw"
-    return f"```mermaid\n{flowchart}\n```"
+    large = len(flowchart) > _LONGEST_PICTURE
+    return "too large to draw" if large else f"```mermaid\n{flowchart}\n```"
 
 
 def diff_page(report: DiffReport) -> str:
@@ -116,10 +124,10 @@ def _text(words: str) -> str:
 
 
 def _prose(words: str) -> str:
-    """Escape text, with commands and YAML as code, to be copied."""
-    found = ((unit, _CODE.fullmatch(unit) if " " in unit else None) for unit in units(words))
-    return " ".join(
-        f"{code[1]}{_code(code[2])}{code[3]}" if code else _text(unit) for unit, code in found
+    """Escape text; what stands between backticks stays code, to be copied."""
+    parts = _CODE.split(" ".join(without_controls(words).split()))
+    return "".join(
+        _code(part[1:-1]) if n % 2 else part.translate(_SPECIAL) for n, part in enumerate(parts)
     )
 
 
@@ -144,3 +152,45 @@ def _problems(problems: Iterable[Finding]) -> str:
         message = _prose(f"{problem.subject}: {problem.message}")
         lines.append(f"- {word} {_code(problem.check)} {where}<br>{message}")
     return "\n".join(lines)
+
+
+def queue_flowchart(queues: Iterable[DeclaredQueue]) -> str:
+    """A tree of queues for Mermaid with each one's shares, parents first, numbered in that order.
+
+    Queues that pods may name have round corners.
+    """
+    tree, ids, lines = QueueIndex(queues), dict[str, str](), ["flowchart TD"]
+
+    def draw(level: Iterable[DeclaredQueue], above: str | None) -> None:
+        for queue in sorted(level, key=lambda queue: str(queue.name)):
+            if (name := str(queue.name)) in ids:
+                continue  # two of one name, or a ring: the rules report them
+            ids[name] = f"q{len(ids)}"
+            left, right = ("(", ")") if tree.is_leaf(name) else ("[", "]")
+            lines.append(f'  {ids[name]}{left}"{_label(queue)}"{right}')
+            if above is not None:
+                lines.append(f"  {above} --> {ids[name]}")
+            draw(tree.children.get(name, ()), ids[name])
+
+    draw((queue for queue in tree.queues if queue.parent not in tree.by_name), None)
+    draw(tree.queues, None)  # of a ring, none is at the top
+    return "\n".join(lines)
+
+
+def _label(queue: DeclaredQueue) -> str:
+    shares = {} if queue.shares is UNKNOWN else queue.shares
+    lines = [str(queue.name).translate(_ESCAPED)]
+    for resource in reversed(RESOURCES):  # GPUs first: they are what the tree is for
+        share = shares.get(resource, QueueShare(limit=0.0))
+        if resource == "gpu" or (share.quota, share.limit) != (UNLIMITED, UNLIMITED):
+            words = [f"{resource} {_amount(resource, share.quota)}"]
+            if share.limit != UNLIMITED:
+                words.append(f"limit {_amount(resource, share.limit or 0.0)}")
+            if share.weight != 1.0:
+                words.append(f"weight {_amount('gpu', share.weight)}")
+            lines.append(", ".join(words))
+    return "<br>".join(lines)
+
+
+def _amount(resource: Any, amount: float) -> str:
+    return "not known yet" if amount is UNKNOWN else written(resource, amount, "")

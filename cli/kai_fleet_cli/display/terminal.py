@@ -1,10 +1,11 @@
-"""Print and ask at the terminal; commands in the text are never broken across lines."""
+"""Print and ask at the terminal.
+
+No line is broken here: the terminal wraps it, and what is copied from it is in one piece.
+"""
 
 import os
-import re
 import sys
-from collections.abc import Container, Sequence
-from typing import Final
+from collections.abc import Sequence
 
 from rich import box
 from rich.console import Console
@@ -12,7 +13,7 @@ from rich.prompt import Prompt
 from rich.table import Table
 from rich.text import Text
 
-from kai_fleet.foreign_text import with_colours, without_controls
+from kai_fleet.wording import with_colours, without_controls
 from kai_fleet_cli.errors import UserError
 
 
@@ -31,6 +32,23 @@ def say(text: str) -> None:
 def result(text: str) -> None:
     """Print a line of a command's result on stdout."""
     print_line(Console(), text)
+
+
+def print_table(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows below headings.
+
+    The last cell of a row may take several lines. No name is broken: a table may be wider than
+    the console.
+    """
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+    least = 0
+    for number, column in enumerate(zip(headings, *rows, strict=True), 1):
+        names = column if number < len(headings) else " ".join(column).split()
+        table.add_column(column[0], min_width=(width := max(map(len, names))))
+        least += width + 2
+    for row in rows:
+        table.add_row(*(Text(without_controls(cell)) for cell in row))
+    console.print(table, width=max(console.width, least), crop=False)
 
 
 def asks() -> bool:
@@ -63,68 +81,3 @@ def engine_line(line: str) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-# What is to be copied in one piece: code in backticks, a key with its YAML, a command up to the
-# end of its clause. The names of these tools are subjects of sentences, too: so with their verbs.
-_COMMAND: Final = (
-    r"(?:(?:\.venv/bin/)?fleet|kubectl|make (?:up|preview|down|setup)"
-    r"|helm (?:get|history|list|rollback|status|uninstall)"
-    r"|pulumi (?:cancel|config|destroy|import|login|plugin|preview|refresh|stack|state|up))"
-)
-_NEXT_WORD: Final = r"(?<![,;.:)]) (?!(?:or|and|then|in|for|there|where)(?!\S))\S+"
-_UNIT: Final = re.compile(
-    r"\(?`[^`]*`\S*"
-    r"|(?:kai-fleet:\S+: )?(?:\{(?:[^{}]|\{[^{}]*\}){0,300}\}|\[[^\[\]]{0,300}\])\S*"
-    rf"|\(?{_COMMAND}(?:{_NEXT_WORD})*(?!\S)"
-    r"|\S+"
-)
-_NUMBER: Final = re.compile(r"[\d.,]+|unlimited|[-\u2013]")
-
-
-def print_wrapped(console: Console, words: str, lead: Text | str = "", indent: int = 2) -> None:
-    """Print words behind a lead. What follows on other lines stands `indent` columns in.
-
-    They may quote a file's values, so control characters are left out.
-    """
-    line = Text(without_controls(lead)) if isinstance(lead, str) else lead.copy()
-    width = console.width
-    begun = bool(line.plain.strip())
-    for unit in units(without_controls(words)):
-        if begun and line.cell_len + 1 + len(unit) > width:
-            console.print(line, soft_wrap=True, highlight=False)
-            line, begun = Text(" " * indent), False
-        # Commands are bold; their backticks stay for output in files.
-        line.append(f" {unit}" if begun else unit, "bold" if unit.startswith("`") else None)
-        begun = True
-    console.print(line, soft_wrap=True, highlight=False)
-
-
-def print_table(
-    console: Console,
-    headings: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    marked: Container[int] = (),
-) -> None:
-    """Print rows below headings, numbers to the right.
-
-    The last cell of a row may take several lines. No name is broken: a table may be wider than
-    the console.
-    """
-    columns = [*zip(headings, *rows, strict=True)]
-    widths = [max(map(len, column)) for column in columns[:-1]]
-    widths.append(max(len(word) for cell in columns[-1] for word in (*cell.split(), "")))
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
-    for column, width in zip(columns, widths, strict=True):
-        numbers = len(column) > 1 and all(map(_NUMBER.fullmatch, column[1:]))
-        table.add_column(column[0], min_width=width, justify="right" if numbers else "left")
-    for number, row in enumerate(rows):
-        style = "yellow" if number in marked else None
-        table.add_row(*(Text(without_controls(cell)) for cell in row), style=style)
-    least = sum(widths) + 2 * len(widths)
-    console.print(table, width=max(console.width, least), crop=False)
-
-
-def units(words: str) -> list[str]:
-    """The words; a command, and a key with its YAML between braces, count as one."""
-    return _UNIT.findall(" ".join(words.split()))

@@ -15,8 +15,7 @@ import yaml
 
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.finding import Finding, Level
-from kai_fleet.foreign_text import plain
-from kai_fleet.wording import listed
+from kai_fleet.wording import listed, plain
 from kai_fleet_cli.doctor.snapshot import Cluster
 
 _SHOWN: Final = 10  # names in a finding

@@ -5,12 +5,11 @@ from enum import IntEnum
 from typing import Any, Final
 
 from rich.console import Console
-from rich.text import Text
 
 from kai_fleet.cluster.kube.errors import UnreachableError
 from kai_fleet.finding import Finding, Level
 from kai_fleet.wording import counted
-from kai_fleet_cli.display.terminal import print_line, print_wrapped
+from kai_fleet_cli.display.terminal import print_line
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.read import of_stack, read_clusters
 from kai_fleet_policies.model.cluster import HOST
@@ -83,11 +82,11 @@ def show(diagnosis: Diagnosis, console: Console) -> None:
     """Print each cause with its fix, what is broken first, and what is well as a count."""
     causes = [finding for finding in diagnosis.findings if finding.level is not Level.OK]
     for finding in sorted(causes, key=lambda finding: finding.level is Level.ADVISORY):
-        lead = Text.assemble((WORDS[finding.level], _STYLES[finding.level]), f" {finding.path}:")
-        print_wrapped(console, finding.subject, lead, indent=4)
-        print_wrapped(console, finding.cause, "    ", indent=4)
+        word = (WORDS[finding.level], _STYLES[finding.level])
+        print_line(console, word, f" {finding.path}: {finding.subject}")
+        print_line(console, f"    {finding.cause}")
         if finding.fix:
-            print_wrapped(console, finding.fix, "  →", indent=4)
+            print_line(console, f"  → {finding.fix}")
     if causes:
         console.print()
     print_line(console, _summary(diagnosis))

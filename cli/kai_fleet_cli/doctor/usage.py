@@ -16,7 +16,6 @@ from kai_fleet_policies.model.queues import (
     QueueIndex,
     QueueShare,
     rounded,
-    shares,
 )
 
 _WITH_VERSION: Final = ("kai-operator", "scheduler", "kai-scheduler-default", "binder")
@@ -71,8 +70,7 @@ def count(objects: Mapping[str, Sequence[KubeObject]]) -> ClusterUsage:
 
 def queue_of(item: KubeObject) -> DeclaredQueue:
     """A Queue object in the model of the rules."""
-    parent, spec = item.spec.get("parentQueue") or None, item.spec
-    return DeclaredQueue(item.name, parent, shares(spec.get("resources")), spec=spec)
+    return DeclaredQueue.of(item.name, item.spec)
 
 
 def upwards(queues: Mapping[str, QueueUse], name: str | None) -> Iterator[QueueUse]:

@@ -1,4 +1,4 @@
-"""The environment of a stack's engine: the sandbox or your cluster, and the tools.
+"""Where a stack's engine runs, the sandbox or your cluster, and the program that it runs.
 
 Only a checkout has the sandbox, and no wheel.
 """
@@ -6,13 +6,12 @@ Only a checkout has the sandbox, and no wheel.
 from __future__ import annotations
 
 import os
+import runpy
 import shutil
-import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from kai_fleet.cluster.kind import SCRIPTS
 from kai_fleet.settings.files.project import CHECKOUT, update_command
 from kai_fleet_cli.display.terminal import say
 from kai_fleet_cli.errors import UserError
@@ -73,12 +72,6 @@ def for_stack(stack: str, *, validated: bool = True) -> Environment:
             " state would be in the sandbox, and make down deletes it. Use another shell, or unset"
             " PULUMI_BACKEND_URL PULUMI_HOME PULUMI_CONFIG_PASSPHRASE KUBECONFIG KAI_FLEET_CHARTS"
         )
-    if facts is None and cluster.kind is not None:
-        # Docker and kind, before the engine starts; the script says what is missing.
-        check_script = ["bash", str(SCRIPTS / "check.sh")]
-        checked = subprocess.run(check_script, capture_output=True, text=True, check=False)
-        if checked.returncode != 0:
-            raise UserError(checked.stderr.strip())
     return _own_cluster()
 
 
@@ -157,11 +150,6 @@ def _own_cluster() -> Environment:
             folders = [toolbox.ensure(("pulumi",), say)["pulumi"].path.parent]
         except toolbox.ToolError as why:
             raise UserError(str(why)) from None
-    elif not (reading.ROOT / "Pulumi.yaml").is_file():
-        raise UserError(
-            f"{reading.ROOT} has no Pulumi.yaml; write it with two lines: `name: kai-fleet` and"
-            " `runtime: python`"
-        )
     elif (installed := shutil.which("pulumi")) is None:
         raise UserError(
             "Pulumi's CLI is not on PATH; install it: https://www.pulumi.com/docs/install/"
@@ -170,3 +158,15 @@ def _own_cluster() -> Environment:
         folders = [Path(installed).parent, policy_pack_program().parent]
     path = os.pathsep.join([*map(str, folders), os.environ.get("PATH", "")])
     return Environment({"PATH": path})
+
+
+def program() -> None:
+    """Declare the stack as Pulumi's Python host does, with all that the project's file declares."""
+    main = reading.ROOT / "__main__.py"
+    if main.is_file():
+        runpy.run_path(str(main), run_name="__main__")
+        return
+    from kai_fleet.program import program as declare
+    from kai_fleet_policies.validation import checked_settings
+
+    declare(checked_settings)

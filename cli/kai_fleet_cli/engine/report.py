@@ -1,16 +1,22 @@
-"""The report of a run, from the engine's events: failed resources and the stack's outputs."""
+"""The report of a run, from the engine's events; the table at the end of an update."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pulumi import automation
+from rich.console import Console
 
 from kai_fleet.cluster.provider.values import SECRET_MARK
 from kai_fleet.names import PROVIDERS, STACK
+from kai_fleet.settings.files.project import FLEET, preview_command
+from kai_fleet.wording import counted
+from kai_fleet_cli.display.terminal import print_line, print_table
 
 # What happens to a resource without a change of anything: it may be read, or no longer read.
 UNTOUCHED: Final = ("same", "read", "discard")
+_HEADINGS: Final = ("team", "mode", "scheduler", "GPUs", "API", "leaf queues")
+_SANDBOX_TOOLS: Final = f'  eval "$({FLEET} sandbox env)"   # its kubectl, helm and pulumi\n'
 
 
 @dataclass
@@ -52,7 +58,7 @@ class Report:
     @property
     def began(self) -> bool:
         """Whether it began to change something."""
-        return any(operation(step) not in UNTOUCHED for step in self.steps)
+        return any(step.op not in UNTOUCHED for step in self.steps)
 
     def own_errors(self) -> dict[str, str]:
         """The errors without those of steps that were cancelled when the run ended."""
@@ -63,6 +69,32 @@ class Report:
         }
 
 
-def operation(step: Any) -> str:
-    """The operation of an engine's step: `create`, `update`, `replace`, `delete`, `same`…"""
-    return str(getattr(step.op, "value", step.op))
+def show_teams(name: str, report: Report, standins: Sequence[str], console: Console) -> None:
+    """Print the teams of a stack as a table, what is simulated, and how to reach them."""
+    teams: Mapping[str, Mapping[str, Any]] = report.outputs.get("teams", {})
+    print_line(console, f"Stack {name}")
+    print_table(console, _HEADINGS, [_cells(*item) for item in teams.items()])
+    if not report.began:
+        same = sum(step.op == "same" for step in report.steps)
+        print_line(console, f"Nothing changed: {counted(same, 'resource', 'is')} as declared.")
+    if standins:
+        print_line(console, f"Not real here: {', '.join(standins)} (docs/sandbox.md).")
+    if not teams:
+        return
+    virtual = [team for team, about in teams.items() if about["mode"] == "virtual"]
+    team = next(iter(virtual or teams))
+    print_line(
+        console,
+        f"Next:\n{_SANDBOX_TOOLS if standins else ''}"
+        f"  {FLEET} team kubeconfig {team} --stack {name} --output {team}.kubeconfig\n"
+        f"  kubectl --kubeconfig {team}.kubeconfig get nodes\n"
+        f"  {FLEET} doctor --stack {name}\n"
+        f"  edit a team in Pulumi.{name}.yaml, then: {preview_command(name)}",
+    )
+
+
+def _cells(team: str, about: Mapping[str, Any]) -> list[str]:
+    schedulers = {"virtual": f"KAI {about.get('scheduler')}", "host": "the host's KAI"}
+    scheduler, gpus = schedulers.get(about["mode"], "-"), str(int(about["gpus"]))
+    leaves = ", ".join(about["queues"]) or "-"
+    return [team, about["mode"], scheduler, gpus, about["server"], leaves]

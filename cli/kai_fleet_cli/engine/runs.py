@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from types import CoroutineType
 from typing import Any, Final
@@ -17,13 +16,14 @@ from typing import Any, Final
 from pulumi import automation
 from rich.console import Console
 
+from kai_fleet.names import NAMESPACE_PATCH, RELEASE
 from kai_fleet.wording import listed
-from kai_fleet_cli.display.terminal import engine_line
-from kai_fleet_cli.engine import refreshing
-from kai_fleet_cli.engine.program import program
+from kai_fleet_cli.display.terminal import engine_line, say
+from kai_fleet_cli.engine.environment import program
 from kai_fleet_cli.engine.report import Report
 from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.recovery import failures, held_up, resume, state
+from kai_fleet_cli.recovery.state import OF_VCLUSTER, Resource, State
 from kai_fleet_cli.stack_file.reading import ROOT
 from kai_fleet_policies import policy_pack_program
 from kai_fleet_policies.validation import REMOVE_VARIABLE
@@ -77,7 +77,7 @@ def up(stack: automation.Stack, *, refresh: bool = False, removed: Sequence[str]
     engine's own way, --continue-on-error, may wait for ever: where something is to be deleted
     before it is replaced, and that fails (`DeleteStep.Fail`, v3.274).
     """
-    held, failed = dict[str, dict[str, str]](), dict[str, Mapping[str, Any]]()
+    held, failed = dict[str, dict[str, str]](), dict[str, Resource]()
     if removed:
         named = {REMOVE_VARIABLE: ",".join(removed)}
         stack.workspace.env_vars = {**stack.workspace.env_vars, **named}
@@ -105,7 +105,8 @@ def up(stack: automation.Stack, *, refresh: bool = False, removed: Sequence[str]
                 failed |= run.report.failed
                 sys.unraisablehook = _print_unraisable
         if held:
-            raise EngineError(run.explain("is done, but for", held, failed))
+            lead = "the update is done, but for"
+            raise EngineError(held_up.explain(lead, stack, run.again, held, failed))
         return run.report
 
 
@@ -134,9 +135,8 @@ def destroy(stack: automation.Stack, *, refresh: bool = False) -> None:
 
 @dataclass
 class _Run:
-    """An operation of a stack: what it is called in messages, and the command that goes on."""
+    """An operation of a stack; `again` is the command that goes on after it was cut off."""
 
-    what: str
     stack: automation.Stack
     again: str
     signals: resume.Signals
@@ -144,17 +144,86 @@ class _Run:
 
     def prepare(self, *, refresh: bool) -> None:
         """Refresh the state; else refuse to go on after a run that was cut off."""
+        known = state.exported(self.stack)
         if refresh:
-            refreshing.refresh(self.stack, self.signals, self.options)
-        elif pending := state.exported(self.stack).pending:
+            self._refresh(known)
+        elif known.pending:
             kinds = [
                 f"{resource['type'].rpartition(':')[2]} {resource['urn'].rpartition('::')[2]}"
                 f" ({operation})"
-                for operation, resource in pending
+                for operation, resource in known.pending
             ]
             left = f"the last run ended in the middle of: {listed(kinds, 'and')}"
             raise EngineError(f"{left}. Repair it with: {self.again}", began=False)
         self.signals.check()
+
+    def _refresh(self, known: State) -> None:
+        """Refresh the stack as far as its clusters answer.
+
+        Pulumi would refresh nothing where one vCluster does not answer: what is inside it is left
+        as the state has it. Objects that a killed run had begun to create are imported where they
+        exist; the update creates the others. Helm itself knows that of a release, and a patch is
+        applied again.
+        """
+        for operation, resource in known.pending:
+            kind = resource["type"]
+            is_object = kind.startswith("kubernetes:") and kind not in (RELEASE, NAMESPACE_PATCH)
+            if operation == "creating" and is_object and resource["urn"] not in known.resources:
+                self._import(resource)
+                self.signals.check()
+        silent: set[str] = set()
+        while True:
+            report = Report()
+            unread = [
+                urn
+                for urn, resource in known.resources.items()
+                if not silent.isdisjoint(state.clusters_of(resource))
+            ]
+            try:
+                self.stack.refresh(
+                    exclude=unread or None,
+                    clear_pending_creates=True,
+                    suppress_outputs=True,
+                    **self.options(report),
+                )
+                return
+            except automation.errors.CommandError as why:
+                failed = {
+                    cluster
+                    for urn in report.own_errors()
+                    for cluster in state.clusters_of(known.resources.get(urn, {}))
+                }
+                # A provider that cannot use its cluster is named in the engine's error alone.
+                providers = (urn for urn in known.resources if f"{OF_VCLUSTER}pulumi:" in urn)
+                failed |= {urn for urn in providers if urn in str(why)}
+                if failed <= silent:
+                    raise
+                silent |= failed
+                for urn in sorted(failed):
+                    say(f"vCluster {urn.rpartition('::')[2]} does not answer, and is not refreshed")
+
+    def _import(self, resource: Resource) -> None:
+        """Import an object into the state, if it exists."""
+        name = str(resource["urn"]).rpartition("::")[2]
+        metadata = (resource.get("inputs") or {}).get("metadata") or {}
+        # The Kubernetes provider's ID of an object: `namespace/name`, or its name.
+        parts = filter(None, (metadata.get("namespace"), metadata.get("name")))
+        entry: Any = {"type": resource["type"], "name": name, "id": "/".join(parts)}
+        entry |= {"parent": "parent", "provider": "provider"}
+        provider = state.provider_of(resource)
+        try:
+            self.stack.import_resources(
+                resources=[entry],
+                name_table={"parent": str(resource["parent"]), "provider": provider},
+                protect=False,
+                generate_code=False,
+                on_output=self.options(Report())["on_output"],
+            )
+            say(f"{name}: an interrupted run made it; it is in the state now")
+        except automation.errors.ConcurrentUpdateError:
+            raise
+        except automation.errors.CommandError:
+            say(f"{name}: it was not made; it will be now")
 
     def options(self, report: Report) -> dict[str, Any]:
         """Show the output, each step and each warning about a plugin once; report the events."""
@@ -178,37 +247,37 @@ class _Run:
         """The errors of each team by URN, where nothing else failed; else none."""
         if not self.report.errors or "code: -" in str(why):  # the engine was killed
             return {}
-        parents = {**state.exported(self.stack).parents(), **self.report.parents}
+        parents = {**state.exported(self.stack).parents, **self.report.parents}
         return held_up.by_team(self.report.own_errors(), parents)
-
-    def explain(
-        self,
-        verb: str,
-        teams: Mapping[str, Mapping[str, str]],
-        failed: Mapping[str, Mapping[str, Any]],
-    ) -> str:
-        """Explain the failures in these teams' clusters, with the commands that repair them."""
-        known = state.exported(self.stack, failed)
-        kubeconfig = partial(state.kubeconfig, self.stack)
-        explanation = held_up.Explanation(self.stack.name, known, self.again, kubeconfig)
-        return explanation.text(f"{self.what} {verb}", teams)
 
 
 @contextmanager
 def _running(what: str, stack: automation.Stack, again: str) -> Iterator[_Run]:
-    """Raise EngineError for a failure of the CLI, and Interrupted where a signal ended it."""
-    with resume.graceful_shutdown() as signals:
-        run = _Run(what, stack, again, signals)
-        try:
-            yield run
-        except automation.errors.CommandError as why:
-            signals.check()
-            if teams := run.failed_teams(why):
-                message = run.explain("failed for", teams, run.report.failed)
-            else:
-                environment = stack.workspace.env_vars
-                message = failures.explain(what, stack.name, why, environment, again)
-            raise EngineError(message, began=run.report.began) from None
+    """Raise EngineError for a failure of the CLI, and Interrupted where a signal ended it.
+
+    After a signal, print the command that goes on.
+    """
+    try:
+        with resume.graceful_shutdown() as signals:
+            run = _Run(stack, again, signals)
+            try:
+                yield run
+            except automation.errors.CommandError as why:
+                signals.check()
+                if teams := run.failed_teams(why):
+                    lead, failed = f"{what} failed for", run.report.failed
+                    message = held_up.explain(lead, stack, again, teams, failed)
+                else:
+                    environment = stack.workspace.env_vars
+                    message = failures.explain(what, stack.name, why, environment, again)
+                raise EngineError(message, began=run.report.began) from None
+    except resume.Interrupted:
+        if what != "the preview":
+            say(
+                "interrupted: Pulumi stopped after the steps that it was at, and saved its state."
+                f" See what is there and go on: {again}"
+            )
+        raise
 
 
 def _rules(stack: automation.Stack) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The offline plan: what a stack declares, and what the rules say; no engine, no cluster."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,20 +96,11 @@ def plan_settings(
     except pulumi.RunError as why:  # what the program itself refuses, as the engine would say it
         problem = Finding(Level.MANDATORY, "", "stack", stack, str(why), check="program")
         return Plan(stack, problems=(*verdict.problems, problem))
-    return Plan(stack, tuple(resources), (*verdict.problems, *_more(resources, verdict.each)))
-
-
-def plan_program(program: Callable[[], None], stack: str = "plan") -> Plan:
-    """The plan of a Python program that declares components, whatever they are."""
-    resources = recorder.record(stack, {}, program=program)
-    return Plan(stack, tuple(resources), tuple(_more(resources, ())))
-
-
-def _more(resources: Sequence[Registered], known: Iterable[Finding]) -> list[Finding]:
-    """The findings of the policy pack about the resources, without the known ones."""
-    seen = {(problem.check, problem.subject) for problem in known}
-    return [
+    # What the policy pack finds in the resources, without what is known already.
+    seen = {(problem.check, problem.subject) for problem in verdict.each}
+    found = (
         problem
         for problem in rules.check(from_resources.clusters(as_declared(resources)))
         if (problem.check, problem.subject) not in seen and not problem.undecided
-    ]
+    )
+    return Plan(stack, tuple(resources), (*verdict.problems, *found))

@@ -47,7 +47,7 @@ def _row(team: Team, host: Cluster, queues: Sequence[DeclaredQueue]) -> TeamRow:
         "host": f"the host's KAI {host.scheduler.version or ''}",
     }
     version = str(team.version or "-").removeprefix("v")
-    quotas = [gpu_quota(queue) for queue in queues if not queue.parent]
+    quotas = [_gpu_quota(queue) for queue in queues if not queue.parent]
     guaranteed = "unlimited" if UNLIMITED in quotas else f"{sum(quotas):g}"
     labels, gpus = sorted(pairs(team.node_pool).items()), "-"
     if isinstance(team.gpus, int | float):
@@ -64,7 +64,7 @@ def _row(team: Team, host: Cluster, queues: Sequence[DeclaredQueue]) -> TeamRow:
     )
 
 
-def gpu_quota(queue: DeclaredQueue) -> float:
+def _gpu_quota(queue: DeclaredQueue) -> float:
     """The GPUs that a queue is promised; -1 for unlimited."""
     share = None if queue.shares is UNKNOWN else queue.shares.get("gpu")
     return 0.0 if share is None or share.quota is UNKNOWN else share.quota

@@ -5,7 +5,7 @@ import gc
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
@@ -21,7 +21,7 @@ from kai_fleet.deployed import READ_OUTPUTS
 from kai_fleet.names import STACK
 from kai_fleet.settings.mistakes import NAMESPACE
 from kai_fleet.settings.team_stack import OUTPUT
-from kai_fleet_cli.engine.program import program as own_program
+from kai_fleet_cli.engine.environment import program as own_program
 from kai_fleet_cli.stack_file.reading import PROJECT, SECRET
 
 UNKNOWN: Final = "[unknown until the update]"
@@ -125,11 +125,9 @@ def _event_loop() -> Iterator[asyncio.AbstractEventLoop]:
     Meanwhile nothing is searched for garbage: the SDK keeps some hundred objects of each resource
     until the end, and half of all time went there.
     """
-    try:
+    before, collects = None, gc.isenabled()
+    with suppress(RuntimeError):
         before = asyncio.get_event_loop()
-    except RuntimeError:
-        before = None
-    collects = gc.isenabled()
     gc.disable()
     with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
         asyncio.set_event_loop(runner.get_loop())

@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, Final
 
 import yaml
 
-from kai_fleet.foreign_text import without_controls
-from kai_fleet.settings.files.project import CHECKOUT
+from kai_fleet.wording import without_controls
 from kai_fleet_cli.stack_file.reading import PROJECT, ROOT
 
 if TYPE_CHECKING:
     from pulumi import automation
 
-TABLE: Final = Path(__file__).with_name("failures.yaml")
 NAME: Final = r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?"  # it goes into a command
 # What precedes an error of the program itself.
 _LEAD: Final = re.compile(r"(an unhandled error occurred: |Exception calling application: )+")
@@ -56,7 +54,7 @@ class Failure:
 @cache
 def table() -> dict[str, list[Failure]]:
     """The rows of `stack` and of `team`."""
-    read = yaml.safe_load(TABLE.read_text(encoding="utf-8"))
+    read = yaml.safe_load(Path(__file__).with_name("failures.yaml").read_text(encoding="utf-8"))
     return {part: [Failure(**row) for row in rows] for part, rows in read.items()}
 
 
@@ -75,9 +73,11 @@ def explain(
     text = str(why)
     if sentence := of_stack(text, stack, again, environment):
         return f"{what} failed: {sentence}"
-    error = last_error(text)
-    complete = not error.endswith(":")  # else a list follows, which the lines above have
-    if error and complete and error not in ("update failed", "preview failed"):
+    errors = re.findall(r"^(?:\s*stderr:)?\s*error: (.+)$", text, re.M)
+    # It may quote a tenant's API server.
+    error = _LEAD.sub("", without_controls(errors[-1]).strip(), count=1) if errors else ""
+    # Behind a colon follows a list, which the lines above have.
+    if error and not error.endswith(":") and error not in ("update failed", "preview failed"):
         return f"{what} failed: {error}"
     return f"{what} failed; the lines above say where and why"
 
@@ -85,55 +85,28 @@ def explain(
 def of_stack(text: str, stack: str, again: str, environment: Mapping[str, str]) -> str:
     """Cause and repair by the first row that fits of those for a whole run; "" where none does."""
     for row in table()["stack"]:
-        if (found := row.match(text)) is None:
-            continue
-        state = _state_file(stack, environment)
-        return row.sentence(
-            {
-                "stack": stack,
-                "again": again,
-                "cancel": f"pulumi cancel --yes --stack {stack}",
-                "folder": shlex.quote(str(state.parents[2])) if state else "",
-                "restore": _restore(stack, state),
-                "pulumi": _cli() if "{pulumi}" in row.run else "",
-                **found,
-            }
-        )
+        if (found := row.match(text)) is not None:
+            cancel = f"pulumi cancel --yes --stack {stack}"
+            backend = _backend(stack, environment)
+            return row.sentence(
+                {"stack": stack, "again": again, "cancel": cancel, **backend, **found}
+            )
     return ""
 
 
-def last_error(text: str) -> str:
-    """The engine's last error line in the dump of a CommandError.
-
-    It may quote a tenant's API server, so control characters are removed.
+def _backend(stack: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """The command that puts back what the engine kept of a state before its last write, and the
+    folder of a file backend.
     """
-    errors = re.findall(r"^(?:\s*stderr:)?\s*error: (.+)$", text, re.M)
-    return _LEAD.sub("", without_controls(errors[-1]).strip(), count=1) if errors else ""
-
-
-def _state_file(stack: str, environment: Mapping[str, str]) -> Path | None:
-    """The file of a stack's state on a file backend; None on every other backend."""
     url = {**os.environ, **environment}.get("PULUMI_BACKEND_URL", "")
-    scheme, separator, rest = url.partition("://")
-    if not separator or scheme != "file":
-        return None
-    folder = ROOT / Path(rest.partition("?")[0]).expanduser()  # a relative one is the engine's
-    return folder / ".pulumi" / "stacks" / PROJECT / f"{stack}.json"
-
-
-def _restore(stack: str, state: Path | None) -> str:
-    """The command that puts back what the engine kept of a state before its last write."""
-    if state is None:
+    if not url.startswith("file://"):
         into = f"pulumi stack import --stack {stack}"
-        return f"pulumi stack export --stack {stack} --version <number> | {into}"
-    return f"cp {shlex.quote(f'{state}.bak')} {shlex.quote(str(state))}"
-
-
-def _cli() -> str:
-    """Pulumi's CLI as a shell finds it, also one that was fetched for this checkout."""
-    if CHECKOUT is None:
-        return "pulumi"
-    from sandbox.tools import toolbox
-
-    cli = toolbox.ensure(("pulumi",), lambda _: None)["pulumi"]
-    return "pulumi" if cli.origin == "path" else shlex.quote(str(cli.path))
+        export = f"pulumi stack export --stack {stack} --version <number>"
+        return {"folder": "", "restore": f"{export} | {into}"}
+    place = url.removeprefix("file://").partition("?")[0]
+    folder = ROOT / Path(place).expanduser()  # a relative one is the engine's
+    state = folder / ".pulumi" / "stacks" / PROJECT / f"{stack}.json"
+    return {
+        "folder": shlex.quote(str(state.parents[2])),
+        "restore": f"cp {shlex.quote(f'{state}.bak')} {shlex.quote(str(state))}",
+    }

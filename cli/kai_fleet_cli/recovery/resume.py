@@ -7,7 +7,7 @@ does not have any more has to be named to `fleet up`; without a terminal `fleet 
 
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import FrameType
@@ -47,19 +47,6 @@ class Signals:
 
 
 @contextmanager
-def resumable_by(command: Callable[[], str]) -> Iterator[None]:
-    """After Ctrl-C or SIGTERM: print the command that goes on."""
-    try:
-        yield
-    except (KeyboardInterrupt, Interrupted):
-        terminal.say(
-            "interrupted: Pulumi stopped after the steps that it was at, and saved its state. See"
-            f" what is there and go on: {command()}"
-        )
-        raise
-
-
-@contextmanager
 def graceful_shutdown() -> Iterator[Signals]:
     """Raise Interrupted for the two signals; while the engine runs, have it end its steps first.
 
@@ -76,7 +63,11 @@ def graceful_shutdown() -> Iterator[Signals]:
         if signals.number:
             return
         signals.number = number
-        if not (engines := _engines()):
+        engines = []
+        for child in psutil.Process().children():  # the sandbox's servers may be others
+            with suppress(psutil.Error):
+                engines += [child] if child.name() == "pulumi" else []
+        if not engines:
             signals.check()
         if not signals.received.wait(_WAIT_SECONDS):
             for engine in engines:
@@ -88,16 +79,6 @@ def graceful_shutdown() -> Iterator[Signals]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _engines() -> list[psutil.Process]:
-    """The CLI among this process's own children; the sandbox's servers may be others."""
-    engines = []
-    for child in psutil.Process().children():
-        with suppress(psutil.Error):
-            if child.name() == "pulumi":
-                engines.append(child)
-    return engines
 
 
 def up(stack: str, removed: Iterable[str] = ()) -> str:

@@ -1,27 +1,42 @@
-"""The GPUs of a stack at one moment, from what the doctor reads and finds.
+"""The GPUs of a stack at one moment, from what the doctor reads and finds, and their page.
 
 Amounts are GPUs; None is "not known", -1 is unlimited. GPUs in use are counted on the host, where
 no tenant can hide a pod: a GPU that a vCluster's KAI shares is one there, held by its reservation
 pod. Queues and waiting pods are counted in the cluster of their scheduler.
+
+The page is one file of HTML with its style and drawings, which loads nothing. Numbers stand beside
+each bar, and no meaning rests on colour alone: a quota is an outline, GPUs in use fill it, what
+pods wait for follows behind it.
 """
 
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import jinja2
+from markupsafe import Markup, escape
 
 from kai_fleet.cluster.kube.objects import KubeObject, in_pool, moment
-from kai_fleet.finding import Finding
+from kai_fleet.finding import Finding, Level
+from kai_fleet.wording import counted
 from kai_fleet_cli.doctor.causes import Fault, filled, text
 from kai_fleet_cli.doctor.checks import examine
 from kai_fleet_cli.doctor.checks.pods import why
-from kai_fleet_cli.doctor.diagnosis import ExitCode
+from kai_fleet_cli.doctor.diagnosis import WORDS, ExitCode
 from kai_fleet_cli.doctor.read import of_stack, read_clusters
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 from kai_fleet_cli.doctor.usage import QueueUse
 from kai_fleet_policies.model.cluster import HOST
 from kai_fleet_policies.model.cluster import Team as Declared
 from kai_fleet_policies.model.pod_use import PodUse, numbers, requests_of, whole_gpus
+from kai_fleet_policies.model.queues import UNLIMITED
+
+SHOWN: Final = 12  # rows of who waits and of findings; the others are folded
+OPEN_TREES: Final = 8  # where there are more, each is folded
+_COMMAND: Final = re.compile(r"`([^`]+)`")
 
 
 @dataclass(frozen=True)
@@ -81,7 +96,11 @@ class Report:
     waits: Sequence[Wait] = ()
     findings: Sequence[Finding] = ()
     missing: Sequence[str] = ()
-    exit_code: ExitCode = ExitCode.HEALTHY
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit code, for the shell and for CI."""
+        return ExitCode.UNREAD if self.missing else ExitCode.HEALTHY
 
     @property
     def figures(self) -> dict[str, float | None]:
@@ -109,12 +128,10 @@ def fill(
 ) -> Report:
     """Fill a report. `whole`: it is about all of a host, not about one team's own stack."""
     host, clusters, teams = snapshot.host, snapshot.clusters, snapshot.teams
-    unreached = [f"team {name}: {at.unreached}" for name, at in teams.items() if at.unreached]
-    refused = [f"team {each.name}: {why}" for each in clusters[1:] if (why := each.refused())]
+    missing = [f"team {name}: {at.unreached}" for name, at in teams.items() if at.unreached]
+    missing += [f"team {each.name}: {why}" for each in clusters[1:] if (why := each.refused())]
     hidden = host.refused("nodes", "pods")
-    exit_code = ExitCode.BLIND if unreached else ExitCode.HEALTHY
-    if refused or (hidden and whole):
-        exit_code = ExitCode.UNREAD
+    missing += [f"host: {hidden}"] if hidden and whole else []
     waits = sorted(_waits(snapshot), key=lambda wait: (-wait.gpus, -wait.pods))
     return Report(
         stack=stack,
@@ -128,8 +145,7 @@ def fill(
         pools=None if hidden else list(_pools(snapshot, whole=whole)),
         waits=waits,
         findings=findings,
-        missing=[*unreached, *refused, *([f"host: {hidden}"] if hidden else [])],
-        exit_code=exit_code,
+        missing=missing,
     )
 
 
@@ -170,11 +186,13 @@ def _held(team: Declared, host: Cluster) -> float:
 def _pools(snapshot: Snapshot, *, whole: bool) -> Iterator[Pool]:
     """The pools of teams, and on a whole host all other nodes with GPUs as one."""
     host = snapshot.host
-    teams: dict[str, list[Declared]] = defaultdict(list)
-    for state in snapshot.teams.values():
-        pool = sorted(state.team.node_pool.items())
-        teams[", ".join(f"{key}={value}" for key, value in pool)].append(state.team)
-    selectors = {labels: of_pool[0].node_pool for labels, of_pool in teams.items() if labels}
+    teams: dict[str, list[str]] = defaultdict(list)
+    selectors = dict[str, Mapping[str, str]]()
+    for name, state in snapshot.teams.items():
+        pool = state.team.node_pool
+        labels = ", ".join(f"{key}={pool[key]}" for key in sorted(pool))
+        teams[labels].append(name)
+        selectors |= {labels: pool} if labels else {}
     nodes: dict[str, list[KubeObject]] = defaultdict(list)
     for node in host.all("nodes"):
         labels = next((key for key, pool in selectors.items() if in_pool(node.labels, pool)), "")
@@ -182,14 +200,14 @@ def _pools(snapshot: Snapshot, *, whole: bool) -> Iterator[Pool]:
             nodes[labels].append(node)
     held: dict[str, float] = defaultdict(float)
     for pod in host.all("pods"):  # all that a kubelet counts, those of Kubernetes too
-        if (name := pod.spec.get("nodeName")) and not pod.ended:
-            held[name] += whole_gpus(requests_of(pod.spec))
+        if (on := pod.spec.get("nodeName")) and not pod.ended:
+            held[on] += whole_gpus(requests_of(pod.spec))
     for labels in {**teams, **nodes}:
         of_pool = nodes[labels]
         ready = [node for node in of_pool if node.is_true("Ready")]
         yield Pool(
             labels=labels,
-            teams=[team.name for team in teams[labels]],
+            teams=teams[labels],
             nodes=len(of_pool),
             ready_nodes=len(ready),
             gpus=sum(map(_gpus, ready)),
@@ -225,3 +243,57 @@ def _waits(snapshot: Snapshot) -> Iterator[Wait]:
             cause=text(reason.cause) if reason else "",
             fix=filled(reason.fix, names) if reason else "",
         )
+
+
+def page(report: Report) -> str:
+    """The report as HTML."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("kai_fleet_cli.report", "."),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"gpus": gpus, "counted": counted, "prose": _prose, "longest": _longest}
+    levels = Counter(finding.level for finding in report.findings)
+    problems = [finding for finding in report.findings if finding.level is not Level.OK]
+    # Globals, since macros are not given the template's variables.
+    environment.globals |= {
+        "report": report,
+        "age": lambda since: age(report.time - since) if since else "",
+        "count": {level.value: levels[level] for level in Level},
+        "problems": sorted(problems, key=lambda finding: finding.level is Level.ADVISORY),
+        "shown": SHOWN,
+        "words": WORDS,
+        "open_trees": len(report.queues) <= OPEN_TREES,
+    }
+    return environment.get_template("page.html.jinja").render()
+
+
+def _longest(rows: Iterable[Any], quota: str) -> float:
+    """The end of the longest bar of some teams or queues: they share a scale."""
+    ends = (max(getattr(row, quota), row.in_use or 0.0) + (row.waiting or 0.0) for row in rows)
+    return max(ends, default=0.0)
+
+
+def _prose(text: str) -> Markup:
+    """A sentence with a capital and a full stop, and with its commands as code."""
+    sentence = str(escape(f"{text[:1].upper()}{text[1:]}."))
+    return Markup(_COMMAND.sub(r"<code>\1</code>", sentence))
+
+
+def gpus(amount: float | None) -> str:
+    """An amount with two decimals at most, `unlimited`, or a dash for not known."""
+    if amount is None:
+        return "\u2013"
+    if amount == UNLIMITED:
+        return "unlimited"
+    return f"{round(amount, 2):,g}" if amount < 10**6 else f"{amount:,.0f}"
+
+
+def age(since: timedelta) -> str:
+    """An age in its two largest units."""
+    minutes = max(0, int(since.total_seconds() // 60))
+    if minutes >= 1440:
+        return f"{minutes // 1440} d {minutes // 60 % 24} h"
+    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"

@@ -209,7 +209,12 @@ def carry_out(change: Change, *, yes: bool, no_up: bool) -> bool:
         command = f"{FLEET} team remove {removes} --stack {stack}"
         terminal.require_answer(command, f"team {removes} and all its pods would be gone", yes=sure)
         again = f"{FLEET} up --stack {stack}{resume.naming(removed)}"
-    _judge(change, console)
+    raw = reading.parse(change.after, name)
+    if not is_elsewhere(platform_of(raw)):  # else the program judges it
+        facts_of = reading.facts_beside(change.file.path)
+        if refused := validation.validate(raw, facts_of=facts_of).refused:
+            as_text.show_problems(refused, console)
+            raise UserError("the rules refuse this; nothing is written")
     for line in change.lines():
         terminal.print_line(console, (f"  {line}", "green" if line.startswith("+") else "red"))
     terminal.result(change.sentence)
@@ -225,24 +230,11 @@ def carry_out(change: Change, *, yes: bool, no_up: bool) -> bool:
         terminal.result(f"{name} is written. Next:\n  {again}")
         return False
     try:
-        with resume.resumable_by(lambda: resume.up(stack, removed)):
-            environment = for_stack(stack, validated=False)  # the edit was judged already
-            runs.up(runs.stack(stack, environment.variables), removed=removed)
+        environment = for_stack(stack, validated=False)  # the edit was judged already
+        runs.up(runs.stack(stack, environment.variables), removed=removed)
     except UserError as why:
         if not getattr(why, "began", False) and change.write(undo=True):
             raise UserError(f"{why}. Nothing was changed, and {name} is as it was") from None
         raise UserError(f"{why}. {name} keeps the edit; go on with:\n  {again}") from None
     terminal.result(f"Done: {change.done}")
     return True
-
-
-def _judge(change: Change, console: Console) -> None:
-    """Raise UserError, with everything that the rules have against it, for a wrong edit."""
-    raw = reading.parse(change.after, change.file.path.name)
-    if is_elsewhere(platform_of(raw)):
-        return  # the program judges it
-    refused = validation.validate(raw, facts_of=reading.facts_beside(change.file.path)).refused
-    for problem in refused:
-        as_text.show_problem(problem, console)
-    if refused:
-        raise UserError("the rules refuse this; nothing is written")

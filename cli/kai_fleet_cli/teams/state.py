@@ -1,14 +1,24 @@
-"""`fleet teams`: what a stack's file declares, and what its state says of it by `pulumi stack`."""
+"""What a stack's state says of its teams by `pulumi stack`, and the kubeconfigs to hand out."""
 
+import base64
 import json
 import os
 import re
 import subprocess
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any, Final
 
+import yaml
+
 from kai_fleet.cluster import tenant_kubeconfig
+from kai_fleet.cluster.kube.api import Api
+from kai_fleet.cluster.kube.errors import KubeError, RefusedError
+from kai_fleet.cluster.kube.kubeconfig import connection
+from kai_fleet.guards.policies import ACCOUNTS
 from kai_fleet.settings import Settings
+from kai_fleet.settings.files.project import update_command
+from kai_fleet.settings.sections.vcluster import Oidc
 from kai_fleet.values import get, pairs
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.errors import UserError
@@ -21,6 +31,7 @@ COLUMNS: Final = (*TEAM_COLUMNS[:3], "running", *TEAM_COLUMNS[3:])
 # A team stack's state is the team's, and names of it go into commands to copy.
 _NAME: Final = re.compile("[a-z0-9-]+")
 _VERSION: Final = re.compile(r"v?[0-9][-+.0-9A-Za-z]{0,62}")
+_INSTALL: Final = "kubectl krew install oidc-login (github.com/int128/kubelogin)"
 
 
 def read(stack: str) -> Any:
@@ -86,3 +97,67 @@ def rows(settings: Settings, outputs: Any) -> list[Sequence[str]]:
     """Every team of a stack by COLUMNS; `outputs` are the stack's."""
     running, declared = versions_of(outputs), of_clusters(clusters_of(settings)).teams
     return [(*row[:3], running.get(row[0]) or "-", *row[3:]) for row in declared]
+
+
+def for_people(administrators: str, oidc: Oidc) -> str:
+    """The server and the authority of an administrator's kubeconfig, with a login in place of its
+    certificate: `kubectl oidc-login`, which opens a browser and keeps the token.
+    """
+    document: dict[str, Any] = yaml.safe_load(administrators)
+    arguments = [
+        f"--oidc-issuer-url={oidc.issuer}",
+        f"--oidc-client-id={oidc.client_id}",
+        *(f"--oidc-extra-scope={scope}" for scope in oidc.scopes),
+    ]
+    if oidc.ca:
+        authority = base64.b64encode(oidc.ca.encode()).decode()
+        arguments.append(f"--certificate-authority-data={authority}")
+    login = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": "kubectl",
+        "args": ["oidc-login", "get-token", *arguments],
+        "interactiveMode": "IfAvailable",
+        "installHint": f"This team logs in with kubectl oidc-login. Install it: {_INSTALL}",
+    }
+    for user in document["users"]:
+        user["user"] = {"exec": login}
+    return yaml.safe_dump(document, sort_keys=True)
+
+
+def of_account(team: str, context: str, days: int, platform: str, file: str | None = None) -> str:
+    """A kubeconfig for a team stack, with a token of its account, good for that many days.
+
+    The cluster's address and authority are those of `context` in `file` (your own kubeconfig
+    where None), whose user must be allowed to create tokens. The API server may shorten the time.
+    Raises UserError.
+    """
+    body = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": days * 24 * 3600},
+    }
+    try:
+        target = connection(file=file, context=context)
+        with closing(Api(target)) as api:
+            answer = api.post(f"/api/v1/namespaces/{ACCOUNTS}/serviceaccounts/{team}/token", body)
+    except RefusedError as why:
+        raise UserError(
+            f"the cluster gives no token for team {team} ({why}). Grant the team in"
+            f" kai-fleet:teamStacks of Pulumi.{platform}.yaml and run: {update_command(platform)};"
+            f" or use a context that may create tokens of accounts in namespace {ACCOUNTS}"
+        ) from None
+    except KubeError as why:
+        raise UserError(f"the cluster of context {context} cannot be asked: {why}") from None
+    cluster = {"server": target.host}
+    if target.authority:
+        cluster["certificate-authority-data"] = base64.b64encode(target.authority).decode()
+    name = f"{context}-{team}"
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": name,
+        "clusters": [{"name": context, "cluster": cluster}],
+        "users": [{"name": name, "user": {"token": answer["status"]["token"]}}],
+        "contexts": [{"name": name, "context": {"cluster": context, "user": name}}],
+    }
+    return yaml.safe_dump(document, sort_keys=False)

@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
 from kai_fleet.values import value_at
+
+_EMPTY: Final[tuple[Any, ...]] = (None, {}, [], "")
 
 
 @cache
@@ -35,14 +37,8 @@ def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def values_at(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested chart values from dotted keys; empty ones are dropped."""
-    given = ((key, value) for key, value in values.items() if value not in (None, {}, [], ""))
-    return merged(*(nested(key, value) for key, value in given))
-
-
 def values_of(chart: str, layers: Iterable[str], args: Mapping[str, Any]) -> dict[str, Any]:
-    """Layers of chart-values.yaml, filled with these arguments."""
+    """Layers of chart-values.yaml, filled with these arguments; empty values are dropped."""
 
     def filled(value: Any) -> Any:
         if not (isinstance(value, str) and value.startswith("$")):
@@ -52,5 +48,6 @@ def values_of(chart: str, layers: Iterable[str], args: Mapping[str, Any]) -> dic
         return yaml.safe_load(default) if given is None and default else given
 
     tables = document("chart-values")[chart]
-    rows = [*(row for layer in layers for row in tables[layer].items())]
-    return values_at({key: filled(value) for key, value in rows})
+    rows = [row for layer in layers for row in tables[layer].items()]
+    given = {key: value for key, written in rows if (value := filled(written)) not in _EMPTY}
+    return merged(*(nested(key, value) for key, value in given.items()))

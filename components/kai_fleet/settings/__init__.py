@@ -143,10 +143,7 @@ class Settings(Defaults, Platform):
         return self.teams.get(team) or self.team_stacks[team]
 
     def sharing_of(self, kai: HostKai | Scheduler) -> SharingMode:
-        """How a KAI lets pods share GPUs.
-
-        It reserves a shared one by the name nvidia.com/gpu, so other vendors' are given whole.
-        """
+        """How a KAI lets pods share GPUs: it reserves shared ones as nvidia.com/gpu, no others."""
         return kai.gpu_sharing if self.gpu.resource == NVIDIA else DISABLED
 
 
@@ -213,7 +210,6 @@ def _databases(settings: Settings) -> Wrong:
         cause = "is one database for all teams, and each writes over the others' objects"
         fix = "write one at kai-fleet:teams.NAME.vcluster.store.dataSource of each"
         yield "kai-fleet:vcluster.store.dataSource", f"{cause}; {fix}"
-        return
     first: dict[str, str] = {}
     for name, team in settings.teams.items():
         secret = team.vcluster.store.data_source
@@ -256,18 +252,12 @@ def read_config() -> tuple[dict[str, Any], frozenset[str], list[Finding]]:
 
     raw = config.CONFIG.get() or config.get_config_env()
     secret = {*config.get_config_secret_keys_env(), *filter(config.is_config_secret, raw)}
-    return parsed(raw), frozenset(own_keys(dict.fromkeys(secret))), misspelt(raw)
-
-
-def parsed(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The `kai-fleet:` part of a configuration as the engine hands it to programs and packs.
-
-    It hands structured values over as JSON text; a plain `key: text` stays text.
-    """
-    return {key: _parsed(value) for key, value in own_keys(config).items()}
+    own = {key: _parsed(value) for key, value in own_keys(raw).items()}
+    return own, frozenset(own_keys(dict.fromkeys(secret))), misspelt(raw)
 
 
 def _parsed(value: Any) -> Any:
+    """A value, which Pulumi hands over as JSON text; a plain `key: text` stays text."""
     try:
         return json.loads(value)
     except (TypeError, ValueError, RecursionError):

@@ -14,11 +14,10 @@ from pydantic_core import ErrorDetails
 
 from kai_fleet.finding import Finding, Level
 from kai_fleet.settings.sections.models import Location, fields_beside
-from kai_fleet.wording import listed, on_one_line, quoted, spelt_like
+from kai_fleet.wording import on_one_line, quoted, spelt_like
 
 M = TypeVar("M", bound=BaseModel)
 NAMESPACE: Final = "kai-fleet"
-CHECK: Final = "config"
 _PREFIX: Final = f"{NAMESPACE}:"
 _ALIKE: Final = 0.7
 
@@ -27,7 +26,7 @@ def wrong_key(path: str, message: str) -> Finding:
     """A mistake at a key of a stack file; the message is `cause; fix`."""
     cause, _, fix = on_one_line(message).partition("; ")
     name = path.replace(":", ".").rpartition(".")[2]
-    return Finding(Level.MANDATORY, path, "key", name, cause, fix, CHECK)
+    return Finding(Level.MANDATORY, path, "key", name, cause, fix, "config")
 
 
 def key_path(location: Location) -> str:
@@ -110,10 +109,8 @@ _MESSAGES: Final = {
     "too_short": _EMPTY,
     "greater_than_equal": "is {value}; write {ge} or more",
     "less_than_equal": "is {value}; write {le} or less",
-    "list_type": "is {value}; write a list, such as [a, b]",
     "dict_type": _MAPPING,
     "model_type": _MAPPING,
-    "model_attributes_type": _MAPPING,
 }
 # What a key of that name may look like: where it is missing, or is of another type.
 _EXAMPLES: Final[Mapping[str | int, str]] = {
@@ -152,7 +149,8 @@ def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
     if kind == "extra_forbidden":
         names = [*map(str, fields)]
         close = spelt_like(str(place[-1]), names)
-        return f"is an unknown key; write {close or f'one of {listed(names, limit=40)}'}"
+        fix = f"write {close}" if close else f"the keys here are {', '.join(names)}"
+        return f"is an unknown key; {fix}"
     if kind == "missing":
         field = fields.get(place[-1])
         about = example or f"… ({(field and field.description) or 'it is required'})"
@@ -174,9 +172,6 @@ def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
 
 def _shown(value: Any) -> str:
     """A value as a message may show it: short, and never a mapping's content."""
-    if isinstance(value, Mapping):
-        return "a mapping"
-    if isinstance(value, list):
-        return "a list"
-    text = repr(value)
-    return "empty" if value is None else text if len(text) <= 60 else f"{text[:57]}…"
+    kinds = {dict: "a mapping", list: "a list", type(None): "empty"}
+    text = kinds.get(type(value)) or repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"

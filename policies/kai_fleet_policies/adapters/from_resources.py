@@ -10,15 +10,14 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Final
 
-from kai_fleet.gpu_providers import GPU_CHARTS
 from kai_fleet.names import QUEUES
-from kai_fleet.releases import has_sharing_modes, keys, mig, version_key
+from kai_fleet.releases import GPU_CHARTS, has_sharing_modes, keys, mig, version_key
 from kai_fleet.releases.sharing import mode_in, of_switch
 from kai_fleet.values import UNKNOWN, flag, get, mapping, number, pairs, text, value_at
 from kai_fleet.vcluster_stores import store_of
-from kai_fleet_policies.model.cluster import Cluster, DevicePlugin, Kai, ManagedObject, Team
+from kai_fleet_policies.model.cluster import Cluster, Kai, ManagedObject, Team
 from kai_fleet_policies.model.pods import workloads
-from kai_fleet_policies.model.queues import RESOURCES, DeclaredQueue, QueueShare, shares
+from kai_fleet_policies.model.queues import RESOURCES, DeclaredQueue, QueueShare
 from kai_fleet_policies.rules.queues import CHART_PARENT
 
 PROVIDER: Final = "pulumi:providers:kubernetes"
@@ -159,17 +158,11 @@ def _read_quota(found: _Found, resource: Declared) -> None:
 
 
 def _read_queue(found: _Found, resource: Declared) -> None:
-    spec, namespace = resource.props.get("spec"), resource.namespace
     # The namespace that a provider fills in, before it knows the CRD, is not the user's.
-    filled_in = namespace in ("default", resource.default_namespace)
-    queue = DeclaredQueue(
-        name=resource.object_name,
-        parent=text(get(spec, "parentQueue")) or None,
-        shares=shares(get(spec, "resources")),
-        namespace=None if filled_in else namespace,
-        path=resource.urn,
-        spec=mapping(spec),
-    )
+    filled_in = resource.namespace in ("default", resource.default_namespace)
+    namespace = None if filled_in else resource.namespace
+    spec, name = resource.props.get("spec"), resource.object_name
+    queue = DeclaredQueue.of(name, spec, path=resource.urn, namespace=namespace)
     found.parts["queues"].append(queue)
 
 
@@ -217,10 +210,10 @@ def _read_release(found: _Found, resource: Declared) -> None:
             replace(_vcluster(version, values, name, urn), values=written, **place)
         )
     else:
+        sharing = device_sharing(values) if chart in GPU_CHARTS else None
         shown = "" if chart is UNKNOWN else chart
-        parts["objects"].append(ManagedObject("Release", name, chart=shown, **place))
-        if chart in GPU_CHARTS:
-            parts["device_plugins"].append(DevicePlugin(device_sharing(chart, values), urn))
+        release = ManagedObject("Release", name, chart=shown, sharing=sharing, **place)
+        parts["objects"].append(release)
 
 
 _READERS: Final[Mapping[str, Callable[[_Found, Declared], None]]] = {
@@ -292,16 +285,11 @@ def _vcluster(version: Any, values: Any, name: str, urn: str) -> Team:
     )
 
 
-def device_sharing(chart: str, values: Any) -> Any:
-    """How a device plugin chart's values share GPUs: by time-slicing, by MPS or ("") not at all.
-
-    A config that only names a ConfigMap of the cluster is UNKNOWN. Both ways list resources; `mps`
-    without them has a daemon's settings.
+def device_sharing(values: Any) -> Any:
+    """How the values of a device plugin's or an operator's chart share GPUs: by time-slicing, by
+    MPS or ("") not at all. Both ways list resources; `mps` without them has a daemon's settings.
     """
-    above = () if chart == "nvidia-device-plugin" else ("devicePlugin",)
-    config = get(values, *above, "config")
-    if pairs(config).get("name") and not (get(config, "data") or get(config, "map")):
-        return UNKNOWN
+    config = get(values, "config") or get(values, "devicePlugin", "config")
     written = _COMMENT.sub("", str(config))  # which may be YAML text
     for key, way in (("timeSlicing", "time-slicing"), ("mps", "MPS")):
         if key in written and "resources" in written:

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kai_fleet import releases
-from kai_fleet.releases import DISABLED, mig
+from kai_fleet.releases import DISABLED
 from kai_fleet.releases.keys import GPU_RESOURCES, KAI_NAMESPACE
 from kai_fleet.releases.sharing import NOT_ENFORCED, SharingMode
 from kai_fleet.releases.sources import KnownSources
@@ -72,22 +72,17 @@ class Chart:
 
 
 @dataclass(frozen=True)
-class DevicePlugin:
-    """How the GPUs' device plugin shares them: by time-slicing, by MPS or ("") not at all."""
-
-    sharing: Literal["", "time-slicing", "MPS"]
-    path: str = ""
-
-
-@dataclass(frozen=True)
 class ManagedObject:
-    """Any other object in a namespace; `chart` is set for Helm releases."""
+    """Any other object in a namespace; `chart` is set for Helm releases, `sharing` for a GPU stack:
+    how its device plugin shares GPUs, by time-slicing, by MPS or ("") not at all.
+    """
 
     kind: str
     name: str
     namespace: str
     chart: str = ""
     path: str = ""
+    sharing: Literal["", "time-slicing", "MPS"] | None = None
 
 
 @dataclass(frozen=True)
@@ -153,12 +148,6 @@ class Team:
         return self.where(*steps) if self.where else at(self.path, *steps)
 
     @property
-    def kinds(self) -> dict[str, int]:
-        """Its quota of GPUs by the names of the resources."""
-        whole = (self.gpus or 0) - mig.gpus_of(self.slices)
-        return {self.inside.gpu_resource: max(0, int(whole)), **self.slices}
-
-    @property
     def kai(self) -> tuple[Kai, ...]:
         """The KAI inside its vCluster."""
         return self.inside.kai
@@ -198,7 +187,6 @@ class Cluster:
     teams: tuple[Team, ...] = ()
     grants: tuple[Team, ...] = ()
     platform: str = ""
-    device_plugins: tuple[DevicePlugin, ...] = ()
     charts: tuple[Chart, ...] = ()
     sources: KnownSources = field(default_factory=KnownSources)
     scheduled_by: Cluster | None = None

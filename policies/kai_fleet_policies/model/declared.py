@@ -19,7 +19,7 @@ from kai_fleet.vcluster_stores import store_of
 from kai_fleet.vcluster_values import argument_values
 from kai_fleet_policies.model.cluster import HOST, Chart, Cluster, Kai, Running, Team
 from kai_fleet_policies.model.pods import PodTemplate, workloads
-from kai_fleet_policies.model.queues import RESOURCES, UNLIMITED, DeclaredQueue, QueueShare, shares
+from kai_fleet_policies.model.queues import RESOURCES, UNLIMITED, DeclaredQueue, QueueShare
 
 # What rules read of a section as it is written.
 _OF_VCLUSTER: Final = ("chart", "values", "licensed", "untested", "access")
@@ -96,7 +96,7 @@ def _team(arguments: Arguments, name: str, state: Deployed) -> Team:
     """A team that this stack runs."""
     settings, own = arguments.settings, arguments.settings.teams[name]
     vcluster, facts = own.vcluster, settings.platform_facts
-    values = argument_values(arguments.vcluster(name) | {"values": vcluster.values})
+    values = argument_values(arguments.vcluster(name))
     release = named(VIRTUAL_CLUSTER, f"{name}-release")
     version, store = state.versions.get(release), state.stores.get(release)
     return replace(
@@ -162,14 +162,7 @@ def _queues(args: Mapping[str, Any], placed: Iterable[PlacedQueue]) -> tuple[Dec
     """The queues of QueueTreeArgs at their places, parents before their children."""
     specs = every_spec(args["queues"], *(args.get(key) for key in ("gpus", "pools", "parent")))
     return tuple(
-        DeclaredQueue(
-            name,
-            spec.get("parentQueue"),
-            shares(spec["resources"]),
-            path=place.path,
-            shard=place.shard,
-            spec=spec,
-        )
+        DeclaredQueue.of(name, spec, path=place.path, shard=place.shard)
         for (name, spec), place in zip(specs, placed, strict=True)
     )
 

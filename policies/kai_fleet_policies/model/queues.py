@@ -5,10 +5,10 @@ amounts in these units.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, Self, TypeAlias
 
 from kai_fleet.queue_specs import UNLIMITED as UNLIMITED
-from kai_fleet.values import UNKNOWN, get, number
+from kai_fleet.values import UNKNOWN, get, mapping, number, text
 
 Resource: TypeAlias = Literal["cpu", "memory", "gpu"]
 RESOURCES: Final[tuple[Resource, ...]] = ("cpu", "memory", "gpu")
@@ -29,21 +29,6 @@ class QueueShare:
     weight: float = 1.0
 
 
-def shares(resources: Any) -> Any:
-    """What a Queue's `spec.resources` says; UNKNOWN where the update will tell."""
-    if resources is UNKNOWN:
-        return UNKNOWN
-    return {
-        resource: QueueShare(
-            quota=number(get(share, "quota")) or 0.0,
-            limit=number(get(share, "limit")),
-            weight=number(get(share, "overQuotaWeight")) or 0.0,
-        )
-        for resource in RESOURCES
-        if (share := get(resources, resource)) is not None
-    }
-
-
 @dataclass(frozen=True)
 class DeclaredQueue:
     """A scheduling queue; `parent` is None at the top level, a missing share is all zero.
@@ -59,6 +44,19 @@ class DeclaredQueue:
     path: str = ""
     shard: str | None = None
     spec: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @classmethod
+    def of(cls, name: str, spec: Any, **place: Any) -> Self:
+        """A queue by the `spec` of its Queue object; UNKNOWN is what the update will tell."""
+        resources, shares = get(spec, "resources"), dict[Resource, QueueShare]()
+        for resource in RESOURCES:
+            if (share := get(resources, resource)) is not None:
+                amounts = (number(get(share, key)) for key in ("quota", "limit", "overQuotaWeight"))
+                quota, limit, weight = amounts
+                shares[resource] = QueueShare(quota or 0.0, limit, weight or 0.0)
+        known: Any = UNKNOWN if resources is UNKNOWN else shares
+        parent = text(get(spec, "parentQueue")) or None
+        return cls(name, parent, known, spec=mapping(spec), **place)
 
 
 class QueueIndex:
@@ -94,8 +92,8 @@ class QueueIndex:
 
     def leaves_below(self, name: str) -> list[str]:
         """The leaves under one queue, sorted."""
-        above = {leaf: self.ancestors(self.by_name[leaf]) for leaf in self.leaves}
-        return [leaf for leaf in self.leaves if name in (queue.name for queue in above[leaf])]
+        queues = ((leaf, self.by_name[leaf]) for leaf in self.leaves)
+        return [leaf for leaf, queue in queues if name in (q.name for q in self.ancestors(queue))]
 
     def ancestors(self, queue: DeclaredQueue) -> Iterator[DeclaredQueue]:
         """The chain above a queue, nearest first; stops at a cycle, a gap or an unknown parent."""

@@ -12,7 +12,7 @@ from kai_fleet.releases.keys import SCHEDULER as KAI
 from kai_fleet.releases.sharing import HAMI_CORE, NOT_ENFORCED, NV_FRACTIONS
 from kai_fleet.values import UNKNOWN, pairs, text
 from kai_fleet.wording import listed
-from kai_fleet_policies.model.cluster import HOST, Cluster, DevicePlugin, Kai
+from kai_fleet_policies.model.cluster import HOST, Cluster, Kai, ManagedObject
 from kai_fleet_policies.model.pods import PodTemplate
 from kai_fleet_policies.rules.rule import (
     Findings,
@@ -154,13 +154,13 @@ def gpu_sharing_mode(cluster: Cluster, kai: Kai, place: Place) -> Findings:
         )
 
 
-def _plugins(cluster: Cluster) -> Iterable[tuple[DevicePlugin, Place]]:
-    name = f"plugin of {cluster.name}"
-    return ((each, Place("device", name, each.path)) for each in cluster.device_plugins)
+def _plugins(cluster: Cluster) -> Iterable[tuple[ManagedObject, Place]]:
+    name, every = f"plugin of {cluster.name}", cluster.objects
+    return ((o, Place("device", name, o.path)) for o in every if o.sharing is not None)
 
 
 @mandatory("gpu-one-sharer", "high", _plugins)
-def gpu_one_sharer(cluster: Cluster, plugin: DevicePlugin, place: Place) -> Findings:
+def gpu_one_sharer(cluster: Cluster, plugin: ManagedObject, place: Place) -> Findings:
     """GPUs are shared by KAI or by the device plugin, not by both.
 
     Time-slicing and MPS make the device plugin advertise more GPUs than there are; KAI then

@@ -7,10 +7,8 @@ from typing import Any, Final
 
 from kai_fleet import releases
 from kai_fleet import vcluster_stores as stores
-from kai_fleet.foreign_text import may_name_system
-from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER
+from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER, vcluster_refusal
 from kai_fleet.releases.allowed_values import READ, refusals
-from kai_fleet.releases.transitions import vcluster_refusal
 from kai_fleet.values import UNKNOWN, get, items, number, pairs, parse_quantity, value_at
 from kai_fleet_policies.model.cluster import Cluster, Team
 from kai_fleet_policies.rules.kai import in_table
@@ -27,7 +25,7 @@ def vcluster_version_known(cluster: Cluster, team: Team, place: Place) -> Findin
     version = known(team.version, "its version is known") or DEFAULT_VCLUSTER
     place = place.at("version")
     yield from in_table(VCLUSTER, version, team.untested, place, "not supported here")
-    if version in VCLUSTER and not (support := releases.vcluster_support(version)).maintained:
+    if version in VCLUSTER and not (support := releases.support(VCLUSTER, version)).maintained:
         advice = releases.advice(VCLUSTER, version)
         yield place.warn(f"is {version}, and {support.words}", advice)
 
@@ -116,7 +114,7 @@ def _flags(arguments: object, key: str) -> Iterator[str]:
             plain = re.fullmatch(r"[a-z0-9.-]{1,80}", name)
             flag = f"--{name}" if plain else "something that is no flag"
             yield f"gives {flag} in {key}, which is none of those that are known to open nothing"
-        elif name in ("oidc-username-prefix", "oidc-groups-prefix") and may_name_system(value):
+        elif name in ("oidc-username-prefix", "oidc-groups-prefix") and _may_name_system(value):
             yield f"gives --{name}, which lets an identity provider name Kubernetes' own accounts"
     # Groups of a provider could be system:masters: it is their prefix that bars it.
     if "oidc-groups-claim" in flags and not flags.get("oidc-groups-prefix"):
@@ -124,6 +122,14 @@ def _flags(arguments: object, key: str) -> Iterator[str]:
             "gives --oidc-groups-claim without --oidc-groups-prefix: its provider could put anybody"
             " into system:masters; add --oidc-groups-prefix=oidc: or"
         )
+
+
+def _may_name_system(prefix: str) -> bool:
+    """Whether names with this prefix can be Kubernetes' own: `sy` and a provider's `stem:masters`.
+
+    The API server reads `-` as no prefix.
+    """
+    return prefix in ("", "-") or "system:".startswith(prefix) or prefix.startswith("system")
 
 
 def _broken(team: Team, values: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

@@ -42,11 +42,8 @@ def plan_of(record):
     )
 
 
-def shown(show, what, *, terminal=False):
+def shown(show, what):
     """What a function prints on a rich console of 100 columns."""
     out = io.StringIO()
-    console = Console(
-        file=out, width=100, force_terminal=terminal, color_system="standard" if terminal else None
-    )
-    show(what, console)
+    show(what, Console(file=out, width=100))
     return out.getvalue()

@@ -7,10 +7,9 @@ from typing import Final
 from kai_fleet.arguments import Arguments
 from kai_fleet.cluster.kube.objects import KubeObject, in_pool
 from kai_fleet.existing import closed_pool
-from kai_fleet.gpu_providers import GPU_CHARTS
-from kai_fleet.releases import DISABLED
+from kai_fleet.releases import DISABLED, GPU_CHARTS
 from kai_fleet.releases.keys import GPU_GROUP, RESERVATIONS
-from kai_fleet.releases.mig import PREFIX
+from kai_fleet.releases.mig import PREFIX, gpus_of
 from kai_fleet.settings.sections.platform import NVIDIA
 from kai_fleet.values import value_at
 from kai_fleet_cli.doctor.causes import Fault, fault, reason
@@ -57,7 +56,9 @@ def pool(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
         taints = [node.spec.get("taints") or [] for node in usable]
         if closed := closed_pool(tolerations, taints, path):
             yield fault("pool-tainted", host, labels, cause=closed[0], fix=closed[1])
-    for resource, granted_gpus in team.kinds.items():
+    whole = int((team.gpus or 0) - gpus_of(team.slices))
+    kinds = {team.inside.gpu_resource: whole, **team.slices}
+    for resource, granted_gpus in kinds.items():
         count = sum(node.gpus(resource) for node in usable)
         if count < granted_gpus:
             row = "pool-with-fewer-gpus" if count else "pool-without-gpus"

@@ -21,7 +21,7 @@ from kai_fleet.cluster.kube.errors import (
     words_of_network,
 )
 from kai_fleet.cluster.kube.kubeconfig import Connection, connection
-from kai_fleet.foreign_text import cleaned, may_have_controls
+from kai_fleet.wording import cleaned, may_have_controls
 
 Object = dict[str, Any]
 Lists = dict[str, list[Any]]

@@ -6,7 +6,7 @@ from typing import Final
 
 import urllib3
 
-from kai_fleet.foreign_text import plain
+from kai_fleet.wording import plain
 
 TOO_LATE: Final = "it does not answer in time"
 _FROM_URLLIB3: Final = re.compile(r"^\w+\(host=.*?\): |Failed to establish a new connection: ")

@@ -13,12 +13,13 @@ from kubernetes.client.configuration import Configuration
 from kubernetes.client.rest import RESTClientObject
 from kubernetes.config import ConfigException
 from kubernetes.config.kube_config import ConfigNode, KubeConfigLoader, KubeConfigMerger
-from urllib3.util.ssl_ import create_urllib3_context
+from urllib3.exceptions import HTTPError
 
 from kai_fleet.cluster.kube.errors import UnusableKubeconfigError, short
 
 _THREADS: Final = 32  # that ask one API server at once, and keep their connections
 _THIS_MACHINE: Final = "localhost,127.0.0.0/8,::1"  # Go's clients use no proxy for it
+_UNUSABLE: Final = (OSError, ValueError, LookupError, TypeError, AttributeError, HTTPError)
 # The loader keeps the files that it makes of certificates, by content, for a whole process.
 _LOADING: Final = threading.Lock()
 
@@ -36,12 +37,9 @@ class Connection:
         self._loaded, self._renewing = loaded, threading.Lock()
         self.pool: urllib3.PoolManager = RESTClientObject(loaded).pool_manager
         if self.host.startswith("https:"):
-            mode = ssl.CERT_REQUIRED if loaded.verify_ssl else ssl.CERT_NONE
-            tls = create_urllib3_context(cert_reqs=mode)
-            if loaded.ssl_ca_cert:
-                tls.load_verify_locations(loaded.ssl_ca_cert)
-            else:
-                tls.load_default_certs()
+            tls = ssl.create_default_context(cafile=loaded.ssl_ca_cert)
+            if not loaded.verify_ssl:
+                tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
             if loaded.cert_file:
                 tls.load_cert_chain(loaded.cert_file, loaded.key_file)
             settings = self.pool.connection_pool_kw
@@ -88,13 +86,9 @@ def connection(
                     " or install it, then try again"
                 )
             return Connection(loaded)
-    except yaml.YAMLError:  # its message may quote the content
-        reason = "it is not YAML"
-    except ConfigException:  # so may its message
-        reason = "its context names what is not there, or the login of its user has ended"
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        reason = short(error)
-    except urllib3.exceptions.HTTPError as error:  # an address that is none
+    except (yaml.YAMLError, ConfigException):  # their messages may quote the content
+        reason = "it is not YAML, names what is not there, or the login of its user has ended"
+    except _UNUSABLE as error:
         reason = short(error)
     raise UnusableKubeconfigError(f"the kubeconfig cannot be used: {reason}")
 

@@ -1,5 +1,6 @@
 """`fleet-probe PROBE [VERB]`: one of the probes in this folder, as the declared commands run it."""
 
+import json
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -25,8 +26,8 @@ PROBES: Final[Mapping[str, Callable[[], None]]] = {
     "kai clean-up": kai.clean_up,
     "kind create": partial(_kind, "create"),
     "kind delete": partial(_kind, "delete"),
-    "shards apply": kai.apply,
-    "shards remove": kai.remove,
+    "shards apply": lambda: kai.set_fields(json.loads(os.environ["KAI_OBJECTS"])),
+    "shards remove": partial(kai.set_fields, {}),
     "vcluster clean-up": vcluster.clean_up,
     "vcluster wait": vcluster.wait,
 }

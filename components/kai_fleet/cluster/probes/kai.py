@@ -2,11 +2,11 @@
 
 wait: every deployment of that version is rolled out, its objects say Ready, and a Queue is
 accepted. clean-up: remove what uninstalling that version would leave in the way. shards: set fields
-of KAI's SchedulingShards and Config, or drop them.
+of KAI's SchedulingShards and Config, from KAI_OBJECTS, or drop them.
 """
 
-import json
 import os
+from collections.abc import Mapping
 from typing import Any, Final
 
 from kai_fleet.cluster.kube.api import APPLY_PATCH, Api, Object
@@ -68,43 +68,28 @@ def clean_up() -> None:
         api.delete(_path(plural, name))
     until_ready(
         "the removal of what KAI's operator made",
-        lambda: [*_kai_webhooks(api), *_operands(api)],
+        lambda: _left(api),
         60,
         f"kubectl -n {KAI_NAMESPACE} get deployments and"
         " kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
     )
 
 
-def apply() -> None:
-    """Set the fields in KAI_OBJECTS: specs as JSON, by plural kind and name. Drop those of an
-    earlier apply, and delete the shards that are no longer configured.
-    """
-    _reconcile(json.loads(os.environ["KAI_OBJECTS"]))
-
-
-def remove() -> None:
-    """Drop every field of ours, and delete the shards that were created here."""
-    _reconcile({})
-
-
-def _operands(api: Api) -> list[str]:
-    """The deployments that go with their owner, not with the Helm release."""
-    return [
-        f"deployment {item['metadata']['name']}"
-        for item in api.list(_DEPLOYMENTS)
-        for owner in item["metadata"].get("ownerReferences", [])
-        if owner["apiVersion"].startswith("kai.scheduler/")
-        and owner["name"] in _OF_THE_CHART.values()
-    ]
-
-
-def _kai_webhooks(api: Api) -> list[str]:
-    return [
+def _left(api: Api) -> list[str]:
+    """Webhooks of KAI, and deployments that go with their owner, not with the Helm release."""
+    hooks = [
         f"webhook {item['metadata']['name']}"
         for kind in ("validating", "mutating")
         for item in api.list(_WEBHOOKS.format(kind))
         for hook in item.get("webhooks", [])
         if (hook["clientConfig"].get("service") or {}).get("namespace") == KAI_NAMESPACE
+    ]
+    return hooks + [
+        f"deployment {item['metadata']['name']}"
+        for item in api.list(_DEPLOYMENTS)
+        for owner in item["metadata"].get("ownerReferences", [])
+        if owner["apiVersion"].startswith("kai.scheduler/")
+        and owner["name"] in _OF_THE_CHART.values()
     ]
 
 
@@ -132,7 +117,10 @@ def _is_ready(api: Api, reference: str) -> bool:
     return item is not None and KubeObject(item).is_ready
 
 
-def _reconcile(objects: dict[str, dict[str, Any]]) -> None:
+def set_fields(objects: Mapping[str, Mapping[str, Any]]) -> None:
+    """Set these fields, specs by plural kind and name. Drop those of an earlier run, and delete the
+    shards that are no longer configured.
+    """
     api = cluster()
     for plural, of_chart in _OF_THE_CHART.items():
         # An object of the chart without configured fields is left alone.

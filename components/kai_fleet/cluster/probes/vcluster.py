@@ -24,8 +24,8 @@ from kai_fleet.cluster.probes.wait import (
     unusable,
 )
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, address_of, of_secret
-from kai_fleet.foreign_text import plain
 from kai_fleet.names import TEAM_LABEL, USED_LABEL
+from kai_fleet.wording import plain
 
 _UID: Final = re.compile(r"[0-9a-zA-Z-]{1,64}")
 _SECRET_SECONDS: Final = 60.0  # a control plane that is Ready has written it long before
@@ -49,8 +49,20 @@ def wait() -> None:
             return [f"an address for Service {name} of type {access}"]
         secret = api.find(f"{here}/secrets/vc-{name}")
         if secret is None:
-            late = time.monotonic() - begun > _SECRET_SECONDS
-            return [f"Secret vc-{name}", *_why_unwritten(api, name, namespace, late=late)]
+            pods = api.list(f"{here}/pods", labelSelector=f"app=vcluster,release={name}")
+            own = [KubeObject(pod) for pod in pods]
+            runs = own and all(pod.is_true("Ready") for pod in own)
+            if runs and time.monotonic() - begun > _SECRET_SECONDS:
+                workload = control_plane_kind(api, name, namespace)
+                raise NotReadyError(
+                    f"Secret vc-{name} of namespace {namespace} is not there, and the control plane"
+                    f" runs. Have it written anew: kubectl -n {namespace} rollout restart"
+                    f" {workload} {name}"
+                )
+            unscheduled = [pod for pod in own if pod.unscheduled]
+            return [f"Secret vc-{name}"] + [
+                f"pod {pod.name} has no node ({plain(pod.unscheduled, 300)})" for pod in unscheduled
+            ]
         server = f"https://{place}"
         try:
             way_in = of_secret(secret.get("data") or {}, server, name)
@@ -72,27 +84,6 @@ def wait() -> None:
     )
     _warn_if_no_node(api, name)
     print(json.dumps(found))
-
-
-def _why_unwritten(api: Api, name: str, namespace: str, *, late: bool) -> list[str]:
-    """Why the control plane's pods have no node, in the scheduler's words.
-
-    Raises NotReadyError if it is `late` and they all run: the Secret is written at the start.
-    """
-    labels = f"app=vcluster,release={name}"
-    pods = api.list(f"/api/v1/namespaces/{namespace}/pods", labelSelector=labels)
-    own = [KubeObject(pod) for pod in pods]
-    if late and own and all(pod.is_true("Ready") for pod in own):
-        workload = control_plane_kind(api, name, namespace)
-        raise NotReadyError(
-            f"Secret vc-{name} of namespace {namespace} is not there, and the control plane runs."
-            f" Have it written anew: kubectl -n {namespace} rollout restart {workload} {name}"
-        )
-    return [
-        f"pod {pod.name} has no node ({plain(pod.unscheduled, 300)})"
-        for pod in own
-        if pod.condition("PodScheduled").get("status") == "False"
-    ]
 
 
 def _warn_if_no_node(api: Api, name: str) -> None:
@@ -126,8 +117,10 @@ def clean_up() -> None:
 def _left_behind(api: Api, namespace: str, team: str) -> Iterator[str]:
     space, synced = f"/api/v1/namespaces/{namespace}", f"vcluster.loft.sh/managed-by={team}"
     held = [synced, f"app in (vcluster,vcluster-etcd),release={team}"]
-    if _is_of_team(api, space, team):
-        held = [""]  # nothing there is another's
+    with suppress(RefusedError):
+        labels = KubeObject(api.get(space)).labels
+        if labels.get(TEAM_LABEL) == team and USED_LABEL not in labels:
+            held = [""]  # the platform made the namespace for the team: nothing is another's
     # Without owners, as in host mode, what was synced and the way in stay behind, too (V4).
     for kind in ("pods", "persistentvolumeclaims", "services", "configmaps", "secrets"):
         may_be_of_others = kind in ("pods", "persistentvolumeclaims")
@@ -136,11 +129,3 @@ def _left_behind(api: Api, namespace: str, team: str) -> Iterator[str]:
                 yield f"{space}/{kind}/{item['metadata']['name']}"
     yield f"{space}/secrets/vc-{team}"
     yield f"{space}/secrets/{team}-certs"
-
-
-def _is_of_team(api: Api, space: str, team: str) -> bool:
-    """Whether the platform made the namespace for the team."""
-    with suppress(RefusedError):
-        labels = KubeObject(api.get(space)).labels
-        return labels.get(TEAM_LABEL) == team and USED_LABEL not in labels
-    return False

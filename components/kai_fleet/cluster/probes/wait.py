@@ -11,7 +11,7 @@ from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import KubeError, complaint
 from kai_fleet.cluster.kube.kubeconfig import connection
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
-from kai_fleet.foreign_text import plain
+from kai_fleet.wording import plain
 
 _SECONDS_BETWEEN_LINES: Final = 5.0
 

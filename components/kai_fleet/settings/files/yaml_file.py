@@ -94,7 +94,7 @@ class _Builder:
 
     def value(self, event: Any, level: int = 0) -> Any:
         """The value that begins with an event."""
-        mark, name, before, value = event.start_mark, event.anchor, self.size, None
+        mark, name, before = event.start_mark, event.anchor, self.size
         alias, kind = isinstance(event, yaml.AliasEvent), _TAGS.get(type(event), "seq")
         if alias and name not in self.anchors:
             raise RefusedYamlError(mark, f"has *{name}, no value above it; write it out")
@@ -107,26 +107,22 @@ class _Builder:
         if self.size > MOST_VALUES:
             most = f"{MOST_VALUES:,} values"
             raise RefusedYamlError(mark, f"stands for more than {most}; use no aliases")
+        inside = takewhile(lambda each: not isinstance(each, yaml.CollectionEndEvent), self.events)
         if isinstance(event, yaml.ScalarEvent):
             value = _scalar(event)
+        elif kind == "map":
+            value = self._mapping(inside, level + 1)
         elif not alias:
-            inside = takewhile(
-                lambda each: not isinstance(each, yaml.CollectionEndEvent), self.events
-            )
-            read = self._mapping if kind == "map" else self._list
-            value = read(inside, level + 1)
+            value = [self.value(each, level + 1) for each in inside]
         if name:
             self.anchors[name] = value, self.size - before
         return value
 
-    def _list(self, inside: Iterator[Any], level: int) -> list[Any]:
-        return [self.value(event, level) for event in inside]
-
     def _mapping(self, inside: Iterator[Any], level: int) -> dict[str, Any]:
         whole = dict[str, Any]()
         for event in inside:
-            key = _scalar(event) if isinstance(event, yaml.ScalarEvent) else None
-            shown = f"has the key {_shown(getattr(event, 'value', '…'))}"
+            key = self.value(event, level) if isinstance(event, yaml.ScalarEvent) else None
+            shown = f"has the key {_shown(getattr(event, 'value', '?'))}"
             if not isinstance(key, str):
                 cause = f"{shown}, which is no text; put it in quotes"
                 raise RefusedYamlError(event.start_mark, cause)
@@ -193,16 +189,15 @@ def _by_path(paths: Any) -> Any:
     return {path: path for path in paths}
 
 
-def _is_no_object(document: dict[str, Any]) -> bool:
-    names = (document.get("apiVersion"), document.get("kind"), get(document, "metadata", "name"))
-    return not all(isinstance(name, str) for name in names)
-
-
 _PATH: Final = {"type": "string", "pattern": r"\.ya?ml$"}
 TreeFile = Annotated[str, WithJsonSchema({**_PATH, "description": "A YAML file with the tree."})]
+_NEEDED: Final = (("apiVersion",), ("kind",), ("metadata", "name"))
 _Manifest = Annotated[
     dict[str, Any],
-    refuse(_is_no_object, "is no Kubernetes object; write apiVersion, kind and metadata.name"),
+    refuse(
+        lambda each: not all(isinstance(get(each, *path), str) for path in _NEEDED),
+        "is no Kubernetes object; write apiVersion, kind and metadata.name",
+    ),
 ]
 # The objects of files by path; a stack file has a list of paths.
 Manifests = Annotated[

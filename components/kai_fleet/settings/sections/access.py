@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, SecretStr, StringConstraints
 
 from kai_fleet.releases import sources
 from kai_fleet.settings.sections.kubernetes import Cidr, LabelKey, LabelValue, ObjectName, Port
-from kai_fleet.settings.sections.models import Strict, Wrong, like, refuse
+from kai_fleet.settings.sections.models import Strict, Wrong, like
 from kai_fleet.settings.sections.platform import EXAMPLE_REGISTRY, Name, place_of
 
 OF_STACK: Final = "kai-fleet-registries"  # the Secret that is made of kai-fleet:registries
 OF_TEAM: Final = "kai-fleet-team-registries"  # and the one of a team's own
 
-# Kubelets match a registry with the names of images: a host, and perhaps a path.
 RegistryName = Annotated[
-    str,
-    StringConstraints(max_length=255),
-    place_of(sources.registry_place, EXAMPLE_REGISTRY),
-    refuse(
-        lambda name: not sources.registry_place(name).startswith(name.partition("/")[0]),
-        f"has no host in front; write {EXAMPLE_REGISTRY}",
-    ),
+    str, StringConstraints(max_length=255), place_of(sources.registry_place, EXAMPLE_REGISTRY)
 ]
 
 
@@ -129,9 +122,8 @@ class Kind(Strict):
 
     def access(self, of_team: Access) -> Access:
         """How a vCluster is reached: at a node port on this machine, unless said otherwise."""
-        written: dict[str, Any] = {"type": "NodePort", **of_team.written}
-        here = {"host": HERE} if written["type"] == "NodePort" else {}
-        return Access(**{**here, **written})
+        here = {"host": HERE} if of_team.written.get("type", "NodePort") == "NodePort" else {}
+        return Access(**{"type": "NodePort", **here, **of_team.written})
 
     def unreachable(self, teams: Mapping[str, Access]) -> Wrong:
         """Teams whose vCluster answers at no port of this machine: (team, sentence)."""
@@ -164,9 +156,6 @@ class Cluster(Credentials):
     def mistakes(self) -> Wrong:
         """What is missing of the way to a cluster, or there twice."""
         if sum(way is not None for way in (self.context, self.kubeconfig, self.kind)) != 1:
-            yield (
-                "context",
-                "is needed, or kubeconfig, or kind, and only one of them: the program never takes"
-                " whatever cluster happens to be current; write context: with a name from"
-                " `kubectl config get-contexts`, or kind: {} for a new one on this machine",
-            )
+            cause = "is needed, or kubeconfig, or kind, and only one of them"
+            fix = "write context: with a name from `kubectl config get-contexts`, or kind: {}"
+            yield "context", f"{cause}; {fix} for a new one on this machine"

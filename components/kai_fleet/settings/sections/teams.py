@@ -58,9 +58,7 @@ class Defaults(Strict):
     annotations: dict[NotedKey, str] = Field(default_factory=dict)
     """Annotations of the same but of pods."""
     tolerations: list[Toleration] = Field(default_factory=list)
-    """Taints of nodes that all pods of teams tolerate, their control planes' too; a team's in place
-    of kai-fleet:tolerations.
-    """
+    """Taints that all pods of teams tolerate; a team's in place of kai-fleet:tolerations."""
     affinity: Affinity | None = None
     """Where control planes, their DNS and KAI are: nodeAffinity, podAffinity, podAntiAffinity; a
     team's in place of kai-fleet:affinity.

@@ -11,10 +11,6 @@ from kai_fleet.settings.sections.platform import OtherChart, Untested, Values, V
 
 # "" is the cluster's default.
 StorageClass = Annotated[str, like(r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$")]
-_TYPES_BY_KEY: Final = {
-    "replicas": ("etcd",),
-    "data_source": ("external",),
-}
 
 
 class Store(Strict):
@@ -29,7 +25,7 @@ class Store(Strict):
 
     def mistakes(self) -> Wrong:
         """What is missing, or has no use with this type."""
-        yield from self.useless("type", _TYPES_BY_KEY)
+        yield from self.useless("type", {"replicas": ("etcd",), "data_source": ("external",)})
         if self.type == "external" and self.data_source is None:
             fix = "encrypt it with pulumi config set --secret"
             yield "dataSource", f"is missing: the database; {fix}"

@@ -1,0 +1,154 @@
+"""How a probe is found, which cluster it asks, how it fails, and what it takes away again."""
+
+import os
+import re
+import subprocess
+
+import pytest
+
+from kai_fleet.cluster import probes
+from kai_fleet.cluster.kube.errors import RefusedError, UnreachableError
+from kai_fleet.cluster.probes import __main__ as fleet_probe
+from kai_fleet.cluster.probes import wait
+from kai_fleet.cluster.probes.kai import MANAGER, _without_ours
+from kai_fleet_cli.stack_file.reading import ROOT
+from tests.unit import canned_api, vcluster_secrets
+
+HOST = "https://host:6443"
+
+
+class Host:
+    """What the host answers, and what it was asked for."""
+
+    def __init__(self):
+        self.answer = {"data": vcluster_secrets.data()}
+        self.paths = []
+
+    def get(self, api, path):
+        self.paths.append((api.host, path))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.fixture
+def host(monkeypatch):
+    host = Host()
+    monkeypatch.setattr(wait.Api, "get", lambda api, path: host.get(api, path))
+    monkeypatch.setenv("PROBE_KUBECONFIG", canned_api.kubeconfig(HOST))
+    return host
+
+
+def within(monkeypatch):
+    monkeypatch.setenv("PROBE_SECRET", "team-ml/vc-ml")
+    monkeypatch.setenv("PROBE_SERVER", "https://1.2.3.4:31000")
+    return wait.cluster()
+
+
+def test_a_probe_asks_the_host_or_the_vcluster_of_a_secret_there(host, monkeypatch):
+    assert wait.cluster().host == HOST
+    assert host.paths == []
+    assert within(monkeypatch).host == "https://1.2.3.4:31000"
+    assert host.paths == [(HOST, "/api/v1/namespaces/team-ml/secrets/vc-ml")]
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (RefusedError(404, "Not Found"), "the API answers 404 Not Found"),
+        (UnreachableError("nobody answers"), "the API does not answer: nobody answers"),
+    ],
+)
+def test_a_secret_that_is_of_no_use_is_named(host, monkeypatch, answer, words):
+    host.answer = answer
+    with pytest.raises(wait.NotReadyError) as said:
+        within(monkeypatch)
+    assert str(said.value) == (
+        f"Secret vc-ml of namespace team-ml cannot be read: {words}. Look with: kubectl -n team-ml"
+        " get secrets,statefulsets"
+    )
+
+
+def test_a_secret_that_is_not_vclusters_ends_the_probe_with_what_repairs_it(host, monkeypatch):
+    document = vcluster_secrets.config()
+    document["users"][0]["user"]["tokenFile"] = "/etc/hostname"
+    host.answer = {"data": vcluster_secrets.data(document)}
+    with pytest.raises(wait.NotReadyError) as said:
+        within(monkeypatch)
+    again = "kubectl -n team-ml delete secret vc-ml and kubectl -n team-ml rollout restart"
+    assert f"{again} statefulset ml" in str(said.value)
+    assert "has in its key config what vCluster does not write" in str(said.value)
+    assert "Somebody who can write in the namespace of team ml" in str(said.value)
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (KeyError("metadata"), "its API server answers what no Kubernetes does (KeyError)"),
+        (UnreachableError("nobody answers"), "the API does not answer: nobody answers"),
+        (RefusedError(403, "No", b'{"message": "why"}'), "the API answers 403 No: why"),
+    ],
+)
+def test_a_probe_that_fails_ends_in_a_sentence(monkeypatch, error, sentence):
+    def fail():
+        raise error
+
+    monkeypatch.setattr(fleet_probe, "PROBES", {"odd": fail})
+    monkeypatch.setattr("sys.argv", ["fleet-probe", "odd"])
+    with pytest.raises(SystemExit, match=re.escape(sentence)):
+        fleet_probe.main()
+
+
+SAYS = '#!/bin/sh\necho "$0" "$@"\n'
+
+
+@pytest.mark.parametrize(
+    ("places", "found"),
+    [
+        ((".venv/bin", "other"), ".venv/bin"),
+        (("venv/bin", "other"), "venv/bin"),
+        (("other",), "{here}/other"),
+    ],
+)
+def test_it_is_in_the_environment_of_the_project_or_else_on_path(tmp_path, places, found):
+    for place in places:
+        probe = tmp_path / place / "fleet-probe"
+        probe.parent.mkdir(parents=True)
+        probe.write_text(SAYS)
+        probe.chmod(0o755)
+    environment = {"PATH": f"{tmp_path / 'other'}:{os.defpath}", "HOME": str(tmp_path / "nobody")}
+    command = ["/bin/sh", "-c", probes.command("kai wait")]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == f"{found.format(here=tmp_path)}/fleet-probe kai wait\n"
+
+
+def test_no_text_of_a_state_names_a_folder_of_this_machine():
+    for probe in fleet_probe.PROBES:
+        assert str(ROOT) not in probes.command(probe)
+
+
+def owned(manager, fields):
+    return {"manager": manager, "fieldsV1": {"f:spec": fields}}
+
+
+def item(*entries):
+    return {"metadata": {"name": "default", "uid": "u", "managedFields": list(entries)}}
+
+
+def test_only_the_fields_that_were_applied_here_are_taken_away():
+    usage = {".": {}, "f:clientType": {}, "f:usageParams": {".": {}, "f:windowSize": {}}}
+    ours = owned(MANAGER, {"f:kValue": {}, "f:usageDBConfig": usage})
+    others = owned("helm", {"f:placementStrategy": {".": {}, "f:gpu": {}}})
+    assert _without_ours(item(others, ours))["spec"] == {"kValue": None, "usageDBConfig": None}
+
+
+def test_of_a_mapping_of_somebody_else_only_our_part_goes():
+    ours = owned(MANAGER, {".": {}, "f:placementStrategy": {"f:cpu": {}}})
+    assert _without_ours(item(ours))["spec"] == {"placementStrategy": {"cpu": None}}
+
+
+def test_the_mark_goes_and_another_object_of_that_name_is_left_alone():
+    patch = _without_ours(item())
+    assert patch == {"metadata": {"uid": "u", "labels": {"kai-fleet/shard": None}}}
