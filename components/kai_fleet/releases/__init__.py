@@ -15,8 +15,6 @@ from typing import Any, Final, TypeVar
 import yaml
 
 VCLUSTER_REPOSITORY: Final = "https://charts.loft.sh"
-# The newest Kubernetes that v0.16 to v0.18 are validated on: v1.28.13 to v1.36.1 (their README).
-KUBERNETES: Final = "v1.36"
 # What a stack gets that names no vCluster version: the newest that was run with this program.
 DEFAULT_VCLUSTER: Final = "v0.36.1"
 RETRACTED: Final = "v0.20.1"  # the highest tag of KAI
@@ -88,12 +86,11 @@ class VclusterRelease(Release):
     versions. Upgrades go one line at a time.
 
     `renews`: when it starts it makes the certificates anew that end within 90 days
-    (pkg/certs/ensure.go). `tls_route`: its chart makes TLSRoutes.
+    (pkg/certs/ensure.go).
     """
 
     kubernetes: str
     renews: bool = True  # from v0.31
-    tls_route: bool = True  # from v0.34
     # The key changed in v0.26 (V2); every version here knows the new one.
     virtual_scheduler_key: str = "controlPlane.distro.k8s.scheduler.enabled"
 
