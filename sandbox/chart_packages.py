@@ -8,8 +8,7 @@ from typing import Final
 
 import yaml
 
-from kai_fleet.releases import KAI, VCLUSTER
-from kai_fleet.releases.sources import DEVICE_PLUGIN_VERSION, GPU_OPERATOR_VERSION
+from kai_fleet.releases import GPU_PROVIDERS, KAI, VCLUSTER
 from sandbox.directory import SandboxError
 from sandbox.tools.table import Say
 
@@ -51,8 +50,7 @@ def packages() -> list[ChartPackage]:
     return [
         *(ChartPackage("kai-scheduler", version) for version in KAI_VERSIONS),
         *(ChartPackage("vcluster", version) for version in VCLUSTER_VERSIONS),
-        ChartPackage("gpu-operator", GPU_OPERATOR_VERSION),
-        ChartPackage("nvidia-device-plugin", DEVICE_PLUGIN_VERSION),
+        *(ChartPackage(each.chart, each.version) for each in GPU_PROVIDERS.values() if each.chart),
     ]
 
 

@@ -9,11 +9,10 @@ from typing import Any, Final
 
 from pydantic import BaseModel, SecretStr
 
-from kai_fleet.gpu_providers import GPU_PROVIDERS
 from kai_fleet.inputs import toleration_text, without_none
 from kai_fleet.queue_specs import UNLIMITED, every_spec
 from kai_fleet.queue_specs import walk as walk_args
-from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, mig
+from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, GPU_PROVIDERS, mig
 from kai_fleet.releases.sharing import MODES, NV_FRACTIONS, mode_in
 from kai_fleet.settings import Settings
 from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM
@@ -110,15 +109,14 @@ class Arguments:
         )
 
     def accounts(self) -> Any:
-        """TeamStackAccessArgs: an account for each team with a stack of its own."""
-        teams = {
+        """Argument `teams` of TeamStackAccess: an account for each team with its own stack."""
+        return {
             name: _filled(
                 parent_queue=grant.parent_queue if self.settings.kai else None,
                 foreign_queues=self._foreign_queues(name),
             )
             for name, grant in self.settings.team_stacks.items()
         }
-        return {"teams": teams}
 
     # A team's namespace on the host.
 

@@ -3,8 +3,8 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
-from weakref import WeakKeyDictionary
 
 import pulumi
 from pulumi.runtime import invoke
@@ -33,16 +33,6 @@ class Deployed:
     urns: frozenset[str] = frozenset()
     readable: bool = True
     outputs: Mapping[str, Any] = field(default_factory=dict, repr=False)
-
-    @property
-    def teams(self) -> frozenset[str]:
-        """Deployed teams, also those that are no longer declared."""
-        return teams_of(self.urns)
-
-    @property
-    def granted(self) -> frozenset[str]:
-        """Teams with a stack of their own whose namespaces are deployed."""
-        return granted_of(self.urns)
 
     def output(self, name: str, team: str) -> Any:
         """A team's value in a stack output that is a mapping by team; None where it has none."""
@@ -74,14 +64,9 @@ def full_name(stack: str) -> str:
     return "/".join((pulumi.get_organization(), pulumi.get_project(), stack))
 
 
-def teams_of(urns: Iterable[str]) -> frozenset[str]:
-    """Names of the Team components among these URNs."""
-    return frozenset(urn.rpartition("::")[2] for urn in urns if f"::{TEAM}::" in urn)
-
-
-def granted_of(urns: Iterable[str]) -> frozenset[str]:
-    """Teams with a stack of their own: their TeamNamespaces have no Team as parent."""
-    return frozenset(urn.rpartition("::")[2] for urn in urns if f"::{TEAM_NAMESPACE}::" in urn)
+def names_of(urns: Iterable[str], kind: str) -> set[str]:
+    """Names of the components of a type among these URNs, without those in another component."""
+    return {urn.rpartition("::")[2] for urn in urns if f"::{kind}::" in urn}
 
 
 def team_of(urn: str, parents: Mapping[str, str]) -> str:
@@ -103,28 +88,18 @@ def named(component: str, name: str) -> str:
     return f"{component}${name}"
 
 
-_BY_RUN: Final[WeakKeyDictionary[Any, Deployed]] = WeakKeyDictionary()
-
-
 def read() -> Deployed:
     """The state of the running stack; empty at its first update and in an offline plan. Read once
     per run.
     """
     run = get_monitor()
-    if run is None:
-        return Deployed(readable=False)
-    if run not in _BY_RUN:
-        _BY_RUN[run] = _read()
-    return _BY_RUN[run]
+    return Deployed(readable=False) if run is None else _of_run(run)
 
 
-def _read() -> Deployed:
-    stack = {"stackName": full_name(pulumi.get_stack())}
+@lru_cache(maxsize=1)
+def _of_run(run: Any) -> Deployed:
     try:
-        try:
-            answer: Any = invoke(_READ_STATE, stack).value
-        except Exception:  # retry: without the state no foreign object is recognized
-            answer = invoke(_READ_STATE, stack).value
+        answer: Any = invoke(_READ_STATE, {"stackName": full_name(pulumi.get_stack())}).value
     except Exception as error:
         # Without it every new version replaces its release, which is slower but safe.
         pulumi.log.debug(f"the stack's state cannot be read: {error}")
@@ -141,12 +116,12 @@ def of_resources(resources: Iterable[tuple[str, str, Mapping[str, Any]]]) -> Dep
         urns.add(urn)
         parents, name = urn.split("::", 3)[2].rpartition("$")[0], urn.rpartition("::")[2]
         by_type[kind][named(parents.rpartition("$")[2], name)] = outputs
-    versions = {name: outputs.get("version") for name, outputs in by_type[RELEASE].items()}
+    releases, commands = by_type[RELEASE].items(), by_type[COMMAND].items()
     return Deployed(
-        {name: version for name, version in versions.items() if isinstance(version, str)},
-        {name: store_of(outputs.get("values")) for name, outputs in by_type[RELEASE].items()},
-        {name: outputs.get("triggers") or [] for name, outputs in by_type[COMMAND].items()},
-        {name: str(outputs.get("stdout") or "") for name, outputs in by_type[COMMAND].items()},
+        {name: str(outputs["version"]) for name, outputs in releases if outputs.get("version")},
+        {name: store_of(outputs.get("values")) for name, outputs in releases},
+        {name: outputs.get("triggers") or [] for name, outputs in commands},
+        {name: str(outputs.get("stdout") or "") for name, outputs in commands},
         frozenset(urns),
         outputs=next(iter(by_type[STACK].values()), {}),
     )

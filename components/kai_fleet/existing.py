@@ -1,11 +1,12 @@
-"""Find existing objects on a host that a stack would declare: RuntimeClasses, CRDs, namespaces.
+"""Find objects of others on a host that a stack would declare: RuntimeClasses, CRDs, namespaces.
 
 An object that is not in the stack's state belongs to somebody else. It is used if it fits, and not
 declared, so that it is neither changed nor deleted.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pulumi
@@ -14,14 +15,11 @@ from pulumi.runtime import invoke
 from kai_fleet.arguments import Arguments
 from kai_fleet.cluster.connection import ClusterConnection
 from kai_fleet.cluster.kube.objects import in_pool, tolerates
-from kai_fleet.cluster.provider.queues import DEFAULT_QUEUES, PATH, TREE
 from kai_fleet.deployed import Deployed
-from kai_fleet.gpu_providers import GPU_PROVIDERS
 from kai_fleet.guards.bounds import KAI_PRIORITIES
 from kai_fleet.inputs import toleration_spec
 from kai_fleet.names import EXISTING, NAMESPACE, NAMESPACE_PATCH, RELEASE, TEAM_LABEL
-from kai_fleet.queue_specs import every_spec
-from kai_fleet.releases import kai, version_key
+from kai_fleet.releases import GPU_PROVIDERS, kai, version_key
 from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.settings import Settings
 from kai_fleet.team_namespace import USED, namespace_labels
@@ -38,34 +36,40 @@ _PATHS: Final = {
     NAMESPACE: "/api/v1/namespaces/",
 }
 _NODES: Final = "/api/v1/nodes"
+_ENFORCED_TOLERATIONS: Final = "sync.toHost.pods.enforceTolerations"
 _PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses/"
 # Values in KAI's charts, which can leave the classes out from this version on.
 _PRIORITIES: Final = dict(zip(KAI_PRIORITIES, (50, 75, 100, 125), strict=True))
-_WITHOUT_PRIORITIES: Final = (0, 16, 7)
-_ENFORCED_TOLERATIONS: Final = "sync.toHost.pods.enforceTolerations"
+_WITHOUT_PRIORITIES: Final = "v0.16.7"
 Answer = Mapping[str, Any]
 
 
+@dataclass
 class HostObjects:
     """Objects on a host, and whether the stack's state has them.
 
-    Every object counts as absent where the state cannot be read, because the stack's own objects
-    would look foreign; and where the cluster refuses the request, or did not answer once.
-
-    Args:
-        read: GET for a path of the API, as `read_existing` of the provider.
+    `read` gets a path of the API, as `read_existing` of the provider. Where the cluster refuses or
+    does not answer, an object counts as absent.
     """
 
-    def __init__(self, read: Callable[[str], Answer], deployed: Deployed) -> None:
-        self.deployed, self._read = deployed, read
-        self._unreachable, self._refused = not deployed.readable, False
-        self._answers: dict[str, Answer] = {}
+    read: Callable[[str], Answer]
+    deployed: Deployed
+    away: bool = False
+    warned: bool = False
 
     def at(self, path: str) -> Answer | None:
         """The answer about the object at a path of the API; None where it is absent."""
-        if path not in self._answers:
-            self._answers[path] = {} if self._unreachable else self._asked(path)
-        answer = self._answers[path]
+        answer = {} if self.away else self.read(path)
+        if answer.get("away"):  # one broken connection must not make objects of others look absent
+            answer = self.read(path)
+            self.away = bool(answer.get("away"))
+        if (problem := answer.get("problem")) and not self.warned:
+            self.warned = True
+            pulumi.log.warn(
+                f"what the host cluster has already is not known: {problem} to GET {path}. What"
+                " others made there looks free in this run, and an update may fail. Look with:"
+                " kubectl auth can-i --list"
+            )
         return answer if answer.get("there") else None
 
     def foreign(self, kind: str, name: str, resource: str) -> Answer | None:
@@ -73,27 +77,6 @@ class HostObjects:
         if not name or self.deployed.has(kind, resource):
             return None
         return self.at(f"{_PATHS[kind]}{name}")
-
-    def _asked(self, path: str) -> Answer:
-        """Ask twice: one broken connection must not make foreign objects look absent."""
-        answer = self._read(path)
-        if answer.get("away"):
-            answer = self._read(path)
-        self._unreachable = bool(answer.get("away"))
-        if self._unreachable:
-            # The Kubernetes plugin previews all the same, as if the cluster were empty.
-            pulumi.log.warn(
-                f"the host cluster is not reached: {answer.get('problem')}. What it has already is"
-                " not known, and an update can change nothing there"
-            )
-        elif answer.get("problem") and not self._refused:
-            self._refused = True
-            pulumi.log.warn(
-                f"what the host cluster has already is not known: {answer['problem']} to GET"
-                f" {path}. What others made there looks free in this run, and an update by this"
-                " user may fail. Look with: kubectl auth can-i --list"
-            )
-        return answer
 
 
 def find(
@@ -107,8 +90,6 @@ def find(
     None on a kind cluster of the stack, and in a team stack, whose platform declares them.
 
     Args:
-        host: connection to the host.
-        deployed: state of the stack.
         package: the package's provider, which reads the host; in an offline plan it reads nothing.
 
     Returns:
@@ -116,10 +97,15 @@ def find(
         an existing namespace.
 
     Raises:
-        pulumi.RunError: an existing object does not fit.
+        pulumi.RunError: an existing object does not fit, or the stack's state cannot be read.
     """
     if settings.cluster.kind is not None or settings.platform_facts is not None:
         return {}
+    if not deployed.readable:
+        raise pulumi.RunError(
+            "kai-fleet:cluster: the stack's state cannot be read, and without it what others made"
+            " on the host looks like the stack's own. Nothing was made. Run the same again"
+        )
 
     def read(path: str) -> Answer:
         arguments = {"path": path, **host.properties()}
@@ -130,114 +116,78 @@ def find(
 
 
 def existing_of(settings: Settings, host: HostObjects) -> dict[str, Any]:
-    """`find` for a given reader. Warn of node pools whose taints no pod of the team tolerates."""
-    args = Arguments(settings)
-    namespaces = {name: args.namespace(name) for name in (*settings.teams, *settings.team_stacks)}
-    existing = {
-        "gpu": gpu_stack(args.gpu_stack(), host),
-        "kai": host_kai(args.host_kai(), args.host_queues(), host) if settings.kai else [],
-        "teams": [
-            name for name, namespace in namespaces.items() if is_of_others(name, namespace, host)
-        ],
-    }
+    """`find` for a given reader."""
+    args, teams = Arguments(settings), (*settings.teams, *settings.team_stacks)
     for name, team in settings.teams.items():
         if team.node_pool and not value_at(team.vcluster.values, _ENFORCED_TOLERATIONS):
-            warn_of_taints(name, namespaces[name], settings.team_path(name), host)
-    return existing
+            warn_of_taints(name, args.namespace(name), settings.team_path(name), host)
+    return {
+        "gpu": gpu_stack(args.gpu_stack(), host),
+        "kai": host_kai(args.host_kai(), host) if settings.kai else [],
+        "teams": [name for name in teams if is_of_others(name, args.namespace(name), host)],
+    }
 
 
 def gpu_stack(args: Mapping[str, Any], host: HostObjects) -> list[str]:
     """`use_existing` of a GpuStack. Raises pulumi.RunError beside an incompatible one."""
     kind, provider = args["provider"], GPU_PROVIDERS[args["provider"]]
-    name, path = provider.runtime_class, f"{_PATHS[RUNTIME_CLASS]}{provider.runtime_class}"
-    if name and (existing := host.at(path)) and existing["handler"] != name:
-        raise pulumi.RunError(
-            f"kai-fleet:gpu.provider: {kind} needs RuntimeClass {name} with handler {name}, and"
-            f" this cluster's has handler {existing['handler']}, which this stack did not write."
-            " Nothing was made. Write provider: none if the cluster's nodes advertise their"
-            f" GPUs already, or agree with the owner of the class on the handler {name}; a"
-            " handler cannot be changed, so the owner has to make it anew"
-        )
+    name = provider.runtime_class
+    runtime_class = host.foreign(RUNTIME_CLASS, name, f"{GPU_STACK}-runtime-class")
     is_new = not host.deployed.has(RELEASE, f"{GPU_STACK}-release")
+    lead = f"kai-fleet:gpu.provider: others set up GPUs in this cluster: {kind}"
+    if runtime_class and runtime_class["handler"] != name:
+        raise pulumi.RunError(
+            f"{lead} needs RuntimeClass {name} with handler {name}, and theirs has handler"
+            f" {runtime_class['handler']}. Nothing was made. Write provider: none if the nodes"
+            " advertise their GPUs already, or have its owner make the class anew with that handler"
+        )
     if provider.rival and is_new and host.at(provider.rival):
         raise pulumi.RunError(
-            f"kai-fleet:gpu.provider: {kind} would install a second GPU operator: this cluster has"
-            f" one, with ClusterPolicy {provider.rival.rpartition('/')[2]}, which this stack did"
-            " not make. Nothing was made. Write provider: none, which uses what is there"
+            f"{lead} would install a second GPU operator beside that of ClusterPolicy"
+            f" {provider.rival.rpartition('/')[2]}. Nothing was made. Write provider: none"
         )
-    declared = {
-        "runtimeClass": (RUNTIME_CLASS, name, f"{GPU_STACK}-runtime-class"),
-        "namespace": (NAMESPACE, provider.chart, f"{GPU_STACK}-namespace"),
-    }
-    return [key for key, resource in declared.items() if host.foreign(*resource)]
+    namespace = host.foreign(NAMESPACE, provider.chart, f"{GPU_STACK}-namespace")
+    found = {"runtimeClass": runtime_class, "namespace": namespace}
+    return [key for key, existing in found.items() if existing]
 
 
-def host_kai(args: Mapping[str, Any], queues: Mapping[str, Any], host: HostObjects) -> list[str]:
+def host_kai(args: Mapping[str, Any], host: HostObjects) -> list[str]:
     """`use_existing` of the host's KaiScheduler.
 
     Raises:
-        pulumi.RunError: existing priority classes or default queues of KAI do not fit.
+        pulumi.RunError: existing priority classes of KAI do not fit.
     """
     release = kai(args["version"], untested=bool(args.get("untested")))
     brought = "clusterPolicyCrd" in args.get("use_existing", ())
     needs_crd = release.needs_cluster_policy_crd and not brought
     crd = "clusterpolicies.nvidia.com" if needs_crd else ""
-    declared = {
-        "namespace": (NAMESPACE, KAI_NAMESPACE, f"{KAI}-kai-namespace"),
-        "clusterPolicyCrd": (CRD, crd, f"{KAI}-kai-cluster-policy"),
+    own_classes = "defaultPriorityClasses" in args.get("values", {})
+    found = {
+        "namespace": host.foreign(NAMESPACE, KAI_NAMESPACE, f"{KAI}-kai-namespace"),
+        "clusterPolicyCrd": host.foreign(CRD, crd, f"{KAI}-kai-cluster-policy"),
+        "priorityClasses": not own_classes and _uses_priority_classes(release.version, host),
     }
-    existing = [key for key, resource in declared.items() if host.foreign(*resource)]
-    if "defaultPriorityClasses" not in args.get("values", {}):
-        existing += _priority_classes(release.version, host)
-    for name, spec in every_spec(queues["queues"]):
-        queue = host.at(f"{PATH}/{name}") if name in DEFAULT_QUEUES else None
-        if queue is None or TREE in queue["labels"]:
-            continue
-        live = queue.get("spec") or {}
-        differs = [
-            f"{key} is {json.dumps(live.get(key))} there, and {json.dumps(spec.get(key))} here"
-            for key in sorted(live.keys() | spec.keys())
-            if live.get(key) != spec.get(key)
-        ]
-        if differs:
-            raise pulumi.RunError(
-                f"kai-fleet:queues: queue {name} is in the cluster already, from a KAI's chart, and"
-                f" differs: {'; '.join(differs)}. Nothing was made. Write it as it is there, or"
-                " give yours another name"
-            )
-    return existing
+    return [key for key, existing in found.items() if existing]
 
 
-def _priority_classes(version: str, host: HostObjects) -> Iterator[str]:
-    """`priorityClasses` if KAI's exist, belong to another release, and have its values."""
+def _uses_priority_classes(version: str, host: HostObjects) -> bool:
+    """Whether KAI's priority classes are those of another release, with the same values."""
     classes = {name: host.at(f"{_PRIORITY_CLASSES}{name}") for name in _PRIORITIES}
     ours = f"{KAI_NAMESPACE}/kai-scheduler"
-    others = [name for name, found in classes.items() if found and found.get("release") != ours]
-    if not others:
-        return
-    wrong = [
-        f"{name} has {found.get('value'):.0f} in place of {_PRIORITIES[name]}"
-        if found
-        else f"there is no {name}"
-        for name, found in classes.items()
-        if not found or found.get("value") != _PRIORITIES[name]
-    ]
-    lead = (
-        f"kai-fleet:kai: priority classes of KAI ({', '.join(others)}) are in this cluster, made by"
-        " others"
+    if all(found.get("release") == ours for found in classes.values() if found):
+        return False
+    values = {name: int(found["value"]) if found else None for name, found in classes.items()}
+    if values == _PRIORITIES and version_key(version) >= version_key(_WITHOUT_PRIORITIES):
+        return True
+    has, wants = (
+        ", ".join(f"{name} {value or 'absent'}" for name, value in each.items())
+        for each in (values, _PRIORITIES)
     )
-    if version_key(version) < _WITHOUT_PRIORITIES:
-        raise pulumi.RunError(
-            f"{lead}, and the chart of {version} cannot leave them out. Nothing was made. Take KAI"
-            " v0.16.7 or newer"
-        )
-    if wrong:
-        raise pulumi.RunError(
-            f"{lead}, and do not fit: {'; '.join(wrong)}. Nothing was made. Have their owner make"
-            " them as KAI does, or write values: {defaultPriorityClasses: {enabled: false}} to go"
-            " on with them as they are"
-        )
-    yield "priorityClasses"
+    raise pulumi.RunError(
+        f"kai-fleet:kai: priority classes of KAI are in this cluster, made by others: {has}."
+        f" Nothing was made. KAI {_WITHOUT_PRIORITIES} or newer uses them if they are {wants};"
+        " with values: {defaultPriorityClasses: {enabled: false}} it takes them as they are"
+    )
 
 
 def is_of_others(team: str, args: Mapping[str, Any], host: HostObjects) -> bool:
@@ -255,19 +205,18 @@ def is_of_others(team: str, args: Mapping[str, Any], host: HostObjects) -> bool:
     namespace = host.foreign(NAMESPACE, name, resource)
     if namespace is None:
         return False
-    labels = namespace["labels"]
+    labels, desired = namespace["labels"], namespace_labels(team, args)
     if TEAM_LABEL in labels:
-        return all(labels.get(key) == value for key, value in USED.items())
-    desired = namespace_labels(team, args)
+        return bool(USED.items() <= labels.items())
     differ = sorted(key for key, value in labels.items() if desired.get(key, value) != value)
     if differ:
-        has = ", ".join(f"{key}={labels[key]}" for key in differ)
-        wants = ", ".join(f"{key}={desired[key]}" for key in differ)
+        has, wants = (
+            " ".join(f"{key}={each[key]}" for key in differ) for each in (labels, desired)
+        )
         raise pulumi.RunError(
-            f"namespace {name} was on the cluster before this stack and is used for team"
-            f" {team}, but it has {has}, and the team's labels are {wants}. Nothing was"
-            " made. Agree with its owner and set the label: kubectl label namespace"
-            f" {name} --overwrite {wants.replace(', ', ' ')}; or give the team another name"
+            f"namespace {name} was on the cluster before this stack and is used for team {team},"
+            f" but it has {has}. Nothing was made. Agree with its owner and run: kubectl label"
+            f" namespace {name} --overwrite {wants}; or give the team another name"
         )
     return True
 

@@ -1,40 +1,82 @@
-"""Connection and Kubernetes provider of a stack's host cluster."""
+"""The connection to a stack's host cluster, and the kind cluster that is one on this machine."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
 from typing import Any
 
 import pulumi
-import pulumi_kubernetes as kubernetes
+import pulumi_command as command
 
+from kai_fleet.cluster import probes
 from kai_fleet.cluster.connection import ClusterConnection, kubernetes_provider
-from kai_fleet.inputs import without_none
-from kai_fleet.kind_cluster import KindCluster
-from kai_fleet.settings.sections.access import Cluster
+from kai_fleet.options import deleted_with
+from kai_fleet.settings.sections.access import HERE, Cluster, Kind
 
 
-@dataclass(frozen=True)
-class HostAccess:
-    """Connection to a host; `transformations` are for every component that is declared on it."""
+def host_access(
+    cluster: Cluster, package: pulumi.ProviderResource
+) -> tuple[ClusterConnection, pulumi.ResourceOptions]:
+    """Connect to the host cluster, and declare it if it is a kind cluster of the stack.
 
-    connection: ClusterConnection
-    provider: kubernetes.Provider
-    transformations: Sequence[pulumi.ResourceTransformation] = ()
-
-
-def host_access(cluster: Cluster) -> HostAccess:
-    """Connect to the host cluster, and declare it if it is a kind cluster of the stack."""
+    Returns:
+        The connection, and options of every component on the host, which has both providers.
+    """
     transformations = list[pulumi.ResourceTransformation]()
     connection = ClusterConnection(context=cluster.context)
     if cluster.kubeconfig is not None:
         content = cluster.kubeconfig.get_secret_value()
         connection = ClusterConnection(kubeconfig=pulumi.Output.secret(content))
-    if (kind := cluster.kind) is not None:
-        written = {"gpus": kind.gpus, "image": kind.image, "workers": kind.workers}
-        args: Any = without_none({**written, "ports": [*kind.ports]})
-        host = KindCluster(cluster.name, args)
-        connection, transformations = ClusterConnection(host.kubeconfig), [host.deleted_with_it]
+    if cluster.kind is not None:
+        host = kind_cluster(cluster.name, cluster.kind)
+        connection = ClusterConnection(pulumi.Output.secret(host.stdout))
+        # Deleted with the cluster, not one by one: else `pulumi destroy` could call a cluster that
+        # is deleted already, and fail at the first Helm release.
+        transformations = [deleted_with(host)]
     # Its name is its identity: rotated credentials replace nothing (P3).
-    opts = pulumi.ResourceOptions()
-    provider = kubernetes_provider("host", connection, opts, cluster_identifier=cluster.name)
-    return HostAccess(connection, provider, transformations)
+    provider = kubernetes_provider(
+        "host", connection, pulumi.ResourceOptions(), cluster_identifier=cluster.name
+    )
+    providers = [provider, package]
+    return connection, pulumi.ResourceOptions(providers=providers, transformations=transformations)
+
+
+def kind_cluster(name: str, kind: Kind) -> command.local.Command:
+    """Declare a kind cluster of this name; stdout is its administrator's kubeconfig.
+
+    Needs Docker and kind, and for GPUs NVIDIA's driver, on the machine that runs the update; the
+    rest is set up inside the node. kind also writes the context `kind-NAME` into the user's own
+    kubeconfig, for kubectl. kind cannot change a cluster later: an update refuses it.
+    """
+    create = probes.command("kind create")
+    return command.local.Command(
+        f"{name}-kind",
+        create=create,
+        update=create,
+        delete=probes.command("kind delete"),
+        environment={
+            "KIND_NAME": name,
+            "KIND_CONFIG": json.dumps(kind_config(name, kind), sort_keys=True),
+            "KIND_GPUS": kind.gpus,
+            # Only one node: two would advertise the same GPUs.
+            "KIND_GPU_NODE": f"{name}-{'worker' if kind.workers else 'control-plane'}",
+        },
+        logging=command.local.Logging.STDERR,  # stdout is the kubeconfig (P8)
+        opts=pulumi.ResourceOptions(additional_secret_outputs=["stdout"]),
+    )
+
+
+def kind_config(name: str, kind: Kind) -> dict[str, Any]:
+    """The part of kind's config file that does not depend on the machine."""
+    image = {"image": kind.image} if kind.image else {}
+    mappings = [
+        {"containerPort": port, "hostPort": port, "listenAddress": HERE} for port in kind.ports
+    ]
+    workers = [
+        {"role": "worker", **image, **({"labels": labels} if labels else {})}
+        for labels in kind.workers
+    ]
+    return {
+        "kind": "Cluster",
+        "apiVersion": "kind.x-k8s.io/v1alpha4",
+        "name": name,
+        "nodes": [{"role": "control-plane", **image, "extraPortMappings": mappings}, *workers],
+    }

@@ -37,13 +37,8 @@ class HostGuards(pulumi.ComponentResource):
         super().__init__(HOST_GUARDS, name, None, opts)
         check(f"HostGuards {name}", HostGuardsArgs, args)
         host_kai = args.get("host_kai", False)
-        shared = policies.shared_bindings(beside_kai=host_kai)
-        declared = policies.declare(
-            name,
-            {kind: policies.policy(kind) for kind in policies.kinds(beside_kai=host_kai)},
-            {f"{kind}-binding": body for kind, body in shared.items()},
-            child_of(self, opts),
-        )
+        host_policies, bindings = policies.of_host(beside_kai=host_kai)
+        declared = policies.declare(name, host_policies, bindings, child_of(self, opts))
         # URNs are known in a preview, too.
         urns = pulumi.Output.all(*(each.urn for each in declared))
         self.ready = urns.apply(lambda _: "declared")

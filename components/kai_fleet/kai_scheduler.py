@@ -17,11 +17,10 @@ from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, check, resolv
 from kai_fleet.names import KAI_SCHEDULER
 from kai_fleet.options import after, chart_args, child_of
 from kai_fleet.registry_secrets import OF_STACK, registry_secret
-from kai_fleet.releases import DISABLED, KAI, KaiRelease, kai, version_key
+from kai_fleet.releases import DISABLED, KAI, KaiRelease, kai, version_key, why_replaced
 from kai_fleet.releases.chart_values import document, merged, nested, values_of
 from kai_fleet.releases.keys import DEFAULT_SHARD, KAI_NAMESPACE, RESERVATIONS
 from kai_fleet.releases.sharing import MODES, NOT_ENFORCED, sharing_values
-from kai_fleet.releases.transitions import Transition, kai_transition
 from kai_fleet.values import value_at
 
 # The first chart with labels for the namespace in which shared GPUs are held.
@@ -253,14 +252,14 @@ class KaiScheduler(pulumi.ComponentResource):
         """Properties whose change replaces the release; logs whether it is upgraded or replaced."""
         before = deployed.read().versions.get(deployed.named(KAI_SCHEDULER, f"{name}-release"))
         known = KAI.get(before or "")
-        if before not in (None, release.version):
-            why = f"{before} → {release.version}: {before} is not in the table"
-            step = kai_transition(known, release) if known else Transition("replace", why)
-            verb = "upgraded in place" if step.kind == "in-place" else "replaced"
+        if before is not None and before != release.version:
+            why = why_replaced(known, release) if known else f"{before} is not in the table"
+            verb = "replaced" if why else "upgraded in place"
+            step = f"{before} → {release.version}: {why or 'helm upgrades it in place'}"
             grouped = release.groups_deployments and not (known and known.groups_deployments)
             more = "; a Deployment made after it is one PodGroup" if grouped else ""
-            pulumi.log.info(f"KAI is {verb}: {step.why}. Queues and running pods stay{more}", self)
-            if step.kind == "in-place":
+            pulumi.log.info(f"KAI is {verb}: {step}. Queues and running pods stay{more}", self)
+            if not why:
                 return []
         # Where an upgrade recreates kai-config, so does a change of values (K12).
         return ["version", "values"] if release.recreates_config else ["version"]

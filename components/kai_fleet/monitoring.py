@@ -19,7 +19,7 @@ from pulumi_kubernetes.networking import v1 as networking
 from kai_fleet.guards.bounds import closes_network
 from kai_fleet.inputs import resolved
 from kai_fleet.releases import KAI, version_key
-from kai_fleet.releases.metric_names import APPS, METRICS_PORT
+from kai_fleet.releases.keys import METRICS_PORT
 
 HOST: Final = "host"  # as a scheduler's name in metrics
 ALLOW_PROMETHEUS: Final = "kai-fleet-monitoring"  # the NetworkPolicy of a team's namespace
@@ -30,33 +30,42 @@ _INTERVAL: Final = "30s"
 _NAMESPACE: Final = "monitoring"
 _FOLDER: Final = Path(__file__).with_suffix("")
 _PLACEHOLDER: Final = re.compile(r"\{\{([A-Z]\w*)\}\}")  # Prometheus' own have a space
+# Keys of monitors that a file of Prometheus has under another name, besides its spelling.
+_IN_A_FILE: Final = {
+    "interval": "scrape_interval",
+    "relabelings": "relabel_configs",
+    "metricRelabelings": "metric_relabel_configs",
+}
 Args = Mapping[str, Any]
 Rule = dict[str, Any]
 
 
-class FleetMonitoringArgs(TypedDict):
-    """Arguments of FleetMonitoring, which do not depend on the teams."""
+class MonitoringArgs(TypedDict):
+    """How the host's Prometheus finds the team's metrics."""
 
     namespace: NotRequired[str]
-    """Namespace of the host with Prometheus and Grafana. Default: `monitoring`."""
+    """Host namespace of Prometheus, which may reach the metrics. Default: `monitoring`."""
     operator: NotRequired[bool]
-    """Declare objects of the Prometheus operator; false: ConfigMaps. Default: false."""
-    labels: NotRequired[dict[str, str]]
-    """Labels by which Prometheus selects monitors and rules. Default: none."""
-    interval: NotRequired[str]
+    """Declare monitors of the Prometheus operator; false: a ConfigMap. Default: false."""
+    certificates: NotRequired[bool]
+    """With the operator: monitor when the vCluster's certificate expires. Default: true."""
+    interval: NotRequired[pulumi.Input[str]]
     """Scrape interval: `30s`, `1m`. Default: `30s`."""
-    starved_after: NotRequired[str]
-    """How long a queue may wait for its guaranteed quota before an alert. Default: `15m`."""
-    support_days: NotRequired[int]
-    """Days before the end of support of a KAI version to alert. Default: 60."""
-    dashboards: NotRequired[bool]
-    """Declare Grafana's dashboards, as ConfigMaps. Default: true."""
+    labels: NotRequired[dict[str, pulumi.Input[str]]]
+    """Labels by which Prometheus selects monitors. Default: none."""
+    scheduler: NotRequired[bool]
+    """Alert where no KAI inside the vCluster answers. Default: false."""
+    parent_queues: NotRequired[list[pulumi.Input[str]]]
+    """Queues of that KAI with children, which alerts leave out. Default: none."""
+
+
+class FleetMonitoringArgs(MonitoringArgs):
+    """Arguments of FleetMonitoring, which do not depend on the teams."""
+
     gpu_resource: NotRequired[str]
     """Name by which nodes advertise GPUs. Default: `nvidia.com/gpu`."""
     host_kai: NotRequired[bool]
     """The host has a KAI: alert when it does not answer. Default: false."""
-    parent_queues: NotRequired[list[str]]
-    """Queues of the host's KAI with children, which alerts leave out. Default: none."""
 
 
 class FleetMonitoring(pulumi.ComponentResource):
@@ -76,16 +85,12 @@ class FleetMonitoring(pulumi.ComponentResource):
             _custom(f"{name}-pods", "PodMonitor", namespace, args, pod_monitor(args), child)
             _custom(f"{name}-rules", "PrometheusRule", namespace, args, rules, child)
         else:
-            scrape = {"scrape_configs": [scrape_config(args)]}
-            files = {"kai-fleet-scrape.yml": scrape, "kai-fleet-rules.yml": rules}
-            data = {file: _text(content) for file, content in files.items()}
-            held = ("kai-fleet-prometheus", args, _FOR_PROMETHEUS)
-            _config_map(f"{name}-prometheus", *held, data, child)
-        if args.get("dashboards", True):
-            for dashboard, content in dashboards().items():
-                board = f"kai-fleet-{dashboard}"
-                data, resource = {f"{board}.json": content}, f"{name}-dashboard-{dashboard}"
-                _config_map(resource, board, args, _DASHBOARD, data, child)
+            files = {"scrape": {"scrape_configs": [scrape_config(args)]}, "rules": rules}
+            data = {f"kai-fleet-{file}.yml": _text(content) for file, content in files.items()}
+            _config_map(f"{name}-prometheus", "prometheus", args, _FOR_PROMETHEUS, data, child)
+        for board, content in dashboards().items():
+            data = {f"kai-fleet-{board}.json": content}
+            _config_map(f"{name}-dashboard-{board}", board, args, _DASHBOARD, data, child)
         self.register_outputs({"namespace": namespace})
 
 
@@ -117,61 +122,42 @@ class TeamMonitoring(pulumi.ComponentResource):
                 spec=_filled("network.yaml", Namespace=own.get("namespace", _NAMESPACE)),
                 opts=within,
             )
-        facts = team_facts(name, args)
-        rules = {"groups": [{"name": f"kai-fleet-team-{name}", "rules": facts}]}
+        facts, team = team_facts(name, args), f"team-{name}"
+        rules = {"groups": [{"name": f"kai-fleet-{team}", "rules": facts}]}
         if own.get("operator"):
-            objects = {
-                "ServiceMonitor": own.get("certificates", True) and vcluster_monitor(name, own),
-                "PrometheusRule": rules if facts else None,
-            }
-            for kind, spec in objects.items():
-                if spec:
-                    _custom(f"{name}-monitoring-{kind.lower()}", kind, namespace, own, spec, within)
+            specs: dict[str, Any] = {"PrometheusRule": rules} if facts else {}
+            if own.get("certificates", True):
+                specs["ServiceMonitor"] = resolved(
+                    lambda every: _filled("vcluster.yaml", Team=name, Interval=every),
+                    own.get("interval", _INTERVAL),
+                )
+            for kind, spec in specs.items():
+                _custom(f"{name}-monitoring-{kind.lower()}", kind, namespace, own, spec, within)
         elif facts:
-            held = (f"kai-fleet-team-{name}", own, _FOR_PROMETHEUS)
-            data = {f"kai-fleet-team-{name}.yml": resolved(_text, rules)}
-            _config_map(f"{name}-monitoring-rules", *held, data, child)
+            data = {f"kai-fleet-{team}.yml": resolved(_text, rules)}
+            _config_map(f"{name}-monitoring-rules", team, own, _FOR_PROMETHEUS, data, child)
         self.register_outputs({"namespace": namespace})
 
 
 def pod_monitor(args: Args) -> dict[str, Any]:
     """The `spec` of a PodMonitor, in any namespace."""
-    endpoint = _scrape(args)
-    return {
-        "namespaceSelector": {"any": True},
-        "selector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]},
-        "sampleLimit": endpoint.pop("sampleLimit"),
-        "podMetricsEndpoints": [endpoint],
-    }
+    spec: dict[str, Any] = _filled("scrape.yaml", Interval=args.get("interval", _INTERVAL))
+    return spec
 
 
 def scrape_config(args: Args) -> dict[str, Any]:
     """The same, as an entry of `scrape_configs` of a Prometheus in the cluster."""
-    written = _snake(_scrape(args))
-    own = {"scrape_interval": written.pop("interval")}
-    for key in ("relabel", "metric_relabel"):
-        own[f"{key}_configs"] = [_snake(step) for step in written.pop(f"{key}ings")]
-    pods = {"job_name": "kai-fleet", "kubernetes_sd_configs": [{"role": "pod"}]}
-    return {**pods, **written, **own}
-
-
-def vcluster_monitor(team: str, args: Args) -> pulumi.Input[Any]:
-    """The `spec` of a ServiceMonitor of a team's vCluster, in the team's namespace."""
-    every = args.get("interval", _INTERVAL)
-    return resolved(lambda text: _filled("vcluster.yaml", Team=team, Interval=text), every)
+    spec = pod_monitor(args)
+    (endpoint,) = spec["podMetricsEndpoints"]
+    pods: dict[str, Any] = {"job_name": "kai-fleet", "kubernetes_sd_configs": [{"role": "pod"}]}
+    return {**pods, **_in_a_file({"sampleLimit": spec["sampleLimit"], **endpoint})}
 
 
 def fleet_rules(stack: str, args: Args) -> list[dict[str, Any]]:
     """Rule groups: recording rules and alerts for all teams, independent of which there are."""
     resource = args.get("gpu_resource", "nvidia.com/gpu")
-    groups = _filled(
-        "rules.yaml",
-        Resource=resource,
-        ResourceLabel=resource.replace(".", "_").replace("/", "_"),
-        StarvedAfter=args.get("starved_after", "15m"),
-        SupportDays=args.get("support_days", 60),
-        Stack=stack,
-    )
+    label = re.sub("[./]", "_", resource)
+    groups = _filled("rules.yaml", Resource=resource, ResourceLabel=label, Stack=stack)
     facts = [*_support(), *_of_scheduler(HOST, args.get("host_kai"), args)]
     return [{"name": "kai-fleet-facts", "rules": facts}, *groups]
 
@@ -213,23 +199,18 @@ def _fact(name: str, expr: str = "vector(1)", **labels: Any) -> Rule:
     return {"record": f"kai_fleet:{name}", "labels": labels, "expr": expr}
 
 
-def _scrape(args: Args) -> dict[str, Any]:
-    endpoint: dict[str, Any] = _filled(
-        "scrape.yaml",
-        Interval=args.get("interval", _INTERVAL),
-        Apps="|".join(APPS.values()),
-        AppsOfScheduler=APPS["scheduler"],
-        AppsOfQueueController=APPS["queue-controller"],
-    )
-    return endpoint
-
-
-def _snake(step: dict[str, Any]) -> dict[str, Any]:
-    return {re.sub(r"(?=[A-Z])", "_", key).lower(): value for key, value in step.items()}
+def _in_a_file(value: Any) -> Any:
+    """Fields of a monitor with the keys of a file of Prometheus."""
+    if isinstance(value, list):
+        return [_in_a_file(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    names = {key: re.sub(r"(?=[A-Z])", "_", key).lower() for key in value} | _IN_A_FILE
+    return {names[key]: _in_a_file(item) for key, item in value.items()}
 
 
 def _filled(file: str, **values: Any) -> Any:
-    """A YAML file with its {{Placeholders}} replaced. Raises KeyError for one without a value."""
+    """A YAML file with its {{Placeholders}} replaced."""
     text, values = (_FOLDER / file).read_text(encoding="utf-8"), {"Port": METRICS_PORT, **values}
     return yaml.safe_load(_PLACEHOLDER.sub(lambda match: str(values[match[1]]), text))
 
@@ -246,8 +227,9 @@ def _custom(
 def _config_map(
     resource: str, name: str, args: Args, labels: Args, data: Any, opts: pulumi.ResourceOptions
 ) -> None:
-    """Declare a ConfigMap for sidecars in the namespace of Prometheus and Grafana."""
-    metadata: Any = {"name": name, "namespace": args.get("namespace", _NAMESPACE), "labels": labels}
+    """Declare ConfigMap `kai-fleet-NAME` for sidecars, where Prometheus and Grafana are."""
+    namespace = args.get("namespace", _NAMESPACE)
+    metadata: Any = {"name": f"kai-fleet-{name}", "namespace": namespace, "labels": labels}
     core.v1.ConfigMap(resource, metadata=metadata, data=data, opts=opts)
 
 

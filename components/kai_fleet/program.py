@@ -40,13 +40,12 @@ def program(check: Callable[[deployed.Deployed, FactsOf], Settings]) -> None:
 
     # The host cluster. The package's own provider makes queue trees and reads Secrets.
     package = pulumi.ProviderResource(PACKAGE, PACKAGE, {})
-    host, facts = host_access(settings.cluster), settings.platform_facts
-    hidden = [hide_values] if facts and facts.secret else []
-    on_host = pulumi.ResourceOptions(
-        providers=[host.provider, package], transformations=[*host.transformations, *hidden]
-    )
-    foreign = existing.find(settings, host.connection, state, package)
-    args = Arguments(settings, host.connection.properties(), foreign)
+    host, on_host = host_access(settings.cluster, package)
+    facts = settings.platform_facts
+    if facts and facts.secret:
+        on_host.transformations = [*(on_host.transformations or ()), hide_values]
+    foreign = existing.find(settings, host, state, package)
+    args = Arguments(settings, host.properties(), foreign)
     if facts is None:
         ready = declare_host(settings, args, on_host)
     else:  # a team stack: its namespace and everything around it are the platform's

@@ -10,10 +10,9 @@ from pulumi_kubernetes.rbac import v1 as rbac
 
 from kai_fleet.guards import policies, queue_guard, rights
 from kai_fleet.guards.bounds import level, node_bindings, pod_bounds
-from kai_fleet.guards.network_policies import network_policies
-from kai_fleet.guards.quotas import quotas
+from kai_fleet.guards.limits import network_policies, quotas
 from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, check
-from kai_fleet.monitoring import TeamMonitoring
+from kai_fleet.monitoring import MonitoringArgs, TeamMonitoring
 from kai_fleet.names import ISOLATION_LABEL, TEAM_LABEL, TEAM_NAMESPACE, USED_LABEL
 from kai_fleet.options import child_of, noted
 from kai_fleet.registry_secrets import OF_STACK, registry_secret
@@ -97,25 +96,6 @@ class IsolationArgs(TypedDict):
     """NetworkPolicies. Default: pods reach the internet, and no other team."""
     bounds: NotRequired[BoundsArgs]
     """ResourceQuotas. Default: that of each field."""
-
-
-class MonitoringArgs(TypedDict):
-    """How the host's Prometheus finds the team's metrics."""
-
-    namespace: NotRequired[str]
-    """Host namespace of Prometheus, which may reach the metrics. Default: `monitoring`."""
-    operator: NotRequired[bool]
-    """Declare monitors of the Prometheus operator; false: a ConfigMap. Default: false."""
-    certificates: NotRequired[bool]
-    """With the operator: monitor when the vCluster's certificate expires. Default: true."""
-    interval: NotRequired[pulumi.Input[str]]
-    """Scrape interval: `30s`, `1m`. Default: `30s`."""
-    labels: NotRequired[dict[str, pulumi.Input[str]]]
-    """Labels by which Prometheus selects monitors. Default: none."""
-    scheduler: NotRequired[bool]
-    """Alert where no KAI inside the vCluster answers. Default: false."""
-    parent_queues: NotRequired[list[pulumi.Input[str]]]
-    """Queues of that KAI with children, which alerts leave out. Default: none."""
 
 
 class TeamNamespaceArgs(TypedDict):
@@ -281,7 +261,8 @@ def namespace_metadata(team: str, args: Mapping[str, Any]) -> dict[str, Any]:
     """
     bounds: dict[str, pulumi.Input[str]] = {}
     if queue_guard.is_on_host(args):
-        bounds |= queue_guard.host_bounds(team, args)
+        mode = args.get("guard", "deny")
+        bounds |= queue_guard.queue_bounds(team, args["queues"], mode, args)
     if level(args) != "off":
         # An Output of HostGuards, for the order only; no policy reads it.
         bounds |= {"policies": args.get("guards", ""), **pod_bounds(team, args)}

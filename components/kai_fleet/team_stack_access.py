@@ -5,8 +5,8 @@ policy or role: the platform binds the vCluster's rights. Cluster-wide it may wr
 on a host with a KAI. RBAC cannot restrict their names, so an admission policy does.
 """
 
-from collections.abc import Sequence
-from typing import Any, Final, NotRequired, TypedDict
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import pulumi
 from pulumi_kubernetes import core
@@ -24,61 +24,46 @@ from kai_fleet.options import after, child_of
 IN_NAMESPACE: Final = "kai-fleet-team-stack"  # the ClusterRole inside the team's namespace
 
 
-class AccountArgs(TypedDict):
-    """Rights of one team's account outside its namespace."""
-
-    parent_queue: NotRequired[str]
-    """Queue of the host's KAI that is the parent of its queues. Default: it has none."""
-    foreign_queues: NotRequired[Sequence[str]]
-    """Other queues and teams whose names begin with `TEAM-`. Default: none."""
-
-
-class TeamStackAccessArgs(TypedDict):
-    """Arguments of TeamStackAccess."""
-
-    teams: dict[str, AccountArgs]
-    """Accounts by team."""
-
-
 class TeamStackAccess(pulumi.ComponentResource):
     """A ServiceAccount per team, and its rights outside the team's namespace.
 
     The accounts are in one namespace. Tokens are not declared: `fleet team credentials` requests
     one when needed. Argument `account` of the TeamNamespace binds the rights in the team's
     namespace. Needs Kubernetes 1.30.
+
+    Args:
+        teams: by team `parent_queue`, the queue of the host's KAI that is the parent of its queues,
+            if it has any, and `foreign_queues`, other queues and teams whose names begin with
+            `TEAM-`.
     """
 
     def __init__(
-        self, name: str, args: TeamStackAccessArgs, opts: pulumi.ResourceOptions | None = None
+        self,
+        name: str,
+        teams: Mapping[str, Mapping[str, Any]],
+        opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("kai-fleet:index:TeamStackAccess", name, None, opts)
         child = child_of(self, opts)
         namespace = core.v1.Namespace(f"{name}-namespace", metadata={"name": ACCOUNTS}, opts=child)
         rules: Any = team_stack_in_namespace()
         rbac.ClusterRole(f"{name}-role", metadata={"name": IN_NAMESPACE}, rules=rules, opts=child)
-        for team, account in args["teams"].items():
-            _account(f"{name}-{team}", team, account, after(child, namespace))
+        in_namespace = after(child, namespace)
+        for team, account in teams.items():
+            part, parent_queue = f"{name}-{team}", account.get("parent_queue")
+            metadata: Any = {"name": team, "namespace": ACCOUNTS}
+            before: list[pulumi.Resource] = [
+                core.v1.ServiceAccount(f"{part}-account", metadata=metadata, opts=in_namespace)
+            ]
+            if parent_queue is not None:
+                # Created before the rights that it restricts, and deleted after them.
+                foreign = account.get("foreign_queues", ())
+                bounds, bound = queue_bounds(team, parent_queue, foreign)
+                before += declare(part, {"bounds": bounds}, {"bounds-binding": bound}, in_namespace)
+            on_host = team_stack_on_host(team, host_mode=parent_queue is not None)
+            role, subject = {"name": f"{IN_NAMESPACE}-{team}"}, service_account(team, ACCOUNTS)
+            declare_role(part, role, on_host, subject, after(in_namespace, *before))
         self.register_outputs({"namespace": ACCOUNTS})
-
-
-def _account(name: str, team: str, args: AccountArgs, opts: pulumi.ResourceOptions) -> None:
-    parent_queue = args.get("parent_queue")
-    # The policy is created before the rights that it restricts, and deleted after them.
-    before: list[pulumi.Resource] = []
-    if parent_queue is not None:
-        bounds, bounds_binding = queue_bounds(team, parent_queue, args.get("foreign_queues", ()))
-        before = declare(name, {"bounds": bounds}, {"bounds-binding": bounds_binding}, opts)
-    account = core.v1.ServiceAccount(
-        f"{name}-account", metadata={"name": team, "namespace": ACCOUNTS}, opts=opts
-    )
-    declare_role(
-        name,
-        {"name": f"{IN_NAMESPACE}-{team}"},
-        team_stack_on_host(team, host_mode=parent_queue is not None),
-        service_account(team, ACCOUNTS),
-        opts,
-        [account, *before],
-    )
 
 
 def queue_bounds(team: str, parent_queue: str, foreign: Sequence[str]) -> tuple[Object, Object]:

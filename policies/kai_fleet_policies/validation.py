@@ -7,8 +7,9 @@ from typing import Any, Final, NoReturn
 
 import pulumi
 
-from kai_fleet.deployed import Deployed, granted_of, teams_of
+from kai_fleet.deployed import Deployed, names_of
 from kai_fleet.finding import Finding, Level
+from kai_fleet.names import TEAM, TEAM_NAMESPACE
 from kai_fleet.settings import Settings, key_path, load, read_config, secrets
 from kai_fleet.settings.files.project import ROOT
 from kai_fleet.settings.team_stack import FactsOf, NoPlatformError, is_team_stack, load_team_stack
@@ -101,8 +102,8 @@ def removal_findings(verdict: SettingsVerdict, urns: Collection[str], stack: str
         return []
     named = {name.strip() for name in os.environ.get(REMOVE_VARIABLE, "").split(",")}
     # A team that is granted a stack of its own instead would go as well.
-    gone = teams_of(urns) - settings.teams.keys()
-    gone |= granted_of(urns) - settings.team_stacks.keys()
+    gone = names_of(urns, TEAM) - settings.teams.keys()
+    gone |= names_of(urns, TEAM_NAMESPACE) - settings.team_stacks.keys()
     return [
         Finding(
             Level.MANDATORY,

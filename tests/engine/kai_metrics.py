@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
-from kai_fleet.releases.metric_names import METRICS_PORT, Component
+from kai_fleet.releases.keys import METRICS_PORT
 from tests.unit.kai_metric_names import kai_metrics
 
 # By queue: GPUs allocated, guaranteed, and what KAI would give it of what it asks for.
@@ -13,7 +13,7 @@ Queues = Mapping[str, tuple[float, float, float]]
 _AMOUNTS = ("kai_queue_allocated_gpus", "kai_queue_deserved_gpus", "kai_queue_fair_share_gpu")
 
 
-def exposed(version: str, component: Component, queues: Queues) -> str:
+def exposed(version: str, component: str, queues: Queues) -> str:
     """What the component's `/metrics` says, as Prometheus reads it; each metric of that version."""
     lines = []
     for name, metric in kai_metrics(version).items():

@@ -238,9 +238,9 @@ def test_a_mirror_is_no_more_than_its_own_paths_and_host(key, value):
     ("wrong", "says"),
     [
         ({"charts": ["/srv/charts"]}, "write oci://mirror.example.com/charts"),
-        ({"charts": ["http://mirror.corp"]}, "not encrypted"),
+        ({"charts": ["http://mirror.corp"]}, "neither oci:// nor https://"),
         ({"charts": ["oci://mirror.corp/x:1"]}, "names one version"),
-        ({"images": ["u:p@mirror.corp"]}, "no plain host"),
+        ({"images": ["u:p@mirror.corp"]}, "no plain name"),
         ({"images": ["mirror.corp/x:1"]}, "write mirror.example.com"),
         ({"image": []}, "unknown key"),
     ],

@@ -6,8 +6,10 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from kai_fleet.kind_cluster import KindClusterArgs, kind_config
+from kai_fleet.host_access import kind_config
+from kai_fleet.settings.sections.access import Kind
 from kai_fleet_cli.stack_file.reading import ROOT
 
 SCRIPTS = ROOT / "components" / "kai_fleet" / "cluster" / "kind"
@@ -62,7 +64,7 @@ class Machine:
 
     directory: Path
     name: str = "lab"
-    kind: KindClusterArgs = field(default_factory=KindClusterArgs)
+    kind: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.bin, self.state = self.directory / "bin", self.directory / "state"
@@ -117,14 +119,15 @@ class Machine:
     def environment(self) -> dict[str, str]:
         import json
 
-        gpu_node = "worker" if self.kind.get("workers") else "control-plane"
+        kind = Kind.model_validate(self.kind)
+        gpu_node = "worker" if kind.workers else "control-plane"
         return {
             "PATH": str(self.bin),
             "HOME": os.environ.get("HOME", "/"),
             "STATE": str(self.state),
             "KIND_NAME": self.name,
-            "KIND_CONFIG": json.dumps(kind_config(self.name, self.kind), sort_keys=True),
-            "KIND_GPUS": self.kind.get("gpus", "auto"),
+            "KIND_CONFIG": json.dumps(kind_config(self.name, kind), sort_keys=True),
+            "KIND_GPUS": kind.gpus,
             "KIND_GPU_NODE": f"{self.name}-{gpu_node}",
             "KIND_DEVICE_DIRECTORY": str(self.devices),
         }

@@ -43,9 +43,7 @@ AREAS = {
         "registry_secrets.py",
         "cluster/tenant_kubeconfig.py",
         "gpu_stack.py",
-        "gpu_providers.py",
         "existing.py",
-        "kind_cluster.py",
     ),
     "isolation, guards": area(
         950, 1085, COMPONENTS, "guards", "team_namespace.py", "host_guards.py"

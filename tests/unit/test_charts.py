@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from kai_fleet import releases
-from kai_fleet.releases.sources import DEVICE_PLUGIN_VERSION, GPU_OPERATOR_VERSION
+from kai_fleet.releases import GPU_PROVIDERS
 from sandbox import chart_packages
 from sandbox.chart_packages import SOURCES
 from sandbox.directory import SandboxError
@@ -23,8 +23,8 @@ def test_every_supported_version_has_its_chart():
     wanted = {f"kai-scheduler-{version}.tgz" for version in releases.KAI}
     wanted |= {f"vcluster-{release.chart_version}.tgz" for release in releases.VCLUSTER.values()}
     wanted |= {
-        f"gpu-operator-{GPU_OPERATOR_VERSION}.tgz",
-        f"nvidia-device-plugin-{DEVICE_PLUGIN_VERSION}.tgz",
+        f"gpu-operator-{GPU_PROVIDERS['operator'].version}.tgz",
+        f"nvidia-device-plugin-{GPU_PROVIDERS['device-plugin'].version}.tgz",
     }
     assert wanted <= files
 
@@ -253,7 +253,7 @@ def test_vcluster_refuses_a_key_that_its_version_does_not_have(render, version, 
 
 @pytest.mark.engine
 def test_the_gpu_operator_brings_its_crd_class_and_plugin(render):
-    objects = render("gpu-operator", GPU_OPERATOR_VERSION)
+    objects = render("gpu-operator", GPU_PROVIDERS["operator"].version)
     assert names(objects, "CustomResourceDefinition") == {"clusterpolicies.nvidia.com"}
     assert names(objects, "RuntimeClass") == {"nvidia"}
     assert names(objects, "DaemonSet") == {"nvidia-device-plugin-daemonset"}
@@ -261,6 +261,6 @@ def test_the_gpu_operator_brings_its_crd_class_and_plugin(render):
 
 @pytest.mark.engine
 def test_the_device_plugin_runs_on_nodes_with_gpus(render):
-    pod = render("nvidia-device-plugin", DEVICE_PLUGIN_VERSION)["DaemonSet", "ml"]
+    pod = render("nvidia-device-plugin", GPU_PROVIDERS["device-plugin"].version)["DaemonSet", "ml"]
     selector = pod["spec"]["template"]["spec"]["nodeSelector"]
     assert selector == {"nvidia.com/gpu.present": "true"}

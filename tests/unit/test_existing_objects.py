@@ -6,10 +6,10 @@ import pulumi
 import pytest
 
 from kai_fleet import existing
+from kai_fleet.cluster.connection import ClusterConnection
 from kai_fleet.deployed import Deployed
 from kai_fleet.existing import HostObjects, is_of_others
 from kai_fleet.names import NAMESPACE, NAMESPACE_PATCH
-from kai_fleet.queue_specs import every_spec
 from kai_fleet.settings import load
 
 CLASS = "/apis/node.k8s.io/v1/runtimeclasses/nvidia"
@@ -32,8 +32,8 @@ def gpu(provider: str, host: HostObjects) -> list[str]:
     return existing.gpu_stack({"provider": provider}, host)
 
 
-def kai(host: HostObjects, queues: Any = None, **args: Any) -> list[str]:
-    return existing.host_kai({"version": "v0.16.8", **args}, {"queues": queues or {}}, host)
+def kai(host: HostObjects, **args: Any) -> list[str]:
+    return existing.host_kai({"version": "v0.16.8", **args}, host)
 
 
 @pytest.mark.parametrize(
@@ -99,35 +99,19 @@ def test_priority_classes_of_others_that_fit_are_used():
 
 
 @pytest.mark.parametrize(
-    ("changed", "version", "says"),
+    ("changed", "version", "has"),
     [
-        ({"train": 1000}, "v0.16.8", "do not fit: train has 1000 in place of 50"),
-        ({"inference": None}, "v0.18.0", "do not fit: there is no inference"),
-        ({}, "v0.14.7", "cannot leave them out. Nothing was made. Take KAI v0.16.7 or newer"),
+        ({"train": 1000}, "v0.16.8", "train 1000, build-preemptible 75, build 100, inference 125"),
+        ({"inference": None}, "v0.18.0", "build 100, inference absent"),
+        ({}, "v0.14.7", "train 50, build-preemptible 75, build 100, inference 125"),
     ],
 )
-def test_priority_classes_of_others_that_do_not_fit_are_named(changed, version, says):
+def test_priority_classes_of_others_that_do_not_fit_are_named(changed, version, has):
     with pytest.raises(pulumi.RunError) as caught:
         kai(with_classes(**changed), version=version)
-    assert says in str(caught.value)
-    assert "Nothing was made" in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("quota", "labels", "refused"),
-    [(-1, {}, True), (4, {}, False), (-1, {"kai-fleet/tree": "lab/host-queues"}, False)],
-)
-def test_default_queues_of_a_kai_that_was_there_are_compared_first(quota, labels, refused):
-    queues = {"default-queue": {"gpu": {"quota": 4}}}
-    ((_, spec),) = every_spec({"default-queue": {"gpu": {"quota": quota}}})
-    host = there("/apis/scheduling.run.ai/v2/queues/default-queue", spec=spec, labels=labels)
-    if not refused:
-        assert kai(host, queues) == []
-        return
-    with pytest.raises(pulumi.RunError) as caught:
-        kai(host, queues)
-    assert str(caught.value).startswith("kai-fleet:queues: queue default-queue")
-    assert "differs: resources is {" in str(caught.value)
+    message = str(caught.value)
+    assert f"{has}. Nothing was made. KAI v0.16.7 or newer uses them if they are train" in message
+    assert "with values: {defaultPriorityClasses: {enabled: false}}" in message
 
 
 POOL = {"kai-fleet/pool": "ml"}
@@ -203,41 +187,26 @@ def test_labels_that_do_not_fit_are_named():
         is_of_others("ml", {"labels": {"cost-centre": "8"}}, host)
 
 
-def test_a_state_that_cannot_be_read_makes_nothing_that_of_others():
-    """Else the stack's own namespaces would not be declared, and the engine would delete them."""
-    host = there(f"{SPACE}team-ml", deployed=Deployed(readable=False))
-    assert not is_of_others("ml", {}, host)
-
-
-def test_a_cluster_that_does_not_answer_is_named_once_and_asked_for_one_object_only(monkeypatch):
-    asked: list[str] = []
+@pytest.mark.parametrize(
+    ("away", "asked"),
+    [(True, [CLASS, CLASS]), (False, [CLASS, f"{SPACE}nvidia-device-plugin"])],
+)
+def test_a_cluster_that_cannot_be_read_is_named_once(away, asked, monkeypatch):
+    """One that does not answer is asked once more, and then for nothing else."""
+    paths: list[str] = []
     messages: list[str] = []
     monkeypatch.setattr(pulumi.log, "warn", messages.append)
 
-    def away(path: str) -> dict[str, Any]:
-        asked.append(path)
-        return {"problem": "the API does not answer", "away": True}
+    def read(path: str) -> dict[str, Any]:
+        paths.append(path)
+        return {"problem": "the API answers 403 Forbidden", "away": away}
 
-    assert gpu("device-plugin", HostObjects(away, Deployed())) == []
-    assert asked == [CLASS, CLASS], "once more, and then for nothing else"
-    assert messages == [
-        "the host cluster is not reached: the API does not answer. What it has already is not"
-        " known, and an update can change nothing there"
-    ], "a preview shows all the same what it would make"
-
-
-def test_a_cluster_that_refuses_to_answer_is_named_once_and_looks_free(monkeypatch):
-    """A user without rights: the preview looked like one of an empty cluster."""
-    messages: list[str] = []
-    monkeypatch.setattr(pulumi.log, "warn", messages.append)
-    answers = {f"{SPACE}nvidia-device-plugin": THERE}
-    refusal = {"problem": "the API answers 403 Forbidden", "away": False}
-    host = HostObjects(lambda path: answers.get(path, refusal), Deployed())
-    assert gpu("device-plugin", host) == ["namespace"], "what may be read is read"
+    assert gpu("device-plugin", HostObjects(read, Deployed())) == []
+    assert paths == asked
     assert messages == [
         "what the host cluster has already is not known: the API answers 403 Forbidden to GET"
-        f" {CLASS}. What others made there looks free in this run, and an update by this user may"
-        " fail. Look with: kubectl auth can-i --list"
+        f" {CLASS}. What others made there looks free in this run, and an update may fail. Look"
+        " with: kubectl auth can-i --list"
     ]
 
 
@@ -247,9 +216,7 @@ def test_a_connection_that_breaks_once_does_not_make_what_is_there_look_free():
         gpu("device-plugin", HostObjects(lambda path: next(answers), Deployed()))
 
 
-def test_of_a_stack_it_is_what_its_components_use(monkeypatch):
-    messages: list[str] = []
-    monkeypatch.setattr(pulumi.log, "warn", messages.append)
+def test_of_a_stack_it_is_what_its_components_use():
     settings = load(
         {
             "cluster": {"name": "lab", "context": "lab"},
@@ -266,4 +233,6 @@ def test_of_a_stack_it_is_what_its_components_use(monkeypatch):
         "kai": ["namespace"],
         "teams": ["vision"],
     }
-    assert messages == []
+    connection, package = ClusterConnection(context="lab"), None
+    with pytest.raises(pulumi.RunError, match="state cannot be read"):
+        existing.find(settings, connection, Deployed(readable=False), package)  # type: ignore[arg-type]

@@ -5,9 +5,9 @@ import pulumi_kubernetes as kubernetes
 import pytest
 from pulumi.runtime import mocks
 
-from kai_fleet.gpu_providers import GPU_PROVIDERS, GpuProvider
 from kai_fleet.gpu_stack import GpuStack
 from kai_fleet.host_guards import HostGuards
+from kai_fleet.releases import GPU_PROVIDERS, GpuProvider
 from kai_fleet.team_namespace import TeamNamespace
 from kai_fleet.values import value_at
 from tests.unit.component_samples import REGISTRIES, TOLERATIONS, declared, known, run_by

@@ -93,7 +93,7 @@ def test_gpus_go_to_the_first_worker_alone(tmp_path):
     kind = {
         "workers": [{"kai-fleet/pool": "ml"}, {}],
         "image": "kindest/node:v1.34.0",
-        "ports": [30000],
+        "nodePorts": 1,
     }
     machine = Machine(tmp_path / "machine", kind=kind)
     machine.with_gpu()
@@ -145,7 +145,7 @@ def test_a_cluster_made_without_gpus_stays_so_and_says_how_to_change_it(machine)
 
 def test_another_configuration_is_refused_before_anything_is_touched(machine):
     machine.run("create")
-    machine.kind = {"ports": [30000, 30001, 30002]}
+    machine.kind = {"nodePorts": 3}
     machine.calls()
     done = machine.run("create")
     assert done.returncode == 1

@@ -14,7 +14,6 @@ from kai_fleet.monitoring import (
     scrape_config,
 )
 from kai_fleet.releases import KAI
-from kai_fleet.releases.metric_names import APPS
 from kai_fleet.settings import load
 from kai_fleet.team_namespace import TeamNamespace
 from tests.unit.component_samples import declared
@@ -64,9 +63,14 @@ def test_what_is_recorded_is_used():
 
 @pytest.mark.parametrize("version", KAI)
 def test_the_pods_of_scheduler_and_queue_controller_are_found_by_their_names(version):
-    for component, apps in APPS.items():
-        found = [name for name in KAI[version].deployments if re.fullmatch(apps, name)]
-        assert len(found) == 1, f"{component}: {found}"
+    steps = scrape_config({})["relabel_configs"]
+    apps = {it["regex"]: it["replacement"] for it in steps if it.get("target_label") == "component"}
+    assert {*apps.values()} == {"scheduler", "queue-controller"}
+    (kept,) = [it["regex"] for it in steps if "pod_label_app" in str(it) and "action" in it]
+    assert kept == "|".join(apps)
+    for regex in apps:
+        found = [name for name in KAI[version].deployments if re.fullmatch(regex, name)]
+        assert len(found) == 1, f"{regex}: {found}"
 
 
 def test_without_the_operator_config_maps_hold_all_of_it():
@@ -89,11 +93,11 @@ def test_without_the_operator_config_maps_hold_all_of_it():
 def test_with_the_operator_its_objects_have_the_labels_that_it_selects_by():
     labels = {"release": "kps"}
     args = {"operator": True, "labels": labels, "namespace": "mon"}
-    found = fleet(**args, dashboards=False) | team(**args, scheduler=True)
+    found = fleet(**args) | team(**args, scheduler=True)
     objects = {
         name: (it.inputs["metadata"]["namespace"], it.inputs["metadata"].get("labels"))
         for name, it in found.items()
-        if name not in ("Monitoring host", "NetworkPolicy ml-monitoring-network")
+        if not name.startswith(("Monitoring ", "NetworkPolicy ", "ConfigMap "))
     }
     assert objects == {
         "PodMonitor host-monitoring-pods": ("mon", labels),

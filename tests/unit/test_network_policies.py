@@ -4,7 +4,7 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from kai_fleet.guards.network_policies import network_policies
+from kai_fleet.guards.limits import network_policies
 from kai_fleet.settings import load
 
 API, DNS = 6443, 53

@@ -75,10 +75,10 @@ def test_a_version_of_vcluster_is_one_entry(tree):
 
 
 def test_a_gpu_stack_is_one_record(tree):
-    module = tree / "kai_fleet" / "gpu_providers.py"
-    record = '    "none": GpuProvider(),\n'
-    other = '    "other": GpuProvider("other-plugin", "https://charts.example", "1.2.3"),\n'
-    module.write_text(module.read_text().replace(record, record + other))
+    append(
+        tree / "kai_fleet" / "releases" / "gpu_providers.yaml",
+        "  other: {chart: other-plugin, repository: https://charts.example, version: 1.2.3}\n",
+    )
     found, releases = planned(tree, 'raw["gpu"] = {"provider": "other"}')
     assert not [each for each in found if each[1] == "mandatory"]
     (release,) = [each for each in releases.values() if each["chart"] == "other-plugin"]

@@ -9,14 +9,12 @@ from tests.unit.plugin_process import secret, started
 
 CLASS = "/apis/node.k8s.io/v1/runtimeclasses/nvidia"
 PRIORITY = "/apis/scheduling.k8s.io/v1/priorityclasses/train"
-QUEUE = "/apis/scheduling.run.ai/v2/queues/default-queue"
 NOTES = {"meta.helm.sh/release-name": "kai", "meta.helm.sh/release-namespace": "gpu"}
-SPEC = {"resources": {"gpu": {"quota": -1}}}
 TAINT = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
 NODES = [{"metadata": {"labels": {"pool": "ml"}}, "spec": {"taints": [TAINT]}}]
 NAMES = {"namespace": "team-ml", "name": "vc-ml"}
 BARE = {"there": True, "labels": {}, "release": "None/None"}
-BARE |= dict.fromkeys(("handler", "value", "spec"))
+BARE |= dict.fromkeys(("handler", "value"))
 REFUSED = "the API answers 403 Forbidden"
 
 
@@ -56,7 +54,6 @@ def read(plugin):
             {"value": 50, "metadata": {"annotations": NOTES}},
             BARE | {"value": 50, "release": "gpu/kai"},
         ),
-        (QUEUE, 200, {"metadata": {}, "spec": SPEC}, BARE | {"spec": SPEC}),
         (
             "/api/v1/nodes",
             200,

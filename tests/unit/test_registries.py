@@ -100,10 +100,11 @@ def test_a_secret_is_what_kubectl_would_make(password):
 @pytest.mark.parametrize(
     ("registry", "says"),
     [
-        ("https://mirror.example.com", "has no plain host in front"),
-        ("Mirror.example.com", "has no plain host in front"),
-        ("me@mirror.example.com", "has no plain host in front"),
-        ("mirror.example.com/a/../b", "has a part that no name has"),
+        ("https://mirror.example.com", "is no plain name"),
+        ("Mirror.example.com", "is no plain name"),
+        ("me@mirror.example.com", "is no plain name"),
+        ("organisation", "has no host in front"),
+        ("mirror.example.com/a/../b", "is no plain name"),
     ],
 )
 def test_a_registry_is_a_host_and_perhaps_a_path(registry, says):

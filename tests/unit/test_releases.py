@@ -12,8 +12,8 @@ from kai_fleet.releases import (
     UnknownVersionError,
     advice,
     advised,
+    instead,
     kai,
-    nearest,
     support,
     taken_for,
     vcluster,
@@ -160,7 +160,7 @@ def test_what_is_newer_than_its_line_is_taken_for_the_newest_known_of_it(version
     assert taken_for(KAI, version) == known
     if known is None:
         return
-    assert support(version).words == "not tried with this program"
+    assert support(KAI, version).words == "not tried with this program"
     taken = kai(version, untested=True)
     assert (taken.version, taken.chart, taken.values) == (
         version,
@@ -185,13 +185,13 @@ def test_what_is_newer_than_its_line_is_taken_for_the_newest_known_of_it(version
     ],
 )
 def test_there_is_one_word_for_the_support_of_each_version(version, maintained, words):
-    said = support(version, date(2026, 11, 23))
+    said = support(KAI, version, date(2026, 11, 23))
     assert (said.maintained, said.words) == (maintained, words)
 
 
 @pytest.mark.parametrize("version", ["v0.20.1", "v0.9.4", "latest", "0.9.3", ""])
-def test_an_unknown_version_names_the_nearest(version):
-    with pytest.raises(UnknownVersionError, match=r"write v0\.\d+\.\d+( or v0| \(all)") as why:
+def test_an_unknown_version_names_what_to_write(version):
+    with pytest.raises(UnknownVersionError, match=r"write v0\.\d+\.\d+ \(all") as why:
         kai(version)
     assert ("retracted" in str(why.value)) == (version == "v0.20.1")
 
@@ -244,8 +244,8 @@ def test_the_advice_on_a_version_is_the_newest_that_gets_fixes_and_never_an_olde
 
 
 def test_where_nothing_newer_gets_fixes_the_advice_is_to_stay():
-    assert advice(KAI, "v0.17.0", date(2026, 11, 24)).startswith("nothing newer here gets fixes")
-    assert "no version known here is maintained" in advice(KAI, "v0.16.8", date(2028, 1, 1))
+    for version, day in (("v0.17.0", date(2026, 11, 24)), ("v0.16.8", date(2028, 1, 1))):
+        assert advice(KAI, version, day).startswith("nothing newer here gets fixes: stay")
 
 
 def test_a_vcluster_goes_up_line_by_line():
@@ -255,20 +255,20 @@ def test_a_vcluster_goes_up_line_by_line():
 
 
 @pytest.mark.parametrize(
-    ("version", "names"),
+    ("table", "version", "to"),
     [
-        ("v0.13.0", ["v0.13.4", "v0.14.7"]),
-        ("v0.11.2", ["v0.12.23", "v0.13.4"]),
-        ("v0.16", ["v0.16.9", "v0.16.8"]),
+        (KAI, "v0.13.0", "v0.13.4"),
+        (KAI, "v0.9.4", "v0.9.20"),
+        (KAI, "v0.11.2", advised(KAI)),
+        (KAI, "v0.16", "v0.16.9"),
+        (KAI, "v0.20.1", advised(KAI)),
+        (KAI, "v0.18.6", f"{advised(KAI)}, or add untested: true beside it to try it"),
+        (VCLUSTER, "v0.36.9", "v0.36.1, or add untested: true beside it to try it"),
     ],
 )
-def test_no_older_line_is_written_in_place_of_an_unknown_version(version, names):
-    assert nearest(KAI, version) == names
-
-
-def test_nothing_with_a_caveat_is_written_in_place_of_an_unknown_version():
-    assert nearest(KAI, "v0.20.1") == nearest(KAI, "v0.18.6") == [advised(KAI)]
-    assert nearest(VCLUSTER, "v0.36.9") == ["v0.36.1"]
+def test_in_place_of_an_unknown_version_the_newest_of_its_line_is_written(table, version, to):
+    """Nothing with a caveat, and of a line without any the one that is advised."""
+    assert instead(table, version) == to
 
 
 def test_the_plan_gives_the_advice_of_the_table():

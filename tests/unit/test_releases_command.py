@@ -2,7 +2,7 @@
 
 from typer.testing import CliRunner
 
-from kai_fleet.releases import KAI, VCLUSTER, support, vcluster_support
+from kai_fleet.releases import KAI, VCLUSTER, support
 from kai_fleet_cli.__main__ import app
 
 
@@ -11,10 +11,10 @@ def test_every_version_is_listed_with_its_support():
     assert ran.exit_code == 0
     lines = ran.stdout.splitlines()
     for version in [*KAI, "v0.20.1"]:
-        said = f"KAI {version:<9} {support(version).words}"
+        said = f"KAI {version:<9} {support(KAI, version).words}"
         assert any(line.partition("; not advised")[0] == said for line in lines)
     for version in VCLUSTER:
-        said = f"vCluster {version:<9} {vcluster_support(version).words}"
+        said = f"vCluster {version:<9} {support(VCLUSTER, version).words}"
         assert any(line.startswith(said) for line in lines)
     assert "KAI v0.20.1   retracted: its chart is that of v0.10.2" in lines
 

@@ -1,6 +1,6 @@
 """What the quotas of a team's namespace count."""
 
-from kai_fleet.guards.quotas import quotas
+from kai_fleet.guards.limits import quotas
 from kai_fleet.guards.rights import vcluster_in_namespace as in_namespace
 
 

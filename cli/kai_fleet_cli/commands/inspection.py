@@ -79,8 +79,9 @@ def releases(as_json: AsJson = False) -> None:
         print_json({"known": {"KAI": list(known.KAI), "vCluster": list(known.VCLUSTER)}})
         return
     table: dict[str, known.KaiRelease | known.VclusterRelease] = {**known.KAI, **known.VCLUSTER}
-    support = [f"KAI {v:<9} {known.support(v).words}" for v in (*known.KAI, known.RETRACTED)]
-    support += [f"vCluster {v:<9} {known.vcluster_support(v).words}" for v in known.VCLUSTER]
+    every = (*known.KAI, known.RETRACTED)
+    support = [f"KAI {v:<9} {known.support(known.KAI, v).words}" for v in every]
+    support += [f"vCluster {v:<9} {known.support(known.VCLUSTER, v).words}" for v in known.VCLUSTER]
     for line in support:
         version = line.split()[1]
         caveat = table[version].caveat if version in table else ""

@@ -6,8 +6,7 @@ from typing import Any, Final, NamedTuple
 from kai_fleet.arguments import Arguments
 from kai_fleet.finding import Level
 from kai_fleet.guards import bounds, policies, queue_guard, rights
-from kai_fleet.guards.network_policies import network_policies
-from kai_fleet.guards.quotas import quotas
+from kai_fleet.guards.limits import network_policies, quotas
 from kai_fleet.monitoring import ALLOW_PROMETHEUS
 from kai_fleet.queue_specs import leaves
 from kai_fleet.settings import Settings
@@ -78,11 +77,8 @@ def required_objects(
 def _of_platform(settings: Settings) -> Iterator[Required]:
     names = (*settings.teams, *settings.team_stacks)
     if any(settings.own_of(name).isolation.on for name in names):
-        beside_kai = settings.kai is not None
-        for kind in policies.kinds(beside_kai=beside_kai):
-            yield Required("isolation", policies.POLICY, policies.policy_name(kind), _JUDGES)
-        bindings = policies.shared_bindings(beside_kai=beside_kai).values()
-        for kind, name in _names(bindings):
+        of_host, bindings = policies.of_host(beside_kai=settings.kai is not None)
+        for kind, name in _names((*of_host.values(), *bindings.values())):
             yield Required("isolation", kind, name, _JUDGES)
 
 

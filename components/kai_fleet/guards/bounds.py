@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pulumi
 
-from kai_fleet.guards.policies import Object, binding, policy_name
+from kai_fleet.guards.policies import Object, binding, content, policy_name
 from kai_fleet.inputs import has_output, joined, resolved, toleration_text
 from kai_fleet.releases.keys import NO_GPU_CLASSES
 from kai_fleet.releases.sources import KAI_IMAGES
@@ -32,13 +32,6 @@ _PLACED: Final = [
 _GPU_NAME: Final = re.compile(
     r"^(([^/]*[.])?(nvidia|amd|habana)[.](com|ai)|gpu[.]intel[.]com"
     r"|deviceclass[.]resource[.]kubernetes[.]io)/|/.*(gpu|mig-)"
-)
-# Never an address of the internet, whatever a stack says: this host, loopback, link-local and its
-# metadata servers, private and shared networks, documentation, multicast, reserved.
-_NEVER_PUBLIC: Final = (
-    *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16"),
-    *("172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.168.0.0/16", "198.18.0.0/15"),
-    *("198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/3", "168.63.129.16/32"),
 )
 
 
@@ -68,45 +61,41 @@ def pod_bounds(team: str, args: Args) -> dict[str, pulumi.Input[str]]:
     """What the team's pods may have, by the name of the bound. One that is absent grants nothing;
     neither does an Output that turns out to be empty.
     """
-    own, place = isolation(args), args.get("scheduler", "inside")
-    private = network(args).get("private", ())
-    unbounded = not network(args).get("enabled", True)
+    own, net, place = isolation(args), network(args), args.get("scheduler", "inside")
+    open_network, private = not net.get("enabled", True), net.get("private", ())
     gpu, pool = args.get("gpu_resource", GPU_RESOURCE), args.get("node_pool", {})
     others = sorted({*args.get("devices", {}), *args.get("slices", {})} - {gpu})
     by_host, restricted = place == "host", level(args) == "restricted"
-    classes = own.get("runtime_classes", NO_GPU_CLASSES)
-    foreign_pools = [_labels(each, "&") for each in args.get("foreign_pools", ())]
+    priorities = [*(KAI_PRIORITIES if by_host else ()), *own.get("priority_classes", ())]
+    grace = own.get("bounds", {}).get("grace_seconds", GRACE_SECONDS)
     bounds: dict[str, pulumi.Input[str]] = {
         "team": team,
         "kai": place,
         "devices": ",".join([gpu, *others]),
         "gpus": ",".join([gpu, *filter(_GPU_NAME.search, others)]),
-        "deviceClasses": ",".join(sorted(args.get("device_classes", {}))),
-        "runtimeClasses": sorted_names(classes),
+        "deviceClasses": sorted_names(args.get("device_classes", {})),
+        "runtimeClasses": sorted_names(own.get("runtime_classes", NO_GPU_CLASSES)),
         # A team whose scheduler is inside has its nodes to itself: the rules see to that.
-        "sharedNodes": _flag(place != "inside" or not pool) or "false",
+        "sharedNodes": "true" if place != "inside" or not pool else "false",
         "queuesOnly": _flag(by_host),
         "pool": _labels(pool),
         "controlPool": _labels(args.get("control_pool", {})),
-        "foreignPools": joined(",", foreign_pools),
+        "foreignPools": joined(",", (_labels(each, "&") for each in args.get("foreign_pools", ()))),
         "namesNodes": _flag(place == "inside"),
-        "priorities": joined(
-            ",", [*(KAI_PRIORITIES if by_host else ()), *own.get("priority_classes", ())]
-        ),
+        "priorities": joined(",", priorities),
         "besideKai": _flag(args.get("host_kai")),
         "queues": joined(",", args.get("queues", ()) if by_host else ()),
         "queuePrefix": args.get("queue_prefix", ""),
         "foreignQueues": sorted_names(args.get("foreign_queues", ())),
-        "attachments": _flag(network(args).get("attachments") or unbounded),
-        "endpoints": _flag(network(args).get("endpoints") or unbounded),
+        "attachments": _flag(net.get("attachments") or open_network),
+        "endpoints": _flag(net.get("endpoints") or open_network),
         "privateRanges": ",".join(_ranges(private)),
         "privateV6": _flag(any(":" in cidr for cidr in private)),
         "annotations": sorted_names(own.get("annotations", ())),
         "volumes": sorted_names(own.get("volumes", ())),
-        "graceSeconds": whole(own.get("bounds", {}).get("grace_seconds", GRACE_SECONDS)),
-        "tolerations": sorted_names(
-            [toleration_text(each) for each in args.get("tolerations", ())]
-        ),
+        # A whole number; other languages send every number as a fraction.
+        "graceSeconds": resolved(lambda known: str(int(known)), grace),
+        "tolerations": sorted_names(map(toleration_text, args.get("tolerations", ()))),
         "nvFractions": resolved(_flag, args.get("nv_fractions")) if by_host else "",
         "restricted": _flag(restricted),
         "kaiImages": resolved(_places, args.get("kai_images", KAI_IMAGES)) if restricted else "",
@@ -165,11 +154,6 @@ def _flag(on: Any) -> str:
     return "true" if on else ""
 
 
-def whole(number: pulumi.Input[float]) -> pulumi.Input[str]:
-    """A number as text; other languages send every number as a fraction."""
-    return resolved(lambda known: str(int(known)), number)
-
-
 def sorted_names(names: Iterable[pulumi.Input[str]]) -> pulumi.Input[str]:
     """A list as a bound has it, the same text in whichever order it was given."""
     return resolved(lambda every: ",".join(sorted(every)), list(names))
@@ -188,7 +172,6 @@ def _ranges(private: Iterable[str]) -> list[str]:
     """The first and last address of each IPv4 network, as numbers: every version of Kubernetes that
     has policies can compare those, and functions for networks came later.
     """
-    networks = (
-        ip_network(cidr, strict=False) for cidr in (*_NEVER_PUBLIC, *private) if ":" not in cidr
-    )
+    every = (*content("limits")["never_public"], *private)
+    networks = (ip_network(cidr, strict=False) for cidr in every if ":" not in cidr)
     return [f"{int(net.network_address)}-{int(net.broadcast_address)}" for net in networks]

@@ -21,7 +21,6 @@ POLICY: Final = "ValidatingAdmissionPolicy"
 BINDING: Final = "ValidatingAdmissionPolicyBinding"
 # What holds in the namespace of every team, by one binding for all of them.
 OF_ALL_TEAMS: Final = ("devices", "pods", "traffic", "lifecycle", "releases")
-BESIDE_KAI: Final = ("owners",)  # and on a host with a KAI
 ENFORCED: Final = "pod-security.kubernetes.io/enforce"
 ACCOUNTS: Final = "kai-fleet-team-stacks"  # the namespace of the accounts of team stacks
 BOUNDS: Final = "guard.kai-fleet/"  # begins the annotations of a namespace that policies read
@@ -33,10 +32,9 @@ SYSTEM_SCOPE: Final[Any] = {
         {"operator": "In", "scope_name": "PriorityClass", "values": _SYSTEM_CLASSES}
     ]
 }
-# What a binding does with an object that the policy refuses.
-DENY: Final = ("Deny",)
-WARN: Final = ("Warn",)
-AUDIT: Final = ("Audit", "Warn")  # it passes, and both its maker and the audit log are told
+# What a binding does with an object that the policy refuses. With `audit` it passes, and both its
+# maker and the audit log are warned.
+_ACTIONS: Final = {"deny": ["Deny"], "audit": ["Audit", "Warn"], "warn": ["Warn"]}
 
 
 @cache
@@ -50,11 +48,6 @@ def policy_name(kind: Kind, suffix: str = "") -> str:
     return f"kai-fleet-{kind}{suffix}"
 
 
-def kinds(*, beside_kai: bool) -> list[Kind]:
-    """The policies of a host."""
-    return [*OF_ALL_TEAMS, "nodes", *((*BESIDE_KAI, "queues") if beside_kai else ())]
-
-
 def policy(kind: Kind, suffix: str = "", bounds: Mapping[str, str] | None = None) -> Object:
     """A policy as the cluster has it, with the `bounds` written in where no namespace has them.
 
@@ -62,14 +55,12 @@ def policy(kind: Kind, suffix: str = "", bounds: Mapping[str, str] | None = None
     """
     body: Object = copy.deepcopy(content(kind))
     body["metadata"]["name"] = policy_name(kind, suffix)
-    own = content("shared")
+    shared = dict(content("shared"))
     if bounds is not None:
-        notes = as_annotations(bounds).items()
-        pairs = ", ".join(f"{_text(key)}: {_text(value)}" for key, value in notes)
-        own = {**own, "bounds": f"{{{pairs}}}"}
+        pairs = (f"{_text(key)}: {_text(value)}" for key, value in as_annotations(bounds).items())
+        shared["bounds"] = f"{{{', '.join(pairs)}}}"
     for variable in body["spec"]["variables"]:
-        if "expression" not in variable or (bounds is not None and variable["name"] == "bounds"):
-            variable["expression"] = own[variable["name"]]
+        variable.setdefault("expression", shared.get(variable["name"]))
     return body
 
 
@@ -87,34 +78,40 @@ def _text(value: str) -> str:
 def binding(
     name: str,
     policy_name: str,
+    mode: str = "deny",
     *,
-    actions: tuple[str, ...] = DENY,
     namespace: Any = None,
     match: Mapping[str, Any] | None = None,
     param_ref: Mapping[str, Any] | None = None,
 ) -> Object:
     """The binding by which a policy holds, in one `namespace` or in all.
 
-    `match` is the rest of its `matchResources`, `param_ref` its `paramRef`.
+    `mode` is `deny`, `audit` or `warn`, `match` the rest of its `matchResources`, `param_ref` its
+    `paramRef`.
     """
     resources = dict(match or {})
     if namespace is not None:
         resources["namespaceSelector"] = {"matchLabels": {NAME_LABEL: namespace}}
-    spec: Object = {"policyName": policy_name, "validationActions": list(actions)}
+    spec: Object = {"policyName": policy_name, "validationActions": _ACTIONS[mode]}
     spec |= {"matchResources": resources} if resources else {}
     spec |= {"paramRef": dict(param_ref)} if param_ref is not None else {}
-    kind = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": BINDING}
+    kind = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": f"{POLICY}Binding"}
     return {**kind, "metadata": {"name": name}, "spec": spec}
 
 
-def shared_bindings(*, beside_kai: bool) -> dict[Kind, Object]:
-    """The bindings that are there once for every isolated team's namespace."""
+def of_host(*, beside_kai: bool) -> tuple[dict[Kind, Object], dict[str, Object]]:
+    """The policies of a host, and the bindings that are there once for every isolated team's
+    namespace, by the last part of the resources' names.
+    """
     levels = {"key": ISOLATION_LABEL, "operator": "In", "values": ["baseline", "restricted"]}
     every = {"namespaceSelector": {"matchExpressions": [levels]}}
-    return {
-        kind: binding(policy_name(kind), policy_name(kind), match=every)
-        for kind in (*OF_ALL_TEAMS, *(BESIDE_KAI if beside_kai else ()))
-    }
+    shared = (*OF_ALL_TEAMS, *(("owners",) if beside_kai else ()))
+    names = {kind: policy_name(kind) for kind in shared}
+    bound_by_team = ("nodes", *(("queues",) if beside_kai else ()))
+    return (
+        {kind: policy(kind) for kind in (*shared, *bound_by_team)},
+        {f"{kind}-binding": binding(name, name, match=every) for kind, name in names.items()},
+    )
 
 
 def declare(
@@ -123,22 +120,15 @@ def declare(
     bindings: Mapping[str, Object],
     opts: pulumi.ResourceOptions,
 ) -> list[pulumi.Resource]:
-    """Policies, and bindings after their policies, by the last part of their resources' names."""
-    declared: dict[str, pulumi.Resource] = {
-        body["metadata"]["name"]: admission.ValidatingAdmissionPolicy(
-            f"{name}-{part}", metadata=body["metadata"], spec=body["spec"], opts=opts
-        )
-        for part, body in policies.items()
-    }
-    bound = [
-        admission.ValidatingAdmissionPolicyBinding(
-            f"{name}-{part}",
-            metadata=body["metadata"],
-            spec=body["spec"],
-            opts=after(
-                opts, *(declared[key] for key in {body["spec"]["policyName"]} & {*declared})
-            ),
-        )
-        for part, body in bindings.items()
-    ]
-    return [*declared.values(), *bound]
+    """Policies, then their bindings, by the last part of their resources' names."""
+
+    def each(
+        kind: Any, bodies: Mapping[str, Object], opts: pulumi.ResourceOptions
+    ) -> list[pulumi.Resource]:
+        return [
+            kind(f"{name}-{part}", metadata=body["metadata"], spec=body["spec"], opts=opts)
+            for part, body in bodies.items()
+        ]
+
+    first = each(admission.ValidatingAdmissionPolicy, policies, opts)
+    return first + each(admission.ValidatingAdmissionPolicyBinding, bindings, after(opts, *first))

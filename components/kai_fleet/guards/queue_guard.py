@@ -13,7 +13,7 @@ from typing import Any, Final
 import pulumi
 
 from kai_fleet.guards.bounds import GPU_RESOURCE, Args, sorted_names, without_empty
-from kai_fleet.guards.policies import AUDIT, DENY, WARN, Object, binding, policy, policy_name
+from kai_fleet.guards.policies import Object, binding, policy, policy_name
 from kai_fleet.inputs import resolved
 from kai_fleet.wording import listed
 
@@ -30,29 +30,17 @@ def is_on_host(args: Args) -> bool:
     return by_host and args.get("guard", "deny") != "off"
 
 
-def host_bounds(team: str, args: Args) -> dict[str, pulumi.Input[str]]:
-    """The bounds of TeamNamespaceArgs that the policy reads in the namespace's annotations."""
-    return queue_bounds(team, args["queues"], args.get("guard", "deny"), args)
-
-
 def bindings(team: str, mode: str, suffix: str = "", namespace: Any = None) -> dict[str, Object]:
     """The bindings of the queues' policy, by the last part of the resources' names: for pods, and
     for what makes pods, of which whoever applies it is warned. In one namespace of the host, or in
     a vCluster whose policies have a suffix.
     """
-    queues, actions = policy_name("queues", suffix), DENY if mode == "deny" else AUDIT
-    pods, templates = {"resourceRules": _PODS}, {"excludeResourceRules": _PODS}
+    queues, templates = policy_name("queues", suffix), {"excludeResourceRules": _PODS}
+    of_pods = {"match": {"resourceRules": _PODS}, "namespace": namespace}
+    of_templates = {"match": templates, "namespace": namespace}
     return {
-        "binding": binding(
-            f"kai-fleet-queues-{team}", queues, actions=actions, match=pods, namespace=namespace
-        ),
-        "templates-binding": binding(
-            f"kai-fleet-templates-{team}",
-            queues,
-            actions=WARN,
-            match=templates,
-            namespace=namespace,
-        ),
+        "binding": binding(f"kai-fleet-queues-{team}", queues, mode, **of_pods),
+        "templates-binding": binding(f"kai-fleet-templates-{team}", queues, "warn", **of_templates),
     }
 
 
@@ -67,23 +55,20 @@ def inside(
         queues: leaf queues that pods may name.
         args: QueueGuardArgs.
     """
+
+    def bounded(kind: str, bounds: Mapping[str, pulumi.Input[str]]) -> Object:
+        spec = resolved(lambda known: policy(kind, suffix, known)["spec"], dict(bounds))
+        return {**policy(kind, suffix), "spec": spec}
+
     mode, outside, suffix = args.get("mode", "deny"), args.get("outside", "deny"), f"-{team}"
     bound = bindings(team, mode, suffix)
-    policies = {"policy": _with_bounds("queues", suffix, queue_bounds(team, queues, mode, args))}
+    policies = {"policy": bounded("queues", queue_bounds(team, queues, mode, args))}
     if outside != "allow":
         gpus = {"team": team, "gpuResource": args.get("gpu_resource", GPU_RESOURCE)}
-        policies["outside-policy"] = _with_bounds("outside-queues", suffix, gpus)
-        bound["outside-binding"] = binding(
-            f"kai-fleet-outside-queues-{team}",
-            policy_name("outside-queues", suffix),
-            actions=DENY if outside == "deny" else AUDIT,
-        )
+        policies["outside-policy"] = bounded("outside-queues", gpus)
+        name = policy_name("outside-queues", suffix)
+        bound["outside-binding"] = binding(name, name, "deny" if outside == "deny" else "audit")
     return policies, bound
-
-
-def _with_bounds(kind: Any, suffix: str, bounds: Mapping[str, pulumi.Input[str]]) -> Object:
-    spec = resolved(lambda known: policy(kind, suffix, known)["spec"], dict(bounds))
-    return {**policy(kind, suffix), "spec": spec}
 
 
 def queue_bounds(
@@ -95,10 +80,16 @@ def queue_bounds(
     """
     # Sorted: the engine hands a program its queues in another order than the file has them.
     prefix = args.get("queue_prefix", "")
+
+    def allowed(names: Iterable[str], prefix: str) -> str:
+        named = listed(sorted(names), limit=_QUEUES_IN_A_MESSAGE)
+        named = named or "none: the team has no leaf queue"
+        return f"{named}, or a queue named {prefix}…" if prefix else named
+
     bounds: dict[str, pulumi.Input[str]] = {
         "team": team,
         "queues": sorted_names(queues),
-        "allowed": resolved(_allowed, list(queues), prefix),
+        "allowed": resolved(allowed, list(queues), prefix),
         "queuePrefix": prefix,
         "foreignQueues": sorted_names(args.get("foreign_queues", ())) if prefix else "",
         "podGroups": "true" if args.get("pod_groups") else "",
@@ -106,10 +97,3 @@ def queue_bounds(
         "become": "denied" if mode == "deny" else "warned about",
     }
     return without_empty(bounds)
-
-
-def _allowed(queues: Iterable[str], prefix: str) -> str:
-    """The queues as a message names them."""
-    named = listed(sorted(queues), limit=_QUEUES_IN_A_MESSAGE)
-    named = named or "none: the team has no leaf queue"
-    return f"{named}, or a queue named {prefix}…" if prefix else named

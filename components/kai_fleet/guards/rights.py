@@ -7,7 +7,7 @@ namespace is there because the source of that version uses it, and docs/isolatio
 what bounds it. `tests/unit/test_vcluster_role.py` holds it against each version's chart.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import pulumi
@@ -85,12 +85,10 @@ def declare_role(
     rules: Any,
     subject: rbac.SubjectArgsDict,
     opts: pulumi.ResourceOptions,
-    before: Iterable[pulumi.Resource] = (),
 ) -> list[pulumi.Resource]:
     """A role and the binding that gives it to a subject; `name` begins those of the resources.
 
-    They are of the namespace in `metadata`, else of the whole cluster. The binding also waits for
-    what comes `before`.
+    They are of the namespace in `metadata`, else of the whole cluster.
     """
     kind: Any = rbac.Role if "namespace" in metadata else rbac.ClusterRole
     bind: Any = rbac.RoleBinding if "namespace" in metadata else rbac.ClusterRoleBinding
@@ -101,7 +99,7 @@ def declare_role(
         metadata=metadata,
         role_ref=reference,
         subjects=[subject],
-        opts=after(opts, *before, role),
+        opts=after(opts, role),
     )
     return [role, binding]
 

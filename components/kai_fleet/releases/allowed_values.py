@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final, Literal
 
-from kai_fleet.releases.tables import table
+from kai_fleet.releases import table
 from kai_fleet.values import UNKNOWN, items
 
 Chart = Literal["vcluster", "kai"]

@@ -20,12 +20,6 @@ def is_known(name: str) -> bool:
     return _SLICE.fullmatch(name) is not None
 
 
-def likely(name: str) -> str:
-    """The resource that is meant by a name which is none: `1g.10gb+me`, `mig-1g.10GB`."""
-    profile = name.lower().replace("+", ".").rpartition("/")[2].removeprefix("mig-")
-    return f"{PREFIX}{profile}" if is_known(f"{PREFIX}{profile}") else f"{PREFIX}1g.10gb"
-
-
 def slices(devices: Mapping[str, N]) -> dict[str, N]:
     """Those of some devices that are slices."""
     return {name: count for name, count in devices.items() if name.startswith(PREFIX)}

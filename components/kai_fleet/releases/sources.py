@@ -11,13 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from kai_fleet.releases.tables import KAI_CHART, NVIDIA_CHART, VCLUSTER_REPOSITORY
-
-# The charts of the GPU stack, of which there is one version each.
-GPU_OPERATOR_REPOSITORY: Final = "https://helm.ngc.nvidia.com/nvidia"
-GPU_OPERATOR_VERSION: Final = "v26.7.1"
-DEVICE_PLUGIN_REPOSITORY: Final = "https://nvidia.github.io/k8s-device-plugin"
-DEVICE_PLUGIN_VERSION: Final = "0.20.1"
+from kai_fleet.releases import GPU_PROVIDERS, KAI, VCLUSTER_REPOSITORY
 
 # A directory of packaged charts, `<name>-<version>.tgz`, used in place of the registries:
 # for air-gapped machines, and for the sandbox.
@@ -26,13 +20,12 @@ MIRROR: Final = "KAI_FLEET_CHARTS"
 _HUB: Final = "docker.io"
 # Where KAI's charts are its images are, too.
 KAI_IMAGES: Final = tuple(
-    chart.removeprefix("oci://").rpartition("/")[0] for chart in (NVIDIA_CHART, KAI_CHART)
+    dict.fromkeys(each.chart.removeprefix("oci://").rpartition("/")[0] for each in KAI.values())
 )
 CHARTS: Final = (
     *(f"oci://{place}" for place in KAI_IMAGES),
     VCLUSTER_REPOSITORY,
-    GPU_OPERATOR_REPOSITORY,
-    DEVICE_PLUGIN_REPOSITORY,
+    *(each.repository for each in GPU_PROVIDERS.values() if each.repository),
 )
 # What the charts of the tables name by themselves.
 IMAGES: Final = (
@@ -89,15 +82,10 @@ class KnownSources:
 
 def chart_place(name: str) -> str:
     """Where a chart is: an OCI reference, or an https URL. Raises NoPlaceError."""
-    if name.startswith("oci://"):
-        return _place(_OCI, name, "oci://")
-    if name.startswith("https://"):
-        return _place(_HTTPS, name, "https://")
-    if name.startswith("http://"):
-        raise NoPlaceError("is not encrypted on its way")
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", name) and not name.startswith("file:"):
-        raise NoPlaceError("begins with neither oci:// nor https://")
-    raise NoPlaceError("is a path or a name on the machine that runs the update")
+    for scheme, pattern in (("oci://", _OCI), ("https://", _HTTPS)):
+        if name.startswith(scheme):
+            return _place(pattern, name)
+    raise NoPlaceError("begins with neither oci:// nor https://")
 
 
 def image_place(name: str) -> str:
@@ -136,13 +124,11 @@ def _has_host(name: str) -> bool:
     return bool(slash) and ("." in first or ":" in first or first == "localhost")
 
 
-def _place(pattern: re.Pattern[str], name: str, scheme: str = "") -> str:
+def _place(pattern: re.Pattern[str], name: str) -> str:
     """The name without its tag and digest."""
     if match := pattern.fullmatch(name):
         return match[1]
-    if not re.fullmatch(_HOST, name.removeprefix(scheme).partition("/")[0]):
-        raise NoPlaceError("has no plain host in front: lower case, without a user or a path in it")
     raise NoPlaceError(
-        "has a part that no name has: .., an empty one, or another character; behind its path it"
-        " has at most a tag and a sha256 digest"
+        "is no plain name: a host in lower case without a user, then at most a path without .. or"
+        " empty parts, a tag and a sha256 digest"
     )

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Final
 
-from kai_fleet.gpu_providers import GPU_CHARTS
 from kai_fleet.names import QUEUES
-from kai_fleet.releases import has_sharing_modes, keys, mig, version_key
+from kai_fleet.releases import GPU_CHARTS, has_sharing_modes, keys, mig, version_key
 from kai_fleet.releases.sharing import mode_in, of_switch
 from kai_fleet.values import UNKNOWN, flag, get, mapping, number, pairs, text, value_at
 from kai_fleet.vcluster_values import store_of

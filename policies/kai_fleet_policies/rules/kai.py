@@ -60,7 +60,7 @@ def kai_version_supported(cluster: Cluster, kai: Kai, place: Place) -> Findings:
     A line out of support gets no more fixes, security fixes included.
     """
     version = str(kai.version)
-    if version in KAI and not (support := releases.support(version)).maintained:
+    if version in KAI and not (support := releases.support(KAI, version)).maintained:
         advice = releases.advice(KAI, version)
         yield place.at("version").warn(f"is {version}, and {support.words}", advice)
 

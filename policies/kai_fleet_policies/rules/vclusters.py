@@ -7,9 +7,8 @@ from typing import Any, Final
 
 from kai_fleet import releases
 from kai_fleet import vcluster_values as stores
-from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER
+from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER, vcluster_refusal
 from kai_fleet.releases.allowed_values import READ, refusals
-from kai_fleet.releases.transitions import vcluster_refusal
 from kai_fleet.values import UNKNOWN, get, items, number, pairs, parse_quantity, value_at
 from kai_fleet_policies.model.cluster import Cluster, Team
 from kai_fleet_policies.rules.kai import in_table
@@ -26,7 +25,7 @@ def vcluster_version_known(cluster: Cluster, team: Team, place: Place) -> Findin
     version = known(team.version, "its version is known") or DEFAULT_VCLUSTER
     place = place.at("version")
     yield from in_table(VCLUSTER, version, team.untested, place, "not supported here")
-    if version in VCLUSTER and not (support := releases.vcluster_support(version)).maintained:
+    if version in VCLUSTER and not (support := releases.support(VCLUSTER, version)).maintained:
         advice = releases.advice(VCLUSTER, version)
         yield place.warn(f"is {version}, and {support.words}", advice)
 

@@ -7,8 +7,7 @@ from typing import Final
 from kai_fleet.arguments import Arguments
 from kai_fleet.cluster.kube.objects import KubeObject, in_pool
 from kai_fleet.existing import closed_pool
-from kai_fleet.gpu_providers import GPU_CHARTS
-from kai_fleet.releases import DISABLED
+from kai_fleet.releases import DISABLED, GPU_CHARTS
 from kai_fleet.releases.keys import GPU_GROUP, RESERVATIONS
 from kai_fleet.releases.mig import PREFIX, gpus_of
 from kai_fleet.settings.sections.platform import NVIDIA

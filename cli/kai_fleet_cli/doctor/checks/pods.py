@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Final
 
 from kai_fleet.cluster.kube.objects import KubeObject, seconds_since
-from kai_fleet.gpu_providers import GPU_CHARTS
+from kai_fleet.releases import GPU_CHARTS
 from kai_fleet.releases.keys import (
     DEFAULT_SHARD,
     NODE_POOL,

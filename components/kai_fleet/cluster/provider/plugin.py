@@ -206,12 +206,12 @@ def _answer(function: str, arguments: Properties) -> dict[str, Any]:
         return {"problem": problem, "away": isinstance(error, UnreachableError)}
     if of_secret:
         return {"problem": "is not there"} if found is None else {"data": found.get("data") or {}}
-    return {"there": False} if found is None else {"there": True, **_about(found, path)}
+    return {"there": False} if found is None else {"there": True, **_about(found)}
 
 
-def _about(found: Properties, path: str) -> dict[str, Any]:
-    """`handler` and `labels` of an object, `value` of a PriorityClass, `spec` of a Queue, `release`
-    of an object of Helm; of a list its `nodes`, each with `labels` and `taints`.
+def _about(found: Properties) -> dict[str, Any]:
+    """`handler` and `labels` of an object, `value` of a PriorityClass, `release` of an object of
+    Helm; of a list its `nodes`, each with `labels` and `taints`.
     """
     if "items" in found:
         nodes = map(KubeObject, found["items"])
@@ -224,7 +224,6 @@ def _about(found: Properties, path: str) -> dict[str, Any]:
         "handler": found.get("handler"),
         "labels": own.labels,
         "value": found.get("value"),
-        "spec": found.get("spec") if path.startswith("/apis/scheduling.run.ai/") else None,
         "release": "/".join(map(str, helm)),
     }
 

@@ -6,8 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
 
-from kai_fleet.gpu_providers import GPU_PROVIDERS
-from kai_fleet.releases import mig, sources
+from kai_fleet.releases import GPU_PROVIDERS, mig, sources
 from kai_fleet.releases.keys import GPU_RESOURCES
 from kai_fleet.releases.sharing import SharingMode, of_switch
 from kai_fleet.releases.sources import NoPlaceError
@@ -40,7 +39,7 @@ def _gpus(value: Any) -> Any:
         if name and name not in GPU_RESOURCES and not mig.is_known(str(name)):
             raise ValueError(
                 f"has {str(name)!r}, which is no GPU and no MIG profile; write"
-                f" {mig.likely(str(name))}, or {GPU_RESOURCES[0]} for whole GPUs; other devices in"
+                f" {mig.PREFIX}1g.10gb, or {GPU_RESOURCES[0]} for whole GPUs; other devices in"
                 " isolation.devices"
             )
         if type(count) is not int or not 0 <= count <= _MOST:
@@ -259,11 +258,5 @@ class Monitoring(Strict):
     """Labels by which your Prometheus selects its objects: {release: kube-prometheus-stack}."""
     interval: Interval = "30s"
     """How often metrics are read."""
-    starved_after: Interval = "15m"
-    """An alert fires when a queue has waited that long for what it is guaranteed."""
-    support_days: int = Field(default=60, ge=0, le=1000)
-    """An alert fires so many days before a team's KAI is out of support."""
     certificates: bool = True
     """With the operator: alert before a vCluster's certificate ends. Prometheus gets to have it."""
-    dashboards: bool = True
-    """Grafana's, as ConfigMaps."""
