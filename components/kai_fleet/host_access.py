@@ -8,7 +8,6 @@ import pulumi_command as command
 
 from kai_fleet.cluster import probes
 from kai_fleet.cluster.connection import ClusterConnection, kubernetes_provider
-from kai_fleet.options import deleted_with
 from kai_fleet.settings.sections.access import HERE, Cluster, Kind
 
 
@@ -20,23 +19,20 @@ def host_access(
     Returns:
         The connection, and options of every component on the host, which has both providers.
     """
-    transformations = list[pulumi.ResourceTransformation]()
-    connection = ClusterConnection(context=cluster.context)
+    connection, host = ClusterConnection(context=cluster.context), None
     if cluster.kubeconfig is not None:
         content = cluster.kubeconfig.get_secret_value()
         connection = ClusterConnection(kubeconfig=pulumi.Output.secret(content))
     if cluster.kind is not None:
         host = kind_cluster(cluster.name, cluster.kind)
         connection = ClusterConnection(pulumi.Output.secret(host.stdout))
-        # Deleted with the cluster, not one by one: else `pulumi destroy` could call a cluster that
-        # is deleted already, and fail at the first Helm release.
-        transformations = [deleted_with(host)]
     # Its name is its identity: rotated credentials replace nothing (P3).
     provider = kubernetes_provider(
         "host", connection, pulumi.ResourceOptions(), cluster_identifier=cluster.name
     )
-    providers = [provider, package]
-    return connection, pulumi.ResourceOptions(providers=providers, transformations=transformations)
+    # Deleted with a kind cluster, not one by one: else `pulumi destroy` could call a cluster that
+    # is deleted already, and fail at the first Helm release.
+    return connection, pulumi.ResourceOptions(providers=[provider, package], deleted_with=host)
 
 
 def kind_cluster(name: str, kind: Kind) -> command.local.Command:

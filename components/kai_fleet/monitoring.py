@@ -18,6 +18,7 @@ from pulumi_kubernetes.networking import v1 as networking
 
 from kai_fleet.guards.bounds import closes_network
 from kai_fleet.inputs import resolved
+from kai_fleet.options import child_of
 from kai_fleet.releases import KAI, version_key
 from kai_fleet.releases.keys import METRICS_PORT
 
@@ -78,7 +79,7 @@ class FleetMonitoring(pulumi.ComponentResource):
         self, name: str, args: FleetMonitoringArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("kai-fleet:index:Monitoring", name, None, opts)
-        child, name = pulumi.ResourceOptions(parent=self), f"{name}-monitoring"
+        child, name = child_of(self, opts, ordered=False), f"{name}-monitoring"
         namespace = args.get("namespace", _NAMESPACE)
         rules = {"groups": fleet_rules(pulumi.get_stack(), args)}
         if args.get("operator"):
@@ -113,8 +114,8 @@ class TeamMonitoring(pulumi.ComponentResource):
     ) -> None:
         super().__init__("kai-fleet:index:TeamMonitoring", name, None, opts)
         own: Args = args["monitoring"]
-        child = pulumi.ResourceOptions(parent=self)
-        within = pulumi.ResourceOptions.merge(inside, child)
+        child = child_of(self, opts, ordered=False)
+        within = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(parent=self))
         if closes_network(args) and args.get("scheduler", "inside") == "inside":
             networking.NetworkPolicy(
                 f"{name}-monitoring-network",

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pulumi
 from pulumi_kubernetes.helm import v3 as helm
 
-from kai_fleet.names import QUEUES, RELEASE
+from kai_fleet.names import RELEASE
 from kai_fleet.releases.sources import MIRROR
 
 # Kinds that get no annotations: guards admit few domains on pods, and clouds grant IAM roles by
@@ -59,26 +59,6 @@ def child_of(
 def after(opts: pulumi.ResourceOptions, *before: pulumi.Resource) -> pulumi.ResourceOptions:
     """The same options with more `depends_on`."""
     return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=list(before)))
-
-
-def deleted_with(cluster: pulumi.Resource) -> pulumi.ResourceTransformation:
-    """A transformation that deletes a component's resources with their cluster, not one by one.
-
-    Resources that have `deleted_with` already keep it.
-    """
-
-    def transform(
-        args: pulumi.ResourceTransformationArgs,
-    ) -> pulumi.ResourceTransformationResult | None:
-        is_on_it = args.type_.startswith(("kubernetes:", "command:", QUEUES))
-        if not is_on_it or args.opts.deleted_with is not None or args.opts.id is not None:
-            return None
-        with_it = pulumi.ResourceOptions(deleted_with=cluster)
-        return pulumi.ResourceTransformationResult(
-            args.props, pulumi.ResourceOptions.merge(args.opts, with_it)
-        )
-
-    return transform
 
 
 def noted(

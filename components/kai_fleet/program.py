@@ -43,7 +43,7 @@ def program(check: Callable[[deployed.Deployed, FactsOf], Settings]) -> None:
     host, on_host = host_access(settings.cluster, package)
     facts = settings.platform_facts
     if facts and facts.secret:
-        on_host.transformations = [*(on_host.transformations or ()), hide_values]
+        on_host.transformations = [hide_values]
     foreign = existing.find(settings, host, state, package)
     args = Arguments(settings, host.properties(), foreign)
     if facts is None:

@@ -14,7 +14,7 @@ from kai_fleet.guards.limits import network_policies, quotas
 from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, check
 from kai_fleet.monitoring import MonitoringArgs, TeamMonitoring
 from kai_fleet.names import ISOLATION_LABEL, TEAM_LABEL, TEAM_NAMESPACE, USED_LABEL
-from kai_fleet.options import child_of, noted
+from kai_fleet.options import after, child_of, noted
 from kai_fleet.registry_secrets import OF_STACK, registry_secret
 from kai_fleet.team_stack_access import IN_NAMESPACE
 
@@ -222,7 +222,7 @@ class TeamNamespace(pulumi.ComponentResource):
         if registries := args.get("registries"):
             declared.append(registry_secret(name, OF_STACK, ns_name, registries, inside))
         if "monitoring" in args:
-            child = pulumi.ResourceOptions(parent=self, depends_on=[namespace])
+            child = after(child_of(self, opts, ordered=False), namespace)
             TeamMonitoring(name, ns_name, args, inside, child)
         # URNs are known in a preview, too.
         urns = pulumi.Output.all(*(resource.urn for resource in declared))

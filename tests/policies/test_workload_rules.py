@@ -112,8 +112,7 @@ LOOK_ALIKES = {
     "runai/queue": "label kai.scheduler/queue",
     "kai.scheduler.nvidia.com/gpu-fraction": "annotation gpu-fraction",
     "nvidia.com/gpu-fraction": "annotation gpu-fraction",
-    "gpuFraction": "annotation gpu-fraction",
-    "kai.scheduler/topolgy": "annotation kai.scheduler/topology",
+    "gpu_fraction": "annotation gpu-fraction",
 }
 KNOWN_KEYS = [
     *passes(*(annotated(key, "1") for key in READ_OR_NOT_KAIS)),

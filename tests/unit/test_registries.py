@@ -103,7 +103,6 @@ def test_a_secret_is_what_kubectl_would_make(password):
         ("https://mirror.example.com", "is no plain name"),
         ("Mirror.example.com", "is no plain name"),
         ("me@mirror.example.com", "is no plain name"),
-        ("organisation", "has no host in front"),
         ("mirror.example.com/a/../b", "is no plain name"),
     ],
 )
