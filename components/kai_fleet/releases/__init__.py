@@ -15,8 +15,6 @@ from typing import Any, Final, TypeVar
 import yaml
 
 VCLUSTER_REPOSITORY: Final = "https://charts.loft.sh"
-# The newest Kubernetes that v0.16 to v0.18 are validated on: v1.28.13 to v1.36.1 (their README).
-KUBERNETES: Final = "v1.36"
 # What a stack gets that names no vCluster version: the newest that was run with this program.
 DEFAULT_VCLUSTER: Final = "v0.36.1"
 RETRACTED: Final = "v0.20.1"  # the highest tag of KAI
