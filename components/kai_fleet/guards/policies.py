@@ -18,7 +18,6 @@ Kind = str  # the name of a file, without its ending
 
 QUEUES: Final = "kai-fleet-queues-"  # begins the names of queue guards
 POLICY: Final = "ValidatingAdmissionPolicy"
-BINDING: Final = "ValidatingAdmissionPolicyBinding"
 # What holds in the namespace of every team, by one binding for all of them.
 OF_ALL_TEAMS: Final = ("devices", "pods", "traffic", "lifecycle", "releases")
 ENFORCED: Final = "pod-security.kubernetes.io/enforce"

@@ -26,7 +26,6 @@ NO_GPU_CLASSES: Final = (
     *("kata", "kata-clh", "kata-fc", "kata-qemu"),
 )
 POD_GROUP: Final = "pod-group-name"  # an annotation; the PodGroup of that name has the queue
-GPU_PRODUCT: Final = "nvidia.com/gpu.product"  # a label of nodes: the model of their GPUs
 GPU_RESOURCES: Final = ("nvidia.com/gpu", "amd.com/gpu")
 FRACTION: Final = "gpu-fraction"
 MEMORY: Final = "gpu-memory"

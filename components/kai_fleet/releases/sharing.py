@@ -17,8 +17,6 @@ HAMI_CORE: Final = "HamiCore"
 NV_FRACTIONS: Final = "NvFractions"
 # The first line of KAI that has a mode; the others every version has.
 SINCE: Final[Mapping[str, str]] = {HAMI_CORE: "v0.16", NV_FRACTIONS: "v0.18"}
-# What the GPU fractioning operator wants (its README).
-FRACTIONS_OPERATOR: Final = "v26.7.1"
 # A pod's annotations in mode NvFractions; KAI's binder writes one more, with the devices.
 FRACTIONS_KEY: Final = (
     r"nvidia\.com/container\.[a-z0-9]([-a-z0-9]*[a-z0-9])?\.gpu-memory\.(request|limit)"
