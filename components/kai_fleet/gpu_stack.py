@@ -8,10 +8,10 @@ import pulumi_kubernetes as kubernetes
 
 from kai_fleet.guards.policies import ENFORCED, SYSTEM_SCOPE
 from kai_fleet.inputs import RegistryArgs, TolerationArgs, check, toleration_spec
-from kai_fleet.options import after, chart_args, child_of
-from kai_fleet.registry_secrets import OF_STACK, registry_secret
+from kai_fleet.options import after, chart_args, child_of, registry_secret
 from kai_fleet.releases import GPU_PROVIDERS, GpuProvider
 from kai_fleet.releases.chart_values import merged, nested
+from kai_fleet.settings.sections.access import OF_STACK
 
 GPU_STACK: Final = "kai-fleet:index:GpuStack"
 _CHOICES: Final = {"provider": GPU_PROVIDERS, "use_existing": ("namespace", "runtimeClass")}

@@ -15,12 +15,12 @@ from kai_fleet.cluster import probes
 from kai_fleet.cluster.connection import connection_of, provider_options
 from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, check, resolved, toleration_spec
 from kai_fleet.names import KAI_SCHEDULER
-from kai_fleet.options import after, chart_args, child_of
-from kai_fleet.registry_secrets import OF_STACK, registry_secret
+from kai_fleet.options import after, chart_args, child_of, registry_secret
 from kai_fleet.releases import DISABLED, KAI, KaiRelease, kai, version_key, why_replaced
 from kai_fleet.releases.chart_values import document, merged, nested, values_of
 from kai_fleet.releases.keys import DEFAULT_SHARD, KAI_NAMESPACE, RESERVATIONS
 from kai_fleet.releases.sharing import MODES, NOT_ENFORCED, sharing_values
+from kai_fleet.settings.sections.access import OF_STACK
 from kai_fleet.values import value_at
 
 # The first chart with labels for the namespace in which shared GPUs are held.

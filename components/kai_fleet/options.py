@@ -1,5 +1,7 @@
-"""Resource options of child resources; the chart and values of Helm releases."""
+"""Resource options of child resources; the chart of Helm releases, and its image pull Secrets."""
 
+import base64
+import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -8,8 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import pulumi
+from pulumi_kubernetes import core
 from pulumi_kubernetes.helm import v3 as helm
 
+from kai_fleet.inputs import RegistryArgs
 from kai_fleet.names import RELEASE
 from kai_fleet.releases.sources import MIRROR
 
@@ -117,3 +121,35 @@ def chart_args(
         )
     home = helm.RepositoryOptsArgs(repo=repository)
     return {"chart": name, "version": version, "repository_opts": home}
+
+
+def registry_secret(
+    name: str,
+    secret: str,
+    namespace: pulumi.Input[str],
+    registries: Mapping[str, RegistryArgs],
+    opts: pulumi.ResourceOptions,
+) -> pulumi.Resource:
+    """Declare the image pull Secret `secret` in a namespace; `name` is the prefix of the resource.
+    It is updated in place: the next pull uses a new password.
+    """
+    accounts: Any = dict(registries)
+    metadata: Any = {"name": secret, "namespace": namespace}
+    return core.v1.Secret(
+        f"{name}-{secret.removeprefix('kai-fleet-')}",
+        metadata=metadata,
+        type="kubernetes.io/dockerconfigjson",
+        data={".dockerconfigjson": pulumi.Output.secret(accounts).apply(docker_config)},
+        opts=opts,
+    )
+
+
+def docker_config(accounts: Mapping[str, Mapping[str, Any]]) -> str:
+    """Content of `.dockerconfigjson` in base64: user and password of each registry."""
+    auths = {}
+    for registry, account in accounts.items():
+        # A password from another resource may be a number.
+        name, password = account["username"], str(account["password"])
+        pair = base64.b64encode(f"{name}:{password}".encode()).decode()
+        auths[registry] = {"username": name, "password": password, "auth": pair}
+    return base64.b64encode(json.dumps({"auths": auths}, sort_keys=True).encode()).decode()

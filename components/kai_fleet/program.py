@@ -17,10 +17,9 @@ from kai_fleet.options import after, hide_values, noted, source_positions
 from kai_fleet.queue_tree import QueueTree
 from kai_fleet.settings import Settings
 from kai_fleet.settings.team_stack import OUTPUT, Facts, FactsOf, read_platform
-from kai_fleet.team import Team
+from kai_fleet.team import Team, declare_manifests
 from kai_fleet.team_namespace import TeamNamespace
 from kai_fleet.team_stack_access import TeamStackAccess
-from kai_fleet.workloads import declare_manifests
 
 # Teams that this process's run leaves unchanged, because their vClusters stopped the run before it.
 # The engine excludes them, too. Not an environment variable: no other run may skip a team.

@@ -1,5 +1,6 @@
-"""A team: its namespace, its vCluster, its scheduler and its queues together."""
+"""A team: its namespace, its vCluster, its scheduler and its queues together; its workloads."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NotRequired, TypedDict
 
 import pulumi
@@ -16,6 +17,8 @@ from kai_fleet.releases import takes_external_pod_groups
 from kai_fleet.team_namespace import TeamNamespace, TeamNamespaceArgs
 from kai_fleet.virtual_cluster import VirtualCluster, VirtualClusterArgs
 
+# Kinds of manifests that other objects depend on: declared first.
+_FIRST: Final = ("Namespace", "CustomResourceDefinition")
 _GUARD: Final = {"guard.mode": ("deny", "audit"), "guard.outside": ("deny", "warn", "allow")}
 
 
@@ -100,3 +103,32 @@ class Team(pulumi.ComponentResource):
         self.namespace, self.server = vcluster.namespace, vcluster.server
         self.kubeconfig, self.leaves = vcluster.kubeconfig, pulumi.Output.from_input(queues)
         self.register_outputs({"namespace": self.namespace})
+
+
+def declare_manifests(
+    name: str, files: Mapping[str, Sequence[Mapping[str, Any]]], team: Team
+) -> None:
+    """Declare the objects of these files, after the team's queues.
+
+    Each is one resource, so that a preview shows it, rules check it, and removing it from a file
+    deletes it. Not by `yaml.v2.ConfigGroup`, which reads the API of a running cluster: an offline
+    plan and a new vCluster have none.
+    """
+    documents = [document for file in files.values() for document in file]
+    opts = after(team.vcluster.inside(team), *team.ready)
+    first = [_declare(name, manifest, opts) for manifest in documents if manifest["kind"] in _FIRST]
+    for manifest in documents:
+        if manifest["kind"] not in _FIRST:
+            _declare(name, manifest, after(opts, *first))
+
+
+def _declare(
+    team: str, manifest: Mapping[str, Any], opts: pulumi.ResourceOptions
+) -> pulumi.Resource:
+    """Declare one object with its type token of `pulumi_kubernetes`: core/v1 for v1."""
+    version, kind, metadata = manifest["apiVersion"], manifest["kind"], manifest["metadata"]
+    token = f"kubernetes:{version if '/' in version else f'core/{version}'}:{kind}"
+    prefix = [team, metadata["namespace"]] if "namespace" in metadata else [team]
+    props, hidden = dict(manifest), {"data", "stringData"} if kind == "Secret" else set[str]()
+    props |= {key: pulumi.Output.secret(props[key]) for key in hidden & props.keys()}
+    return pulumi.CustomResource(token, "/".join((*prefix, metadata["name"])), props, opts)

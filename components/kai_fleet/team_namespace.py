@@ -14,8 +14,8 @@ from kai_fleet.guards.limits import network_policies, quotas
 from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, check
 from kai_fleet.monitoring import MonitoringArgs, TeamMonitoring
 from kai_fleet.names import ISOLATION_LABEL, TEAM_LABEL, TEAM_NAMESPACE, USED_LABEL
-from kai_fleet.options import after, child_of, noted
-from kai_fleet.registry_secrets import OF_STACK, registry_secret
+from kai_fleet.options import after, child_of, noted, registry_secret
+from kai_fleet.settings.sections.access import OF_STACK
 from kai_fleet.team_stack_access import IN_NAMESPACE
 
 _CHOICES: Final = {

@@ -19,9 +19,9 @@ from kai_fleet.cluster.connection import (
 )
 from kai_fleet.inputs import LEVELS, RegistryArgs, TolerationArgs, check, joined, resolved
 from kai_fleet.names import VIRTUAL_CLUSTER
-from kai_fleet.options import after, chart_args, child_of
-from kai_fleet.registry_secrets import OF_TEAM, registry_secret
+from kai_fleet.options import after, chart_args, child_of, registry_secret
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER_REPOSITORY, vcluster
+from kai_fleet.settings.sections.access import OF_TEAM
 from kai_fleet.vcluster_kubeconfig import ROLES, KubeconfigSecret, declare_groups
 from kai_fleet.vcluster_values import AUTHORITY, authority_name, vcluster_values
 

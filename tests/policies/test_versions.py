@@ -35,7 +35,7 @@ def test_versions_of_the_table_pass(version):
             f"is retracted (its chart is that of v0.10.2); write {releases.advised(releases.KAI)}",
         ),
         ("v1.2.0", f"write {releases.advised(releases.KAI)}, or add untested"),
-        ("0.9.3", "write v0.9.20"),
+        ("0.9.3", "write v0.9.3 (all: "),
         ("latest", "which is not supported here; write "),
         (None, "has no version, and the highest published one (v0.20.1) is retracted"),
     ],

@@ -40,7 +40,6 @@ AREAS = {
         1229,
         COMPONENTS,
         *("cluster/kind", "host_access.py", "cluster/connection.py"),
-        "registry_secrets.py",
         "cluster/tenant_kubeconfig.py",
         "gpu_stack.py",
         "existing.py",
@@ -60,7 +59,6 @@ AREAS = {
         *("queue_tree.py", "queue_specs.py"),
     ),
     "monitoring": area(250, 257, COMPONENTS, "monitoring.py"),
-    "workloads": area(80, 45, COMPONENTS, "workloads.py"),
     "rules, pack, adapters": area(
         2600, 3116, POLICIES, *("rules", "pack", "adapters", "validation.py")
     ),

@@ -7,10 +7,10 @@ from pulumi.runtime import mocks
 
 from kai_fleet.gpu_stack import GpuStack
 from kai_fleet.host_guards import HostGuards
-from kai_fleet.releases import GPU_PROVIDERS, GpuProvider
+from kai_fleet.releases import GPU_PROVIDERS
 from kai_fleet.team_namespace import TeamNamespace
 from kai_fleet.values import value_at
-from tests.unit.component_samples import REGISTRIES, TOLERATIONS, declared, known, run_by
+from tests.unit.component_samples import TOLERATIONS, declared, run_by
 from tests.unit.stack_arguments import settings_of, stack
 
 
@@ -36,28 +36,6 @@ def test_each_provider_is_its_record(provider):
         release = made["Release gpu-release"].inputs
         assert (release["chart"], release["version"]) == (record.chart, record.version)
         assert made["Namespace gpu-namespace"].inputs["metadata"]["name"] == release["namespace"]
-
-
-def test_a_new_provider_is_one_entry(monkeypatch):
-    other = GpuProvider(
-        "other-gpus",
-        "https://charts.example.com",
-        "1.2.3",
-        runtime_class="other",
-        tolerations={"daemon.tolerations": [{"key": "other.example.com/gpu"}]},
-        pull_names=["daemon.pullSecrets"],
-    )
-    monkeypatch.setitem(GPU_PROVIDERS, "other", other)
-    made = gpu_stack(provider="other", tolerations=TOLERATIONS, registries=REGISTRIES)
-    assert made["RuntimeClass gpu-runtime-class"].inputs["handler"] == "other"
-    release = made["Release gpu-release"].inputs
-    assert release["repositoryOpts"]["repo"] == "https://charts.example.com"
-    assert release["values"] == {
-        "daemon": {
-            "tolerations": [{"key": "other.example.com/gpu"}, *TOLERATIONS],
-            "pullSecrets": ["kai-fleet-registries"],
-        }
-    }
 
 
 @pytest.mark.parametrize("provider", ["operator", "device-plugin"])
@@ -144,19 +122,3 @@ def test_a_namespace_of_others_is_labelled_and_stays():
     patch = made["NamespacePatch ml-namespace"]
     assert patch.inputs["metadata"]["labels"]["kai-fleet/namespace"] == "used"
     assert "Namespace ml-namespace" not in made
-
-
-def test_bounds_that_are_outputs_are_those_of_their_values():
-    args = {"gpus": 3, "tolerations": TOLERATIONS, "control_pool": {"pool": "c"}}
-    given = {
-        "gpus": known(3),
-        "tolerations": [{key: known(value) for key, value in TOLERATIONS[0].items()}],
-        "control_pool": {"pool": known("c")},
-    }
-    plain, late = (
-        namespace(**args),
-        declared(lambda: TeamNamespace("ml", {"guards": known("declared"), **given})),
-    )
-    assert {name: it.inputs for name, it in late.items()} == {
-        name: it.inputs for name, it in plain.items()
-    }

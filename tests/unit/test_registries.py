@@ -8,7 +8,7 @@ import pytest
 
 from kai_fleet.arguments import Arguments
 from kai_fleet.kai_scheduler import kai_values
-from kai_fleet.registry_secrets import TYPE, docker_config
+from kai_fleet.options import docker_config
 from kai_fleet.releases import KAI, kai
 from kai_fleet.settings import load
 from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM
@@ -34,7 +34,10 @@ def stack(of_team=None, **keys):
 
 def secrets(made):
     found = [it for it in made if it.type == "kubernetes:core/v1:Secret"]
-    assert all(it.inputs["type"] == TYPE and it.inputs["data"] == "[secret]" for it in found)
+    assert all(
+        it.inputs["type"] == "kubernetes.io/dockerconfigjson" and it.inputs["data"] == "[secret]"
+        for it in found
+    )
     meta = [it.inputs["metadata"] for it in found]
     return {(it["namespace"], it["name"]) for it in meta}
 

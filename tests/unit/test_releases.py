@@ -18,9 +18,7 @@ from kai_fleet.releases import (
     taken_for,
     vcluster,
 )
-from kai_fleet.releases.chart_values import nested
 from kai_fleet.vcluster_values import vcluster_values
-from kai_fleet_policies.validation import validate
 from tests.chart_keys import unknown_keys
 
 MODES = ("virtual", "host", "default")
@@ -65,24 +63,6 @@ def test_every_value_is_one_that_this_versions_chart_has(version, facts):
         assert key in known or key in free, f"{version} has no value {key}"
 
 
-@pytest.mark.parametrize("version", CHARTS_AT_HAND)
-def test_the_table_of_keys_has_every_default_of_the_chart(version, facts):
-    defaults = json.loads((facts / "kai" / "chart-values.json").read_text())[version]
-    for key in defaults:
-        assert unknown_keys("kai", version, nested(key, "x")) == []
-
-
-@pytest.mark.parametrize(
-    ("version", "values", "key"),
-    [
-        ("v0.9.3", {"defaultQueue": {"createDefaultQueue": False}}, "defaultQueue"),
-        ("v0.16.8", {"global": {"gpuSharng": True}}, "global.gpuSharng"),
-    ],
-)
-def test_a_key_of_another_version_and_a_misspelt_one_are_found(version, values, key):
-    assert unknown_keys("kai", version, values) == [key]
-
-
 @pytest.mark.parametrize(
     ("version", "key"),
     [
@@ -109,11 +89,6 @@ def test_default_queues_and_the_hooks_that_hang_are_off(version):
     assert values["defaultQueue"]["createDefaultQueue"] is False
     assert values["topologyMigration"]["enabled"] is False
     assert values["postCleanup"]["enabled"] is False
-
-
-def test_overrides_are_merged_over_the_table():
-    values = kai_values(kai("v0.16.8"), {"values": {"global": {"registry": "mirror"}}})
-    assert values["global"].items() >= {"gpuSharing": True, "registry": "mirror"}.items()
 
 
 def test_containers_without_a_gpu_see_none_where_the_version_can_do_that():
@@ -269,12 +244,3 @@ def test_a_vcluster_goes_up_line_by_line():
 def test_in_place_of_an_unknown_version_the_newest_of_its_line_is_written(table, version, to):
     """Nothing with a caveat, and of a line without any the one that is advised."""
     assert instead(table, version) == to
-
-
-def test_the_plan_gives_the_advice_of_the_table():
-    to = advised(KAI)
-    team = {"scheduler": {"mode": "virtual", "version": "v0.9.3"}, "nodePool": {"pool": "a"}}
-    raw = {"cluster": {"name": "c", "context": "c"}, "teams": {"ml": team}}
-    (plan,) = (p for p in validate(raw).problems if p.check == "kai-version-supported")
-    assert f"move to {to} (" in plan.message
-    assert advice(KAI, "v0.9.3") in plan.message

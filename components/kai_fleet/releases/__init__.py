@@ -168,9 +168,11 @@ def has_sharing_modes(version: str) -> bool:
 
 
 def instead(table: Mapping[str, Release], version: str) -> str:
-    """What to write in place of a version that the table lacks: the newest of its line, else the
-    advised one. It follows "write".
+    """What to write in place of a version that the table lacks: the one that only wants its `v`,
+    the newest of its line, else the advised one. It follows "write".
     """
+    if f"v{version}" in table:
+        return f"v{version}"
     advisable = [known for known, release in table.items() if not release.caveat]
     line = [known for known in advisable if version_key(known)[:2] == version_key(version)[:2]]
     trial = ", or add untested: true beside it to try it" if taken_for(table, version) else ""
