@@ -11,7 +11,7 @@ from pulumi.runtime import invoke
 from pulumi.runtime.settings import get_monitor
 
 from kai_fleet.names import COMMAND, RELEASE, STACK, TEAM, TEAM_NAMESPACE
-from kai_fleet.vcluster_stores import ChartStore, store_of
+from kai_fleet.vcluster_values import ChartStore, store_of
 
 # Functions of the engine: the outputs of a stack, which StackReference calls, too; and the
 # resources in the last checkpoint of a stack.

@@ -16,8 +16,7 @@ from kai_fleet.guards.policies import content
 from kai_fleet.guards.rights import role_ref
 from kai_fleet.names import SECRET, VIRTUAL_CLUSTER
 from kai_fleet.values import value_at
-from kai_fleet.vcluster_stores import store_of
-from kai_fleet.vcluster_values import PREFIX
+from kai_fleet.vcluster_values import PREFIX, store_of
 
 ROLES: Final = ("view", "edit", "admin")
 _RBAC: Final = "rbac.authorization.k8s.io"

@@ -65,33 +65,3 @@ def busy():
         ),
         missing=("team nlp: it does not answer in time",),
     )
-
-
-def many(teams=100, queues=10):
-    """A large fleet: as many teams, each with as many queues; every third of them waits."""
-    names = [f"team-{number:03}" for number in range(teams)]
-    found = [Team(name, 8, number % 10, number % 3, KAI) for number, name in enumerate(names)]
-    return Report(
-        stack="prod",
-        time=TIME,
-        teams=found,
-        queues={
-            team.name: (
-                QueueUse("all", None, 1, False, 8, 8, team.in_use, team.waiting),
-                *(QueueUse(f"queue-{n}", "all", 2, True, 1, -1) for n in range(queues - 2)),
-                QueueUse("train", "all", 2, True, 2, -1, team.in_use, team.waiting),
-            )
-            for team in found
-        },
-        pools=[
-            Pool(f"pool={team.name}", (team.name,), 1, 1, 8, min(team.in_use, 8)) for team in found
-        ],
-        waits=[
-            Wait(
-                *(team.name, ("train",), team.waiting, team.waiting, TIME),
-                *("no node has room", "add nodes"),
-            )
-            for team in found
-            if team.waiting
-        ],
-    )

@@ -33,7 +33,7 @@ AREAS = {
         1622,
         ".",
         f"{POLICIES}/model",
-        *(f"{COMPONENTS}/{name}.py" for name in ("arguments", "vcluster_stores")),
+        f"{COMPONENTS}/arguments.py",
     ),
     "host, cluster, kind": area(
         800,

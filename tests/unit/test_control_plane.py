@@ -10,8 +10,7 @@ from kai_fleet.guards import rights
 from kai_fleet.names import RELEASE, VIRTUAL_CLUSTER
 from kai_fleet.releases.chart_values import nested
 from kai_fleet.settings import load
-from kai_fleet.vcluster_stores import ChartStore
-from kai_fleet.vcluster_values import argument_values
+from kai_fleet.vcluster_values import ChartStore, argument_values
 from kai_fleet.virtual_cluster import VirtualCluster
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.plan.recorder import record

@@ -1,20 +1,24 @@
-"""The pages that are written from the code say what the code says."""
+"""What is generated from the code says what the code says."""
+
+import json
+
+import jsonschema
+import pytest
+import yaml
 
 from docs import reference
-from kai_fleet_cli.stack_file.reading import ROOT
+from kai_fleet_cli.stack_file.reading import ROOT, path_of, stacks
 from kai_fleet_policies.rules import RULES
 
 
-def test_the_page_of_settings_is_up_to_date():
-    written = (ROOT / "docs" / "settings.md").read_text()
-    assert written == reference.settings_page(), "run: make reference"
+@pytest.mark.parametrize("name", ["settings", "rules", "commands"])
+def test_a_page_is_up_to_date(name):
+    written = (ROOT / "docs" / f"{name}.md").read_text()
+    assert written == getattr(reference, f"{name}_page")(), "run: make reference"
 
 
-def test_the_page_of_settings_has_every_key_of_every_model():
-    page = reference.settings_page()
-    for definition in reference.schema()["$defs"].values():
-        for key in definition.get("properties", ()):
-            assert f"| `{key}` |" in page
+def test_the_schema_is_up_to_date():
+    assert json.loads(reference.FILE.read_text()) == reference.schema(), "run: make reference"
 
 
 def test_a_key_says_what_may_be_written_what_holds_without_it_and_what_it_means():
@@ -26,20 +30,37 @@ def test_a_key_says_what_may_be_written_what_holds_without_it_and_what_it_means(
     assert "| `scheduler` | [Scheduler](#scheduler) | **required** |  |" in rows
 
 
-def test_the_page_of_commands_is_up_to_date():
-    written = (ROOT / "docs" / "commands.md").read_text()
-    assert written == reference.commands_page(), "run: make reference"
-    assert "Print a team's kubeconfig" in written
-
-
-def test_the_page_of_rules_is_up_to_date():
-    written = (ROOT / "docs" / "rules.md").read_text()
-    assert written == reference.rules_page(), "run: make reference"
-
-
 def test_every_rule_says_what_it_demands_and_why():
     page = reference.rules_page()
     for rule in RULES:
         section = page.partition(f"## {rule.name}\n")[2].partition("\n## ")[0]
         assert rule.about in section and len(rule.about) > 20
         assert rule.why in section and len(rule.why) > 40
+
+
+@pytest.mark.parametrize("stack", stacks())
+def test_every_stack_file_points_at_it_and_fits(stack, editor):
+    text = path_of(stack).read_text()
+    assert text.startswith(
+        "# yaml-language-server: $schema=components/kai_fleet/settings/stack.schema.json\n"
+    )
+    editor(yaml.safe_load(text))
+
+
+def test_an_editor_sees_an_unknown_key(editor):
+    document = yaml.safe_load(path_of("prod").read_text())
+    document["config"]["kai-fleet:teams"]["ml"]["gpu"] = 3
+    with pytest.raises(jsonschema.ValidationError, match="'gpu' was unexpected"):
+        editor(document)
+
+
+def test_an_editor_takes_secrets_as_pulumi_writes_them(editor):
+    document = yaml.safe_load(path_of("prod").read_text())
+    secret = {"secure": "v1:abc:def"}
+    document["config"]["kai-fleet:cluster"] = {"name": "lab", "kubeconfig": secret}
+    account = {"username": "robot", "password": secret}
+    document["config"]["kai-fleet:registries"] = {"mirror.example.com": account}
+    editor(document)
+    account["password"] = {"secret": "v1:abc:def"}
+    with pytest.raises(jsonschema.ValidationError):
+        editor(document)

@@ -1,7 +1,6 @@
 """The report's numbers, and that its page is one file that loads nothing."""
 
 import json
-import re
 from dataclasses import replace
 from datetime import timedelta
 
@@ -18,7 +17,7 @@ from kai_fleet_cli.report import build
 from kai_fleet_cli.stack_file import reading
 from tests.unit.doctor_samples import NOW, Lab, in_host_mode, node, pod
 from tests.unit.doctor_spoils import waiting
-from tests.unit.report_samples import busy, many
+from tests.unit.report_samples import busy
 
 GPU = "nvidia.com/gpu"
 FORBIDDEN = {"pods": "403 Forbidden"}
@@ -184,14 +183,6 @@ def test_what_is_written_by_others_is_text():
     )
     assert "<script" not in text
     assert text.count("&lt;script&gt;") > 9
-
-
-def test_of_many_rows_the_first_are_shown_and_many_trees_are_folded():
-    found = busy()
-    long = replace(found, waits=[found.waits[0]] * 20, findings=[found.findings[0]] * 15)
-    assert re.findall(r"<summary>(\d+ more)</summary>", build.page(long)) == ["8 more", "3 more"]
-    assert '<details class="tree" open>' not in build.page(many(build.OPEN_TREES + 1))
-    assert build.page(many(3)).count('<details class="tree" open>') == 3
 
 
 def test_amounts_and_ages():

@@ -138,7 +138,7 @@ def decrypted(value):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A project of which stack lab can be asked about; `handed` is what its engine decrypted."""
+    """A project of which stack lab can be asked about."""
     (tmp_path / "Pulumi.yaml").write_text("name: kai-fleet\n")
     name = f"Pulumi.{pulumi.get_stack()}.yaml"
 
@@ -153,15 +153,14 @@ def folder(tmp_path, monkeypatch):
             found = offline.plan(pulumi.get_stack(), self.file).problems
             return [f"{it.path}: {it.message}" for it in found]
 
-        def handed(self, own):
+        def program(self, own=None):
+            """What the running program says, of what its engine decrypted."""
+            own = own or yaml.safe_load(self.file.read_text())["config"]
             whole = {key: decrypted(value) for key, value in own.items()}
             texts = {k: v if isinstance(v, str) else json.dumps(v) for k, v in whole.items()}
-            return texts, [key for key in own if whole[key] != own[key]]
-
-        def program(self, own=None):
-            texts, keys = self.handed(self.config() if own is None else own)
+            secret = [key for key in own if whole[key] != own[key]]
             monkeypatch.setenv("PULUMI_CONFIG", json.dumps(texts))
-            monkeypatch.setenv("PULUMI_CONFIG_SECRET_KEYS", json.dumps(keys))
+            monkeypatch.setenv("PULUMI_CONFIG_SECRET_KEYS", json.dumps(secret))
             monkeypatch.setattr(config, "CONFIG", ContextVar("config", default=None))
             monkeypatch.setattr(validation, "ROOT", tmp_path)
             try:
@@ -169,9 +168,6 @@ def folder(tmp_path, monkeypatch):
             except pulumi.RunError as why:
                 return str(why).splitlines()[1:]
             return []
-
-        def config(self):
-            return yaml.safe_load(self.file.read_text())["config"]
 
     return Folder()
 

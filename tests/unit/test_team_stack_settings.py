@@ -99,12 +99,6 @@ def test_what_is_missing_or_wrong_is_named_with_its_key():
         (PLATFORM, {"name": "nlp"}, "name", "is not granted by stack prod, which grants vision;"),
         (PLATFORM, {"scheduler": {"mode": "host"}}, "scheduler.mode", "grants the team no queue"),
         (
-            HOST | {"teamStacks": {"vision": {"gpus": 4}}},
-            {"scheduler": {"mode": "host"}, "queue": "mine"},
-            "scheduler.mode",
-            "grants the team no queue",
-        ),
-        (
             HOST | {"teamStacks": {"vision": {"gpus": 4, "parentQueue": "mine"}}},
             {"scheduler": {"mode": "host"}, "queue": "top"},
             "queue",
@@ -121,11 +115,6 @@ def test_a_platform_with_a_secret_kubeconfig_hands_nothing_out():
     secret = {**PLATFORM, "cluster": {"name": "lab", "kubeconfig": "TOP-SECRET"}}
     assert "TOP-SECRET" not in str(facts(secret).output())
     assert "is needed, or kubeconfig" in mistakes(secret)["kai-fleet:cluster.context"]
-
-
-def test_an_output_of_another_kind_names_what_to_update():
-    with pytest.raises(NoPlatformError, match="update the platform stack with this version first"):
-        Facts.read({"cluster": {"name": "lab"}, "teams": {}})
 
 
 @pytest.mark.parametrize(

@@ -34,8 +34,7 @@ from kai_fleet_policies.model.cluster import Team as Declared
 from kai_fleet_policies.model.pod_use import PodUse, numbers, requests_of, whole_gpus
 from kai_fleet_policies.model.queues import UNLIMITED
 
-SHOWN: Final = 12  # rows of who waits and of findings; the others are folded
-OPEN_TREES: Final = 8  # where there are more, each is folded
+SHOWN: Final = 12  # rows of who waits and of findings, and trees; others are folded
 _COMMAND: Final = re.compile(r"`([^`]+)`")
 
 
@@ -265,7 +264,7 @@ def page(report: Report) -> str:
         "problems": sorted(problems, key=lambda finding: finding.level is Level.ADVISORY),
         "shown": SHOWN,
         "words": WORDS,
-        "open_trees": len(report.queues) <= OPEN_TREES,
+        "open_trees": len(report.queues) <= SHOWN,
     }
     return environment.get_template("page.html.jinja").render()
 

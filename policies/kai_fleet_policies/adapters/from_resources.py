@@ -14,7 +14,7 @@ from kai_fleet.names import QUEUES
 from kai_fleet.releases import GPU_CHARTS, has_sharing_modes, keys, mig, version_key
 from kai_fleet.releases.sharing import mode_in, of_switch
 from kai_fleet.values import UNKNOWN, flag, get, mapping, number, pairs, text, value_at
-from kai_fleet.vcluster_stores import store_of
+from kai_fleet.vcluster_values import store_of
 from kai_fleet_policies.model.cluster import Cluster, Kai, ManagedObject, Team
 from kai_fleet_policies.model.pods import workloads
 from kai_fleet_policies.model.queues import RESOURCES, DeclaredQueue, QueueShare

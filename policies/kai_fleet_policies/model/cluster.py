@@ -17,7 +17,7 @@ from kai_fleet.releases.keys import GPU_RESOURCES, KAI_NAMESPACE
 from kai_fleet.releases.sharing import NOT_ENFORCED, SharingMode
 from kai_fleet.releases.sources import KnownSources
 from kai_fleet.values import at
-from kai_fleet.vcluster_stores import ChartStore
+from kai_fleet.vcluster_values import ChartStore
 from kai_fleet_policies.model.pods import PodTemplate
 from kai_fleet_policies.model.queues import DeclaredQueue, QueueIndex
 
@@ -201,16 +201,12 @@ class Cluster:
     @property
     def with_insides(self) -> list[Cluster]:
         """This host, and the vClusters in which something is declared."""
-        inner = [
-            replace(team.inside, scheduled_by=self, team_queue=team.queue)
-            if team.mode == "host"
-            else team.inside
+        by = {"host": self}
+        inner = (
+            replace(team.inside, scheduled_by=by.get(team.mode), team_queue=team.queue)
             for team in self.teams
-        ]
-        return [
-            self,
-            *(one for one in inner if one.kai or one.queues or one.workloads or one.objects),
-        ]
+        )
+        return [self, *(c for c in inner if c.kai or c.queues or c.workloads or c.objects)]
 
     @property
     def scheduling(self) -> Cluster:

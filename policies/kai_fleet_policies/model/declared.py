@@ -15,8 +15,7 @@ from kai_fleet.settings import Settings, key_path
 from kai_fleet.settings.sections.platform import HostKai
 from kai_fleet.settings.sections.queues import PlacedQueue, walk
 from kai_fleet.settings.sections.teams import Scheduler
-from kai_fleet.vcluster_stores import store_of
-from kai_fleet.vcluster_values import argument_values
+from kai_fleet.vcluster_values import argument_values, store_of
 from kai_fleet_policies.model.cluster import HOST, Chart, Cluster, Kai, Running, Team
 from kai_fleet_policies.model.pods import PodTemplate, workloads
 from kai_fleet_policies.model.queues import RESOURCES, UNLIMITED, DeclaredQueue, QueueShare

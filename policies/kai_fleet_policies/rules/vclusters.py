@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from kai_fleet import releases
-from kai_fleet import vcluster_stores as stores
+from kai_fleet import vcluster_values as stores
 from kai_fleet.releases import DEFAULT_VCLUSTER, VCLUSTER, vcluster_refusal
 from kai_fleet.releases.allowed_values import READ, refusals
 from kai_fleet.values import UNKNOWN, get, items, number, pairs, parse_quantity, value_at

@@ -71,7 +71,11 @@ def connection(
     try:
         # A TLS library takes certificates and keys from files only: for a moment they are some.
         with _LOADING, tempfile.TemporaryDirectory(prefix="kai-fleet-kubeconfig-") as folder:
-            whole = _read(content, file)
+            paths = file or os.environ.get("KUBECONFIG") or "~/.kube/config"
+            if content:
+                whole = ConfigNode("the kubeconfig", yaml.safe_load(content))
+            elif (whole := KubeConfigMerger(paths).config) is None:
+                raise ValueError(f"{paths} is not there")
             chosen, user = _chosen(whole, context)
             loaded = Configuration()
             loaded.retries, loaded.connection_pool_maxsize = 0, _THREADS
@@ -91,16 +95,6 @@ def connection(
     except _UNUSABLE as error:
         reason = short(error)
     raise UnusableKubeconfigError(f"the kubeconfig cannot be used: {reason}")
-
-
-def _read(content: str | None, file: str | None) -> ConfigNode:
-    if content:
-        return ConfigNode("the kubeconfig", yaml.safe_load(content))
-    paths = file or os.environ.get("KUBECONFIG") or "~/.kube/config"
-    whole = KubeConfigMerger(paths).config
-    if whole is None:
-        raise ValueError(f"{paths} is not there")
-    return whole
 
 
 def _chosen(whole: ConfigNode, context: str | None) -> tuple[str, dict[str, Any]]:

@@ -121,7 +121,7 @@ def _left_behind(api: Api, namespace: str, team: str) -> Iterator[str]:
         labels = KubeObject(api.get(space)).labels
         if labels.get(TEAM_LABEL) == team and USED_LABEL not in labels:
             held = [""]  # the platform made the namespace for the team: nothing is another's
-    # Without owners, as in host mode, what was synced and the way in stay behind, too (V4).
+    # Without owners, as in host mode, what was synced and the way in stay behind, too.
     for kind in ("pods", "persistentvolumeclaims", "services", "configmaps", "secrets"):
         may_be_of_others = kind in ("pods", "persistentvolumeclaims")
         for selector in held if may_be_of_others else [synced]:

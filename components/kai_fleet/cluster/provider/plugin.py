@@ -17,23 +17,12 @@ from pulumi.provider.server import ProviderServicer as ComponentServicer
 from pulumi.runtime.proto import provider_pb2
 
 from kai_fleet.cluster.kube.api import Api
-from kai_fleet.cluster.kube.errors import (
-    KubeError,
-    UnreachableError,
-    UnusableKubeconfigError,
-    complaint,
-)
+from kai_fleet.cluster.kube.errors import KubeError, UnreachableError, complaint
 from kai_fleet.cluster.kube.kubeconfig import Connection, connection
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.provider import PluginError, version
 from kai_fleet.cluster.provider.queues import ClusterAwayError, Queues, SomeQueuesError
-from kai_fleet.cluster.provider.serving import (
-    Values,
-    engine_address,
-    plain,
-    property_values,
-    serve,
-)
+from kai_fleet.cluster.provider.serving import Values, engine_address, plain, property_values, serve
 from kai_fleet.cluster.provider.values import struct
 from kai_fleet.names import PACKAGE, SECRET
 
@@ -156,7 +145,7 @@ def _reached(inputs: Properties, command: str, ask: Callable[[Queues], Any]) -> 
     """What `ask` returns; None if PULUMI_K8S_DELETE_UNREACHABLE counts the cluster as deleted."""
     try:
         return ask(_queues(inputs))
-    except (ClusterAwayError, UnusableKubeconfigError) as error:
+    except (ClusterAwayError, UnreachableError) as error:
         if os.environ.get(_GONE, "").lower() in ("1", "t", "true"):
             return None
         hint = f"If that cluster is gone for good: {_GONE}=true {command}"

@@ -73,8 +73,21 @@ class Queues:
             raise PluginError(_several(foreign))
 
         def put(name: str) -> None:
-            more = {**(labels or {}).get(name, {}), TREE: self.tree}
-            self._put(name, specs[name], more, live.get(name))
+            spec, own = specs[name], {**(labels or {}).get(name, {}), TREE: self.tree}
+            if name not in live:
+                about = {"name": name, "labels": own}
+                body = {"apiVersion": API_VERSION, "kind": KIND, "metadata": about, "spec": spec}
+                self.api.post(PATH, body, fieldManager=_MANAGER)
+                return
+            carried = live[name]["metadata"].get("labels") or {}
+            if live[name].get("spec") == spec and own.items() <= carried.items():
+                return
+            # The whole spec: a field that others set goes, too. KAI writes the status meanwhile.
+            changes = [
+                {"op": "add", "path": "/spec", "value": spec},
+                {"op": "add", "path": "/metadata/labels", "value": {**carried, **own}},
+            ]
+            self.api.patch(f"{PATH}/{name}", changes, JSON_PATCH, fieldManager=_MANAGER)
 
         used = {name for name, item in live.items() if _of_a_chart(item)}
         failed = self._each({n: spec for n, spec in specs.items() if n not in used}, put)
@@ -123,22 +136,6 @@ class Queues:
             f"queue {name} is in the cluster already and {owner}. Give yours another name; or, to"
             f" take it over: kubectl label queue {name} --overwrite {TREE}={self.tree}"
         )
-
-    def _put(self, name: str, spec: Spec, labels: Mapping[str, str], now: Object | None) -> None:
-        if now is None:
-            about = {"name": name, "labels": labels}
-            body = {"apiVersion": API_VERSION, "kind": KIND, "metadata": about, "spec": spec}
-            self.api.post(PATH, body, fieldManager=_MANAGER)
-            return
-        carried = now["metadata"].get("labels") or {}
-        if now.get("spec") == spec and labels.items() <= carried.items():
-            return
-        # The whole spec: a field that others set has to go too. KAI writes the status meanwhile.
-        changes = [
-            {"op": "add", "path": "/spec", "value": spec},
-            {"op": "add", "path": "/metadata/labels", "value": {**carried, **labels}},
-        ]
-        self.api.patch(f"{PATH}/{name}", changes, JSON_PATCH, fieldManager=_MANAGER)
 
     def _delete(self, items: Mapping[str, Object]) -> list[str]:
         specs = {name: item.get("spec", {}) for name, item in items.items()}
