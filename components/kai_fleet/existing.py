@@ -15,10 +15,12 @@ from pulumi.runtime import invoke
 from kai_fleet.arguments import Arguments
 from kai_fleet.cluster.connection import ClusterConnection
 from kai_fleet.cluster.kube.objects import in_pool, tolerates
+from kai_fleet.cluster.provider.queues import DEFAULT_QUEUES, PATH, TREE
 from kai_fleet.deployed import Deployed
 from kai_fleet.guards.bounds import KAI_PRIORITIES
 from kai_fleet.inputs import toleration_spec
 from kai_fleet.names import EXISTING, NAMESPACE, NAMESPACE_PATCH, RELEASE, TEAM_LABEL
+from kai_fleet.queue_specs import every_spec
 from kai_fleet.releases import GPU_PROVIDERS, kai, version_key
 from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.settings import Settings
@@ -123,7 +125,7 @@ def existing_of(settings: Settings, host: HostObjects) -> dict[str, Any]:
             warn_of_taints(name, args.namespace(name), settings.team_path(name), host)
     return {
         "gpu": gpu_stack(args.gpu_stack(), host),
-        "kai": host_kai(args.host_kai(), host) if settings.kai else [],
+        "kai": host_kai(args.host_kai(), args.host_queues(), host) if settings.kai else [],
         "teams": [name for name in teams if is_of_others(name, args.namespace(name), host)],
     }
 
@@ -151,11 +153,11 @@ def gpu_stack(args: Mapping[str, Any], host: HostObjects) -> list[str]:
     return [key for key, existing in found.items() if existing]
 
 
-def host_kai(args: Mapping[str, Any], host: HostObjects) -> list[str]:
+def host_kai(args: Mapping[str, Any], queues: Mapping[str, Any], host: HostObjects) -> list[str]:
     """`use_existing` of the host's KaiScheduler.
 
     Raises:
-        pulumi.RunError: existing priority classes of KAI do not fit.
+        pulumi.RunError: existing priority classes or default queues of KAI do not fit.
     """
     release = kai(args["version"], untested=bool(args.get("untested")))
     brought = "clusterPolicyCrd" in args.get("use_existing", ())
@@ -167,6 +169,15 @@ def host_kai(args: Mapping[str, Any], host: HostObjects) -> list[str]:
         "clusterPolicyCrd": host.foreign(CRD, crd, f"{KAI}-kai-cluster-policy"),
         "priorityClasses": not own_classes and _uses_priority_classes(release.version, host),
     }
+    for name, spec in every_spec(queues["queues"]):
+        queue = host.at(f"{PATH}/{name}") if name in DEFAULT_QUEUES else None
+        if queue is not None and TREE not in queue["labels"] and queue["spec"] != spec:
+            has, wants = (json.dumps(each, sort_keys=True) for each in (queue["spec"], spec))
+            raise pulumi.RunError(
+                f"kai-fleet:queues: queue {name} is in the cluster already, from a KAI's chart: it"
+                f" has {has}, and yours {wants}. Nothing was made. Write it as it is there, or give"
+                " yours another name"
+            )
     return [key for key, existing in found.items() if existing]
 
 

@@ -146,7 +146,7 @@ class KaiScheduler(pulumi.ComponentResource):
         )
         helm = kubernetes.helm.v3.Release(
             f"{name}-release",
-            **chart_args("kai-scheduler", release.version, chart, oci=release.chart),
+            **chart_args("kai-scheduler", release.version, chart, release.chart),
             name="kai-scheduler",
             namespace=KAI_NAMESPACE,
             values=kai_values(release, args),

@@ -101,26 +101,24 @@ def hide_values(
     return pulumi.ResourceTransformationResult(props, args.opts)
 
 
-def chart_args(
-    name: str, version: str, override: str | None, repository: str = "", oci: str = ""
-) -> dict[str, Any]:
+def chart_args(name: str, version: str, override: str | None, home: str) -> dict[str, Any]:
     """Arguments of a Release for chart `name` at `version`: the override (OCI, URL or path), else
-    the mirror, else its OCI reference or the URL of its repository; a local alias of the
+    the mirror, else `home`, its OCI reference or the URL of its repository. A local alias of the
     repository differs by machine.
 
     Raises pulumi.RunError where Helm would install a file of that name in the project's folder.
     """
     mirror = os.environ.get(MIRROR)
-    packed = str(Path(mirror) / f"{name}-{version}.tgz") if mirror else oci
-    if chart := override or packed:
+    of_home = home if home.startswith("oci:") else None
+    if chart := override or (str(Path(mirror) / f"{name}-{version}.tgz") if mirror else of_home):
         return {"chart": chart, "version": version}
     if Path(name).exists():
         raise pulumi.RunError(
             f"{name} beside Pulumi.yaml would be installed in place of the chart {name} of"
-            f" {repository}: Helm looks there first; remove it, or give it another name"
+            f" {home}: Helm looks there first; remove it, or give it another name"
         )
-    home = helm.RepositoryOptsArgs(repo=repository)
-    return {"chart": name, "version": version, "repository_opts": home}
+    repository = helm.RepositoryOptsArgs(repo=home)
+    return {"chart": name, "version": version, "repository_opts": repository}
 
 
 def registry_secret(

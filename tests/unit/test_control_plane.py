@@ -8,13 +8,15 @@ import pytest
 from kai_fleet.deployed import of_resources
 from kai_fleet.guards import rights
 from kai_fleet.names import RELEASE, VIRTUAL_CLUSTER
+from kai_fleet.releases import VCLUSTER
 from kai_fleet.releases.chart_values import nested
 from kai_fleet.settings import load
-from kai_fleet.vcluster_values import ChartStore, argument_values
+from kai_fleet.vcluster_values import CLAIM, ChartStore, argument_values
 from kai_fleet.virtual_cluster import VirtualCluster
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.plan.recorder import record
 from kai_fleet_policies.validation import validate
+from tests.chart_keys import unknown_keys
 from tests.unit.doctor_samples import SETTINGS, Lab
 from tests.unit.stack_arguments import arguments, team_of, team_values
 
@@ -155,11 +157,70 @@ def test_a_move_that_vcluster_makes_itself_passes():
     assert "store.type" in said({"values": nested(key, True)}, ETCD), "no other move"
 
 
+@pytest.mark.parametrize("version", sorted(VCLUSTER))
+def test_the_chart_gets_the_volume_by_its_own_keys(version):
+    values = chart({"storageClass": "fast", "size": "20Gi"}, version)
+    claim = values["controlPlane"]["statefulSet"]["persistence"]["volumeClaim"]
+    assert claim == {"storageClass": "fast", "size": "20Gi"}
+    assert unknown_keys("vcluster", version, values) == []
+
+
+def test_a_volume_is_of_all_teams_or_of_one_and_values_go_before_it():
+    def claim(own=None, **of_all):
+        return team_of(stack(own, vcluster=of_all)).store.claim
+
+    assert claim(size="20Gi") == {"size": "20Gi"}
+    assert claim({"size": "8Gi"}, size="20Gi") == {"size": "8Gi"}
+    values = nested(CLAIM, {"size": "9Gi"})
+    assert claim({"size": "8Gi", "values": values}) == {"size": "9Gi"}
+    assert "persistence" not in chart({})["controlPlane"]["statefulSet"]
+
+
+@pytest.mark.parametrize(
+    ("own", "runs"),
+    [
+        ({"storageClass": "fast", "size": "20Gi"}, None),  # at first everything may be written
+        ({"size": "20Gi", "storageClass": "fast"}, {"size": "20Gi", "storageClass": "fast"}),
+        ({"size": "5Gi", "storageClass": ""}, {}),
+        ({"size": "5120Mi"}, {"size": "5Gi"}),
+        ({}, {}),
+    ],
+)
+def test_what_means_the_same_volume_is_no_change(own, runs):
+    assert said(own, runs) == {}
+
+
+@pytest.mark.parametrize(
+    ("own", "of_all", "key"),
+    [
+        ({"size": "20Gi"}, {}, "size"),
+        ({"values": nested(CLAIM, {"size": "20Gi"})}, {}, f"values.{CLAIM}.size"),
+        ({}, {"size": "20Gi"}, "kai-fleet:vcluster.size"),
+    ],
+)
+def test_a_larger_volume_is_refused_with_the_way_to_grow(own, of_all, key):
+    message = said(own, {}, vcluster=of_all)[key]
+    assert "changes from 5Gi to 20Gi, and the volume is made already; write 5Gi" in message
+    command = message.split("`")[1]
+    assert command.startswith("kubectl -n team-ml patch pvc data-ml-0 -p ")
+    patch = json.loads(command.split("'")[1])
+    assert patch == {"spec": {"resources": {"requests": {"storage": "20Gi"}}}}
+
+
 def test_the_volumes_of_etcds_grow_by_their_claims():
     larger = {**ETCD, "size": "20Gi"}
-    (message,) = said(larger, ETCD).values()
+    ((key, message),) = said(larger, ETCD).items()
     assert "kubectl -n team-ml patch pvc data-ml-etcd-0 data-ml-etcd-1 data-ml-etcd-2 -p" in message
-    assert list(said(larger, ETCD)) == ["size"]
+    assert key == "size"
+
+
+def test_another_class_needs_another_vcluster_and_no_volume_shrinks():
+    message = said({"storageClass": "fast"}, {})["storageClass"]
+    assert "changes from the cluster's default class to fast" in message
+    assert 'is made already; write ""' in message
+    assert "add a team of another name beside it" in message
+    shrunk = said({}, {"size": "20Gi"})["size"]
+    assert "kubectl" not in shrunk and "write 20Gi" in shrunk
 
 
 def test_a_data_source_is_shown_nowhere():

@@ -10,6 +10,7 @@ from kai_fleet.cluster.connection import ClusterConnection
 from kai_fleet.deployed import Deployed
 from kai_fleet.existing import HostObjects, is_of_others
 from kai_fleet.names import NAMESPACE, NAMESPACE_PATCH
+from kai_fleet.queue_specs import every_spec
 from kai_fleet.settings import load
 
 CLASS = "/apis/node.k8s.io/v1/runtimeclasses/nvidia"
@@ -32,8 +33,8 @@ def gpu(provider: str, host: HostObjects) -> list[str]:
     return existing.gpu_stack({"provider": provider}, host)
 
 
-def kai(host: HostObjects, **args: Any) -> list[str]:
-    return existing.host_kai({"version": "v0.16.8", **args}, host)
+def kai(host: HostObjects, queues: Any = None, **args: Any) -> list[str]:
+    return existing.host_kai({"version": "v0.16.8", **args}, {"queues": queues or {}}, host)
 
 
 @pytest.mark.parametrize(
@@ -112,6 +113,21 @@ def test_priority_classes_of_others_that_do_not_fit_are_named(changed, version, 
     message = str(caught.value)
     assert f"{has}. Nothing was made. KAI v0.16.7 or newer uses them if they are train" in message
     assert "with values: {defaultPriorityClasses: {enabled: false}}" in message
+
+
+@pytest.mark.parametrize(
+    ("quota", "labels", "refused"),
+    [(-1, {}, True), (4, {}, False), (-1, {"kai-fleet/tree": "lab/host-queues"}, False)],
+)
+def test_default_queues_of_a_kai_that_was_there_are_compared_first(quota, labels, refused):
+    queues = {"default-queue": {"gpu": {"quota": 4}}}
+    ((_, spec),) = every_spec({"default-queue": {"gpu": {"quota": quota}}})
+    host = there("/apis/scheduling.run.ai/v2/queues/default-queue", spec=spec, labels=labels)
+    if not refused:
+        assert kai(host, queues) == []
+        return
+    with pytest.raises(pulumi.RunError, match="kai-fleet:queues: queue default-queue is in the"):
+        kai(host, queues)
 
 
 POOL = {"kai-fleet/pool": "ml"}

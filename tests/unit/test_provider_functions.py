@@ -14,7 +14,7 @@ TAINT = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
 NODES = [{"metadata": {"labels": {"pool": "ml"}}, "spec": {"taints": [TAINT]}}]
 NAMES = {"namespace": "team-ml", "name": "vc-ml"}
 BARE = {"there": True, "labels": {}, "release": "None/None"}
-BARE |= dict.fromkeys(("handler", "value"))
+BARE |= {"handler": None, "value": None, "spec": {}}
 REFUSED = "the API answers 403 Forbidden"
 
 

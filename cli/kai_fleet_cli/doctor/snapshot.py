@@ -196,12 +196,6 @@ class TeamState:
             if own and pod.labels.get("app") in _CONTROL_PLANES:
                 yield pod
 
-    def running_version(self, host: Cluster) -> str | None:
-        """The version of vCluster that runs, by the label of its chart."""
-        item = self.control_plane(host)
-        chart = item.labels.get("chart", "").removeprefix("vcluster-") if item else ""
-        return f"v{chart}" if chart else None
-
 
 @dataclass(frozen=True)
 class Snapshot:

@@ -17,7 +17,6 @@ Object = dict[str, Any]
 Kind = str  # the name of a file, without its ending
 
 POLICY: Final = "ValidatingAdmissionPolicy"
-BINDING: Final = "ValidatingAdmissionPolicyBinding"
 # What holds in the namespace of every team, by one binding for all of them.
 OF_ALL_TEAMS: Final = ("devices", "pods", "traffic", "lifecycle", "releases")
 ENFORCED: Final = "pod-security.kubernetes.io/enforce"

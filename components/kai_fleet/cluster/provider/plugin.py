@@ -199,8 +199,8 @@ def _answer(function: str, arguments: Properties) -> dict[str, Any]:
 
 
 def _about(found: Properties) -> dict[str, Any]:
-    """`handler` and `labels` of an object, `value` of a PriorityClass, `release` of an object of
-    Helm; of a list its `nodes`, each with `labels` and `taints`.
+    """`handler`, `labels` and `spec` of an object, `value` of a PriorityClass, `release` of an
+    object of Helm; of a list its `nodes`, each with `labels` and `taints`.
     """
     if "items" in found:
         nodes = map(KubeObject, found["items"])
@@ -213,6 +213,7 @@ def _about(found: Properties) -> dict[str, Any]:
         "handler": found.get("handler"),
         "labels": own.labels,
         "value": found.get("value"),
+        "spec": own.spec,
         "release": "/".join(map(str, helm)),
     }
 

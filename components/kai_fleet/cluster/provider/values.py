@@ -42,19 +42,15 @@ def plain(
             mark = fields[SIGNATURE].string_value if SIGNATURE in fields else ""
             if mark not in (SECRET_MARK, OUTPUT_MARK):
                 return {key: of(item, secret=secret) for key, item in fields.items()}
-            if "value" not in fields:
-                return unknown
             marked = mark == SECRET_MARK or ("secret" in fields and fields["secret"].bool_value)
-            return of(fields["value"], secret=secret or marked)
+            return of(fields["value"], secret=secret or marked) if "value" in fields else unknown
         if kind == "list_value":
             return [of(item, secret=secret) for item in value.list_value.values]
         if value.string_value in UNKNOWN_TEXTS:
             return unknown
         if secret and secrets is not None:
             secrets.add(value.string_value)
-        if kind == "number_value":
-            return whole_numbers(value.number_value)
-        return getattr(value, kind) if kind in ("string_value", "bool_value") else None
+        return None if kind in (None, "null_value") else whole_numbers(getattr(value, kind))
 
     return {key: of(value) for key, value in struct.fields.items()}
 
