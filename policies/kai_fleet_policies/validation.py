@@ -10,7 +10,7 @@ import pulumi
 from kai_fleet.deployed import Deployed, names_of
 from kai_fleet.finding import Finding, Level
 from kai_fleet.names import TEAM, TEAM_NAMESPACE
-from kai_fleet.settings import Settings, key_path, load, read_config, secrets
+from kai_fleet.settings import Settings, key_path, load, parsed, read_config, secrets
 from kai_fleet.settings.files.project import ROOT
 from kai_fleet.settings.team_stack import FactsOf, NoPlatformError, is_team_stack, load_team_stack
 from kai_fleet.wording import agreeing, counted, listed, plural
@@ -139,6 +139,16 @@ def checked_settings(deployed: Deployed, facts_of: FactsOf) -> Settings:
     if refused or verdict.settings is None:
         raise pulumi.RunError(report(refused))
     return verdict.settings
+
+
+def secret_findings(stack: str, config: Mapping[str, str], keys: Iterable[str]) -> list[Finding]:
+    """What is wrong with the secrets of a stack of this project, whatever program it runs.
+
+    `config` is as the engine decrypted it, `keys` are those with something to decrypt.
+    """
+    file = ROOT / f"Pulumi.{stack}.yaml"
+    written = secrets.as_written(parsed(config), parsed(dict.fromkeys(keys)).keys(), file)
+    return [*secrets.copies(file), *secrets.mistakes(written)]
 
 
 def report(findings: Sequence[Finding]) -> str:

@@ -27,7 +27,7 @@ def area(wanted: int, ceiling: int, root: str, *paths: str) -> Area:
 
 
 AREAS = {
-    "settings": area(2300, 2183, COMPONENTS, "settings"),
+    "settings": area(2300, 2187, COMPONENTS, "settings"),
     "fleet": area(
         500,
         1255,
@@ -45,10 +45,10 @@ AREAS = {
         "existing.py",
     ),
     "isolation, guards": area(
-        950, 967, COMPONENTS, "guards", "team_namespace.py", "host_guards.py"
+        950, 965, COMPONENTS, "guards", "team_namespace.py", "host_guards.py"
     ),
     "provider": area(400, 640, COMPONENTS, "cluster/provider"),
-    "releases": area(800, 746, COMPONENTS, "releases"),
+    "releases": area(800, 744, COMPONENTS, "releases"),
     "probes": area(450, 469, COMPONENTS, "cluster/probes"),
     "kai, vcluster, program, team": area(
         1200,
@@ -58,9 +58,9 @@ AREAS = {
         *("vcluster_values.py", "kai_scheduler.py"),
         *("queue_tree.py", "queue_specs.py"),
     ),
-    "monitoring": area(250, 240, COMPONENTS, "monitoring.py"),
+    "monitoring": area(250, 239, COMPONENTS, "monitoring.py"),
     "rules, pack, adapters": area(
-        2600, 2375, POLICIES, *("rules", "pack", "adapters", "validation.py")
+        2600, 2395, POLICIES, *("rules", "pack", "adapters", "validation.py")
     ),
     "commands, engine, display, recovery": area(
         1600, 1895, COMMANDS, "commands", "engine", "display", "recovery"
@@ -74,7 +74,7 @@ AREAS = {
     "bench": area(300, 300, ".", "bench.py"),
 }
 PRODUCT = ("components", "policies", "cli", "kubectl")
-WANTED, CEILING = 20_000, 19_703
+WANTED, CEILING = 20_000, 19_722
 
 
 def lines(*paths: str) -> int:

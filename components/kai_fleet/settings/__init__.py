@@ -252,8 +252,12 @@ def read_config() -> tuple[dict[str, Any], frozenset[str], list[Finding]]:
 
     raw = config.CONFIG.get() or config.get_config_env()
     secret = {*config.get_config_secret_keys_env(), *filter(config.is_config_secret, raw)}
-    own = {key: _parsed(value) for key, value in own_keys(raw).items()}
-    return own, frozenset(own_keys(dict.fromkeys(secret))), misspelt(raw)
+    return parsed(raw), frozenset(own_keys(dict.fromkeys(secret))), misspelt(raw)
+
+
+def parsed(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The `kai-fleet:` part of a configuration as the engine hands it to programs and packs."""
+    return {key: _parsed(value) for key, value in own_keys(config).items()}
 
 
 def _parsed(value: Any) -> Any:

@@ -19,7 +19,7 @@ from kai_fleet.cluster.provider import version
 from kai_fleet.cluster.provider.serving import OPTIONS, announce
 from kai_fleet.cluster.provider.values import plain
 from kai_fleet.finding import Finding, Level
-from kai_fleet.names import QUEUES
+from kai_fleet.names import PACKAGE, QUEUES
 from kai_fleet.values import UNKNOWN
 from kai_fleet.wording import MASK
 from kai_fleet_policies.adapters.from_resources import PROVIDER, Declared, clusters
@@ -132,7 +132,17 @@ class Analyzer(analyzer_pb2_grpc.AnalyzerServicer):
         return Empty()
 
     def ConfigureStack(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Nothing: the program judges the configuration of its stack."""
+        """End the run where the stack's file has a copy of a secret, or one at a key for none.
+
+        The program refuses the same, but a pull request may change the program.
+        """
+        if request.project == PACKAGE and request.config_secret_keys:
+            # Half a second of imports, which other stacks are spared.
+            from kai_fleet_policies.validation import report, secret_findings
+
+            keys = request.config_secret_keys
+            if findings := secret_findings(request.stack, request.config, keys):
+                context.abort(grpc.StatusCode.FAILED_PRECONDITION, report(findings))
         return proto.AnalyzerStackConfigureResponse()
 
     def Remediate(self, request: Any, context: Any) -> Any:  # noqa: N802
