@@ -98,8 +98,12 @@ def read() -> Deployed:
 
 @lru_cache(maxsize=1)
 def _of_run(run: Any) -> Deployed:
+    stack = {"stackName": full_name(pulumi.get_stack())}
     try:
-        answer: Any = invoke(_READ_STATE, {"stackName": full_name(pulumi.get_stack())}).value
+        try:
+            answer: Any = invoke(_READ_STATE, stack).value
+        except Exception:  # retry: without the state no foreign object is recognized
+            answer = invoke(_READ_STATE, stack).value
     except Exception as error:
         # Without it every new version replaces its release, which is slower but safe.
         pulumi.log.debug(f"the stack's state cannot be read: {error}")
