@@ -125,4 +125,4 @@ def _places(cluster: Cluster, **values: Any) -> _Places:
 
 @cache
 def _table(name: str) -> Any:
-    return yaml.safe_load((files(__package__) / f"{name}.yaml").read_text(encoding="utf-8"))
+    return yaml.load((files(__package__) / f"{name}.yaml").read_bytes(), yaml.CSafeLoader)

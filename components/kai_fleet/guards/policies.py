@@ -38,7 +38,7 @@ _ACTIONS: Final = {"deny": ["Deny"], "audit": ["Audit", "Warn"], "warn": ["Warn"
 @cache
 def content(name: str) -> Any:
     """What a YAML file beside this one says; not to be changed."""
-    return yaml.safe_load((files(__package__) / f"{name}.yaml").read_text(encoding="utf-8"))
+    return yaml.load((files(__package__) / f"{name}.yaml").read_bytes(), yaml.CSafeLoader)
 
 
 def policy_name(kind: Kind, suffix: str = "") -> str:
