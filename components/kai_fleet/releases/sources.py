@@ -53,8 +53,8 @@ _TAGS: Final = re.compile(rf":?@?(?:{_DIGEST}|{_TAG}(?:@{_DIGEST})?)?")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9._/:+~-]{1,200}")
 
 
-class NoPlaceError(ValueError):
-    """A name that names no place; the message completes "… is X, which"."""
+class InvalidReferenceError(ValueError):
+    """A reference that names no registry; the message completes "… is X, which"."""
 
 
 @dataclass(frozen=True)
@@ -81,15 +81,15 @@ class KnownSources:
 
 
 def chart_place(name: str) -> str:
-    """Where a chart is: an OCI reference, or an https URL. Raises NoPlaceError."""
+    """Where a chart is: an OCI reference, or an https URL. Raises InvalidReferenceError."""
     for scheme, pattern in (("oci://", _OCI), ("https://", _HTTPS)):
         if name.startswith(scheme):
             return _place(pattern, name)
-    raise NoPlaceError("begins with neither oci:// nor https://")
+    raise InvalidReferenceError("begins with neither oci:// nor https://")
 
 
 def image_place(name: str) -> str:
-    """Where an image is, as a container runtime reads its name. Raises NoPlaceError.
+    """Where an image is, as a container runtime reads its name. Raises InvalidReferenceError.
 
     A name whose first part is no host is one of Docker Hub.
     """
@@ -99,7 +99,7 @@ def image_place(name: str) -> str:
 
 
 def registry_place(name: str) -> str:
-    """Where the images are whose names begin so: `ghcr.io/loft-sh`. Raises NoPlaceError."""
+    """The place of all images with this prefix: `ghcr.io/loft-sh`. Raises InvalidReferenceError."""
     place = _place(_REGISTRY, name)
     return place if _has_host(f"{place}/") else f"{_HUB}/{place}"
 
@@ -128,7 +128,7 @@ def _place(pattern: re.Pattern[str], name: str) -> str:
     """The name without its tag and digest."""
     if match := pattern.fullmatch(name):
         return match[1]
-    raise NoPlaceError(
+    raise InvalidReferenceError(
         "is no plain name: a host in lower case without a user, then at most a path without .. or"
         " empty parts, a tag and a sha256 digest"
     )

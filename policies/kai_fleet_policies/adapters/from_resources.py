@@ -68,14 +68,14 @@ class _Found:
     parts: defaultdict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     quotas: defaultdict[str, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
     features: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    made: list[DeclaredQueue] = field(default_factory=list)
+    created: list[DeclaredQueue] = field(default_factory=list)
 
     def cluster(self, **more: Any) -> Cluster:
         """The cluster that they declare."""
         names = {queue.name for queue in self.parts["queues"]}
-        made = {queue.name: queue for queue in self.made if queue.name not in names}
+        created = {queue.name: queue for queue in self.created if queue.name not in names}
         parts: dict[str, Any] = {key: tuple(found) for key, found in self.parts.items()}
-        parts["queues"] += tuple(made.values())
+        parts["queues"] += tuple(created.values())
         parts["kai"] = tuple(replace(kai, **self.features) for kai in self.parts["kai"])
         return Cluster(self.name, **(parts | more))
 
@@ -171,7 +171,7 @@ def _read_tree(found: _Found, resource: Declared) -> None:
         _read_queue(found, replace(resource, name=name, props=props))
     parent = text(resource.props.get("parent"))
     if isinstance(parent, str):  # another stack has it, and has been asked about what is below it
-        found.made.append(DeclaredQueue(parent, None, _UNLIMITED, path=resource.urn))
+        found.created.append(DeclaredQueue(parent, None, _UNLIMITED, path=resource.urn))
 
 
 def queues_of(props: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -204,7 +204,7 @@ def _read_release(found: _Found, resource: Declared) -> None:
         untested = f"{_OWN}KaiScheduler$" in urn
         kai = Kai(version, _sharing(version, values), written, untested=untested, **place)
         parts["kai"].append(kai)
-        found.made += _default_queues(version, values, urn)
+        found.created += _default_queues(version, values, urn)
     elif chart == "vcluster":
         parts["teams"].append(
             replace(_vcluster(version, values, name, urn), values=written, **place)

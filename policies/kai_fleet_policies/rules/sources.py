@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from kai_fleet.releases import sources
-from kai_fleet.releases.sources import KnownSources, NoPlaceError, in_any
+from kai_fleet.releases.sources import InvalidReferenceError, KnownSources, in_any
 from kai_fleet.values import items
 from kai_fleet_policies.model.cluster import HOST, Cluster
 from kai_fleet_policies.rules.kai import kais_and_inside
@@ -80,7 +80,7 @@ def _wrong_chart(chart: str, known: KnownSources) -> str | None:
 def _elsewhere(place_of: Callable[[str], str], name: str, places: Iterable[str]) -> str | None:
     try:
         place = place_of(name)
-    except NoPlaceError as error:
+    except InvalidReferenceError as error:
         return str(error)
     return None if in_any(place, places) else _NOT_NAMED
 

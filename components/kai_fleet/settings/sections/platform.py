@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, 
 from kai_fleet.releases import GPU_PROVIDERS, mig, sources
 from kai_fleet.releases.keys import GPU_RESOURCES
 from kai_fleet.releases.sharing import SharingMode, of_switch
-from kai_fleet.releases.sources import NoPlaceError
+from kai_fleet.releases.sources import InvalidReferenceError
 from kai_fleet.settings.sections.kubernetes import (
     Affinity,
     LabelKey,
@@ -212,7 +212,7 @@ def place_of(read: Callable[[str], object], example: str) -> AfterValidator:
     def check(value: str) -> str:
         try:
             read(value)
-        except NoPlaceError as why:
+        except InvalidReferenceError as why:
             raise ValueError(f"is {sources.shown(value)}, which {why}; write {example}") from None
         if "@" in value or ":" in value.rpartition("://")[2].partition("/")[2]:
             raise ValueError(f"names one version; write where all of them are: {example}")
