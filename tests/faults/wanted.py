@@ -11,7 +11,7 @@ from tests.faults import dumps
 from tests.faults.case import ML, STACK, Case
 
 # The command at the end of a message.
-_COMMAND = re.compile(r"(?:Repair it with|run): (.+?)(?:, then run the same command again|\. |$)")
+_COMMAND = re.compile(r"(?:Repair it with|run): (.+?)(?:, then run|, or|\. |$)")
 # What a command prints when it starts the engine.
 BEGUN = f"Updating ({STACK})"
 

@@ -181,7 +181,7 @@ def test_a_file_that_changed_meanwhile_is_left_alone(project, monkeypatch):
     ("began", "text", "says"),
     [
         (False, LAB, "the update failed. Nothing was changed, and Pulumi.lab.yaml is as it was"),
-        (True, SWITCHED, "Pulumi.lab.yaml keeps the edit; go on with:\n  make up STACK=lab"),
+        (True, SWITCHED, "Go on with: make up STACK=lab. Pulumi.lab.yaml keeps the edit"),
     ],
 )
 def test_an_update_that_fails_says_what_became_of_the_file(project, began, text, says):

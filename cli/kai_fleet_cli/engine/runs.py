@@ -153,8 +153,11 @@ class _Run:
                 f" ({operation})"
                 for operation, resource in known.pending
             ]
-            left = f"the last run ended in the middle of: {listed(kinds, 'and')}"
-            raise EngineError(f"{left}. Repair it with: {self.again}", began=False)
+            left = (
+                f"the last run is still at work, or ended in the middle of: {listed(kinds, 'and')}"
+            )
+            message = f"{left}. Wait for it if it runs. Repair it with: {self.again}"
+            raise EngineError(message, began=False)
         self.signals.check()
 
     def _refresh(self, known: State) -> None:
@@ -247,8 +250,10 @@ class _Run:
         """The errors of each team by URN, where nothing else failed; else none."""
         if not self.report.errors or "code: -" in str(why):  # the engine was killed
             return {}
-        parents = {**state.exported(self.stack).parents, **self.report.parents}
-        return held_up.by_team(self.report.own_errors(), parents)
+        known = state.exported(self.stack)
+        parents = {**known.parents, **self.report.parents}
+        resources = {**known.resources, **self.report.failed}
+        return held_up.by_team(self.report.own_errors(), parents, resources)
 
 
 @contextmanager

@@ -28,7 +28,7 @@ _LEAD: Final = re.compile(r"(an unhandled error occurred: |Exception calling app
 class Failure:
     """A row of the table: `run` is a command, `do` a sentence; `run_kai` is for a part of KAI.
 
-    `inside`: the row is about what is in a vCluster.
+    `inside`: the row is about what is in a vCluster. `api`: a whole API server fails.
     """
 
     words: str
@@ -37,6 +37,7 @@ class Failure:
     do: str = ""
     run_kai: str = ""
     inside: bool = False
+    api: bool = False
 
     def match(self, text: str) -> dict[str, str] | None:
         """The named groups of the words, where these stand in the text."""
@@ -73,10 +74,11 @@ def explain(
     text = str(why)
     if sentence := of_stack(text, stack, again, environment):
         return f"{what} failed: {sentence}"
-    errors = re.findall(r"^(?:\s*stderr:)?\s*error: (.+)$", text, re.M)
+    # Behind a colon follows a list: one item of it is said here, of more say the lines above.
+    errors = re.findall(r"^(?:\s*stderr:)?\s*error: (.+(?:(?<=1 mistake:)\s+\S.+)?)$", text, re.M)
     # It may quote a tenant's API server.
-    error = _LEAD.sub("", without_controls(errors[-1]).strip(), count=1) if errors else ""
-    # Behind a colon follows a list, which the lines above have.
+    error = " ".join(without_controls(errors[-1]).split()) if errors else ""
+    error = _LEAD.sub("", error, count=1)
     if error and not error.endswith(":") and error not in ("update failed", "preview failed"):
         return f"{what} failed: {error}"
     return f"{what} failed; the lines above say where and why"
@@ -92,6 +94,11 @@ def of_stack(text: str, stack: str, again: str, environment: Mapping[str, str]) 
                 {"stack": stack, "again": again, "cancel": cancel, **backend, **found}
             )
     return ""
+
+
+def of_api(text: str) -> bool:
+    """Whether the first row that fits says that an API server fails whoever asks it."""
+    return next((row.api for row in table()["stack"] if row.match(text) is not None), False)
 
 
 def _backend(stack: str, environment: Mapping[str, str]) -> dict[str, str]:

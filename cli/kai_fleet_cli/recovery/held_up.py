@@ -16,7 +16,7 @@ from kai_fleet.cluster.kube.errors import KubeError
 from kai_fleet.cluster.kube.objects import MALFORMED
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError
 from kai_fleet.deployed import team_of
-from kai_fleet.names import STACK, TEAM, TEAM_NAMESPACE
+from kai_fleet.names import RELEASE, STACK, TEAM, TEAM_NAMESPACE
 from kai_fleet.releases.keys import KAI_NAMESPACE
 from kai_fleet.settings.files.project import FLEET
 from kai_fleet.wording import listed, plain
@@ -36,16 +36,26 @@ _NO_ANSWER: Final = (
 )
 
 
-def by_team(errors: Mapping[str, str], parents: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """The errors of each team, by URN; none where something else failed, too.
+def by_team(
+    errors: Mapping[str, str], parents: Mapping[str, str], resources: Mapping[str, Resource]
+) -> dict[str, dict[str, str]]:
+    """The errors of each team, by URN; none where something else failed, too, or the host's API.
 
     Errors of the stack itself do not count: it failed with its parts, or fails again without them.
     """
     found: dict[str, dict[str, str]] = {}
     for urn, message in errors.items():
         if urn and f"::{STACK}::" not in urn:
-            found.setdefault(team_of(urn, parents), {})[urn] = message
+            resource = resources.get(urn, {})  # a Helm release may speak of its registry
+            is_object = _on_host(resource) and resource.get("type") != RELEASE
+            of_host = is_object and failures.of_api(message)
+            found.setdefault("" if of_host else team_of(urn, parents), {})[urn] = message
     return {} if "" in found else found
+
+
+def _on_host(resource: Resource) -> bool:
+    """Whether it is in the host cluster, whoever it is for."""
+    return str(resource.get("type")).startswith("kubernetes:") and not clusters_of(resource)
 
 
 def without(teams: Mapping[str, Any]) -> list[str]:
@@ -79,7 +89,7 @@ def _cause(
     stack: automation.Stack, again: str, team: str, urn: str, message: str, resource: Resource
 ) -> str:
     inside = bool(clusters_of(resource))
-    on_host = str(resource.get("type")).startswith("kubernetes:") and not inside
+    on_host = _on_host(resource)
     login = f"{FLEET} team kubeconfig {team} --stack {stack.name} --output {team}.kubeconfig"
     kubectl = f"kubectl --kubeconfig {team}.kubeconfig"
     inputs = resource.get("inputs") or {}

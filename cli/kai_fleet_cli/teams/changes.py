@@ -235,6 +235,8 @@ def carry_out(change: Change, *, yes: bool, no_up: bool) -> bool:
     except UserError as why:
         if not getattr(why, "began", False) and change.write(undo=True):
             raise UserError(f"{why}. Nothing was changed, and {name} is as it was") from None
-        raise UserError(f"{why}. {name} keeps the edit; go on with:\n  {again}") from None
+        repair, same, _ = str(why).partition("run the same command again")
+        then = f"{repair}run: {again}" if same else f"{why}. Go on with: {again}"
+        raise UserError(f"{then}. {name} keeps the edit") from None
     terminal.result(f"Done: {change.done}")
     return True
