@@ -99,10 +99,6 @@ def test_the_page_keeps_what_is_before_the_mark(tmp_path):
     assert "old" not in written
 
 
-def test_the_page_of_the_docs_has_the_mark():
-    assert bench.MARK in bench.PAGE.read_text()
-
-
 def test_both_do_each_step_to_one_team_twice(commands, sandbox):
     rows = bench.one_team(sandbox)
     assert [row.step for row in rows if row.by_hand] == [
@@ -133,19 +129,6 @@ def test_queues_by_hand_are_those_of_the_stack_file(commands, sandbox):
     assert parents["by-hand-q3-4"] == "by-hand-g3"
     assert parents["by-hand-all"] is None
     assert "by-hand-by-hand" not in "".join(parents)
-
-
-def test_twenty_teams_are_held_against_twenty_by_hand(commands, sandbox):
-    first, nothing = bench.many_teams(sandbox, 20, 43.8)
-    assert first.by_hand == 20 * 43.8
-    assert nothing.at_most == 25
-    assert len(commands.stacks[0].teams) == 20
-
-
-def test_the_plan_needs_no_cluster(commands, sandbox):
-    (row,) = bench.offline_plan(sandbox)
-    assert row.at_most == 2
-    assert all(line.startswith("fleet plan --stack bench --config") for line, _ in commands.ran)
 
 
 def test_a_folder_without_charts_is_refused(tmp_path: Path):

@@ -122,10 +122,6 @@ def test_update_and_delete_know_what_came_before(driver, tmp_path: Path):
     assert (tmp_path / "deleted").read_text() == "one-two\n"
 
 
-def test_an_update_without_a_command_of_its_own_creates_again(driver):
-    assert driver.update({"stdout": "x"}, {"create": "echo again"})["stdout"] == "again"
-
-
 def test_a_failure_has_code_command_and_output(driver):
     command = "echo said; sleep 0.2; echo why >&2; exit 4"
     with pytest.raises(grpc.RpcError) as failed:

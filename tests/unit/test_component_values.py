@@ -69,21 +69,9 @@ def test_every_version_of_kai_reads_the_values(version, name):
     assert unknown_keys("kai", version, kai_values(kai(version), args)) == []
 
 
-def test_a_vcluster_without_a_licence_has_the_open_image():
+def test_a_vcluster_without_a_licence_has_the_open_image_and_no_token_in_an_annotation():
+    assert value_at(values({}), "sync.toHost.pods.useSecretsForSATokens") is True
     assert value_at(values({}), "controlPlane.statefulSet.image.repository") == (
         "loft-sh/vcluster-oss"
     )
     assert value_at(values({"licensed": True}), "controlPlane.statefulSet.image") is None
-
-
-def test_tokens_of_accounts_are_in_no_annotation():
-    assert value_at(values({}), "sync.toHost.pods.useSecretsForSATokens") is True
-
-
-def test_the_certificate_answers_to_every_name():
-    made = values({"access": ACCESS["ingress"]})
-    assert value_at(made, "controlPlane.proxy.extraSANs") == [
-        "ml.team-ml.svc",
-        "ml.team-ml.svc.cluster.local",
-        "ml.example.com",
-    ]

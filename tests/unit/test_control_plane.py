@@ -11,7 +11,7 @@ from kai_fleet.names import RELEASE, VIRTUAL_CLUSTER
 from kai_fleet.releases import VCLUSTER
 from kai_fleet.releases.chart_values import nested
 from kai_fleet.settings import load
-from kai_fleet.vcluster_values import CLAIM, ChartStore, argument_values
+from kai_fleet.vcluster_values import CLAIM, argument_values
 from kai_fleet.virtual_cluster import VirtualCluster
 from kai_fleet_cli.plan.offline import plan_settings
 from kai_fleet_cli.plan.recorder import record
@@ -64,14 +64,6 @@ def said(own, runs=None, **more):
         for it in problems
         if it.check.startswith("vcluster-") or it.check == "config"
     }
-
-
-def test_the_default_of_everything_is_the_charts_own():
-    before = chart({})["controlPlane"]
-    assert "backingStore" not in before or "etcd" in before["backingStore"]
-    assert "highAvailability" not in before["statefulSet"]
-    assert "resources" not in before["statefulSet"]
-    assert team_of(stack()).store == ChartStore()
 
 
 def test_several_control_planes_have_their_etcds():

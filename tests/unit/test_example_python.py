@@ -52,8 +52,3 @@ def test_what_one_team_may_take_is_bounded_and_judged(found):
     notes = found["Namespace ml-namespace"].inputs["metadata"]["annotations"]
     assert notes["guard.kai-fleet/pool"] == "kai-fleet/pool=ml"
     assert "ValidatingAdmissionPolicyBinding guards-pods-binding" in found
-
-
-def test_no_cluster_is_left_to_chance(found):
-    providers = [it for it in found.values() if it.type == "pulumi:providers:kubernetes"]
-    assert [it.name for it in providers if not {"context", "kubeconfig"} & it.inputs.keys()] == []

@@ -68,11 +68,6 @@ def test_what_is_no_kind_and_no_number_is_refused_with_what_to_write(gpus, says)
     assert says in found[1]
 
 
-def test_slices_are_nvidias():
-    (said,) = mistakes({SLICE: 2}, {"resource": "amd.com/gpu"}).values()
-    assert "the host's GPUs are amd.com/gpu" in said
-
-
 def test_each_kind_has_its_quota_on_the_host():
     found = hard({"nvidia.com/gpu": 8, SLICE: 14})
     assert found["requests.nvidia.com/gpu"] == "8"

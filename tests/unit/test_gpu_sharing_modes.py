@@ -75,14 +75,6 @@ def test_a_mode_is_written_as_the_chart_of_that_version_reads_it(version, mode, 
     assert unknown_keys("kai", version, found) == []
 
 
-def test_a_mode_can_be_written_as_a_value_from_v0_18_on():
-    hami = {"global": {"gpuSharingMode": "HamiCore"}}
-    newer = kai_values(kai("v0.18.6", untested=True), {"values": hami})
-    assert newer["global"]["gpuSharingMode"] == "HamiCore"
-    assert unknown_keys("kai", "v0.18.6", hami) == []
-    assert unknown_keys("kai", "v0.17.0", hami) == ["global.gpuSharingMode"]
-
-
 @pytest.mark.parametrize(
     ("written", "mode"),
     [
@@ -136,11 +128,6 @@ def test_an_enforcing_mode_is_warned_about(mode):
     found = judged({"cluster": CLUSTER, **on_host(mode)})
     level, message = found["kai-fleet:kai.gpuSharing"]
     assert (level, "make what docs/workloads.md says of it" in message) == ("ADVISORY", True)
-
-
-def test_the_ways_that_are_by_agreement_or_off_need_nothing():
-    for mode in ("NonMemoryEnforced", "Disabled"):
-        assert judged({"cluster": CLUSTER, **on_host(mode)}) == {}
 
 
 def of_team(mode, **more):
