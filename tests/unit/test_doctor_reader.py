@@ -98,6 +98,11 @@ def test_a_healthy_cluster_is_exit_0(server, doctor):
     assert "stack lab is healthy" in ran.output
 
 
+def test_findings_are_a_table_for_people(doctor):
+    ran = doctor(kubeconfig("http://127.0.0.1:1"))
+    assert "→ look with: `kubectl --context lab version`" in " ".join(ran.output.split())
+
+
 def test_a_kubeconfig_that_only_the_stacks_state_has_is_asked_for_there(
     doctor, tmp_path, monkeypatch
 ):

@@ -44,11 +44,3 @@ def test_each_team_has_its_own_kubernetes_and_its_own_kai(found):
         assert inside.endswith(f"kubernetes::{team}-kai")
         assert found[f"Release {team}-release"].provider.endswith("kubernetes::host")
         assert found[f"Queues {team}"].inputs["queues"]["train"]["parentQueue"] == "default"
-
-
-def test_what_one_team_may_take_is_bounded_and_judged(found):
-    quota = found["ResourceQuota ml-gpus"].inputs["spec"]["hard"]
-    assert quota["requests.nvidia.com/gpu"] == "8"
-    notes = found["Namespace ml-namespace"].inputs["metadata"]["annotations"]
-    assert notes["guard.kai-fleet/pool"] == "kai-fleet/pool=ml"
-    assert "ValidatingAdmissionPolicyBinding guards-pods-binding" in found

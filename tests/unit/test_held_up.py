@@ -186,10 +186,8 @@ def test_a_namespace_that_does_not_go_is_told_with_what_keeps_it(vcluster):
     api, url = vcluster
     mine, kubernetes = ["tenant.example/stay"], ["kubernetes.io/pvc-protection"]
     conditions = [{"message": "Some resources are remaining: configmaps. has 2 resource instances"}]
-    api.answers["/api/v1/namespaces/team-ml"] = (
-        200,
-        {"metadata": {"finalizers": mine}, "status": {"conditions": conditions}},
-    )
+    stuck = {"metadata": {"finalizers": mine}, "status": {"conditions": conditions}}
+    api.answers["/api/v1/namespaces/team-ml"] = (200, stuck)
     items = [
         {"metadata": {"name": "a", "finalizers": mine}},
         {"metadata": {"name": "b", "finalizers": kubernetes}},
@@ -219,22 +217,16 @@ class Engine:
         self.undeclared = []
 
     def up(self, *, on_event, exclude, **_):
+        ends = tuple(pattern.removeprefix("**") for pattern in exclude or ())
         self.left_out.append(list(exclude or ()))
         self.undeclared.append(sorted(program.LEFT_OUT))
-        return self._run(
-            on_event, lambda urn: any(urn.endswith(item[2:]) for item in exclude or ())
-        )
-
-    def refresh(self, *, on_event, exclude, **_):
-        self.left_out.append(list(exclude or ()))
-        return self._run(on_event, lambda urn: urn in (exclude or ()))
-
-    def _run(self, on_event, is_excluded):
         top = {  # what a team has is excluded with the team
             urn: f"{TEAM}::{urn.rpartition('::')[2].partition('-')[0]}" if TEAM in urn else ROOT
             for urn in self.refusing
         }
-        refused = [urn for urn in self.refusing if not is_excluded(top[urn]) | is_excluded(urn)]
+        refused = [
+            urn for urn in self.refusing if not (urn.endswith(ends) or top[urn].endswith(ends))
+        ]
         for urn in refused:
             begun = {"op": "update", "urn": urn, "type": "x", "provider": ""}
             begun["new"] = {"urn": urn, "type": "x", "parent": top[urn], "inputs": {}}
@@ -244,6 +236,8 @@ class Engine:
             on_event(event("diagnosticEvent", diagnostic))
         if refused:
             raise automation.errors.CommandError(automation.CommandResult("", "error: x", 255))
+
+    refresh = up
 
 
 def event(kind, content):
