@@ -102,6 +102,7 @@ def test_the_service_of_a_load_balancer_has_what_its_cloud_reads():
         ({"type": "NodePort", "host": "a", "class": "nginx"}, "class", "write type: Ingress"),
         ({"type": "Ingress"}, "host", "is missing"),
         ({"type": "Ingress", "host": "10.0.0.1"}, "host", "write a name of your DNS"),
+        ({"type": "Gateway", "host": "a.example.com"}, "gateway", "NAMESPACE/NAME"),
         (INGRESS | {"gateway": "a/b"}, "gateway", "write type: Gateway"),
         (GATEWAY | {"gateway": "tls"}, "gateway", "write NAMESPACE/NAME"),
         ({"host": "a.example.com:6443"}, "host", "and a port at port"),
@@ -139,6 +140,8 @@ def test_a_host_name_is_one_teams(way):
     assert "where team ml is reached already" in str(found)
     assert "such as nlp.vc.example.com" in str(found)
     assert refused(INGRESS, nlp=way | {"host": "nlp.vc.example.com"}) == {}
+    node = {"type": "NodePort", "host": "node.example.com"}  # of ports there are several
+    assert refused(node, nlp=node) == {}
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,7 @@ def test_an_enforcing_mode_is_warned_about(mode):
     found = judged({"cluster": CLUSTER, **on_host(mode)})
     level, message = found["kai-fleet:kai.gpuSharing"]
     assert (level, "make what docs/workloads.md says of it" in message) == ("ADVISORY", True)
+    assert judged({"cluster": CLUSTER, **on_host("NonMemoryEnforced")}) == {}
 
 
 def of_team(mode, **more):
