@@ -50,15 +50,11 @@ def values(args, version="v0.36.1"):
 
 
 @pytest.mark.parametrize(("version", "name"), OF_VERSIONS)
-def test_every_version_of_vcluster_reads_the_values(version, name):
-    assert unknown_keys("vcluster", version, values(VCLUSTERS[name], version)) == []
-
-
-@pytest.mark.parametrize(
-    ("version", "name"), [it for it in OF_VERSIONS if it[0] in SCHEMAS_AT_HAND]
-)
-def test_the_charts_own_schema_takes_them(version, name, vcluster_schema):
-    vcluster_schema(version).validate(values(VCLUSTERS[name], version))
+def test_every_version_of_vcluster_reads_the_values(version, name, vcluster_schema):
+    found = values(VCLUSTERS[name], version)
+    assert unknown_keys("vcluster", version, found) == []
+    if version in SCHEMAS_AT_HAND:
+        vcluster_schema(version).validate(found)
 
 
 @pytest.mark.parametrize("name", KAIS)
