@@ -35,9 +35,12 @@ from tests.unit.doctor_spoils import (
 READY = ("nodes", "ml-0", "status", "conditions")
 ALLOCATABLE = ("nodes", "ml-0", "status", "allocatable")
 CHART = ("statefulsets", "ml", "metadata", "labels", "chart")
+MUTATING = ("mutatingwebhookconfigurations", "mutating-kai-admission")
 GONE = "2026-11-01T11:00:00Z"
+USED = {"kai-fleet/team": "old", "kai-fleet/namespace": "used"}
 GOLD = {"kai.scheduler/node-pool": "gold"}
 GPU = "nvidia.com/gpu"
+LIMIT = ("spec", "resources", "gpu", "limit")
 
 
 def device_plugin(name: str) -> Any:
@@ -53,11 +56,6 @@ CLUSTERS: dict[str, Case] = {
     "no GPUs on the host": (
         host(*ALLOCATABLE, value={"cpu": "8"}),
         "nodes | cluster host | none of 1 nodes advertises nvidia.com/gpu | kai-fleet:gpu.provider",
-    ),
-    "no GPUs in the pool": (
-        host(*ALLOCATABLE, value={"cpu": "8"}),
-        "nodes | node pool kai-fleet/pool=ml | "
-        "advertise no nvidia.com/gpu, and team ml is granted 4 | lower kai-fleet:teams.ml.gpus",
     ),
     "fewer GPUs than granted": (
         host(*ALLOCATABLE, GPU, value="2"),
@@ -108,17 +106,9 @@ CLUSTERS: dict[str, Case] = {
         "gpu-stack | node ml-0 | shares GPUs by itself (nvidia.com/gpu.replicas=4) | "
         "gpuSharing: false at kai-fleet:teams.ml.scheduler",
     ),
-    "no namespace": (
-        gone("namespaces", "team-ml", "host"),
-        "vcluster | namespace team-ml | not there | make up STACK=lab",
-    ),
     "no namespace of a team with a stack of its own": (
         lambda lab: lab.settings.update(teamStacks={"nlp": {"nodePool": {"p": "nlp"}, "gpus": 2}}),
         "vcluster | namespace team-nlp | is not there | make up STACK=lab",
-    ),
-    "no StatefulSet": (
-        gone("statefulsets", "ml", "host"),
-        "vcluster | vCluster ml | not there | make up STACK=lab",
     ),
     "no StatefulSet, and the chart's Service": (
         both(
@@ -182,12 +172,7 @@ CLUSTERS: dict[str, Case] = {
         "leftovers | namespace team-old | is of team old | `kubectl delete namespace team-old`",
     ),
     "such a namespace that others made": (
-        add(
-            "host",
-            namespaces=[
-                space("theirs", labels={"kai-fleet/team": "old", "kai-fleet/namespace": "used"})
-            ],
-        ),
+        add("host", namespaces=[space("theirs", labels=USED)]),
         "leftovers | namespace theirs | is of team old | "
         "`kubectl label namespace theirs kai-fleet/team- kai-fleet/namespace- kai-fleet/isolation-",
     ),
@@ -229,9 +214,7 @@ CLUSTERS: dict[str, Case] = {
         "deployments,endpoints",
     ),
     "a webhook without an authority": (
-        lambda lab: lab.named("mutatingwebhookconfigurations", "mutating-kai-admission")[
-            "webhooks"
-        ][0]["clientConfig"].pop("caBundle"),
+        edit(*MUTATING, "webhooks", 0, "clientConfig", "caBundle", value=""),
         "webhooks | webhook mutating-kai-admission | no certificate authority | make up STACK=lab",
     ),
     "a missing queue": (
@@ -270,11 +253,6 @@ PODS: dict[str, Case] = {
     "an absent queue": (
         waiting(queue="nosuch"),
         "workload-leaf-queue | pod default/w | names queue nosuch, which is not | serve or train",
-    ),
-    "a parent queue": (
-        waiting(queue="default"),
-        "workload-leaf-queue | pod default/w | which has children and so takes no pods | "
-        "serve or train",
     ),
     "no queue": (
         waiting(queue=None),
@@ -316,8 +294,8 @@ PODS: dict[str, Case] = {
     "more GPUs than a node has": (
         both(
             lambda lab: lab.settings["teams"]["ml"].update(gpus=8),
-            edit("queues", "train", "spec", "resources", "gpu", "limit", value=-1),
-            edit("queues", "default", "spec", "resources", "gpu", "limit", value=-1),
+            edit("queues", "train", *LIMIT, value=-1),
+            edit("queues", "default", *LIMIT, value=-1),
             waiting(limits={GPU: "6"}),
         ),
         "pending | pod default/w | "
@@ -396,11 +374,6 @@ PODS: dict[str, Case] = {
         "reservation | pod default/infer-a and default/infer-b | "
         "shares GPU group 407623a2-216d-4c06-b5b8-f8345bf28b5a, which no reservation pod holds | "
         "`kubectl --kubeconfig ml -n default delete pod infer-a infer-b`",
-    ),
-    "a reservation pod that waits": (
-        edit("pods", "gpu-reservation-ml-0-x7", "status", "phase", value="Pending"),
-        "reservation | reservation pod kai-resource-reservation/gpu-reservation-ml-0-x7 | "
-        "is Pending | -n kai-resource-reservation delete pod gpu-reservation-ml-0-x7",
     ),
     "a reservation pod that finds no GPU": (
         both(gone("pods", "gpu-reservation-ml-0-x7"), add(pods=[reservation(index=None)])),

@@ -32,7 +32,6 @@ GIVEN = service(ip="10.1.2.3")
         ("NodePort", service(), "node.example.org:30443"),
         ("LoadBalancer", service(), None),
         ("LoadBalancer", GIVEN, "10.1.2.3:443"),
-        ("named", service(), None),
         ("named", GIVEN, "ml.example.org:443"),
         ("ClusterIP", service(), "ml.team-ml.svc:443"),
     ],

@@ -62,10 +62,6 @@ SLOW = {
         found.sendall(HEAD + b"Content-Length: 100000\r\n\r\n"),
         drip(found, b" "),
     ),
-    "its chunks": lambda found: (
-        found.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n"),
-        drip(found, b"1\r\n \r\n"),
-    ),
     "one chunk": lambda found: (
         found.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\nfffff\r\n"),
         drip(found, b" "),
@@ -104,24 +100,22 @@ def test_an_answer_of_gigabytes_is_given_up(raw, what):
         Api.of_kubeconfig(kubeconfig(url), most=1 << 20).get("/version")
 
 
-def test_a_little_that_unpacks_to_gigabytes_is_not_unpacked(raw):
-    body = gzip.compress(b" " * (64 << 20))
-    length = f"Content-Length: {len(body)}\r\n".encode()
-    head = HEAD + b"Content-Encoding: gzip\r\nConnection: close\r\n" + length
-    url = raw(lambda found: found.sendall(head + b"\r\n" + body))
+@pytest.mark.parametrize(
+    ("body", "header"),
+    [
+        (gzip.compress(b" " * (64 << 20)), b"Content-Encoding: gzip\r\n"),
+        (b"[" * 500_000, b""),
+    ],
+    ids=["a little that unpacks to gigabytes", "JSON that is too deep"],
+)
+def test_what_would_take_memory_to_read_is_not_read(raw, body, header):
+    length = f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode()
+    url = raw(lambda found: found.sendall(HEAD + header + length + body))
     with pytest.raises(UnreachableError, match="what answers there is no Kubernetes API"):
         Api.of_kubeconfig(kubeconfig(url)).get("/version")
 
 
-def test_json_that_is_too_deep_is_no_api(raw):
-    body = b"[" * 500_000
-    head = HEAD + f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode()
-    url = raw(lambda found: found.sendall(head + body))
-    with pytest.raises(UnreachableError, match="what answers there is no Kubernetes API"):
-        Api.of_kubeconfig(kubeconfig(url)).get("/version")
-
-
-@pytest.mark.parametrize("status", [301, 302, 307, 308, 304])
+@pytest.mark.parametrize("status", [301, 307, 304])
 def test_nobody_is_sent_elsewhere(raw, server, status):
     api, url = server
     head = f"HTTP/1.1 {status} Away\r\nLocation: {url}/secret\r\nContent-Length: 2\r\n\r\n".encode()

@@ -106,15 +106,6 @@ def test_a_queue_of_teams_has_no_more_gpus_than_they(arguments):
     assert (gpus["top"]["quota"], gpus["b"]["quota"], gpus["b"]["limit"]) == (-1, 0, -1)
 
 
-def test_pools_bound_the_queues_of_a_team(arguments):
-    args = arguments.team("ml")["queues"]
-    gpus = {
-        name: spec["resources"]["gpu"]["limit"]
-        for name, spec in specs_of(args["queues"], args["gpus"], args["pools"]).items()
-    }
-    assert (gpus["one"], gpus["two"]) == (4, args["pools"]["default"])
-
-
 def test_the_address_of_a_database_is_in_no_arguments_of_the_namespace(arguments):
     args = arguments.team("ml")
     assert args["vcluster"]["store"]["data_source"] == DATABASE

@@ -2,8 +2,6 @@
 
 import json
 import subprocess
-import tarfile
-from pathlib import Path
 
 import pytest
 import yaml
@@ -12,7 +10,6 @@ from kai_fleet import releases
 from kai_fleet.releases import GPU_PROVIDERS
 from sandbox import chart_packages
 from sandbox.chart_packages import SOURCES
-from sandbox.directory import SandboxError
 from sandbox.tools import toolbox
 
 CHARTS = sorted(path.parent.name for path in SOURCES.glob("*/Chart.yaml"))
@@ -37,23 +34,6 @@ def test_a_chart_says_that_it_is_a_stand_in(name):
     assert "stand-in" in chart["description"] and "sandbox" in chart["description"]
 
 
-def test_vclusters_schema_knows_the_keys_of_its_version_and_no_others():
-    new, old = (
-        set(json.loads((SOURCES / "vcluster" / name).read_text())["properties"])
-        for name in ("values.schema.json", "values.schema.before-v0.32.json")
-    )
-    assert old - new == {"external", "sleepMode"}
-    assert new - old == {"deletion", "platform", "sleep", "snapshots"}
-
-
-def test_a_chart_that_cannot_be_written_is_named_with_the_reason(tmp_path):
-    (tmp_path / "charts").write_text("a file where the folder should be")
-    with pytest.raises(
-        SandboxError, match=r"kai-scheduler-v0\.7\.11\.tgz cannot be .*: File exists"
-    ):
-        chart_packages.package(tmp_path / "charts", lambda _: None)
-
-
 def test_a_chart_that_is_there_is_not_packaged_again(tmp_path):
     said = []
     for _ in range(2):
@@ -68,20 +48,10 @@ def test_a_chart_that_is_there_is_not_packaged_again(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def helm():
-    return toolbox.ensure(["helm"], print)["helm"].path
-
-
-@pytest.fixture(scope="module")
-def packaged(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("charts")
-    chart_packages.package(folder, print)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def template(helm, packaged):
+def template(tmp_path_factory):
     """Objects of a packaged chart as installed under name `ml` in namespace `team-ml`."""
+    helm, packaged = toolbox.ensure(["helm"], print)["helm"].path, tmp_path_factory.mktemp("charts")
+    chart_packages.package(packaged, print)
 
     def rendered(name: str, version: str, values: dict | None = None) -> list[dict]:
         chart = packaged / f"{name}-{version}.tgz"
@@ -112,15 +82,6 @@ def names(objects: dict[tuple, dict], kind: str) -> set[str]:
 
 
 @pytest.mark.engine
-def test_packages_are_named_as_a_mirror_wants_them(packaged):
-    made = {path.name for path in Path(packaged).iterdir()}
-    assert made == {chart.file_name for chart in chart_packages.packages()}
-    with tarfile.open(packaged / "kai-scheduler-v0.9.3.tgz") as archive:
-        text = archive.extractfile("kai-scheduler/Chart.yaml").read()
-    assert yaml.safe_load(text)["version"] == "v0.9.3"
-
-
-@pytest.mark.engine
 @pytest.mark.parametrize("version", chart_packages.KAI_VERSIONS)
 def test_kai_has_the_deployments_of_its_version(render, version):
     objects = render("kai-scheduler", version)
@@ -137,13 +98,6 @@ def test_kai_has_the_deployments_of_its_version(render, version):
 
 
 @pytest.mark.engine
-def test_kai_before_its_operator_knows_no_config(render):
-    objects = render("kai-scheduler", "v0.7.11")
-    assert "configs.kai.scheduler" not in names(objects, "CustomResourceDefinition")
-    assert not names(objects, "Config")
-
-
-@pytest.mark.engine
 @pytest.mark.parametrize(
     ("version", "hooks"),
     [
@@ -155,12 +109,11 @@ def test_kai_before_its_operator_knows_no_config(render):
 )
 def test_uninstalling_leaves_kai_config_behind_in_the_versions_that_do(template, version, hooks):
     configs = [item for item in template("kai-scheduler", version) if item["kind"] == "Config"]
-    annotations = [item["metadata"].get("annotations", {}) for item in configs]
-    assert sorted((it.get("helm.sh/hook") for it in annotations), key=str) == hooks
-    kept = any(
-        "hook" in str(it) or it.get("helm.sh/resource-policy") == "keep" for it in annotations
+    notes = [item["metadata"].get("annotations", {}) for item in configs]
+    assert sorted((each.get("helm.sh/hook") for each in notes), key=str) == hooks
+    assert any("hook" in str(each) or "keep" in each.values() for each in notes) == (
+        version != "v0.9.3"
     )
-    assert kept == (version != "v0.9.3")
 
 
 @pytest.mark.engine
@@ -175,20 +128,6 @@ def test_kai_makes_default_queues_from_v0_10_unless_told_not_to(render, version,
 
 
 @pytest.mark.engine
-def test_gpu_sharing_reaches_the_part_that_grants_it(template):
-    values = {"global": {"gpuSharing": True}}
-    old = template("kai-scheduler", "v0.7.11", values)
-    (binder,) = [
-        it for it in old if (it["kind"], it["metadata"]["name"]) == ("Deployment", "binder")
-    ]
-    containers = binder["spec"]["template"]["spec"]["containers"]
-    assert containers[0]["args"] == ["--gpu-sharing-enabled=true"]
-    new = template("kai-scheduler", "v0.16.8", values)
-    specs = [item["spec"] for item in new if item["kind"] == "Config"]
-    assert True in [spec.get("admission", {}).get("gpuSharing") for spec in specs]
-
-
-@pytest.mark.engine
 @pytest.mark.parametrize("mode", [None, "Disabled", "HamiCore"])
 def test_v0_18_shares_where_it_is_told_nothing(template, mode):
     values = {"global": {"gpuSharingMode": mode} if mode else {}}
@@ -196,17 +135,6 @@ def test_v0_18_shares_where_it_is_told_nothing(template, mode):
     specs = [item["spec"] for item in made if item["kind"] == "Config"]
     modes = [spec.get("global", {}).get("gpuSharingMode") for spec in specs]
     assert (mode or "NonMemoryEnforced") in modes
-
-
-@pytest.mark.engine
-def test_queue_crd_is_cluster_scoped_and_takes_the_fields_of_a_queue(render):
-    crd = render("kai-scheduler", "v0.9.3")["CustomResourceDefinition", "queues.scheduling.run.ai"]
-    assert crd["spec"]["scope"] == "Cluster"
-    schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
-    assert set(schema["properties"]) == {
-        *("displayName", "parentQueue", "priority", "preemptMinRuntime", "reclaimMinRuntime"),
-        "resources",
-    }
 
 
 @pytest.mark.engine
@@ -218,11 +146,8 @@ def test_a_vcluster_has_the_objects_by_which_it_is_found(render, version):
     }
     objects = render("vcluster", version, values)
     labels = objects["StatefulSet", "ml"]["metadata"]["labels"]
-    assert (labels["app"], labels["release"], labels["chart"]) == (
-        "vcluster",
-        "ml",
-        f"vcluster-{version}",
-    )
+    found = {"app": "vcluster", "release": "ml", "chart": f"vcluster-{version}"}
+    assert labels.items() >= found.items()
     service = objects["Service", "ml"]["spec"]
     assert service["type"] == "NodePort"
     assert service["ports"][0]["port"] == 443 and service["ports"][0]["targetPort"] == 8443
@@ -234,33 +159,9 @@ def test_a_vcluster_has_the_objects_by_which_it_is_found(render, version):
 
 
 @pytest.mark.engine
-def test_a_changed_vcluster_configuration_makes_a_new_pod(render):
-    def pod(**values):
-        template = render("vcluster", "0.36.1", values)["StatefulSet", "ml"]["spec"]["template"]
-        return template["metadata"]["annotations"]["vClusterConfigHash"]
-
-    assert pod() == pod() != pod(telemetry={"enabled": False})
-
-
-@pytest.mark.engine
 @pytest.mark.parametrize(
     ("version", "key"), [("0.27.3", "sleep"), ("0.36.1", "sleepMode"), ("0.36.1", "vcluster")]
 )
 def test_vcluster_refuses_a_key_that_its_version_does_not_have(render, version, key):
     with pytest.raises(ValueError, match=f"additional properties '{key}' not allowed"):
         render("vcluster", version, {key: {}})
-
-
-@pytest.mark.engine
-def test_the_gpu_operator_brings_its_crd_class_and_plugin(render):
-    objects = render("gpu-operator", GPU_PROVIDERS["operator"].version)
-    assert names(objects, "CustomResourceDefinition") == {"clusterpolicies.nvidia.com"}
-    assert names(objects, "RuntimeClass") == {"nvidia"}
-    assert names(objects, "DaemonSet") == {"nvidia-device-plugin-daemonset"}
-
-
-@pytest.mark.engine
-def test_the_device_plugin_runs_on_nodes_with_gpus(render):
-    pod = render("nvidia-device-plugin", GPU_PROVIDERS["device-plugin"].version)["DaemonSet", "ml"]
-    selector = pod["spec"]["template"]["spec"]["nodeSelector"]
-    assert selector == {"nvidia.com/gpu.present": "true"}

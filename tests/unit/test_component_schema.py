@@ -74,32 +74,3 @@ def test_only_values_of_others_have_no_type(types):
         name for fields in types.values() for name, field in fields.items() if ANY in refs(field)
     }
     assert untyped == OF_OTHERS
-
-
-def test_a_queue_holds_queues(types):
-    children = types["QueueArgs"]["children"]
-    assert children.type is PropertyType.OBJECT
-    assert children.additional_properties.ref == "#/types/kai-fleet:index:QueueArgs"
-    assert types["QueueTreeArgs"]["queues"].additional_properties.ref == (
-        "#/types/kai-fleet:index:QueueArgs"
-    )
-    assert types["QueueArgs"]["gpu"].ref == "#/types/kai-fleet:index:ShareArgs"
-
-
-REQUIRED = {
-    "GpuStackArgs": {"provider"},
-    "KaiSchedulerArgs": {"version"},
-    "OidcArgs": {"issuer", "clientId"},
-    "QueueTreeArgs": {"queues"},
-    "RegistryArgs": {"username", "password"},
-    "TeamArgs": {"vcluster"},
-    "TolerationArgs": {"key"},
-}
-
-
-def test_what_has_to_be_given_is_little(types):
-    required = {
-        kind: {name for name, field in fields.items() if not field.optional}
-        for kind, fields in types.items()
-    }
-    assert {kind: names for kind, names in required.items() if names} == REQUIRED

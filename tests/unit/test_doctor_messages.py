@@ -4,7 +4,7 @@ import pytest
 
 from kai_fleet_cli.doctor.causes import explain
 from kai_fleet_cli.doctor.snapshot import Cluster
-from tests.unit.doctor_samples import Lab, event, meta, pod
+from tests.unit.doctor_samples import Lab, daemon_set, event, meta, pod
 from tests.unit.doctor_spoils import grouped
 
 SEEN = {
@@ -13,7 +13,6 @@ SEEN = {
     "plugin gpusharing failed in PreBind: … no desired configmap name found in pod default/early"
     " annotations": ("made-too-early", "stays Pending for good"),
     "Warning: Found pod without reservation, deleting": ("two-modes", "fight for the pod"),
-    'configmap "frac-x-shared-gpu-0-evar" not found': ("two-modes", "fight for the pod"),
     "Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. Requested:"
     " 1, Available: 0, which is unexpected": ("gpu-twice", "two schedulers"),
     "OverLimit: default quota has reached the allowable limit of GPUs. Limit is 1 GPUs, currently 1"
@@ -66,8 +65,6 @@ SEEN = {
         "queue default is not one of test, ml-train",
     ),
     "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.": ("no-room", "no node has room"),
-    "0/9 nodes are available: 1 Insufficient cpu, 8 node(s) didn't match Pod's node"
-    " affinity/selector.": ("no-room", "1 Insufficient cpu"),
     "0/9 nodes are available: 1 node(s) had untolerated taint {gpu: yes}, 8 node(s) didn't match"
     " Pod's node affinity/selector.": ("taint", "untolerated taint {gpu: yes}"),
     "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.": (
@@ -106,11 +103,8 @@ def test_a_message_that_was_seen_has_its_meaning(text):
 
 
 @pytest.mark.timeout(20)
-def test_a_long_message_of_a_tenant_takes_no_longer():
+def test_a_long_message_of_a_tenant_takes_no_longer_and_another_means_nothing():
     assert meaning("failed calling webhook " * 40_000) is not None
-
-
-def test_another_message_has_none():
     assert meaning("Successfully assigned default/a to ml-0") is None
 
 
@@ -144,10 +138,8 @@ def test_a_controller_whose_pods_are_denied_is_reported():
     [
         ("ReplicaSet", {"spec": {"replicas": 2}, "status": {"replicas": 1}}, 1),
         ("ReplicaSet", {"spec": {"replicas": 2}, "status": {"replicas": 2}}, 0),
-        ("ReplicaSet", {"spec": {"replicas": 0}, "status": {}}, 0),
         ("ReplicaSet", None, 0),
         ("Job", {"spec": {}, "status": {}}, 1),
-        ("Job", {"spec": {}, "status": {"active": 1}}, 0),
         ("Job", {"spec": {}, "status": {"succeeded": 1}}, 0),
     ],
 )
@@ -177,12 +169,10 @@ def test_pods_that_a_node_refused_lately_are_one_finding(created, count):
 
 def test_pods_that_pod_security_refuses_to_the_gpu_stack_need_a_label():
     lab = Lab()
-    about = meta("toolkit", "gpu-operator")
-    status = {"desiredNumberScheduled": 7, "numberReady": 0}
-    item = {"metadata": about, "spec": {}, "status": status}
+    item = daemon_set("toolkit")
     lab.host["daemonsets"].append(item)
     text = 'pods "x" is forbidden: violates PodSecurity "baseline:latest": hostPath volumes'
     lab.host["events"] = [event(item, text, "FailedCreate", "DaemonSet")]
     (found,) = lab.ill()
-    assert found.cause.startswith("0 of 7 pods are Ready: Pod Security baseline:latest")
+    assert found.cause.startswith("0 of 1 pods are Ready: Pod Security baseline:latest")
     assert "needs the label pod-security.kubernetes.io/enforce: privileged" in found.fix

@@ -70,15 +70,10 @@ def test_a_team_stack_without_its_platform_says_what_to_run(sandbox):
     assert refusal("lab-vision").endswith("first: make down, then make up STACK=lab")
 
 
-def test_a_team_stack_alone_starts_no_sandbox(sandbox, monkeypatch):
+def test_a_team_stack_alone_and_a_look_at_what_runs_start_no_sandbox(sandbox, monkeypatch):
     monkeypatch.setattr(lifecycle, "find", lambda: None)
     monkeypatch.setattr(lifecycle, "up", lambda say: pytest.fail("started"))
     assert refusal("lab-vision").endswith("first: make up STACK=lab")
-
-
-def test_a_look_at_what_runs_starts_no_sandbox(sandbox, monkeypatch):
-    monkeypatch.setattr(lifecycle, "find", lambda: None)
-    monkeypatch.setattr(lifecycle, "up", lambda say: pytest.fail("started"))
     with pytest.raises(UserError, match="the sandbox is not running; start it with: make up"):
         for_stack("lab", validated=False)
 

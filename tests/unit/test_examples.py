@@ -1,14 +1,11 @@
 """The examples' stack files: what the rules and an editor say of them."""
 
-import json
-
 import pytest
 import yaml
 
 from kai_fleet.finding import Level
 from kai_fleet_cli.plan.offline import plan
 from kai_fleet_cli.stack_file.reading import ROOT
-from tests.chart_keys import unknown_keys
 
 EXAMPLES = sorted((ROOT / "examples").rglob("Pulumi.*.yaml"))
 CLUSTERS = [path for path in EXAMPLES if path.parent.name == "clusters"]
@@ -30,11 +27,6 @@ def test_an_editor_checks_and_accepts_it(path, editor):
     editor(yaml.safe_load(text))
 
 
-def test_every_guide_with_workloads_has_its_example():
-    names = {path.name for path in EXAMPLES}
-    assert {f"Pulumi.guide-00{number}.yaml" for number in (1, 2, 3, 4)} <= names
-
-
 def releases(path, kind):
     """The values of the Helm releases whose chart ends so, by resource."""
     found = plan(path.name.split(".")[1], path)
@@ -43,14 +35,6 @@ def releases(path, kind):
         for it in found.resources
         if it.type.endswith(":Release") and it.inputs["chart"].endswith(kind)
     }
-
-
-def test_the_clusters_that_people_have_are_there():
-    assert [path.name for path in CLUSTERS] == [
-        "Pulumi.eks.yaml",
-        "Pulumi.gke.yaml",
-        "Pulumi.k3s.yaml",
-    ]
 
 
 @pytest.mark.parametrize("path", CLUSTERS, ids=lambda path: path.name)
@@ -65,31 +49,3 @@ def test_the_schema_of_vclusters_chart_takes_it(path, vcluster_schema):
     assert declared
     for inputs in declared.values():
         vcluster_schema(f"v{inputs['version']}").validate(inputs["values"])
-
-
-@pytest.mark.parametrize("path", CLUSTERS, ids=lambda path: path.name)
-def test_the_chart_of_kai_reads_every_value(path, facts):
-    charts = json.loads((facts / "kai" / "chart-values.json").read_text())
-    made = releases(path, "kai-scheduler")
-    assert made
-    for inputs in made.values():
-        known = charts[inputs["version"]]
-        # What the templates read and the defaults leave out: tests/unit/test_releases.py.
-        known = {*known, "binder.runtimeClassName", "global.resourceReservation.runtimeClassName"}
-        strange = [key for key in leaves(inputs["values"]) if not covered(key, known)]
-        assert strange == []
-        assert unknown_keys("kai", inputs["version"], inputs["values"]) == []
-
-
-def leaves(values, before=""):
-    for key, value in values.items():
-        if isinstance(value, dict) and value:
-            yield from leaves(value, f"{before}{key}.")
-        else:
-            yield f"{before}{key}"
-
-
-def covered(key, known):
-    """Whether a chart has the key, or a key above it whose default is empty, such as labels."""
-    parts = key.split(".")
-    return any(".".join(parts[:end]) in known for end in range(1, len(parts) + 1))

@@ -31,11 +31,9 @@ def explained(what="the update", environment=None, again=AGAIN, **printed):
         ("write /state/x.json: no space left on device", "a disk is full"),
         ("error: PULUMI_ACCESS_TOKEN must be set for login during non-inter", "pulumi login, then"),
         ("Get x: stream error: stream ID 3; INTERNAL_ERROR; received from peer", "the etcd behind"),
-        ("rpc error: etcdserver: request timed out", "the etcd behind it is away"),
         ("the API does not answer: it does not answer in time", "the etcd behind it is away"),
         ("the API does not answer: it cannot be connected to: x", "see that kubectl reaches it"),
         ("unable to return a response in the time allotted", "the etcd behind it is away"),
-        ("the API does not answer (ReadTimeoutError)", "the etcd behind it is away"),
         ("is unreachable: Read timed out. (read timeout=60.0)", "the etcd behind it is away"),
         ("cannot be read: the API answers 500 Internal Server Error", "the etcd behind it is away"),
         ("from server: rpc error: code = Unavailable desc = closing", "the etcd behind it is away"),
@@ -86,12 +84,7 @@ def test_an_unknown_error_points_at_the_engines_own_words():
 
 @pytest.mark.parametrize(
     "lead",
-    [
-        "",
-        "an unhandled error occurred: ",
-        "Exception calling application: ",
-        "an unhandled error occurred: Exception calling application: ",
-    ],
+    ["", "an unhandled error occurred: Exception calling application: "],
 )
 def test_what_the_program_says_is_said_as_it_says_it(lead):
     said = explained("the preview", stderr=f"error: {lead}team ml is declared twice")
@@ -113,32 +106,25 @@ def test_what_a_clusters_api_server_says_commands_no_terminal():
     assert said == "the update failed: resource x: the server says [2J1mno"
 
 
-def repaired(environment, reason):
-    """Run the command that is printed for a checkpoint that cannot be loaded."""
+@pytest.mark.parametrize(
+    ("reason", "before", "after"),
+    [
+        ("unexpected end of JSON input", {"dev.json": "{", "dev.json.bak": "x"}, {"dev.json": "x"}),
+        ("EOF", {"a.attrs": "", "b.attrs": "{}", "a.json": ""}, {"b.attrs": "{}", "a.json": ""}),
+    ],
+)
+def test_the_command_for_a_checkpoint_that_a_kill_cut_mends_it(tmp_path, reason, before, after):
+    stacks = tmp_path / ".pulumi/stacks/kai-fleet"
+    stacks.mkdir(parents=True)
+    for name, text in before.items():
+        (stacks / name).write_text(text)
     stderr = f"error: failed to load checkpoint: {reason}"
-    said = explained(stderr=stderr, environment=environment)
-    command = said.partition("Repair it with: ")[2].removesuffix(DONE)
-    subprocess.run(command, shell=True, check=True)
-
-
-def test_a_state_that_is_cut_short_is_put_back_as_it_was_before_its_last_write(tmp_path):
-    stacks = tmp_path / ".pulumi/stacks/kai-fleet"
-    stacks.mkdir(parents=True)
-    (stacks / "dev.json").write_text('{"ver')
-    (stacks / "dev.json.bak").write_text("whole")
     backend = {"PULUMI_BACKEND_URL": f"file://{tmp_path}?no_tmp_dir=false"}
-    repaired(backend, "unexpected end of JSON input")
-    assert (stacks / "dev.json").read_text() == "whole"
-
-
-def test_small_files_that_a_kill_left_empty_are_removed_and_no_others(tmp_path):
-    stacks = tmp_path / ".pulumi/stacks/kai-fleet"
-    stacks.mkdir(parents=True)
-    cut, whole, state = (stacks / name for name in ("a.json.attrs", "b.json.attrs", "a.json"))
-    for file, text in ((cut, ""), (whole, "{}"), (state, "")):
-        file.write_text(text)
-    repaired({"PULUMI_BACKEND_URL": f"file://{tmp_path}"}, "EOF")
-    assert (cut.exists(), whole.exists(), state.exists()) == (False, True, True)
+    message = explained(stderr=stderr, environment=backend)
+    command = message.partition("Repair it with: ")[2].removesuffix(DONE)
+    subprocess.run(command, shell=True, check=True)
+    left = {file.name: file.read_text() for file in stacks.iterdir() if file.suffix != ".bak"}
+    assert left == after
 
 
 def test_elsewhere_an_older_version_is_imported(monkeypatch):

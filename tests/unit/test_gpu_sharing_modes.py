@@ -4,7 +4,6 @@ import pulumi
 import pytest
 
 from kai_fleet import deployed
-from kai_fleet.arguments import Arguments
 from kai_fleet.deployed import Deployed, named
 from kai_fleet.guards.bounds import pod_bounds
 from kai_fleet.kai_scheduler import KaiScheduler, kai_values
@@ -21,7 +20,7 @@ from tests.attacks.objects import pod
 from tests.chart_keys import unknown_keys
 from tests.policies.samples import resource
 from tests.policy_evaluation import account, creation, refusals
-from tests.unit.stack_arguments import settings_of
+from tests.unit.stack_arguments import arguments, settings_of
 from tests.unit.test_program import CLUSTER, HOST, ML
 
 CHART = "oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler"
@@ -45,7 +44,6 @@ def judged(raw, rule="gpu-sharing-mode"):
     ("version", "mode", "values"),
     [
         ("v0.17.0", "NonMemoryEnforced", {"global": {"gpuSharing": True}}),
-        ("v0.17.0", "Disabled", {"global": {"gpuSharing": False}}),
         (
             "v0.16.9",
             "HamiCore",
@@ -56,7 +54,6 @@ def judged(raw, rule="gpu-sharing-mode"):
         ),
         ("v0.18.0", "NonMemoryEnforced", {"global": {"gpuSharingMode": "NonMemoryEnforced"}}),
         ("v0.18.0", "Disabled", {"global": {"gpuSharingMode": "Disabled"}}),
-        ("v0.18.0", "HamiCore", {"global": {"gpuSharingMode": "HamiCore"}}),
         (
             "v0.18.6",
             "NvFractions",
@@ -75,14 +72,6 @@ def test_a_mode_is_written_as_the_chart_of_that_version_reads_it(version, mode, 
     assert unknown_keys("kai", version, found) == []
 
 
-def test_a_mode_can_be_written_as_a_value_from_v0_18_on():
-    hami = {"global": {"gpuSharingMode": "HamiCore"}}
-    newer = kai_values(kai("v0.18.6", untested=True), {"values": hami})
-    assert newer["global"]["gpuSharingMode"] == "HamiCore"
-    assert unknown_keys("kai", "v0.18.6", hami) == []
-    assert unknown_keys("kai", "v0.17.0", hami) == ["global.gpuSharingMode"]
-
-
 @pytest.mark.parametrize(
     ("written", "mode"),
     [
@@ -98,37 +87,22 @@ def test_a_stack_file_says_a_switch_or_a_mode(written, mode):
     assert clusters_of(settings_of(raw))[0].scheduler.sharing == mode
 
 
-@pytest.mark.parametrize(
-    ("written", "path", "says"),
-    [
-        ("Hami", "kai-fleet:kai.gpuSharing", "'NonMemoryEnforced', 'HamiCore'"),
-        ({"mode": "HamiCore"}, "kai-fleet:kai.gpuSharing", "write one of 'Disabled', "),
-    ],
-)
-def test_what_is_no_mode_is_told_with_those_that_are(written, path, says):
-    raw = {"cluster": CLUSTER, **HOST, "kai": {"version": "v0.18.0", "gpuSharing": written}}
-    found = {it.path: it.message for it in load(raw).mistakes}
-    assert says in found[path]
+def test_what_is_no_mode_is_reported_with_those_that_are():
+    found = {it.path: it.message for it in load({"cluster": CLUSTER, **on_host("Hami")}).mistakes}
+    assert "'NonMemoryEnforced', 'HamiCore'" in found["kai-fleet:kai.gpuSharing"]
 
 
 def test_a_team_stack_learns_the_mode_of_the_hosts_kai():
-    settings = load({"cluster": CLUSTER, **on_host("HamiCore")}).settings
-    assert settings is not None
-    facts = Facts.of(settings)
-    assert facts.kai is not None
-    assert facts.kai.gpu_sharing == "HamiCore"
+    facts = Facts.of(settings_of({"cluster": CLUSTER, **on_host("HamiCore")}))
+    assert facts.kai and facts.kai.gpu_sharing == "HamiCore"
 
 
 def test_a_mode_that_the_version_has_not_is_refused_with_one_that_has():
-    for mode, version, since in (
-        ("NvFractions", "v0.16.8", "v0.18"),
-        ("HamiCore", "v0.14.7", "v0.16"),
-    ):
-        told = judged({"cluster": CLUSTER, **on_host(mode, version)})
-        level, message = told["kai-fleet:kai.gpuSharing"]
-        assert level == "MANDATORY"
-        assert f"from {since} on, and the version is {version}; write version: v0.18.0" in message
-        assert message.endswith("or mode: NonMemoryEnforced")
+    reported = judged({"cluster": CLUSTER, **on_host("HamiCore", "v0.14.7")})
+    level, message = reported["kai-fleet:kai.gpuSharing"]
+    assert level == "MANDATORY"
+    assert "from v0.16 on, and the version is v0.14.7; write version: v0.18.0" in message
+    assert message.endswith("or mode: NonMemoryEnforced")
 
 
 @pytest.mark.parametrize("mode", ["HamiCore", "NvFractions"])
@@ -136,11 +110,7 @@ def test_an_enforcing_mode_is_warned_about(mode):
     found = judged({"cluster": CLUSTER, **on_host(mode)})
     level, message = found["kai-fleet:kai.gpuSharing"]
     assert (level, "make what docs/workloads.md says of it" in message) == ("ADVISORY", True)
-
-
-def test_the_ways_that_are_by_agreement_or_off_need_nothing():
-    for mode in ("NonMemoryEnforced", "Disabled"):
-        assert judged({"cluster": CLUSTER, **on_host(mode)}) == {}
+    assert judged({"cluster": CLUSTER, **on_host("NonMemoryEnforced")}) == {}
 
 
 def of_team(mode, **more):
@@ -186,7 +156,7 @@ def test_the_guard_lets_memory_be_requested_where_the_host_enforces_it_and_no_de
 
 
 @pytest.mark.parametrize("key", [MEMORY, "kai.scheduler/container.main.gpu-memory.portion.limit"])
-@pytest.mark.parametrize(("before", "after"), [("2Gi", "80Gi"), ("2Gi", None), (None, "80Gi")])
+@pytest.mark.parametrize(("before", "after"), [("2Gi", "80Gi"), (None, "80Gi")])
 def test_memory_is_requested_when_a_pod_is_made_and_never_changed(key, before, after):
     """KAI has counted it by then, and the GPU's other memory may be another team's."""
     bounds = pod_bounds("dev", {"scheduler": "host", "host_kai": True, "nv_fractions": True})
@@ -219,9 +189,7 @@ def test_no_pod_of_a_team_leaves_its_queue_as_a_background_pod():
 
 def test_only_teams_of_a_host_in_that_mode_may_request_it():
     def allowed(mode):
-        settings = load({"cluster": CLUSTER, **on_host(mode)}).settings
-        assert settings is not None
-        return Arguments(settings).namespace("nlp")["nv_fractions"]
+        return arguments({"cluster": CLUSTER, **on_host(mode)}).namespace("nlp")["nv_fractions"]
 
     assert (allowed("NvFractions"), allowed("HamiCore")) == (True, False)
 
@@ -232,8 +200,6 @@ def test_only_teams_of_a_host_in_that_mode_may_request_it():
         ("v0.17.0", {}, "Disabled"),
         ("v0.17.0", {"gpuSharing": True}, "NonMemoryEnforced"),
         ("v0.18.6", {}, "NonMemoryEnforced"),
-        ("v0.18.6", {"gpuSharing": False}, "Disabled"),
-        ("v0.18.6", {"gpuSharingMode": "Disabled", "gpuSharing": True}, "Disabled"),
         ("v0.18.6", {"gpuSharingMode": "HamiCore", "gpuSharing": False}, "HamiCore"),
         ("v0.18.6", {"nvFractions": {"set": True}}, "NvFractions"),
         ("v0.18.6", {"gpuSharingMode": UNKNOWN}, UNKNOWN),
