@@ -91,6 +91,18 @@ def test_what_the_program_says_is_said_as_it_says_it(lead):
     assert said == "the preview failed: team ml is declared twice"
 
 
+def test_one_mistake_in_a_stack_file_is_named_at_the_end():
+    printed = "error: the stack's configuration has {}:\n      teams.ml: is gone{}\n\n    Duration"
+    ends = [
+        explained(stderr=printed.format(*each))
+        for each in (("1 mistake", ""), ("2 mistakes", "\n      b: c"))
+    ]
+    assert ends == [
+        "the update failed: the stack's configuration has 1 mistake: teams.ml: is gone",
+        "the update failed; the lines above say where and why",
+    ]
+
+
 @pytest.mark.parametrize(
     "why", ["incorrect passphrase", "passphrase must be set with PULUMI_CONFIG_PASSPHRASE"]
 )

@@ -25,6 +25,7 @@ RELEASE = f"{TEAM}$kai-fleet:index:KaiScheduler$kubernetes:helm.sh/v3:Release::m
 TREE = f"{TEAM}$kai-fleet:index:QueueTree::ml-queues"
 QUEUES = f"{TEAM}$kai-fleet:index:QueueTree$kai-fleet:index:Queues::ml-queues"
 SPACE = f"{STACK}kai-fleet:index:TeamNamespace$kubernetes:core/v1:Namespace::ml-namespace"
+HOST = f"{STACK}pulumi:providers:kubernetes::host"
 PROVIDER = f"{TEAM}$kai-fleet:index:VirtualCluster$pulumi:providers:kubernetes::ml"
 VCLUSTER = f"{TEAM}$kai-fleet:index:VirtualCluster$kubernetes:helm.sh/v3:Release::ml-release"
 PARENTS = {RELEASE: KAI, KAI: ML, QUEUES: TREE, TREE: ML, ML: ROOT, NLP: ROOT}
@@ -132,12 +133,26 @@ def test_no_name_that_kubernetes_would_not_take_gets_into_a_command(name):
 def test_errors_belong_to_teams_or_to_nobody_in_particular():
     """A part of team ml's KAI, not a part of a team that is called ml-kai."""
     ends = {"": "update failed", ROOT: "Resource monitor has terminated, shutting down"}
-    assert held_up.by_team({RELEASE: "a", QUEUES: "b", **ends}, PARENTS) == {
+    assert held_up.by_team({RELEASE: "a", QUEUES: "b", **ends}, PARENTS, {}) == {
         "ml": {RELEASE: "a", QUEUES: "b"}
     }
-    assert held_up.by_team(ends, PARENTS) == {}
+    assert held_up.by_team(ends, PARENTS, {}) == {}
     host = f"{STACK}kai-fleet:index:Platform$kubernetes:core/v1:Namespace::host"
-    assert held_up.by_team({RELEASE: "a", host: "b"}, PARENTS) == {}
+    assert held_up.by_team({RELEASE: "a", host: "b"}, PARENTS, {}) == {}
+
+
+@pytest.mark.parametrize(
+    ("provider", "kind", "teams"),
+    [
+        (HOST, "kubernetes:core/v1:Namespace", set()),  # nobody's update would go on
+        (HOST, "kubernetes:helm.sh/v3:Release", {"ml"}),  # that of its registry
+        (PROVIDER, "kubernetes:core/v1:Namespace", {"ml"}),
+    ],
+)
+def test_an_api_server_without_answers_belongs_to_the_team_that_it_serves(provider, kind, teams):
+    resource = {"type": kind, "provider": f"{provider}::id"}
+    error = {RELEASE: 'Get "https://x": net/http: request canceled (Client.Timeout exceeded)'}
+    assert held_up.by_team(error, PARENTS, {RELEASE: resource}).keys() == teams
 
 
 @pytest.fixture
@@ -327,8 +342,8 @@ def test_after_a_run_that_was_cut_off_nothing_begins_without_a_refresh(tmp_path,
     with pytest.raises(runs.EngineError) as why:
         runs.up(Engine(tmp_path, []))
     assert str(why.value) == (
-        "the last run ended in the middle of: Release ml-kai-release (updating). Repair it with:"
-        " .venv/bin/fleet up --refresh --stack prod"
+        "the last run ended in the middle of: Release ml-kai-release (updating). If it still runs,"
+        " wait for it. Repair it with: .venv/bin/fleet up --refresh --stack prod"
     )
     assert not why.value.began
 

@@ -153,11 +153,9 @@ class _Run:
                 f" ({operation})"
                 for operation, resource in known.pending
             ]
-            left = (
-                f"the last run is still at work, or ended in the middle of: {listed(kinds, 'and')}"
-            )
-            message = f"{left}. Wait for it if it runs. Repair it with: {self.again}"
-            raise EngineError(message, began=False)
+            left = f"the last run ended in the middle of: {listed(kinds, 'and')}"
+            wait = "If it still runs, wait for it"
+            raise EngineError(f"{left}. {wait}. Repair it with: {self.again}", began=False)
         self.signals.check()
 
     def _refresh(self, known: State) -> None:
