@@ -139,6 +139,7 @@ def test_errors_belong_to_teams_or_to_nobody_in_particular():
     assert held_up.by_team(ends, PARENTS, {}) == {}
     host = f"{STACK}kai-fleet:index:Platform$kubernetes:core/v1:Namespace::host"
     assert held_up.by_team({RELEASE: "a", host: "b"}, PARENTS, {}) == {}
+    assert held_up.by_team({RELEASE: "exit status 75: running x"}, PARENTS, {}) == {}
 
 
 @pytest.mark.parametrize(

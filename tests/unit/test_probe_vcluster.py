@@ -6,7 +6,7 @@ import pytest
 
 from kai_fleet.cluster.kube.errors import RefusedError, UnreachableError
 from kai_fleet.cluster.probes import vcluster
-from kai_fleet.cluster.probes.wait import NotReadyError
+from kai_fleet.cluster.probes.wait import HostFailedError, NotReadyError
 from tests.unit import vcluster_secrets
 
 HERE = "/api/v1/namespaces/team-ml"
@@ -19,14 +19,14 @@ SERVICE = {
 class Host:
     """A host with a vCluster whose control plane runs, with or without its Secret."""
 
-    def __init__(self, secret, ready="True"):
-        self.secret, self.ready = secret, ready
-
-    def get(self, path):
-        assert path == f"{HERE}/services/ml"
-        return SERVICE
+    def __init__(self, secret, ready="True", service=SERVICE):
+        self.secret, self.ready, self.service = secret, ready, service
 
     def find(self, path):
+        if path == f"{HERE}/services/ml":
+            if isinstance(self.service, Exception):
+                raise self.service
+            return self.service
         return self.secret if path == f"{HERE}/secrets/vc-ml" else None
 
     def list(self, path, **query):
@@ -93,6 +93,21 @@ def test_a_secret_that_somebody_removed_is_not_waited_for(waits, monkeypatch):
     with pytest.raises(NotReadyError) as ended:
         waits(Host(None), timeout="600")
     assert "kubectl -n team-ml rollout restart statefulset ml" in str(ended.value)
+
+
+def test_a_release_that_somebody_uninstalled_is_not_waited_for(waits, monkeypatch):
+    monkeypatch.setattr(vcluster, "_HOST_SECONDS", 0.0)
+    with pytest.raises(NotReadyError, match="Service ml of namespace team-ml is gone"):
+        waits(Host(good(), service=None), timeout="600")
+
+
+@pytest.mark.parametrize(
+    "why", [UnreachableError("no answer"), RefusedError(504, "Gateway Timeout")]
+)
+def test_a_host_that_does_not_answer_ends_the_wait_for_all_teams(waits, monkeypatch, why):
+    monkeypatch.setattr(vcluster, "_HOST_SECONDS", 0.0)
+    with pytest.raises(HostFailedError, match="the host's API server failed for 0 s: the API"):
+        waits(Host(good(), service=why), timeout="600")
 
 
 def test_while_the_control_plane_starts_it_waits(waits, monkeypatch):

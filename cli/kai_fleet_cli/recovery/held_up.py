@@ -14,6 +14,7 @@ from pulumi import automation
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import KubeError
 from kai_fleet.cluster.kube.objects import MALFORMED
+from kai_fleet.cluster.probes.wait import HOST_FAILED
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError
 from kai_fleet.deployed import team_of
 from kai_fleet.names import RELEASE, STACK, TEAM, TEAM_NAMESPACE
@@ -49,6 +50,7 @@ def by_team(
             resource = resources.get(urn, {})  # a Helm release may speak of its registry
             is_object = _on_host(resource) and resource.get("type") != RELEASE
             of_host = is_object and failures.of_api(message)
+            of_host |= message.startswith(f"exit status {HOST_FAILED}:")
             found.setdefault("" if of_host else team_of(urn, parents), {})[urn] = message
     return {} if "" in found else found
 

@@ -11,7 +11,7 @@ from kai_fleet.cluster.kind import SCRIPTS
 from kai_fleet.cluster.kube.errors import KubeError, complaint
 from kai_fleet.cluster.kube.objects import MALFORMED, malformed
 from kai_fleet.cluster.probes import kai, vcluster
-from kai_fleet.cluster.probes.wait import NotReadyError
+from kai_fleet.cluster.probes.wait import HOST_FAILED, HostFailedError, NotReadyError, say
 
 
 def _kind(verb: str) -> None:
@@ -40,6 +40,9 @@ def main() -> None:
         raise SystemExit(f"fleet-probe: write one of {', '.join(PROBES)}")
     try:
         probe()
+    except HostFailedError as error:
+        say(str(error))
+        raise SystemExit(HOST_FAILED) from None
     except NotReadyError as error:
         raise SystemExit(str(error)) from None
     except KubeError as error:

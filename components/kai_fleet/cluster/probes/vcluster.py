@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
-from kai_fleet.cluster.kube.api import Api
+from kai_fleet.cluster.kube.api import Api, Object
 from kai_fleet.cluster.kube.errors import KubeError, RefusedError, complaint
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.probes.wait import (
+    HostFailedError,
     NotReadyError,
     cluster,
     control_plane_kind,
@@ -29,6 +30,7 @@ from kai_fleet.wording import plain
 
 _UID: Final = re.compile(r"[0-9a-zA-Z-]{1,64}")
 _SECRET_SECONDS: Final = 60.0  # a control plane that is Ready has written it long before
+_HOST_SECONDS: Final = 60.0  # an API server that restarts answers again long before
 
 
 def wait() -> None:
@@ -41,10 +43,29 @@ def wait() -> None:
     access, host = os.environ["VCLUSTER_ACCESS"], os.environ.get("VCLUSTER_HOST") or None
     api, here = cluster(), f"/api/v1/namespaces/{namespace}"
     found: dict[str, str] = {}
-    begun = time.monotonic()
+    begun = answered = time.monotonic()
+
+    def service() -> Object | None:
+        """The vCluster's Service, which its release had made before this wait began."""
+        nonlocal answered
+        try:
+            found = api.find(f"{here}/services/{name}")
+        except KubeError as error:
+            if time.monotonic() - answered > _HOST_SECONDS:
+                failed = f"the host's API server failed for {_HOST_SECONDS:.0f} s"
+                raise HostFailedError(f"{failed}: {complaint(error)}") from None
+            raise
+        answered = time.monotonic()
+        if found is None and answered - begun > _HOST_SECONDS:
+            raise NotReadyError(
+                f"Service {name} of namespace {namespace} is gone, as after somebody uninstalled"
+                f" release {name}"
+            )
+        return found
 
     def missing() -> list[str]:
-        place = address_of(api.get(f"{here}/services/{name}"), access, host)
+        exposed = service()
+        place = exposed and address_of(exposed, access, host)
         if place is None:
             return [f"an address for Service {name} of type {access}"]
         secret = api.find(f"{here}/secrets/vc-{name}")

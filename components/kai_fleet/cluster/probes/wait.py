@@ -16,8 +16,15 @@ from kai_fleet.wording import plain
 _SECONDS_BETWEEN_LINES: Final = 5.0
 
 
+HOST_FAILED: Final = 75  # exit code; by its words a tenant's API server could look like the host's
+
+
 class NotReadyError(Exception):
     """The time is up, or waiting is of no use."""
+
+
+class HostFailedError(NotReadyError):
+    """The host's API server, on which all teams wait, has failed for too long."""
 
 
 def cluster() -> Api:
