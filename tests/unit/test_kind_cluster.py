@@ -78,12 +78,6 @@ def test_the_device_plugin_takes_the_form_that_works_in_kind(declared):
     }
 
 
-def test_on_other_clusters_the_device_plugin_stays_as_it_is():
-    settings = {"cluster": {"name": "a", "context": "a"}, "gpu": {"provider": "device-plugin"}}
-    releases = [i for i in record("a", settings) if i.type.endswith(":Release")]
-    assert "values" not in releases[0].inputs or releases[0].inputs["values"] == {}
-
-
 def test_a_vcluster_is_reached_at_a_port_of_this_machine(declared):
     environment = declared[("Command", "ml-ready")].inputs["environment"]
     assert (environment["VCLUSTER_ACCESS"], environment["VCLUSTER_HOST"]) == (

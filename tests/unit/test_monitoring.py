@@ -10,7 +10,6 @@ from kai_fleet.monitoring import (
     FleetMonitoring,
     dashboards,
     fleet_rules,
-    pod_monitor,
     scrape_config,
 )
 from kai_fleet.releases import KAI
@@ -55,10 +54,6 @@ def test_every_name_of_rules_and_dashboards_is_one_of_that_version(version):
     assert RECORDED >= FACTS
     assert {"kai_queue_fair_share_gpu", "kube_resourcequota"} <= NAMES
     assert {*kai_metrics(version), *OF_OTHERS, *RECORDED, *OF_TEAMS, "ALERTS"} >= NAMES
-
-
-def test_what_is_recorded_is_used():
-    assert RECORDED <= NAMES
 
 
 @pytest.mark.parametrize("version", KAI)
@@ -165,18 +160,6 @@ def test_no_name_of_this_programs_own_is_taken_from_a_tenant():
     assert all(re.fullmatch(keep["regex"], name) for name in kai_metrics("v0.17.0"))
     assert not re.fullmatch(keep["regex"], "kai_fleet:team_gpus_held")
     assert not re.fullmatch(keep["regex"], "kube_resourcequota")
-
-
-def test_both_ways_to_scrape_say_the_same():
-    """PodMonitor and scrape_configs differ in how they write a key, and in nothing else."""
-    (endpoint,) = pod_monitor({"interval": "1m"})["podMetricsEndpoints"]
-    plain = scrape_config({"interval": "1m"})
-    assert plain["scrape_interval"] == endpoint["interval"] == "1m"
-    assert (plain["follow_redirects"], endpoint["followRedirects"]) == (False, False)
-    assert (plain["honor_timestamps"], endpoint["honorTimestamps"]) == (False, False)
-    assert [list(step.values()) for step in plain["relabel_configs"]] == [
-        list(step.values()) for step in endpoint["relabelings"]
-    ]
 
 
 def stack(monitoring, **scheduler):

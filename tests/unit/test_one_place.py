@@ -102,17 +102,3 @@ def test_a_rule_is_one_function(tree):
     append(tree / "kai_fleet_policies" / "rules" / "teams.py", RULE)
     found, _ = planned(tree, "")
     assert [each for each in found if each[0] == "no-team"]
-
-
-@pytest.mark.parametrize(
-    "key", ["image_pull_secrets", "storage_class", "kubernetes_version", "priority_classes"]
-)
-def test_a_key_of_a_team_is_in_at_most_five_files(key):
-    """Its setting, its argument, the component, the values, and a rule about it."""
-    files = [
-        file.relative_to(ROOT)
-        for package in PACKAGES
-        for file in (ROOT / package).rglob("*.py")
-        if key in file.read_text()
-    ]
-    assert len(files) <= 5, files

@@ -31,11 +31,3 @@ def test_pods_take_their_time(tmp_path):
     told = delays(command_lines.stages(tmp_path))
     assert (told["pod-running"], told["pod-gone"]) == (13000, 2000)
     assert told.keys() == delays(command_lines.STAGES).keys()
-
-
-@pytest.mark.usefixtures("slow")
-def test_another_time_is_written_anew(tmp_path, monkeypatch):
-    command_lines.ensure_stages(tmp_path)
-    monkeypatch.setenv(command_lines.POD_SECONDS, "0.5")
-    command_lines.ensure_stages(tmp_path)
-    assert delays(command_lines.stages(tmp_path))["pod-running"] == 500

@@ -5,21 +5,8 @@ import subprocess
 import sys
 import tomllib
 
-import pytest
-
-import kai_fleet
 from kai_fleet.cluster.provider import version
 from kai_fleet_cli.stack_file.reading import ROOT
-
-
-@pytest.mark.parametrize("name", kai_fleet.__all__)
-def test_every_public_name_is_there(name):
-    assert getattr(kai_fleet, name) is not None
-
-
-def test_another_name_is_none_of_it():
-    with pytest.raises(AttributeError, match="no attribute 'Fleet'"):
-        kai_fleet.Fleet  # noqa: B018 - asked for only
 
 
 def test_importing_the_package_imports_nothing_else():

@@ -12,7 +12,6 @@ from kai_fleet.releases import (
     UnknownVersionError,
     advice,
     advised,
-    instead,
     kai,
     support,
     taken_for,
@@ -164,13 +163,6 @@ def test_there_is_one_word_for_the_support_of_each_version(version, maintained, 
     assert (said.maintained, said.words) == (maintained, words)
 
 
-@pytest.mark.parametrize("version", ["v0.20.1", "v0.9.4", "latest", "0.9.3", ""])
-def test_an_unknown_version_names_what_to_write(version):
-    with pytest.raises(UnknownVersionError, match=r"write v0\.\d+\.\d+ \(all") as why:
-        kai(version)
-    assert ("retracted" in str(why.value)) == (version == "v0.20.1")
-
-
 @pytest.mark.parametrize("version", VCLUSTER)
 def test_virtual_mode_has_its_own_scheduler_and_only_its_own_nodes(version):
     values = values_of(version)
@@ -227,20 +219,3 @@ def test_a_vcluster_goes_up_line_by_line():
     assert advice(VCLUSTER, "v0.27.3", date(2026, 11, 24)) == (
         "go up one line at a time, to v0.36.1 (supported until 2027-01-22)"
     )
-
-
-@pytest.mark.parametrize(
-    ("table", "version", "to"),
-    [
-        (KAI, "v0.13.0", "v0.13.4"),
-        (KAI, "v0.9.4", "v0.9.20"),
-        (KAI, "v0.11.2", advised(KAI)),
-        (KAI, "v0.16", "v0.16.9"),
-        (KAI, "v0.20.1", advised(KAI)),
-        (KAI, "v0.18.6", f"{advised(KAI)}, or add untested: true beside it to try it"),
-        (VCLUSTER, "v0.36.9", "v0.36.1, or add untested: true beside it to try it"),
-    ],
-)
-def test_in_place_of_an_unknown_version_the_newest_of_its_line_is_written(table, version, to):
-    """Nothing with a caveat, and of a line without any the one that is advised."""
-    assert instead(table, version) == to
