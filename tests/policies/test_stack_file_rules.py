@@ -176,15 +176,8 @@ def test_nodes_of_no_team_and_its_own_pass(stack):
 @pytest.mark.parametrize(
     ("stack", "path"),
     [
-        ({"vcluster": {"values": {"controlPlan": {}}}}, "vcluster.values.controlPlan"),
         ({"vcluster": {"values": {"rbac": {"role": {}}}}}, "vcluster.values.rbac"),
-        (
-            {"vcluster": {"values": {"controlPlane": {"statefulSet": {"command": ["x"]}}}}},
-            "vcluster.values.controlPlane.statefulSet.command",
-        ),
         ({"vcluster": {"version": "v0.38.0", "untested": True}}, "vcluster.version"),
-        ({"vcluster": {"version": "v0.9.9"}}, "vcluster.version"),
-        ({"vcluster": {"replicas": 3}}, "vcluster.replicas"),
         ({"vcluster": {"store": {"type": "embeddedEtcd"}}}, "vcluster.store.type"),
         ({"isolation": {"level": "off"}}, "isolation.level"),
     ],

@@ -119,11 +119,6 @@ def test_what_a_kind_cluster_cannot_serve_is_refused_by_key(settings, path, says
     assert says in found[path]
 
 
-def test_a_team_may_be_reached_in_another_way():
-    elsewhere = team(type="NodePort", host="172.18.0.2")
-    assert mistakes(raw({"a": elsewhere, "b": team(type="ClusterIP")})) == {}
-
-
 def test_teams_without_a_port_are_told_one_each():
     found = mistakes(raw({"a": TEAM, "b": TEAM, "c": team(port=30001)}))
     said = [sentence.rpartition("; ")[2] for sentence in found.values()]

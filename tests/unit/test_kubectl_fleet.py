@@ -1,8 +1,5 @@
 """`kubectl fleet queues` and `pods`, and what is said to whoever may not see all of it."""
 
-import subprocess
-import sys
-
 import pytest
 
 from tests.unit.team_cluster import GPU, PODS, SAMPLES
@@ -43,14 +40,6 @@ def test_what_is_lent_is_lent_on_by_those_below(team):
     found = team.json("queues")
     lent = {name: gpu_of(found, name)["lent"] for name in ("a", "a1", "a2", "b")}
     assert lent == {"a": 2, "a1": 1.5, "a2": 0.5, "b": 0}
-
-
-def test_queues_below_none_are_left_out_and_a_limit_that_is_not_written_is_0(team):
-    lost, ring = queue("lost", "nowhere"), [queue("x", "y"), queue("y", "x")]
-    bare = {"metadata": {"name": "bare"}, "spec": {}}
-    team.has("queues", [lost, *ring, bare])
-    (one,) = team.json("queues")["queues"]
-    assert (one["name"], one["gpu"]["limit"]) == ("bare", 0)
 
 
 @pytest.mark.parametrize(
@@ -196,28 +185,3 @@ def test_a_cluster_that_refuses_the_credentials_or_does_not_answer_is_one_senten
     assert "it answers 500" in team.run("pods")
     team.handler.answers["/api/v1/pods"] = (200, ["no list"])
     assert "no Kubernetes API" in team.run("pods")
-
-
-OTHERS = {
-    *("pulumi", "pulumi_kubernetes", "pulumi_policy", "pydantic", "grpc", "typer", "kubernetes"),
-    *("kai_fleet", "kai_fleet_policies", "kai_fleet_cli"),
-}
-
-
-def modules(script):
-    """What a process of Python imports for a script."""
-    meter = "import sys; print(*sys.modules, file=sys.stderr)"
-    ran = subprocess.run(
-        [sys.executable, "-c", f"{script}\n{meter}"], capture_output=True, text=True
-    )
-    assert ran.returncode == 0, ran.stderr
-    return set(ran.stderr.split())
-
-
-def test_a_command_imports_less_than_the_official_client(team):
-    """Modules are counted: unlike seconds, they are the same on every machine."""
-    official = modules("import kubernetes.client, kubernetes.config")
-    for command in ("queues", "pods", "pending"):
-        imported = modules(f"from kubectl_fleet.__main__ import main; main([{command!r}])")
-        assert not OTHERS & {name.partition(".")[0] for name in imported}
-        assert len(imported) < len(official)

@@ -13,7 +13,6 @@ from kai_fleet.monitoring import (
     scrape_config,
 )
 from kai_fleet.releases import KAI
-from kai_fleet.settings import load
 from kai_fleet.team_namespace import TeamNamespace
 from tests.unit.component_samples import declared
 from tests.unit.kai_metric_names import OF_OTHERS, kai_metrics
@@ -160,22 +159,3 @@ def test_no_name_of_this_programs_own_is_taken_from_a_tenant():
     assert all(re.fullmatch(keep["regex"], name) for name in kai_metrics("v0.17.0"))
     assert not re.fullmatch(keep["regex"], "kai_fleet:team_gpus_held")
     assert not re.fullmatch(keep["regex"], "kube_resourcequota")
-
-
-def stack(monitoring, **scheduler):
-    team = {"scheduler": {"mode": "virtual", "version": "v0.9.3", **scheduler}, "queues": {"a": {}}}
-    raw = {"cluster": {"name": "lab", "context": "lab"}, "teams": {"ml": team}}
-    return load(raw if monitoring is None else {**raw, "monitoring": monitoring})
-
-
-@pytest.mark.parametrize(
-    ("wrong", "key", "says"),
-    [
-        ({"namespace": "Monitoring"}, "namespace", "lower-case"),
-        ({"interval": "often"}, "interval", "30s"),
-    ],
-)
-def test_a_slip_is_refused_with_what_to_write(wrong, key, says):
-    (mistake,) = stack(wrong).mistakes
-    assert mistake.path == f"kai-fleet:monitoring.{key}"
-    assert says in mistake.message

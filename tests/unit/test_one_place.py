@@ -63,17 +63,6 @@ def test_a_version_of_kai_is_one_entry(tree):
     assert releases["team0-kai-release"]["version"] == "v0.99.1"
 
 
-def test_a_version_of_vcluster_is_one_entry(tree):
-    edit = 'raw["vcluster"] |= {"version": "v0.99.1", "kubernetesVersion": "v1.36.3"}'
-    append(
-        tree / "kai_fleet" / "releases" / "versions.yaml",
-        "  v0.99.1: {kubernetes: v1.36.0, support_end: 2029-01-01}\n",
-    )
-    found, releases = planned(tree, edit)
-    assert not [each for each in found if each[1] == "mandatory"]
-    assert releases["team0-release"]["version"] == "0.99.1"
-
-
 def test_a_gpu_stack_is_one_record(tree):
     append(
         tree / "kai_fleet" / "releases" / "gpu_providers.yaml",

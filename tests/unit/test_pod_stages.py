@@ -1,14 +1,8 @@
 """The stages that KWOK plays: how long pods take."""
 
-import pytest
 import yaml
 
 from sandbox.control_plane import command_lines
-
-
-@pytest.fixture
-def slow(monkeypatch):
-    monkeypatch.setenv(command_lines.POD_SECONDS, "13")
 
 
 def delays(file):
@@ -25,8 +19,8 @@ def test_pods_are_running_at_once(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.usefixtures("slow")
-def test_pods_take_their_time(tmp_path):
+def test_pods_take_their_time(tmp_path, monkeypatch):
+    monkeypatch.setenv(command_lines.POD_SECONDS, "13")
     command_lines.ensure_stages(tmp_path)
     told = delays(command_lines.stages(tmp_path))
     assert (told["pod-running"], told["pod-gone"]) == (13000, 2000)

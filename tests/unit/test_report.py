@@ -144,14 +144,6 @@ def test_a_teams_own_stack_is_about_its_own_nodes():
     assert [pool.gpus for pool in report(lab, whole=False).pools] == [4]
 
 
-def test_nodes_that_are_not_ready_have_no_gpus_to_give():
-    lab = Lab()
-    lab.host["nodes"].append(node("ml-1"))
-    lab.host["nodes"][1]["status"]["conditions"] = []
-    (pool,) = report(lab).pools
-    assert (pool.nodes, pool.ready_nodes, pool.gpus, pool.not_ready) == (2, 1, 4, 4)
-
-
 def test_a_page_is_one_file_that_loads_nothing():
     text = build.page(busy())
     assert text.lstrip().startswith("<!doctype html>")
