@@ -153,13 +153,6 @@ def pod(labels=LABELS, annotations=None):
     return resource("kubernetes:core/v1:Pod", "p", {"metadata": metadata, "spec": POD}, "host")
 
 
-def test_the_default_queues_of_newer_charts_count_as_declared():
-    made = pod({QUEUE_LABEL: "default-queue"})
-    assert refused_by(check(clusters([kai("host", "v0.12.23"), made]))) == set()
-    off = kai("host", "v0.12.23", defaultQueue={"createDefaultQueue": False})
-    assert {p.check for p in check(clusters([off, made])) if p.undecided} == {"workload-leaf-queue"}
-
-
 def test_a_release_in_a_variable_namespace_and_an_unreadable_chart_are_open_questions():
     props = {"chart": UNKNOWN, "namespace": UNKNOWN}
     problems = check(clusters([resource(RELEASE, "x", props)]))

@@ -111,11 +111,6 @@ def test_a_granted_queue_is_a_free_leaf(queue, says):
     assert says in refused[("team-parent-queue", "kai-fleet:teamStacks.late.parentQueue")]
 
 
-def test_the_platforms_own_problems_are_not_shown_in_a_team_stack():
-    teams = {**PLATFORM["teams"], "b": {"scheduler": VIRTUAL, "nodePool": {"pool": "ml"}}}
-    assert in_team_stack(VISION, {**PLATFORM, "teams": teams}) == {}
-
-
 OFF = {"isolation": {"level": "off"}}
 
 
@@ -181,15 +176,8 @@ def test_nodes_of_no_team_and_its_own_pass(stack):
 @pytest.mark.parametrize(
     ("stack", "path"),
     [
-        ({"vcluster": {"values": {"controlPlan": {}}}}, "vcluster.values.controlPlan"),
         ({"vcluster": {"values": {"rbac": {"role": {}}}}}, "vcluster.values.rbac"),
-        (
-            {"vcluster": {"values": {"controlPlane": {"statefulSet": {"command": ["x"]}}}}},
-            "vcluster.values.controlPlane.statefulSet.command",
-        ),
         ({"vcluster": {"version": "v0.38.0", "untested": True}}, "vcluster.version"),
-        ({"vcluster": {"version": "v0.9.9"}}, "vcluster.version"),
-        ({"vcluster": {"replicas": 3}}, "vcluster.replicas"),
         ({"vcluster": {"store": {"type": "embeddedEtcd"}}}, "vcluster.store.type"),
         ({"isolation": {"level": "off"}}, "isolation.level"),
     ],
@@ -198,18 +186,3 @@ def test_what_is_written_once_for_all_teams_is_told_once_where_it_is_written(sta
     ((where, subject),) = fleet("abcdef", **stack)
     assert where == f"kai-fleet:{path}"
     assert subject.endswith(" a, b, c, d, e and f")
-
-
-def test_a_teams_own_value_over_that_of_all_is_told_at_the_team():
-    own = {"vcluster": {"values": {"controlPlane": {"statefulset": {"x": 1}}}, "version": "v0.1.0"}}
-    assert set(fleet("ab", vcluster={"values": {"controlPlan": {}}}, b=own)) == {
-        ("kai-fleet:teams.b.vcluster.values.controlPlane.statefulset", "vCluster b"),
-        ("kai-fleet:teams.b.vcluster.version", "vCluster b"),
-        ("kai-fleet:vcluster.values.controlPlan", "vClusters a and b"),
-    }
-
-
-def test_the_access_of_all_teams_is_told_once():
-    access = {"vcluster": {"access": {"type": "NodePort"}}}
-    assert list(fleet(**access)) == [("kai-fleet:vcluster.access.host", "key host")]
-    assert list(fleet("ab", b=access)) == [("kai-fleet:teams.b.vcluster.access.host", "key host")]

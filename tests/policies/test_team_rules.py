@@ -165,12 +165,6 @@ def test_a_finding_is_at_the_key_that_is_wrong(rule, seen, subject, path):
     assert (problem.subject, problem.path.removeprefix("kai-fleet:")) == (subject, path)
 
 
-def test_every_team_with_an_overlap_is_named_once():
-    teams = [team(f"t{i}", pool={"pool": "same"}) for i in range(4)]
-    named = [p.subject for p in found("team-node-pools", host(*teams))]
-    assert named == ["team t1", "team t2", "team t3"]
-
-
 def test_host_mode_costs_gangs():
     assert found("team-gang", host(team("a"), team("b", "default"))) == []
     (problem,) = found("team-gang", host(team("a", "host")))

@@ -122,12 +122,6 @@ def test_a_value_of_the_allow_list_passes(key, value):
     assert refused(key, value) == {}
 
 
-def test_the_message_names_the_key_that_says_the_same():
-    ingress = refused("controlPlane.ingress.enabled", True)
-    assert "write access in the stack file instead" in str(ingress)
-    assert "write nodePool of the team" in str(refused("sync.fromHost.nodes.selector.all", True))
-
-
 FLAGS = [
     *("authorization-mode=AlwaysAllow", "anonymous-auth=true", "token-auth-file=/x"),
     *("authentication-config=/x", "enable-admission-plugins=AlwaysAdmit", "insecure-port=8080"),

@@ -164,21 +164,6 @@ def test_a_version_that_is_not_known_yet_is_an_open_question():
     assert "the KAI version is known" in open_question(FEATURE, using(UNKNOWN, "shards")).message
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("fairshare", {}),
-        ("shards", {"default": {"placement": {"gpu": "spread"}}}),
-        ("topologies", {"racks": ["kubernetes.io/hostname"]}),
-    ],
-)
-def test_a_feature_is_refused_at_its_key(key, value):
-    scheduler = {"mode": "virtual", "version": "v0.9.3", key: value}
-    team = {"scheduler": scheduler, "gpus": 1, "nodePool": {"pool": "ml"}}
-    (problem,) = validation.validate({**LAB, "teams": {"ml": team}}).refused
-    assert (problem.check, problem.path) == (FEATURE, f"kai-fleet:teams.ml.scheduler.{key}")
-
-
 def test_objects_of_any_program_are_features_too():
     chart = "oci://ghcr.io/nvidia/kai-scheduler/kai-scheduler"
     props = {"chart": chart, "version": "v0.9.3", "namespace": "kai-scheduler"}

@@ -1,4 +1,4 @@
-"""What the official archives hold, by the projects' own release scripts at the pinned versions.
+"""What matters here of the official archives, by the release scripts at the pinned versions.
 
 The names come from: etcd `scripts/build-binary.sh`, Kubernetes `build/lib/release.sh`, KWOK
 `hack/releases.sh`, Helm `Makefile` (dist), Pulumi `.goreleaser.yml` with
@@ -28,18 +28,11 @@ ARCHIVES: dict[str, tuple[str, tuple[str, ...]]] = {
         tuple(
             f"kubernetes/server/bin/{name}"
             for name in (
-                "apiextensions-apiserver",
-                "kube-aggregator",
                 "kube-apiserver",
                 "kube-controller-manager",
-                "kube-log-runner",
                 "kube-proxy",
                 "kube-scheduler",
-                "kubeadm",
                 "kubectl",
-                "kubectl-convert",
-                "kubelet",
-                "mounter",
             )
         ),
     ),
@@ -51,18 +44,11 @@ ARCHIVES: dict[str, tuple[str, tuple[str, ...]]] = {
             f"pulumi/{name}"
             for name in (
                 "pulumi",
-                "pulumi-language-bun",
-                "pulumi-language-dotnet",
-                "pulumi-language-go",
-                "pulumi-language-java",
                 "pulumi-language-nodejs",
-                "pulumi-language-pcl",
                 "pulumi-language-python",
                 "pulumi-language-python-exec",
                 "pulumi-language-yaml",
-                "pulumi-resource-pulumi-nodejs",
                 "pulumi-resource-pulumi-python",
-                "pulumi-watch",
             )
         ),
     ),

@@ -4,7 +4,6 @@ import pytest
 
 from kai_fleet.releases import VCLUSTER
 from kai_fleet.settings import load
-from kai_fleet_cli.plan.offline import plan_settings
 from tests.chart_keys import unknown_keys
 from tests.unit.doctor_samples import Lab, event, pod
 from tests.unit.stack_arguments import arguments, team_values, vcluster_stack
@@ -61,11 +60,3 @@ def test_no_time_of_an_event_stops_the_doctor(seen):
     made = event(about, "exceeded quota", "FailedCreate", kind="Odd")
     lab.host["events"] = [made | {"lastTimestamp": seen, "firstTimestamp": seen}]
     assert {finding.check for finding in lab.ill()} <= {"host-quota"}
-
-
-def test_the_chart_values_for_pull_secrets_are_no_rights_on_the_host():
-    accounts = {"serviceAccount", "workloadServiceAccount"}
-    advanced = {account: {"imagePullSecrets": NAMED} for account in accounts}
-    own = {"values": {"controlPlane": {"advanced": advanced}}}
-    about = plan_settings(vcluster_stack(own)).problems
-    assert [it for it in about if "erviceAccount" in f"{it.path}"] == []

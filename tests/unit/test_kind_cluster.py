@@ -78,12 +78,6 @@ def test_the_device_plugin_takes_the_form_that_works_in_kind(declared):
     }
 
 
-def test_on_other_clusters_the_device_plugin_stays_as_it_is():
-    settings = {"cluster": {"name": "a", "context": "a"}, "gpu": {"provider": "device-plugin"}}
-    releases = [i for i in record("a", settings) if i.type.endswith(":Release")]
-    assert "values" not in releases[0].inputs or releases[0].inputs["values"] == {}
-
-
 def test_a_vcluster_is_reached_at_a_port_of_this_machine(declared):
     environment = declared[("Command", "ml-ready")].inputs["environment"]
     assert (environment["VCLUSTER_ACCESS"], environment["VCLUSTER_HOST"]) == (
@@ -123,11 +117,6 @@ def test_what_a_kind_cluster_cannot_serve_is_refused_by_key(settings, path, says
     found = mistakes(settings)
     assert list(found) == [path]
     assert says in found[path]
-
-
-def test_a_team_may_be_reached_in_another_way():
-    elsewhere = team(type="NodePort", host="172.18.0.2")
-    assert mistakes(raw({"a": elsewhere, "b": team(type="ClusterIP")})) == {}
 
 
 def test_teams_without_a_port_are_told_one_each():

@@ -50,21 +50,9 @@ def test_a_machine_without_a_gpu_gets_a_cluster_for_processors(machine):
         calls[3],
     )
     assert calls[4:] == ["kind get kubeconfig --name lab"]
-    config = made_from(machine)
-    assert config == {
-        "kind": "Cluster",
-        "apiVersion": "kind.x-k8s.io/v1alpha4",
-        "name": "lab",
-        "nodes": [
-            {
-                "role": "control-plane",
-                "extraPortMappings": [
-                    {"containerPort": port, "hostPort": port, "listenAddress": "127.0.0.1"}
-                    for port in range(30000, 30008)
-                ],
-            }
-        ],
-    }
+    (node,) = made_from(machine)["nodes"]
+    ports = {port["hostPort"]: port["listenAddress"] for port in node["extraPortMappings"]}
+    assert ports == dict.fromkeys(range(30000, 30008), "127.0.0.1")
 
 
 def test_the_driver_is_mounted_into_the_node_and_the_toolkit_set_up_there(gpu_machine):

@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler
 
 import pytest
-import urllib3
 import yaml
 
 from kai_fleet.cluster.kube.api import Api
@@ -104,12 +103,6 @@ def test_a_server_of_another_authority_is_refused(address, authority, folder, tm
     for trusted in (other, None):
         with pytest.raises(UnreachableError, match=r"certificate is not accepted: .*VERIFY_FAILED"):
             Api.of_kubeconfig(kubeconfig(address, authority, trusted)).get("/")
-
-
-def test_a_cluster_without_verification_is_asked_as_its_kubeconfig_says(address, authority):
-    lax = kubeconfig(address, authority, **{"insecure-skip-tls-verify": True})
-    with pytest.warns(urllib3.exceptions.InsecureRequestWarning):
-        assert Api.of_kubeconfig(lax).get("/") == {"user": "ada"}
 
 
 def test_a_certificate_that_is_none_is_unusable_and_leaves_no_file(address, authority, folder):

@@ -1,12 +1,9 @@
 """`kubectl fleet queues` and `pods`, and what is said to whoever may not see all of it."""
 
-import subprocess
-import sys
-
 import pytest
 
 from tests.unit.team_cluster import GPU, PODS, SAMPLES
-from tests.unit.usage_samples import GROUP_A, GROUP_B, kai, node, pod, queue, served
+from tests.unit.usage_samples import GROUP_A, kai, node, pod, queue, served
 
 
 def gpu_of(found, name):
@@ -21,11 +18,6 @@ def test_queues_as_a_tree_with_bars(team):
     assert "├ serve GPU ▒▒▒░░░░░░░ 0 4 ∞ 1.02 lent" in lines
     assert "mem █░░░░░░░░░ 1.07G 64G 64G" in lines
     assert lines[-1] == "4 pods have a node, 1 waits: kubectl fleet pending"
-
-
-def test_a_narrow_terminal_keeps_the_names_of_queues(team, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "56")
-    assert {"serve", "train"} <= set(team.lines("queues"))
 
 
 def test_queues_for_machines(team):
@@ -48,14 +40,6 @@ def test_what_is_lent_is_lent_on_by_those_below(team):
     found = team.json("queues")
     lent = {name: gpu_of(found, name)["lent"] for name in ("a", "a1", "a2", "b")}
     assert lent == {"a": 2, "a1": 1.5, "a2": 0.5, "b": 0}
-
-
-def test_queues_below_none_are_left_out_and_a_limit_that_is_not_written_is_0(team):
-    lost, ring = queue("lost", "nowhere"), [queue("x", "y"), queue("y", "x")]
-    bare = {"metadata": {"name": "bare"}, "spec": {}}
-    team.has("queues", [lost, *ring, bare])
-    (one,) = team.json("queues")["queues"]
-    assert (one["name"], one["gpu"]["limit"]) == ("bare", 0)
 
 
 @pytest.mark.parametrize(
@@ -100,18 +84,6 @@ def test_pods_by_gpu(team):
         "GPU-1b ███░░░░░░░ 0.26 0.26 c train",
     ]
     assert lines[6:] == ["1 pod without a GPU", "1 pod waits for a node: kubectl fleet pending"]
-
-
-def test_pods_for_machines(team):
-    found = team.json("pods")
-    c = next(one for one in found["pods"] if one["name"] == "c")
-    assert (c["gpu"], c["node"], c["queue"]) == (0.52, "ml-0", "train")
-    assert c["sharedGpus"] == [
-        {"group": GROUP_A, "device": "GPU-0a", "part": 0.26},
-        {"group": GROUP_B, "device": "GPU-1b", "part": 0.26},
-    ]
-    numbers = {"gpus": 8, "free": 2, "gpuMemoryMiB": 81920, "product": None}
-    assert found["nodes"] == [{"name": "ml-0", **numbers}]
 
 
 def test_pods_on_slices_are_shown_where_a_node_has_no_whole_gpu(team):
@@ -213,32 +185,3 @@ def test_a_cluster_that_refuses_the_credentials_or_does_not_answer_is_one_senten
     assert "it answers 500" in team.run("pods")
     team.handler.answers["/api/v1/pods"] = (200, ["no list"])
     assert "no Kubernetes API" in team.run("pods")
-
-
-def test_colours_only_on_a_terminal(team):
-    assert "\x1b" not in team.run("queues") + team.run("pods") + team.run("pending")
-
-
-OTHERS = {
-    *("pulumi", "pulumi_kubernetes", "pulumi_policy", "pydantic", "grpc", "typer", "kubernetes"),
-    *("kai_fleet", "kai_fleet_policies", "kai_fleet_cli"),
-}
-
-
-def modules(script):
-    """What a process of Python imports for a script."""
-    meter = "import sys; print(*sys.modules, file=sys.stderr)"
-    ran = subprocess.run(
-        [sys.executable, "-c", f"{script}\n{meter}"], capture_output=True, text=True
-    )
-    assert ran.returncode == 0, ran.stderr
-    return set(ran.stderr.split())
-
-
-def test_a_command_imports_less_than_the_official_client(team):
-    """Modules are counted: unlike seconds, they are the same on every machine."""
-    official = modules("import kubernetes.client, kubernetes.config")
-    for command in ("queues", "pods", "pending"):
-        imported = modules(f"from kubectl_fleet.__main__ import main; main([{command!r}])")
-        assert not OTHERS & {name.partition(".")[0] for name in imported}
-        assert len(imported) < len(official)

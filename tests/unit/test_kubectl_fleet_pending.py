@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.unit.team_cluster import GPU, PODS
-from tests.unit.usage_samples import node, pod, queue
+from tests.unit.team_cluster import GPU
+from tests.unit.usage_samples import node, pod
 
 FRACTION = {"gpu_fraction": "0.5", "pod_group_name": "g"}
 GUARD = (
@@ -113,12 +113,6 @@ def test_no_scheduler_serves(team):
     assert team.waiting(pod("w", "serve"))["cause"] == "no scheduler of KAI serves here"
 
 
-def test_a_limit_of_the_top_queue_may_be_the_teams_gpus(team):
-    team.has("queues", [queue("top", gpu=(4, 4)), queue("train", "top", gpu=4)])
-    found = team.waiting(pod("w", "train", asks={GPU: "6"}))
-    assert found["fix"].endswith("platform's stack file, and the team's gpus where they are less")
-
-
 def test_a_pod_that_has_a_node_waits_only_where_it_does_not_start(team):
     starting = pod("starting", "serve", "ml-0", asks={GPU: "1"}, phase="Pending")
     stuck = pod("stuck", "serve", "ml-0", asks={GPU: "1"}, phase="Pending")
@@ -130,21 +124,6 @@ def test_a_pod_that_has_a_node_waits_only_where_it_does_not_start(team):
     no_runtime = 'no runtime for "nvidia" is configured'
     team.has("events", [event("Pod", "starting", no_runtime, "FailedCreatePodSandBox")])
     assert "does not know its RuntimeClass" in team.waiting(starting)["cause"]
-
-
-def test_a_full_queue_by_what_kai_says_where_one_namespace_may_be_listed(team):
-    team.refuses("pods", "podgroups", "nodes", "deployments", "runtimeclasses")
-    team.has("pods", [pod("w", "train", asks={GPU: "1"})], "default")
-    train = queue("train", "default", gpu=(4, 5))
-    train["status"] = {"allocated": {GPU: "4500m"}, "requested": {GPU: "5500m"}}
-    team.has("queues", [queue("default", gpu=8), train])
-    (found,) = team.json("pending")["pending"]
-    assert found["cause"] == "it asks for 1 GPU, and queue train holds 4.5 of at most 5 GPUs"
-
-
-def test_nothing_waits(team):
-    team.has("pods", PODS[:2])
-    assert team.said("pending") == "no pod waits"
 
 
 def maker(kind, name, spec, status, deployment=None):

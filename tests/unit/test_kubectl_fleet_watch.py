@@ -117,9 +117,3 @@ def test_in_a_pipe_there_are_no_colours_and_only_changes(team):
     running.send_signal(signal.SIGINT)
     assert running.wait(30) == 0
     assert "5.02" not in running.stdout.read()
-
-
-def test_who_reads_no_further_ends_it_without_a_word(team):
-    running = piped(team, "queues", "--watch", "--every", "inf")
-    running.stdout.close()
-    assert (running.wait(30), running.stderr.read()) == (0, "")

@@ -43,24 +43,16 @@ def test_the_program_loads_in_a_process_that_has_loaded_nothing_of_it():
     assert "kai-fleet:cluster: key cluster: is missing" in ran.stderr
 
 
-def test_the_policy_pack_loads_no_settings():
-    # Each preview and update waits until the pack has started: types of settings are a third of it.
-    code = "import kai_fleet_policies.pack.analyzer, sys; print('pydantic' in sys.modules)"
-    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert (ran.stdout, ran.stderr) == ("False\n", "")
-
-
-def test_a_wait_loads_no_sdk():
-    # Each is a process of its own, and an update starts several for each team.
-    code = "import kai_fleet.cluster.probes.__main__, sys; print('pulumi' in sys.modules)"
-    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert (ran.stdout, ran.stderr) == ("False\n", "")
-
-
-def test_the_doctor_loads_no_types_of_core_objects():
-    # They are half a second, and only what declares objects needs them.
-    types = "pulumi_kubernetes.core.v1._inputs"
-    code = f"import kai_fleet_cli.doctor.diagnosis, sys; print({types!r} in sys.modules)"
+@pytest.mark.parametrize(
+    ("module", "slow"),
+    [
+        ("kai_fleet_policies.pack.analyzer", "pydantic"),  # each preview and update waits for it
+        ("kai_fleet.cluster.probes.__main__", "pulumi"),  # an update starts several for each team
+        ("kai_fleet_cli.doctor.diagnosis", "pulumi_kubernetes.core.v1._inputs"),  # half a second
+    ],
+)
+def test_what_is_slow_to_load_is_loaded_only_where_it_is_needed(module, slow):
+    code = f"import {module}, sys; print({slow!r} in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert (ran.stdout, ran.stderr) == ("False\n", "")
 

@@ -10,11 +10,9 @@ from kai_fleet.monitoring import (
     FleetMonitoring,
     dashboards,
     fleet_rules,
-    pod_monitor,
     scrape_config,
 )
 from kai_fleet.releases import KAI
-from kai_fleet.settings import load
 from kai_fleet.team_namespace import TeamNamespace
 from tests.unit.component_samples import declared
 from tests.unit.kai_metric_names import OF_OTHERS, kai_metrics
@@ -55,10 +53,6 @@ def test_every_name_of_rules_and_dashboards_is_one_of_that_version(version):
     assert RECORDED >= FACTS
     assert {"kai_queue_fair_share_gpu", "kube_resourcequota"} <= NAMES
     assert {*kai_metrics(version), *OF_OTHERS, *RECORDED, *OF_TEAMS, "ALERTS"} >= NAMES
-
-
-def test_what_is_recorded_is_used():
-    assert RECORDED <= NAMES
 
 
 @pytest.mark.parametrize("version", KAI)
@@ -165,34 +159,3 @@ def test_no_name_of_this_programs_own_is_taken_from_a_tenant():
     assert all(re.fullmatch(keep["regex"], name) for name in kai_metrics("v0.17.0"))
     assert not re.fullmatch(keep["regex"], "kai_fleet:team_gpus_held")
     assert not re.fullmatch(keep["regex"], "kube_resourcequota")
-
-
-def test_both_ways_to_scrape_say_the_same():
-    """PodMonitor and scrape_configs differ in how they write a key, and in nothing else."""
-    (endpoint,) = pod_monitor({"interval": "1m"})["podMetricsEndpoints"]
-    plain = scrape_config({"interval": "1m"})
-    assert plain["scrape_interval"] == endpoint["interval"] == "1m"
-    assert (plain["follow_redirects"], endpoint["followRedirects"]) == (False, False)
-    assert (plain["honor_timestamps"], endpoint["honorTimestamps"]) == (False, False)
-    assert [list(step.values()) for step in plain["relabel_configs"]] == [
-        list(step.values()) for step in endpoint["relabelings"]
-    ]
-
-
-def stack(monitoring, **scheduler):
-    team = {"scheduler": {"mode": "virtual", "version": "v0.9.3", **scheduler}, "queues": {"a": {}}}
-    raw = {"cluster": {"name": "lab", "context": "lab"}, "teams": {"ml": team}}
-    return load(raw if monitoring is None else {**raw, "monitoring": monitoring})
-
-
-@pytest.mark.parametrize(
-    ("wrong", "key", "says"),
-    [
-        ({"namespace": "Monitoring"}, "namespace", "lower-case"),
-        ({"interval": "often"}, "interval", "30s"),
-    ],
-)
-def test_a_slip_is_refused_with_what_to_write(wrong, key, says):
-    (mistake,) = stack(wrong).mistakes
-    assert mistake.path == f"kai-fleet:monitoring.{key}"
-    assert says in mistake.message

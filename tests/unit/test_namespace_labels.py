@@ -4,8 +4,7 @@ import pulumi
 import pytest
 
 from kai_fleet.arguments import Arguments
-from kai_fleet.kai_scheduler import kai_values
-from kai_fleet.releases import VCLUSTER, kai, vcluster
+from kai_fleet.releases import VCLUSTER, vcluster
 from kai_fleet.settings import load
 from kai_fleet.team_namespace import TeamNamespace, namespace_metadata
 from kai_fleet.vcluster_values import vcluster_values
@@ -146,10 +145,3 @@ def test_what_the_platform_makes_has_those_of_all():
     for (name, (_, metadata)), of_account in zip(platform.items(), accounts, strict=True):
         assert metadata["labels"]["site"] == "hq", name
         assert of_account != (account in metadata.get("annotations", {})), name
-
-
-@pytest.mark.parametrize(("version", "labelled"), [("v0.14.7", False), ("v0.16.8", True)])
-def test_the_namespace_of_shared_gpus_has_them_where_the_chart_has_a_value(version, labelled):
-    values = kai_values(kai(version), {"labels": OWN["labels"]})
-    reservation = values["global"].get("resourceReservation", {})
-    assert reservation.get("namespaceLabels") == (OWN["labels"] if labelled else None)

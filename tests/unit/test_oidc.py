@@ -10,10 +10,6 @@ from kai_fleet.guards.queue_guard import inside
 from kai_fleet.releases import VCLUSTER
 from kai_fleet.settings import load
 from kai_fleet_cli.plan.offline import plan_settings
-from sandbox.control_plane.command_lines import ControlPlane
-from sandbox.control_plane.etcd import Etcd
-from sandbox.control_plane.ports import FIRST, Ports
-from sandbox.vcluster.declared import parse
 from tests.chart_keys import unknown_keys
 from tests.unit import vcluster_secrets
 from tests.unit.stack_arguments import arguments, team_stack, team_values, vcluster_stack
@@ -50,17 +46,6 @@ def test_every_versions_api_server_gets_the_flags_with_their_defaults(version):
     made = values({"oidc": ISSUER}, version)
     assert flags(made) == FLAGS
     assert unknown_keys("vcluster", version, made) == []
-
-
-def test_what_the_file_says_is_in_the_flags():
-    more = {"usernameClaim": "email", "groupsClaim": "roles"}
-    made = flags(values({"oidc": {**ISSUER, **more}}))
-    assert made[2:] == [
-        "--oidc-username-claim=email",
-        "--oidc-username-prefix=oidc:",
-        "--oidc-groups-claim=roles",
-        "--oidc-groups-prefix=oidc:",
-    ]
 
 
 def test_flags_and_volumes_of_the_users_values_stay():
@@ -173,12 +158,6 @@ def test_what_no_api_server_takes_is_refused_at_its_key(wrong, path, says):
     assert says in mistake.message
 
 
-def test_what_is_wrong_for_all_teams_is_said_once_and_where_it_stands():
-    raw = vcluster_stack(groups={"audit": "view"})
-    raw["teams"]["two"] = {"scheduler": {"mode": "default"}, "nodePool": {"pool": "two"}}
-    assert [it.path for it in load(raw).mistakes] == ["kai-fleet:vcluster.groups"]
-
-
 def test_a_kubeconfig_for_people_has_a_login_and_no_certificate(project):
     lab = project
     lab.outputs = {"teams": {"ml": {}}, "kubeconfigs": {"ml": KEPT}}
@@ -207,15 +186,3 @@ def test_a_kubeconfig_for_people_has_a_login_and_no_certificate(project):
     )
     assert "kubectl krew install oidc-login" in login["installHint"]
     assert administrators["users"][0]["user"]["client-key-data"] not in out.read_text()
-
-
-def test_the_sandbox_starts_the_api_server_with_them_as_vcluster_does(tmp_path):
-    config = parse(values({"oidc": {**ISSUER, "ca": AUTHORITY}}))
-    assert list(config.config_maps) == ["/etc/kai-fleet/oidc"]
-    extra = (*config.api_server_args, "--watch-cache=true")
-    plane = ControlPlane(
-        "x", tmp_path, "127.0.0.1", 1, Etcd(tmp_path, Ports(FIRST)), api_server_args=extra
-    )
-    command = plane.api_server({"kube-apiserver": tmp_path}).command
-    assert command[-len(extra) :] == extra
-    assert [it for it in command if it.startswith("--watch-cache=")] == ["--watch-cache=true"]

@@ -29,14 +29,6 @@ def known(folder: Path, tool: Path) -> str:
     return path_tools.known(folder, tool, CHECK)
 
 
-def test_it_is_asked_once(tmp_path: Path, answers: Any) -> None:
-    tool = tmp_path / "helm"
-    tool.write_text("one")
-    left = answers("3.1.0", "never")
-    assert [known(tmp_path, tool) for _ in range(3)] == ["3.1.0"] * 3
-    assert left == ["never"]
-
-
 def test_a_new_one_and_one_behind_the_same_link_are_asked(tmp_path: Path, answers: Any) -> None:
     old, new, link = tmp_path / "old", tmp_path / "new", tmp_path / "helm"
     old.write_text("one")

@@ -51,17 +51,6 @@ def test_a_refused_stack_shows_its_problems_only():
     assert "### Teams" not in page
 
 
-def test_an_odd_tree_is_drawn_all_the_same():
-    queues = [
-        DeclaredQueue("a", "b"),
-        DeclaredQueue("b", "a"),
-        DeclaredQueue("c", "nosuch"),
-        DeclaredQueue("c", None),
-    ]
-    drawn = queue_flowchart(queues)
-    assert [drawn.count(f'"{name}<br>') for name in "abc"] == [1, 1, 1]
-
-
 def test_names_that_mermaid_would_read_as_its_own_are_escaped():
     shares = {"gpu": QueueShare(0.5, 1.0, 2.0)}
     drawn = queue_flowchart([DeclaredQueue(name, None, shares) for name in ('q"uote', "x<y>&z;#")])

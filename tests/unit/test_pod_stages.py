@@ -1,14 +1,8 @@
 """The stages that KWOK plays: how long pods take."""
 
-import pytest
 import yaml
 
 from sandbox.control_plane import command_lines
-
-
-@pytest.fixture
-def slow(monkeypatch):
-    monkeypatch.setenv(command_lines.POD_SECONDS, "13")
 
 
 def delays(file):
@@ -25,17 +19,9 @@ def test_pods_are_running_at_once(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.usefixtures("slow")
-def test_pods_take_their_time(tmp_path):
+def test_pods_take_their_time(tmp_path, monkeypatch):
+    monkeypatch.setenv(command_lines.POD_SECONDS, "13")
     command_lines.ensure_stages(tmp_path)
     told = delays(command_lines.stages(tmp_path))
     assert (told["pod-running"], told["pod-gone"]) == (13000, 2000)
     assert told.keys() == delays(command_lines.STAGES).keys()
-
-
-@pytest.mark.usefixtures("slow")
-def test_another_time_is_written_anew(tmp_path, monkeypatch):
-    command_lines.ensure_stages(tmp_path)
-    monkeypatch.setenv(command_lines.POD_SECONDS, "0.5")
-    command_lines.ensure_stages(tmp_path)
-    assert delays(command_lines.stages(tmp_path))["pod-running"] == 500

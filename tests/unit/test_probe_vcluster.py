@@ -189,15 +189,6 @@ def test_in_a_namespace_of_others_their_pods_and_volumes_stay(monkeypatch, label
     assert ended(monkeypatch, labels) == OF_VCLUSTER
 
 
-def test_a_cluster_that_is_unknown_by_now_does_not_either(monkeypatch, capsys):
-    monkeypatch.setenv("PODS_NAMESPACE", "team-ml")
-    monkeypatch.setenv("PODS_VCLUSTER", "ml")
-    monkeypatch.setenv("PROBE_CONTEXT", "gone")
-    monkeypatch.setenv("KUBECONFIG", "/nowhere")
-    vcluster.clean_up()
-    assert "(the kubeconfig cannot be used: " in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("why", [RefusedError(403, "Forbidden"), UnreachableError("no")])
 def test_what_hinders_it_does_not_hinder_the_removal(monkeypatch, capsys, why):
     api = Namespace(OURS)

@@ -69,18 +69,6 @@ def test_a_secret_that_is_of_no_use_is_named(host, monkeypatch, answer, words):
     )
 
 
-def test_a_secret_that_is_not_vclusters_ends_the_probe_with_what_repairs_it(host, monkeypatch):
-    document = vcluster_secrets.config()
-    document["users"][0]["user"]["tokenFile"] = "/etc/hostname"
-    host.answer = {"data": vcluster_secrets.data(document)}
-    with pytest.raises(wait.NotReadyError) as said:
-        within(monkeypatch)
-    again = "kubectl -n team-ml delete secret vc-ml and kubectl -n team-ml rollout restart"
-    assert f"{again} statefulset ml" in str(said.value)
-    assert "has in its key config what vCluster does not write" in str(said.value)
-    assert "Somebody who can write in the namespace of team ml" in str(said.value)
-
-
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [

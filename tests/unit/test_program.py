@@ -45,11 +45,6 @@ def test_a_team_in_virtual_mode_gets_its_scheduler_inside_its_vcluster(virtual):
     assert tree.inputs["cluster"] == inner.inputs["clusterIdentifier"] == UNKNOWN
 
 
-def test_the_crd_that_v0_9_waits_for_is_declared_inside(virtual):
-    crd = virtual[("CustomResourceDefinition", "ml-kai-cluster-policy")]
-    assert crd.inputs["metadata"]["name"] == "clusterpolicies.nvidia.com"
-
-
 def test_the_gpus_are_bounded_on_the_host(virtual):
     quota = virtual[("ResourceQuota", "ml-gpus")].inputs
     assert quota["metadata"]["namespace"] == "team-ml"
@@ -79,11 +74,6 @@ def test_the_kubeconfig_is_a_secret_everywhere_and_no_step_has_a_copy(virtual):
     }
 
 
-def test_a_default_team_has_a_vcluster_and_no_kai(virtual):
-    assert ("Release", "dev-release") in virtual
-    assert not [name for _, name in virtual if name.startswith("dev-kai")]
-
-
 def test_host_mode_declares_kai_and_its_queues_once_on_the_host(host):
     provider = host[("Release", "host-kai-release")].provider
     assert provider.endswith("kubernetes::host")
@@ -91,16 +81,6 @@ def test_host_mode_declares_kai_and_its_queues_once_on_the_host(host):
     assert (tree["cluster"], tree["context"]) == ("lab", CLUSTER["context"])
     assert "leaf" in tree["queues"]
     assert [name for kind, name in host if kind == "Queues"] == ["host-queues"]
-
-
-def test_urns_are_the_engines():
-    urns = {
-        item.name: item.urn for item in record("lab", {"cluster": CLUSTER, "teams": {"dev": DEV}})
-    }
-    assert urns["dev-namespace"] == (
-        "urn:pulumi:lab::kai-fleet::kai-fleet:index:Team$kai-fleet:index:TeamNamespace"
-        "$kubernetes:core/v1:Namespace::dev-namespace"
-    )
 
 
 def test_a_gpu_operator_brings_the_crd_itself():

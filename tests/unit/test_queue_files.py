@@ -3,11 +3,9 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
 from kai_fleet.settings import load
 from kai_fleet.settings.files import yaml_file
-from kai_fleet_cli.__main__ import app
 
 TREE = {"top": {"gpu": {"quota": 4}, "children": {"train": {"gpu": {"quota": 4}}}}}
 ML = {"scheduler": {"mode": "virtual", "version": "v0.16.8"}, "nodePool": {"pool": "ml"}}
@@ -77,16 +75,3 @@ def test_a_file_that_holds_no_tree_is_one_sentence(folder, named, content, says)
     (mistake,) = load(HOST | {"queues": named}).mistakes
     assert mistake.path == "kai-fleet:queues"
     assert mistake.message.startswith(says)
-
-
-def test_the_plan_is_the_same(folder, tmp_path, project):
-    inline = CliRunner().invoke(app, ["plan", "-s", "lab", "--format", "json"])
-    text = project.text()
-    start = text.index("      queues:\n") + len("      queues:")
-    end = text.index("    dev:")
-    tree = text[start:end]
-    (tmp_path / "queues" / "ml.yaml").write_text(tree)
-    (tmp_path / "Pulumi.lab.yaml").write_text(f"{text[:start]} queues/ml.yaml\n{text[end:]}")
-    filed = CliRunner().invoke(app, ["plan", "-s", "lab", "--format", "json"])
-    assert inline.exit_code == 0, inline.output
-    assert json.loads(filed.stdout) == json.loads(inline.stdout)

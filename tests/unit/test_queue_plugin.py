@@ -5,14 +5,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-import yaml
 from pulumi.runtime import rpc
 from pulumi.runtime.proto import provider_pb2
 
 from kai_fleet.cluster.provider.values import plain, struct
-from kai_fleet_cli.stack_file.reading import ROOT
 from tests.unit.canned_api import kubeconfig, serving
-from tests.unit.plugin_process import LAUNCHER, partial, said, secret, started
+from tests.unit.plugin_process import partial, said, secret, started
 
 KIND = provider_pb2.PropertyDiff
 ID = "lab/ml/ml-queues"
@@ -210,11 +208,6 @@ def test_a_removal_reaches_the_cluster_by_the_inputs_children_first(plugin, api)
     assert deleted == [f"{PATH}/train", f"{PATH}/top"]
 
 
-def test_a_failure_of_the_plugin_itself_is_told_as_such(plugin):
-    error = plugin.fails(plugin.create, {"tree": "ml-queues", "queues": {}})
-    assert said(error) == "the plugin failed at Create: KeyError('cluster')"
-
-
 def test_the_engine_ends_it_at_once_and_without_a_word(api):
     api.delay = 20.0
     with started() as plugin, ThreadPoolExecutor(1) as thread:
@@ -225,10 +218,3 @@ def test_the_engine_ends_it_at_once_and_without_a_word(api):
         assert plugin.process.wait(timeout=3) != 0
         waiting.result()
         assert plugin.process.stderr.read() == ""
-
-
-def test_the_engine_finds_the_plugin_by_the_project_file():
-    declared = yaml.safe_load((ROOT / "Pulumi.yaml").read_text())["plugins"]["providers"]
-    folder = ROOT / next(each["path"] for each in declared if each["name"] == "kai-fleet")
-    assert folder / "pulumi-resource-kai-fleet" == LAUNCHER
-    assert LAUNCHER.stat().st_mode & 0o111

@@ -38,17 +38,6 @@ def test_a_number_alone_is_a_quota():
     assert quotas(tree, resource="memory") == {"a": 1000}
 
 
-@pytest.mark.parametrize("written", ["unlimited", -1, {"quota": -1}, {"quota": "-1"}])
-def test_minus_one_is_unlimited(written):
-    assert quotas({"a": {"gpu": written}}) == {"a": -1}
-
-
-def test_a_teams_one_open_top_level_queue_has_the_teams_gpus():
-    assert quotas({"all": {"children": {"a": {"gpu": 3}}}}, gpus=8) == {"all": 8, "a": 3}
-    assert quotas({"one": {}, "two": {"gpu": 3}}, gpus=8) == {"one": 5, "two": 3}
-    assert quotas({"all": {"gpu": {"limit": 2}}}, gpus=8) == {"all": 2}
-
-
 def test_the_file_of_production_is_short_and_plans_what_it_would_in_full():
     lines = path_of("prod").read_text().splitlines()
     assert len([line for line in lines if line.strip() and not line.strip().startswith("#")]) <= 45

@@ -7,7 +7,6 @@ import json
 import pytest
 
 from kai_fleet.arguments import Arguments
-from kai_fleet.kai_scheduler import kai_values
 from kai_fleet.options import docker_config
 from kai_fleet.releases import KAI, kai
 from kai_fleet.settings import load
@@ -80,18 +79,6 @@ def test_without_credentials_nothing_is_made_or_named():
     assert not any("imagePullSecrets" in str(it.inputs) for it in plan.resources)
 
 
-def test_the_device_plugin_pulls_with_it():
-    plan = plan_settings(stack(gpu={"provider": "device-plugin"}))
-    values = next(it.inputs["values"] for it in plan.resources if it.name == "host-gpu-release")
-    assert pulled(values) == pulled(values["nfd"]) == [OF_STACK]
-
-
-def test_what_a_charts_values_say_stands():
-    own = {"global": {"imagePullSecrets": [{"name": "there"}]}}
-    values = kai_values(kai("v0.16.8"), {"values": own, "registries": {MIRROR: {}}})
-    assert pulled(values["global"]) == ["there"]
-
-
 @pytest.mark.parametrize("password", ["pä:ss", 1234567], ids=["text", "of another resource"])
 def test_a_secret_is_what_kubectl_would_make(password):
     text = docker_config({MIRROR: account(password)})
@@ -131,12 +118,6 @@ def test_a_password_in_clear_is_refused_with_the_command_that_encrypts_it(place,
 def test_what_is_wrong_there_is_not_shown(wrong):
     mistakes = load(stack(registries={MIRROR: wrong})).mistakes
     assert mistakes and not any("hunter2" in str(it) for it in mistakes)
-
-
-def test_the_hosts_kai_may_have_its_reservations_elsewhere():
-    values = {"global": {"resourceReservation": {"namespace": "held"}}}
-    raw = stack(teams={}, kai={"version": "v0.16.8", "values": values})
-    assert ("held", OF_STACK) in secrets(plan_settings(raw).resources)
 
 
 def test_what_is_missing_is_told():

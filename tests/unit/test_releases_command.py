@@ -17,14 +17,3 @@ def test_every_version_is_listed_with_its_support():
         said = f"vCluster {version:<9} {support(VCLUSTER, version).words}"
         assert any(line.startswith(said) for line in lines)
     assert "KAI v0.20.1   retracted: its chart is that of v0.10.2" in lines
-
-
-def test_what_gets_fixes_and_is_not_advised_is_listed_with_the_reason():
-    lines = CliRunner().invoke(app, ["releases"]).stdout.splitlines()
-    assert {item.split(" not advised: ")[1] for item in lines if "KAI v0.18.0 " in item} == {
-        "v0.18.1 repairs vulnerabilities of it"
-    }
-    assert {item.split(" not advised: ")[1] for item in lines if "vCluster v0.37.0 " in item} == {
-        "never run with this program"
-    }
-    assert sum("not advised" in item for item in lines) == 2

@@ -73,14 +73,6 @@ def test_who_waits_is_the_same_in_figures_teams_queues_and_the_table():
     assert ill == [], "a waiting pod stands in one place"
 
 
-def test_a_pod_that_is_being_deleted_waits_for_nothing():
-    lab = Lab()
-    waiting("gone", queue="train", limits={GPU: "1"})(lab)
-    lab.named("pods", "gone")["metadata"]["deletionTimestamp"] = "2026-11-01T11:59:50Z"
-    found = report(lab)
-    assert (found.waits, found.queues["ml"][0].waiting) == ([], 0)
-
-
 def test_what_a_tenant_hides_inside_is_in_use_on_the_host():
     """Copies with fractions count with the pod that reserves their GPU, and any other pod too."""
     half = {"gpu-fraction": "0.5"}
@@ -152,14 +144,6 @@ def test_a_teams_own_stack_is_about_its_own_nodes():
     assert [pool.gpus for pool in report(lab, whole=False).pools] == [4]
 
 
-def test_nodes_that_are_not_ready_have_no_gpus_to_give():
-    lab = Lab()
-    lab.host["nodes"].append(node("ml-1"))
-    lab.host["nodes"][1]["status"]["conditions"] = []
-    (pool,) = report(lab).pools
-    assert (pool.nodes, pool.ready_nodes, pool.gpus, pool.not_ready) == (2, 1, 4, 4)
-
-
 def test_a_page_is_one_file_that_loads_nothing():
     text = build.page(busy())
     assert text.lstrip().startswith("<!doctype html>")
@@ -183,13 +167,6 @@ def test_what_is_written_by_others_is_text():
     )
     assert "<script" not in text
     assert text.count("&lt;script&gt;") > 9
-
-
-def test_amounts_and_ages():
-    amounts = (None, -1, 2.0, 1 / 3, 1234)
-    assert [*map(build.gpus, amounts)] == ["\u2013", "unlimited", "2", "0.33", "1,234"]
-    ages = [build.age(timedelta(seconds=seconds)) for seconds in (20, 60, 5400, 97200)]
-    assert ages == ["0 min", "1 min", "1 h 30 min", "1 d 3 h"]
 
 
 @pytest.fixture
