@@ -30,21 +30,15 @@ def analyzer():
     return Analyzer()
 
 
-def queue(name, parent=None, resources=FREE):
-    spec = {"resources": resources} | ({"parentQueue": parent} if parent else {})
+def queue(name, parent=None):
+    spec = {"resources": FREE} | ({"parentQueue": parent} if parent else {})
     return resource(QUEUE, name, {"metadata": {"name": name}, "spec": spec}, "ml")
 
 
-def pod(name, labels, annotations=None, scheduler="kai-scheduler", namespace="team"):
-    props = {
-        "metadata": {
-            "name": name,
-            "namespace": namespace,
-            "labels": labels,
-            "annotations": annotations or {},
-        },
-        "spec": {"schedulerName": scheduler, "containers": [{"name": "main"}]},
-    }
+def pod(name, labels, annotations=None, namespace="team"):
+    metadata = {"name": name, "namespace": namespace, "labels": labels}
+    spec = {"schedulerName": "kai-scheduler", "containers": [{"name": "main"}]}
+    props = {"metadata": metadata | {"annotations": annotations or {}}, "spec": spec}
     return resource("kubernetes:core/v1:Pod", name, props, "ml")
 
 
@@ -139,7 +133,6 @@ def test_queues_of_other_programs_are_configured_or_an_open_question():
     ((rule, level, urn, message),) = said(Analyzer(), below)
     assert (rule, level, urn) == (UNDECIDED, proto.ADVISORY, below.urn)
     assert "existingQueues: [default-parent-queue] in the pack's configuration" in message
-    assert "declare default-parent-queue" not in message
     rules, every = ("queue-tree", "workload-leaf-queue"), ["default-parent-queue", "default-queue"]
     analyzer = configured(rules=rules, existingQueues=every)
     assert said(analyzer, below, pod("a", {"kai.scheduler/queue": "default-queue"})) == []
@@ -152,9 +145,8 @@ def test_a_disabled_rule_asks_no_open_questions_either():
 
 
 def test_the_schemas_refuse_what_nobody_can_mean():
-    told = {policy.name: json_format.MessageToDict(policy) for policy in POLICIES}
-    assert "configSchema" not in told["queue-quota"]
-    properties = {"type": "object", **told["workload-leaf-queue"]["configSchema"]}
+    served = {policy.name: json_format.MessageToDict(policy) for policy in POLICIES}
+    properties = {"type": "object", **served["workload-leaf-queue"]["configSchema"]}
     jsonschema.validate({"exemptNamespaces": ["lab"]}, properties)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"exemptNamespaces": "lab"}, properties)
@@ -175,42 +167,20 @@ def test_the_program_of_the_pack_serves_the_engine(tmp_path):
         port = int(started.stdout.readline())
         with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
             served = analyzer_pb2_grpc.AnalyzerStub(channel).GetAnalyzerInfo(Empty())
-        assert [it.name for it in served.policies] == [it.name for it in POLICIES]
+        assert [policy.name for policy in served.policies] == [policy.name for policy in POLICIES]
     finally:
         started.kill()
-        started.wait()
-        if started.stdout:
-            started.stdout.close()
+        started.communicate()
 
 
-def large(teams):
-    """Ten queues and twenty workloads for each team, as the engine sends them."""
-    sent = proto.AnalyzeStackRequest()
-    for team in range(teams):
-        stack = request(
-            *TREE,
-            *(queue(f"q{i}", "default") for i in range(8)),
-            *(pod(f"p{i}", IN_TEST, {"gpu-fraction": "0.5"}) for i in range(20)),
-        )
-        for item in stack.resources:
-            item.provider.urn = item.provider.urn.replace("::ml", f"::team{team}")
-            item.urn = f"{item.urn}-{team}"
-        sent.resources.extend(stack.resources)
-    return sent
-
-
-def test_a_hundred_teams_take_under_two_seconds_from_the_wire_to_the_verdict(analyzer):
-    def seconds(sent):
-        begin = time.process_time()
-        response = analyzer.AnalyzeStack(sent, None)
-        assert {d.policyName for d in response.diagnostics} == {UNDECIDED}
-        return time.process_time() - begin
-
-    few, many = large(25), large(100)
-    one = min(seconds(few) for _ in range(3))
-    four = min(seconds(many) for _ in range(2))
-    assert four < 2
-    assert four < 4 * one * 2, "linear in the number of resources"
+def test_a_large_stack_takes_under_two_seconds_from_the_wire_to_the_verdict(analyzer):
+    queues = [queue(f"q{n}", "default") for n in range(800)]
+    pods = [pod(f"p{n}", IN_TEST, {"gpu-fraction": "0.5"}) for n in range(2000)]
+    sent = request(*TREE, *queues, *pods)
+    begin = time.process_time()
+    response = analyzer.AnalyzeStack(sent, None)
+    assert {d.policyName for d in response.diagnostics} == {UNDECIDED}
+    assert time.process_time() - begin < 2
 
 
 def test_the_sdk_still_names_its_unknown_values_as_the_pack_expects():
