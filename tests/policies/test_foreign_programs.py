@@ -21,14 +21,13 @@ def rules(analyzer: Analyzer, *resources: Any) -> set[str]:
     return {rule for rule, level, *_ in said(analyzer, *resources) if level == proto.MANDATORY}
 
 
-def deployment(own: dict[str, Any], of_pods: dict[str, Any], kind: str = "Deployment"):
-    made = pod("api", of_pods)
-    props = {"metadata": {"name": "api", "namespace": "team", "labels": own}}
-    type_ = f"kubernetes:apps/v1:{kind}"
-    return resource(type_, "api", {**props, "spec": {"template": made.props}}, "ml")
+def deployment(own: dict[str, Any], of_pods: dict[str, Any]):
+    metadata = {"name": "api", "namespace": "team", "labels": own}
+    props = {"metadata": metadata, "spec": {"template": pod("api", of_pods).props}}
+    return resource("kubernetes:apps/v1:Deployment", "api", props, "ml")
 
 
-@pytest.mark.parametrize("written", [["test"], {"name": "test"}, [], 1, True])
+@pytest.mark.parametrize("written", [["test"], {"name": "test"}, 1])
 @pytest.mark.parametrize("own", [True, False], ids=["on the object", "on its pods"])
 def test_a_queue_that_is_no_text_is_refused_and_not_looked_up(written, own):
     labels = {QUEUE_LABEL: written}
@@ -36,7 +35,7 @@ def test_a_queue_that_is_no_text_is_refused_and_not_looked_up(written, own):
     assert "workload-known-keys" in rules(Analyzer(), *TREE, made)
 
 
-@pytest.mark.parametrize("amount", ["1e400", "-Infinity", "nan", 10**15, [], "8Gi"])
+@pytest.mark.parametrize("amount", ["1e400", "-Infinity", "nan", [], "8Gi"])
 def test_an_amount_that_is_no_number_of_a_queue_breaks_nothing(amount):
     props = {"quota": amount, "limit": amount}
     odd = {"resources": {"cpu": props, "memory": props, "gpu": props}, "parentQueue": "default"}
@@ -55,22 +54,20 @@ def test_an_amount_that_is_no_number_of_a_queue_breaks_nothing(amount):
     assert Analyzer().AnalyzeStack(sent, None).diagnostics
 
 
-def with_provider(namespace: Any, *resources: Any) -> Any:
-    """The stack as the engine sends it, with a provider that fills a namespace in."""
-    sent = request(*resources)
-    for item in sent.resources:
-        item.provider.properties.CopyFrom(struct({"namespace": namespace}))
-    return sent
-
-
 def test_pods_are_in_the_namespace_of_their_provider():
     """Of a cluster that is not there yet, the provider writes nothing on them in a preview."""
-    analyzer, made = Analyzer(), pod("a", IN_TEST, namespace="")
-    (reserved,) = analyzer.AnalyzeStack(with_provider("kube-system", *TREE, made), None).diagnostics
+    sent = request(*TREE, pod("a", IN_TEST, namespace=""))
+
+    def diagnostics(namespace: Any) -> Any:
+        for item in sent.resources:
+            item.provider.properties.CopyFrom(struct({"namespace": namespace}))
+        return Analyzer().AnalyzeStack(sent, None).diagnostics
+
+    (reserved,) = diagnostics("kube-system")
     assert reserved.policyName == "namespace-reserved"
-    asked = analyzer.AnalyzeStack(with_provider(NOT_KNOWN, *TREE, made), None).diagnostics
-    assert {it.enforcementLevel for it in asked} == {proto.ADVISORY}
-    assert all("its namespace is known" in it.message for it in asked)
+    (asked,) = diagnostics(NOT_KNOWN)
+    assert asked.enforcementLevel == proto.ADVISORY
+    assert "its namespace is known" in asked.message
 
 
 def test_queues_of_another_program_are_the_hosts_too_where_it_schedules_a_vcluster():

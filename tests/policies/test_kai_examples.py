@@ -5,7 +5,6 @@ import json
 import pytest
 import yaml
 
-from kai_fleet.finding import Level
 from kai_fleet.guards.queue_guard import queue_bounds
 from kai_fleet.releases import KAI
 from kai_fleet.releases.keys import QUEUE_LABEL
@@ -34,8 +33,7 @@ def verdict(version, *documents):
 
 @pytest.mark.parametrize(("version", "example"), SHOWN)
 def test_an_example_passes(version, example):
-    found = verdict(version, *TREES["free"], *example.documents)
-    assert refused_by(found) == set(), [str(it) for it in found]
+    assert refused_by(verdict(version, *TREES["free"], *example.documents)) == set()
 
 
 DOCS = [
@@ -46,11 +44,11 @@ DOCS = [
 IN_QUEUES = [param for param in DOCS if "kai.scheduler/queue" in str(param.values[0])]
 
 
-@pytest.mark.parametrize("version", ["v0.7.11", "v0.9.3", "v0.16.8", "v0.17.0"])
+@pytest.mark.parametrize("version", ["v0.7.11", "v0.17.0"])
 @pytest.mark.parametrize("document", IN_QUEUES)
 def test_what_our_own_page_has_people_apply_passes(document, version):
-    told = verdict(version, *OWN_TREE, document)
-    assert [it for it in told if it.check != "kai-version-supported"] == []
+    problems = verdict(version, *OWN_TREE, document)
+    assert {problem.check for problem in problems} <= {"kai-version-supported"}
     strayed = json.loads(json.dumps(document).replace('/queue"', '/queues"'))
     assert refused_by(verdict(version, *OWN_TREE, strayed)) != set()
 
@@ -62,15 +60,13 @@ def pods_of(document):
         labels = dict(template.labels)
         if kind.startswith("Ray"):
             labels = {QUEUE_LABEL: template.queue, **labels}
-        limits = [
-            {"name": it.name, "resources": {"limits": it.limits}} for it in template.containers
+        containers = [
+            {"name": each.name, "resources": {"limits": each.limits}}
+            for each in template.containers
         ]
-        yield {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": "p", "labels": labels, "annotations": dict(template.annotations)},
-            "spec": {"schedulerName": template.scheduler, "containers": limits},
-        }
+        spec = {"schedulerName": template.scheduler, "containers": containers}
+        metadata = {"name": "p", "labels": labels, "annotations": dict(template.annotations)}
+        yield {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 @pytest.mark.parametrize("document", IN_QUEUES)
@@ -86,5 +82,4 @@ def test_the_guards_let_the_pods_of_our_own_page_in(document):
 
 @pytest.mark.parametrize("tree", TREES)
 def test_their_queues_pass(tree):
-    found = verdict("v0.16.8", *TREES[tree])
-    assert [it for it in found if it.level is Level.MANDATORY] == []
+    assert refused_by(verdict("v0.16.8", *TREES[tree])) == set()

@@ -12,8 +12,6 @@ from tests.policies.samples import manifest, refused_by
 
 FREE = {r: {"quota": -1, "limit": -1, "overQuotaWeight": 1} for r in ("cpu", "gpu", "memory")}
 IN_TEAM_A = {"kai.scheduler/queue": "team-a"}
-NOWHERE = {"kai.scheduler/queue": "taem-a"}
-HALF = {"metadata": {"annotations": {"gpu-fraction": "0.5"}}}
 
 
 def pod(**spec: Any) -> dict[str, Any]:
@@ -33,17 +31,14 @@ def queue(name: str, parent: str | None = None) -> dict[str, Any]:
 
 
 def refusals(*documents: Mapping[str, Any]) -> list[Finding]:
-    found = clusters([manifest(it) for it in (queue("dept"), queue("team-a", "dept"), *documents)])
+    tree = (queue("dept"), queue("team-a", "dept"))
+    found = clusters([manifest(document) for document in (*tree, *documents)])
     return [problem for problem in check(found) if problem.level is Level.MANDATORY]
 
 
 def ray(worker: Mapping[str, Any], **metadata: Any) -> dict[str, Any]:
     groups = [{"groupName": "w", "replicas": 2, "template": worker}]
-    return written(
-        "RayCluster",
-        {"headGroupSpec": {"template": pod()}, "workerGroupSpecs": groups},
-        **metadata,
-    )
+    return written("RayCluster", {**HEAD, "workerGroupSpecs": groups}, **metadata)
 
 
 def dynamo(**annotations: Any) -> dict[str, Any]:
@@ -51,14 +46,13 @@ def dynamo(**annotations: Any) -> dict[str, Any]:
     return written("DynamoGraphDeployment", spec, annotations=annotations)
 
 
-def grove(*cliques: Mapping[str, Any], **metadata: Any) -> dict[str, Any]:
-    made = [
-        {"name": f"c{i}", "spec": {"podSpec": pod()["spec"]}, **it} for i, it in enumerate(cliques)
-    ]
-    return written("PodCliqueSet", {"template": {"cliques": made}}, **metadata)
+def grove(*labels: Mapping[str, Any], **metadata: Any) -> dict[str, Any]:
+    """A set with a clique for each of these labels, or with one clique without any."""
+    clique = {"name": "c", "spec": {"podSpec": pod()["spec"]}}
+    cliques = [{**clique, "labels": own} for own in labels] or [clique]
+    return written("PodCliqueSet", {"template": {"cliques": cliques}}, **metadata)
 
 
-HALVES = {"spec": {"containers": [{"name": "c"}]}, **HALF}
 DYNAMOS = "nvidia.com/kai-scheduler-queue"
 HEAD = {"headGroupSpec": {"template": pod()}}
 JOB = {"runtimeRef": {"name": "torch"}}
@@ -67,26 +61,25 @@ RUNTIME = {"template": {"spec": {"replicatedJobs": [{"template": {"spec": {"temp
 OLDER_DYNAMO = {"services": {"Decode": {"extraPodSpec": {"mainContainer": {"image": "i"}}}}}
 PASSES = {
     "KubeRay: the label on the cluster": ray(pod(), labels=IN_TEAM_A),
-    "KubeRay's own sample of half a GPU": ray(HALVES, labels=IN_TEAM_A),
     "a RayJob": written("RayJob", {"rayClusterSpec": HEAD}, labels=IN_TEAM_A),
     "a RayService": written("RayService", {"rayClusterConfig": HEAD}, labels=IN_TEAM_A),
     "without a queue it may be nothing to KAI": ray(pod()),
     "pods of another scheduler": ray(pod(schedulerName="default-scheduler"), labels=IN_TEAM_A),
     "Dynamo: its annotation": dynamo(**{DYNAMOS: "team-a"}),
-    "Grove: the set's label": grove({}, labels=IN_TEAM_A),
-    "Grove: one clique": grove({"labels": IN_TEAM_A}, {}),
+    "Grove: the set's label": grove(labels=IN_TEAM_A),
+    "Grove: one clique": grove(IN_TEAM_A, {}),
     "a runtime has the scheduler": written("TrainingRuntime", RUNTIME),
     "and the TrainJob the queue": written("TrainJob", JOB, labels=IN_TEAM_A),
     "or its spec": written("TrainJob", {**JOB, "labels": IN_TEAM_A}),
 }
 REFUSED = {
-    "a parent": (ray(pod(), labels={"kai.scheduler/queue": "dept"}), "which has children"),
+    "KubeRay": (ray(pod(), labels={"kai.scheduler/queue": "dept"}), "which has children"),
     "Dynamo": (dynamo(**{DYNAMOS: "nowhere"}), "write team-a"),
     "an older Dynamo": (
         written("DynamoGraphDeployment", OLDER_DYNAMO, annotations={DYNAMOS: "nowhere"}),
         "write team-a",
     ),
-    "a clique": (grove({"labels": NOWHERE}), "write team-a"),
+    "a clique": (grove({"kai.scheduler/queue": "taem-a"}), "write team-a"),
     "a TrainJob": (written("TrainJob", JOB, labels={"kai.scheduler/queue": "dept"}), "children"),
 }
 

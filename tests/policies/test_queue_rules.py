@@ -34,25 +34,19 @@ TREE = [
     *passes(cluster()),
     refuses(
         of(*TYPO),
-        "has the parent defualt, which is not declared in host; write default or other, or declare"
-        " defualt",
+        "has the parent defualt, which is not declared in host; write default or other",
     ),
     # The parent of KAI's chart is there or not, where the chart is known.
     waits(of(*BELOW, kai=()), "existingQueues: [default-parent-queue] in the pack's configuration"),
-    waits(of(*BELOW, version=None), "default-parent-queue"),
     waits(of(*BELOW, version=UNKNOWN), "default-parent-queue"),
     refuses(of(*BELOW, version="v0.9.3"), "default-parent-queue"),
-    waits(of(queue("team-a", "dep"), kai=()), "existingQueues: [dep] in the pack's configuration"),
     # Beside a top queue an absent parent is a slip.
     refuses(
         of(queue("dept"), queue("team-a", "detp"), kai=()),
-        "write dept, or write existingQueues: [detp] in the pack's configuration of queue-tree if"
-        " another program makes it",
+        "write dept, or write existingQueues: [detp] in the pack's configuration of queue-tree",
     ),
-    refuses(of(queue("a", "a")), "is below itself (a → a); leave the parent of a out"),
     refuses(of(*RING), "is below itself (a → b → c → a); leave the parent of a, b or c out"),
     refuses(of(queue("a"), queue("a")), "rename one of the two queues a"),
-    refuses(of(queue("a"), queue("a", "a")), "rename one of the two queues a"),  # below itself
     waits(of(queue("a", UNKNOWN)), "parent is known"),
     waits(of(queue(UNKNOWN)), "the name of the queue is known"),
 ]
@@ -63,14 +57,13 @@ def lasting(value):
 
 
 DURATION = [
-    *passes(*map(lasting, ("90s", "1h30m", "24h", "0", "1.5h", "250ms", None))),
+    *passes(*map(lasting, ("1h30m", "0", "1.5h", "250ms", None))),
     *(
         refuses(
             lasting(value),
-            f"has reclaimMinRuntime: {value}, which is not a duration for KAI (units are h, m and"
-            " s); write for example 90s, 1h30m, or 24h for a day",
+            f"has reclaimMinRuntime: {value}, which is not a duration for KAI (units are h, m and",
         )
-        for value in ("1d", "1d12h", "90", 300, "1 hour", "soon", "")
+        for value in ("1d12h", "90", 300, "1 hour", "")
     ),
     waits(of(queue("a", spec={"preemptMinRuntime": UNKNOWN})), "preemptMinRuntime"),
 ]
@@ -79,27 +72,17 @@ SCOPE = [
     *passes(of(queue("a")), of(queue("a", namespace=""))),
     refuses(
         of(queue("a", namespace="kai-scheduler")),
-        "has the namespace kai-scheduler, but queues are cluster-wide; leave metadata.namespace",
+        "queues are cluster-wide; leave metadata.namespace",
     ),
     waits(of(queue("a", namespace=UNKNOWN)), "namespace"),
 ]
 
 THREE = (queue("a"), queue("b", "a"), queue("c", "b"))
-OLD, NEW = ("v0.7.11", "v0.9.3", "v0.12.23"), ("v0.14.7", "v0.16.8")
+OLD, NEW = "v0.12.23", "v0.14.7"
 DEPTH = [
-    *passes(*(cluster(version=it) for it in (*OLD, UNKNOWN))),
-    *passes(*(of(*THREE, queue("lone"), version=it) for it in NEW)),
-    *(
-        refuses(of(*THREE, version=it), f"is on level 3, and KAI {it} schedules from 2 levels only")
-        for it in OLD
-    ),
-    *(
-        refuses(
-            of(queue("lone"), version=it),
-            "never schedules pods from those; add a child queue below lone",
-        )
-        for it in OLD
-    ),
+    *passes(cluster(version=OLD), of(*THREE, queue("lone"), version=NEW)),
+    refuses(of(*THREE, version=OLD), f"is on level 3, and KAI {OLD} schedules from 2 levels only"),
+    refuses(of(queue("lone"), version=OLD), "add a child queue below lone"),
     waits(of(*THREE, version=UNKNOWN), "version"),
 ]
 
@@ -118,7 +101,6 @@ QUOTA = [
     *passes(
         of(P4, gpu_queue("a", "p", 2), gpu_queue("b", "p", 2)),
         of(gpu_queue("p", None, -1), gpu_queue("a", "p", -1), gpu_queue("b", "p", 100)),
-        of(gpu_queue("p", None, 4, 4), gpu_queue("a", "p", 4, 4)),
         of(gpu_queue("p", None, 4, 4), gpu_queue("a", "p", 4, -1)),  # the parent's limit holds
         of(gpu_queue("p", None, 0.3), gpu_queue("a", "p", 0.1), gpu_queue("b", "p", 0.2)),
         of(gpu_queue("p", None, 0, 0)),
@@ -127,8 +109,7 @@ QUOTA = [
     ),
     refuses(
         of(P4, gpu_queue("a", "p", 3), gpu_queue("b", "p", 2)),
-        "the gpu quotas of a and b add up to 5, above its quota of 4; lower them to 4 together, or"
-        " raise that to 5",
+        "the gpu quotas of a and b add up to 5, above its quota of 4; lower them to 4 together",
     ),
     refuses(of(P4, gpu_queue("a", "p", -1)), "quotas of a add up to unlimited, above its quota"),
     # A second queue of one name does not count its children twice.
@@ -136,38 +117,26 @@ QUOTA = [
     refuses(of(gpu_queue("a", None, 4, 2)), "raise the limit to 4 or lower the quota to 2"),
     refuses(of(gpu_queue("a", None, -1, 2)), "raise the limit to unlimited or lower the quota to"),
     refuses(
-        of(gpu_queue("p", None, 1, 4), gpu_queue("a", "p", 1, 8)),
-        "has gpu limit 8, above the limit 4 of queue p over it; write at most 4",
-    ),
-    refuses(
         of(gpu_queue("t", None, 2, 4), gpu_queue("p", "t", 1, -1), gpu_queue("a", "p", 1, 8)),
-        "above the limit 4 of queue t",
+        "has gpu limit 8, above the limit 4 of queue t over it; write at most 4",
     ),
     # KAI reads a limit that is left out as 0.
     refuses(
         shares(cpu=QueueShare(500, None)),
-        "leaves its cpu limit out, which KAI reads as 0: no pod that asks for cpu ever runs; write"
-        " limit: -1 for unlimited",
+        "leaves its cpu limit out, which KAI reads as 0: no pod that asks for cpu ever runs; write",
     ),
     refuses(of(queue("a", None, {r: FREE[r] for r in ("cpu", "gpu")})), "has no share of memory"),
     refuses(
         within(gpu_queue("a", None, 3, 4), gpu_queue("b", None, 2, 4)),
-        "add up to 5, above the team's GPUs of 4; lower them to 4 together, or raise that to 5",
+        "add up to 5, above the team's GPUs of 4; lower them to 4 together",
     ),
     # A limit that was filled in from the team's GPUs is in nobody's file.
     refuses(within(gpu_queue("a", None, 5, 4)), "above the team's GPUs of 4"),
-    refuses(within(gpu_queue("d", None, 9, 9), gpu_queue("a", "d", 9)), "add up to 9"),
     *(
-        refuses(
-            within(gpu_queue("a", None, 2, limit)),
-            "above the team's GPUs of 4: its scheduler would hand out GPUs that the host then"
-            " refuses; write limit 4 or less",
-        )
+        refuses(within(gpu_queue("a", None, 2, limit)), "then refuses; write limit 4 or less")
         for limit in (8, -1)
     ),
-    waits(shares(gpu=QueueShare(UNKNOWN)), "gpu quota is known"),
     waits(shares(gpu=QueueShare(0, UNKNOWN)), "gpu limit is known"),
-    waits(of(queue("a", None, UNKNOWN, path="urn:a")), "resources"),
     waits(within(gpus=UNKNOWN), "number of GPUs"),
 ]
 
@@ -189,9 +158,7 @@ def test_a_rule_passes_refuses_or_waits(rule, seen, level, message):
 @pytest.mark.parametrize(
     ("rule", "seen", "path"),
     [
-        ("queue-tree", of(*TYPO), "kai-fleet:queues.test.parent"),
         ("queue-duration", lasting("1d"), "kai-fleet:queues.a.reclaimMinRuntime"),
-        ("queue-quota", of(P4, gpu_queue("a", "p", 5)), "kai-fleet:queues.p.gpu.quota"),
         ("queue-quota", of(gpu_queue("a", None, 4, 2)), "kai-fleet:queues.a.gpu.limit"),
         ("queue-quota", within(gpu_queue("a", None, 5, 4)), "kai-fleet:teams.ml.queues"),
     ],
@@ -202,29 +169,24 @@ def test_a_finding_is_at_the_key_that_is_wrong(rule, seen, path):
 
 def test_a_known_excess_is_refused_beside_an_unknown_amount():
     problems = found("queue-quota", of(P4, gpu_queue("a", "p", 5), gpu_queue("b", "p", UNKNOWN)))
-    assert any("add up to 5" in it.message and not it.undecided for it in problems)
+    assert any("add up to 5" in each.message and not each.undecided for each in problems)
 
 
 @pytest.mark.parametrize(
     ("path", "cpu", "memory"),
     [
-        (
-            "kai-fleet:queues.p",
-            "add up to 2500m, above its quota of 2;",
-            "add up to 64500M, above its quota of 64G;",
-        ),
-        (
-            "urn:pulumi:s::p::kubernetes:scheduling.run.ai/v2:Queue::p",
-            "add up to 2500, above its quota of 2000",
-            "add up to 64500",
-        ),
+        ("kai-fleet:queues.p", "2500m, above its quota of 2;", "64500M, above its quota of 64G;"),
+        ("urn:pulumi:s::p::kubernetes:scheduling.run.ai/v2:Queue::p", "2500, above", "64500"),
     ],
 )
 def test_each_resource_counts_and_is_written_as_its_author_would(path, cpu, memory):
     most = FREE | {"cpu": QueueShare(2000), "memory": QueueShare(64_000)}
     more = FREE | {"cpu": QueueShare(2500), "memory": QueueShare(64_500)}
-    problems = found("queue-quota", of(queue("p", None, most, path=path), queue("a", "p", more)))
-    assert all(text in it.message for text, it in zip((cpu, memory), problems, strict=True))
+    first, second = found(
+        "queue-quota", of(queue("p", None, most, path=path), queue("a", "p", more))
+    )
+    assert f"add up to {cpu}" in first.message
+    assert f"add up to {memory}" in second.message
 
 
 @pytest.mark.parametrize(
@@ -236,6 +198,5 @@ def test_each_resource_counts_and_is_written_as_its_author_would(path, cpu, memo
 )
 def test_a_zero_quota_is_warned_about(amounts, warned):
     problems = found("queue-zero-quota", shares(**amounts))
-    assert [it.level for it in problems] == [Level.ADVISORY] * warned
-    assert all("guarantees no cpu and gpu (quota 0)" in it.message for it in problems)
-    assert all("priorityClassName: train" in it.message for it in problems)
+    assert [problem.level for problem in problems] == [Level.ADVISORY] * warned
+    assert all("guarantees no cpu and gpu (quota 0)" in problem.message for problem in problems)

@@ -39,7 +39,6 @@ HOST = {
     "teams": {"ml": {"scheduler": {"mode": "host"}, "queue": "theirs", "gpus": 2}},
     "teamStacks": {"nlp": {"gpus": 4, "parentQueue": "mine"}, "nlp-x": {"gpus": 0}},
 }
-HOST_WITH_VISION = HOST | {"teamStacks": {"vision": PLATFORM["teamStacks"]["vision"]}}
 VISION = {"name": "vision", "scheduler": VIRTUAL, "queues": {"all": {"gpu": {"quota": 4}}}}
 NLP = {
     "name": "nlp",
@@ -61,11 +60,11 @@ def in_team_stack(team, platform=PLATFORM):
 def test_what_is_granted_is_allowed_on_both_sides():
     assert found(PLATFORM) == found(HOST) == {}
     assert in_team_stack(VISION) == in_team_stack(NLP, HOST) == {}
-    assert in_team_stack({**NLP, "queues": {}, "queue": "mine"}, HOST) == {}
 
 
 def test_a_team_in_another_mode_than_the_platform_is_refused():
-    refused = in_team_stack(VISION, HOST_WITH_VISION)
+    grant = {"vision": PLATFORM["teamStacks"]["vision"]}
+    refused = in_team_stack(VISION, HOST | {"teamStacks": grant})
     assert ("team-one-mode", "kai-fleet:team.scheduler.mode") in refused
 
 
@@ -87,9 +86,6 @@ def test_grants_that_clash_with_each_other_are_refused_on_the_platform():
     stacks = PLATFORM["teamStacks"]
     both = found({**PLATFORM, "teamStacks": {**stacks, "ml": stacks["vision"]}})
     assert "drop one of the two" in both[("team-unique", "kai-fleet:teamStacks.ml")]
-    mine = {"ml": {"nodePool": ML["nodePool"], "gpus": 1}}
-    same = found({**PLATFORM, "teamStacks": mine})
-    assert not [rule for rule, _ in same if rule == "team-node-pools"], "a team beside itself"
     for pool in ("ml", "vision"):
         grants = {**stacks, "late": {"nodePool": {"pool": pool}, "gpus": 1}}
         refused = found({**PLATFORM, "teamStacks": grants})
@@ -109,6 +105,11 @@ def test_a_granted_queue_is_a_free_leaf(queue, says):
     grants = {**HOST["teamStacks"], "late": {"gpus": 1, "parentQueue": queue}}
     refused = found({**HOST, "teamStacks": grants})
     assert says in refused[("team-parent-queue", "kai-fleet:teamStacks.late.parentQueue")]
+
+
+def test_the_platforms_own_problems_are_not_shown_in_a_team_stack():
+    teams = {**PLATFORM["teams"], "b": {"scheduler": VIRTUAL, "nodePool": {"pool": "ml"}}}
+    assert in_team_stack(VISION, {**PLATFORM, "teams": teams}) == {}
 
 
 OFF = {"isolation": {"level": "off"}}
@@ -155,29 +156,19 @@ def test_nodes_of_another_team_are_warned_about_where_they_are_written():
     (((path, subject), problem),) = fleet(vcluster={"nodePool": {"pool": "a"}}).items()
     assert (path, subject) == ("kai-fleet:vcluster.nodePool", "vClusters b and c")
     assert "would run on node pool {pool: a}, the nodes of team a; write" in problem.message
-    own = {"vcluster": {"nodePool": {"pool": "c", "zone": "1"}}}
-    (((path, subject), problem),) = fleet(b=own).items()
+    ((path, subject),) = fleet(b={"vcluster": {"nodePool": {"pool": "c", "zone": "1"}}})
     assert (path, subject) == ("kai-fleet:teams.b.vcluster.nodePool", "vCluster b")
-    assert "would run on node pool {pool: c, zone: 1}, the nodes of team c" in problem.message
-
-
-@pytest.mark.parametrize(
-    "stack",
-    [
-        {"vcluster": {"nodePool": {"pool": "platform"}}},
-        {"a": {"vcluster": {"nodePool": {"pool": "a"}}}},
-        {"vcluster": {"nodePool": {"zone": "1"}}},  # of a team, or not
-    ],
-)
-def test_nodes_of_no_team_and_its_own_pass(stack):
-    assert fleet(**stack) == {}
+    assert fleet(a={"vcluster": {"nodePool": {"pool": "a"}}}) == {}
+    assert fleet(vcluster={"nodePool": {"zone": "1"}}) == {}, "of a team, or not"
 
 
 @pytest.mark.parametrize(
     ("stack", "path"),
     [
+        ({"vcluster": {"values": {"controlPlan": {}}}}, "vcluster.values.controlPlan"),
         ({"vcluster": {"values": {"rbac": {"role": {}}}}}, "vcluster.values.rbac"),
-        ({"vcluster": {"version": "v0.38.0", "untested": True}}, "vcluster.version"),
+        ({"vcluster": {"version": "v0.9.9"}}, "vcluster.version"),
+        ({"vcluster": {"replicas": 3}}, "vcluster.replicas"),
         ({"vcluster": {"store": {"type": "embeddedEtcd"}}}, "vcluster.store.type"),
         ({"isolation": {"level": "off"}}, "isolation.level"),
     ],
@@ -186,3 +177,17 @@ def test_what_is_written_once_for_all_teams_is_told_once_where_it_is_written(sta
     ((where, subject),) = fleet("abcdef", **stack)
     assert where == f"kai-fleet:{path}"
     assert subject.endswith(" a, b, c, d, e and f")
+
+
+def test_a_teams_own_value_over_that_of_all_is_told_at_the_team():
+    own = {"vcluster": {"values": {"controlPlane": {"statefulset": {"x": 1}}}, "version": "v0.1.0"}}
+    assert set(fleet("ab", vcluster={"values": {"controlPlan": {}}}, b=own)) == {
+        ("kai-fleet:teams.b.vcluster.values.controlPlane.statefulset", "vCluster b"),
+        ("kai-fleet:teams.b.vcluster.version", "vCluster b"),
+        ("kai-fleet:vcluster.values.controlPlan", "vClusters a and b"),
+    }
+
+
+def test_the_access_of_all_teams_is_told_once():
+    access = {"vcluster": {"access": {"type": "NodePort"}}}
+    assert list(fleet(**access)) == [("kai-fleet:vcluster.access.host", "key host")]

@@ -21,23 +21,15 @@ KNOWN, FEATURE = "kai-version-known", "kai-feature-known"
 LAB = {"cluster": {"name": "c", "context": "c"}}
 
 
-@pytest.mark.parametrize("version", list(releases.KAI))
-def test_versions_of_the_table_pass(version):
-    assert found(KNOWN, cluster(version=version)) == []
-
-
 @pytest.mark.parametrize(
     ("version", "says"),
     [
         ("v0.9.4", "write v0.9.20"),
-        (
-            "v0.20.1",
-            f"is retracted (its chart is that of v0.10.2); write {releases.advised(releases.KAI)}",
-        ),
+        ("v0.20.1", "is retracted (its chart is that of v0.10.2); write v"),
         ("v1.2.0", f"write {releases.advised(releases.KAI)}, or add untested"),
         ("0.9.3", "write v0.9.3 (all: "),
         ("latest", "which is not supported here; write "),
-        (None, "has no version, and the highest published one (v0.20.1) is retracted"),
+        (None, "has no version"),
     ],
 )
 def test_other_versions_are_refused_with_the_nearest(version, says):
@@ -68,23 +60,16 @@ def on(monkeypatch):
 @pytest.mark.parametrize(
     ("version", "day", "says"),
     [
-        ("v0.9.3", date(2026, 9, 30), ()),
-        (
-            "v0.9.3",
-            date(2026, 10, 1),
-            (
-                "line v0.9 is out of support since 2026-09-30",
-                "move to v0.16.9 (supported until 2027-06-30)",
-            ),
-        ),
-        ("v0.7.11", date(2026, 11, 24), ("no support dates are published for line v0.7",)),
-        ("v0.16.8", date(2040, 1, 1), ("look for a newer kai-fleet",)),
+        ("v0.9.3", date(2026, 9, 30), None),
+        ("v0.9.3", date(2026, 10, 1), "is out of support since 2026-09-30; move to v0.16.9 (supp"),
+        ("v0.7.11", date(2026, 11, 24), "no support dates are published for line v0.7"),
+        ("v0.16.8", date(2040, 1, 1), "look for a newer kai-fleet"),
     ],
 )
 def test_a_line_out_of_support_is_warned_about_with_the_newest_maintained(on, version, day, says):
     problems = on(day, "kai-version-supported", cluster(version=version))
     assert len(problems) == bool(says)
-    assert all(words in problems[0].message for words in says)
+    assert all(says in problem.message for problem in problems)
 
 
 def test_a_vcluster_line_past_its_end_of_life_is_warned_about_once_for_a_key(on):
@@ -96,7 +81,6 @@ def test_a_vcluster_line_past_its_end_of_life_is_warned_about_once_for_a_key(on)
     (problem,) = together(on(date(2026, 10, 30), rule, host))
     assert (problem.path, problem.level) == (key, Level.ADVISORY)
     assert problem.subject == "vClusters ml and nlp"
-    assert "line v0.34 is out of support since 2026-10-29" in problem.message
     assert "to v0.36.1 (supported until 2027-01-22)" in problem.message
 
 
@@ -110,8 +94,7 @@ def test_a_newer_version_passes_by_its_word_in_the_program_and_in_the_pack():
     raw = {**LAB, "teams": {"ml": team}}
     assert validation.validate(raw).refused == []
     declared_again = from_resources.clusters(as_declared(recorder.record("lab", raw)))
-    said = [p for p in rules.check(declared_again) if p.level is Level.MANDATORY]
-    assert said == []
+    assert [p for p in rules.check(declared_again) if p.level is Level.MANDATORY] == []
     del team["scheduler"]["untested"], team["vcluster"]["untested"]
     refused = validation.validate(raw).refused
     assert {p.check for p in refused} >= {"kai-version-known", "vcluster-version-known"}
@@ -152,16 +135,19 @@ def test_each_version_has_a_feature_from_its_line_on(kind, version):
     assert [p.path for p in problems] == ([] if has else [f"kai-fleet:kai.{kind}"])
 
 
-def test_the_message_names_the_line_that_a_feature_comes_with_and_a_version_to_write():
-    problem = refusal(FEATURE, using("v0.9.3", "topologies"))
-    assert problem.subject == "topologies of host"
-    assert "needs KAI v0.12 or newer, and the version is v0.9.3" in problem.message
-    assert "write version: v0.16.9" in problem.message
-
-
 def test_a_version_that_is_not_known_yet_is_an_open_question():
     assert "version is known" in open_question(KNOWN, cluster(version=UNKNOWN)).message
     assert "the KAI version is known" in open_question(FEATURE, using(UNKNOWN, "shards")).message
+
+
+def test_a_feature_is_refused_at_its_key_with_a_version_to_write():
+    topologies = {"racks": ["kubernetes.io/hostname"]}
+    scheduler = {"mode": "virtual", "version": "v0.9.3", "topologies": topologies}
+    team = {"scheduler": scheduler, "gpus": 1, "nodePool": {"pool": "ml"}}
+    (problem,) = validation.validate({**LAB, "teams": {"ml": team}}).refused
+    assert (problem.check, problem.path) == (FEATURE, "kai-fleet:teams.ml.scheduler.topologies")
+    assert "needs KAI v0.12 or newer, and the version is v0.9.3" in problem.message
+    assert "write version: v0.16.9" in problem.message
 
 
 def test_objects_of_any_program_are_features_too():

@@ -44,7 +44,6 @@ def of_version(pod, version):
 GPU_REQUEST = [
     *passes(
         cluster(workload()),
-        cluster(shared(gpu_fraction="1e-1")),
         cluster(shared(gpu_fraction="0.01")),
         cluster(shared(gpu_memory="2000")),
         cluster(shared(gpu_fraction="0.5", gpu_fraction_num_devices="2", mps="true")),
@@ -53,7 +52,7 @@ GPU_REQUEST = [
     ),
     *(
         refuses(cluster(shared(gpu_fraction=value)), f'has gpu-fraction: "{value}", {NO_NUMBER}')
-        for value in ("0", "1", "-0.5", "NaN", "", "50%", "0x1p-1", "0.004")
+        for value in ("1", "-0.5", "NaN", "", "50%", "0x1p-1", "0.004")
     ),
     *(
         refuses(cluster(shared(gpu_memory=value)), f'has gpu-memory: "{value}"; {MIB}')
@@ -65,22 +64,16 @@ GPU_REQUEST = [
         with_(PodContainer("side"), WHOLE), "in container main, for whole GPUs or slices; drop"
     ),
     refuses(with_(PodContainer("main", requests={"amd.com/gpu": 1})), "drop amd.com/gpu there"),
-    # KAI then counts the share alone.
     refuses(with_(SLICED), "drop nvidia.com/mig-1g.10gb there"),
     refuses(cluster(shared(gpu_fraction_num_devices="2")), 'add gpu-fraction: "0.5"'),
-    *(
-        refuses(
-            cluster(shared(gpu_fraction="0.5", gpu_fraction_num_devices=count)),
-            'write a positive whole number such as "2", 9999 or less',
-        )
-        for count in ("0", "10000")
+    refuses(
+        cluster(shared(gpu_fraction="0.5", gpu_fraction_num_devices="10000")),
+        'write a positive whole number such as "2", 9999 or less',
     ),
     refuses(cluster(shared(mps="true")), "add gpu-fraction"),
     refuses(of_version(BY_NAME, "v0.9.3"), "KAI reads from v0.10 on, and host runs v0.9.3"),
     waits(of_version(BY_NAME, UNKNOWN), "v0.10"),
-    waits(cluster(workload(annotations=UNKNOWN)), "annotations"),
     waits(cluster(shared(gpu_fraction=UNKNOWN)), "gpu-fraction"),
-    waits(cluster(replace(HALF, containers=UNKNOWN)), "containers"),
     waits(with_(PodContainer("main", limits=UNKNOWN)), "container main"),
 ]
 
@@ -88,10 +81,7 @@ GPU_SHARING = [
     *passes(cluster(HALF), cluster(workload(), kai=OFF)),
     refuses(cluster(HALF, kai=OFF), "off in the KAI of host; set gpuSharing: true"),
     refuses(Cluster("ml", workloads=(HALF,), scheduled_by=cluster(kai=OFF)), "in the KAI of host"),
-    *(
-        waits(cluster(HALF, workload("b"), kai=kai), "whether GPU sharing is on in host")
-        for kai in ((Kai("v0.9.3", sharing=UNKNOWN),), ())
-    ),
+    waits(cluster(HALF, workload("b"), kai=()), "whether GPU sharing is on in host"),
 ]
 
 
@@ -100,15 +90,12 @@ def annotated(key, value="0.5"):
 
 
 READ_OR_NOT_KAIS = (
-    *("gpu-fraction", "gpu-memory", "mps", "kai.scheduler/topology", "example.com/queue"),
-    *("kai.scheduler/batch-min-member", "kai.scheduler/background", "prometheus.io/scrape"),
-    *("runai/shared-gpu-configmap", "nvidia.com/gpu.memory", "nvidia.com/gpu"),
-    "nvidia.com/kai-scheduler-queue",
+    *("gpu-fraction", "kai.scheduler/topology", "kai.scheduler/background", "example.com/queue"),
+    *("runai/shared-gpu-configmap", "nvidia.com/gpu.memory", "nvidia.com/kai-scheduler-queue"),
 )
 LOOK_ALIKES = {
     "kai.scheduler/gpu-fraction": "annotation gpu-fraction",
     "kai.scheduler/fraction": "annotation gpu-fraction",
-    "runai/gpu-fraction": "annotation gpu-fraction",
     "runai/queue": "label kai.scheduler/queue",
     "kai.scheduler.nvidia.com/gpu-fraction": "annotation gpu-fraction",
     "nvidia.com/gpu-fraction": "annotation gpu-fraction",
@@ -116,10 +103,7 @@ LOOK_ALIKES = {
 }
 KNOWN_KEYS = [
     *passes(*(annotated(key, "1") for key in READ_OR_NOT_KAIS)),
-    *passes(
-        cluster(workload(containers=(WHOLE, SLICED))),
-        cluster(shared(gpu_fraction=UNKNOWN)),
-    ),
+    *passes(cluster(workload(containers=(WHOLE, SLICED)))),
     *(
         refuses(
             annotated(key),
@@ -127,12 +111,8 @@ KNOWN_KEYS = [
         )
         for key, right in LOOK_ALIKES.items()
     ),
-    *(
-        refuses(
-            cluster(workload(**{place: {"runai/queue": "test"}})),
-            "write the label kai.scheduler/queue",
-        )
-        for place in ("labels", "owner_labels")
+    refuses(
+        cluster(workload(owner_labels={"runai/queue": "test"})), "write the label kai.scheduler"
     ),
     refuses(annotated("kai.scheduler/sparkle"), "remove it"),
     refuses(annotated(QUEUE_LABEL, "test"), "KAI reads it as label: move it there"),
@@ -140,10 +120,7 @@ KNOWN_KEYS = [
         cluster(workload(labels={QUEUE_LABEL: "test", "gpu-fraction": "0.5"})),
         "KAI reads it as annotation",
     ),
-    *(
-        refuses(cluster(shared(gpu_memory=value)), f'not a string; write gpu-memory: "{text}"')
-        for value, text in ((0.5, "0.5"), (True, "true"), (2000.0, "2000"))
-    ),
+    refuses(cluster(shared(gpu_memory=2000.0)), 'not a string; write gpu-memory: "2000"'),
     waits(cluster(workload(annotations=UNKNOWN)), "annotations"),
 ]
 
@@ -170,7 +147,6 @@ GROUPED = workload(labels={}, annotations={"pod-group-name": "batch"})
 IN_HOST_MODE = replace(host(team("ml", "host")), kai=(Kai("v0.16.8"),))
 LEAF_QUEUE = [
     *passes(
-        cluster(workload()),
         cluster(workload(scheduler=None, labels={})),
         # The label of a workload wins over its pods', as in KAI.
         cluster(owned()),
@@ -192,19 +168,16 @@ LEAF_QUEUE = [
         "names queue no, which is not declared",
     ),
     waits(cluster(names(UNKNOWN)), "its label"),
-    waits(cluster(workload(labels=UNKNOWN)), "its label"),
     waits(cluster(workload(labels={}, scheduler=UNKNOWN)), "its schedulerName is known"),
     waits(tree(queue(UNKNOWN), queue("default"), pod=names("x")), "queue names of host are known"),
-    waits(cluster(workload("a"), workload("b"), queues=()), "the queues of host are declared"),
+    waits(cluster(workload(), queues=()), "the queues of host are declared"),
 ]
 
-LABEL_ALONE = "has the label kai.scheduler/queue but {}, so KAI never sees it"
 SCHEDULER = [
     *passes(cluster(workload()), cluster(workload(scheduler=None, labels={"app": "web"}))),
-    refuses(cluster(workload(scheduler=None)), LABEL_ALONE.format("no schedulerName")),
     refuses(
         cluster(workload(scheduler="default-scheduler")),
-        LABEL_ALONE.format("schedulerName: default-scheduler"),
+        "but schedulerName: default-scheduler, so KAI never sees it",
     ),
     refuses(
         cluster(workload(labels={})),
@@ -216,7 +189,6 @@ SCHEDULER = [
     ),
     waits(cluster(workload(scheduler=UNKNOWN)), "schedulerName"),
     waits(cluster(workload(labels=UNKNOWN)), "labels"),
-    waits(cluster(workload(scheduler=None, labels={}, annotations=UNKNOWN)), "annotations"),
 ]
 
 
@@ -238,9 +210,6 @@ def test_a_finding_names_the_workload_and_its_place():
     problem = refusal("workload-leaf-queue", cluster(workload(labels={})))
     assert problem.subject == "Pod train-a in namespace team-a of host"
     assert problem.path.endswith("Pod::train-a")
-    of_team = cluster(teams=(team("ml", "host", queue="default"),))
-    problem = refusal("workload-leaf-queue", of_team)
-    assert (problem.subject, problem.path) == ("team ml", "kai-fleet:teams.ml.queue")
 
 
 @pytest.mark.parametrize(
@@ -248,9 +217,8 @@ def test_a_finding_names_the_workload_and_its_place():
     [
         {"gpu_memory": "9" * 5000},
         {"gpu_fraction": f"{'1' * 200_000}x"},
-        {"gpu_fraction": "0.5", "gpu_fraction_num_devices": "9" * 5000},
     ],
-    ids=["memory", "fraction", "devices"],
+    ids=["memory", "fraction"],
 )
 @pytest.mark.timeout(20)
 def test_a_number_of_a_tenant_that_no_machine_has_is_refused_at_once(annotations):
@@ -259,4 +227,7 @@ def test_a_number_of_a_tenant_that_no_machine_has_is_refused_at_once(annotations
 
 def test_a_known_mistake_is_refused_beside_an_unknown_value():
     pod = shared(gpu_fraction="2", gpu_fraction_num_devices=UNKNOWN)
-    assert [it.undecided for it in found("workload-gpu-request", cluster(pod))] == [False, True]
+    assert [problem.undecided for problem in found("workload-gpu-request", cluster(pod))] == [
+        False,
+        True,
+    ]
