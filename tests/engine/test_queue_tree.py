@@ -135,14 +135,6 @@ def test_a_refused_queue_is_named_and_the_others_are_there(tree, cluster):
     assert set(specs(cluster)) == {"top", "left", "leaf"}
 
 
-def test_a_thousand_are_one_breath(tree, cluster):
-    wanted = {"all": spec(1000)} | {f"q{n}": spec(1, "all") for n in range(1000)}
-    tree.make(wanted)
-    assert specs(cluster) == wanted
-    tree.remove()
-    assert specs(cluster) == {}
-
-
 def stored(objects: client.CustomObjectsApi, name: str, spec: dict[str, Any]) -> dict[str, Any]:
     """What the server would store; a field that it does not know is an error."""
     body = {"apiVersion": "/".join(KIND[:2]), "kind": "Queue", "metadata": {"name": name}}

@@ -136,12 +136,6 @@ def ml_engineer(wheels, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def components(wheels, tmp_path_factory):
-    """With the components alone."""
-    return installed([wheels["kai_fleet"]], tmp_path_factory.mktemp("components"))
-
-
-@pytest.fixture(scope="module")
 def cli(wheels, tmp_path_factory):
     """With the command line."""
     return installed([wheels[it] for it in COMMAND_LINE], tmp_path_factory.mktemp("cli"))
@@ -174,14 +168,6 @@ def test_the_wheel_of_ml_engineers_needs_little_and_is_small(wheels, ml_engineer
     (told,) = re.findall(r"Installed it has (\d+) MB", (ROOT / "docs/ml-engineers.md").read_text())
     assert int(told) * 0.8 < installed / 10**6 <= int(told) < 40
     assert not (ml_engineer.bin / "fleet").exists()
-
-
-def test_the_components_bring_no_command_line(components):
-    for script in ("fleet-probe", "pulumi-resource-kai-fleet"):
-        assert (components.bin / script).is_file()
-    assert not (components.bin / "fleet").exists()
-    code = "import kai_fleet; [getattr(kai_fleet, it) for it in kai_fleet.__all__]"
-    components.printed("python", "-c", code)
 
 
 def test_ten_lines_plan_offline(cli):
