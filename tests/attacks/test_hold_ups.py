@@ -175,11 +175,9 @@ def _found(case, path):
     ("answer", "says"),
     [
         (own_api_server.hangs, "the API of its vCluster does not answer as Kubernetes does"),
-        (own_api_server.hangs_later, "the API of its vCluster does not answer as Kubernetes does"),
         (own_api_server.fails, "the API of its vCluster does not answer as Kubernetes does"),
         (own_api_server.is_old, "the API of its vCluster does not answer as Kubernetes does"),
         (own_api_server.is_full, "the store of its vCluster is full"),
-        (own_api_server.reads_only, "the store of its vCluster is full"),
     ],
 )
 def test_what_a_tenants_server_answers_holds_up_its_own_team(case, answer, says, refresh):

@@ -107,12 +107,8 @@ def test_what_old_releases_and_removed_teams_left(ml, host, repair):
         things.dead_webhook("left-behind")
     )
     repair("webhooks", "left-behind")
-    dead = things.dead_webhook("left-behind-too")
     client.AdmissionregistrationV1Api(ml).create_mutating_webhook_configuration(
-        {
-            "metadata": {"name": "left-behind-too"},
-            "webhooks": ml.sanitize_for_serialization(dead.webhooks),
-        }
+        things.dead_webhook("left-behind-too")
     )
     repair("webhooks", "left-behind-too")
     client.RbacAuthorizationV1Api(host).create_cluster_role(

@@ -53,11 +53,6 @@ def product(sandbox, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def host(sandbox):
-    return api(sandbox.kubeconfig.read_text())
-
-
-@pytest.fixture(scope="module")
 def first(product):
     return product.up()
 

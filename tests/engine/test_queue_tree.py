@@ -60,17 +60,12 @@ def versions(cluster) -> dict[str, str]:
     return {name: it["metadata"]["resourceVersion"] for name, it in queues(cluster).items()}
 
 
-def test_it_is_made_as_wanted_and_a_second_time_nothing_is_touched(tree, cluster):
+def test_it_is_made_as_wanted_and_then_only_what_changes_is_touched(tree, cluster):
     tree.make(WANTED)
     assert specs(cluster) == WANTED
     before = versions(cluster)
     tree.make(WANTED)
     assert versions(cluster) == before
-
-
-def test_one_change_touches_one_queue(tree, cluster):
-    tree.make(WANTED)
-    before = versions(cluster)
     tree.make({**WANTED, "right": spec(1, "top")})
     assert {name for name, it in versions(cluster).items() if it != before[name]} == {"right"}
 

@@ -51,11 +51,6 @@ def write(product, place, password):
     product.stack.set_config(f"kai-fleet:{place}.password", value, path=True)
 
 
-@pytest.fixture(scope="module")
-def host(sandbox):
-    return api(sandbox.kubeconfig.read_text())
-
-
 def found(cluster, places):
     """The UID and the password of each Secret, which has its type."""
     result = {}

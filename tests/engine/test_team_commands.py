@@ -55,11 +55,6 @@ def fleet(sandbox, folder):
     return run
 
 
-@pytest.fixture(scope="module")
-def host(sandbox):
-    return api(sandbox.kubeconfig.read_text())
-
-
 def inside(fleet, team, known={}):  # noqa: B006 - it stays the same, and asking takes long
     if team not in known:
         known[team] = api(fleet("team", "kubeconfig", team))

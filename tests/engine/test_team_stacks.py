@@ -66,11 +66,6 @@ def granted(platform):
 
 
 @pytest.fixture(scope="module")
-def host(sandbox):
-    return api(sandbox.kubeconfig.read_text())
-
-
-@pytest.fixture(scope="module")
 def account(sandbox, granted):
     return state.of_account("vision", SANDBOX_CONTEXT, 1, "sandbox", str(sandbox.kubeconfig))
 

@@ -32,18 +32,6 @@ plan = plan_settings({
 })
 print(len(plan.resources), plan.ok, *plan.problems)
 """
-OWN = """\
-import kai_fleet
-from kai_fleet_cli.plan.recorder import record
-
-
-def program():
-    tree = {"ml": {"children": {"train": {}}}}
-    kai_fleet.QueueTree("queues", {"queues": tree, "cluster": "lab", "context": "lab"})
-
-
-print(*sorted(resource.type for resource in record("own", {}, program=program)))
-"""
 STACK = """\
 config:
   kai-fleet:cluster: {name: own, context: own}
@@ -176,11 +164,6 @@ def test_ten_lines_plan_offline(cli):
     assert ok == "True"
 
 
-def test_a_program_of_ones_own_plans_offline(cli):
-    types = cli.printed("python", "-c", OWN)
-    assert types == "kai-fleet:index:QueueTree kai-fleet:index:Queues"
-
-
 def test_the_sandbox_is_said_to_need_a_checkout(cli):
     for arguments in (("sandbox", "down"), ("sandbox", "env"), ("sandbox", "tools")):
         assert "the sandbox needs a checkout" in cli.refusal("fleet", *arguments)
@@ -249,20 +232,3 @@ def test_the_doctor_and_the_teams_plugin_look_at_it(own, ml_engineer):
         printed = shell.printed("env", "kubectl", "fleet", command, "--kubeconfig", "ml.yaml")
         assert shown in printed
     assert own.printed("fleet", "doctor", "--stack", "prod")
-
-
-def test_a_diff_against_a_commit_of_stack_files(own):
-    identity = ("-c", "user.name=t", "-c", "user.email=t@example.org")
-    for arguments in (
-        ("init", "--quiet"),
-        ("add", "Pulumi.yaml", "Pulumi.prod.yaml"),
-        (*identity, "commit", "--quiet", "--no-verify", "--message", "stacks"),
-    ):
-        subprocess.run(["git", *arguments], cwd=own.folder, check=True)
-    assert "nothing changes" in own.printed("fleet", "diff", "--stack", "prod", "--base", "HEAD")
-    file = own.folder / "Pulumi.prod.yaml"
-    file.write_text(STACK.replace("v0.9.3", "v0.12.23"))
-    changed = own.run("fleet", "diff", "--stack", "prod", "--base", "HEAD")
-    file.write_text(STACK)
-    assert (changed.returncode, changed.stderr) == (3, "")
-    assert "v0.9.3 → v0.12.23" in changed.stdout
