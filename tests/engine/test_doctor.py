@@ -52,21 +52,6 @@ def test_a_good_stack_is_healthy_and_nothing_is_written(ml, monkeypatch):
     assert len(verbs) > 30
 
 
-def test_an_api_that_is_not_reached(product):
-    def to(host):
-        def edit(config):
-            config["kai-fleet:vcluster"]["access"]["host"] = host
-
-        return edit
-
-    product.edit(to("127.0.0.9"))
-    try:
-        finds("vcluster", "its API: ", "logs ml-0")
-        assert int(diagnose("sandbox").exit_code) == 1
-    finally:
-        product.edit(to("127.0.0.1"))
-
-
 def test_what_is_broken_at_once_is_told_each_by_its_cause(ml, host, monkeypatch):
     """Every cause by itself: tests/unit/test_doctor.py."""
     monkeypatch.setattr(teams, "STUCK", 0.0)
