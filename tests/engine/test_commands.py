@@ -224,7 +224,7 @@ def test_the_sandbox_takes_one_stack_at_a_time(first, fleet):
 
 
 def test_what_a_tenant_does_inside_holds_up_its_own_team(inside, fleet, sandbox, folder):
-    """And the command that the end names puts it right; other acts: tests/attacks/test_hold_ups.py."""
+    """The command at the end puts it right. Other acts: tests/attacks/test_hold_ups.py."""
     act, tenant = ACTS[0], Http(api(inside["ml"]))
     act.do(tenant)
     until(lambda: is_at_work(act, tenant))
