@@ -39,6 +39,8 @@ TOGETHER = {
     "tests/attacks/test_nodes.py": "attacks",
     "tests/attacks/test_rights.py": "attacks",
     "tests/attacks/test_tenants.py": "attacks",
+    "tests/faults/test_drift.py": "faults",
+    "tests/faults/test_secrets.py": "faults",
 }
 
 

@@ -32,21 +32,12 @@ def hangs(method: str, path: str) -> Answer:
     return SILENCE
 
 
-def hangs_later(method: str, path: str) -> Answer:
-    """It says what it serves, and nothing of that."""
-    return SILENCE if "/namespaces" in path or "/queues" in path else None
-
-
 def fails(method: str, path: str) -> Answer:
     return 503, "the server is currently unable to handle the request"
 
 
 def is_full(method: str, path: str) -> Answer:
     return None if method in READS else (500, "etcdserver: mvcc: database space exceeded")
-
-
-def reads_only(method: str, path: str) -> Answer:
-    return None if method in READS else (500, "attempt to write a readonly database")
 
 
 def is_old(method: str, path: str) -> Answer:

@@ -88,7 +88,3 @@ class Engine:
 
     def field(self, path: str, *of: str) -> str:
         return self.kubectl("get", *of, "-o", f"jsonpath={{{path}}}")
-
-
-def changed(counts: dict[str, int]) -> dict[str, int]:
-    return {what: count for what, count in counts.items() if what not in ("same", "read")}

@@ -84,33 +84,25 @@ def queue(name: str, parent: str | None = None) -> dict[str, Any]:
     }
 
 
-def dead_webhook(name: str) -> client.V1ValidatingWebhookConfiguration:
+def dead_webhook(name: str) -> dict[str, Any]:
     """A webhook of KAI whose service is gone; its selector keeps it from every object."""
-    return client.V1ValidatingWebhookConfiguration(
-        metadata=client.V1ObjectMeta(name=name),
-        webhooks=[
-            client.V1ValidatingWebhook(
-                name="admission.kai-scheduler.svc",
-                admission_review_versions=["v1"],
-                side_effects="None",
-                failure_policy="Fail",
-                client_config=client.AdmissionregistrationV1WebhookClientConfig(
-                    service=client.AdmissionregistrationV1ServiceReference(
-                        name="gone", namespace="kai-scheduler"
-                    )
-                ),
-                object_selector=client.V1LabelSelector(match_labels={"nobody": "has-this"}),
-                rules=[
-                    client.V1RuleWithOperations(
-                        api_groups=[""],
-                        api_versions=["v1"],
-                        operations=["CREATE"],
-                        resources=["pods"],
-                    )
-                ],
-            )
+    hook = {
+        "name": "admission.kai-scheduler.svc",
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "failurePolicy": "Fail",
+        "clientConfig": {"service": {"name": "gone", "namespace": "kai-scheduler"}},
+        "objectSelector": {"matchLabels": {"nobody": "has-this"}},
+        "rules": [
+            {
+                "apiGroups": [""],
+                "apiVersions": ["v1"],
+                "operations": ["CREATE"],
+                "resources": ["pods"],
+            }
         ],
-    )
+    }
+    return {"metadata": {"name": name}, "webhooks": [hook]}
 
 
 def deployment(name: str) -> dict[str, Any]:

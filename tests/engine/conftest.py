@@ -14,7 +14,7 @@ from sandbox import lifecycle
 from tests.engine.bare_engine import Engine
 from tests.engine.emptied import Emptied
 from tests.engine.one_team import OneTeam
-from tests.engine.product import Product
+from tests.engine.product import Product, api
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +59,9 @@ def ml(product: Product, one_team: OneTeam) -> client.ApiClient:
 
 
 @pytest.fixture(scope="module")
-def host(product: Product, one_team: OneTeam) -> client.ApiClient:
-    """The cluster that the vCluster is on."""
-    return one_team.host()
+def host(place: Emptied) -> client.ApiClient:
+    """The cluster that vClusters are on."""
+    return api(place.sandbox.kubeconfig.read_text())
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -49,14 +49,6 @@ WRONG = {
         pod(labels=IN_TEST, annotations={"kai.scheduler/gpu-fraction": "0.5"}),
         "write the annotation gpu-fraction",
     ),
-    "W2 a domain that KAI never had": (
-        pod(labels=IN_TEST, annotations={"kai.scheduler.nvidia.com/gpu-memory": "2000"}),
-        "write the annotation gpu-memory",
-    ),
-    "W2 the device plugin's domain": (
-        pod(labels=IN_TEST, annotations={"nvidia.com/gpu-fraction": "0.5"}),
-        "write the annotation gpu-fraction",
-    ),
     "W2 a share as a resource": (
         pod(labels=IN_TEST, limits={"nvidia.com/gpu-fraction": "1"}),
         "write the annotation gpu-fraction",

@@ -32,9 +32,8 @@ def exposed(version: str, component: str, queues: Queues) -> str:
     return "\n".join(lines) + "\n"
 
 
-@contextlib.contextmanager
-def serving(address: str, text: str) -> Iterator[str]:
-    """Serve a text at `/metrics` of one of this machine's own addresses; gives where."""
+def _server(address: str, text: str) -> ThreadingHTTPServer:
+    """It has a text at `/metrics` of one of this machine's own addresses."""
 
     class Metrics(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -50,17 +49,16 @@ def serving(address: str, text: str) -> Iterator[str]:
 
     server = ThreadingHTTPServer((address, PORT), Metrics)
     Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"{address}:{PORT}"
-    finally:
-        server.shutdown()
-        server.server_close()
+    return server
 
 
 @contextlib.contextmanager
 def every(texts: Mapping[str, str]) -> Iterator[None]:
     """Serve each text at its address."""
-    with contextlib.ExitStack() as stack:
-        for address, text in texts.items():
-            stack.enter_context(serving(address, text))
+    servers = [_server(*each) for each in texts.items()]
+    try:
         yield
+    finally:
+        for server in servers:
+            server.shutdown()
+            server.server_close()

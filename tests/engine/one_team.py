@@ -57,7 +57,3 @@ class OneTeam:
     def inside(self) -> client.ApiClient:
         """The team's vCluster."""
         return api(self.kubeconfig.read_text())
-
-    def host(self) -> client.ApiClient:
-        """What the vCluster is on."""
-        return api(self.sandbox.kubeconfig.read_text())

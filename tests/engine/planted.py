@@ -41,15 +41,11 @@ TREES = {
     "q2-no-limit": queue("queue-quota", gpu={"quota": 1, "overQuotaWeight": 1}),
     "q4-days": queue("queue-duration", preemptMinRuntime="1d"),
     "q5-absent-parent": queue("queue-tree", parent="nowhere"),
-    "q5-own-parent": queue("queue-tree", parent="q5-own-parent"),
-    "q5-cycle-a": queue("queue-tree", parent="q5-cycle-b"),
-    "q5-cycle-b": queue(parent="q5-cycle-a"),
     "q5-twice-a": queue(called="q5-twice"),
     "q5-twice-b": queue("queue-tree", called="q5-twice"),
     "q7-sum": queue("queue-quota", gpu=FREE | {"quota": 2}),
     "q7-sum-a": queue(parent="q7-sum", gpu=FREE | {"quota": 1.5}),
     "q7-sum-b": queue(parent="q7-sum", gpu=FREE | {"quota": 1.5}),
-    "q7-limit-below-quota": queue("queue-quota", gpu=FREE | {"quota": 2, "limit": 1}),
     "q7-limited": queue(gpu=FREE | {"quota": 2, "limit": 2}),
     "q7-above-its-parents-limit": queue(
         "queue-quota", parent="q7-limited", gpu=FREE | {"quota": 1, "limit": 3}
@@ -73,18 +69,10 @@ PODS = {
     "w2-fraction-key": a_pod(
         KEYS, labels=IN_TEST, annotations={"kai.scheduler/gpu-fraction": "0.5"}
     ),
-    "w2-queue-key": a_pod(KEYS, LEAF, SCHEDULER, labels={"runai/queue": "test"}),
     "w3-fraction-above-1": a_pod(GPU, **of(gpu_fraction="1.5")),
-    "w3-fraction-nan": a_pod(GPU, **of(gpu_fraction="NaN")),
-    "w3-memory-in-gib": a_pod(GPU, **of(gpu_memory="2Gi")),
-    "w3-both": a_pod(GPU, **of(gpu_fraction="0.5", gpu_memory="2000")),
-    "w3-with-whole": a_pod(GPU, **of(gpu_fraction="0.5"), limits=WHOLE),
-    "w3-devices-alone": a_pod(GPU, **of(gpu_fraction_num_devices="2")),
-    "w3-mps-alone": a_pod(GPU, **of(mps="true")),
     "w3-container-name": a_pod(GPU, **of(gpu_fraction="0.5", gpu_fraction_container_name="main")),
     "w6-label-alone": a_pod(SCHEDULER, labels=IN_TEST, scheduler=None),
     "w8-kube-system": a_pod("namespace-reserved", namespace="kube-system", labels=IN_TEST),
-    "w8-kai-scheduler": a_pod("namespace-reserved", namespace="kai-scheduler", labels=IN_TEST),
 }
 SHARING_OFF = {"w4-sharing-off": a_pod("workload-gpu-sharing", labels=IN_TEST, annotations=HALF)}
 OTHERS = {

@@ -16,6 +16,8 @@ from kai_fleet_cli.plan import recorder
 from kai_fleet_cli.plan.recorder import SECRET, UNKNOWN
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.reading import ROOT
+from tests.attacks.hold_ups import ACTS, LINE, is_at_work
+from tests.attacks.http import Http
 from tests.engine import sandbox_commands
 from tests.engine.product import (
     api,
@@ -23,10 +25,9 @@ from tests.engine.product import (
     copied,
     deployments,
     namespaces,
-    project,
     queues,
 )
-from tests.engine.sandbox_commands import pulumi
+from tests.engine.sandbox_commands import pulumi, typed, until
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
@@ -123,25 +124,17 @@ def test_a_team_sees_the_nodes_of_its_pool_and_no_others(inside):
     assert {node.status.allocatable["nvidia.com/gpu"] for node in nodes} != {None}
 
 
-def test_the_gpu_bound_is_on_the_host(first, sandbox):
-    host = api(sandbox.kubeconfig.read_text())
-    quota = client.CoreV1Api(host).read_namespaced_resource_quota("gpus", "team-ml")
-    hard = dict(quota.spec.hard)
-    assert hard.pop("requests.nvidia.com/gpu") == "8"
-    assert set(hard.values()) == {"0"}, "GPUs under any other name"
-
-
 def test_the_offline_plan_is_what_the_engine_made(first, sandbox, folder, monkeypatch):
     monkeypatch.setenv("KAI_FLEET_CHARTS", sandbox.env()["KAI_FLEET_CHARTS"])
     exported = json.loads(pulumi(sandbox, folder, "stack", "export", "--stack", "sandbox").stdout)
     # Default providers are the engine's own, made for what names none.
     state = {
-        it["urn"]: it
-        for it in exported["deployment"]["resources"]
-        if it["type"] != STACK and "::default" not in it["urn"]
+        resource["urn"]: resource
+        for resource in exported["deployment"]["resources"]
+        if resource["type"] != STACK and "::default" not in resource["urn"]
     }
     settings = reading.read(folder / "Pulumi.sandbox.yaml")
-    planned = {it.urn: it for it in recorder.record("sandbox", settings)}
+    planned = {item.urn: item for item in recorder.record("sandbox", settings)}
     assert set(planned) == set(state)
     compared = 0
     for urn, item in planned.items():
@@ -200,22 +193,19 @@ def test_a_team_that_would_go_unnamed_is_told_and_stays(first, fleet, sandbox, f
     assert "team-research" in namespaces(api(sandbox.kubeconfig.read_text()))
 
 
-def test_the_details_of_a_preview_are_the_engines_own_diff(first, fleet):
-    shown = fleet("preview", "--details", stack="sandbox")
-    assert shown.returncode == 0, shown.stdout + shown.stderr
-    assert "[urn=urn:pulumi:sandbox::kai-fleet::pulumi:pulumi:Stack::" in shown.stdout
-
-
 def test_what_waits_once_more_replaces_nothing_in_a_preview(first, fleet, folder):
     """The waits of vClusters are to run again, and print their addresses only then."""
     file = folder / "Pulumi.sandbox.yaml"
     before = file.read_text()
     file.write_text(before.replace("    ml:\n", "    ml:\n      isolation: {level: off}\n", 1))
     try:
-        ran = fleet("preview", stack="sandbox")
+        ran = fleet("preview", "--details", stack="sandbox")
     finally:
         file.write_text(before)
-    assert "ml: RoleBinding ml-vcluster-inside-binding is deleted" in ran.stdout, ran.stderr
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "[urn=urn:pulumi:sandbox::kai-fleet::pulumi:pulumi:Stack::" in ran.stdout
+    assert "::ml-vcluster-inside-binding]" in ran.stdout
+    assert " to delete" in ran.stdout
     assert " to replace" not in ran.stdout, ran.stdout
 
 
@@ -233,19 +223,32 @@ def test_the_sandbox_takes_one_stack_at_a_time(first, fleet):
     assert "make down" in refused.stderr
 
 
-def test_plain_pulumi_is_held_by_the_policy_pack(first, sandbox, tmp_path):
-    directory = project(tmp_path / "project")
-    pack = ("--policy-pack", ".venv/bin/kai-fleet-policy-pack")
-    file = directory / "Pulumi.sandbox.yaml"
-    document = yaml.safe_load(file.read_text())
-    document["config"]["kai-fleet:teams"]["ml"]["queues"]["default"]["gpu"] = 99
-    file.write_text(yaml.safe_dump(document))
-    refused = pulumi(sandbox, directory, "preview", "--stack", "sandbox", *pack)
-    assert refused.returncode != 0
-    printed = refused.stdout + refused.stderr
-    assert "kai-fleet:teams.ml.queues" in printed
-    assert "[queue-quota]" in printed
-    assert "Traceback" not in printed
+def test_what_a_tenant_does_inside_holds_up_its_own_team(inside, fleet, sandbox, folder):
+    """The command at the end puts it right. Other acts: tests/attacks/test_hold_ups.py."""
+    act, tenant = ACTS[0], Http(api(inside["ml"]))
+    act.do(tenant)
+    until(lambda: is_at_work(act, tenant))
+    file = folder / "Pulumi.sandbox.yaml"
+    config = yaml.safe_load(file.read_text())
+    teams = config["config"]["kai-fleet:teams"]
+    for team, queue in (("ml", "train"), ("research", "test")):
+        teams[team]["queues"]["default"]["children"][queue]["gpu"] = 5
+    file.write_text(yaml.safe_dump(config))
+
+    def quota(team, queue):
+        return queues(api(inside[team]))[queue]["spec"]["resources"]["gpu"]["quota"]
+
+    ran = fleet("up", stack="sandbox")
+    assert ran.returncode == 1
+    ((team, cause, command),) = LINE.findall(f"{ran.stdout}\n{ran.stderr}")
+    assert (team, act.says in cause) == ("ml", True), cause
+    assert (quota("ml", "train"), quota("research", "test")) == (6, 5)
+    own = {**sandbox.env(), "KAI_FLEET_SANDBOX": str(sandbox.directory)}
+    repaired = typed(folder, command, **own)
+    assert repaired.returncode == 0, repaired
+    again = fleet("up", stack="sandbox")
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert quota("ml", "train") == 5
 
 
 def test_destroy_empties_the_cluster(first, fleet, sandbox):

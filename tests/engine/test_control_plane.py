@@ -11,7 +11,7 @@ from kubernetes import client
 from kai_fleet.settings.sections.vcluster import Oidc
 from kai_fleet_cli.teams import state
 from tests.engine import identity_provider
-from tests.engine.product import Product, api, project
+from tests.engine.product import Product, project
 from tests.engine.sandbox_commands import until
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
@@ -154,11 +154,6 @@ def test_a_providers_system_masters_is_none_of_kubernetes(kubectl, provider):
     assert user["username"] == "oidc:system:kube-controller-manager"
     assert user["groups"][:2] == ["oidc:system:masters", "oidc:system:nodes"]
     assert "is forbidden" in kubectl(token, "get", "pods").stderr
-
-
-@pytest.fixture(scope="module")
-def host(sandbox):
-    return api(sandbox.kubeconfig.read_text())
 
 
 def test_it_runs_as_a_deployment_with_its_etcds(kubeconfig, host):

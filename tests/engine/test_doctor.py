@@ -1,18 +1,12 @@
 """The doctor on a stack of the sandbox: green when it is well, else the cause of what is broken."""
 
-from dataclasses import replace
-
 import pytest
 import urllib3
-import yaml
 from kubernetes import client
 
-from kai_fleet.cluster.kube.api import Api
-from kai_fleet.cluster.kube.errors import RefusedError
 from kai_fleet.finding import Level
 from kai_fleet_cli.doctor.checks import teams
 from kai_fleet_cli.doctor.diagnosis import diagnose
-from kai_fleet_cli.doctor.read import of_stack, read_clusters
 from tests.engine import broken_things as things
 from tests.engine.sandbox_commands import until
 
@@ -56,59 +50,6 @@ def test_a_good_stack_is_healthy_and_nothing_is_written(ml, monkeypatch):
     assert well >= {"nodes", "vcluster", "kai-parts", "isolation", "queues", "pending"}
     assert {verb for verb, _ in verbs} == {"GET"}
     assert len(verbs) > 30
-
-
-def test_it_needs_no_more_than_get_and_list(ml, host, one_team):
-    """By a user of the host who may do nothing else."""
-    core, rbac = client.CoreV1Api(host), client.RbacAuthorizationV1Api(host)
-    name = "kai-fleet-doctor-test"
-    role = {
-        "metadata": {"name": name},
-        "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]}],
-    }
-    binding = {
-        "metadata": {"name": name},
-        "roleRef": {"kind": "ClusterRole", "name": name, "apiGroup": "rbac.authorization.k8s.io"},
-        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "default"}],
-    }
-    core.create_namespaced_service_account("default", {"metadata": {"name": name}})
-    rbac.create_cluster_role(role)
-    rbac.create_cluster_role_binding(binding)
-    try:
-        token = core.create_namespaced_service_account_token(
-            name, "default", {"spec": {"expirationSeconds": 600}}
-        ).status.token
-        document = yaml.safe_load(one_team.sandbox.kubeconfig.read_text())
-        for user in document["users"]:
-            user["user"] = {"token": token}
-        limited = yaml.safe_dump(document)
-        with pytest.raises(RefusedError):  # it is that user who asks
-            Api.of_kubeconfig(limited).post(
-                "/api/v1/namespaces", {"metadata": {"name": "kai-fleet-doctor-test"}}
-            )
-        source = replace(of_stack("sandbox"), host=lambda: Api.of_kubeconfig(limited))
-        look = read_clusters(source)
-        assert dict(look.host.unreadable) == {}
-        assert look.teams["ml"].inside is not None
-    finally:
-        rbac.delete_cluster_role_binding(name)
-        rbac.delete_cluster_role(name)
-        core.delete_namespaced_service_account(name, "default")
-
-
-def test_an_api_that_is_not_reached(product):
-    def to(host):
-        def edit(config):
-            config["kai-fleet:vcluster"]["access"]["host"] = host
-
-        return edit
-
-    product.edit(to("127.0.0.9"))
-    try:
-        finds("vcluster", "its API: ", "logs ml-0")
-        assert int(diagnose("sandbox").exit_code) == 1
-    finally:
-        product.edit(to("127.0.0.1"))
 
 
 def test_what_is_broken_at_once_is_told_each_by_its_cause(ml, host, monkeypatch):

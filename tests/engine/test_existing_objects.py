@@ -181,18 +181,9 @@ def test_what_others_made_is_used_and_is_theirs_afterwards(host, sandbox):
     )
 
 
-def test_a_class_that_the_stack_made_stays_when_the_stack_goes(host, sandbox):
-    kubectl(sandbox, "delete", "runtimeclass", "nvidia")
-    host.with_team = False
-    host.up()
-    assert "RuntimeClass" in host.owned()
-    made = host.version("runtimeclass", "nvidia")
-    host.stack.destroy()
-    assert host.version("runtimeclass", "nvidia") == made
-
-
 def test_what_does_not_fit_is_named_and_nothing_is_made(host, sandbox):
     kubectl(sandbox, "delete", "runtimeclass", "nvidia")
+    host.with_team = False
     host.plant(
         "{apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: nvidia}, handler: other}"
     )

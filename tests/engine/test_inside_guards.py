@@ -202,24 +202,6 @@ def test_pods_of_kais_own_examples_are_taken_where_kai_can_tell_their_queue(stac
         assert (example.denied in said) if example.denied else said == "", said
 
 
-def test_the_warning_says_what_the_denial_says(stack):
-    _, inside = stack
-    core = client.CoreV1Api(inside)
-    for wrong in (
-        pod(),
-        pod(labels=IN_TEST, annotations={"gpu-fraction": "1.5"}),
-        pod(labels=IN_TEST, annotations=HALF, limits=WHOLE),
-        pod(annotations=HALF, scheduler=None, labels=IN_TEST),
-        pod(labels={"runai/queue": "test"}),
-    ):
-        denial = sent(core, "default", wrong)
-        said = denial.partition("pod p in namespace default")[2]
-        assert said
-        warning = _applied(inside, "Deployment", wrong).replace('\\"', '"')
-        assert f"will be denied: it{said}" in warning
-        assert "names queue ," not in warning, "what is not there is said once"
-
-
 def test_what_a_controller_makes_has_no_warning(stack):
     """A ReplicaSet of a Deployment: who applied the Deployment was told."""
     _, inside = stack

@@ -128,43 +128,6 @@ def in_no_support_list():
     }
 
 
-def fires_and_stops(case, alert, others):
-    """Whether a case sees the alert fire, and at a later time not any more."""
-    looks = [look for look in case["alert_rule_test"] if look["alertname"] == alert[0]]
-    looks.sort(key=lambda look: int(look["eval_time"][:-1]))  # all of a case have one unit
-    seen = [
-        any(alert == rule_of(look["alertname"], each["exp_labels"], others) for each in expected)
-        for look in looks
-        for expected in [look.get("exp_alerts", ())]
-    ]
-    return True in seen and False in seen[seen.index(True) :]
-
-
-def rule_of(name, labels, rules):
-    """Of the alerts of one name, that with the most labels of these."""
-    found = [rule for rule in rules if rule[0] == name and rule[1] <= set(labels.items())]
-    return max(found, key=lambda rule: len(rule[1]), default=None)
-
-
-def test_every_alert_has_a_case_in_which_it_fires_and_stops(rule_file):
-    groups = yaml.safe_load(rule_file.read_text())["groups"]
-    every = {
-        (rule["alert"], frozenset(rule["labels"].items()))
-        for group in groups
-        for rule in group["rules"]
-        if "alert" in rule
-    }
-    assert len(every) > 8
-    written = yaml.safe_load(CASES.read_text())["tests"]
-    cases_of_all = [*written, *map(end_of_support, ENDING), in_no_support_list()]
-    without = sorted(
-        f"{name} {dict(labels)}"
-        for name, labels in every
-        if not any(fires_and_stops(case, (name, labels), every) for case in cases_of_all)
-    )
-    assert without == []
-
-
 @pytest.mark.parametrize(
     ("interval", "own"),
     [("1m", [in_no_support_list()]), ("12h", [*map(end_of_support, ENDING)])],

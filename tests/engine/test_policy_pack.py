@@ -15,7 +15,6 @@ from tests.engine import planted
 from tests.engine.bare_engine import new_stack
 
 EXAMPLE = ROOT / "examples" / "other-program"
-LABEL = "kai.scheduler/queue"
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
@@ -105,32 +104,6 @@ def test_a_person_reads_the_rule_the_resource_and_what_to_write(wrong):
     assert "workload-leaf-queue" in wrong.printed
     message = next(m for r, _, urn, m in wrong.said if urn.endswith("::w1-parent"))
     assert "names queue default, which has children and so takes no pods; write test" in message
-
-
-def test_a_stack_sets_levels_and_namespaces(previews):
-    pods = {
-        "lowered": planted.a_pod(**planted.of(gpu_fraction="2")),
-        "exempt": planted.a_pod(namespace="lab", **planted.of({LABEL: "default"})),
-        "other": planted.a_pod(namespace="team-b", **planted.of({LABEL: "default"})),
-    }
-
-    def program() -> None:
-        opts = planted.cluster("main")
-        planted.declare(
-            {"default": planted.queue(), "test": planted.queue(parent="default"), **pods}, opts
-        )
-
-    run = previews.run(
-        program,
-        {
-            "workload-gpu-request": "advisory",
-            "workload-leaf-queue": {"exemptNamespaces": ["lab"]},
-        },
-    )
-    assert run.stopped
-    assert run.rules("mandatory") == {"other": {"workload-leaf-queue"}}, run.printed
-    advised = run.rules("advisory") or run.rules("warning")
-    assert "workload-gpu-request" in advised["lowered"]
 
 
 def test_the_example_passes_and_a_newcomers_mistake_in_it_does_not(previews):

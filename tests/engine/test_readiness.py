@@ -19,7 +19,7 @@ from kai_fleet.releases import KAI
 from kai_fleet.team_namespace import TeamNamespace
 from kai_fleet.virtual_cluster import VirtualCluster
 from kai_fleet_cli.stack_file.reading import PROJECT, ROOT
-from tests.engine.product import api, cluster_roles, deployments, namespaces, project
+from tests.engine.product import cluster_roles, deployments, namespaces, project
 from tests.engine.sandbox_commands import run
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
@@ -71,11 +71,6 @@ def late(sandbox, tmp_path_factory):
             patch.setenv(key, value)
         late.stack = automation.create_or_select_stack("late", PROJECT, late.program, opts=options)
         yield late
-
-
-@pytest.fixture(scope="module")
-def host(sandbox):
-    return api(sandbox.kubeconfig.read_text())
 
 
 @pytest.fixture(scope="module")

@@ -23,24 +23,23 @@ ON_HOST = {
     ("nvidia-device-plugin", OF_STACK): MIRROR,
     ("team-ml", OF_STACK): MIRROR,
     ("team-ml", OF_TEAM): OWN,
+    ("kai-scheduler", OF_STACK): MIRROR,
+    ("kai-resource-reservation", OF_STACK): MIRROR,
 }
-KAI = ("kai-scheduler", "kai-resource-reservation")
 
 
 @pytest.fixture(scope="module")
 def product(sandbox, tmp_path_factory):
     directory = project(tmp_path_factory.mktemp("registries") / "project")
-    product = Product.of("sandbox", sandbox, directory)
+    product = Product.of("sandbox-host", sandbox, directory)
 
     def one_team(config):
-        config.pop("kai-fleet:teamStacks")
-        ml = config["kai-fleet:teams"]["ml"]
-        ml["scheduler"]["version"] = "v0.16.8"
-        ml["registries"] = {OWN: {"username": "ml"}}
+        config["kai-fleet:gpu"]["provider"] = "device-plugin"
+        ml = {**config["kai-fleet:teams"]["vision"], "registries": {OWN: {"username": "ml"}}}
         config["kai-fleet:teams"] = {"ml": ml}
         config["kai-fleet:registries"] = {MIRROR: {"username": "robot"}}
 
-    product.edit(one_team)
+    product.edit(one_team, named=False)
     write(product, f'registries["{MIRROR}"]', "first-Of-Mirror")
     write(product, f'teams.ml.registries["{OWN}"]', "first-Of-Team")
     return product
@@ -50,11 +49,6 @@ def write(product, place, password):
     """As `pulumi config set --secret --path` does."""
     value = automation.ConfigValue(password, secret=True)
     product.stack.set_config(f"kai-fleet:{place}.password", value, path=True)
-
-
-@pytest.fixture(scope="module")
-def host(sandbox):
-    return api(sandbox.kubeconfig.read_text())
 
 
 def found(cluster, places):
@@ -72,7 +66,7 @@ def test_each_secret_is_made_and_kept_up_to_date_in_place(product, host):
     first = product.up()
     inside = api(first.outputs["kubeconfigs"]["ml"])
     every = client.CoreV1Api(inside).list_secret_for_all_namespaces().items
-    assert not [it for it in every if it.type == "kubernetes.io/dockerconfigjson"]
+    assert not [secret for secret in every if secret.type == "kubernetes.io/dockerconfigjson"]
     before = found(host, ON_HOST)
     by_name = {OF_STACK: "first-Of-Mirror", OF_TEAM: "first-Of-Team"}
     assert all(password == by_name[name] for (_, name), (_, password) in before.items())
@@ -81,7 +75,7 @@ def test_each_secret_is_made_and_kept_up_to_date_in_place(product, host):
     second = product.up()
     changed = {name: op for name, op in second.changed.items() if not name.startswith("Stack ")}
     assert set(changed.values()) == {"update"}
-    assert {it.split()[0] for it in changed} == {"Secret"} and len(changed) == 2
+    assert {name.split()[0] for name in changed} == {"Secret"} and len(changed) == 4
     after = found(host, ON_HOST)
     by_name[OF_STACK] = "second-Of-Mirror"
     assert all(password == by_name[name] for (_, name), (_, password) in after.items())
@@ -120,7 +114,7 @@ def copied(product):
 
 @pytest.mark.parametrize("pack", [(), ("--policy-pack", POLICY_PACK)], ids=["program", "pack"])
 def test_a_copied_ciphertext_ends_the_preview(product, sandbox, copied, pack):
-    ran = pulumi(sandbox, product.file.parent, "preview", "--stack", "sandbox", *pack)
+    ran = pulumi(sandbox, product.file.parent, "preview", "--stack", "sandbox-host", *pack)
     said = ran.stdout + ran.stderr
     assert ran.returncode != 0
     assert [words for words in COPIED if words not in said] == [], said
@@ -128,19 +122,12 @@ def test_a_copied_ciphertext_ends_the_preview(product, sandbox, copied, pack):
     assert ("program exited" in said) == (not pack), "a pack is asked before the program"
 
 
-def test_the_hosts_kai_has_it_and_without_credentials_all_of_them_go(product, host):
-    def host_mode(config):
-        config.pop("kai-fleet:teams")
-        config["kai-fleet:gpu"]["provider"] = "none"
-        config["kai-fleet:kai"] = {"version": "v0.16.8"}
+def test_without_credentials_all_of_them_go(product, host):
+    def without(config):
+        config.pop("kai-fleet:registries")
+        config["kai-fleet:teams"]["ml"].pop("registries")
 
-    product.edit(host_mode)
-    product.up()
-    places = {(namespace, OF_STACK): MIRROR for namespace in KAI}
-    passwords = {password for _, password in found(host, places).values()}
-    assert passwords == {"second-Of-Mirror"}
-
-    product.edit(lambda config: config.pop("kai-fleet:registries"))
+    product.edit(without)
     product.up()
     every = client.CoreV1Api(host).list_secret_for_all_namespaces().items
-    assert not [it for it in every if it.type == "kubernetes.io/dockerconfigjson"]
+    assert not [secret for secret in every if secret.type == "kubernetes.io/dockerconfigjson"]

@@ -55,11 +55,6 @@ def fleet(sandbox, folder):
     return run
 
 
-@pytest.fixture(scope="module")
-def host(sandbox):
-    return api(sandbox.kubeconfig.read_text())
-
-
 def inside(fleet, team, known={}):  # noqa: B006 - it stays the same, and asking takes long
     if team not in known:
         known[team] = api(fleet("team", "kubeconfig", team))
@@ -74,13 +69,7 @@ def uids(host, team):
 
 
 def queues_of(fleet, team):
-    return {name: it["metadata"]["uid"] for name, it in queues(inside(fleet, team)).items()}
-
-
-@pytest.fixture(scope="module")
-def neighbour(fleet, host):
-    fleet("up")
-    return uids(host, "nlp")
+    return {name: item["metadata"]["uid"] for name, item in queues(inside(fleet, team)).items()}
 
 
 def nothing_is_left_to_do(sandbox, folder):
@@ -95,14 +84,24 @@ def listed(fleet):
     return {row["team"]: row for row in json.loads(fleet("teams", "--json"))["teams"]}
 
 
-def test_a_team_is_added(neighbour, fleet, folder, host):
-    said = fleet("team", "add", "vision", *ADD, "--queue", "train=3", "--queue", "serve=1", "--yes")
+@pytest.fixture(scope="module")
+def added(fleet):
+    """What the first command prints, of a stack that has not been made yet: so it makes both."""
+    return fleet("team", "add", "vision", *ADD, "--queue", "train=3", "--queue", "serve=1", "--yes")
+
+
+@pytest.fixture(scope="module")
+def neighbour(added, host):
+    return uids(host, "nlp")
+
+
+def test_a_team_is_added(added, fleet, folder, host):
     assert "team-vision" in namespaces(host)
     assert set(queues(inside(fleet, "vision"))) == {"default", "train", "serve"}
     text = (folder / f"Pulumi.{STACK}.yaml").read_text()
     assert text.startswith(FILE)
     assert text.endswith(SALT)
-    assert f"fleet team kubeconfig vision --stack {STACK}" in said
+    assert f"fleet team kubeconfig vision --stack {STACK}" in added
     page = (ROOT / "docs" / "ml-engineers.md").read_text()  # which the next steps name
     pod = yaml.safe_load(page.split("```yaml\n")[1].split("```")[0])
     there = client.CoreV1Api(inside(fleet, "vision"))

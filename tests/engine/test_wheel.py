@@ -21,29 +21,6 @@ UV = Path(sys.executable).with_name("uv")
 LOCKED = ("--all-packages", "--no-dev", "--output-file")
 COMMAND_LINE = ("kai_fleet", "kai_fleet_policies", "kai_fleet_cli")
 
-SETTINGS = """\
-from kai_fleet_cli import plan_settings
-
-plan = plan_settings({
-    "cluster": {"name": "lab", "context": "lab"},
-    "teams": {"ml": {"scheduler": {"mode": "virtual", "version": "v0.12.23"},
-                     "nodePool": {"pool": "ml"}, "gpus": 2,
-                     "queues": {"ml": {"children": {"train": {"gpu": {"quota": 2}}}}}}},
-})
-print(len(plan.resources), plan.ok, *plan.problems)
-"""
-OWN = """\
-import kai_fleet
-from kai_fleet_cli.plan.recorder import record
-
-
-def program():
-    tree = {"ml": {"children": {"train": {}}}}
-    kai_fleet.QueueTree("queues", {"queues": tree, "cluster": "lab", "context": "lab"})
-
-
-print(*sorted(resource.type for resource in record("own", {}, program=program)))
-"""
 STACK = """\
 config:
   kai-fleet:cluster: {name: own, context: own}
@@ -136,12 +113,6 @@ def ml_engineer(wheels, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def components(wheels, tmp_path_factory):
-    """With the components alone."""
-    return installed([wheels["kai_fleet"]], tmp_path_factory.mktemp("components"))
-
-
-@pytest.fixture(scope="module")
 def cli(wheels, tmp_path_factory):
     """With the command line."""
     return installed([wheels[it] for it in COMMAND_LINE], tmp_path_factory.mktemp("cli"))
@@ -174,25 +145,6 @@ def test_the_wheel_of_ml_engineers_needs_little_and_is_small(wheels, ml_engineer
     (told,) = re.findall(r"Installed it has (\d+) MB", (ROOT / "docs/ml-engineers.md").read_text())
     assert int(told) * 0.8 < installed / 10**6 <= int(told) < 40
     assert not (ml_engineer.bin / "fleet").exists()
-
-
-def test_the_components_bring_no_command_line(components):
-    for script in ("fleet-probe", "pulumi-resource-kai-fleet"):
-        assert (components.bin / script).is_file()
-    assert not (components.bin / "fleet").exists()
-    code = "import kai_fleet; [getattr(kai_fleet, it) for it in kai_fleet.__all__]"
-    components.printed("python", "-c", code)
-
-
-def test_ten_lines_plan_offline(cli):
-    count, ok, *_ = cli.printed("python", "-c", SETTINGS).split()
-    assert int(count) > 30
-    assert ok == "True"
-
-
-def test_a_program_of_ones_own_plans_offline(cli):
-    types = cli.printed("python", "-c", OWN)
-    assert types == "kai-fleet:index:QueueTree kai-fleet:index:Queues"
 
 
 def test_the_sandbox_is_said_to_need_a_checkout(cli):
@@ -263,20 +215,3 @@ def test_the_doctor_and_the_teams_plugin_look_at_it(own, ml_engineer):
         printed = shell.printed("env", "kubectl", "fleet", command, "--kubeconfig", "ml.yaml")
         assert shown in printed
     assert own.printed("fleet", "doctor", "--stack", "prod")
-
-
-def test_a_diff_against_a_commit_of_stack_files(own):
-    identity = ("-c", "user.name=t", "-c", "user.email=t@example.org")
-    for arguments in (
-        ("init", "--quiet"),
-        ("add", "Pulumi.yaml", "Pulumi.prod.yaml"),
-        (*identity, "commit", "--quiet", "--no-verify", "--message", "stacks"),
-    ):
-        subprocess.run(["git", *arguments], cwd=own.folder, check=True)
-    assert "nothing changes" in own.printed("fleet", "diff", "--stack", "prod", "--base", "HEAD")
-    file = own.folder / "Pulumi.prod.yaml"
-    file.write_text(STACK.replace("v0.9.3", "v0.12.23"))
-    changed = own.run("fleet", "diff", "--stack", "prod", "--base", "HEAD")
-    file.write_text(STACK)
-    assert (changed.returncode, changed.stderr) == (3, "")
-    assert "v0.9.3 → v0.12.23" in changed.stdout

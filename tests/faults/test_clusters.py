@@ -1,6 +1,5 @@
 """A cluster that goes away, is full, or refuses, while an update runs on it."""
 
-import datetime
 import re
 import signal
 import time
@@ -95,84 +94,6 @@ def test_a_vclusters_api_vanishes(case, reference, foreign):
         _until(lambda: client.CoreV1Api(api).list_namespace(limit=1, _request_timeout=5))
     converge(case)
     assert reference.differences(case, "switched") == []
-
-
-def _restart(api, at):
-    again = {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": at}}}
-    body = {"spec": {"template": again}}
-    client.AppsV1Api(api).patch_namespaced_stateful_set("ml", "team-ml", body)
-
-
-def test_a_vclusters_secret_is_removed(case, reference, foreign):
-    case.edit(with_ml)
-    case.up()
-    with client_of(case.host) as api:
-        client.CoreV1Api(api).delete_namespaced_secret("vc-ml", "team-ml")
-    gone = case.fleet("up")
-    assert gone.code == 1
-    assert "team ml: somebody deleted Secret vc-ml of namespace team-ml" in gone.last
-    assert (
-        "kubectl -n team-ml rollout restart statefulset,deployment -l app=vcluster,release=ml"
-        in gone.last
-    )
-    assert "Traceback" not in gone.said
-    with client_of(case.host) as api:
-        # As that command does; a vCluster writes its Secret when it starts.
-        _restart(api, datetime.datetime.now(datetime.UTC).isoformat())
-        _until(lambda: client.CoreV1Api(api).read_namespaced_secret("vc-ml", "team-ml"))
-        converge(case)
-        _restart(api, None)  # the mark of a restart is no difference
-    assert reference.differences(case, "added") == []
-
-
-def test_the_queue_webhook_is_down(case, reference, foreign):
-    case.edit(with_ml)
-    case.up()
-    hook = {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingWebhookConfiguration",
-        "metadata": {"name": "a-queue-webhook"},
-        "webhooks": [
-            {
-                "name": "queues.kai.example",
-                "admissionReviewVersions": ["v1"],
-                "sideEffects": "None",
-                "failurePolicy": "Fail",
-                "timeoutSeconds": 2,
-                "clientConfig": {"url": "https://127.0.0.1:1/queues"},
-                "rules": [
-                    {
-                        "apiGroups": ["scheduling.run.ai"],
-                        "apiVersions": ["v2"],
-                        "operations": ["CREATE", "UPDATE", "DELETE"],
-                        "resources": ["queues"],
-                    }
-                ],
-            }
-        ],
-    }
-    with client_of(case.inside("ml")) as api:
-        admission = client.AdmissionregistrationV1Api(api)
-        admission.create_validating_webhook_configuration(hook)
-        try:
-            case.edit(lambda c: _train(c)["gpu"].update(quota=5))
-            refused = case.fleet("up")
-            assert refused.code == 1
-            assert (
-                "webhook queues.kai.example of validatingwebhookconfiguration/a-q" in refused.last
-            ), refused.said
-        finally:
-            admission.delete_validating_webhook_configuration("a-queue-webhook")
-    converge(case)
-    with client_of(case.inside("ml")) as api:
-        queue = client.CustomObjectsApi(api).get_cluster_custom_object(
-            "scheduling.run.ai", "v2", "queues", "train"
-        )
-    assert queue["spec"]["resources"]["gpu"]["quota"] == 5
-
-
-def _train(config):
-    return config["kai-fleet:teams"]["ml"]["queues"]["default"]["children"]["train"]
 
 
 def _until(answered):

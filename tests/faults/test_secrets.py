@@ -112,7 +112,7 @@ def ran(secret) -> dict[str, Ran]:
     secret.edit(lambda c: scheduler(c).pop("values"))
     watch.over.set()
     watch.join()
-    found["commands"] = Ran(0, "\n".join(watch.seen), 0)
+    found["commands"] = Ran(0, "\n".join(watch.seen))
     return found
 
 
