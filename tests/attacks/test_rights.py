@@ -21,6 +21,21 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 VCLUSTERS = ("ml", "nlp", "dev", "tight", "vision", "audio")
 
 
+@pytest.fixture(scope="module")
+def kinds(host):
+    """Every kind and subresource that the API server serves: (path, name, whether namespaced)."""
+    api = Http(host.admin)
+    groups = ["/api/v1"]
+    for group in api.get("/apis")["groups"]:
+        groups.append(f"/apis/{group['preferredVersion']['groupVersion']}")
+    found = []
+    for path in groups:
+        for kind in api.get(path)["resources"]:
+            found.append((path, kind["name"], kind["namespaced"], tuple(kind.get("verbs", ()))))
+    assert len(found) > 100
+    return found
+
+
 def may(api, verb, group, resource, namespace=None, name=None):
     """What the API server itself says of an account."""
     resource, _, sub = resource.partition("/")
@@ -253,6 +268,37 @@ def test_no_account_of_a_team_has_a_right_outside_that_has_no_reason(everyone):
             assert rights == excepted(team, name), (team, name, space)
 
 
+SENT = (
+    *(("list", "GET", ""), ("get", "GET", "/x"), ("create", "POST", ""), ("update", "PUT", "/x")),
+    *(("patch", "PATCH", "/x"), ("delete", "DELETE", "/x"), ("deletecollection", "DELETE", "")),
+)
+# One of each kind: more have the same roles.
+SENDERS = [("ml", "vc-ml"), ("nlp", "vc-nlp"), ("vision", "stack"), ("audio", "delegate")]
+
+
+@pytest.mark.parametrize("who", SENDERS, ids="-".join)
+def test_every_request_about_another_namespace_is_refused(everyone, kinds, who):
+    """Sent, not asked about: each verb on each kind, and a list of all namespaces at once."""
+    api, passed = Http(everyone[who]), set()
+    for path, kind, namespaced, verbs in kinds:
+        if "/" in kind:
+            continue
+        all_of_it = f"{path}/{kind}"
+        place = f"{path}/namespaces/team-mig/{kind}" if namespaced else all_of_it
+        for verb, method, name in SENT:
+            for where in {place, all_of_it} if verb == "list" else {place}:
+                if verb not in verbs:
+                    continue
+                body = None if method == "GET" else {}
+                try:
+                    api.ask(method, f"{where}{name}", body, dryRun="All")
+                except ApiException as why:
+                    if why.status == 403:
+                        continue
+                passed.add((kind, verb))
+    assert passed <= excepted(*who)
+
+
 WHOLE = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
 PATHS = {
     "own": "/api/v1/namespaces/team-vision",
@@ -275,6 +321,19 @@ def test_a_trick_is_denied(host, trick):
         with pytest.raises(ApiException) as refused:
             Http(host.accounts[account]).ask(method, path, body, **query)
         assert refused.value.status == 403, said(refused.value)
+
+
+def test_nobody_is_impersonated(host):
+    headers = ({"User": "admin"}, {"Group": "system:masters"}, {"Uid": "1"})
+    for api in host.accounts.values():
+        for header in headers:
+            asked = {f"Impersonate-{key}": value for key, value in header.items()}
+            with pytest.raises(ApiException) as refused:
+                Http(api, {"Impersonate-User": "system:anonymous"} | asked).get(
+                    "/api/v1/namespaces/kube-system/secrets"
+                )
+            assert refused.value.status == 403
+            assert "impersonate" in said(refused.value)
 
 
 # What a team stack's account can do to the queues of a host with a KAI: they have no namespace.
@@ -328,13 +387,16 @@ NO_RING = "only below queues with shorter names than its own"
     [
         ("POST", "", queue("nlp-more", "audio"), BELOW_ITS_OWN),
         ("POST", "", queue("audio-x", "all"), BELOW_ITS_OWN),
+        ("POST", "", queue("audio-x", "nlp"), BELOW_ITS_OWN),
         ("POST", "", queue("audio-x", None), BELOW_ITS_OWN),
         ("POST", "", queue("audio-live-x", "audio"), BELOW_ITS_OWN),
         ("POST", "", queue("audio-x", "audio-live"), BELOW_ITS_OWN),
         ("DELETE", "/audio", None, BELOW_ITS_OWN),
+        ("DELETE", "/audio-live", None, BELOW_ITS_OWN),
         ("DELETE", "/nlp", None, BELOW_ITS_OWN),
         ("PATCH", "/audio", to("parentQueue", "audio-x"), BELOW_ITS_OWN),
         ("PATCH", "/audio", to("priority", 999), BELOW_ITS_OWN),
+        ("PATCH", "/nlp", to("priority", 999), BELOW_ITS_OWN),
         ("POST", "", queue("audio-x", "audio-x"), NO_RING),
         ("POST", "", queue("audio-x", "audio-y"), NO_RING),
         ("PATCH", "/audio-a", to("parentQueue", "audio-a"), NO_RING),
