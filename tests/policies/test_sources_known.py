@@ -208,9 +208,7 @@ def test_what_the_charts_name_themselves_and_what_names_nothing_passes(part, key
     [
         ("vcluster", "chart", "oci://mirror.corp/charts/vcluster"),
         ("scheduler", "chart", f"oci://mirror.corp/charts/kai/kai-scheduler@{DIGEST}"),
-        ("gpu", "chart", "oci://mirror.corp/charts/gpu-operator"),
         ("vcluster", "values.controlPlane.advanced.defaultImageRegistry", "mirror.corp/vc/"),
-        ("vcluster", "values.controlPlane.coredns.deployment.image", "mirror.corp/coredns:1"),
         ("scheduler", "values.global.registry", "mirror.corp/kai"),
         ("gpu", "values.operator.repository", "mirror.corp/nvidia"),
         ("gpu", "values.validator", {"repository": "mirror.corp/nvidia", "image": "v"}),

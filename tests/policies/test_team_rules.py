@@ -188,7 +188,6 @@ MPS = {"x": {"sharing": {"mps": {"resources": [1]}}}}
         ({"config": {"map": {"default": SLICED}}}, "time-slicing"),
         ({"config": {"name": "somewhere"}}, ""),
         ({"mps": {"root": "/run/nvidia/mps"}}, ""),
-        ({"config": {"map": {"d": "# timeSlicing\nresources: 1"}}}, ""),
         ({"devicePlugin": {"config": {"name": "c", "data": {"any": SLICED}}}}, "time-slicing"),
         ({"devicePlugin": {"config": {"data": MPS}}}, "MPS"),
         (UNKNOWN, UNKNOWN),
