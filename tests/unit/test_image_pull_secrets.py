@@ -3,7 +3,6 @@
 import pytest
 
 from kai_fleet.releases import VCLUSTER
-from kai_fleet.settings import load
 from tests.chart_keys import unknown_keys
 from tests.unit.doctor_samples import Lab, event, pod
 from tests.unit.stack_arguments import arguments, team_values, vcluster_stack
@@ -29,12 +28,6 @@ def test_a_teams_own_stand_in_place_of_those_of_all():
     assert named({"imagePullSecrets": []}, imagePullSecrets=["a"]) == []
     values = team_values(vcluster_stack())
     assert "serviceAccount" not in values["controlPlane"].get("advanced", {})
-
-
-def test_a_name_is_one_of_a_secret():
-    (mistake,) = load(vcluster_stack({"imagePullSecrets": ["Reg Cred"]})).mistakes
-    assert mistake.path == "kai-fleet:teams.ml.vcluster.imagePullSecrets.0"
-    assert "write lower-case letters, digits, dashes and dots" in mistake.message
 
 
 def test_the_doctor_names_a_secret_that_is_not_there():

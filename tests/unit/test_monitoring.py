@@ -140,18 +140,6 @@ def test_prometheus_alone_reaches_a_team_and_only_kais_metrics():
     assert source["namespaceSelector"]["matchLabels"] == {"kubernetes.io/metadata.name": "mon"}
 
 
-@pytest.mark.parametrize(
-    "args",
-    [
-        {"isolation": {"network": {"enabled": False}}},
-        {"isolation": {"level": "off"}},
-        {"scheduler": "none"},
-    ],
-)
-def test_where_nothing_keeps_prometheus_out_it_needs_no_way_in(args):
-    assert team(args) == {}
-
-
 def test_no_name_of_this_programs_own_is_taken_from_a_tenant():
     """A pod of a tenant can serve what it likes, under the labels of its own namespace."""
     (keep,) = scrape_config({})["metric_relabel_configs"]

@@ -42,7 +42,6 @@ def control_plane(**network):
     [
         "169.254.20.10",  # NodeLocal DNSCache
         "169.254.169.254",  # GKE's Cloud DNS
-        "169.254.169.253",  # of a VPC of AWS
         "168.63.129.16",  # Azure's
         "10.0.0.2",
         "fd00:ec2::253",

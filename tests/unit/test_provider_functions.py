@@ -45,7 +45,6 @@ def read(plugin):
             {"handler": "nvidia", "metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}},
             BARE | {"handler": "nvidia", "labels": {"a": "b"}},
         ),
-        (CLASS, 200, {"metadata": {}}, BARE),
         (CLASS, 404, {}, {"there": False}),
         (CLASS, 403, {}, {"problem": REFUSED, "away": False}),
         (

@@ -46,10 +46,6 @@ def test_a_parent_has_the_sum_of_its_children():
     assert shares(tree)["all"] == -1
 
 
-def test_a_leaf_without_gpu_is_guaranteed_none():
-    assert shares({"all": {**gpu(4), "children": {"a": {}}}}) == {"all": 4, "a": 0}
-
-
 def test_the_one_open_top_level_queue_has_the_teams_gpus():
     assert shares({"all": {"children": {"a": gpu(3)}}}, gpus=8) == {"all": 8, "a": 3}
     assert shares({"one": {}, "two": gpu(3)}, gpus=8) == {"one": 5, "two": 3}
