@@ -63,6 +63,17 @@ def test_a_version_of_kai_is_one_entry(tree):
     assert releases["team0-kai-release"]["version"] == "v0.99.1"
 
 
+def test_a_version_of_vcluster_is_one_entry(tree):
+    edit = 'raw["vcluster"] |= {"version": "v0.99.1", "kubernetesVersion": "v1.36.3"}'
+    append(
+        tree / "kai_fleet" / "releases" / "versions.yaml",
+        "  v0.99.1: {kubernetes: v1.36.0, support_end: 2029-01-01}\n",
+    )
+    found, releases = planned(tree, edit)
+    assert not [each for each in found if each[1] == "mandatory"]
+    assert releases["team0-release"]["version"] == "0.99.1"
+
+
 def test_a_gpu_stack_is_one_record(tree):
     append(
         tree / "kai_fleet" / "releases" / "gpu_providers.yaml",
@@ -91,3 +102,17 @@ def test_a_rule_is_one_function(tree):
     append(tree / "kai_fleet_policies" / "rules" / "teams.py", RULE)
     found, _ = planned(tree, "")
     assert [each for each in found if each[0] == "no-team"]
+
+
+@pytest.mark.parametrize(
+    "key", ["image_pull_secrets", "storage_class", "kubernetes_version", "priority_classes"]
+)
+def test_a_key_of_a_team_is_in_at_most_five_files(key):
+    """Its setting, its argument, the component, the values, and a rule about it."""
+    files = [
+        file.relative_to(ROOT)
+        for package in PACKAGES
+        for file in (ROOT / package).rglob("*.py")
+        if key in file.read_text()
+    ]
+    assert len(files) <= 5, files
