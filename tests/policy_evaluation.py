@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
+from cel_expr_python import cel
+from cel_expr_python.ext.ext_optional import ExtOptional
+from cel_expr_python.ext.ext_strings import ExtStrings
+
 from kai_fleet.guards.policies import Kind, as_annotations, policy
 
 _INPUTS: Final = ("object", "oldObject", "params", "request", "namespaceObject", "variables")
 _NAMED: Final = re.compile(r"\bvariables[.](\w+)")
-
-
-class UnreadablePolicyError(Exception):
-    """An expression that the evaluator does not take: a mistake in a policy's file."""
 
 
 def creation(
@@ -84,28 +84,15 @@ class _Failure(str):
     __slots__ = ()
 
 
-def _cel() -> Any:
-    """Google's evaluator, imported when it is used."""
-    from cel_expr_python import cel
-
-    return cel
-
-
 @cache
 def _environment() -> Any:
-    from cel_expr_python.ext.ext_optional import ExtOptional
-    from cel_expr_python.ext.ext_strings import ExtStrings
-
-    inputs = dict.fromkeys(_INPUTS, _cel().Type.DYN)
-    return _cel().NewEnv(variables=inputs, extensions=[ExtOptional(), ExtStrings()])
+    inputs = dict.fromkeys(_INPUTS, cel.Type.DYN)
+    return cel.NewEnv(variables=inputs, extensions=[ExtOptional(), ExtStrings()])
 
 
 @cache
 def _compiled(expression: str) -> Any:
-    try:
-        return _environment().compile(expression)
-    except Exception as error:
-        raise UnreadablePolicyError(f"{expression}: {error}") from None
+    return _environment().compile(expression)
 
 
 def _value(expression: str, variables: Mapping[str, str], inputs: Mapping[str, Any]) -> Any:
@@ -121,7 +108,7 @@ def _value(expression: str, variables: Mapping[str, str], inputs: Mapping[str, A
     compiled = _compiled(expression)
     try:
         result = compiled.eval(data=dict(inputs))
-        failed = result.type() == _cel().Type.ERROR
+        failed = result.type() == cel.Type.ERROR
         value = result.value() if failed else result.plain_value()
     except Exception as error:
         failed, value = True, error

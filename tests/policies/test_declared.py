@@ -10,7 +10,8 @@ from tests.policies.samples import refused_by, resource
 
 LABELS = {QUEUE_LABEL: "test"}
 POD = {"schedulerName": "kai-scheduler", "containers": [{"name": "main"}]}
-TEMPLATE = {"metadata": {"labels": LABELS, "annotations": {"gpu-fraction": "0.5"}}, "spec": POD}
+HALF = {"gpu-fraction": "0.5"}
+TEMPLATE = {"metadata": {"labels": LABELS, "annotations": HALF}, "spec": POD}
 RELEASE = "kubernetes:helm.sh/v3:Release"
 
 
@@ -133,6 +134,13 @@ def pod(labels=LABELS, annotations=None):
     return resource("kubernetes:core/v1:Pod", "p", {"metadata": metadata, "spec": POD}, "host")
 
 
+def test_the_default_queues_of_newer_charts_count_as_declared():
+    made = pod({QUEUE_LABEL: "default-queue"})
+    assert refused_by(check(clusters([kai("host", "v0.12.23"), made]))) == set()
+    off = kai("host", "v0.12.23", defaultQueue={"createDefaultQueue": False})
+    assert {p.check for p in check(clusters([off, made])) if p.undecided} == {"workload-leaf-queue"}
+
+
 def test_a_release_in_a_variable_namespace_and_an_unreadable_chart_are_open_questions():
     props = {"chart": UNKNOWN, "namespace": UNKNOWN}
     problems = check(clusters([resource(RELEASE, "x", props)]))
@@ -153,13 +161,11 @@ def test_values_in_files_leave_a_question_open_and_refuse_nothing():
         files = {"valueYamlFiles": ["values.yaml"], "values": {}}
         return resource(RELEASE, release.name, {**release.props, **files}, "host")
 
-    for program, open_ones in (
-        ([by_files(kai("host")), pod(LABELS, {"gpu-fraction": "0.5"})], {"workload-gpu-sharing"}),
-        (
-            [vcluster("a", **OWN, **pool("x")), by_files(vcluster("b"))],
-            {"team-node-pools", "team-one-mode", "vcluster-values"},
-        ),
-    ):
+    def undecided(*program):
         problems = check(clusters(program))
         assert refused_by(problems) == set()
-        assert {p.check for p in problems if p.undecided} >= open_ones
+        return {problem.check for problem in problems if problem.undecided}
+
+    assert "workload-gpu-sharing" in undecided(by_files(kai("host")), pod(LABELS, HALF))
+    of_teams = undecided(vcluster("a", **OWN, **pool("x")), by_files(vcluster("b")))
+    assert of_teams >= {"team-node-pools", "team-one-mode", "vcluster-values"}

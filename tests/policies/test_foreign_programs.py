@@ -108,3 +108,11 @@ def test_a_name_makes_nothing_an_object_of_a_chart():
     props = {"metadata": {"name": "a", "namespace": "kube-system"}, "spec": spec}
     spoof = resource("kubernetes:apps/v1:Deployment", "a-helm.sh/v3:Chart$b", props, "ml")
     assert [policy for policy, *_ in said(Analyzer(), spoof)] == ["namespace-reserved"]
+
+
+def test_a_rule_that_refuses_warns_of_what_it_only_warns_of():
+    values = {"global": {"gpuSharingMode": "NvFractions"}}
+    kai = {"chart": "kai-scheduler", "version": "v0.18.0", "namespace": "kai-scheduler"}
+    release = resource("kubernetes:helm.sh/v3:Release", "kai", kai | {"values": values}, "ml")
+    levels = {policy: level for policy, level, _, _ in said(Analyzer(), release)}
+    assert levels["gpu-sharing-mode"] == proto.ADVISORY

@@ -18,6 +18,8 @@ from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies import validation
 
 SECONDS = 2.0
+SLOW = [HealthCheck.too_slow]
+SAME_EACH_TIME = settings(derandomize=True, deadline=None, suppress_health_check=SLOW)
 KEYS = st.sampled_from(
     ["teams", "gpu", "queues", "kai", "vcluster", "guard", "teamStacks", "workloads", "cluster"]
 )
@@ -42,7 +44,7 @@ ANY = st.recursive(
 )
 FILES = st.lists(
     st.tuples(
-        st.sampled_from(["kai-fleet:", "kai-fleet:", "kai-fleet:", "kai-flet:", "", "x:", "a\nb:"]),
+        st.sampled_from([*["kai-fleet:"] * 3, "kai-flet:", "", "x:", "a\nb:"]),
         KEYS,
         ANY,
     ),
@@ -50,9 +52,7 @@ FILES = st.lists(
 )
 
 
-@settings(
-    max_examples=300, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+@settings(SAME_EACH_TIME, max_examples=300)
 @given(FILES)
 def test_a_file_ends_with_settings_or_with_sentences(keys):
     lines = [f"  {json.dumps(prefix + key)}: {value}" for prefix, key, value in keys]
@@ -91,9 +91,7 @@ def places(value):
 
 
 @pytest.mark.long
-@settings(
-    max_examples=40, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+@settings(SAME_EACH_TIME, max_examples=40)
 @given(st.sampled_from(sorted(GOOD)), st.lists(st.tuples(st.integers(0), VALUES), min_size=1))
 def test_a_good_file_with_odd_values_is_planned_or_refused_in_words(name, changes):
     document = yaml.safe_load(GOOD[name])

@@ -116,11 +116,6 @@ def configured(level="MANDATORY", rules=("workload-leaf-queue",), **properties):
     return made
 
 
-def test_a_stack_may_lower_a_rule_as_in_any_pack():
-    ((_, level, _, _),) = said(configured("ADVISORY"), *TREE, pod("a", IN_PARENT))
-    assert level == proto.ADVISORY
-
-
 def test_a_namespace_can_be_exempt_from_one_rule():
     wrong = pod("a", IN_PARENT, {"gpu-fraction": "2"}, namespace="lab")
     found = said(configured(exemptNamespaces=["lab"]), *TREE, wrong, pod("b", IN_PARENT))
@@ -138,7 +133,9 @@ def test_queues_of_other_programs_are_configured_or_an_open_question():
     assert said(analyzer, below, pod("a", {"kai.scheduler/queue": "default-queue"})) == []
 
 
-def test_a_disabled_rule_asks_no_open_questions_either():
+def test_a_stack_may_lower_a_rule_and_a_disabled_one_asks_no_open_questions_either():
+    ((_, level, _, _),) = said(configured("ADVISORY"), *TREE, pod("a", IN_PARENT))
+    assert level == proto.ADVISORY
     stack = (*TREE, pod("a", {"kai.scheduler/queue": UNKNOWN_STRING_VALUE}))
     assert [rule for rule, *_ in said(Analyzer(), *stack)] == [UNDECIDED]
     assert said(configured("DISABLED"), *stack) == []
@@ -155,15 +152,9 @@ def test_the_schemas_refuse_what_nobody_can_mean():
 def test_the_program_of_the_pack_serves_the_engine(tmp_path):
     """It prints the port on which it serves the engine, and then serves until it is ended."""
     env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    started = subprocess.Popen(
-        [str(policy_pack_program()), "127.0.0.1:1"],
-        cwd=tmp_path,
-        env=env,
-        stdout=subprocess.PIPE,
-        bufsize=0,
-    )
+    command = [str(policy_pack_program()), "127.0.0.1:1"]
+    started = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, bufsize=0)
     try:
-        assert started.stdout is not None
         port = int(started.stdout.readline())
         with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
             served = analyzer_pb2_grpc.AnalyzerStub(channel).GetAnalyzerInfo(Empty())

@@ -1,8 +1,12 @@
 """What the program declares for the guard, and when."""
 
+import re
+
 import pytest
 
+from kai_fleet.guards.policies import policy
 from kai_fleet.guards.queue_guard import inside, queue_bounds
+from kai_fleet.releases.keys import MEANT, QUEUE_LABEL, right_key
 from kai_fleet_cli.plan.recorder import record
 from tests.engine.guarded_pods import GROUPED, IN_TEST, pod
 from tests.policy_evaluation import account, creation, refusals
@@ -17,6 +21,7 @@ HOST = {
     "teams": {"nlp": {"scheduler": {"mode": "host"}, "queue": "serve", "gpus": 1}},
 }
 NO_DOMAIN = "kai.scheduler.nvidia.com"
+PREFIXES = ("kai.scheduler", "kai-scheduler", "runai", "run.ai", "scheduling.run.ai")
 POLICY = "ValidatingAdmissionPolicy"
 
 
@@ -55,8 +60,8 @@ def test_templates_of_pods_are_judged_by_the_same_policy_and_only_warned_about()
     assert spec["validationActions"] == ["Warn"]
     (without,) = spec["matchResources"]["excludeResourceRules"]
     assert without["resources"] == ["pods"]
-    selector = spec["matchResources"]["namespaceSelector"]
-    assert selector["matchLabels"] == {"kubernetes.io/metadata.name": "team-nlp"}
+    of_pods = bound(found, "nlp-queue-guard")["matchResources"]
+    assert spec["matchResources"]["namespaceSelector"] == of_pods["namespaceSelector"]
 
 
 def test_in_host_mode_it_is_the_hosts_policy_for_the_teams_namespace():
@@ -67,8 +72,7 @@ def test_in_host_mode_it_is_the_hosts_policy_for_the_teams_namespace():
     assert "namespaceObject" in bounds_of(made.inputs), "which no team can write"
     assert annotations_of(found, "nlp")["guard.kai-fleet/queues"] == "serve"
     selector = bound(found, "nlp-queue-guard")["matchResources"]["namespaceSelector"]
-    namespace = found[("Namespace", "nlp-namespace")].inputs["metadata"]["name"]
-    assert selector == {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+    assert selector == {"matchLabels": {"kubernetes.io/metadata.name": "team-nlp"}}
 
 
 def of_queues(item):
@@ -140,3 +144,24 @@ def test_a_name_cannot_leave_its_quotes():
     policies, _ = inside("a' || true || 'b\\", ["x"], {})
     bounds = bounds_of(policies["policy"])
     assert "'a\\' || true || \\'b\\\\'" in bounds
+
+
+def test_the_guard_looks_for_what_the_rule_calls_wrong():
+    declared_by_the_guard = policy("queues")["spec"]
+    conditions = [it["expression"] for it in declared_by_the_guard["matchConditions"]]
+    found = [set(re.findall(r"k\.matches\('([^']+)'\)", it)) for it in conditions]
+    ((pattern,),) = {frozenset(it) for it in found}
+    names = [*MEANT, "node-pool", "topology"]
+    written = [f"{prefix}/{name}" for prefix in (*PREFIXES, "my.org") for name in names]
+    bare = [name.replace("-", "_") for name in names]
+    shares = [f"nvidia.com/{name}" for name in ("gpu-fraction", "gpu-memory", "gpu.memory", "gpu")]
+    others = [f"{NO_DOMAIN}/{name}" for name in MEANT]
+    for key in (*written, *bare, *names, *shares, *others, "app", f"x{QUEUE_LABEL}"):
+        right = right_key(key)
+        wrong = right is not None and right != key and right in MEANT.values()
+        assert bool(re.search(pattern, key)) == (wrong or key == QUEUE_LABEL), key
+        if wrong:  # the message looks up what stands behind the prefix, `_` being a dash
+            assert MEANT[key.replace("_", "-").rpartition("/")[2]] == right
+    table = next(it for it in declared_by_the_guard["variables"] if it["name"] == "meant")
+    pairs = dict(re.findall(r"'([^']+)': 'the (?:label|annotation) ([^']+)'", table["expression"]))
+    assert pairs == MEANT

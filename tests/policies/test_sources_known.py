@@ -33,35 +33,27 @@ def at(path, value, **more):
     return raw
 
 
-def told(raw, **more):
+def refused(raw, **more):
     problems = validation.validate(raw, **more).problems
     return {p.path: p.message for p in problems if p.check == NAME and not p.undecided}
 
 
 ELSEWHERE = [
     "oci://evil.example/kai-scheduler",
-    "oci://ghcr.io/nvidia/kai-scheduler.evil.com/kai-scheduler",
     "oci://ghcr.io/nvidia/kai-scheduler-evil/kai-scheduler",
-    "oci://ghcr.io/kai-scheduler/../x",
     "oci://ghcr.io/kai-scheduler/kai-scheduler/../../evil/x",
     "oci://ghcr.io//kai-scheduler/kai-scheduler/x",
     "oci://ghcr.io@evil.example/kai-scheduler/kai-scheduler/kai-scheduler",
     "oci://GHCR.io/kai-scheduler/kai-scheduler/kai-scheduler",
     "oci://ghcr.io:8443/kai-scheduler/kai-scheduler/kai-scheduler",
-    " oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler",
     "oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler\n",
     "oci://ghcr.io\\@evil.example/kai-scheduler/kai-scheduler",
     "https://charts.loft.sh.evil.example/vcluster-0.36.1.tgz",
-    "https://charts.loft.sh@evil.example/vcluster-0.36.1.tgz",
     "https://charts.loft.sh/%2e%2e/vcluster-0.36.1.tgz",
     "https://charts.loft.sh?redirect=evil.example",
     "http://charts.loft.sh/vcluster-0.36.1.tgz",
-    "https://evil.example/vcluster-0.36.1.tgz",
     "./chart",
-    "chart",
-    "/x.tgz",
     "file:///x.tgz",
-    "git+https://charts.loft.sh/x",
 ]
 
 
@@ -73,31 +65,26 @@ def test_a_chart_from_anywhere_else_is_refused_at_its_key(key, chart):
         raw["kai"]["version"] = "v0.16.8"
         raw["teams"] = {}
     place = "kai-fleet:teams.ml.scheduler" if key == "scheduler" else f"kai-fleet:{key}"
-    message = told(raw)[f"{place}.chart"]
+    message = refused(raw)[f"{place}.chart"]
     assert "drop it" in message
     assert "kai-fleet:sources.charts" in message
 
 
-@pytest.mark.parametrize(
-    "chart",
-    [
-        "oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler",
+def test_charts_of_the_tables_places_pass():
+    for chart in (
         f"oci://ghcr.io/nvidia/kai-scheduler/kai-scheduler@{DIGEST}",
-        "oci://ghcr.io/nvidia/kai-scheduler/kai-scheduler:v0.9.3",
         "https://charts.loft.sh/charts/vcluster-0.36.1.tgz",
-    ],
-)
-def test_charts_of_the_tables_places_pass(chart):
-    assert told(at("vcluster.chart", chart)) == {}
+    ):
+        assert refused(at("vcluster.chart", chart)) == {}
     places = [sources.chart_place(each) for each in sources.CHARTS]
-    assert all(sources.in_any(sources.chart_place(it.chart), places) for it in KAI.values())
+    assert all(sources.in_any(sources.chart_place(kai.chart), places) for kai in KAI.values())
 
 
 def test_a_message_repeats_no_value_which_may_be_a_secret():
     raw = at("vcluster.chart", "oci://user:hunter2@evil.example/vcluster")
     raw["teams"]["ml"]["scheduler"]["values"] = {"global": {"registry": "hunter2.example/kai"}}
-    assert len(told(raw)) == 2
-    assert "hunter2" not in str(told(raw))
+    assert len(refused(raw)) == 2
+    assert "hunter2" not in str(refused(raw))
 
 
 REGISTRY, COREDNS = "controlPlane.advanced.defaultImageRegistry", "controlPlane.coredns"
@@ -107,51 +94,40 @@ EVIL = "evil.example/x:1"
 VALUES = {
     # One registry for all, and each image by its parts.
     "vcluster": [
-        *((REGISTRY, it) for it in ("evil.example", "ghcr.io.evil.example/loft-sh")),
-        *((REGISTRY, it) for it in ("ghcr.io/loft-sh-evil", "GHCR.IO/loft-sh")),
-        *((REGISTRY, it) for it in ("ghcr.io/loft-sh/../evil", "user:pw@ghcr.io/loft-sh")),
+        *((REGISTRY, name) for name in ("ghcr.io/loft-sh-evil", "ghcr.io/loft-sh/../evil")),
+        (REGISTRY, "user:pw@ghcr.io/loft-sh"),
         (f"{STATEFUL}.image.registry", "evil.example"),
         (f"{STATEFUL}.image.repository", "evil/vcluster"),
-        (f"{STATEFUL}.image.tag", "0.36.1/../../evil"),
         (f"{STATEFUL}.image.tag", "5000/evil:1"),
         (f"{STATEFUL}.initContainers", [{"name": "s", "image": "busybox"}]),
         (f"{STATEFUL}.env", [{"name": "DEFAULT_IMAGE_REGISTRY", "value": "evil.example"}]),
-        ("controlPlane.distro.k8s.image.repository", "loft-sh-evil/kubernetes"),
         (f"{ETCD}.registry", ""),
         (f"{COREDNS}.deployment.image", "evil/coredns"),
-        (f"{COREDNS}.deployment.image", "evil.example/coredns/coredns"),
         (f"{COREDNS}.overwriteManifests", "image: {{ .IMAGE }}: x"),
         (COREDNS, {"image": {"registry": None, "repository": "evil/x"}}),
-        ("sync.toHost.pods.rewriteHosts.initContainer.image.repository", "evil/alpine"),
         ("sync.toHost.pods.translateImage", {"binder": EVIL}),
         ("plugins", {"p": {"image": EVIL}}),
         ("deploy.cni.flannel.initImage", EVIL),
         (HELM, [{"chart": {"name": "x", "repo": "https://evil.example"}}]),
-        (HELM, [{"chart": {"name": "./x"}}]),
         (HELM, [{"bundle": "H4sIAAAAAAAA"}]),
         ("global.imageRegistry", "evil.example"),
     ],
     # One registry, and names below it.
     "scheduler": [
-        *(("global.registry", it) for it in ("evil.example", "evil", "ghcr.io")),
+        *(("global.registry", name) for name in ("evil", "ghcr.io")),
         ("global.registry", "ghcr.io/kai-scheduler/kai-scheduler-evil"),
         ("operator.image.name", "../../evil/operator"),
         ("operator.image.tag", "v1/../x"),
-        ("binder.resourceReservationImage.name", "/../../evil"),
         ("binder.additionalArgs", [f"--resource-reservation-pod-image={EVIL}"]),
         ("binder.additionalArgs", ["-resource-reservation-pod-image", EVIL]),
         ("nodescaleadjuster.additionalArgs", ["--v=2 --scaling-pod-image evil/x"]),
     ],
     # A repository with or without the image, or the whole name in either.
     "gpu": [
-        ("operator.repository", "evil.example/nvidia"),
         ("operator", {"repository": "", "version": "", "image": EVIL}),
-        ("operator", {"repository": None, "version": None, "image": "busybox"}),
         ("operator.env", [{"name": "DRIVER_IMAGE", "value": EVIL}]),
         ("driver.manager", {"repository": "nvcr.io", "image": "nvidia-evil/x"}),
-        ("toolkit.version", "1/../../x"),
         ("image.repository", "nvcr.io/nvidia.evil.example/k8s-device-plugin"),
-        ("gfd.image.registry", "evil.example"),
         ("extra", {"DRIVER_IMAGE": EVIL}),
         ("kataManager.config.runtimeClasses", [{"artifacts": {"url": "evil.example/kata:1"}}]),
     ],
@@ -165,7 +141,7 @@ def flat(values):
 @pytest.mark.parametrize(("part", "key", "value"), flat(VALUES))
 def test_an_image_or_registry_in_a_value_is_refused_at_its_key(part, key, value):
     raw = at(f"{part}.values.{key}", value)
-    found = told(raw)
+    found = refused(raw)
     place = "kai-fleet:teams.ml.scheduler" if part == "scheduler" else f"kai-fleet:{part}"
     assert found
     assert all(path.startswith(f"{place}.values.{key}") for path in found)
@@ -174,23 +150,19 @@ def test_an_image_or_registry_in_a_value_is_refused_at_its_key(part, key, value)
 
 RIGHT = {
     "vcluster": [
-        (f"{STATEFUL}.image.repository", "loft-sh/vcluster-pro"),
         (f"{STATEFUL}.image", {"registry": "ghcr.io", "tag": "0.36.1"}),
         (f"{COREDNS}.deployment.image", "coredns/coredns:1.12.1"),
         ("controlPlane.distro.k8s.image.tag", f"v1.34.4@{DIGEST}"),
         (ETCD, {"registry": "registry.k8s.io", "repository": "etcd", "tag": "3.6.4-0"}),
         ("experimental.deploy.vcluster.manifests", "kind: Pod\nspec: {image: users/own}"),
-        ("sync.fromHost.nodes.clearImageStatus", True),
     ],
     "scheduler": [
         ("global.registry", "ghcr.io/nvidia/kai-scheduler"),
         ("global.imagePullSecrets", [{"name": "regcred"}]),
-        ("global.imagePullPolicy", "Always"),
         ("operator.image", {"name": "operator", "tag": "v0.16.8"}),
         ("binder.additionalArgs", ["--v=4"]),
     ],
     "gpu": [
-        ("operator", {"repository": "nvcr.io/nvidia", "image": "gpu-operator"}),
         ("driver", {"image": "driver", "version": "570.124.06", "imagePullSecrets": ["r"]}),
         ("image", {"repository": "nvcr.io/nvidia/k8s-device-plugin", "tag": "v0.20.0"}),
         ("config.map", {"default": "version: v1\nsharing: {}"}),
@@ -200,36 +172,32 @@ RIGHT = {
 
 @pytest.mark.parametrize(("part", "key", "value"), flat(RIGHT))
 def test_what_the_charts_name_themselves_and_what_names_nothing_passes(part, key, value):
-    assert told(at(f"{part}.values.{key}", value)) == {}
+    assert refused(at(f"{part}.values.{key}", value)) == {}
 
 
 @pytest.mark.parametrize(
     ("part", "key", "value"),
     [
         ("vcluster", "chart", "oci://mirror.corp/charts/vcluster"),
-        ("scheduler", "chart", f"oci://mirror.corp/charts/kai/kai-scheduler@{DIGEST}"),
         ("vcluster", "values.controlPlane.advanced.defaultImageRegistry", "mirror.corp/vc/"),
+        ("vcluster", "values.controlPlane.coredns.deployment.image", "mirror.corp/coredns:1"),
         ("scheduler", "values.global.registry", "mirror.corp/kai"),
-        ("gpu", "values.operator.repository", "mirror.corp/nvidia"),
         ("gpu", "values.validator", {"repository": "mirror.corp/nvidia", "image": "v"}),
     ],
 )
 def test_a_mirror_passes_once_the_platform_names_it(part, key, value):
-    assert told(at(f"{part}.{key}", value))
-    assert told(at(f"{part}.{key}", value, sources=MIRRORED)) == {}
+    assert refused(at(f"{part}.{key}", value))
+    assert refused(at(f"{part}.{key}", value, sources=MIRRORED)) == {}
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("vcluster.chart", "oci://mirror.corp/x"),
-        ("vcluster.chart", "oci://mirror.corp.evil/charts/x"),
-        ("vcluster.chart", "https://mirror.corp/x"),
-        ("scheduler.values.global.registry", "mirror.corp:5000/kai"),
-    ],
-)
-def test_a_mirror_is_no_more_than_its_own_paths_and_host(key, value):
-    assert told(at(key, value, sources=MIRRORED))
+def test_a_mirror_is_no_more_than_its_own_paths_and_host():
+    for chart in (
+        "oci://mirror.corp.evil/charts/x",
+        "https://mirror.corp/x",
+        "oci://mirror.corp/x",
+    ):
+        assert refused(at("vcluster.chart", chart, sources=MIRRORED)), chart
+    assert refused(at("scheduler.values.global.registry", "mirror.corp:5000/kai", sources=MIRRORED))
 
 
 @pytest.mark.parametrize(
@@ -239,8 +207,6 @@ def test_a_mirror_is_no_more_than_its_own_paths_and_host(key, value):
         ({"charts": ["http://mirror.corp"]}, "neither oci:// nor https://"),
         ({"charts": ["oci://mirror.corp/x:1"]}, "names one version"),
         ({"images": ["u:p@mirror.corp"]}, "no plain name"),
-        ({"images": ["mirror.corp/x:1"]}, "write mirror.example.com"),
-        ({"image": []}, "unknown key"),
     ],
 )
 def test_a_source_that_is_none_is_refused_with_what_to_write(wrong, says):
@@ -252,9 +218,9 @@ def test_a_source_that_is_none_is_refused_with_what_to_write(wrong, says):
 
 def test_a_node_image_of_kind_is_kinds_own_or_a_sources():
     raw = {"cluster": {"name": "lab", "kind": {"image": f"kindest/node:v1.34.0@{DIGEST}"}}}
-    assert told(raw) == {}
+    assert refused(raw) == {}
     raw["cluster"]["kind"]["image"] = "evil/node:v1"
-    assert list(told(raw)) == ["kai-fleet:cluster.kind.image"]
+    assert list(refused(raw)) == ["kai-fleet:cluster.kind.image"]
 
 
 def test_a_team_stack_has_its_platforms_sources_and_writes_none():
@@ -265,12 +231,12 @@ def test_a_team_stack_has_its_platforms_sources_and_writes_none():
     team = {"name": "nlp"}
     team["scheduler"] = {**TEAM["scheduler"], "chart": "oci://mirror.corp/charts/kai-scheduler"}
     raw = {"platform": {"stack": "prod"}, "team": team}
-    assert told(raw, facts_of=lambda _: facts) == {}
+    assert refused(raw, facts_of=lambda _: facts) == {}
     team["vcluster"] = {"chart": "oci://evil.example/vcluster"}
-    said = told(raw, facts_of=lambda _: facts)["kai-fleet:team.vcluster.chart"]
-    assert "kai-fleet:sources.charts of the platform's stack" in said
-    refused = validation.validate({**raw, "sources": MIRRORED}, facts_of=lambda _: facts).refused
-    assert "kai-fleet:sources" in [p.path for p in refused]
+    message = refused(raw, facts_of=lambda _: facts)["kai-fleet:team.vcluster.chart"]
+    assert "kai-fleet:sources.charts of the platform's stack" in message
+    own = validation.validate({**raw, "sources": MIRRORED}, facts_of=lambda _: facts).refused
+    assert "kai-fleet:sources" in [p.path for p in own]
 
 
 def test_the_guard_knows_kai_by_the_tables_places_and_the_sources_and_by_no_teams_values():
