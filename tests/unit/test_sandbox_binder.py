@@ -126,14 +126,6 @@ def test_memory_counts_against_the_gpus_own():
     assert [node_of(pod) for pod in (most, rest, more)] == ["n0", "n0", None]
 
 
-def test_a_share_of_two_gpus_has_two_groups():
-    api = cluster(gpus=2)
-    pod = add(api, "a", gpu_fraction="0.5", gpu_fraction_num_devices="2")
-    KaiBinder(api).play()
-    assert len([key for key in pod["metadata"]["labels"] if key.startswith(f"{GROUP}/")]) == 2
-    assert len(reserved(api)) == 2
-
-
 def test_processors_and_node_selectors_count():
     api = cluster(nodes=2)
     large = [add(api, name, requests={"cpu": "5"}) for name in "abc"]
@@ -144,16 +136,6 @@ def test_processors_and_node_selectors_count():
     KaiBinder(api).play()
     assert [node_of(pod) for pod in large] == ["n0", "n1", None]
     assert (node_of(picky), node_of(elsewhere)) == ("n1", None)
-
-
-def test_each_pod_has_its_group_with_its_queue():
-    api = cluster()
-    pod = add(api, "a")
-    KaiBinder(api).play()
-    name = pod["metadata"]["annotations"]["pod-group-name"]
-    group = api.objects[f"{POD_GROUPS}/namespaces/default/podgroups/{name}"]
-    assert group["spec"] == {"minMember": 1, "queue": "leaf"}
-    assert group["metadata"]["ownerReferences"][0]["uid"] == "uid-a", "it goes with its pod"
 
 
 def test_a_shared_gpu_is_given_back_with_its_last_pod():

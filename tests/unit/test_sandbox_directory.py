@@ -1,8 +1,6 @@
 """The sandbox's directory: what it is taken for, and who may change it."""
 
-import os
 import stat
-import sys
 import threading
 import time
 from pathlib import Path
@@ -10,22 +8,7 @@ from pathlib import Path
 import pytest
 
 from sandbox import directory, lifecycle
-from sandbox.directory import Sandbox, SandboxError, State
-
-
-def test_it_is_in_the_checkout_unless_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("KAI_FLEET_SANDBOX", raising=False)
-    assert directory.chosen() == directory.CHECKOUT / ".sandbox"
-    monkeypatch.setenv("KAI_FLEET_SANDBOX", "/somewhere/else")
-    assert directory.chosen() == Path("/somewhere/else")
-
-
-def test_env_puts_its_own_tools_first(tmp_path: Path) -> None:
-    env = Sandbox(tmp_path, ()).env()
-    assert env["PATH"].split(os.pathsep)[:2] == [str(tmp_path / "bin"), f"{sys.prefix}/bin"]
-    assert env["KUBECONFIG"] == str(tmp_path / "kubeconfig")
-    assert env["PULUMI_BACKEND_URL"] == f"file://{tmp_path}/state"
-    assert env["KAI_FLEET_CHARTS"] == str(tmp_path / "charts")
+from sandbox.directory import SandboxError
 
 
 def test_a_directory_of_something_else_is_neither_used_nor_removed(
@@ -57,14 +40,6 @@ def test_down_of_one_that_never_started(tmp_path: Path, monkeypatch: pytest.Monk
     directory.create(tmp_path / "half")
     lifecycle.down(print)
     assert not (tmp_path / "half").exists()
-
-
-def test_what_it_remembers_survives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KAI_FLEET_SANDBOX", str(tmp_path))
-    state = State(20_400, {"etcd": {"path": "/x/etcd", "version": "3", "origin": "built"}}, ("a",))
-    directory.write_state(tmp_path, state)
-    assert directory.read_state(tmp_path) == state
-    assert lifecycle.find() == Sandbox(tmp_path, ("a",))
 
 
 def test_a_damaged_memory_is_none(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from kai_fleet import releases
 from sandbox.control_plane import volumes
 from sandbox.control_plane.kube_api import AdminApi, RefusedError
 from sandbox.kai import kai_operator
-from sandbox.nodes.fake_nodes import fake_node, host_nodes
-from sandbox.vcluster.syncer import selected, sync_nodes, sync_runtime_classes
+from sandbox.nodes.fake_nodes import fake_node
+from sandbox.vcluster.syncer import sync_nodes
 
 
 class Objects(AdminApi):
@@ -80,13 +80,6 @@ def pool_node(name: str, pool: str, gpus: str = "8") -> dict[str, Any]:
     return fake_node(name, {"pool": pool}, resources, resources, [])
 
 
-def test_only_nodes_of_the_pool_are_selected() -> None:
-    nodes = [pool_node("a", "ml"), pool_node("b", "research")]
-    assert [node["metadata"]["name"] for node in selected(nodes, {"pool": "ml"})] == ["a"]
-    assert len(selected(nodes, {})) == 2
-    assert selected(nodes, {"pool": "ml", "zone": "x"}) == []
-
-
 def test_nodes_follow_the_host() -> None:
     inside = Objects()
     sync_nodes(inside, [pool_node("a", "ml"), pool_node("b", "ml")])
@@ -110,19 +103,6 @@ def test_conditions_are_left_to_the_inner_kwok() -> None:
     inside.objects["/api/v1/nodes/a"]["status"]["conditions"] = ["of its own"]
     sync_nodes(inside, [pool_node("a", "ml", gpus="4")])
     assert inside.objects["/api/v1/nodes/a"]["status"]["conditions"] == ["of its own"]
-
-
-def test_runtime_classes_follow_the_host() -> None:
-    inside = Objects()
-    nvidia = {"metadata": {"name": "nvidia", "uid": "host"}, "handler": "nvidia"}
-    sync_runtime_classes(inside, [nvidia])
-    path = "/apis/node.k8s.io/v1/runtimeclasses/nvidia"
-    assert inside.objects[path]["handler"] == "nvidia"
-    assert "uid" not in inside.objects[path]["metadata"]
-    sync_runtime_classes(inside, [{**nvidia, "handler": "other"}])
-    assert inside.objects[path]["handler"] == "other"
-    sync_runtime_classes(inside, [])
-    assert path not in inside.objects
 
 
 def claim(name: str, **changes: Any) -> dict[str, Any]:
@@ -248,48 +228,3 @@ def test_a_deleted_config_takes_its_parts_and_webhooks_along() -> None:
     kai_operator.play(api)
     assert parts(api) == {"kai-operator"}
     assert not [name for name in api.objects if "webhookconfigurations/" in name]
-
-
-def test_a_shard_that_was_left_gets_a_scheduler_from_any_version() -> None:
-    api = installed("v0.9.3", **{kai_operator.SHARD: of_kai("SchedulingShard", "default")})
-    api.objects[f"{kai_operator.CRDS}/clusterpolicies.nvidia.com"] = {}
-    kai_operator.play(api)
-    assert parts(api) >= {"scheduler", "kai-scheduler-default"}
-
-
-def test_the_jobs_of_v0_7_leave_a_queue_crd_and_webhooks_that_nobody_needs_to_answer() -> None:
-    hook = {"clientConfig": {"service": {"namespace": "kai-scheduler"}}}
-    path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/kai"
-    api = Objects(
-        **{
-            f"{kai_operator.DEPLOYMENTS}/queuecontroller": {
-                "metadata": {"name": "queuecontroller"}
-            },
-            path: {"metadata": {"name": "kai"}, "webhooks": [hook]},
-        }
-    )
-    kai_operator.play(api)
-    assert f"{kai_operator.CRDS}/queues.scheduling.run.ai" in api.objects
-    assert api.objects[path]["webhooks"][0]["matchConditions"][0]["expression"] == "false"
-
-
-def test_the_job_of_a_real_chart_applies_the_config_once() -> None:
-    api = installed("v0.16.8")
-    del api.objects[kai_operator.CONFIG], api.objects[kai_operator.OPERATOR]["metadata"]["labels"]
-    api.objects[kai_operator.OPERATOR]["metadata"]["annotations"] = {}
-    kai_operator.play(api)
-    assert api.objects.pop(kai_operator.CONFIG)["spec"] == {"namespace": "kai-scheduler"}
-    kai_operator.play(api)
-    assert kai_operator.CONFIG not in api.objects, "what was deleted on purpose stays deleted"
-
-
-def test_every_node_of_the_host_is_in_one_pool() -> None:
-    nodes = list(host_nodes())
-    names = [node["metadata"]["name"] for node in nodes]
-    assert len(names) == len(set(names))
-    pools = {node["metadata"]["labels"]["kai-fleet/pool"] for node in nodes}
-    assert pools == {"system", "ml", "research", "dev", "vision", "nlp", "slices"}
-    for node in nodes:
-        gpu = "nvidia.com/gpu" in node["status"]["allocatable"]
-        assert gpu == (node["metadata"]["labels"].get("nvidia.com/gpu.present") == "true")
-        assert gpu == ("nvidia.com/gpu.memory" in node["metadata"]["labels"])

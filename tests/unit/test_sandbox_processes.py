@@ -1,7 +1,6 @@
 """The sandbox's processes, with `sleep` in the role of its parts."""
 
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -37,17 +36,6 @@ def test_a_part_is_started_once(processes: Processes, tmp_path: Path) -> None:
     assert processes.running("sleeper") == first
 
 
-def test_a_part_with_another_command_is_replaced(processes: Processes, tmp_path: Path) -> None:
-    processes.ensure(part(tmp_path))
-    first = processes.running("sleeper")
-    assert first is not None
-    assert processes.ensure(part(tmp_path, "sleep", "601"))
-    second = processes.running("sleeper")
-    assert second is not None
-    assert second.pid != first.pid
-    assert not first.is_running() or first.status() == psutil.STATUS_ZOMBIE
-
-
 def test_a_killed_part_counts_as_dead_at_once(processes: Processes, tmp_path: Path) -> None:
     processes.ensure(part(tmp_path))
     first = processes.running("sleeper")
@@ -72,16 +60,6 @@ def test_a_recycled_pid_is_left_alone(processes: Processes, tmp_path: Path) -> N
     finally:
         stranger.kill()
         stranger.wait()
-
-
-def test_everything_is_stopped(processes: Processes, tmp_path: Path) -> None:
-    for name in ("one", "supervisor"):
-        processes.ensure(part(tmp_path, name=name))
-    started = [processes.running(name) for name in processes.names()]
-    processes.stop_everything()
-    assert processes.names() == []
-    assert len(started) == 2
-    assert not [it for it in started if it and it.is_running() and it.status() != "zombie"]
 
 
 def test_another_sandbox_is_left_alone(processes: Processes, tmp_path: Path) -> None:
@@ -112,12 +90,6 @@ def test_a_part_that_stops_while_starting_says_why(processes: Processes, tmp_pat
     assert str(failing.log) in str(caught.value)
 
 
-def test_a_part_that_never_answers_names_its_log(processes: Processes, tmp_path: Path) -> None:
-    processes.ensure(part(tmp_path))
-    with pytest.raises(SandboxError, match=r"does not answer after 0 s.*sleeper\.log"):
-        processes.wait_for(part(tmp_path), lambda: False, print, seconds=0.2)
-
-
 def test_a_port_that_another_program_has_is_named(
     processes: Processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,10 +99,3 @@ def test_a_port_that_another_program_has_is_named(
         with pytest.raises(SandboxError, match=f"sleeper cannot start.*:{listens[1]}"):
             processes.ensure(replace(part(tmp_path), listens=listens))
     assert processes.ensure(replace(part(tmp_path), listens=listens))
-
-
-def test_parts_outlive_the_terminal(processes: Processes, tmp_path: Path) -> None:
-    processes.ensure(part(tmp_path))
-    running = processes.running("sleeper")
-    assert running is not None
-    assert os.getsid(running.pid) != os.getsid(0)

@@ -1,6 +1,5 @@
 """What the sandbox makes of a vCluster's chart: its configuration and its address."""
 
-import base64
 import socket
 from pathlib import Path
 from typing import Any
@@ -8,24 +7,13 @@ from typing import Any
 import pytest
 import yaml
 
-from sandbox.control_plane.ports import FIRST, WINDOW, WINDOWS, Ports, choose
+from sandbox.control_plane.ports import FIRST, WINDOW, Ports, choose
 from sandbox.vcluster import declared
 from sandbox.vcluster.declared import parse, read
 
 
 def config(text: str) -> Any:
     return parse(yaml.safe_load(text))
-
-
-def test_nothing_asked_for_is_vclusters_default() -> None:
-    found = parse({})
-    assert found.node_labels == {}
-    assert not found.scheduler
-    assert not found.runtime_classes
-    assert found.server == "https://localhost:8443"
-    assert found.context == "my-vcluster"
-    assert found.set_owner
-    assert found.problem is None
 
 
 def test_the_keys_that_matter_are_read() -> None:
@@ -74,23 +62,11 @@ def test_an_unreadable_secret_is_a_problem_and_no_crash(data: Any) -> None:
     assert "config.yaml" in str(read({"data": data}).problem)
 
 
-def test_a_secret_is_read_as_the_api_serves_it() -> None:
-    text = base64.b64encode(b"exportKubeConfig: {context: mine}").decode()
-    assert read({"data": {"config.yaml": text}}).context == "mine"
-
-
 PORTS = Ports(FIRST)
 
 
 def service(kind: str, **port: int) -> dict[str, Any]:
     return {"spec": {"type": kind, "ports": [{"name": "https", "port": 443, **port}]}}
-
-
-def test_node_ports_are_served_where_promised(tmp_path: Path) -> None:
-    found = declared.choose_endpoint(
-        service("NodePort", nodePort=20321), PORTS, [], tmp_path / "kept"
-    )
-    assert found == declared.Endpoint("127.0.0.1", 20321)
 
 
 def test_others_get_a_port_each_and_keep_it(tmp_path: Path) -> None:
@@ -124,14 +100,6 @@ def test_no_right_to_port_443_is_said(tmp_path: Path, monkeypatch: pytest.Monkey
     found = declared.choose_endpoint(service("LoadBalancer"), PORTS, [], tmp_path / "kept")
     assert "NodePort" in str(found.problem)
     assert found.port in PORTS.inner
-
-
-def test_windows_of_ports_do_not_overlap_nor_reach_outgoing_ones() -> None:
-    last = Ports(FIRST + (WINDOWS - 1) * WINDOW)
-    assert last.node_ports[-1] < 32_768
-    assert PORTS.node_ports[-1] < Ports(FIRST + WINDOW).etcd
-    assert not set(PORTS.inner) & set(PORTS.node_ports)
-    assert {PORTS.etcd, PORTS.etcd_peer, PORTS.api}.isdisjoint({*PORTS.inner, *PORTS.node_ports})
 
 
 def test_a_window_with_a_port_in_use_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
