@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from sandbox.tools import go_builds, toolbox
+from sandbox.tools import toolbox
 from tests.unit.tool_scripts import go, script, silent
 
 
@@ -39,31 +39,6 @@ def test_a_build_that_somebody_ended_says_so(machine):
     go(machine, build="echo 'go: downloading x'; kill -9 $$")
     with pytest.raises(toolbox.ToolError, match="ended by signal 9; start it again"):
         toolbox.ensure(["kwok"], silent)
-
-
-def test_what_was_built_is_used_again(machine):
-    path = go(machine, build='echo x > "$out"')
-    built = toolbox.ensure(["kwok"], silent)["kwok"]
-    path.unlink()
-    assert toolbox.ensure(["kwok"], silent)["kwok"] == built
-    assert built.path == machine / "cache/tools/kwok-0.8.0/kwok"
-
-
-def test_a_long_build_shows_that_it_goes_on(machine, monkeypatch):
-    monkeypatch.setattr(go_builds, "PROGRESS_SECONDS", 0.1)
-    go(machine, build='sleep 0.5; echo x > "$out"')
-    said = []
-    toolbox.ensure(["kwok"], said.append)
-    assert any("still building" in line for line in said)
-
-
-def test_two_tools_are_built_at_a_time(machine):
-    (machine / "begun").mkdir()
-    waits = "n=0; until [ $# -ge 2 ] || [ $n -ge 100 ]; do sleep 0.05; n=$((n+1)); set -- *; done"
-    begun = f'cd {machine}/begun; echo > "${{out##*/}}"; set -- *; {waits}; [ $# -ge 2 ] || exit 1'
-    go(machine, build=f'{begun}; echo x > "$out"')
-    found = toolbox.ensure(["etcd", "kwok"], silent)
-    assert {tool.origin for tool in found.values()} == {"built"}
 
 
 def test_a_build_that_fails_stops_the_other_one(machine):

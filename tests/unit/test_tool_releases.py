@@ -3,16 +3,17 @@
 import dataclasses
 import hashlib
 import http.server
+import io
 import subprocess
+import tarfile
 import threading
 from functools import partial
 
 import pytest
 
-from sandbox import lifecycle
 from sandbox.tools import release_downloads, toolbox
-from sandbox.tools.table import BUNDLES, LANGUAGE_HOST, ON_PATH, Release
-from tests.unit import http_server, release_archives
+from sandbox.tools.table import BUNDLES, Release
+from tests.unit import http_server
 from tests.unit.tool_scripts import go, silent
 
 KWOK = next(bundle for bundle in BUNDLES if bundle.first == "kwok")
@@ -102,38 +103,35 @@ def test_a_publisher_that_cannot_be_reached_is_tried_once(machine, publisher, mo
         release_downloads.fetch("KWOK", release, machine, silent, threading.Event())
 
 
-def at_home(bundle, address: str, folder):
-    """The bundle, with its official archive at an address of this machine."""
-    here = release_downloads.this_platform()
-    name, _ = release_archives.ARCHIVES[bundle.title]
-    official = bundle.release.address(here)
-    assert official.endswith(f"/{name}"), "the archive has another name"
-    checksum = release_archives.publish(folder, bundle.title, bundle.release.version)
-    release = dataclasses.replace(bundle.release, url=f"{address}{name}", sums={here: checksum})
-    return dataclasses.replace(bundle, release=release)
+def archive(files):
+    """A .tar.gz of executables."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        for path, text in files.items():
+            entry = tarfile.TarInfo(path)
+            entry.size, entry.mode = len(text), 0o755
+            tar.addfile(entry, io.BytesIO(text.encode()))
+    return packed.getvalue()
 
 
-def test_every_tool_comes_from_the_official_archives_as_they_are(online, monkeypatch):
-    with http_server.listening(partial(Quiet, directory=str(online))) as server:
-        address = f"http://127.0.0.1:{server.server_port}/"
-        bundles = tuple(at_home(bundle, address, online) for bundle in BUNDLES)
-        monkeypatch.setattr(toolbox, "BUNDLES", bundles)
-        found = toolbox.ensure(lifecycle.TOOLS, silent)
-    assert {tool.origin for tool in found.values()} == {"release"}
-    assert set(found) == set(lifecycle.TOOLS)
-    for name, tool in found.items():
-        if ON_PATH[name].ask or name == LANGUAGE_HOST:
-            told = subprocess.run([tool.path], capture_output=True, text=True, check=True)
-            assert told.stdout == f"v{tool.version}\n"
-    beside = {path.name for path in found["pulumi"].path.parent.iterdir()}
-    assert {"pulumi", LANGUAGE_HOST, f"{LANGUAGE_HOST}-exec"} <= beside
+def with_members(monkeypatch, **members):
+    bundle = toolbox.BUNDLES[0]
+    release = dataclasses.replace(bundle.release, members=members)
+    monkeypatch.setattr(toolbox, "BUNDLES", (dataclasses.replace(bundle, release=release),))
+
+
+def test_a_tool_comes_out_of_its_archive(publisher, monkeypatch):
+    publisher(archive({"README.md": "Read me.", "kwok/kwok": "#!/bin/sh\necho kwok v0.8.0\n"}))
+    with_members(monkeypatch, kwok="kwok/kwok")
+    tool = toolbox.ensure(["kwok"], silent)["kwok"]
+    assert (tool.origin, tool.version) == ("release", "0.8.0")
 
 
 @pytest.mark.parametrize(
     ("content", "member", "reason"),
     [
-        (release_archives.archive({"kwok/other": "x"}), "kwok/kwok", "holds no file kwok/kwok"),
-        (release_archives.archive({"kwok/kwok": "x"})[:-60], "kwok/kwok", "cannot be unpacked"),
+        (archive({"kwok/other": "x"}), "kwok/kwok", "holds no file kwok/kwok"),
+        (archive({"kwok/kwok": "x"})[:-60], "kwok/kwok", "cannot be unpacked"),
         (b"<html>Sign in to the network</html>", "kwok/kwok", "cannot be unpacked"),
         (b"#!/bin/sh\nexit 1\n", "", "its kwok does not run here"),
         (b"#!/bin/sh\necho kwok v0.1.0\n", "", "its kwok says that it is 0.1.0"),
@@ -144,9 +142,7 @@ def test_a_release_that_does_not_fit_gives_way_to_the_next_source(
     machine, publisher, monkeypatch, content, member, reason
 ):
     publisher(content)
-    bundle = toolbox.BUNDLES[0]
-    release = dataclasses.replace(bundle.release, members={"extra": member, "kwok": member})
-    monkeypatch.setattr(toolbox, "BUNDLES", (dataclasses.replace(bundle, release=release),))
+    with_members(monkeypatch, extra=member, kwok=member)
     go(machine, build=BUILDS_KWOK)
     said = []
     tool = toolbox.ensure(["kwok"], said.append)["kwok"]

@@ -47,11 +47,6 @@ def test_the_kubernetes_plugin_is_built_with_the_files_that_its_module_ships(mac
     assert lifecycle.link_plugins({KUBERNETES_PROVIDER: tool}, machine / "home") == []
 
 
-def test_what_is_real_is_not_called_a_stand_in(machine):
-    script(machine / "bin/helm", "echo v3.18.4")
-    assert toolbox.standins(toolbox.ensure(["helm"], silent)) == []
-
-
 def test_providers_are_linked_where_the_engine_looks_for_plugins(machine):
     script(machine / "bin/helm", "echo v3.18.4")
     found = toolbox.ensure(["helm", COMMAND_PROVIDER], silent)

@@ -57,26 +57,6 @@ def test_a_companion_is_taken_from_where_the_installed_cli_is(machine):
     assert (tool.path, tool.origin) == (beside, "path")
 
 
-def test_an_installed_tool_that_two_path_entries_reach_is_named_once(machine, monkeypatch):
-    script(machine / "bin/kwok", "echo kwok v0.1.0")
-    (machine / "alias").symlink_to(machine / "bin")
-    monkeypatch.setenv("PATH", f"{machine}/bin:{machine}/alias")
-    said = []
-    with pytest.raises(toolbox.ToolError):
-        toolbox.ensure(["kwok"], said.append)
-    assert len([line for line in said if "is needed" in line]) == 1
-
-
-def test_a_tool_that_is_found_by_its_own_link_keeps_it(tmp_path):
-    folder, installed = tmp_path / "bin", tmp_path / "opt" / "pulumi"
-    folder.mkdir()
-    (folder / "pulumi").symlink_to(installed)
-    (folder / "helm").symlink_to(installed)
-    lifecycle._link_tools(folder, {"pulumi": folder / "pulumi", "kwok": installed})
-    links = {entry.name: entry.readlink() for entry in folder.iterdir()}
-    assert links == {"pulumi": installed, "kwok": installed}
-
-
 def test_what_is_no_link_makes_room_for_the_tool(tmp_path):
     folder, installed = tmp_path / "bin", tmp_path / "opt" / "pulumi"
     folder.mkdir()
