@@ -87,10 +87,8 @@ ODD_VALUES = (
     [
         *((in_values(value), said) for value, said in ODD_VALUES),
         ("", " is not a stack file; write config: and keys such as kai-fleet:clu"),
-        ("# ours\n- a\n- b\n", " is not a stack file; write config:"),
         ("a: 1\nconfig: [b]\n", " is not a stack file; write config:"),
         ("<<<<<<< HEAD\nconfig:\n  a: 1\n=======\n", "line 2 column 7: is no YAML: mapping values"),
-        ("config:\n  a: 1\n||||||| b\n  a: 2\n", "line 3 column 2: is no YAML: "),
         ("config:\n\tkai-fleet:teams: {}\n", "line 2 column 1: is no YAML: found character"),
         ("config:\n  a: 1\n    b: 2\n", "line 3 column 6: is no YAML: mapping values"),
         ("config:\n  a: 1\n  a: 2\n", "line 3 column 3: has the key 'a' again"),
@@ -147,9 +145,6 @@ def test_a_file_that_is_none_is_said_by_its_path_or_line(tmp_path):
         reading.read(tmp_path / "x.yaml")
     with pytest.raises(UserError, match=r"cannot be read: .*Is a directory"):
         reading.read(tmp_path)
-    (tmp_path / "y.yaml").write_bytes(b"config:\n  a: \xe9\n")
-    with pytest.raises(UserError, match=r"y\.yaml cannot be read: 'utf-8' codec"):
-        reading.read(tmp_path / "y.yaml")
 
 
 TEAM = {"scheduler": {"mode": "default"}, "gpus": 1}
@@ -163,19 +158,11 @@ HOST = {"cluster": CLUSTER, "kai": {"version": "v0.16.8"}}
             {"teams": {"a": {"sheduler": {"mode": "default"}}}},
             "teams.a.sheduler: key sheduler: is an unknown key; write scheduler",
         ),
-        (
-            {"teams": {"a": {"scheduler": {"mode": "virtual", "verson": "v0.16.8"}}}},
-            "teams.a.scheduler.verson: key verson: is an unknown key; write version",
-        ),
         ({"cluster": {"name": "c", "context": ""}}, "is empty; write a value or drop the key"),
         ({"kai": {"version": 0.16}}, "is 0.16; write a version such as v0.16.8"),
         (
             {**HOST, "queues": {"a": {"gpu": 1, "preemptMinRuntime": 30}}},
             'is 30; write it in quotes: "30"',
-        ),
-        (
-            {"teams": {"a": {**TEAM, "nodePool": {"pool": True}}}},
-            'is True; write it in quotes: "true"',
         ),
         ({"teams": {"host": TEAM}}, "teams.host: key host: is what findings and metrics call"),
         ({"teamStacks": {"host": {"gpus": 1}}}, "key host: is what findings and metrics call"),

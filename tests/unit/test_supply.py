@@ -13,7 +13,7 @@ from kai_fleet_cli.plan import offline
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_cli.stack_file.reading import ROOT
 from sandbox.tools import path_tools
-from sandbox.tools.table import BUNDLES, PathCheck
+from sandbox.tools.table import PathCheck
 from tests.unit import http_server
 
 EXACT = re.compile(r"v?\d+\.\d+\.\d+")
@@ -31,24 +31,6 @@ def test_every_locked_package_has_checksums():
         assert files, package["name"]
         for file in files:
             assert re.fullmatch(r"sha256:[0-9a-f]{64}", file["hash"]), package["name"]
-
-
-def test_every_tool_is_of_one_version_and_its_downloads_have_checksums():
-    for bundle in BUNDLES:
-        assert EXACT.fullmatch(bundle.version), bundle.title
-        if bundle.release is None:
-            continue
-        assert EXACT.fullmatch(bundle.release.version), bundle.title
-        assert bundle.release.url.startswith("https://")
-        assert bundle.release.sums or bundle.release.published, bundle.title
-        for sum_ in bundle.release.sums.values():
-            assert re.fullmatch(r"[0-9a-f]{64}|[0-9a-f]{128}", sum_), bundle.title
-
-
-def test_go_builds_require_exact_versions():
-    for file in (ROOT / "sandbox" / "go").glob("*/go.mod"):
-        for line in re.findall(r"^\s*(?:require )?(\S+/\S+) (v\S+)", file.read_text(), re.M):
-            assert re.match(r"v\d+\.\d+\.\d+", line[1]), f"{file}: {line}"
 
 
 @pytest.fixture(scope="module")
@@ -70,22 +52,6 @@ def test_what_is_declared_gives_no_right_to_everything(declared):
     for each in declared:
         if each.type.rsplit(":", 1)[-1] in RIGHTS:
             assert too_much(each.inputs) == [], each.urn
-
-
-@pytest.mark.parametrize(
-    ("inputs", "wrong"),
-    [
-        ({"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]}, False),
-        ({"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["*"]}]}, True),
-        ({"rules": [{"apiGroups": [""], "resources": ["*"], "verbs": ["get"]}]}, True),
-        ({"rules": [{"apiGroups": ["*"], "resources": ["pods"], "verbs": ["get"]}]}, True),
-        ({"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["escalate"]}]}, True),
-        ({"roleRef": {"kind": "ClusterRole", "name": "cluster-admin"}}, True),
-        ({"roleRef": {"kind": "ClusterRole", "name": "view"}}, False),
-    ],
-)
-def test_too_much(inputs, wrong):
-    assert bool(too_much(inputs)) == wrong
 
 
 def too_much(inputs):

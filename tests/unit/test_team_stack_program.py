@@ -6,7 +6,6 @@ import yaml
 
 from kai_fleet.finding import Level
 from kai_fleet.guards.rights import team_stack_in_namespace, team_stack_on_host
-from kai_fleet.names import QUEUES
 from kai_fleet.settings import load
 from kai_fleet.settings.team_stack import Facts
 from kai_fleet_cli.diff.changes import difference
@@ -70,11 +69,6 @@ def test_a_teams_resources_have_the_same_names_and_inputs_in_either_stack(own):
     assert len(there) > 15
 
 
-def test_the_dependency_on_the_platform_is_declared(own):
-    reference = by_name(own)[("StackReference", "platform")]
-    assert reference.inputs == {"name": "organization/kai-fleet/lab"}
-
-
 def test_a_team_stack_declares_nothing_of_the_platforms(own):
     kinds = {item.type for item in own if "kai-fleet:index:Team" not in item.urn}
     assert kinds == {
@@ -135,14 +129,6 @@ def test_in_host_mode_its_queues_are_of_the_granted_ones_shard(shard):
     label = {"kai.scheduler/node-pool": "gold"}
     tree = found[("Queues", "nlp-queues")].inputs
     assert tree.get("labels") == ({"nlp-a": label, "nlp-b": label} if shard == "gold" else None)
-
-
-def test_a_queue_below_an_absent_parent_is_still_refused():
-    resources = record("lab", HOST)
-    tree = next(item for item in resources if item.type == QUEUES)
-    del tree.inputs["queues"]["top"]
-    problems = rules.check(from_resources.clusters(as_declared(resources)))
-    assert "queue-tree" in {p.check for p in problems}
 
 
 def test_each_grant_gets_an_account_and_a_namespace_that_is_bounded_before_it_has_rights():

@@ -109,11 +109,6 @@ def test_what_is_on_the_page_is_there():
     assert ELSEWHERE.keys() - readers() == set(), "these ask nobody any more"
 
 
-def test_each_row_says_how_it_is_narrowed():
-    for rows in on_the_page().values():
-        assert all(what and how for what, _, how in rows)
-
-
 def test_nobody_else_reads_the_secret_of_a_vcluster():
     """Its name is written in these modules only, and each gives its data to the one function."""
     named = {

@@ -1,7 +1,5 @@
 """Teams whose nodes have taints: one key says what all of their pods tolerate."""
 
-import json
-
 import pytest
 
 from kai_fleet.arguments import Arguments
@@ -93,11 +91,6 @@ def test_what_is_no_toleration_is_refused_with_what_to_write(wrong, path, says):
     (mistake,) = load(stack({"tolerations": [wrong]})).mistakes
     assert mistake.path == f"kai-fleet:teams.ml.tolerations.{path}"
     assert says in mistake.message
-
-
-def test_the_charts_of_kai_read_them(facts):
-    charts = json.loads((facts / "kai/chart-values.json").read_text())
-    assert all("global.tolerations" in keys for keys in charts.values())
 
 
 def test_the_gpu_stack_is_on_every_node_that_a_team_tolerates():

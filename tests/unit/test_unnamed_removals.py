@@ -64,10 +64,6 @@ def test_a_named_team_may_go(monkeypatch):
     assert settings(monkeypatch, past)
 
 
-def test_a_first_run_and_an_offline_plan_know_of_no_team(monkeypatch):
-    assert settings(monkeypatch, Deployed())
-
-
 def test_a_team_cannot_be_kept_and_removed():
     raw = {"cluster": CLUSTER, "teams": {"ml": TEAM}, "removed": ["ml"]}
     (problem,) = validation.validate(raw).refused

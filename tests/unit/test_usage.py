@@ -3,7 +3,7 @@
 import pytest
 
 from kai_fleet_cli.doctor.usage import count
-from kai_fleet_policies.model.pod_use import gpu_memory, requests_of
+from kai_fleet_policies.model.pod_use import requests_of
 from tests.unit.usage_samples import (
     GROUP_A,
     GROUP_B,
@@ -79,11 +79,6 @@ def test_v0_7_takes_the_nodes_memory_in_millions_of_bytes():
     # 81920 MiB are 85899 times 10^6 bytes, rounded down to 85800.
     assert gpus(pod("a", node="ml-0", gpu_memory="20480"), version="v0.7.11") == 0.24
     assert gpus(pod("a", node="ml-0", gpu_memory="20480"), version="v0.8.5") == 0.26
-
-
-def test_a_label_in_bytes_is_taken_for_what_was_meant():
-    assert gpu_memory({"nvidia.com/gpu.memory": str(81920 * 2**20)}) == 81900
-    assert gpu_memory({"nvidia.com/gpu.memory": "much"}) is None
 
 
 def test_containers_that_start_first_count_where_they_need_more():

@@ -13,27 +13,7 @@ from tests.attacks.host import WITH_KAI_INSIDE, WITH_KAI_ON_HOST
 READ = {"get", "list", "watch"}
 CHANGE = {"patch", "update"}
 WRITE = {"create", "delete", *CHANGE, *READ}
-# What chart/templates/role.yaml of each tag gives with the values that this program writes: by
-# group and resource, the verbs.
-SINCE_THE_FIRST = {
-    **dict.fromkeys([("", it) for it in ("configmaps", "secrets", "services", "pods")], WRITE),
-    **dict.fromkeys([("", f"pods/{it}") for it in ("attach", "portforward", "exec")], WRITE),
-    **dict.fromkeys([("", "persistentvolumeclaims"), ("", "endpoints")], WRITE),
-    **dict.fromkeys([("", "pods/status"), ("", "pods/ephemeralcontainers")], CHANGE),
-    **dict.fromkeys([("apps", it) for it in ("statefulsets", "replicasets", "deployments")], READ),
-    ("", "pods/log"): READ,
-    ("", "events"): READ,
-}
-SINCE = {
-    29: {("", "events"): {"create", *READ}},
-    30: {("discovery.k8s.io", "endpointslices"): WRITE},
-    31: {("apps", it): {"patch", "update", *READ} for it in ("statefulsets", "deployments")},
-    32: {
-        ("", "pods/resize"): {"patch", "update"},
-        ("events.k8s.io", "events"): {"create", *READ},
-    },
-}
-# And with values by which a team syncs more.
+# Values by which a team syncs more.
 BY_VALUE = {
     "sync.toHost.ingresses.enabled": ("networking.k8s.io", "ingresses"),
     "sync.toHost.serviceAccounts.enabled": ("", "serviceaccounts"),
@@ -41,16 +21,6 @@ BY_VALUE = {
     "sync.toHost.resourceClaims.enabled": ("resource.k8s.io", "resourceclaims"),
     "sync.toHost.gatewayApi.enabled": ("gateway.networking.k8s.io", "httproutes"),
 }
-
-
-def of_chart(release):
-    """The right of the chart's own role, by group and resource."""
-    minor = int(release.line.split(".")[1])
-    found = dict(SINCE_THE_FIRST)
-    for since, more in SINCE.items():
-        if minor >= since:
-            found |= more
-    return found
 
 
 def granted(rules):
@@ -67,15 +37,6 @@ def granted(rules):
 def in_namespace(version=None, values=None):
     args = {"vcluster_version": version, "vcluster_values": values or {}} if version else {}
     return rights.vcluster_in_namespace("ml", args)
-
-
-@pytest.mark.parametrize("version", VCLUSTER)
-def test_of_every_version_it_is_less_than_what_its_chart_gives(version):
-    ours = granted(in_namespace(version))
-    charts = of_chart(VCLUSTER[version])
-    assert {it for it in ours if it[2] not in charts.get(it[:2], ())} == set()
-    theirs = {(*key, verb) for key, verbs in charts.items() for verb in verbs}
-    assert len({it[:3] for it in ours}) < len(theirs)
 
 
 @pytest.mark.parametrize("version", VCLUSTER)
@@ -109,11 +70,6 @@ def test_what_a_team_syncs_besides_it_may(key):
     assert of not in {it[:2] for it in granted(in_namespace("v0.36.1"))}
     with_it = granted(in_namespace("v0.36.1", nested(key, True)))
     assert {verb for group, kind, verb, _ in with_it if (group, kind) == of} == WRITE
-
-
-def test_values_without_a_version_are_known():
-    rules = granted(rights.vcluster_in_namespace("ml", {"vcluster_values": {}}))
-    assert not {"leases", "ingresses"} & {it[1] for it in rules}
 
 
 def test_several_control_planes_agree_by_a_lease():
