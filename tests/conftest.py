@@ -115,10 +115,10 @@ def vcluster_schema() -> Callable[[str], Any]:
 @pytest.fixture(scope="session")
 def editor() -> Callable[[Any], None]:
     """Checks a stack file's content against the schema as an editor does; made once, it is slow."""
-    wanted = schema()
-    kind = jsonschema.validators.validator_for(wanted)
-    kind.check_schema(wanted)
-    validator = kind(wanted)
+    desired = schema()
+    kind = jsonschema.validators.validator_for(desired)
+    kind.check_schema(desired)
+    validator = kind(desired)
 
     def check(document: Any) -> None:
         error = jsonschema.exceptions.best_match(validator.iter_errors(document))

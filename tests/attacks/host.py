@@ -75,9 +75,10 @@ class Host:
 
     def _apply(self, resources: Iterable[Any]) -> None:
         declared = [
-            (str(it.type.rsplit(":", 1)[-1]), dict(it.inputs))
-            for it in resources
-            if it.type.startswith("kubernetes:") and any(f"{kind}$" in it.urn for kind in _OURS)
+            (str(resource.type.rsplit(":", 1)[-1]), dict(resource.inputs))
+            for resource in resources
+            if resource.type.startswith("kubernetes:")
+            and any(f"{kind}$" in resource.urn for kind in _OURS)
         ]
         for kind in _GROUPS:
             for found, body in declared:
@@ -145,7 +146,7 @@ class Host:
         self.accounts[called] = client.ApiClient(own)
 
 
-def said(why: ApiException) -> str:
+def reported(why: ApiException) -> str:
     """The message of a refusal."""
     try:
         return str(json.loads(why.body)["message"])
@@ -165,5 +166,5 @@ OF_KUBERNETES = (
 def says(why: ApiException, sentence: str) -> bool:
     """Whether a refusal is a policy's with this sentence, or Kubernetes' own."""
     if why.status == 422:
-        return any(own in said(why) for own in OF_KUBERNETES)
-    return why.status == 403 and sentence in said(why)
+        return any(own in reported(why) for own in OF_KUBERNETES)
+    return why.status == 403 and sentence in reported(why)

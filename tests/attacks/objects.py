@@ -158,15 +158,15 @@ def scaling(team: str, version: str) -> Object:
     the pod that waits.
     """
     of = {"shared-gpu-pod-name": "half", "shared-gpu-pod-namespace": "default"}
-    made = pod(
+    created = pod(
         team,
         labels={"app": "scaling-pod", **of},
         annotations={"vcluster.loft.sh/namespace": "kai-scale-adjust"},
         name="default-half-x-kai-scale-adjust-x-ml",
         restartPolicy="OnFailure",
     )
-    made["spec"]["containers"] = [written("scaling", version)]
-    return made
+    created["spec"]["containers"] = [written("scaling", version)]
+    return created
 
 
 def reservation(team: str, version: str = "v0.9.3") -> Object:
@@ -247,10 +247,10 @@ def probing(team: str) -> Iterator[tuple[str, Object]]:
     """Pods whose node is to connect elsewhere: by each probe and hook that has a host."""
     for kind, fields in (("httpGet", {"path": "/", "port": 80}), ("tcpSocket", {"port": 80})):
         to = {kind: {**fields, "host": "10.0.0.1"}}
-        found: Object = {f"{it}Probe": to for it in ("liveness", "readiness", "startup")}
+        found: Object = {f"{item}Probe": to for item in ("liveness", "readiness", "startup")}
         for name, more in (
             *((key, {key: value}) for key, value in found.items()),
-            *((it, {"lifecycle": {it: to}}) for it in ("postStart", "preStop")),
+            *((item, {"lifecycle": {item: to}}) for item in ("postStart", "preStop")),
         ):
             yield f"{name}.{kind}", pod(team, container(**more))
             sidecar = container("s", restartPolicy="Always", **more)

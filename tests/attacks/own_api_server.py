@@ -55,10 +55,10 @@ def answering(case: Case, team: str, answer: Callable[[str, str], Answer]) -> It
     name = f"vcluster-team-{team}.{team}-kube-apiserver"
     supervisor, server = case.part("supervisor"), case.part(name)
     command, environment = server.cmdline(), server.environ()
-    (address,) = {it.partition("=")[2] for it in command if it.startswith("--bind-address=")}
-    (port,) = {int(it.partition("=")[2]) for it in command if it.startswith("--secure-port=")}
+    (address,) = {item.partition("=")[2] for item in command if item.startswith("--bind-address=")}
+    (port,) = {int(item.partition("=")[2]) for item in command if item.startswith("--secure-port=")}
     folder, elsewhere = case.inside(team).parent / "certs", _free()
-    moved = [f"--secure-port={elsewhere}" if "--secure-port=" in it else it for it in command]
+    moved = [f"--secure-port={elsewhere}" if "--secure-port=" in item else item for item in command]
     supervisor.send_signal(signal.SIGSTOP)  # it would start it again
     try:
         server.kill()
@@ -137,12 +137,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        said = self.server.answer(self.command, self.path)
-        if said == SILENCE:
+        reported = self.server.answer(self.command, self.path)
+        if reported == SILENCE:
             self.server.over.wait()
             self.close_connection = True  # else its controllers wait for the answer forever
-        elif isinstance(said, tuple):
-            self._say(*said)
+        elif isinstance(reported, tuple):
+            self._say(*reported)
         else:
             self._forward(body)
 
@@ -158,7 +158,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def _forward(self, body: bytes) -> None:
-        given = {key: it for key, it in self.headers.items() if key.lower() not in LEFT_OUT}
+        given = {key: item for key, item in self.headers.items() if key.lower() not in LEFT_OUT}
         real = HTTPSConnection(*self.server.real, context=self.server.client, timeout=60)
         real.request(self.command, self.path, body or None, given)
         answer = real.getresponse()

@@ -35,13 +35,13 @@ def team(name, level):
 
 @pytest.fixture(scope="module")
 def case(tmp_path_factory) -> Iterator[Case]:
-    made = Case.make(tmp_path_factory.mktemp("hold-ups"))
-    with temporary(made.sandbox):
-        made.sandbox_up()
+    created = Case.make(tmp_path_factory.mktemp("hold-ups"))
+    with temporary(created.sandbox):
+        created.sandbox_up()
         teams = {"ml": team("ml", "restricted"), "research": team("research", "baseline")}
-        made.write({**CONFIG, "kai-fleet:teams": {**CONFIG["kai-fleet:teams"], **teams}})
-        made.up()
-        yield made
+        created.write({**CONFIG, "kai-fleet:teams": {**CONFIG["kai-fleet:teams"], **teams}})
+        created.up()
+        yield created
 
 
 def http(case, name=None):
@@ -67,22 +67,22 @@ def ask(case, what="quota"):
     """Have another quota, or another version of KAI, for both teams; what is to be there then."""
     now = (quota if what == "quota" else version)(case, "research")
     values = (5, 6) if what == "quota" else VERSIONS
-    (wanted,) = [it for it in values if it != now]
+    (desired,) = [value for value in values if value != now]
 
     def change(config):
         for name in TEAMS:
             if what == "quota":
-                train(config, name)["quota"] = wanted
+                train(config, name)["quota"] = desired
             else:
-                config["kai-fleet:teams"][name]["scheduler"]["version"] = wanted
+                config["kai-fleet:teams"][name]["scheduler"]["version"] = desired
 
     case.edit(change)
-    return wanted
+    return desired
 
 
 def printed(case, command):
     """Run a line as a person does in the checkout, with the sandbox's tools."""
-    tools = [case.tool(it).parent for it in ("kubectl", "helm", "pulumi")]
+    tools = [case.tool(item).parent for item in ("kubectl", "helm", "pulumi")]
     variables = {
         "KAI_FLEET_SANDBOX": str(case.sandbox),
         "KUBECONFIG": str(case.host),
@@ -93,12 +93,12 @@ def printed(case, command):
 
 def held(ran: Ran):
     """What the end of a run says of team ml, and the command; of no other team it says anything."""
-    assert ran.code == 1, ran.said
-    assert "Traceback" not in ran.said
-    lines = LINE.findall(ran.said)
-    assert [name for name, _, _ in lines] == ["ml"], ran.said
+    assert ran.code == 1, ran.reported
+    assert "Traceback" not in ran.reported
+    lines = LINE.findall(ran.reported)
+    assert [name for name, _, _ in lines] == ["ml"], ran.reported
     ((_, cause, command),) = lines
-    assert ran.last.startswith("team ml: "), ran.said
+    assert ran.last.startswith("team ml: "), ran.reported
     return cause, command
 
 
@@ -114,13 +114,13 @@ def test_what_a_tenant_does_inside_holds_up_its_own_team(case, act):
     act.do(tenant, case)
     until(lambda: is_at_work(act, tenant))
     look = version if act.version else quota
-    wanted = ask(case, "version" if act.version else "quota")
+    desired = ask(case, "version" if act.version else "quota")
     cause, command = held(case.fleet("up"))
-    assert look(case, "research") == wanted
+    assert look(case, "research") == desired
     assert act.says in cause
     mended(case, command)
     case.up()
-    assert [look(case, name) for name in TEAMS] == [wanted, wanted]
+    assert [look(case, name) for name in TEAMS] == [desired, desired]
 
 
 def foreign(case):
@@ -147,20 +147,20 @@ def foreign(case):
 )
 def test_what_a_tenant_does_to_its_secret_holds_up_its_own_team(case, do, says):
     do(case)
-    wanted = ask(case)
-    looked = case.fleet("preview")
-    assert looked.code == 0
-    assert "research-queues" in looked.said
-    assert "Secret vc-ml of namespace team-ml" in looked.said, "a warning"
+    desired = ask(case)
+    observed = case.fleet("preview")
+    assert observed.code == 0
+    assert "research-queues" in observed.reported
+    assert "Secret vc-ml of namespace team-ml" in observed.reported, "a warning"
     cause, command = held(case.fleet("up"))
-    assert quota(case, "research") == wanted
+    assert quota(case, "research") == desired
     assert cause == says
     known = printed(case, ".venv/bin/fleet team kubeconfig ml --stack faults")
     assert "client-key-data" in known.stdout, known
     mended(case, command)
     until(lambda: _found(case, SECRET))
     case.up()
-    assert [quota(case, name) for name in TEAMS] == [wanted, wanted]
+    assert [quota(case, name) for name in TEAMS] == [desired, desired]
 
 
 def _found(case, path):
@@ -182,15 +182,15 @@ def _found(case, path):
 )
 def test_what_a_tenants_server_answers_holds_up_its_own_team(case, answer, says, refresh):
     with answering(case, "ml", answer):
-        wanted = ask(case)
+        desired = ask(case)
         cause, command = held(case.start("up", *refresh).end(600))
-        assert quota(case, "research") == wanted
+        assert quota(case, "research") == desired
         assert cause == says
         if "rollout" in command:
             mended(case, command)
     until(lambda: _answers(case))
     case.up()
-    assert [quota(case, name) for name in TEAMS] == [wanted, wanted]
+    assert [quota(case, name) for name in TEAMS] == [desired, desired]
 
 
 def _answers(case):
@@ -207,7 +207,7 @@ def test_finalizers_hold_up_their_own_team(case):
     tenant.ask("PATCH", f"{QUEUES}/train", [STAYS])
     stays = {"metadata": {"name": "stays", "finalizers": STAYS["value"]}}
     tenant.post("/api/v1/namespaces/kai-scheduler/configmaps", stays)
-    wanted = ask(case)
+    desired = ask(case)
     before = case.file.read_text()
 
     def without_kai(config):
@@ -218,7 +218,7 @@ def test_finalizers_hold_up_their_own_team(case):
     for kept in ("queue/train", "configmaps/stays -n kai-scheduler"):
         cause, command = held(case.start("up").end(400))
         assert cause == f"finalizers keep {kept}"
-        assert quota(case, "research") == wanted
+        assert quota(case, "research") == desired
         mended(case, command)
     case.up()
     case.file.write_text(before)
@@ -226,20 +226,20 @@ def test_finalizers_hold_up_their_own_team(case):
 
 
 def test_every_command_goes_on_beside_a_team_that_refuses_everything(case):
-    refuse = next(it for it in ACTS if it.name == "a policy that refuses everything")
+    refuse = next(item for item in ACTS if item.name == "a policy that refuses everything")
     refuse.do(http(case, "ml"), case)
     time.sleep(5)
-    wanted = ask(case, "version")
+    desired = ask(case, "version")
     held(case.fleet("up"))
     held(case.fleet("up", "--refresh"))
     assert case.fleet("preview").code == 0
-    (other,) = [it for it in VERSIONS if it != wanted]
+    (other,) = [item for item in VERSIONS if item != desired]
     # A switch updates the whole stack: it tells that team ml is not where its file says.
     switched = case.fleet("team", "switch", "research", other, "--yes")
-    assert switched.code == 1, switched.said
-    assert "error: the update is done, but for team ml\n" in switched.said
+    assert switched.code == 1, switched.reported
+    assert "error: the update is done, but for team ml\n" in switched.reported
     assert version(case, "research") == other
     # What is inside goes with the vCluster, whatever its API says.
     removed = case.fleet("team", "remove", "ml", "--yes")
-    assert removed.code == 0, removed.said
+    assert removed.code == 0, removed.reported
     assert not _found(case, "/api/v1/namespaces/team-ml")

@@ -55,7 +55,7 @@ def test_no_other_pod_is_whatever_it_tolerates_and_its_event_says_what_to_write(
     api.post(f"{space}/pods", body)
     try:
         words = f"node {NODE} is not one of the nodes of team-{team}; drop the toleration of its"
-        assert until(lambda: any(words in it for it in _events(host, space, "elsewhere")), 30)
+        assert until(lambda: any(words in event for event in _events(host, space, "elsewhere")), 30)
         assert _node_of(api, team, "elsewhere") is None
     finally:
         api.ask("DELETE", f"{space}/pods/elsewhere", gracePeriodSeconds="0")
@@ -70,4 +70,4 @@ def _node_of(api: Http, team: str, name: str) -> str | None:
 
 def _events(host, space: str, name: str) -> list[str]:
     listed = Http(host.admin).items(f"{space}/events")
-    return [it["message"] for it in listed if it["involvedObject"]["name"] == name]
+    return [item["message"] for item in listed if item["involvedObject"]["name"] == name]

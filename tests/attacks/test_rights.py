@@ -11,7 +11,7 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from tests.attacks.attempts import FOLDER
-from tests.attacks.host import RBAC, TEAMS, said
+from tests.attacks.host import RBAC, TEAMS, reported
 from tests.attacks.http import Http
 from tests.attacks.objects import container, pod
 from tests.engine.sandbox_commands import until
@@ -94,7 +94,7 @@ def _account(host, team, name, kind, role, called):
 READS = {"get", "list", "watch"}
 SYNCED = {"configmaps", "secrets", "services", "persistentvolumeclaims", "pods", "endpoints"}
 OF_VCLUSTER = SYNCED | {"endpointslices", "events"}
-OF_VCLUSTER |= {f"pods/{it}" for it in ("exec", "attach", "portforward", "status")}
+OF_VCLUSTER |= {f"pods/{item}" for item in ("exec", "attach", "portforward", "status")}
 OF_VCLUSTER |= {"pods/ephemeralcontainers", "pods/resize"}
 # Of any version, as its platform does not know which one it is.
 OF_ITS_STACKS_VCLUSTER = OF_VCLUSTER | {"leases", "ingresses", "serviceaccounts"}
@@ -190,7 +190,7 @@ def test_what_a_vcluster_does_all_day_works(own, host):
         with pytest.raises(ApiException) as refused:
             api.ask("PATCH", f"{space}/pods/{name}/status", {"status": {}}, dryRun="All")
         assert refused.value.status == 403
-        assert 'cannot patch resource "pods/status"' in said(refused.value)
+        assert 'cannot patch resource "pods/status"' in reported(refused.value)
     finally:
         Http(host.admin).ask(
             "DELETE", f"{space}/pods/{body['metadata']['name']}", gracePeriodSeconds="0"
@@ -202,8 +202,8 @@ def test_what_a_vcluster_does_all_day_works(own, host):
 # What accounts of teams may do outside of their namespace, and why. Everything else is refused.
 # kind: verbs, reason
 OF_EVERYBODY = {
-    f"selfsubject{it}reviews": ({"create"}, "answers about who asks")
-    for it in ("", "access", "rules")
+    f"selfsubject{item}reviews": ({"create"}, "answers about who asks")
+    for item in ("", "access", "rules")
 }
 _CLASSES = ("runtimeclasses", "priorityclasses", "ingressclasses", "storageclasses", "csinodes")
 _CLASSES += ("csidrivers", "gatewayclasses", "volumesnapshotclasses", "deviceclasses")
@@ -320,7 +320,7 @@ def test_a_trick_is_denied(host, trick):
     for account in ("stack vision", "stack vision delegate", "vcluster vision"):
         with pytest.raises(ApiException) as refused:
             Http(host.accounts[account]).ask(method, path, body, **query)
-        assert refused.value.status == 403, said(refused.value)
+        assert refused.value.status == 403, reported(refused.value)
 
 
 def test_nobody_is_impersonated(host):
@@ -333,7 +333,7 @@ def test_nobody_is_impersonated(host):
                     "/api/v1/namespaces/kube-system/secrets"
                 )
             assert refused.value.status == 403
-            assert "impersonate" in said(refused.value)
+            assert "impersonate" in reported(refused.value)
 
 
 # What a team stack's account can do to the queues of a host with a KAI: they have no namespace.
@@ -411,7 +411,7 @@ def test_a_team_stack_writes_no_queue_but_below_its_own(host, method, name, body
         with pytest.raises(ApiException) as refused:
             api.ask(method, f"{QUEUES}{name}", body, dryRun="All")
         assert refused.value.status in (403, 422)
-        assert says in said(refused.value)
+        assert says in reported(refused.value)
     finally:
         api.ask("DELETE", f"{QUEUES}/audio-a-b")
         api.ask("DELETE", f"{QUEUES}/audio-a")

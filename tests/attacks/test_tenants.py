@@ -10,7 +10,7 @@ from kubernetes.client.exceptions import ApiException
 from kai_fleet.guards.policies import of_host, policy
 from kai_fleet.releases import KAI
 from tests.attacks.attempts import ATTEMPTS, EVERY_MODE, LEVELS, Attempt, table
-from tests.attacks.host import RBAC, TEAMS, said, says
+from tests.attacks.host import RBAC, TEAMS, reported, says
 from tests.attacks.http import Http
 from tests.attacks.objects import claim, of_queue, pod, probing, stateful_set
 from tests.attacks.sending import account_of, attempt_by, send
@@ -87,7 +87,7 @@ def test_every_sentence_of_the_policies_is_said_to_some_attack(answers):
     """So that none of their conditions can be dropped, or never be false, without a test that
     fails. That a pod names another's queue the guard of queues says, too.
     """
-    refusals = {said(why) for why in answers.values() if why}
+    refusals = {reported(why) for why in answers.values() if why}
     for kind in KINDS:
         for rule in policy(kind)["spec"]["validations"]:
             message = rule["messageExpression"]
@@ -108,7 +108,7 @@ def test_nobody_of_the_team_gets_into_its_control_plane(host, team, how):
                 with pytest.raises(ApiException) as refused:
                     own.ask(verb, f"{pods}/{name}/{how}", command="sh", stdout="true")
                 assert refused.value.status == 403
-                assert "leave it to whoever operates the host" in said(refused.value)
+                assert "leave it to whoever operates the host" in reported(refused.value)
             with pytest.raises(ApiException) as absent:  # of what is synced: that it is not there
                 own.ask(verb, f"{pods}/web-x-default-x-{team}/{how}", command="sh", stdout="true")
             assert absent.value.status == 404
@@ -141,7 +141,7 @@ def test_devices_of_a_claim_are_the_schedulers_to_give(host):
     def denied():
         with pytest.raises(ApiException) as refused:
             own.post(_CLAIMS, claim("gpu.nvidia.com"))
-        return "claims a device class that the team is not granted" in said(refused.value)
+        return "claims a device class that the team is not granted" in reported(refused.value)
 
     until(denied, 30)  # its right is there a moment later
     own.post(_CLAIMS, claim("small"))
@@ -168,7 +168,7 @@ def test_no_node_connects_elsewhere_where_pod_security_knows_nothing_of_it(host,
             def refusal(body=body):
                 with pytest.raises(ApiException) as refused:
                     send(host, f"vcluster {team}", team, body)
-                return "PodSecurity" not in said(refused.value) and refused.value
+                return "PodSecurity" not in reported(refused.value) and refused.value
 
             why = until(refusal, 30)  # the label is seen a moment later
             assert says(why, "drop host, and let it connect to the pod"), (name, why.body)
@@ -241,13 +241,15 @@ def test_where_kai_is_on_the_host_a_deployment_there_is_taken_with_a_warning(
 
     def warning():
         apps = client.AppsV1Api(host.admin)
-        made = apps.create_namespaced_deployment_with_http_info(f"team-{team}", body, dry_run="All")
-        return str(made[2].get("Warning") or "")
+        created = apps.create_namespaced_deployment_with_http_info(
+            f"team-{team}", body, dry_run="All"
+        )
+        return str(created[2].get("Warning") or "")
 
     if warned:
-        said = until(warning, 30)
-        assert f"each pod of Deployment w in namespace team-{team} will be denied" in said
-        assert f"write the label kai.scheduler/queue: {team}" in said
+        reported = until(warning, 30)
+        assert f"each pod of Deployment w in namespace team-{team} will be denied" in reported
+        assert f"write the label kai.scheduler/queue: {team}" in reported
     else:
         assert warning() == ""
 

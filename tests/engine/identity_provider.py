@@ -45,7 +45,9 @@ class Provider:
     def keys(self) -> dict[str, Any]:
         """Its public keys (JWKS)."""
         numbers = self.key.public_key().public_numbers()
-        n, e = (_base64(it.to_bytes((it.bit_length() + 7) // 8)) for it in (numbers.n, numbers.e))
+        n, e = (
+            _base64(item.to_bytes((item.bit_length() + 7) // 8)) for item in (numbers.n, numbers.e)
+        )
         return {
             "keys": [{"kty": "RSA", "use": "sig", "alg": "RS256", "kid": "one", "n": n, "e": e}]
         }

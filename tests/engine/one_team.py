@@ -44,9 +44,9 @@ class OneTeam:
         config["kai-fleet:guard"] = {"mode": "audit"}
         (folder / "Pulumi.sandbox.yaml").write_text(yaml.safe_dump(document))
         product = Product.of("sandbox", sandbox, folder)
-        made = product.up()
+        created = product.up()
         kubeconfig = folder / "ml.kubeconfig"
-        kubeconfig.write_text(made.outputs["kubeconfigs"]["ml"])
+        kubeconfig.write_text(created.outputs["kubeconfigs"]["ml"])
         return cls(sandbox, product, kubeconfig)
 
     @property

@@ -18,12 +18,12 @@ class Planted(NamedTuple):
     """The rules that refuse it, none where it is right, and what it is made with."""
 
     rules: set[str]
-    made: dict[str, Any]
+    created: dict[str, Any]
 
 
-def queue(*rules: str, gpu: dict[str, float] | None = None, **made: Any) -> Planted:
+def queue(*rules: str, gpu: dict[str, float] | None = None, **created: Any) -> Planted:
     """A Queue: `parent`, `called`, `namespace`, and other fields of its spec."""
-    return Planted(set(rules), {**made, "gpu": gpu or FREE})
+    return Planted(set(rules), {**created, "gpu": gpu or FREE})
 
 
 def of(labels: dict[str, str] = IN_TEST, **notes: str) -> dict[str, Any]:
@@ -31,9 +31,9 @@ def of(labels: dict[str, str] = IN_TEST, **notes: str) -> dict[str, Any]:
     return {"labels": labels, "annotations": {k.replace("_", "-"): v for k, v in notes.items()}}
 
 
-def a_pod(*rules: str, namespace: str = "team-a", **made: Any) -> Planted:
+def a_pod(*rules: str, namespace: str = "team-a", **created: Any) -> Planted:
     """A pod as `guarded_pods.pod` makes it."""
-    return Planted(set(rules), {"namespace": namespace, **made})
+    return Planted(set(rules), {"namespace": namespace, **created})
 
 
 TREES = {
@@ -143,12 +143,12 @@ def release(
 def declare(all_of: dict[str, Planted], opts: pulumi.ResourceOptions) -> None:
     """The queues and pods of a table."""
     for name, planted in all_of.items():
-        made = dict(planted.made)
-        if "gpu" in made:
-            _queue(name, opts, **made)
+        created = dict(planted.created)
+        if "gpu" in created:
+            _queue(name, opts, **created)
         else:
-            namespace = made.pop("namespace")
-            body = pod(name, **made)
+            namespace = created.pop("namespace")
+            body = pod(name, **created)
             metadata = {**body["metadata"], "namespace": namespace}
             k8s.core.v1.Pod(name, metadata=metadata, spec=body["spec"], opts=opts)
 

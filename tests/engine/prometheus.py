@@ -38,10 +38,10 @@ class Prometheus:
         """An expression's samples of now, by their labels."""
         found = self.ask("query", query=expr)["result"]
         return {
-            frozenset((k, v) for k, v in it["metric"].items() if k != "__name__"): float(
-                it["value"][1]
+            frozenset((k, v) for k, v in item["metric"].items() if k != "__name__"): float(
+                item["value"][1]
             )
-            for it in found
+            for item in found
         }
 
     def until(self, expr: str, count: int, seconds: float = 30) -> dict[Any, float]:

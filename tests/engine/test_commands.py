@@ -145,11 +145,11 @@ def test_the_offline_plan_is_what_the_engine_made(first, sandbox, folder, monkey
             # `compat` is a mark of the SDK for its provider, which takes it out.
             if value in (SECRET, UNKNOWN) or path == ("compat",):
                 continue
-            made = functools.reduce(lambda at, key: at[key], path, inputs)
+            created = functools.reduce(lambda at, key: at[key], path, inputs)
             # Pulumi's plugin writes quantities in Kubernetes' shortest form: 5k for 5000.
             if path[:2] == ("spec", "hard"):
-                made, value = parse_quantity(made), parse_quantity(value)
-            assert made == value, f"{urn} {path}"
+                created, value = parse_quantity(created), parse_quantity(value)
+            assert created == value, f"{urn} {path}"
             compared += 1
     assert compared > 300
 

@@ -59,15 +59,15 @@ def kubeconfig(product, provider, tmp_path_factory):
         config["kai-fleet:teams"]["dev"]["vcluster"] = {**OWN, "groups": GROUPS}
 
     product.edit(one_team)
-    made = product.up().outputs["kubeconfigs"]["dev"]
+    created = product.up().outputs["kubeconfigs"]["dev"]
     assert product.up().changed == {}
     resources = product.stack.export_stack().deployment["resources"]
     declared = Oidc.model_validate(oidc)
-    (release,) = (it for it in resources if it["urn"].endswith("::dev-release"))
+    (release,) = (resource for resource in resources if resource["urn"].endswith("::dev-release"))
     server = release["inputs"]["values"]["controlPlane"]["distro"]["k8s"]["apiServer"]
     assert f"--oidc-issuer-url={declared.issuer}" in server["extraArgs"]
     file = tmp_path_factory.mktemp("people") / "kubeconfig"
-    file.write_text(state.for_people(made, declared))
+    file.write_text(state.for_people(created, declared))
     return file
 
 
@@ -105,7 +105,7 @@ POD = {
 
 def test_the_file_for_people_holds_nobodys_credentials(kubeconfig, provider):
     document = yaml.safe_load(kubeconfig.read_text())
-    assert [set(it["user"]) for it in document["users"]] == [{"exec"}]
+    assert [set(item["user"]) for item in document["users"]] == [{"exec"}]
     assert "PRIVATE KEY" not in kubeconfig.read_text()
 
 
@@ -115,8 +115,8 @@ def test_who_may_edit_makes_a_pod_in_default_and_nothing_of_the_cluster(kubectl,
     user = yaml.safe_load(who)["status"]["userInfo"]
     assert user["username"] == "oidc:ana"
     assert user["groups"] == ["oidc:ml-team-vision", "system:authenticated"]
-    made = kubectl(token, "create", "-f", "-", stdin=yaml.safe_dump(POD))
-    assert made.returncode == 0, made.stderr
+    created = kubectl(token, "create", "-f", "-", stdin=yaml.safe_dump(POD))
+    assert created.returncode == 0, created.stderr
     role = kubectl(token, "create", "clusterrole", "mine", "--verb=*", "--resource=*")
     assert 'cannot create resource "clusterroles"' in role.stderr
     elsewhere = kubectl(token, "-n", "kube-system", "create", "-f", "-", stdin=yaml.safe_dump(POD))
@@ -164,14 +164,14 @@ def test_it_runs_as_a_deployment_with_its_etcds(kubeconfig, host):
     assert requests == {"cpu": "30m", "memory": "48Mi", "ephemeral-storage": "8Mi"}
     assert apps.read_namespaced_stateful_set("dev-etcd", "team-dev").status.ready_replicas == 3
     claims = core.list_namespaced_persistent_volume_claim("team-dev").items
-    assert {it.metadata.name for it in claims} == {f"data-dev-etcd-{n}" for n in range(3)}
+    assert {claim.metadata.name for claim in claims} == {f"data-dev-etcd-{n}" for n in range(3)}
     service = core.read_namespaced_service("dev", "team-dev")
     assert service.metadata.annotations["example.com/internal"] == "true"
     quotas = core.list_namespaced_resource_quota("team-dev").items
     spaces = core.list_namespace(label_selector="example.com/site=hq").items
     assert quotas
-    assert all(LABELS.items() <= it.metadata.labels.items() for it in quotas)
-    assert {it.metadata.name for it in spaces} >= {"team-dev", "nvidia-device-plugin"}
+    assert all(LABELS.items() <= quota.metadata.labels.items() for quota in quotas)
+    assert {space.metadata.name for space in spaces} >= {"team-dev", "nvidia-device-plugin"}
 
 
 def test_tokens_of_others_are_none(kubectl, provider):

@@ -83,7 +83,7 @@ def lines(page: str) -> Iterator[str]:
     for indent, block in BLOCK.findall((ROOT / page).read_text()):
         text = re.sub(f"^{indent}", "", block, flags=re.MULTILINE)
         for line in re.sub(r"\\\n\s*", "", text).splitlines():
-            if line.strip() and not any(it in line for it in ELSEWHERE):
+            if line.strip() and not any(item in line for item in ELSEWHERE):
                 for pattern, replacement in TRANSLATED:
                     line = re.sub(pattern, replacement, line)
                 yield line

@@ -171,7 +171,7 @@ def test_tokens_of_pods_that_never_ran(host, repair, monkeypatch):
     """Those of a pod that is there stay, and so does every other Secret."""
     core = client.CoreV1Api(host)
     counted = core.read_namespaced_resource_quota("objects", "team-ml").status
-    used, hard = (parse_quantity(it["secrets"]) for it in (counted.used, counted.hard))
+    used, hard = (parse_quantity(item["secrets"]) for item in (counted.used, counted.hard))
     monkeypatch.setattr(teams, "NEARLY", float((used + 3) / hard))
     pod = core.read_namespaced_pod("ml-0", "team-ml").metadata.uid
     service = core.read_namespaced_service("ml", "team-ml").metadata.uid
@@ -188,7 +188,7 @@ def test_tokens_of_pods_that_never_ran(host, repair, monkeypatch):
         core.create_namespaced_secret("team-ml", {"metadata": about})
     try:
         repair("isolation", "Secrets of namespace team-ml")
-        there = {it.metadata.name for it in core.list_namespaced_secret("team-ml").items}
+        there = {item.metadata.name for item in core.list_namespaced_secret("team-ml").items}
         assert (there & set(left), there & set(kept)) == (set(), set(kept))
         assert {"vc-ml", "vc-config-ml"} <= there
     finally:
@@ -236,8 +236,8 @@ def test_what_only_looks_can_be_run(ml, repair):
         inside = "--kubeconfig ml.kubeconfig"
         here = command.replace("--kubeconfig ml ", f"{inside} ")
         done = repair.run(here if inside in here else here.replace("kubectl", f"kubectl {HOST}", 1))
-        said = done.stderr.lower()
-        assert done.returncode == 0 or "not found" in said or " logs " in command, done
+        reported = done.stderr.lower()
+        assert done.returncode == 0 or "not found" in reported or " logs " in command, done
 
 
 @pytest.mark.slow

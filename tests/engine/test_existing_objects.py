@@ -111,7 +111,7 @@ class Host:
     def owned(self) -> set[str]:
         """The kinds of which the stack holds objects."""
         resources = self.stack.export_stack().deployment["resources"]
-        return {it["type"].rpartition(":")[2] for it in resources}
+        return {resource["type"].rpartition(":")[2] for resource in resources}
 
     def version(self, kind: str, name: str) -> str:
         """What differs once somebody has written it, or made it anew; "" where it is not there."""
@@ -126,16 +126,16 @@ class Host:
 
 @pytest.fixture(scope="module")
 def host(sandbox, tmp_path_factory):
-    made = Host(sandbox)
+    created = Host(sandbox)
     directory = project(tmp_path_factory.mktemp("existing") / "project")
     options = automation.LocalWorkspaceOptions(work_dir=str(directory), env_vars=sandbox.env())
     with pytest.MonkeyPatch.context() as patch:
         for key, value in sandbox.env().items():
             patch.setenv(key, value)
-        made.stack = automation.create_or_select_stack(
-            "existing", PROJECT, made.program, opts=options
+        created.stack = automation.create_or_select_stack(
+            "existing", PROJECT, created.program, opts=options
         )
-        yield made
+        yield created
 
 
 def test_from_none_to_an_operator_nothing_of_the_operators_goes(host):

@@ -60,11 +60,11 @@ def core(sandbox):
 
 @pytest.fixture(scope="module")
 def stack(sandbox, core, tmp_path_factory):
-    made = new_stack(sandbox, tmp_path_factory.mktemp("upgrade"), "upgrade")
-    made.up(program=program())
+    created = new_stack(sandbox, tmp_path_factory.mktemp("upgrade"), "upgrade")
+    created.up(program=program())
     for team in TEAMS:
         until(lambda team=team: "drop the variable" in refusal(core, team, GREEDY), 30)
-    return made
+    return created
 
 
 def refusal(core: client.CoreV1Api, team: str, body: Any) -> str:
@@ -87,11 +87,11 @@ def versions(sandbox: Any, team: str | None) -> dict[str, str]:
     ):
         each = f"{{.metadata.name}}={{.metadata.uid}}/{{.metadata.{version}}}"
         path = f"{{range .items[*]}}{each} {{end}}"
-        said = kubectl(sandbox, "get", *kind.split(), "-o", f"jsonpath={path}")
-        for name, told in (pair.split("=") for pair in said.split()):
-            of = next((it for it in TEAMS if name == it or name.endswith(f"-{it}")), None)
+        reported = kubectl(sandbox, "get", *kind.split(), "-o", f"jsonpath={path}")
+        for name, message in (pair.split("=") for pair in reported.split()):
+            of = next((item for item in TEAMS if name == item or name.endswith(f"-{item}")), None)
             if of == team and (team is not None or name.startswith("kai-fleet-")):
-                found[f"{kind} {name}"] = told
+                found[f"{kind} {name}"] = message
     return found
 
 
@@ -169,11 +169,11 @@ def test_the_api_server_finds_no_fault_with_any_expression(stack, core):
 
     def checked() -> list[Any]:
         found = [
-            it
-            for it in admission.list_validating_admission_policy().items
-            if it.metadata.name.startswith("kai-fleet-")
+            item
+            for item in admission.list_validating_admission_policy().items
+            if item.metadata.name.startswith("kai-fleet-")
         ]
-        return found if all(it.status and it.status.type_checking for it in found) else []
+        return found if all(item.status and item.status.type_checking for item in found) else []
 
     for policy in until(checked, 60):
         assert not policy.status.type_checking.expression_warnings, policy.metadata.name

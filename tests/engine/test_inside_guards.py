@@ -38,7 +38,7 @@ CUT = {
 
 
 @pytest.fixture(scope="module")
-def made(sandbox, tmp_path_factory):
+def created(sandbox, tmp_path_factory):
     """The stack `sandbox` with two teams in mode virtual, and its first update."""
     product = Product.of("sandbox", sandbox, project(tmp_path_factory.mktemp("inside") / "project"))
 
@@ -53,9 +53,9 @@ def made(sandbox, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def stack(made):
+def stack(created):
     """The stack, and the vCluster of team research, whose guard is at work."""
-    product, first = made
+    product, first = created
     inside = api(first.outputs["kubeconfigs"]["research"])
     until(lambda: sent(client.CoreV1Api(inside), "default", pod()), 30)
     return product, inside
@@ -94,9 +94,9 @@ def test_where_every_queue_is_the_teams_a_pod_group_stands_for_one(stack):
 
 
 @pytest.fixture(scope="module")
-def cut(made):
+def cut(created):
     """The vCluster of the team that has four slices of the pool `slices`."""
-    return api(made[1].outputs["kubeconfigs"]["cut"])
+    return api(created[1].outputs["kubeconfigs"]["cut"])
 
 
 def refusal(host: client.CoreV1Api, **limits: str) -> str:
@@ -129,10 +129,11 @@ def test_every_expression_is_of_the_types_of_what_it_judges(stack):
 
     def checked():
         items = policies.list_validating_admission_policy().items
-        return items if all(it.status and it.status.type_checking for it in items) else []
+        return items if all(item.status and item.status.type_checking for item in items) else []
 
     found = {
-        it.metadata.name: it.status.type_checking.expression_warnings for it in until(checked, 60)
+        item.metadata.name: item.status.type_checking.expression_warnings
+        for item in until(checked, 60)
     }
     assert found == {"kai-fleet-queues-research": None, "kai-fleet-outside-queues-research": None}
 
@@ -172,9 +173,9 @@ def _applied(inside: client.ApiClient, kind: str, made_of: dict[str, Any], **met
     if kind == "StatefulSet":
         spec |= {"serviceName": "w"}
     api_of, create = CREATE[kind]
-    made = getattr(api_of(inside), f"{create}_with_http_info")
+    created = getattr(api_of(inside), f"{create}_with_http_info")
     body = {"metadata": {"name": "w", **metadata}, "spec": spec}
-    return str(made("default", body, dry_run="All")[2].get("Warning") or "")
+    return str(created("default", body, dry_run="All")[2].get("Warning") or "")
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "ReplicaSet", "Job", "CronJob"])
@@ -191,15 +192,15 @@ def test_what_makes_pods_is_taken_with_a_warning(stack, kind):
 
 
 @pytest.mark.parametrize(
-    "example", [it for it in EXAMPLES if it.shown_in(VERSION)], ids=lambda it: it.name
+    "example", [item for item in EXAMPLES if item.shown_in(VERSION)], ids=lambda item: item.name
 )
 def test_pods_of_kais_own_examples_are_taken_where_kai_can_tell_their_queue(stack, example):
     _, inside = stack
     core = client.CoreV1Api(inside)
     assert list(example.pods)
-    for made in example.pods:
-        said = sent(core, "default", made)
-        assert (example.denied in said) if example.denied else said == "", said
+    for created in example.pods:
+        reported = sent(core, "default", created)
+        assert (example.denied in reported) if example.denied else reported == "", reported
 
 
 def test_what_a_controller_makes_has_no_warning(stack):
@@ -212,8 +213,8 @@ def test_what_a_controller_makes_has_no_warning(stack):
 
 
 def _warning(core: client.CoreV1Api) -> str:
-    made = core.create_namespaced_pod_with_http_info("default", BESIDE, dry_run="All")
-    return str(made[2].get("Warning", ""))
+    created = core.create_namespaced_pod_with_http_info("default", BESIDE, dry_run="All")
+    return str(created[2].get("Warning", ""))
 
 
 def _allow(product: Product, action: str) -> None:

@@ -68,7 +68,9 @@ def team(kubeconfig):
     core = client.CoreV1Api(api(kubeconfig.read_text()))
     for body in RUNNING:
         core.create_namespaced_pod("default", body)
-        until(lambda: all(it.spec.node_name for it in core.list_namespaced_pod("default").items))
+        until(
+            lambda: all(item.spec.node_name for item in core.list_namespaced_pod("default").items)
+        )
     for body in WAITING:
         core.create_namespaced_pod("default", body)
     yield core

@@ -40,7 +40,7 @@ def product(sandbox, host, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def told(product, host):
+def message(product, host):
     """The files of the ConfigMap."""
     found = client.CoreV1Api(host).read_namespaced_config_map("kai-fleet-prometheus", "monitoring")
     return {name: yaml.safe_load(text) for name, text in found.data.items()}
@@ -66,7 +66,7 @@ def of_kai(app, inside="kai-scheduler"):
 
 
 @pytest.fixture(scope="module")
-def measured(sandbox, host, told, tmp_path_factory):
+def measured(sandbox, host, message, tmp_path_factory):
     """A Prometheus in front of KAI v0.16.8 of team watched, and pods that are none of KAI's."""
     pods = [
         ("team-watched", "scheduler", "127.0.11.1", of_kai("kai-scheduler-default")),
@@ -85,8 +85,8 @@ def measured(sandbox, host, told, tmp_path_factory):
     }
     folder = tmp_path_factory.mktemp("prometheus")
     rules = folder / "rules.yml"
-    rules.write_text(yaml.safe_dump(told["kai-fleet-rules.yml"]))
-    (scrape,) = told["kai-fleet-scrape.yml"]["scrape_configs"]
+    rules.write_text(yaml.safe_dump(message["kai-fleet-rules.yml"]))
+    (scrape,) = message["kai-fleet-scrape.yml"]["scrape_configs"]
     for places in scrape["kubernetes_sd_configs"]:
         places["kubeconfig_file"] = str(sandbox.kubeconfig)  # it runs outside of the cluster here
     config = {
@@ -101,7 +101,7 @@ def measured(sandbox, host, told, tmp_path_factory):
 def test_kais_pods_are_found_through_the_vcluster_and_no_others(measured):
     targets = measured.until('up{job="kai-fleet"} == 1', 2)
     of_team = {("scheduler", "watched"), ("team", "watched"), ("job", "kai-fleet")}
-    assert {frozenset(dict(it).items()) for it in targets} == {
+    assert {frozenset(dict(item).items()) for item in targets} == {
         frozenset(
             of_team
             | {("component", "scheduler"), ("shard", "default"), ("instance", "127.0.11.1:8080")}
@@ -113,7 +113,7 @@ def test_kais_pods_are_found_through_the_vcluster_and_no_others(measured):
 def test_queues_are_counted_under_their_team(measured):
     def by_queue(name):
         measured.until(name, 3)
-        return {dict(it)["queue"]: value for it, value in measured.values(name).items()}
+        return {dict(item)["queue"]: value for item, value in measured.values(name).items()}
 
     assert by_queue("kai_fleet:queue_gpus_allocated") == {"top": 3.5, "train": 1.5, "serve": 2}
     assert by_queue("kai_fleet:queue_gpus_due") == {"top": 4, "train": 3, "serve": 1}

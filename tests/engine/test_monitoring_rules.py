@@ -14,7 +14,7 @@ from sandbox.tools import toolbox
 pytestmark = [pytest.mark.engine, pytest.mark.prometheus]
 CASES = Path(__file__).with_name("monitoring_alerts.yaml")
 NEWEST = max(KAI, key=version_key)
-ENDING = [version for version, it in KAI.items() if it.support_end]
+ENDING = [version for version, item in KAI.items() if item.support_end]
 OUT_OF_SUPPORT = "KaiFleetVersionOutOfSupport"
 SWITCH = "The versions with support, and how to switch: fleet releases; docs/teams.md"
 
@@ -51,8 +51,8 @@ def cases(path, rule_file, content):
     groups = [group["name"] for group in yaml.safe_load(rule_file.read_text())["groups"]]
     # promtool takes groups in any order; the alerts look at what the others count.
     order = sorted(groups, key=lambda name: (name.endswith("alerts"), name.endswith("numbers")))
-    told = {"rule_files": [str(rule_file)], "group_eval_order": order}
-    path.write_text(yaml.safe_dump({**content, **told}))
+    message = {"rule_files": [str(rule_file)], "group_eval_order": order}
+    path.write_text(yaml.safe_dump({**content, **message}))
     return str(path)
 
 
@@ -97,12 +97,12 @@ def end_of_support(version):
     moved = [ran_by("ml", NEWEST, "_x6 1x4")] if version != NEWEST else []
     labels = {"scheduler": "ml", "team": "ml", "version": version}
     left = "gets fixes for another 59d 12h 0m 0s; negative is past."
-    told = (labels, f"KAI {version} of ml {left}")
+    message = (labels, f"KAI {version} of ml {left}")
     return {
         "interval": "12h",
         "start_timestamp": start.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "input_series": [ran_by("ml", version, "1x6 _x4"), *moved],
-        "alert_rule_test": looks_at(OUT_OF_SUPPORT, ("36h",), ("60h", told), ("96h",)),
+        "alert_rule_test": looks_at(OUT_OF_SUPPORT, ("36h",), ("60h", message), ("96h",)),
     }
 
 
@@ -110,7 +110,7 @@ def in_no_support_list():
     """Every line that is in none is said, the newest is not; and not after the move to it."""
     shown = [version for version in KAI if KAI[version].support_end is None and version != NEWEST]
     assert len(shown) > 1
-    told = [
+    message = [
         (
             {"support": "none", "scheduler": f"t{n}", "team": f"t{n}", "version": version},
             f"KAI {version} of t{n} gets no fixes any more.",
@@ -124,7 +124,7 @@ def in_no_support_list():
             *(ran_by(f"t{n}", NEWEST, "_x5 1x10") for n in range(len(shown))),
             ran_by("new", NEWEST, "1x15"),
         ],
-        "alert_rule_test": looks_at(OUT_OF_SUPPORT, ("3m", *told), ("13m",)),
+        "alert_rule_test": looks_at(OUT_OF_SUPPORT, ("3m", *message), ("13m",)),
     }
 
 

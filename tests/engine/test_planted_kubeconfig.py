@@ -94,15 +94,15 @@ def run(repair, one_team, reader):
 @pytest.mark.parametrize("reader", READERS)
 def test_a_reader_runs_nothing_of_it_and_says_whose_it_is(reader, repair, one_team, marker):
     done = run(repair, one_team, reader)
-    said = " ".join(f"{done.stdout} {done.stderr}".split())
+    reported = " ".join(f"{done.stdout} {done.stderr}".split())
     assert not marker.exists(), marker.read_text()
     # A preview warns: in the update this team alone fails.
-    assert (done.returncode == 0) is (reader == "preview"), said
-    assert "Traceback" not in said
-    plain = "".join(said.split())  # a table breaks words
+    assert (done.returncode == 0) is (reader == "preview"), reported
+    assert "Traceback" not in reported
+    plain = "".join(reported.split())  # a table breaks words
     # The report's page has the doctor's finding, and with it the rest.
     for words in (SAID,) if reader == "report" else (SAID, BY, DELETE, RESTART):
-        assert words.replace(" ", "") in plain, said
+        assert words.replace(" ", "") in plain, reported
 
 
 def test_what_was_kept_from_before_still_serves_the_operator(repair, one_team, marker):
@@ -117,7 +117,7 @@ def test_what_was_kept_from_before_still_serves_the_operator(repair, one_team, m
 
 def test_the_printed_commands_put_it_right(repair, one_team, tenant, marker):
     finding = repair("vcluster", "kubeconfig of vCluster ml")
-    assert [it.partition(" -n ")[2] for it in commands(finding.fix)] == [
+    assert [command.partition(" -n ")[2] for command in commands(finding.fix)] == [
         "team-ml delete secret vc-ml",
         "team-ml rollout restart statefulset ml",
     ]

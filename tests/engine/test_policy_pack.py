@@ -25,12 +25,12 @@ class Preview:
 
     stopped: bool = False
     printed: str = ""
-    said: list[tuple[str, str, str, str]] = field(default_factory=list)
+    reported: list[tuple[str, str, str, str]] = field(default_factory=list)
 
     def rules(self, level: str) -> dict[str, set[str]]:
         """The rules that spoke at a level, by resource name."""
         found: dict[str, set[str]] = {}
-        for rule, at, urn, _ in self.said:
+        for rule, at, urn, _ in self.reported:
             if at == level:
                 found.setdefault(urn.rpartition("::")[2], set()).add(rule)
         return found
@@ -49,7 +49,7 @@ class Previews:
         def note(event: Any) -> None:
             if event.policy_event is not None:
                 p = event.policy_event
-                found.said.append(
+                found.reported.append(
                     (p.policy_name, p.enforcement_level, p.resource_urn or "", p.message)
                 )
 
@@ -74,9 +74,9 @@ class Previews:
 
 @pytest.fixture(scope="module")
 def previews(sandbox, tmp_path_factory):
-    made = Previews(sandbox, tmp_path_factory.mktemp("pack"))
-    yield made
-    made.stack.workspace.remove_stack(made.stack.name)
+    created = Previews(sandbox, tmp_path_factory.mktemp("pack"))
+    yield created
+    created.stack.workspace.remove_stack(created.stack.name)
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def test_advice_is_given_beside_it(wrong):
 
 def test_a_person_reads_the_rule_the_resource_and_what_to_write(wrong):
     assert "workload-leaf-queue" in wrong.printed
-    message = next(m for r, _, urn, m in wrong.said if urn.endswith("::w1-parent"))
+    message = next(m for r, _, urn, m in wrong.reported if urn.endswith("::w1-parent"))
     assert "names queue default, which has children and so takes no pods; write test" in message
 
 

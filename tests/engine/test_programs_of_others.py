@@ -30,7 +30,7 @@ def quotas(kubeconfig):
     """The GPUs that each queue of a cluster is guaranteed."""
     assert yaml.safe_load(kubeconfig)["users"]
     found = queues(api(kubeconfig))
-    return {name: it["spec"]["resources"]["gpu"]["quota"] for name, it in found.items()}
+    return {name: item["spec"]["resources"]["gpu"]["quota"] for name, item in found.items()}
 
 
 def test_in_python_two_teams_come_one_switches_and_both_go(engine, sandbox, tmp_path, monkeypatch):
@@ -59,9 +59,9 @@ def test_in_python_two_teams_come_one_switches_and_both_go(engine, sandbox, tmp_
     engine.up(program("v0.9.3"))
     state = json.loads(engine.state())["deployment"]["resources"]
     versions = {
-        it["urn"].rpartition("::")[2]: it["outputs"]["version"]
-        for it in state
-        if it["type"] == "kubernetes:helm.sh/v3:Release"
+        item["urn"].rpartition("::")[2]: item["outputs"]["version"]
+        for item in state
+        if item["type"] == "kubernetes:helm.sh/v3:Release"
     }
     assert versions["research-kai-release"].removeprefix("v") == "0.9.3"
 

@@ -57,7 +57,7 @@ def specs(cluster) -> dict[str, Any]:
 
 
 def versions(cluster) -> dict[str, str]:
-    return {name: it["metadata"]["resourceVersion"] for name, it in queues(cluster).items()}
+    return {name: entry["metadata"]["resourceVersion"] for name, entry in queues(cluster).items()}
 
 
 def test_it_is_made_as_wanted_and_then_only_what_changes_is_touched(tree, cluster):
@@ -67,7 +67,7 @@ def test_it_is_made_as_wanted_and_then_only_what_changes_is_touched(tree, cluste
     tree.make(WANTED)
     assert versions(cluster) == before
     tree.make({**WANTED, "right": spec(1, "top")})
-    assert {name for name, it in versions(cluster).items() if it != before[name]} == {"right"}
+    assert {name for name, entry in versions(cluster).items() if entry != before[name]} == {"right"}
 
 
 def test_what_was_done_by_hand_is_put_right(tree, cluster):
@@ -89,11 +89,11 @@ def test_what_a_killed_run_made_is_found_again(tree, cluster, connection):
     # It wrote nothing down; meanwhile the queue `left` and its leaf were taken out of the file.
     Queues(connection, "test-tree").make(WANTED)
     before = versions(cluster)
-    wanted = {name: WANTED[name] for name in ("top", "right")}
-    tree.make(wanted)
-    assert specs(cluster) == wanted
+    desired = {name: WANTED[name] for name in ("top", "right")}
+    tree.make(desired)
+    assert specs(cluster) == desired
     after = versions(cluster)
-    assert {name: after[name] for name in wanted} == {name: before[name] for name in wanted}
+    assert {name: after[name] for name in desired} == {name: before[name] for name in desired}
 
 
 def test_anothers_queue_is_neither_taken_nor_removed(tree, cluster, connection):

@@ -53,12 +53,12 @@ class Late:
     def up(self) -> str:
         """Everything that was said, whether or not it went well; `error:` where it did not."""
         assert self.stack is not None
-        said: list[str] = []
+        reported: list[str] = []
         try:
-            self.stack.up(on_output=said.append, continue_on_error=True)
+            self.stack.up(on_output=reported.append, continue_on_error=True)
         except automation.errors.CommandError as why:
-            said.append(f"error: {why}")
-        return "\n".join(said)
+            reported.append(f"error: {why}")
+        return "\n".join(reported)
 
 
 @pytest.fixture(scope="module")
@@ -109,11 +109,11 @@ def test_a_kai_whose_part_stays_pending_is_named_with_how_to_look(first):
 
 def test_the_next_run_goes_on_and_ends_well(first, late, host):
     late.chart, late.values, late.seconds = None, {}, 120
-    said = late.up()
-    assert "error:" not in said
-    assert "vCluster late is ready after" in said
+    reported = late.up()
+    assert "error:" not in reported
+    assert "vCluster late is ready after" in reported
     assert deployments(host, "kai-scheduler") == set(KAI[VERSION].deployments)
-    assert "late-namespace creat" not in said, "what was there already stays"
+    assert "late-namespace creat" not in reported, "what was there already stays"
 
 
 def test_removal_leaves_only_what_kai_keeps(first, late, host):
@@ -125,13 +125,13 @@ def test_removal_leaves_only_what_kai_keeps(first, late, host):
     # that hold shared GPUs.
     assert "kai-resource-reservation" in namespaces(host)
     crds = client.ApiextensionsV1Api(host).list_custom_resource_definition().items
-    kept = {it.metadata.name for it in crds if "nvidia.com" not in it.metadata.name}
+    kept = {crd.metadata.name for crd in crds if "nvidia.com" not in crd.metadata.name}
     chart = ROOT / "sandbox" / "charts" / "kai-scheduler" / "crds"
     assert kept == {_crd_name(path) for path in chart.iterdir()}
     admission = client.AdmissionregistrationV1Api(host)
     hooks = admission.list_validating_webhook_configuration().items
     hooks += admission.list_mutating_webhook_configuration().items
-    assert [it.metadata.name for it in hooks] == []
+    assert [hook.metadata.name for hook in hooks] == []
     for plural in ("configs", "schedulingshards"):
         objects = client.CustomObjectsApi(host)
         assert objects.list_cluster_custom_object("kai.scheduler", "v1", plural)["items"] == []

@@ -115,11 +115,11 @@ def copied(product):
 @pytest.mark.parametrize("pack", [(), ("--policy-pack", POLICY_PACK)], ids=["program", "pack"])
 def test_a_copied_ciphertext_ends_the_preview(product, sandbox, copied, pack):
     ran = pulumi(sandbox, product.file.parent, "preview", "--stack", "sandbox-host", *pack)
-    said = ran.stdout + ran.stderr
+    reported = ran.stdout + ran.stderr
     assert ran.returncode != 0
-    assert [words for words in COPIED if words not in said] == [], said
-    assert "first-Of-Team" not in said
-    assert ("program exited" in said) == (not pack), "a pack is asked before the program"
+    assert [words for words in COPIED if words not in reported] == [], reported
+    assert "first-Of-Team" not in reported
+    assert ("program exited" in reported) == (not pack), "a pack is asked before the program"
 
 
 def test_without_credentials_all_of_them_go(product, host):

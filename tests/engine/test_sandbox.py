@@ -25,10 +25,10 @@ def test_a_second_up_starts_nothing(sandbox: Sandbox) -> None:
     lifecycle.up(print)  # tests that run a copy of the project had its own parts started
     before = pids(sandbox)
     assert set(before) >= HOST_PARTS
-    said: list[str] = []
-    assert lifecycle.up(said.append) == sandbox
+    reported: list[str] = []
+    assert lifecycle.up(reported.append) == sandbox
     assert pids(sandbox) == before
-    assert said[-1] == "the control plane is up already"
+    assert reported[-1] == "the control plane is up already"
     assert lifecycle.find() == sandbox
 
 
@@ -48,10 +48,10 @@ spec:
 def test_up_restarts_what_died_and_the_supervisor_outlives_it(sandbox: Sandbox) -> None:
     before = pids(sandbox)
     psutil.Process(before["kube-apiserver"]).kill()
-    said: list[str] = []
-    lifecycle.up(said.append)
+    reported: list[str] = []
+    lifecycle.up(reported.append)
     after = pids(sandbox)
-    assert "kube-apiserver" in said[-1]
+    assert "kube-apiserver" in reported[-1]
     assert set(after) == set(before)
     assert after["supervisor"] == before["supervisor"]
     kubectl(sandbox, "apply", "-f", "-", stdin=STATEFUL_SET)

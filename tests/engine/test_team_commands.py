@@ -125,8 +125,8 @@ def test_a_switch_touches_that_team_only(fleet, host, neighbour, sandbox, folder
 
 @pytest.mark.slow
 def test_a_rollback_goes_to_what_ran_before(fleet, host, neighbour):
-    said = fleet("team", "rollback", "vision", "--yes")
-    assert "vision: KAI v0.16.8 → v0.9.3; queues and running pods stay" in said
+    reported = fleet("team", "rollback", "vision", "--yes")
+    assert "vision: KAI v0.16.8 → v0.9.3; queues and running pods stay" in reported
     assert "scheduler" in deployments(inside(fleet, "vision"), "kai-scheduler")
     assert listed(fleet)["vision"]["running"] == "v0.9.3"
     assert uids(host, "nlp") == neighbour

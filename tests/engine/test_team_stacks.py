@@ -122,10 +122,10 @@ def test_a_team_stack_before_its_platform_says_what_to_run(sandbox, directory):
     """The first test: no platform is there yet, then one that has never been updated."""
     early = Product.of("sandbox-vision", sandbox, directory)
     forget(early.stack.workspace, "sandbox")
-    said = refusal(early)
-    assert "kai-fleet:platform.stack" in said
-    assert "update it first: make up STACK=sandbox" in said
-    assert "Traceback" not in said
+    reported = refusal(early)
+    assert "kai-fleet:platform.stack" in reported
+    assert "update it first: make up STACK=sandbox" in reported
+    assert "Traceback" not in reported
     Product.of("sandbox", sandbox, directory)
     assert "which exports no platform" in refusal(early)
 
@@ -143,12 +143,12 @@ def test_the_doctor_looks_at_a_team_stack_with_its_own_credentials(
 ):
     monkeypatch.setattr(reading, "ROOT", directory)
 
-    def said(stack):
+    def reported(stack):
         found = diagnose(stack)
         return found, {each.check: each for each in found.findings if each.level is not Level.OK}
 
     for stack in ("sandbox-vision", "sandbox-nlp"):
-        found, ill = said(stack)
+        found, ill = reported(stack)
         assert found.count(Level.MANDATORY) == 0, ill
         well = {each.check for each in found.findings if each.level is Level.OK}
         assert well >= {"vcluster", "nodes", "isolation", "kai-parts", "queues", "guard"}
@@ -158,11 +158,11 @@ def test_the_doctor_looks_at_a_team_stack_with_its_own_credentials(
     core.delete_namespaced_resource_quota("gpus", "team-vision")
     inner = inside(vision, "vision")
     with things.without_queue(inner, "detect"):
-        ill = said("sandbox-vision")[1]
+        ill = reported("sandbox-vision")[1]
         assert ill["isolation"].fix == "`.venv/bin/fleet up --refresh --stack sandbox`"
         assert ill["queues"].fix == "`.venv/bin/fleet up --refresh --stack sandbox-vision`"
         # The namespace is the platform's, whose doctor sees it too.
-        assert "team-vision/gpus" in said("sandbox")[1]["isolation"].subject
+        assert "team-vision/gpus" in reported("sandbox")[1]["isolation"].subject
 
 
 def test_the_bound_is_there_again_by_the_command_that_the_doctor_named(both, platform, host):
@@ -184,8 +184,8 @@ def test_the_platform_is_seen_in_the_team_stack_and_its_secrets_stay_secret(both
 def test_the_offline_plan_of_a_team_stack_is_what_the_engine_has(both, nlp):
     planned = {item.urn for item in plan("sandbox-nlp", nlp.file).resources}
     deployment = nlp.stack.export_stack().deployment
-    made = {r["urn"] for r in deployment["resources"] if "::default" not in r["urn"]}
-    assert planned == {urn for urn in made if "pulumi:pulumi:Stack::" not in urn}
+    created = {r["urn"] for r in deployment["resources"] if "::default" not in r["urn"]}
+    assert planned == {urn for urn in created if "pulumi:pulumi:Stack::" not in urn}
 
 
 def test_a_switch_needs_no_more_than_the_account(both, vision):
@@ -202,9 +202,9 @@ def test_a_switch_needs_no_more_than_the_account(both, vision):
 
 def test_more_than_the_grant_is_refused_at_preview(both, vision):
     vision.edit(lambda settings: settings["kai-fleet:team"].update(gpus=5))
-    said = refusal(vision)
-    assert "kai-fleet:team.gpus" in said
-    assert "is an unknown key; the keys here are scheduler," in said
+    reported = refusal(vision)
+    assert "kai-fleet:team.gpus" in reported
+    assert "is an unknown key; the keys here are scheduler," in reported
     vision.edit(lambda settings: settings["kai-fleet:team"].pop("gpus"))
 
 
@@ -229,8 +229,8 @@ def test_a_team_stack_is_removed_whole_by_its_account(both, vision, host):
         core.list_namespaced_pod("team-vision"),
         core.list_namespaced_persistent_volume_claim("team-vision"),
     ):
-        assert [it for it in left.items if it.metadata.deletion_timestamp is None] == []
-    names = {it.metadata.name for it in core.list_namespaced_secret("team-vision").items}
+        assert [entry for entry in left.items if entry.metadata.deletion_timestamp is None] == []
+    names = {entry.metadata.name for entry in core.list_namespaced_secret("team-vision").items}
     assert "vc-vision" not in names
     assert cluster_roles(host, "vision") == set()
     assert "team-nlp" in namespaces(host)

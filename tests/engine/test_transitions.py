@@ -98,15 +98,15 @@ def uids(cluster) -> dict[str, str]:
 def images(cluster) -> dict[str, str]:
     found = client.AppsV1Api(cluster).list_namespaced_deployment("kai-scheduler").items
     return {
-        it.metadata.name: it.spec.template.spec.containers[0].image.rpartition(":")[2]
-        for it in found
+        entry.metadata.name: entry.spec.template.spec.containers[0].image.rpartition(":")[2]
+        for entry in found
     }
 
 
 def volumes(cluster) -> set[str]:
     """The namespaces whose claims have a volume."""
     found = client.CoreV1Api(cluster).list_persistent_volume().items
-    return {it.spec.claim_ref.namespace for it in found}
+    return {entry.spec.claim_ref.namespace for entry in found}
 
 
 def only_mover(run: Run) -> None:
@@ -219,7 +219,7 @@ def renew_certificate(sandbox: Any, host: client.ApiClient) -> None:
 
     def is_new() -> bool:
         found = core.list_namespaced_secret("team-mover").items
-        secrets = {it.metadata.name: it.data for it in found}
+        secrets = {entry.metadata.name: entry.data for entry in found}
         return secrets.get("vc-mover", {}).get("client-certificate", old) != old
 
     until(is_new)
@@ -244,9 +244,9 @@ def test_a_removed_team_leaves_nothing(first, product, sandbox, host):
     assert "team-mover" not in namespaces(host)
     assert not [name for name in cluster_roles(host) if "mover" in name]
     rights = client.RbacAuthorizationV1Api(host).list_cluster_role().items
-    assert {f"{VCLUSTER}-mover", f"{VCLUSTER}-neighbour"} & {it.metadata.name for it in rights} == {
-        f"{VCLUSTER}-neighbour"
-    }
+    assert {f"{VCLUSTER}-mover", f"{VCLUSTER}-neighbour"} & {
+        right.metadata.name for right in rights
+    } == {f"{VCLUSTER}-neighbour"}
     until(lambda: "team-mover" not in volumes(host))
     # KAI's CRDs, its shard, queues and the reservation namespace lived in the vCluster's own API.
     until(lambda: not [name for name in pids(sandbox) if "team-mover" in name])

@@ -115,7 +115,7 @@ def ml_engineer(wheels, tmp_path_factory):
 @pytest.fixture(scope="module")
 def cli(wheels, tmp_path_factory):
     """With the command line."""
-    return installed([wheels[it] for it in COMMAND_LINE], tmp_path_factory.mktemp("cli"))
+    return installed([wheels[item] for item in COMMAND_LINE], tmp_path_factory.mktemp("cli"))
 
 
 @pytest.mark.parametrize(
@@ -129,21 +129,23 @@ def cli(wheels, tmp_path_factory):
 )
 def test_a_wheel_has_one_import_name_and_all_that_it_needs(wheels, name, files):
     names = zipfile.ZipFile(wheels[name]).namelist()
-    folders = {it.partition("/")[0] for it in names}
+    folders = {item.partition("/")[0] for item in names}
     assert folders == {name, wheels[name].name.rsplit("-", 3)[0] + ".dist-info"}
     assert {f"{name}/{file}" for file in files} <= set(names)
-    assert not [it for it in names if "__pycache__" in it or "node_modules" in it]
+    assert not [item for item in names if "__pycache__" in item or "node_modules" in item]
 
 
 def test_the_wheel_of_ml_engineers_needs_little_and_is_small(wheels, ml_engineer):
     wheel = zipfile.ZipFile(wheels["kubectl_fleet"])
-    (metadata,) = (it for it in wheel.namelist() if it.endswith(".dist-info/METADATA"))
+    (metadata,) = (item for item in wheel.namelist() if item.endswith(".dist-info/METADATA"))
     needs = re.findall(r"^Requires-Dist: ([\w-]+)", wheel.read(metadata).decode(), re.M)
     assert sorted(needs) == ["httpx2", "lightkube", "pyyaml", "rich"]
-    files = [it for it in (ml_engineer.bin.parent / "lib").rglob("*") if it.is_file()]
-    installed = sum(it.stat().st_size for it in files if "__pycache__" not in it.parts)
-    (told,) = re.findall(r"Installed it has (\d+) MB", (ROOT / "docs/ml-engineers.md").read_text())
-    assert int(told) * 0.8 < installed / 10**6 <= int(told) < 40
+    files = [item for item in (ml_engineer.bin.parent / "lib").rglob("*") if item.is_file()]
+    installed = sum(item.stat().st_size for item in files if "__pycache__" not in item.parts)
+    (message,) = re.findall(
+        r"Installed it has (\d+) MB", (ROOT / "docs/ml-engineers.md").read_text()
+    )
+    assert int(message) * 0.8 < installed / 10**6 <= int(message) < 40
     assert not (ml_engineer.bin / "fleet").exists()
 
 
@@ -154,9 +156,9 @@ def test_the_sandbox_is_said_to_need_a_checkout(cli):
     stack.write_text(STACK.replace("context: own", "context: kai-fleet-sandbox"))
     try:
         for command in ("up", "preview"):
-            told = cli.refusal("fleet", command, "--stack", "mine")
-            assert "the sandbox needs a checkout" in told
-            assert "git clone" in told and "make up" in told
+            message = cli.refusal("fleet", command, "--stack", "mine")
+            assert "the sandbox needs a checkout" in message
+            assert "git clone" in message and "make up" in message
     finally:
         stack.unlink()
 
@@ -165,8 +167,8 @@ def test_a_folder_with_a_stack_file_alone_is_planned(cli):
     assert "none in" in cli.run("fleet", "plan", "--stack", "prod").stdout
     (cli.folder / "Pulumi.prod.yaml").write_text(STACK)
     assert "fine" in cli.printed("fleet", "plan", "--stack", "prod")
-    told = cli.refusal("fleet", "up", "--stack", "prod")
-    assert "Pulumi's CLI is not on PATH; install it" in told
+    message = cli.refusal("fleet", "up", "--stack", "prod")
+    assert "Pulumi's CLI is not on PATH; install it" in message
 
 
 @pytest.fixture(scope="module")

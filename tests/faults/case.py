@@ -78,12 +78,12 @@ class Ran:
     """A command that ended: its exit code, and everything that it printed."""
 
     code: int
-    said: str
+    reported: str
 
     @property
     def last(self) -> str:
         """Its last line, where the sentence for a user is."""
-        return next((line for line in reversed(self.said.splitlines()) if line.strip()), "")
+        return next((line for line in reversed(self.reported.splitlines()) if line.strip()), "")
 
 
 @dataclass
@@ -93,7 +93,7 @@ class Running:
     process: psutil.Popen
     log: Path
 
-    def said(self) -> str:
+    def reported(self) -> str:
         """What it printed so far."""
         return self.log.read_text(errors="replace")
 
@@ -102,11 +102,11 @@ class Running:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             ended = self.process.poll() is not None
-            if words in self.said():
+            if words in self.reported():
                 return
-            assert not ended, f"it ended, and {words!r} was not printed: {self.said()}"
+            assert not ended, f"it ended, and {words!r} was not printed: {self.reported()}"
             time.sleep(0.02)
-        raise AssertionError(f"{words!r} was not printed in {seconds} s: {self.said()}")
+        raise AssertionError(f"{words!r} was not printed in {seconds} s: {self.reported()}")
 
     def parts(self) -> list[psutil.Process]:
         """It and the processes under it, without the sandbox's, which outlive it."""
@@ -144,8 +144,8 @@ class Running:
         except psutil.TimeoutExpired:
             alive = "\n".join(" ".join(part.cmdline()) for part in self.parts())
             self.kill("all")
-            raise AssertionError(f"no end in {seconds} s:\n{self.said()}\n{alive}") from None
-        return Ran(code, self.said())
+            raise AssertionError(f"no end in {seconds} s:\n{self.reported()}\n{alive}") from None
+        return Ran(code, self.reported())
 
 
 @dataclass
@@ -232,14 +232,14 @@ class Case:
     def typed(self, command: str) -> Ran:
         """Run a command of plain Pulumi, as the docs say for a sandbox."""
         line = f'exec 2>&1; eval "$(.venv/bin/fleet sandbox env)" && {command}'
-        own = {key: it for key, it in self.variables().items() if key != "PYTHONPATH"}
+        own = {key: item for key, item in self.variables().items() if key != "PYTHONPATH"}
         done = sandbox_commands.typed(self.checkout, line, **own)
         return Ran(done.returncode, done.stdout)
 
     def up(self) -> Ran:
         """An update that must go well."""
         ran = self.fleet("up")
-        assert ran.code == 0, ran.said
+        assert ran.code == 0, ran.reported
         return ran
 
     def sandbox_up(self) -> None:

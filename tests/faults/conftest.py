@@ -9,7 +9,7 @@ from kubernetes import client, utils
 
 from tests.faults import dumps
 from tests.faults.case import Case, client_of
-from tests.faults.wanted import Reference, switched, with_ml, without_ml
+from tests.faults.desired import Reference, switched, with_ml, without_ml
 from tests.temporary import temporary
 
 # Somebody else's on the host: whatever happens to the stack, it stays as it is.
@@ -48,11 +48,11 @@ PATHS = [
 
 @pytest.fixture(scope="session")
 def case(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Case]:
-    made = Case.make(tmp_path_factory.mktemp("faults"))
-    with temporary(made.sandbox):
-        made.sandbox_up()
-        _plant(made.host)
-        yield made
+    created = Case.make(tmp_path_factory.mktemp("faults"))
+    with temporary(created.sandbox):
+        created.sandbox_up()
+        _plant(created.host)
+        yield created
 
 
 @pytest.fixture(scope="session")

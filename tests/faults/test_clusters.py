@@ -12,7 +12,7 @@ from sandbox.control_plane.etcd import Etcd
 from sandbox.control_plane.ports import Ports
 from sandbox.directory import read_state
 from tests.faults.case import client_of
-from tests.faults.wanted import BEGUN, converge, switched, with_ml, without_ml
+from tests.faults.desired import BEGUN, converge, switched, with_ml, without_ml
 
 pytestmark = [pytest.mark.slow, pytest.mark.faults, pytest.mark.timeout(600)]
 
@@ -27,11 +27,11 @@ def test_the_api_server_is_killed_and_comes_back(case, reference, foreign):
     case.sandbox_up()
     # What Kubernetes' quota controller misses meanwhile it takes up again after 5 minutes.
     ran = running.end(360)
-    assert "Traceback" not in ran.said
+    assert "Traceback" not in ran.reported
     if ran.code != 0:
-        assert "run the same command again" in ran.last, ran.said
-    said = converge(case)
-    assert reference.differences(case, "added") == [], "\n".join([ran.said, *said])
+        assert "run the same command again" in ran.last, ran.reported
+    reported = converge(case)
+    assert reference.differences(case, "added") == [], "\n".join([ran.reported, *reported])
 
 
 def test_etcd_is_full(case, reference, foreign):
@@ -51,8 +51,8 @@ def test_etcd_is_full(case, reference, foreign):
     finally:
         _alarm(case, "DEACTIVATE")
     assert full.code == 1
-    assert "Traceback" not in full.said
-    assert "is full" in full.last, full.said
+    assert "Traceback" not in full.reported
+    assert "is full" in full.last, full.reported
     converge(case)
     assert reference.differences(case, "switched") == []
 
@@ -70,8 +70,10 @@ def test_etcds_disk_is_full(case, reference, foreign):
     finally:
         case.sandbox_up()  # there is room again, and it is started
     assert full.code == 1
-    assert "Traceback" not in full.said
-    assert re.search("etcd behind it is away|API of its vCluster does not", full.last), full.said
+    assert "Traceback" not in full.reported
+    assert re.search("etcd behind it is away|API of its vCluster does not", full.last), (
+        full.reported
+    )
     converge(case)
     assert reference.differences(case, "switched") == []
 
@@ -86,8 +88,8 @@ def test_a_vclusters_api_vanishes(case, reference, foreign):
         case.edit(switched)
         gone = case.fleet("up")
         assert gone.code == 1
-        assert "the API of its vCluster does not answer" in gone.last, gone.said
-        assert "Traceback" not in gone.said
+        assert "the API of its vCluster does not answer" in gone.last, gone.reported
+        assert "Traceback" not in gone.reported
     finally:
         supervisor.send_signal(signal.SIGCONT)
     with client_of(case.inside("ml")) as api:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 from tests.faults import dumps
+from tests.faults.desired import Reference, converge, with_ml
 from tests.faults.drifts import DELETIONS, EDITS, Hands
-from tests.faults.wanted import Reference, converge, with_ml
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(400)]
 
@@ -28,7 +28,9 @@ class Seen:
     def tells(self, drift):
         """Whether the doctor names the thing, and the command that mends it."""
         check, name = drift.doctor
-        subjects = [f"{it['kind']} {it['name']}" for it in self.doctor if it["check"] == check]
+        subjects = [
+            f"{item['kind']} {item['name']}" for item in self.doctor if item["check"] == check
+        ]
         return any(re.search(rf"\b{re.escape(name)}\b", subject) for subject in subjects)
 
 
@@ -36,17 +38,25 @@ def waves(case, before, drifts):
     hands = Hands.of(case)
     for drift in drifts:
         drift.change(hands)
-    looked = case.typed("pulumi refresh --preview-only --json --stack faults")
-    assert looked.code == 0, looked.said
-    steps = json.loads(looked.said[looked.said.index("{\n") :])["steps"]
-    found = [it["urn"].rpartition("::")[2] for it in steps if it["op"] in ("update", "delete")]
+    observed = case.typed("pulumi refresh --preview-only --json --stack faults")
+    assert observed.code == 0, observed.reported
+    steps = json.loads(observed.reported[observed.reported.index("{\n") :])["steps"]
+    found = [
+        step["urn"].rpartition("::")[2] for step in steps if step["op"] in ("update", "delete")
+    ]
     doctor = case.fleet("doctor", "--json")
-    assert doctor.code == 1, doctor.said
-    findings = [it for it in json.loads(doctor.said)["findings"] if it["level"] != "ok"]
-    told = [it for it in findings if ".venv/bin/fleet up --refresh --stack faults" in it["fix"]]
+    assert doctor.code == 1, doctor.reported
+    findings = [
+        finding for finding in json.loads(doctor.reported)["findings"] if finding["level"] != "ok"
+    ]
+    message = [
+        finding
+        for finding in findings
+        if ".venv/bin/fleet up --refresh --stack faults" in finding["fix"]
+    ]
     mended = case.fleet("up", "--refresh")
-    assert mended.code == 0, mended.said
-    return Seen(set(found), told, before.differences(case, "added"))
+    assert mended.code == 0, mended.reported
+    return Seen(set(found), message, before.differences(case, "added"))
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +81,9 @@ def test_a_deletion_or_an_edit_is_seen(seen, drift):
     assert any(name.startswith(drift.resource) for name in seen.resources), seen.resources
 
 
-@pytest.mark.parametrize("drift", [it for it in DRIFTS if it.doctor], ids=lambda drift: drift.name)
+@pytest.mark.parametrize(
+    "drift", [item for item in DRIFTS if item.doctor], ids=lambda drift: drift.name
+)
 def test_the_doctor_sees_a_deletion(seen, drift):
     assert seen.tells(drift), seen.doctor
 

@@ -6,7 +6,7 @@ import pytest
 from kubernetes import client
 
 from tests.faults.case import client_of
-from tests.faults.wanted import converge, switched, with_ml, without_ml
+from tests.faults.desired import converge, switched, with_ml, without_ml
 
 pytestmark = [pytest.mark.slow, pytest.mark.faults, pytest.mark.timeout(600)]
 
@@ -41,11 +41,11 @@ def test_killed_in_the_middle(case, reference, foreign, request, before, after, 
     running.wait_for(words)
     running.kill(who)
     ran = running.end()
-    assert "Traceback" not in ran.said
-    said = converge(case)
+    assert "Traceback" not in ran.reported
+    reported = converge(case)
     name = request.node.callspec.id
     left = reference.differences(case, name)
-    assert left == [], f"{who} killed at {words}: {left}\n{ran.said}{said}"
+    assert left == [], f"{who} killed at {words}: {left}\n{ran.reported}{reported}"
 
 
 @pytest.mark.parametrize(
@@ -67,11 +67,14 @@ def test_killed_while_a_release_is_made(case, reference, foreign, words, namespa
     engine.suspend()  # at once, for it takes a moment to find and kill everybody
     running.kill(who)
     assert running.end().code != 0
-    said = "".join(converge(case))
-    assert "Repair it with: pulumi cancel" in said or "the last run ended in the middle of" in said
-    assert "fleet up --refresh --stack faults" in said
+    reported = "".join(converge(case))
+    assert (
+        "Repair it with: pulumi cancel" in reported
+        or "the last run ended in the middle of" in reported
+    )
+    assert "fleet up --refresh --stack faults" in reported
     assert reference.differences(case, "added") == []
-    assert "Nothing changed" in case.up().said
+    assert "Nothing changed" in case.up().reported
 
 
 def test_killed_while_a_release_is_replaced(case, reference, foreign):
@@ -84,9 +87,9 @@ def test_killed_while_a_release_is_replaced(case, reference, foreign):
     wait_for_release(case.inside("ml"), "kai-scheduler")
     running.kill("all")
     assert running.end().code != 0
-    said = "".join(converge(case))
-    assert "fleet up --refresh --stack faults" in said
-    assert "Nothing changed" in case.up().said
+    reported = "".join(converge(case))
+    assert "fleet up --refresh --stack faults" in reported
+    assert "Nothing changed" in case.up().reported
     case.edit(with_ml)
     converge(case)
     assert reference.differences(case, "added") == []
@@ -108,13 +111,13 @@ def test_killed_while_a_team_is_removed(case, reference, foreign, words, who, wa
     running.wait_for(words)
     running.kill(who)
     ran = running.end()
-    assert "Traceback" not in ran.said
+    assert "Traceback" not in ran.reported
     assert ran.code != 0
     if wanted_again:
         case.edit(with_ml)  # as who takes the edit back
     elif "ml" in case.teams():
         case.edit(without_ml)  # nothing was done yet, and the file was put back
-    said = "".join(converge(case))
+    reported = "".join(converge(case))
     left = reference.differences(case, "added" if wanted_again else "removed")
-    assert left == [], f"{who} killed after {words}: {left}\n{ran.said}{said}"
-    assert "Nothing changed" in case.up().said
+    assert left == [], f"{who} killed after {words}: {left}\n{ran.reported}{reported}"
+    assert "Nothing changed" in case.up().reported

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.faults.desired import converge, with_ml, without_ml
 from tests.faults.drifts import Hands, delete_namespace, uninstall_kai
-from tests.faults.wanted import converge, with_ml, without_ml
 
 pytestmark = [pytest.mark.slow, pytest.mark.faults, pytest.mark.timeout(600)]
 
@@ -31,7 +31,7 @@ def test_it_is_gone_already(case, reference, foreign, by_hand, command):
     by_hand(Hands.of(case))
     if command == UP:
         case.edit(without_ml)
-    said = converge(case, command)
+    reported = converge(case, command)
     assert "ml" not in case.teams()
-    assert reference.differences(case, "removed") == [], "\n".join(said)
-    assert "Nothing changed" in case.up().said
+    assert reference.differences(case, "removed") == [], "\n".join(reported)
+    assert "Nothing changed" in case.up().reported

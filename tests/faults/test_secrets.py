@@ -16,7 +16,7 @@ from tests.engine.emptied import Emptied
 from tests.engine.product import api
 from tests.engine.sandbox_commands import until
 from tests.faults.case import STACK, Case, Ran
-from tests.faults.wanted import with_ml
+from tests.faults.desired import with_ml
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
 
@@ -44,13 +44,13 @@ class Watch(threading.Thread):
 @pytest.fixture(scope="module")
 def secret(case, tmp_path_factory):
     """A stack whose kubeconfig and a password are secrets, on the fault tests' sandbox."""
-    made = Case.make(tmp_path_factory.mktemp("secrets"))
-    made.sandbox = case.sandbox
+    created = Case.make(tmp_path_factory.mktemp("secrets"))
+    created.sandbox = case.sandbox
     environment = Sandbox(case.sandbox, ()).env()
-    backend = made.checkout.parent / "state"
+    backend = created.checkout.parent / "state"
     backend.mkdir()
-    made.environment = environment | {"PULUMI_BACKEND_URL": f"file://{backend}"}
-    made.state_folder = backend
+    created.environment = environment | {"PULUMI_BACKEND_URL": f"file://{backend}"}
+    created.state_folder = backend
     kubeconfig = yaml.safe_load(case.host.read_text())
     kubeconfig["users"].append({"name": "other", "user": {"token": TOKEN}})
 
@@ -64,13 +64,13 @@ def secret(case, tmp_path_factory):
         ml["nodePool"] = {"kai-fleet/pool": "nlp"}
         ml["registries"] = {"mirror.example.com": {"username": "pull"}}
 
-    made.edit(team)
+    created.edit(team)
 
     def pulumi(*arguments, given=None):
         subprocess.run(
             [str(case.tool("pulumi")), *arguments, "--stack", STACK, "--non-interactive"],
-            cwd=made.checkout,
-            env=made.variables(),
+            cwd=created.checkout,
+            env=created.variables(),
             input=given,
             text=True,
             check=True,
@@ -83,9 +83,9 @@ def secret(case, tmp_path_factory):
         ('kai-fleet:teams.nlp.registries["mirror.example.com"].password', PASSWORD),
     ):
         pulumi("config", "set", "--secret", "--path", path, given=value)
-    assert MARKER not in made.file.read_text(), "the stack file has it encrypted"
+    assert MARKER not in created.file.read_text(), "the stack file has it encrypted"
     host = Emptied(Sandbox(case.sandbox, ()))
-    yield made
+    yield created
     host.empty_host()
 
 
@@ -98,7 +98,7 @@ def ran(secret) -> dict[str, Ran]:
     watch = Watch()
     watch.start()
     found = {"up": secret.fleet("up")}
-    assert found["up"].code == 0, found["up"].said
+    assert found["up"].code == 0, found["up"].reported
     inside = secret.fleet("team", "kubeconfig", "nlp")
     found["key"] = inside
     secret.edit(lambda c: c["kai-fleet:teams"]["nlp"].update(gpus=7))
@@ -119,7 +119,7 @@ def ran(secret) -> dict[str, Ran]:
 @pytest.fixture(scope="module")
 def markers(ran) -> list[str]:
     """The planted ones, the vCluster's client key, and each in base64."""
-    kubeconfig = yaml.safe_load(ran["key"].said[ran["key"].said.index("apiVersion") :])
+    kubeconfig = yaml.safe_load(ran["key"].reported[ran["key"].reported.index("apiVersion") :])
     user = kubeconfig["users"][0]["user"]
     key = user["client-key-data"]
     plain = [MARKER, key, base64.b64decode(key).decode().splitlines()[1]]
@@ -132,23 +132,23 @@ def markers(ran) -> list[str]:
 
 def test_the_markers_were_at_work(ran, case):
     """What follows would say nothing of secrets that were never used."""
-    assert "https://127.0.0.1" in ran["up"].said
+    assert "https://127.0.0.1" in ran["up"].reported
     assert "v9.9.9" in ran["refused"].last
     assert ran["refused"].code == 1
-    assert "nosuch" in ran["key-refused"].said
+    assert "nosuch" in ran["key-refused"].reported
     host = client.CoreV1Api(api(case.host.read_text()))
-    made = host.read_namespaced_secret("kai-fleet-team-registries", "team-nlp")
-    assert PASSWORD in base64.b64decode(made.data[".dockerconfigjson"]).decode()
+    created = host.read_namespaced_secret("kai-fleet-team-registries", "team-nlp")
+    assert PASSWORD in base64.b64decode(created.data[".dockerconfigjson"]).decode()
 
 
 @pytest.mark.parametrize("what", ["up", "preview", "plan", "refused", "key-refused"])
 def test_nothing_printed_has_one(ran, markers, what):
-    assert ran[what].said
-    assert [marker for marker in markers if marker in ran[what].said] == []
+    assert ran[what].reported
+    assert [marker for marker in markers if marker in ran[what].reported] == []
 
 
 def test_no_command_line_has_one(ran, markers):
-    seen = ran["commands"].said
+    seen = ran["commands"].reported
     assert "fleet-probe kai" in seen, "the probes were seen"
     assert [marker for marker in markers if marker in seen] == []
 

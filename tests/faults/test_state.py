@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.faults.wanted import converge, with_ml, without_ml
+from tests.faults.desired import converge, with_ml, without_ml
 
 pytestmark = [pytest.mark.slow, pytest.mark.faults, pytest.mark.timeout(300)]
 
@@ -19,11 +19,11 @@ def test_two_updates_at_once(case, reference, foreign):
         assert "If it still runs, wait for it" in second.last
         second = case.fleet("up", "--refresh")
     ran = first.end()
-    if "Nothing changed" in ran.said:
+    if "Nothing changed" in ran.reported:
         pytest.fail("the first update had nothing to do, so the two never met")
-    assert ran.code == 0, ran.said
+    assert ran.code == 0, ran.reported
     assert second.code == 1
-    assert "another run holds the stack's lock (process" in second.last, second.said
+    assert "another run holds the stack's lock (process" in second.last, second.reported
     assert "wait for it. If it was killed, run: pulumi cancel" in second.last
     assert reference.differences(case, "added") == []
 
@@ -37,12 +37,12 @@ def test_a_state_file_that_is_cut_short(case, reference, foreign):
     refused = case.fleet("up")
     assert refused.code == 1
     assert "cannot be read" in refused.last
-    assert "Traceback" not in refused.said
+    assert "Traceback" not in refused.reported
 
     converge(case)
     assert reference.differences(case, "added") == []
     again = case.fleet("up")
-    assert "Nothing changed" in again.said
+    assert "Nothing changed" in again.reported
 
 
 def test_attributes_that_a_kill_left_empty_are_no_broken_state(case, reference, foreign):
@@ -56,5 +56,5 @@ def test_attributes_that_a_kill_left_empty_are_no_broken_state(case, reference, 
     assert refused.code == 1
     assert "-name '*.attrs' -empty -delete" in refused.last
     converge(case)
-    assert "Nothing changed" in case.up().said
+    assert "Nothing changed" in case.up().reported
     assert reference.differences(case, "added") == []

@@ -48,7 +48,7 @@ def _blur(value: Any, chance: random.Random) -> Any:
     return value
 
 
-@pytest.mark.parametrize("right", RIGHT, ids=lambda it: it.kai[0].version)
+@pytest.mark.parametrize("right", RIGHT, ids=lambda item: item.kai[0].version)
 def test_what_is_not_known_makes_open_questions_and_never_refusals(right):
     assert [p for p in check([right]) if p.level is Level.MANDATORY] == []
     for seed in range(30):

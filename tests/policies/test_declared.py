@@ -135,10 +135,12 @@ def pod(labels=LABELS, annotations=None):
 
 
 def test_the_default_queues_of_newer_charts_count_as_declared():
-    made = pod({QUEUE_LABEL: "default-queue"})
-    assert refused_by(check(clusters([kai("host", "v0.12.23"), made]))) == set()
+    created = pod({QUEUE_LABEL: "default-queue"})
+    assert refused_by(check(clusters([kai("host", "v0.12.23"), created]))) == set()
     off = kai("host", "v0.12.23", defaultQueue={"createDefaultQueue": False})
-    assert {p.check for p in check(clusters([off, made])) if p.undecided} == {"workload-leaf-queue"}
+    assert {p.check for p in check(clusters([off, created])) if p.undecided} == {
+        "workload-leaf-queue"
+    }
 
 
 def test_a_release_in_a_variable_namespace_and_an_unreadable_chart_are_open_questions():

@@ -12,13 +12,13 @@ from kai_fleet.cluster.provider.values import struct
 from kai_fleet.releases.keys import QUEUE_LABEL
 from kai_fleet_policies.pack.analyzer import Analyzer
 from tests.policies.samples import resource
-from tests.policies.test_pack import IN_TEST, QUEUE, TREE, pod, request, said
+from tests.policies.test_pack import IN_TEST, QUEUE, TREE, pod, reported, request
 
 LEAF = "workload-leaf-queue"
 
 
 def rules(analyzer: Analyzer, *resources: Any) -> set[str]:
-    return {rule for rule, level, *_ in said(analyzer, *resources) if level == proto.MANDATORY}
+    return {rule for rule, level, *_ in reported(analyzer, *resources) if level == proto.MANDATORY}
 
 
 def deployment(own: dict[str, Any], of_pods: dict[str, Any]):
@@ -31,15 +31,15 @@ def deployment(own: dict[str, Any], of_pods: dict[str, Any]):
 @pytest.mark.parametrize("own", [True, False], ids=["on the object", "on its pods"])
 def test_a_queue_that_is_no_text_is_refused_and_not_looked_up(written, own):
     labels = {QUEUE_LABEL: written}
-    made = deployment(labels, IN_TEST) if own else deployment({}, labels)
-    assert "workload-known-keys" in rules(Analyzer(), *TREE, made)
+    created = deployment(labels, IN_TEST) if own else deployment({}, labels)
+    assert "workload-known-keys" in rules(Analyzer(), *TREE, created)
 
 
 @pytest.mark.parametrize("amount", ["1e400", "-Infinity", "nan", [], "8Gi"])
 def test_an_amount_that_is_no_number_of_a_queue_breaks_nothing(amount):
     props = {"quota": amount, "limit": amount}
     odd = {"resources": {"cpu": props, "memory": props, "gpu": props}, "parentQueue": "default"}
-    made = resource(QUEUE, "odd", {"metadata": {"name": "odd"}, "spec": odd}, "ml")
+    created = resource(QUEUE, "odd", {"metadata": {"name": "odd"}, "spec": odd}, "ml")
     quota = {"requests.nvidia.com/gpu": amount, "requests.nvidia.com/mig-1g.5gb": amount}
     namespaced = {"name": "gpus", "namespace": "team-ml"}
     bound = {"metadata": namespaced, "spec": {"hard": quota}}
@@ -48,7 +48,7 @@ def test_an_amount_that_is_no_number_of_a_queue_breaks_nothing(amount):
         resource("kubernetes:core/v1:ResourceQuota", "gpus", bound),
         resource("kubernetes:helm.sh/v3:Release", "ml", chart),
     )
-    sent = request(*TREE, made, *host)
+    sent = request(*TREE, created, *host)
     for item in sent.resources[-2:]:
         item.ClearField("provider")
     assert Analyzer().AnalyzeStack(sent, None).diagnostics
@@ -74,22 +74,26 @@ def test_queues_of_another_program_are_the_hosts_too_where_it_schedules_a_vclust
     values = {"experimental": {"syncSettings": {"setOwner": False}}}
     chart = {"chart": "vcluster", "version": "0.36.1", "namespace": "team-ml", "values": values}
     vcluster = resource("kubernetes:helm.sh/v3:Release", "ml", {"name": "ml", **chart})
-    on_host = [replace(it, provider="") for it in TREE]
-    made = pod("a", {QUEUE_LABEL: "theirs"})
+    on_host = [replace(entry, provider="") for entry in TREE]
+    created = pod("a", {QUEUE_LABEL: "theirs"})
     analyzer, config = Analyzer(), proto.PolicyConfig(enforcementLevel=proto.MANDATORY)
-    sent = request(*on_host, vcluster, made)
+    sent = request(*on_host, vcluster, created)
     for item in sent.resources[: len(on_host) + 1]:
         item.ClearField("provider")
-    refused = [it.policyName for it in analyzer.AnalyzeStack(sent, None).diagnostics]
+    refused = [
+        diagnostic.policyName for diagnostic in analyzer.AnalyzeStack(sent, None).diagnostics
+    ]
     assert LEAF in refused
     json_format.ParseDict({"existingQueues": ["theirs"]}, config.properties)
     analyzer.Configure(proto.ConfigureAnalyzerRequest(policyConfig={LEAF: config}), None)
-    assert LEAF not in [it.policyName for it in analyzer.AnalyzeStack(sent, None).diagnostics]
+    assert LEAF not in [
+        diagnostic.policyName for diagnostic in analyzer.AnalyzeStack(sent, None).diagnostics
+    ]
 
 
 @pytest.mark.parametrize("version", ["v3", "v4"])
 def test_kai_by_a_chart_of_pulumis_is_refused_and_other_charts_pass(version):
-    def made(kind: str, name: str, namespace: str) -> Any:
+    def created(kind: str, name: str, namespace: str) -> Any:
         template = {"spec": {"containers": [{"name": "main"}]}}
         props = {"metadata": {"name": name, "namespace": namespace}, "spec": {"template": template}}
         one = resource(f"kubernetes:{kind}", name, props, "ml")
@@ -97,22 +101,22 @@ def test_kai_by_a_chart_of_pulumis_is_refused_and_other_charts_pass(version):
         return replace(one, urn=f"urn:pulumi:dev::shop::{of}::kai:{namespace}/{name}")
 
     for kind in ("apps/v1:Deployment", "core/v1:Service"):
-        ((policy, level, _, message),) = said(Analyzer(), made(kind, "kai", "kai-scheduler"))
+        ((policy, level, _, message),) = reported(Analyzer(), created(kind, "kai", "kai-scheduler"))
         assert (policy, level) == ("namespace-reserved", proto.MANDATORY)
         assert "KAI itself is declared by kubernetes:helm.sh/v3:Release" in message
-        assert said(Analyzer(), made(kind, "plugin", "kube-system")) == []
+        assert reported(Analyzer(), created(kind, "plugin", "kube-system")) == []
 
 
 def test_a_name_makes_nothing_an_object_of_a_chart():
     spec = {"template": {"spec": {"containers": [{"name": "main"}]}}}
     props = {"metadata": {"name": "a", "namespace": "kube-system"}, "spec": spec}
     spoof = resource("kubernetes:apps/v1:Deployment", "a-helm.sh/v3:Chart$b", props, "ml")
-    assert [policy for policy, *_ in said(Analyzer(), spoof)] == ["namespace-reserved"]
+    assert [policy for policy, *_ in reported(Analyzer(), spoof)] == ["namespace-reserved"]
 
 
 def test_a_rule_that_refuses_warns_of_what_it_only_warns_of():
     values = {"global": {"gpuSharingMode": "NvFractions"}}
     kai = {"chart": "kai-scheduler", "version": "v0.18.0", "namespace": "kai-scheduler"}
     release = resource("kubernetes:helm.sh/v3:Release", "kai", kai | {"values": values}, "ml")
-    levels = {policy: level for policy, level, _, _ in said(Analyzer(), release)}
+    levels = {policy: level for policy, level, _, _ in reported(Analyzer(), release)}
     assert levels["gpu-sharing-mode"] == proto.ADVISORY

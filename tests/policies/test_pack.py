@@ -62,7 +62,7 @@ def request(*resources):
     return proto.AnalyzeStackRequest(resources=sent)
 
 
-def said(analyzer, *resources):
+def reported(analyzer, *resources):
     response = analyzer.AnalyzeStack(request(*resources), None)
     return [(d.policyName, d.enforcementLevel, d.urn, d.message) for d in response.diagnostics]
 
@@ -82,7 +82,7 @@ def test_each_rule_is_a_policy_of_its_level(analyzer):
 
 def test_a_violation_names_its_resource_and_the_remedy(analyzer):
     bad = pod("a", IN_PARENT)
-    ((policy, level, urn, message),) = said(analyzer, *TREE, bad)
+    ((policy, level, urn, message),) = reported(analyzer, *TREE, bad)
     assert (policy, level, urn) == ("workload-leaf-queue", proto.MANDATORY, bad.urn)
     assert "Pod a in namespace team of ml: names queue default, which has children" in message
 
@@ -90,7 +90,7 @@ def test_a_violation_names_its_resource_and_the_remedy(analyzer):
 def test_an_unknown_value_leaves_every_other_verdict_standing(analyzer):
     bad = pod("a", IN_PARENT, {"gpu-fraction": UNKNOWN_STRING_VALUE})
     unknown = pod("b", {"kai.scheduler/queue": UNKNOWN_STRING_VALUE}, {"gpu-fraction": "2"})
-    result = said(analyzer, *TREE, bad, unknown, pod("c", UNKNOWN_OBJECT_VALUE))
+    result = reported(analyzer, *TREE, bad, unknown, pod("c", UNKNOWN_OBJECT_VALUE))
     mandatory = {(p, urn) for p, level, urn, _ in result if level == proto.MANDATORY}
     assert mandatory == {("workload-leaf-queue", bad.urn), ("workload-gpu-request", unknown.urn)}
     rest = [(p, urn) for p, level, urn, _ in result if level == proto.ADVISORY]
@@ -102,7 +102,7 @@ def test_an_unknown_value_leaves_every_other_verdict_standing(analyzer):
 
 def test_a_secret_that_a_rule_names_is_masked(analyzer):
     bad = pod("a", {"kai.scheduler/queue": {**SECRET, "value": "s3cr3t"}})
-    ((policy, *_, message),) = said(analyzer, *TREE, bad)
+    ((policy, *_, message),) = reported(analyzer, *TREE, bad)
     assert policy == "workload-leaf-queue"
     assert "names queue [secret], which is not declared" in message
     assert "s3cr3t" not in message
@@ -110,35 +110,35 @@ def test_a_secret_that_a_rule_names_is_masked(analyzer):
 
 def configured(level="MANDATORY", rules=("workload-leaf-queue",), **properties):
     """An analyzer with the configuration that `--policy-pack-config` gives it for some rules."""
-    made, own = Analyzer(), proto.PolicyConfig(enforcementLevel=getattr(proto, level))
+    created, own = Analyzer(), proto.PolicyConfig(enforcementLevel=getattr(proto, level))
     json_format.ParseDict(properties, own.properties)
-    made.Configure(proto.ConfigureAnalyzerRequest(policyConfig=dict.fromkeys(rules, own)), None)
-    return made
+    created.Configure(proto.ConfigureAnalyzerRequest(policyConfig=dict.fromkeys(rules, own)), None)
+    return created
 
 
 def test_a_namespace_can_be_exempt_from_one_rule():
     wrong = pod("a", IN_PARENT, {"gpu-fraction": "2"}, namespace="lab")
-    found = said(configured(exemptNamespaces=["lab"]), *TREE, wrong, pod("b", IN_PARENT))
+    found = reported(configured(exemptNamespaces=["lab"]), *TREE, wrong, pod("b", IN_PARENT))
     mandatory = {(rule, urn[-1]) for rule, level, urn, _ in found if level == proto.MANDATORY}
     assert mandatory == {("workload-gpu-request", "a"), ("workload-leaf-queue", "b")}
 
 
 def test_queues_of_other_programs_are_configured_or_an_open_question():
     below = queue("team-a", "default-parent-queue")
-    ((rule, level, urn, message),) = said(Analyzer(), below)
+    ((rule, level, urn, message),) = reported(Analyzer(), below)
     assert (rule, level, urn) == (UNDECIDED, proto.ADVISORY, below.urn)
     assert "existingQueues: [default-parent-queue] in the pack's configuration" in message
     rules, every = ("queue-tree", "workload-leaf-queue"), ["default-parent-queue", "default-queue"]
     analyzer = configured(rules=rules, existingQueues=every)
-    assert said(analyzer, below, pod("a", {"kai.scheduler/queue": "default-queue"})) == []
+    assert reported(analyzer, below, pod("a", {"kai.scheduler/queue": "default-queue"})) == []
 
 
 def test_a_stack_may_lower_a_rule_and_a_disabled_one_asks_no_open_questions_either():
-    ((_, level, _, _),) = said(configured("ADVISORY"), *TREE, pod("a", IN_PARENT))
+    ((_, level, _, _),) = reported(configured("ADVISORY"), *TREE, pod("a", IN_PARENT))
     assert level == proto.ADVISORY
     stack = (*TREE, pod("a", {"kai.scheduler/queue": UNKNOWN_STRING_VALUE}))
-    assert [rule for rule, *_ in said(Analyzer(), *stack)] == [UNDECIDED]
-    assert said(configured("DISABLED"), *stack) == []
+    assert [rule for rule, *_ in reported(Analyzer(), *stack)] == [UNDECIDED]
+    assert reported(configured("DISABLED"), *stack) == []
 
 
 def test_the_schemas_refuse_what_nobody_can_mean():

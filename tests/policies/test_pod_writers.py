@@ -20,14 +20,19 @@ def pod(**spec: Any) -> dict[str, Any]:
 
 
 def written(kind: str, spec: Mapping[str, Any], **metadata: Any) -> dict[str, Any]:
-    made = {"name": "x", "namespace": "ml", **metadata}
-    return {"apiVersion": "example.org/v1", "kind": kind, "metadata": made, "spec": spec}
+    created = {"name": "x", "namespace": "ml", **metadata}
+    return {"apiVersion": "example.org/v1", "kind": kind, "metadata": created, "spec": spec}
 
 
 def queue(name: str, parent: str | None = None) -> dict[str, Any]:
     spec = {"resources": FREE} | ({"parentQueue": parent} if parent else {})
-    made = {"name": name}
-    return {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": made, "spec": spec}
+    created = {"name": name}
+    return {
+        "apiVersion": "scheduling.run.ai/v2",
+        "kind": "Queue",
+        "metadata": created,
+        "spec": spec,
+    }
 
 
 def refusals(*documents: Mapping[str, Any]) -> list[Finding]:

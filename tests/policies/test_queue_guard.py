@@ -31,7 +31,11 @@ def declared(**settings):
 
 
 def bounds_of(policy):
-    return next(it["expression"] for it in policy["spec"]["variables"] if it["name"] == "bounds")
+    return next(
+        variable["expression"]
+        for variable in policy["spec"]["variables"]
+        if variable["name"] == "bounds"
+    )
 
 
 def annotations_of(found, team):
@@ -44,11 +48,11 @@ def bound(found, guard, part="binding"):
 
 def test_in_virtual_mode_it_is_inside_the_vcluster_for_every_namespace():
     found = declared(**VIRTUAL)
-    made, binding = found[(POLICY, "ml-guard-policy")], bound(found, "ml-guard")
+    created, binding = found[(POLICY, "ml-guard-policy")], bound(found, "ml-guard")
     inside = next(i for i in found.values() if i.urn.endswith("kubernetes::ml"))
-    assert made.provider == inside.urn
-    assert "'guard.kai-fleet/queues': 'serve,train'" in bounds_of(made.inputs)
-    assert made.inputs["spec"]["failurePolicy"] == "Fail"
+    assert created.provider == inside.urn
+    assert "'guard.kai-fleet/queues': 'serve,train'" in bounds_of(created.inputs)
+    assert created.inputs["spec"]["failurePolicy"] == "Fail"
     assert binding["validationActions"] == ["Deny"]
     assert "namespaceSelector" not in binding["matchResources"]
 
@@ -66,10 +70,10 @@ def test_templates_of_pods_are_judged_by_the_same_policy_and_only_warned_about()
 
 def test_in_host_mode_it_is_the_hosts_policy_for_the_teams_namespace():
     found = declared(**HOST)
-    made = found[(POLICY, "host-guards-queues")]
-    assert made.provider.endswith("kubernetes::host")
-    assert bound(found, "nlp-queue-guard")["policyName"] == made.inputs["metadata"]["name"]
-    assert "namespaceObject" in bounds_of(made.inputs), "which no team can write"
+    created = found[(POLICY, "host-guards-queues")]
+    assert created.provider.endswith("kubernetes::host")
+    assert bound(found, "nlp-queue-guard")["policyName"] == created.inputs["metadata"]["name"]
+    assert "namespaceObject" in bounds_of(created.inputs), "which no team can write"
     assert annotations_of(found, "nlp")["guard.kai-fleet/queues"] == "serve"
     selector = bound(found, "nlp-queue-guard")["matchResources"]["namespaceSelector"]
     assert selector == {"matchLabels": {"kubernetes.io/metadata.name": "team-nlp"}}
@@ -148,9 +152,9 @@ def test_a_name_cannot_leave_its_quotes():
 
 def test_the_guard_looks_for_what_the_rule_calls_wrong():
     declared_by_the_guard = policy("queues")["spec"]
-    conditions = [it["expression"] for it in declared_by_the_guard["matchConditions"]]
-    found = [set(re.findall(r"k\.matches\('([^']+)'\)", it)) for it in conditions]
-    ((pattern,),) = {frozenset(it) for it in found}
+    conditions = [condition["expression"] for condition in declared_by_the_guard["matchConditions"]]
+    found = [set(re.findall(r"k\.matches\('([^']+)'\)", condition)) for condition in conditions]
+    ((pattern,),) = {frozenset(entry) for entry in found}
     names = [*MEANT, "node-pool", "topology"]
     written = [f"{prefix}/{name}" for prefix in (*PREFIXES, "my.org") for name in names]
     bare = [name.replace("-", "_") for name in names]
@@ -162,6 +166,8 @@ def test_the_guard_looks_for_what_the_rule_calls_wrong():
         assert bool(re.search(pattern, key)) == (wrong or key == QUEUE_LABEL), key
         if wrong:  # the message looks up what stands behind the prefix, `_` being a dash
             assert MEANT[key.replace("_", "-").rpartition("/")[2]] == right
-    table = next(it for it in declared_by_the_guard["variables"] if it["name"] == "meant")
+    table = next(
+        variable for variable in declared_by_the_guard["variables"] if variable["name"] == "meant"
+    )
     pairs = dict(re.findall(r"'([^']+)': 'the (?:label|annotation) ([^']+)'", table["expression"]))
     assert pairs == MEANT

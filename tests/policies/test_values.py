@@ -185,7 +185,9 @@ def test_values_not_known_yet_are_an_open_question(value):
 def kai(level, **values):
     own = Kai("v0.16.8", path="kai", values=values)
     team = Team("ml", path="ml", level=level, inside=Cluster("ml", kai=(own,)))
-    return {it.path: it.message for it in found("kai-values", Cluster("host", "", teams=(team,)))}
+    return {
+        item.path: item.message for item in found("kai-values", Cluster("host", "", teams=(team,)))
+    }
 
 
 def test_a_teams_kai_takes_values_of_the_allow_list():
@@ -220,7 +222,7 @@ def test_a_teams_own_stack_is_held_to_the_same_lists():
     team["vcluster"] = {"values": {"rbac": {"role": {"enabled": True}}}}
     raw = {"platform": {"stack": "lab"}, "team": team}
     found = validation.validate(raw, facts_of=lambda _: Facts.of(platform)).refused
-    assert [(it.check, it.path) for it in found] == [
+    assert [(item.check, item.path) for item in found] == [
         ("kai-values", "kai-fleet:team.scheduler.values.operator.args"),
         ("vcluster-values", "kai-fleet:team.vcluster.values.rbac"),
     ]

@@ -186,7 +186,9 @@ NAMESPACE: dict[str, Any] = {
 }
 TEAM: dict[str, Any] = {
     "vcluster": VCLUSTER,
-    "kai": {key: it for key, it in KAI.items() if key not in ("probe_environment", "kubeconfig")},
+    "kai": {
+        key: item for key, item in KAI.items() if key not in ("probe_environment", "kubeconfig")
+    },
     "queues": {key: QUEUES[key] for key in ("queues", "gpus", "pools")},
     "guard": {
         "mode": "audit",
@@ -211,30 +213,30 @@ def fields(kind: Any) -> dict[str, Any]:
     return typing.get_type_hints(kind, localns={"Output": pulumi.Output, "T": Any})
 
 
-def with_outputs(kind: Any, value: Any, made: Callable[[Any], Any]) -> Any:
+def with_outputs(kind: Any, value: Any, created: Callable[[Any], Any]) -> Any:
     """The arguments with an Output for each field and item that may be one."""
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
-        return made(value)  # of pulumi.Input
+        return created(value)  # of pulumi.Input
     if origin is dict:
-        return {key: with_outputs(inner[1], it, made) for key, it in value.items()}
+        return {key: with_outputs(inner[1], item, created) for key, item in value.items()}
     if origin is list:
-        return [with_outputs(inner[0], it, made) for it in value]
+        return [with_outputs(inner[0], item, created) for item in value]
     if typing.is_typeddict(kind):
         hints = fields(kind)
-        return {key: with_outputs(hints[key], it, made) for key, it in value.items()}
+        return {key: with_outputs(hints[key], item, created) for key, item in value.items()}
     return value
 
 
 def declared(program: Callable[[], Any]) -> dict[str, Registered]:
     """What a program declares, by the last part of each type and the name."""
     found = record("lab", {}, program=program)
-    return {f"{it.type.rpartition(':')[2]} {it.name}": it for it in found}
+    return {f"{item.type.rpartition(':')[2]} {item.name}": item for item in found}
 
 
 def inputs(found: dict[str, Registered]) -> dict[str, Any]:
     """What the resources are given; numbers have one form on the wire."""
-    return {name: it.inputs for name, it in found.items()}
+    return {name: item.inputs for name, item in found.items()}
 
 
 def run_by(
@@ -259,8 +261,8 @@ def run_by(
             monitor=monitor,
         )
         pulumi.runtime.set_all_config({"kubernetes:context": "lab"})
-        made = program()
+        created = program()
         await wait_for_rpcs()
-        return await made if inspect.isawaitable(made) else made
+        return await created if inspect.isawaitable(created) else created
 
     return finish(running())

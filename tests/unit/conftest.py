@@ -28,14 +28,14 @@ def machine(tmp_path, monkeypatch):
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """The lab, whose stack has run as its `updates` say and has these `outputs`."""
-    made = Project.of(tmp_path, monkeypatch)
-    made.updates, made.outputs = [], {}
+    created = Project.of(tmp_path, monkeypatch)
+    created.updates, created.outputs = [], {}
 
     def ask(stack, *asked):
-        return made.updates if asked[0] == "history" else made.outputs
+        return created.updates if asked[0] == "history" else created.outputs
 
     monkeypatch.setattr(state, "ask", ask)
-    return made
+    return created
 
 
 @pytest.fixture

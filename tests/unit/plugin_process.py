@@ -56,7 +56,9 @@ class Plugin:
         return getattr(self._stub.Invoke(request), "return")
 
     def _ask(self, call: str, request: Any, **given: Any) -> None:
-        sent = {key: struct(it) if isinstance(it, dict) else it for key, it in given.items()}
+        sent = {
+            key: struct(entry) if isinstance(entry, dict) else entry for key, entry in given.items()
+        }
         self.answer = getattr(self._stub, call)(request(urn=self.urn, **sent))
 
     @staticmethod
@@ -73,7 +75,7 @@ def secret(value: Any) -> Json:
     return {SIGNATURE: SECRET_MARK, "value": value}
 
 
-def said(error: Any) -> str:
+def reported(error: Any) -> str:
     """What the user reads of a failure."""
     return str(error.details())
 

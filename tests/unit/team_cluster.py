@@ -68,7 +68,7 @@ class Team:
             return str(end.code)
         return self._capsys.readouterr().out
 
-    def said(self, *words):
+    def reported(self, *words):
         """The same without line breaks and columns."""
         return " ".join(self.run(*words).split())
 

@@ -37,35 +37,37 @@ def values(access, version="v0.36.1"):
 
 
 def mistakes(access=None, of_all=None, **teams):
-    return {it.path: it.message for it in load(stack(access, of_all, **teams)).mistakes}
+    return {
+        mistake.path: mistake.message for mistake in load(stack(access, of_all, **teams)).mistakes
+    }
 
 
 def refused(access=None, of_all=None, **teams):
     host, *_ = clusters_of(settings_of(stack(access, of_all, **teams)))
-    return {it.path: it.message for it in vcluster_access.check(host)}
+    return {item.path: item.message for item in vcluster_access.check(host)}
 
 
 def test_an_ingress_leads_its_name_to_the_api():
-    made = values(INGRESS)
-    assert made["ingress"] == {
+    created = values(INGRESS)
+    assert created["ingress"] == {
         "enabled": True,
         "host": "ml.vc.example.com",
         "spec": {"ingressClassName": "nginx"},
     }
-    assert made["service"]["spec"] == {"type": "ClusterIP"}
+    assert created["service"]["spec"] == {"type": "ClusterIP"}
     names = ["ml.team-ml.svc", "ml.team-ml.svc.cluster.local", "ml.vc.example.com"]
-    assert made["proxy"]["extraSANs"] == names
+    assert created["proxy"]["extraSANs"] == names
 
 
 def test_a_gateway_leads_its_name_to_the_api():
-    made = values(GATEWAY | {"annotations": {"example.com/a": "b"}})
-    assert made["tlsRoute"] == {
+    created = values(GATEWAY | {"annotations": {"example.com/a": "b"}})
+    assert created["tlsRoute"] == {
         "enabled": True,
         "host": "ml.vc.example.com",
         "parentRefs": [{"namespace": "gateways", "name": "tls"}],
         "annotations": {"example.com/a": "b"},
     }
-    assert "ingress" not in made
+    assert "ingress" not in created
 
 
 @pytest.mark.parametrize(
@@ -80,7 +82,11 @@ def test_a_gateway_leads_its_name_to_the_api():
 def test_the_kubeconfig_has_the_server_that_leads_there(access, server):
     own = access_of(access)
     assert address_of(GIVEN, own.type, own.endpoint or None) == server
-    ready = next(it for it in plan_settings(stack(access)).resources if it.name == "ml-ready")
+    ready = next(
+        resource
+        for resource in plan_settings(stack(access)).resources
+        if resource.name == "ml-ready"
+    )
     assert ready.inputs["environment"]["VCLUSTER_HOST"] == own.endpoint
 
 
@@ -182,8 +188,8 @@ def test_annotations_of_the_apis_own_pass(annotations):
 
 
 def test_an_api_that_is_not_reached_behind_an_ingress_says_where_it_was_looked_for():
-    made = Lab(settings=stack(INGRESS))
-    made.unreached = "its certificate is signed by unknown authority"
-    cause = made.ill()[0].cause
+    created = Lab(settings=stack(INGRESS))
+    created.unreached = "its certificate is signed by unknown authority"
+    cause = created.ill()[0].cause
     assert "ml.vc.example.com:443 has to resolve to the Ingress's controller" in cause
     assert "which has to pass TLS through" in cause

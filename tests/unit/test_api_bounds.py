@@ -87,9 +87,9 @@ def flood(found, head=b"Connection: close\r\n\r\n"):
 
 ENDLESS = {
     "a body": flood,
-    "a body of that length": lambda it: flood(it, b"Content-Length: 9999999999\r\n\r\n"),
-    "a chunk": lambda it: flood(it, b"Transfer-Encoding: chunked\r\n\r\nfffffff\r\n"),
-    "an error": lambda it: (it.sendall(b"HTTP/1.1 500 No\r\n"), flood(it)),
+    "a body of that length": lambda item: flood(item, b"Content-Length: 9999999999\r\n\r\n"),
+    "a chunk": lambda item: flood(item, b"Transfer-Encoding: chunked\r\n\r\nfffffff\r\n"),
+    "an error": lambda item: (item.sendall(b"HTTP/1.1 500 No\r\n"), flood(item)),
 }
 
 

@@ -77,14 +77,14 @@ def unknown(kind: Any, value: Any, path: str) -> list[str]:
     if typing.is_typeddict(kind):
         hints = fields(kind)
         lost = [f"{path}.{key}" for key in value if key not in hints]
-        below = ((hints[key], it, f"{path}.{key}") for key, it in value.items() if key in hints)
+        below = ((hints[key], item, f"{path}.{key}") for key, item in value.items() if key in hints)
         return [*lost, *(name for each in below for name in unknown(*each))]
     if isinstance(value, dict) and typing.get_origin(kind) is dict:
         return [
-            name for key, it in value.items() for name in unknown(inner[1], it, f"{path}.{key}")
+            name for key, item in value.items() for name in unknown(inner[1], item, f"{path}.{key}")
         ]
     if isinstance(value, list) and typing.get_origin(kind) is list:
-        return [name for it in value for name in unknown(inner[0], it, path)]
+        return [name for item in value for name in unknown(inner[0], item, path)]
     return []
 
 

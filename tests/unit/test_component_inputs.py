@@ -40,9 +40,9 @@ COMPONENTS = {
 }
 
 
-def run(component, args, kind=None, made=None):
+def run(component, args, kind=None, created=None):
     """What is declared, with Outputs that `made` makes of what may be one; they are of one loop."""
-    return declared(lambda: component("ml", with_outputs(kind, args, made) if made else args))
+    return declared(lambda: component("ml", with_outputs(kind, args, created) if created else args))
 
 
 def without(args, *keys):
@@ -125,12 +125,12 @@ def test_without_a_way_to_its_cluster_a_component_says_so(name):
 
 
 def test_a_provider_is_made_of_the_kubeconfig_or_the_context():
-    made = run(KaiScheduler, KAI)
-    provider = made["kubernetes ml-kai"]
+    created = run(KaiScheduler, KAI)
+    provider = created["kubernetes ml-kai"]
     assert provider.inputs["kubeconfig"] == "[secret]"
-    assert made["Release ml-kai-release"].provider == provider.urn
-    made = run(KaiScheduler, {**without(KAI, "kubeconfig"), "context": "lab"})
-    assert made["kubernetes ml-kai"].inputs["context"] == "lab"
+    assert created["Release ml-kai-release"].provider == provider.urn
+    created = run(KaiScheduler, {**without(KAI, "kubeconfig"), "context": "lab"})
+    assert created["kubernetes ml-kai"].inputs["context"] == "lab"
 
 
 def test_in_a_vcluster_nothing_is_declared_on_the_host_by_mistake():
@@ -144,32 +144,32 @@ def test_a_provider_of_the_options_is_used():
         on_host = pulumi.ResourceOptions(provider=host)
         VirtualCluster("ml", {**without(VCLUSTER, "kubeconfig"), "context": "lab"}, on_host)
 
-    made = declared(program)
-    assert made["Release ml-release"].provider == made["kubernetes host"].urn
-    assert made["ClusterRoleBinding ml-view"].provider == made["kubernetes ml"].urn
+    created = declared(program)
+    assert created["Release ml-release"].provider == created["kubernetes host"].urn
+    assert created["ClusterRoleBinding ml-view"].provider == created["kubernetes ml"].urn
 
 
 def test_the_kubeconfig_and_the_passwords_are_secrets():
-    text = json.dumps([vars(it) for it in run(Team, TEAM).values()])
+    text = json.dumps([vars(item) for item in run(Team, TEAM).values()])
     for secret in ("t0ken", "s3cret"):
         assert secret not in text
     database = {"type": "external", "data_source": "postgres://fleet:p4ss@db/ml"}
-    made = run(VirtualCluster, {**VCLUSTER, "store": database})
-    assert "p4ss" not in json.dumps([vars(it) for it in made.values()])
+    created = run(VirtualCluster, {**VCLUSTER, "store": database})
+    assert "p4ss" not in json.dumps([vars(item) for item in created.values()])
 
 
 def test_inside_a_vcluster_no_step_keeps_the_kubeconfig():
-    made = run(Team, TEAM)
+    created = run(Team, TEAM)
     for step in ("ml-kai-ready", "ml-kai-clean-up", "ml-shards-apply"):
-        environment = made[f"Command {step}"].inputs["environment"]
+        environment = created[f"Command {step}"].inputs["environment"]
         assert environment["PROBE_SECRET"] == "team-ml/vc-ml"
         assert environment["PROBE_KUBECONFIG"] == "[secret]", "the host's, as in every step"
 
 
 def test_a_tree_without_an_identity_has_that_of_its_authority():
     def cluster(text):
-        made = run(QueueTree, {**without(QUEUES, "cluster"), "kubeconfig": text})
-        return made["Queues ml"].inputs["cluster"]
+        created = run(QueueTree, {**without(QUEUES, "cluster"), "kubeconfig": text})
+        return created["Queues ml"].inputs["cluster"]
 
     assert cluster(KUBECONFIG) == cluster(KUBECONFIG.replace("t0ken", "other"))
     assert cluster(KUBECONFIG) == cluster(KUBECONFIG.replace("lab:6443", "10.0.0.5:6443"))
@@ -181,20 +181,20 @@ def test_what_others_made_is_not_declared():
     old = without(old, "shards", "fairshare", "topologies")
     assert "CustomResourceDefinition ml-kai-cluster-policy" in run(KaiScheduler, old)
     there = {**old, "use_existing": ["namespace", "clusterPolicyCrd"]}
-    made = run(KaiScheduler, there)
-    assert "CustomResourceDefinition ml-kai-cluster-policy" not in made
-    assert "Namespace ml-kai-namespace" not in made
-    made = run(KaiScheduler, {**KAI, "use_existing": ["priorityClasses"]})
-    values = made["Release ml-kai-release"].inputs["values"]
+    created = run(KaiScheduler, there)
+    assert "CustomResourceDefinition ml-kai-cluster-policy" not in created
+    assert "Namespace ml-kai-namespace" not in created
+    created = run(KaiScheduler, {**KAI, "use_existing": ["priorityClasses"]})
+    values = created["Release ml-kai-release"].inputs["values"]
     assert values["defaultPriorityClasses"] == {"enabled": False}
 
 
 def test_numbers_of_other_languages_are_whole_again():
     floats = json.loads(json.dumps(VCLUSTER), parse_int=float)
-    made = run(VirtualCluster, {**floats, "access": {**floats["access"], "type": "Ingress"}})
-    environment = made["Command ml-ready"].inputs["environment"]
+    created = run(VirtualCluster, {**floats, "access": {**floats["access"], "type": "Ingress"}})
+    environment = created["Command ml-ready"].inputs["environment"]
     assert environment["VCLUSTER_HOST"] == "10.0.0.5:30001"
     assert environment["VCLUSTER_TIMEOUT"] == "100"
-    made = run(KaiScheduler, json.loads(json.dumps(KAI), parse_int=float))
-    objects = json.loads(made["Command ml-shards-apply"].inputs["environment"]["KAI_OBJECTS"])
+    created = run(KaiScheduler, json.loads(json.dumps(KAI), parse_int=float))
+    objects = json.loads(created["Command ml-shards-apply"].inputs["environment"]["KAI_OBJECTS"])
     assert repr(objects["schedulingshards"]["gold"]["queueDepthPerAction"]["allocate"]) == "25"

@@ -31,7 +31,7 @@ VCLUSTERS = {
 KAIS = {
     "bare": {},
     "off": {"gpu_sharing": False},
-    "full": {key: it for key, it in component_samples.KAI.items() if key != "values"},
+    "full": {key: item for key, item in component_samples.KAI.items() if key != "values"},
 }
 
 

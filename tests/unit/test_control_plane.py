@@ -53,27 +53,27 @@ def chart(own):
     return team_values(stack(own))
 
 
-def said(own, runs=None, **more):
+def reported(own, runs=None, **more):
     """What the rules say: by key, the sentence."""
     deployed = None if runs is None else state(runs)
     problems = validate(stack(own, **more), deployed, written={}).problems
     return {
-        it.path.removeprefix("kai-fleet:teams.ml.vcluster."): it.message
-        for it in problems
-        if it.check.startswith("vcluster-") or it.check == "config"
+        problem.path.removeprefix("kai-fleet:teams.ml.vcluster."): problem.message
+        for problem in problems
+        if problem.check.startswith("vcluster-") or problem.check == "config"
     }
 
 
 def test_several_control_planes_have_their_etcds():
-    made = chart(HA)["controlPlane"]
-    assert made["statefulSet"]["highAvailability"] == {"replicas": 3}
-    etcd = made["backingStore"]["etcd"]["deploy"]
+    created = chart(HA)["controlPlane"]
+    assert created["statefulSet"]["highAvailability"] == {"replicas": 3}
+    etcd = created["backingStore"]["etcd"]["deploy"]
     assert etcd["enabled"] is True
     assert etcd["statefulSet"]["highAvailability"] == {"replicas": 3}
     claim = etcd["statefulSet"]["persistence"]["volumeClaim"]
     assert claim == {"storageClass": "fast", "size": "8Gi"}
-    assert "persistence" not in made["statefulSet"]
-    assert said(HA) == {}
+    assert "persistence" not in created["statefulSet"]
+    assert reported(HA) == {}
 
 
 def test_the_account_of_several_control_planes_may_agree_by_a_lease():
@@ -102,15 +102,15 @@ def test_the_account_of_several_control_planes_may_agree_by_a_lease():
     ],
 )
 def test_what_cannot_run_is_refused(own, key, says):
-    found = said(own)
+    found = reported(own)
     assert key in found
     assert says in found[key]
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_what_can_run_passes_and_stays(way):
-    assert said(WAYS[way]) == {}
-    assert said(WAYS[way], WAYS[way]) == {}
+    assert reported(WAYS[way]) == {}
+    assert reported(WAYS[way], WAYS[way]) == {}
 
 
 @pytest.mark.parametrize(
@@ -128,15 +128,15 @@ def test_what_can_run_passes_and_stays(way):
     ],
 )
 def test_the_store_that_runs_stays(runs, own, key, says):
-    found = said(own, runs)
+    found = reported(own, runs)
     assert key in found
     assert says in found[key]
 
 
 def test_a_move_that_vcluster_makes_itself_passes():
     key = "controlPlane.backingStore.etcd.embedded.migrateFromDeployedEtcd"
-    assert said({**WAYS["inside"], "values": nested(key, True)}, ETCD) == {}
-    assert "store.type" in said({"values": nested(key, True)}, ETCD), "no other move"
+    assert reported({**WAYS["inside"], "values": nested(key, True)}, ETCD) == {}
+    assert "store.type" in reported({"values": nested(key, True)}, ETCD), "no other move"
 
 
 def test_a_volume_is_of_all_teams_or_of_one_and_values_go_before_it():
@@ -159,7 +159,7 @@ def test_a_volume_is_of_all_teams_or_of_one_and_values_go_before_it():
     ],
 )
 def test_what_means_the_same_volume_is_no_change(own, runs):
-    assert said(own, runs) == {}
+    assert reported(own, runs) == {}
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_what_means_the_same_volume_is_no_change(own, runs):
     ],
 )
 def test_a_larger_volume_is_refused_with_the_way_to_grow(own, of_all, key):
-    message = said(own, {}, vcluster=of_all)[key]
+    message = reported(own, {}, vcluster=of_all)[key]
     assert "changes from 5Gi to 20Gi, and the volume is made already; write 5Gi" in message
     command = message.split("`")[1]
     assert command.startswith("kubectl -n team-ml patch pvc data-ml-0 -p ")
@@ -180,16 +180,16 @@ def test_a_larger_volume_is_refused_with_the_way_to_grow(own, of_all, key):
 
 
 def test_the_volumes_of_etcds_grow_by_their_claims():
-    message = said({**ETCD, "size": "20Gi"}, ETCD)["size"]
+    message = reported({**ETCD, "size": "20Gi"}, ETCD)["size"]
     assert "kubectl -n team-ml patch pvc data-ml-etcd-0 data-ml-etcd-1 data-ml-etcd-2 -p" in message
 
 
 def test_another_class_needs_another_vcluster_and_no_volume_shrinks():
-    message = said({"storageClass": "fast"}, {})["storageClass"]
+    message = reported({"storageClass": "fast"}, {})["storageClass"]
     assert "changes from the cluster's default class to fast" in message
     assert 'is made already; write ""' in message
     assert "add a team of another name beside it" in message
-    shrunk = said({}, {"size": "20Gi"})["size"]
+    shrunk = reported({}, {"size": "20Gi"})["size"]
     assert "kubectl" not in shrunk and "write 20Gi" in shrunk
 
 
@@ -211,16 +211,16 @@ def test_a_data_source_is_encrypted_in_the_state():
         args = arguments(stack(DATABASE)).vcluster("ml")
         VirtualCluster("ml", {**args, "context": "lab"})
 
-    made = record("lab", {}, program=program)
-    release = next(item for item in made if item.name == "ml-release")
+    created = record("lab", {}, program=program)
+    release = next(item for item in created if item.name == "ml-release")
     database = release.inputs["values"]["controlPlane"]["backingStore"]["database"]["external"]
     assert database == {"enabled": True, "dataSource": "[secret]"}
-    assert "p4ss" not in json.dumps([vars(item) for item in made])
+    assert "p4ss" not in json.dumps([vars(item) for item in created])
 
 
 def test_each_team_has_a_database_to_itself():
     raw = stack(DATABASE, vcluster={"store": {"type": "external", "dataSource": SECRET}})
-    found = {it.path: it.message for it in load(raw).mistakes}
+    found = {mistake.path: mistake.message for mistake in load(raw).mistakes}
     assert "is one database for all teams" in found["kai-fleet:vcluster.store.dataSource"]
     raw = stack(DATABASE)
     raw["teams"]["nlp"] = {**raw["teams"]["ml"], "nodePool": {"kai-fleet/pool": "nlp"}}
@@ -234,7 +234,7 @@ def test_the_doctor_finds_a_control_plane_without_a_volume():
     lab = Lab(settings=stack(HA))
     (item,) = lab.host["statefulsets"]
     lab.host["statefulsets"] = []
-    (found,) = [it for it in lab.ill() if it.check == "vcluster"]
+    (found,) = [entry for entry in lab.ill() if entry.check == "vcluster"]
     assert "its deployment is not there" in found.cause
     item["spec"]["replicas"] = item["status"]["readyReplicas"] = 3
     lab.host["deployments"] = [item]

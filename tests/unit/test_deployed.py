@@ -39,7 +39,7 @@ class Engine(mocks.Mocks):
 
     def call(self, args):
         self.asked += 1
-        return {"outputs": {urn: {"type": kind, "outputs": it} for urn, kind, it in RESOURCES}}
+        return {"outputs": {urn: {"type": kind, "outputs": item} for urn, kind, item in RESOURCES}}
 
     def new_resource(self, args):
         return None, {}

@@ -10,7 +10,7 @@ from kai_fleet_cli.diff.changes import FieldChange, difference, of_changes, of_s
 from kai_fleet_cli.display import as_markdown, as_text
 from kai_fleet_cli.plan.recorder import Registered
 from tests.unit.golden import compare as golden
-from tests.unit.golden.reports import named, report, said, with_queue, without
+from tests.unit.golden.reports import named, report, reported, with_queue, without
 
 PROBLEM = {
     "check": "queue-quota",
@@ -63,8 +63,8 @@ def test_what_comes_or_goes_with_a_component_is_one_line_and_every_loss():
     base["resources"].append({**place, "provider": "", "inputs": {}})
     items = [item for item in base["resources"] if "Platform" not in item["urn"]]
     without_host = {**base, "resources": items}
-    assert said(base, without_host) == ["host: Platform host is created, with 4 resources"]
-    assert said(without_host, base) == [
+    assert reported(base, without_host) == ["host: Platform host is created, with 4 resources"]
+    assert reported(without_host, base) == [
         "host: Release plugin goes, and with it what makes nodes advertise GPUs",
         "host: Platform host is deleted, with 4 resources",
     ]
@@ -86,7 +86,7 @@ def test_what_another_value_loses(end, inputs, says):
     record = golden.record()
     (item,) = (each for each in record["resources"] if each["urn"].endswith(f":{end}"))
     item["inputs"].update(inputs)
-    lines = said(record, part="lost")
+    lines = reported(record, part="lost")
     assert [line for line in lines if says in line], lines
 
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory):
-    yield from history.made(
+    yield from history.created(
         tmp_path_factory.mktemp("scratch"), tmp_path_factory.mktemp("repository")
     )
 

@@ -124,7 +124,7 @@ def test_commands_of_this_project_parse(where, command):
 
 
 @functools.cache
-def said(program: str, *arguments: str) -> str:
+def reported(program: str, *arguments: str) -> str:
     """What a tool prints; nothing where it fails."""
     ran = subprocess.run(
         [program, *arguments],
@@ -153,10 +153,10 @@ def test_flags_of_installed_tools_exist(where, command):
         if not re.fullmatch(r"[a-z][a-z-]+", word) or len(verbs) == 2:
             break
         verbs.append(word)
-    helps = (said(program, *verbs[:depth], "--help") for depth in range(len(verbs), 0, -1))
+    helps = (reported(program, *verbs[:depth], "--help") for depth in range(len(verbs), 0, -1))
     help_text = next((text for text in helps if verbs[0] in text), "")
     assert help_text, f"{command[0]} has no command {' '.join(verbs)}"
-    known = help_text + said(program, "options")
+    known = help_text + reported(program, "options")
     for flag in flags:
         assert re.search(rf"(?<![\w-]){re.escape(flag)}(?![\w-])", known), f"{where}: {flag}"
 
@@ -200,7 +200,7 @@ def test_every_page_of_the_docs_can_be_reached_from_readme():
 
 
 def test_readme_shows_the_program_that_runs():
-    shown = next(it for it in markdown_pages.blocks("python") if it.page == "README.md")
+    shown = next(item for item in markdown_pages.blocks("python") if item.page == "README.md")
     lines = {line.strip() for line in (ROOT / "__main__.py").read_text().splitlines()}
     assert set(shown.text.splitlines()) <= lines
 

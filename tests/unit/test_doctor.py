@@ -108,16 +108,16 @@ def test_what_isolates_a_team_and_is_gone_is_named(name, words):
     lab = Lab()
     without(name)(lab)
     found = of(lab, "isolation")
-    assert all(it.level is Level.MANDATORY for it in found)
-    assert all(it.fix == "`make up STACK=lab`" and name in it.name for it in found)
-    assert any(words in it.cause for it in found)
+    assert all(entry.level is Level.MANDATORY for entry in found)
+    assert all(entry.fix == "`make up STACK=lab`" and name in entry.name for entry in found)
+    assert any(words in entry.cause for entry in found)
 
 
 def test_a_network_policy_that_is_gone_or_that_nobody_declared_is_named():
     lab = Lab()
     without("kai-fleet-pods")(lab)
     lab.host["networkpolicies"] = [{"metadata": meta("open", "team-ml")}]
-    found = {it.name: it for it in lab.ill() if it.kind == "NetworkPolicy"}
+    found = {entry.name: entry for entry in lab.ill() if entry.kind == "NetworkPolicy"}
     assert "its pods reach those of other teams" in found["team-ml/kai-fleet-pods"].cause
     assert "`kubectl -n team-ml delete networkpolicy open`" in found["team-ml/open"].fix
 
@@ -148,7 +148,9 @@ def test_a_control_plane_on_a_node_of_others_is_named():
     lab = Lab()
     lab.host["pods"].append(on_host("ml-0", labels={"app": "vcluster", "release": "ml"}))
     lab.named("nodes", "ml-0", "host")["metadata"]["labels"]["kai-fleet/pool"] = "dev"
-    assert any("on a node without the labels kai-fleet/pool=ml" in it.cause for it in lab.ill())
+    assert any(
+        "on a node without the labels kai-fleet/pool=ml" in entry.cause for entry in lab.ill()
+    )
 
 
 @pytest.mark.parametrize(("used", "count"), [("4k", 0), ("4001", 1)])
@@ -159,7 +161,7 @@ def test_a_quota_of_secrets_that_is_nearly_full_is_a_warning(used, count):
     lab.host["resourcequotas"] = [{"metadata": meta("objects", "team-ml"), "status": status}]
     found = lab.ill()
     assert len(found) == count
-    assert all("xargs -r kubectl -n team-ml delete secret" in it.fix for it in found)
+    assert all("xargs -r kubectl -n team-ml delete secret" in entry.fix for entry in found)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +199,7 @@ def test_the_place_of_a_team_with_a_stack_of_its_own_is_checked_with_its_platfor
     labels = {"kai-fleet/team": "nlp", "pod-security.kubernetes.io/enforce": "privileged"}
     lab.host["namespaces"].append({"metadata": meta("team-nlp", labels=labels)})
     without("gpus", "kai-fleet-nodes-nlp")(lab)
-    subjects = {it.subject for it in of(lab, "isolation") if "nlp" in it.subject}
+    subjects = {entry.subject for entry in of(lab, "isolation") if "nlp" in entry.subject}
     assert subjects >= {
         "ResourceQuota team-ml/gpus and team-nlp/gpus",
         "ValidatingAdmissionPolicyBinding kai-fleet-nodes-nlp",
@@ -242,7 +244,7 @@ def test_queues_of_a_teams_own_stack_are_its_own():
     lab.settings["teamStacks"] = {"vision": {"gpus": 2, "parentQueue": "serve"}}
     for name, parent in (("vision", "serve"), ("vision-a", "vision"), ("mine", "vision")):
         lab.host["queues"].append(by_hand(name) | {"spec": {"parentQueue": parent}})
-    assert [it.name for it in of(lab, "queues")] == ["mine"]
+    assert [entry.name for entry in of(lab, "queues")] == ["mine"]
 
 
 def test_queues_made_by_hand_are_deleted_children_first():
@@ -258,7 +260,7 @@ def test_many_queues_of_a_tenant_take_no_time():
     for n in range(3_000):
         parent = {"spec": {"parentQueue": f"q{n - 1:05}" if n else None}}
         lab.ml["queues"].append(by_hand(f"q{n:05}") | parent)
-    assert any("delete queue q02999 q02998" in it.fix for it in lab.ill())
+    assert any("delete queue q02999 q02998" in entry.fix for entry in lab.ill())
 
 
 def test_the_limit_of_a_queue_that_nobody_declared_is_raised_by_a_command():
@@ -281,9 +283,11 @@ def test_in_host_mode_the_hosts_kai_judges_a_teams_pods():
     big = pod("big", node="ml-0", namespace="team-ml", limits={GPU: 4})
     half = pod("half", node="ml-0", namespace="team-ml", annotations={"gpu-fraction": "0.5"})
     lab.host["pods"] = [big, half]
-    lab.host["podgroups"] = [{"metadata": meta(f"pg-{it}", "team-ml")} for it in ("big", "half")]
+    lab.host["podgroups"] = [
+        {"metadata": meta(f"pg-{entry}", "team-ml")} for entry in ("big", "half")
+    ]
     lab.ml["pods"] = [pod("w", limits={GPU: "1"})]
-    causes = [it.cause for it in lab.ill()]
+    causes = [entry.cause for entry in lab.ill()]
     assert any("queue train holds 4.5 of at most 4" in cause for cause in causes)
     assert any("its pods hold 4.5 GPUs, and 4 are declared" in cause for cause in causes)
 
@@ -324,4 +328,6 @@ def test_what_the_doctor_requires_is_what_the_program_declares(stack):
         row for row in required_objects(settings, host, teams) if row.kind not in of_providers
     ]
     assert len(required) > 10
-    assert [it for it in required if (it.kind, it.name, it.namespace) not in declared] == []
+    assert [
+        entry for entry in required if (entry.kind, entry.name, entry.namespace) not in declared
+    ] == []

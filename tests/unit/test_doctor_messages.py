@@ -160,11 +160,11 @@ def test_pods_that_a_node_refused_lately_are_one_finding(created, count):
         "reason": "UnexpectedAdmissionError",
         "message": "Allocate failed due to requested number of devices unavailable",
     }
-    made = {"created": f"2026-11-01T{created}:00Z", "status": status}
-    lab.ml["pods"] += [pod(f"w-{n}", node="ml-0", **made) for n in range(20)]
+    built = {"created": f"2026-11-01T{created}:00Z", "status": status}
+    lab.ml["pods"] += [pod(f"w-{n}", node="ml-0", **built) for n in range(20)]
     found = lab.ill()
-    assert [it.check for it in found] == ["gpu-twice"] * count
-    assert all("default/w-9, … (10 more)" in it.name for it in found)
+    assert [entry.check for entry in found] == ["gpu-twice"] * count
+    assert all("default/w-9, … (10 more)" in entry.name for entry in found)
 
 
 def test_pods_that_pod_security_refuses_to_the_gpu_stack_need_a_label():

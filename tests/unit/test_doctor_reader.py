@@ -147,7 +147,7 @@ def test_what_somebody_else_wrote_is_a_finding_with_what_mends_it(server):
     api.answers |= vcluster(1, vcluster_secrets.data(document))
     look = seen(url)
     assert look.teams["ml"].foreign
-    (found,) = [it for it in examine(look) if it.subject == "kubeconfig of vCluster ml"]
+    (found,) = [item for item in examine(look) if item.subject == "kubeconfig of vCluster ml"]
     assert (found.check, found.level, found.path) == ("vcluster", "mandatory", "host")
     assert "Secret vc-ml has in its key config what vCluster does not write there" in found.cause
     assert "Somebody who can write in the namespace of team ml wrote it" in found.cause
@@ -172,7 +172,7 @@ def test_what_a_tenants_own_api_server_answers_breaks_nothing(server, pods):
         api.answers |= vcluster(int(inside.rpartition(":")[2]), vcluster_secrets.data())
         own.answers |= {"/api/v1/pods": (200, pods), "/api/v1/events": (200, pods)}
         found = examine(seen(url))
-    assert {it.check for it in found} >= {"vcluster"}
+    assert {item.check for item in found} >= {"vcluster"}
 
 
 def test_names_that_no_kubernetes_gives_get_into_no_command(server):
@@ -186,7 +186,7 @@ def test_names_that_no_kubernetes_gives_get_into_no_command(server):
         look = seen(url)
     (kept,) = look.teams["ml"].inside.all("pods")
     assert kept["metadata"] == {"name": "b", "labels": {"app": "y"}}
-    assert not [it for it in examine(look) if "touch" in str(it.record())]
+    assert not [item for item in examine(look) if "touch" in str(item.record())]
 
 
 def test_who_may_read_nothing_is_not_told_that_all_works(server, doctor):

@@ -31,9 +31,9 @@ def releases(path, kind):
     """The values of the Helm releases whose chart ends so, by resource."""
     found = plan(path.name.split(".")[1], path)
     return {
-        it.name: it.inputs
-        for it in found.resources
-        if it.type.endswith(":Release") and it.inputs["chart"].endswith(kind)
+        resource.name: resource.inputs
+        for resource in found.resources
+        if resource.type.endswith(":Release") and resource.inputs["chart"].endswith(kind)
     }
 
 

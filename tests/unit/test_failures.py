@@ -54,9 +54,9 @@ def explained(what="the update", environment=None, again=AGAIN, **printed):
     ],
 )
 def test_a_known_error_says_what_to_do(printed, words):
-    said = explained(stdout=printed)
-    assert said.startswith("the update failed: ")
-    assert words in said
+    reported = explained(stdout=printed)
+    assert reported.startswith("the update failed: ")
+    assert words in reported
 
 
 def test_a_namespace_that_no_stack_of_ours_made_is_not_repaired():
@@ -72,14 +72,14 @@ def test_a_namespace_that_no_stack_of_ours_made_is_not_repaired():
     ],
 )
 def test_after_a_kill_the_lock_is_taken_off_and_the_state_refreshed(printed, words):
-    said = explained(**printed)
-    assert words in said.replace("the stack's lock", "the lock")
-    assert f"pulumi cancel --yes --stack dev && {AGAIN}" in said
+    reported = explained(**printed)
+    assert words in reported.replace("the stack's lock", "the lock")
+    assert f"pulumi cancel --yes --stack dev && {AGAIN}" in reported
 
 
 def test_an_unknown_error_points_at_the_engines_own_words():
-    said = explained(stdout="something new")
-    assert said == "the update failed; the lines above say where and why"
+    reported = explained(stdout="something new")
+    assert reported == "the update failed; the lines above say where and why"
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_an_unknown_error_points_at_the_engines_own_words():
     ["", "an unhandled error occurred: Exception calling application: "],
 )
 def test_what_the_program_says_is_said_as_it_says_it(lead):
-    said = explained("the preview", stderr=f"error: {lead}team ml is declared twice")
-    assert said == "the preview failed: team ml is declared twice"
+    reported = explained("the preview", stderr=f"error: {lead}team ml is declared twice")
+    assert reported == "the preview failed: team ml is declared twice"
 
 
 def test_one_mistake_in_a_stack_file_is_named_at_the_end():
@@ -108,14 +108,14 @@ def test_one_mistake_in_a_stack_file_is_named_at_the_end():
 )
 def test_a_state_without_its_passphrase_is_not_replaced(why):
     manager = 'constructing secrets manager of type "passphrase": constructing secrets manager'
-    said = explained(stderr=f"error: could not deserialize deployment: {manager}: {why}")
-    assert "the secrets of stack dev cannot be read" in said
-    assert said.endswith(why)
+    reported = explained(stderr=f"error: could not deserialize deployment: {manager}: {why}")
+    assert "the secrets of stack dev cannot be read" in reported
+    assert reported.endswith(why)
 
 
 def test_what_a_clusters_api_server_says_commands_no_terminal():
-    said = explained(stderr="error: resource x: the server says \x1b[2J\x9b1mno\u202e")
-    assert said == "the update failed: resource x: the server says [2J1mno"
+    reported = explained(stderr="error: resource x: the server says \x1b[2J\x9b1mno\u202e")
+    assert reported == "the update failed: resource x: the server says [2J1mno"
 
 
 @pytest.mark.parametrize(
@@ -141,5 +141,5 @@ def test_the_command_for_a_checkpoint_that_a_kill_cut_mends_it(tmp_path, reason,
 
 def test_elsewhere_an_older_version_is_imported(monkeypatch):
     monkeypatch.delenv("PULUMI_BACKEND_URL", raising=False)
-    said = explained(stderr="error: failed to load checkpoint: unexpected end of JSON input")
-    assert "pulumi stack export --stack dev --version <number> | pulumi stack import" in said
+    reported = explained(stderr="error: failed to load checkpoint: unexpected end of JSON input")
+    assert "pulumi stack export --stack dev --version <number> | pulumi stack import" in reported

@@ -101,8 +101,8 @@ def test_the_guard_lets_granted_slices_through_and_no_others():
 def test_a_pod_with_slices_beside_the_queues_is_refused_where_whole_gpus_are():
     body = pod("ml", {"name": "c", "resources": {"limits": {SLICE: "1"}}})
     request = creation("pods", "default", {"username": "u", "groups": []})
-    (said,) = refusals("outside-queues", body, request)
-    assert f"asks for {SLICE} beside the queues" in said
+    (reported,) = refusals("outside-queues", body, request)
+    assert f"asks for {SLICE} beside the queues" in reported
 
 
 def refused(file):
@@ -111,9 +111,9 @@ def refused(file):
 
 def test_queues_that_promise_more_than_all_kinds_are_refused():
     file = raw({"nvidia.com/gpu": 1, LARGE: 1}, queues={"a": {"gpu": 3}, "b": {"gpu": 2}})
-    ((rule, path), said), *rest = refused(file).items()
+    ((rule, path), reported), *rest = refused(file).items()
     assert (rule, path, rest) == ("queue-quota", "kai-fleet:teams.ml.queues", [])
-    assert "add up to 5, above the team's GPUs of 4" in said
+    assert "add up to 5, above the team's GPUs of 4" in reported
 
 
 def test_two_teams_with_slices_on_the_same_nodes_are_refused():
@@ -179,8 +179,8 @@ def test_queues_of_a_pool_promise_what_it_has():
     queues = {**ON_POOLS, "big": {"shard": "a100", "gpu": 12}}
     file = on_pools()
     file["teams"]["ml"]["queues"] = queues
-    (said,) = refused(file).values()
-    assert "above the team's GPUs on pool a100 of 8" in said
+    (reported,) = refused(file).values()
+    assert "above the team's GPUs on pool a100 of 8" in reported
     file["teams"]["ml"]["queues"]["big"] = {"shard": "a100"}
     assert refused(file) == {}
 

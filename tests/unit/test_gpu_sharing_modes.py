@@ -66,8 +66,8 @@ def judged(raw, rule="gpu-sharing-mode"):
 )
 def test_a_mode_is_written_as_the_chart_of_that_version_reads_it(version, mode, values):
     found = kai_values(kai(version, untested=True), sharing(mode))
-    for section, wanted in values.items():
-        assert found[section].items() >= wanted.items()
+    for section, desired in values.items():
+        assert found[section].items() >= desired.items()
     assert ("gpuSharing" in found["global"]) == (version < "v0.18")
     assert unknown_keys("kai", version, found) == []
 
@@ -88,7 +88,10 @@ def test_a_stack_file_says_a_switch_or_a_mode(written, mode):
 
 
 def test_what_is_no_mode_is_reported_with_those_that_are():
-    found = {it.path: it.message for it in load({"cluster": CLUSTER, **on_host("Hami")}).mistakes}
+    found = {
+        mistake.path: mistake.message
+        for mistake in load({"cluster": CLUSTER, **on_host("Hami")}).mistakes
+    }
     assert "'NonMemoryEnforced', 'HamiCore'" in found["kai-fleet:kai.gpuSharing"]
 
 
@@ -129,13 +132,13 @@ def test_no_vcluster_holds_the_operator_of_nvfractions():
     [("v0.16.8", "v0.18.0", True), ("v0.18.0", "v0.18.6", False), ("v0.16.8", "v0.17.0", False)],
 )
 def test_the_preview_of_a_switch_says_what_v0_18_groups(before, after, grouped, monkeypatch):
-    said: list[str] = []
-    monkeypatch.setattr(pulumi.log, "info", lambda text, *_: said.append(text))
+    output: list[str] = []
+    monkeypatch.setattr(pulumi.log, "info", lambda text, *_: output.append(text))
     state = Deployed({named(KAI_SCHEDULER, "ml-kai-release"): before})
     monkeypatch.setattr(deployed, "read", lambda: state)
     args = {"version": after, "untested": True, "context": "lab"}
     record("lab", {}, program=lambda: KaiScheduler("ml", args) and None)
-    (line,) = said
+    (line,) = output
     assert line.endswith("a Deployment made after it is one PodGroup") == grouped
 
 
@@ -162,10 +165,11 @@ def test_memory_is_requested_when_a_pod_is_made_and_never_changed(key, before, a
     bounds = pod_bounds("dev", {"scheduler": "host", "host_kai": True, "nv_fractions": True})
     request = creation("pods", "team-dev", account("team-dev", "vc-dev")) | {"operation": "UPDATE"}
     was, now = (
-        {"kind": "Pod", **pod("dev", annotations={key: it} if it else {})} for it in (before, after)
+        {"kind": "Pod", **pod("dev", annotations={key: item} if item else {})}
+        for item in (before, after)
     )
-    (said,) = refusals("owners", now, request, bounds, before=was)
-    assert f"has {key} not as KAI left it" in said
+    (output,) = refusals("owners", now, request, bounds, before=was)
+    assert f"has {key} not as KAI left it" in output
     by_kai = request | {"userInfo": account("kai-scheduler", "binder")}
     assert list(refusals("owners", now, by_kai, bounds, before=was)) == []
 
@@ -175,13 +179,13 @@ def test_no_pod_of_a_team_leaves_its_queue_as_a_background_pod():
     bounds = pod_bounds("dev", {"scheduler": "none", "host_kai": True})
     request = creation("pods", "team-dev", account("team-dev", "vc-dev"))
     was, now = (
-        {"kind": "Pod", **pod("dev", labels=it)}
-        for it in ({}, {"kai.scheduler/background": "true"})
+        {"kind": "Pod", **pod("dev", labels=item)}
+        for item in ({}, {"kai.scheduler/background": "true"})
     )
     change = request | {"operation": "UPDATE"}
-    (made,) = refusals("owners", now, request, bounds)
+    (created,) = refusals("owners", now, request, bounds)
     (changed,) = refusals("owners", now, change, bounds, before=was)
-    assert "has kai.scheduler/background not as KAI left it" in made
+    assert "has kai.scheduler/background not as KAI left it" in created
     assert "has kai.scheduler/background not as KAI left it" in changed
     alone = pod_bounds("dev", {"scheduler": "none"})
     assert list(refusals("owners", now, request, alone)) == []

@@ -29,13 +29,13 @@ def values(**args):
 @pytest.mark.parametrize("provider", GPU_PROVIDERS)
 def test_each_provider_is_its_record(provider):
     assert settings_of(stack(gpu={"provider": provider})).gpu.provider == provider
-    record, made = GPU_PROVIDERS[provider], gpu_stack(provider=provider)
-    assert ("Release gpu-release" in made) == bool(record.chart)
-    assert ("RuntimeClass gpu-runtime-class" in made) == bool(record.runtime_class)
+    record, created = GPU_PROVIDERS[provider], gpu_stack(provider=provider)
+    assert ("Release gpu-release" in created) == bool(record.chart)
+    assert ("RuntimeClass gpu-runtime-class" in created) == bool(record.runtime_class)
     if record.chart:
-        release = made["Release gpu-release"].inputs
+        release = created["Release gpu-release"].inputs
         assert (release["chart"], release["version"]) == (record.chart, record.version)
-        assert made["Namespace gpu-namespace"].inputs["metadata"]["name"] == release["namespace"]
+        assert created["Namespace gpu-namespace"].inputs["metadata"]["name"] == release["namespace"]
 
 
 @pytest.mark.parametrize("provider", ["operator", "device-plugin"])
@@ -58,16 +58,16 @@ def test_own_values_of_a_gpu_stack_come_last():
 
 def test_one_key_admits_the_operators_pods_on_gke():
     assert "ResourceQuota gpu-system-priorities" not in gpu_stack(provider="operator")
-    made = gpu_stack(provider="operator", system_priorities=True)
-    quota = made["ResourceQuota gpu-system-priorities"].inputs
+    created = gpu_stack(provider="operator", system_priorities=True)
+    quota = created["ResourceQuota gpu-system-priorities"].inputs
     (scope,) = quota["spec"]["scopeSelector"]["matchExpressions"]
     assert scope["values"] == ["system-node-critical", "system-cluster-critical"]
 
 
 def test_what_others_made_for_gpus_is_not_declared():
     existing = ["namespace", "runtimeClass"]
-    made = gpu_stack(provider="device-plugin", use_existing=existing)
-    assert {*made} == {"GpuStack gpu", "Release gpu-release"}
+    created = gpu_stack(provider="device-plugin", use_existing=existing)
+    assert {*created} == {"GpuStack gpu", "Release gpu-release"}
 
 
 class Orders(mocks.MockMonitor):
@@ -107,13 +107,15 @@ def test_a_namespace_waits_for_the_guards_and_what_is_in_it_for_its_bounds(previ
 def test_an_isolated_namespace_without_guards_is_refused():
     with pytest.raises(pulumi.RunError, match=r'write "guards": guards\.ready, or isolation'):
         declared(lambda: TeamNamespace("ml", {}))
-    made = declared(lambda: TeamNamespace("ml", {"isolation": {"level": "off"}, "gpus": 2}))
-    assert {*made} == {"TeamNamespace ml", "Namespace ml-namespace", "ResourceQuota ml-gpus"}
-    assert made["Namespace ml-namespace"].inputs["metadata"]["labels"] == {"kai-fleet/team": "ml"}
+    created = declared(lambda: TeamNamespace("ml", {"isolation": {"level": "off"}, "gpus": 2}))
+    assert {*created} == {"TeamNamespace ml", "Namespace ml-namespace", "ResourceQuota ml-gpus"}
+    assert created["Namespace ml-namespace"].inputs["metadata"]["labels"] == {
+        "kai-fleet/team": "ml"
+    }
 
 
 def test_a_namespace_of_others_is_labelled_and_stays():
-    made = namespace(use_existing=True)
-    patch = made["NamespacePatch ml-namespace"]
+    created = namespace(use_existing=True)
+    patch = created["NamespacePatch ml-namespace"]
     assert patch.inputs["metadata"]["labels"]["kai-fleet/namespace"] == "used"
-    assert "Namespace ml-namespace" not in made
+    assert "Namespace ml-namespace" not in created

@@ -21,7 +21,7 @@ DEV = bounds()
 NLP = bounds("nlp", scheduler="host", host_kai=True, queues=["nlp"])
 
 
-def said(of_team, body, user=None, kind="pods"):
+def reported(of_team, body, user=None, kind="pods"):
     user = user or account("team-dev", "vc-dev")
     return list(refusals(kind, body, creation("pods", "team-dev", user), of_team))
 
@@ -32,15 +32,15 @@ def placed(**selector):
 
 def test_a_pool_by_a_label_without_a_value_is_asked_for_too():
     own = bounds(node_pool=OWN)
-    assert said(own, placed(**OWN)) == []
-    assert "is not held to the nodes of the team" in said(own, placed())[0]
-    assert "is not held to the nodes of the team" in said(own, placed(**{"a": ""}))[0]
+    assert reported(own, placed(**OWN)) == []
+    assert "is not held to the nodes of the team" in reported(own, placed())[0]
+    assert "is not held to the nodes of the team" in reported(own, placed(**{"a": ""}))[0]
 
 
 def test_a_foreign_pool_by_a_label_without_a_value_is_only_what_selects_it():
     others = bounds(foreign_pools=[OWN])
-    assert said(others, placed()) == []
-    assert "selects nodes that are not of the team" in said(others, placed(**OWN))[0]
+    assert reported(others, placed()) == []
+    assert "selects nodes that are not of the team" in reported(others, placed(**OWN))[0]
 
 
 @pytest.mark.parametrize("pool", [{"kai-fleet/pool": "ml"}, {"other": "x"}])
@@ -49,9 +49,11 @@ def test_a_control_plane_is_on_others_nodes_only_where_the_platform_has_it(pool)
     of_team = bounds(control_pool=platform, foreign_pools=[platform, pool])
     body = {"kind": "Pod", **control_plane("dev")}
     body["spec"]["tolerations"] = [{"operator": "Exists"}]
-    assert said(of_team, body, controller()) == []
+    assert reported(of_team, body, controller()) == []
     body["spec"]["nodeSelector"] = pool
-    assert "write nodeSelector: {kai-fleet/pool: platform}" in said(of_team, body, controller())[0]
+    assert (
+        "write nodeSelector: {kai-fleet/pool: platform}" in reported(of_team, body, controller())[0]
+    )
 
 
 def bound(name, taints):
@@ -83,9 +85,9 @@ def test_no_container_has_a_raw_proc(kind):
     body = {"kind": "Pod", **pod("dev", hostUsers=False)}
     own = {"name": "raw", "image": "x", "securityContext": {"procMount": "Unmasked"}}
     body["spec"].setdefault(kind, []).append(own)
-    assert "procMount" in said(DEV, body)[0]
+    assert "procMount" in reported(DEV, body)[0]
     own["securityContext"]["procMount"] = "Default"
-    assert said(DEV, body) == []
+    assert reported(DEV, body) == []
 
 
 @pytest.mark.parametrize("odd", ["0.0099", "0x1p-9", "", "-1", "nan"])
@@ -93,7 +95,9 @@ def test_a_share_that_kai_counts_as_none_is_none_of_a_hosts_queue(odd):
     body = {"kind": "Pod", **fraction("nlp")}
     for value, refused in (("0.01", False), (".5", False), ("1e-1", False), (odd, True)):
         body["metadata"]["annotations"]["gpu-fraction"] = value
-        assert ("which KAI does not count" in "".join(said(NLP, body, kind="owners"))) is refused
+        assert (
+            "which KAI does not count" in "".join(reported(NLP, body, kind="owners"))
+        ) is refused
 
 
 COUNTED = {"runai-gpu-group": "g", "kai.scheduler/subgroup-name": "x"}
@@ -119,11 +123,11 @@ def test_what_kai_counts_by_is_written_by_kai_and_by_no_template(key):
 def test_a_pod_that_kai_schedules_leaves_its_queue_to_nobody(more):
     """Where the guard of queues only warns, or is off: KAI asks the owner, then the project."""
     body = {"kind": "Pod", **pod("nlp", schedulerName="kai-scheduler", **more)}
-    assert ("leaves its queue" in "".join(said(NLP, body, kind="owners"))) is bool(more)
+    assert ("leaves its queue" in "".join(reported(NLP, body, kind="owners"))) is bool(more)
     body["metadata"]["ownerReferences"] = [{"kind": "ConfigMap", "name": "c"}]
-    assert "leaves its queue" in said(NLP, body, kind="owners")[0]
+    assert "leaves its queue" in reported(NLP, body, kind="owners")[0]
     body["metadata"]["labels"]["kai.scheduler/queue"] = "nlp"
-    assert said(NLP, body, kind="owners") == []
+    assert reported(NLP, body, kind="owners") == []
 
 
 def test_what_kai_wrote_stays_whoever_writes_the_rest():
@@ -140,7 +144,7 @@ CLAIMS = ("ephemeral-volume-controller", "statefulset-controller")
 TEMPLATE = {"metadata": {"name": "c", "annotations": {"volume.kubernetes.io/selected-node": "n"}}}
 
 
-@pytest.mark.parametrize("user", [*(account("kube-system", it) for it in CLAIMS), None])
+@pytest.mark.parametrize("user", [*(account("kube-system", claim) for claim in CLAIMS), None])
 def test_a_claim_that_a_controller_makes_of_a_template_is_judged_as_any(user):
     user = user or {"username": "system:kube-controller-manager"}
     request = creation("persistentvolumeclaims", "team-nlp", user, "c")
@@ -161,10 +165,10 @@ PROBING = dict(probing("dev"))
 @pytest.mark.parametrize("name", PROBING)
 def test_a_node_connects_to_the_pod_itself_by_each_probe_and_hook(name):
     body = PROBING[name]
-    assert "has a probe or hook with the host 10.0.0.1" in said(DEV, body, kind="traffic")[0]
+    assert "has a probe or hook with the host 10.0.0.1" in reported(DEV, body, kind="traffic")[0]
     within = json.loads(json.dumps(body).replace(', "host": "10.0.0.1"', ""))
     assert within != body
-    assert said(DEV, within, kind="traffic") == []
+    assert reported(DEV, within, kind="traffic") == []
 
 
 EVERY_BOUND = {
@@ -184,4 +188,4 @@ def test_a_bound_that_is_empty_grants_as_little_as_one_that_is_absent(kind):
     empty = {**dict.fromkeys(EVERY_BOUND.keys() - NEVER_EMPTY, ""), **DEV}
     assert empty.keys() - DEV.keys() >= {"queues", "pool", "volumes", "attachments", "nvFractions"}
     for each in bodies:
-        assert said(empty, each, kind=kind) == said(DEV, each, kind=kind)
+        assert reported(empty, each, kind=kind) == reported(DEV, each, kind=kind)

@@ -82,14 +82,14 @@ def engine():
 
 def test_an_update_hands_the_kubeconfig_of_a_vcluster_to_its_kai(engine):
     asked = {"namespace": "team-ml", "nodePool": {"pool": "ml"}, "context": "host"}
-    made = engine.construct("VirtualCluster", struct(asked))
+    created = engine.construct("VirtualCluster", struct(asked))
     secrets = set()
-    kubeconfig = plain(made, secrets=secrets)["kubeconfig"]
+    kubeconfig = plain(created, secrets=secrets)["kubeconfig"]
     assert secrets == {kubeconfig}
     assert yaml.safe_load(kubeconfig)["clusters"]
     inputs = struct({"version": "v0.16.8"})
     for key in ("kubeconfig", "probeEnvironment"):
-        inputs.fields[key].CopyFrom(made.fields[key])
+        inputs.fields[key].CopyFrom(created.fields[key])
     engine.construct("KaiScheduler", inputs)
     wait = engine.inputs[COMMAND, "ml-kai-ready"]["environment"]
     assert wait["PROBE_SECRET"] == "team-ml/vc-ml"

@@ -39,7 +39,7 @@ def test_the_doctor_names_a_secret_that_is_not_there():
         "Unable to retrieve some image pull secrets (regcred); attempting to pull may not succeed."
     )
     lab.host |= {"pods": [about], "events": [event(about, text, "FailedToRetrieve")]}
-    (finding,) = [it for it in lab.ill() if it.check == "vcluster"]
+    (finding,) = [item for item in lab.ill() if item.check == "vcluster"]
     assert "Secrets (regcred) are not there" in finding.cause
     assert "imagePullSecrets" in finding.fix
 
@@ -50,6 +50,6 @@ def test_the_doctor_names_a_secret_that_is_not_there():
 def test_no_time_of_an_event_stops_the_doctor(seen):
     lab = Lab()
     about = pod("ml-0", queue=None, node="ml-0", namespace="team-ml")
-    made = event(about, "exceeded quota", "FailedCreate", kind="Odd")
-    lab.host["events"] = [made | {"lastTimestamp": seen, "firstTimestamp": seen}]
+    created = event(about, "exceeded quota", "FailedCreate", kind="Odd")
+    lab.host["events"] = [created | {"lastTimestamp": seen, "firstTimestamp": seen}]
     assert {finding.check for finding in lab.ill()} <= {"host-quota"}

@@ -67,7 +67,7 @@ def test_a_package_imports_nothing_above_it(package):
 
 @pytest.mark.parametrize("package", ORDER)
 def test_no_two_folders_of_a_package_import_each_other(package):
-    folders = {it.name for it in folder_of(package).iterdir() if it.is_dir()}
+    folders = {item.name for item in folder_of(package).iterdir() if item.is_dir()}
     known: dict[str, set[str]] = defaultdict(set)
     for folder in folders:
         for file in (folder_of(package) / folder).rglob("*.py"):

@@ -99,13 +99,13 @@ def test_the_engine_finishes_its_step_and_the_way_on_is_named(tmp_path, command,
     flags = ["--yes"] if command == "destroy" else []
     ran = _begun(tmp_path, command, *flags)
     ran.send_signal(number)
-    _, said = ran.communicate(timeout=60)
+    _, reported = ran.communicate(timeout=60)
     assert (tmp_path / "saved").read_text() == "the state"
     assert ran.returncode == code
     again = " ".join(["--refresh", *flags, "--stack lab"])  # without a terminal it wants --yes
-    assert f".venv/bin/fleet {command} {again}" in said
-    assert "Traceback" not in said
-    assert "failed" not in said
+    assert f".venv/bin/fleet {command} {again}" in reported
+    assert "Traceback" not in reported
+    assert "failed" not in reported
 
 
 def test_one_ctrl_c_is_one_for_the_engine_where_stdin_is_no_terminal(tmp_path):

@@ -60,8 +60,8 @@ def requests(args, state=()):
 )
 def test_a_switch_goes_in_place_or_replaces_the_release(before, version, replacing, says, caplog):
     caplog.set_level("INFO")
-    made = requests({"version": version}, runs(before) if before else {})
-    release = made["ml-kai-release"]
+    created = requests({"version": version}, runs(before) if before else {})
+    release = created["ml-kai-release"]
     assert list(release.replaceOnChanges) == replacing
     assert release.deleteBeforeReplace, "two KAIs would own the same objects"
     assert ("KAI is" in caplog.text) == bool(says)

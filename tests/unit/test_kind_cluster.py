@@ -121,5 +121,5 @@ def test_what_a_kind_cluster_cannot_serve_is_refused_by_key(settings, path, says
 
 def test_teams_without_a_port_are_told_one_each():
     found = mistakes(raw({"a": TEAM, "b": TEAM, "c": team(port=30001)}))
-    said = [sentence.rpartition("; ")[2] for sentence in found.values()]
-    assert said == ["write port: 30000", "write port: 30002"]
+    reported = [sentence.rpartition("; ")[2] for sentence in found.values()]
+    assert reported == ["write port: 30000", "write port: 30002"]

@@ -31,9 +31,9 @@ class Answer(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def authority(tmp_path):
-    made = Authority(tmp_path / "ca")
-    made.ensure("cluster")
-    return made
+    created = Authority(tmp_path / "ca")
+    created.ensure("cluster")
+    return created
 
 
 @pytest.fixture

@@ -107,12 +107,12 @@ def test_a_namespace_narrows_what_is_shown_and_not_what_queues_hold(team):
     assert "train" not in team.run("pods", "-n", "web")
     assert team.run("pods", "-n", "") == team.run("pods")
     assert team.run("queues", "-n", "web") == team.run("queues")
-    assert team.said("pods", "-n", "nowhere") == "no pod holds a GPU in namespace nowhere"
+    assert team.reported("pods", "-n", "nowhere") == "no pod holds a GPU in namespace nowhere"
 
 
 def test_who_may_not_list_nodes_gets_the_rest_and_a_sentence(team):
     team.refuses("nodes")
-    text = team.said("pods")
+    text = team.reported("pods")
     assert "note: you may not list nodes: how many GPUs there are is not known" in text
     assert "whole 4 a train" in text
     assert team.json("pods")["nodes"][0]["free"] == 0
@@ -147,14 +147,14 @@ def test_who_may_list_nothing_gets_sentences(team):
     team.refuses(*SAMPLES, "podgroups", "events")
     team.handler.otherwise = (403, {"code": 403})
     for command in ("queues", "pods", "pending"):
-        text = team.said(command)
+        text = team.reported(command)
         assert "note: you may not list pods" in text
         assert "no pod" not in text
 
 
 def test_in_mode_host_pods_are_shown_by_queue(team):
     team.refuses("queues", "podgroups", "deployments", status=404)
-    text = team.said("queues")
+    text = team.reported("queues")
     assert "train GPU 5.02 ? ? 9" in text
     assert "KAI runs on the host and not here, and so do its queues" in text
     (one,) = team.json("pending")["pending"]
@@ -165,7 +165,7 @@ def test_in_mode_host_pods_are_shown_by_queue(team):
 def test_without_kai_that_is_said(team):
     team.refuses("queues", "podgroups", "deployments", status=404)
     team.has("pods", [pod("x", None, "ml-0", asks={GPU: "1"}, scheduler="default-scheduler")])
-    assert team.said("queues") == "note: no KAI runs here: there are no queues"
+    assert team.reported("queues") == "note: no KAI runs here: there are no queues"
     assert "x" in team.run("pods")
 
 

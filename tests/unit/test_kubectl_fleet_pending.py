@@ -158,12 +158,12 @@ DENIED = [
 ]
 
 
-@pytest.mark.parametrize(("items", "said", "words"), DENIED)
-def test_pods_that_admission_denies_are_shown_by_what_creates_them(team, items, said, words):
+@pytest.mark.parametrize(("items", "reported", "words"), DENIED)
+def test_pods_that_admission_denies_are_shown_by_what_creates_them(team, items, reported, words):
     team.has("pods", [])
     for item in items:
         team.has(f"{item['kind'].lower()}s", [item])
-    team.has("events", [event(*said)])
+    team.has("events", [event(*reported)])
     found = team.json("pending")
     (one,) = found["denied"]
     assert found["pending"] == [] and one["fix"]
@@ -171,14 +171,14 @@ def test_pods_that_admission_denies_are_shown_by_what_creates_them(team, items, 
     text = team.run("pending")
     assert max(map(len, text.splitlines())) <= 80
     assert one["kind"] in text and "no pod" in text
-    assert team.said("pending", "-n", "web") == "no pod waits"
+    assert team.reported("pending", "-n", "web") == "no pod waits"
 
 
 def test_what_has_its_pods_since_is_not_shown(team):
     team.has("pods", [])
     team.has("jobs", [{**JOB, "status": {"active": 1}}])
     team.has("events", [event("Job", "tune", GUARD)])
-    assert team.said("pending") == "no pod waits"
+    assert team.reported("pending") == "no pod waits"
 
 
 def test_who_may_not_list_what_creates_pods_sees_late_events(team):

@@ -93,7 +93,7 @@ def fleet():
         ]
         for waiting in pods[:WAIT]:
             waiting["spec"].pop("nodeName")
-        on_host += [moved(it, f"team-{name}") for it in pods]
+        on_host += [moved(entry, f"team-{name}") for entry in pods]
         answers |= of_cluster(
             name,
             nodes=[here],

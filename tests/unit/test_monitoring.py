@@ -37,7 +37,7 @@ def fleet(**args):
 def team(args=None, **monitoring):
     own = {"guards": "declared", "monitoring": monitoring, **(args or {})}
     found = declared(lambda: TeamNamespace("ml", own))
-    return {name: it for name, it in found.items() if "ml-monitoring" in name}
+    return {name: item for name, item in found.items() if "ml-monitoring" in name}
 
 
 def rules_in(config_map):
@@ -58,9 +58,13 @@ def test_every_name_of_rules_and_dashboards_is_one_of_that_version(version):
 @pytest.mark.parametrize("version", KAI)
 def test_the_pods_of_scheduler_and_queue_controller_are_found_by_their_names(version):
     steps = scrape_config({})["relabel_configs"]
-    apps = {it["regex"]: it["replacement"] for it in steps if it.get("target_label") == "component"}
+    apps = {
+        step["regex"]: step["replacement"]
+        for step in steps
+        if step.get("target_label") == "component"
+    }
     assert {*apps.values()} == {"scheduler", "queue-controller"}
-    (kept,) = [it["regex"] for it in steps if "pod_label_app" in str(it) and "action" in it]
+    (kept,) = [step["regex"] for step in steps if "pod_label_app" in str(step) and "action" in step]
     assert kept == "|".join(apps)
     for regex in apps:
         found = [name for name in KAI[version].deployments if re.fullmatch(regex, name)]
@@ -89,8 +93,8 @@ def test_with_the_operator_its_objects_have_the_labels_that_it_selects_by():
     args = {"operator": True, "labels": labels, "namespace": "mon"}
     found = fleet(**args) | team(**args, scheduler=True)
     objects = {
-        name: (it.inputs["metadata"]["namespace"], it.inputs["metadata"].get("labels"))
-        for name, it in found.items()
+        name: (item.inputs["metadata"]["namespace"], item.inputs["metadata"].get("labels"))
+        for name, item in found.items()
         if not name.startswith(("Monitoring ", "NetworkPolicy ", "ConfigMap "))
     }
     assert objects == {

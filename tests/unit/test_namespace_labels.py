@@ -23,7 +23,9 @@ def test_the_namespace_has_those_of_the_stack_and_over_them_the_teams():
     own = {"labels": {PROJECT: "p-abc"}, "annotations": {PROJECT: "c-1:p-abc"}}
     of_all = {"labels": {"cost": "17", PROJECT: "p-all"}, "annotations": {"owner": "ML: the team"}}
     (space,) = (
-        it for it in plan_settings(stack(own, **of_all)).resources if it.name == "ml-namespace"
+        resource
+        for resource in plan_settings(stack(own, **of_all)).resources
+        if resource.name == "ml-namespace"
     )
     metadata = space.inputs["metadata"]
     labels, notes = metadata["labels"], metadata["annotations"]
@@ -110,9 +112,9 @@ def test_the_control_plane_has_them_by_keys_of_its_chart(version):
 def objects(raw):
     """The metadata of every object of Kubernetes that is declared, but for what charts make."""
     return {
-        it.name: (it.type, it.inputs["metadata"])
-        for it in plan_settings(raw).resources
-        if it.type.startswith("kubernetes:") and "metadata" in it.inputs
+        resource.name: (resource.type, resource.inputs["metadata"])
+        for resource in plan_settings(raw).resources
+        if resource.type.startswith("kubernetes:") and "metadata" in resource.inputs
     }
 
 
@@ -120,8 +122,8 @@ def test_everything_that_is_made_for_a_team_has_them(tmp_path, monkeypatch):
     monkeypatch.setattr("kai_fleet.settings.files.yaml_file.ROOT", tmp_path)
     pod = (ROOT / "examples" / "workloads" / "cpu.yaml").read_text()
     (tmp_path / "cpu.yaml").write_text(pod.replace("queue: test", "queue: train"))
-    made = objects(stack(OWN, labels={"site": "hq"}, workloads={"ml": ["cpu.yaml"]}))
-    of_team = {name: it for name, it in made.items() if name.startswith(("ml/", "ml-"))}
+    created = objects(stack(OWN, labels={"site": "hq"}, workloads={"ml": ["cpu.yaml"]}))
+    of_team = {name: item for name, item in created.items() if name.startswith(("ml/", "ml-"))}
     pod = "ml/default/cpu-pod"
     assert {"ml-namespace", "ml-pods", "ml-network-pods", "ml-kai-namespace", pod} <= of_team.keys()
     for name, (_, metadata) in of_team.items():
@@ -137,8 +139,8 @@ def test_what_the_platform_makes_has_those_of_all():
     noted = {"labels": {"site": "hq"}, "annotations": {account: "x"}}
     raw = stack(**noted, teamStacks=grants, kai={"version": "v0.16.8"}, monitoring={})
     raw |= {"teams": {}, "queues": {"nlp": {"gpu": 4}}, "gpu": {"provider": "device-plugin"}}
-    platform = {name: it for name, it in objects(raw).items() if name.startswith("host-")}
-    names = {f"host-{it}-namespace" for it in ("gpu", "kai", "team-stacks")}
+    platform = {name: item for name, item in objects(raw).items() if name.startswith("host-")}
+    names = {f"host-{item}-namespace" for item in ("gpu", "kai", "team-stacks")}
     assert names <= platform.keys()
     accounts = [kind.endswith(":ServiceAccount") for kind, _ in platform.values()]
     assert any(accounts)

@@ -95,7 +95,7 @@ def test_a_control_plane_reaches_the_hosts_api_only_where_its_addresses_are_writ
 @pytest.mark.parametrize("key", ["cidrs", "private", "apiCidrs", "ingressCidrs"])
 def test_what_only_looks_like_a_network_is_a_mistake_of_the_stack_file(key, written):
     raw = {"teams": {"ml": {"isolation": {"network": {key: [written]}}}}}
-    (mistake,) = (it for it in load(raw).mistakes if "network" in str(it))
+    (mistake,) = (item for item in load(raw).mistakes if "network" in str(item))
     assert mistake.path == f"kai-fleet:teams.ml.isolation.network.{key}.0"
     assert mistake.message.endswith(
         f"is '{written}', which is no network; write one such as 10.20.0.0/16 or fd00:1::/32"

@@ -43,9 +43,9 @@ def flags(of):
 
 @pytest.mark.parametrize("version", sorted(VCLUSTER))
 def test_every_versions_api_server_gets_the_flags_with_their_defaults(version):
-    made = values({"oidc": ISSUER}, version)
-    assert flags(made) == FLAGS
-    assert unknown_keys("vcluster", version, made) == []
+    created = values({"oidc": ISSUER}, version)
+    assert flags(created) == FLAGS
+    assert unknown_keys("vcluster", version, created) == []
 
 
 def test_flags_and_volumes_of_the_users_values_stay():
@@ -57,58 +57,58 @@ def test_flags_and_volumes_of_the_users_values_stay():
             "statefulSet": {"persistence": {"addVolumes": [volume], "addVolumeMounts": [mount]}},
         }
     }
-    made = values({"oidc": {**ISSUER, "ca": AUTHORITY}, "values": own})
-    assert flags(made) == [
+    created = values({"oidc": {**ISSUER, "ca": AUTHORITY}, "values": own})
+    assert flags(created) == [
         *FLAGS,
         "--oidc-ca-file=/etc/kai-fleet/oidc/ca.crt",
         "--audit-log-path=-",
     ]
-    persistence = made["controlPlane"]["statefulSet"]["persistence"]
-    assert [it["name"] for it in persistence["addVolumes"]] == ["kai-fleet-oidc", "audit"]
+    persistence = created["controlPlane"]["statefulSet"]["persistence"]
+    assert [item["name"] for item in persistence["addVolumes"]] == ["kai-fleet-oidc", "audit"]
     assert persistence["addVolumeMounts"][1] == mount
 
 
 def test_the_plan_mounts_the_authority_by_its_content():
     plan = plan_settings(vcluster_stack({"oidc": {**ISSUER, "ca": AUTHORITY}}))
     assert plan.problems == ()
-    made = {it.name: it.inputs for it in plan.resources}
-    name = made["ml-oidc"]["metadata"]["name"]
-    assert made["ml-oidc"]["data"] == {"ca.crt": AUTHORITY}
-    assert made["ml-oidc"]["metadata"]["namespace"] == "team-ml"
-    (volume,) = made["ml-release"]["values"]["controlPlane"]["statefulSet"]["persistence"][
+    created = {resource.name: resource.inputs for resource in plan.resources}
+    name = created["ml-oidc"]["metadata"]["name"]
+    assert created["ml-oidc"]["data"] == {"ca.crt": AUTHORITY}
+    assert created["ml-oidc"]["metadata"]["namespace"] == "team-ml"
+    (volume,) = created["ml-release"]["values"]["controlPlane"]["statefulSet"]["persistence"][
         "addVolumes"
     ]
     assert volume["configMap"] == {"name": name}
     other = vcluster_secrets.keys("other").authority.decode()
     again = plan_settings(vcluster_stack({"oidc": {**ISSUER, "ca": other}}))
-    assert next(it for it in again.resources if it.name == "ml-oidc").inputs["metadata"][
-        "name"
-    ] != (name), "a file that changes in place is read by no API server"
+    assert next(resource for resource in again.resources if resource.name == "ml-oidc").inputs[
+        "metadata"
+    ]["name"] != (name), "a file that changes in place is read by no API server"
 
 
 def test_each_group_reads_all_and_changes_what_its_role_may_in_default():
-    made = {
-        it.name: it.inputs
-        for it in plan_settings(vcluster_stack({"oidc": ISSUER, "groups": GROUPS})).resources
+    created = {
+        resource.name: resource.inputs
+        for resource in plan_settings(vcluster_stack({"oidc": ISSUER, "groups": GROUPS})).resources
     }
-    assert [it["name"] for it in made["ml-view"]["subjects"]] == [
+    assert [subject["name"] for subject in created["ml-view"]["subjects"]] == [
         "oidc:auditors",
         "oidc:leads",
         "oidc:ml-team-vision",
     ]
-    assert made["ml-view"]["roleRef"]["name"] == "view"
+    assert created["ml-view"]["roleRef"]["name"] == "view"
     for role, group in (("edit", "oidc:ml-team-vision"), ("admin", "oidc:leads")):
-        bound = made[f"ml-{role}"]
+        bound = created[f"ml-{role}"]
         assert bound["metadata"]["namespace"] == "default", "never kube-system's accounts"
         assert bound["roleRef"] == {
             "apiGroup": "rbac.authorization.k8s.io",
             "kind": "ClusterRole",
             "name": role,
         }
-        assert [it["name"] for it in bound["subjects"]] == [group]
-    labels = made["ml-readers"]["metadata"]["labels"]
+        assert [subject["name"] for subject in bound["subjects"]] == [group]
+    labels = created["ml-readers"]["metadata"]["labels"]
     assert labels == {"rbac.authorization.k8s.io/aggregate-to-view": "true"}
-    seen = {kind for rule in made["ml-readers"]["rules"] for kind in rule["resources"]}
+    seen = {kind for rule in created["ml-readers"]["rules"] for kind in rule["resources"]}
     assert seen == {"nodes", "queues", "podgroups"}, "what `kubectl fleet` reads besides view"
 
 

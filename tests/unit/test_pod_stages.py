@@ -22,6 +22,6 @@ def test_pods_are_running_at_once(tmp_path, monkeypatch):
 def test_pods_take_their_time(tmp_path, monkeypatch):
     monkeypatch.setenv(command_lines.POD_SECONDS, "13")
     command_lines.ensure_stages(tmp_path)
-    told = delays(command_lines.stages(tmp_path))
-    assert (told["pod-running"], told["pod-gone"]) == (13000, 2000)
-    assert told.keys() == delays(command_lines.STAGES).keys()
+    message = delays(command_lines.stages(tmp_path))
+    assert (message["pod-running"], message["pod-gone"]) == (13000, 2000)
+    assert message.keys() == delays(command_lines.STAGES).keys()

@@ -8,7 +8,7 @@ import kai_fleet
 import kai_fleet_cli
 from kai_fleet.settings.files import project
 
-FOLDERS = [Path(it.__file__).parent for it in (kai_fleet, kai_fleet_cli)]
+FOLDERS = [Path(item.__file__).parent for item in (kai_fleet, kai_fleet_cli)]
 
 
 @pytest.mark.parametrize(

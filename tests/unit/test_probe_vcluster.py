@@ -133,7 +133,7 @@ class Namespace:
     """A namespace with a pod and a volume of somebody else beside the vCluster's."""
 
     def __init__(self, labels):
-        self.told, self.labels = [], labels
+        self.message, self.labels = [], labels
 
     def get(self, path):
         assert path == HERE
@@ -147,11 +147,12 @@ class Namespace:
         if kind in ("pods", "persistentvolumeclaims"):
             names |= {INSTALLED: ["installed"], "": ["synced", "installed", "theirs"]}
         return [
-            {"metadata": {"name": f"{kind}-{it}"}} for it in names.get(query["labelSelector"], [])
+            {"metadata": {"name": f"{kind}-{item}"}}
+            for item in names.get(query["labelSelector"], [])
         ]
 
     def delete(self, path):
-        self.told.append(path)
+        self.message.append(path)
         return False  # it has gone by itself
 
 
@@ -161,8 +162,8 @@ def ended(monkeypatch, labels=OURS, api=None):
     api = api or Namespace(labels)
     monkeypatch.setattr(vcluster, "cluster", lambda: api)
     vcluster.clean_up()
-    assert [it for it in api.told if it.endswith(("vc-ml", "-certs"))] == PIECES
-    return {it.rpartition("/")[2] for it in api.told if it not in PIECES}
+    assert [item for item in api.message if item.endswith(("vc-ml", "-certs"))] == PIECES
+    return {item.rpartition("/")[2] for item in api.message if item not in PIECES}
 
 
 SYNCED_OBJECTS = {"services-synced", "configmaps-synced", "secrets-synced"}

@@ -61,9 +61,9 @@ def test_a_probe_asks_the_host_or_the_vcluster_of_a_secret_there(host, monkeypat
 )
 def test_a_secret_that_is_of_no_use_is_named(host, monkeypatch, answer, words):
     host.answer = answer
-    with pytest.raises(wait.NotReadyError) as said:
+    with pytest.raises(wait.NotReadyError) as reported:
         within(monkeypatch)
-    assert str(said.value) == (
+    assert str(reported.value) == (
         f"Secret vc-ml of namespace team-ml cannot be read: {words}. Look with: kubectl -n team-ml"
         " get secrets,statefulsets"
     )

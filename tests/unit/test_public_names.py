@@ -23,14 +23,19 @@ def test_the_distributions_are_of_one_version_and_need_each_other_in_it():
         project = tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"]
         assert project["version"] == version()
         own = [
-            it for it in project["dependencies"] if it.startswith(("kai-fleet", "kubectl-fleet"))
+            dependency
+            for dependency in project["dependencies"]
+            if dependency.startswith(("kai-fleet", "kubectl-fleet"))
         ]
-        assert all(it.endswith(f"=={version()}") for it in own)
+        assert all(item.endswith(f"=={version()}") for item in own)
         assert (ROOT / folder / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
 
 
 def test_a_release_builds_every_distribution():
     steps = (ROOT / ".github" / "workflows" / "release.yml").read_text()
     (named,) = re.findall(r"for package in (.+); do", steps)
-    projects = [tomllib.loads((ROOT / it / "pyproject.toml").read_text()) for it in DISTRIBUTIONS]
-    assert named.split() == [it["project"]["name"] for it in projects]
+    projects = [
+        tomllib.loads((ROOT / distribution / "pyproject.toml").read_text())
+        for distribution in DISTRIBUTIONS
+    ]
+    assert named.split() == [item["project"]["name"] for item in projects]

@@ -10,7 +10,7 @@ from pulumi.runtime.proto import provider_pb2
 
 from kai_fleet.cluster.provider.values import plain, struct
 from tests.unit.canned_api import kubeconfig, serving
-from tests.unit.plugin_process import partial, said, secret, started
+from tests.unit.plugin_process import partial, reported, secret, started
 
 KIND = provider_pb2.PropertyDiff
 ID = "lab/ml/ml-queues"
@@ -83,7 +83,7 @@ def test_a_first_preview_asks_nobody_and_keeps_the_kubeconfig_out_of_the_state(p
 
 @pytest.mark.parametrize("content", ["nonsense: [", "{}"])
 def test_a_kubeconfig_that_is_none_is_one_sentence(plugin, content):
-    text = said(plugin.fails(plugin.create, tree(top=spec(4)) | {"kubeconfig": content}))
+    text = reported(plugin.fails(plugin.create, tree(top=spec(4)) | {"kubeconfig": content}))
     assert text.startswith("the kubeconfig cannot be used: ")
     assert "Traceback" not in text and "File" not in text and "\n" not in text
 
@@ -106,11 +106,11 @@ def test_what_was_made_in_part_is_kept_with_the_words_of_the_refusal(plugin, api
     api.live(live("top", 4))
     api.answers[f"{PATH}#wrong"] = (422, refusal)
     error = plugin.fails(plugin.create, given | access)
-    assert said(error) == "queue wrong: quota of wrong is above its parent's"
+    assert reported(error) == "queue wrong: quota of wrong is above its parent's"
     kept = partial(error)
     assert (kept.id, plain(kept.properties)) == (ID, tree()), "the label finds what was made"
     assert kept.inputs == struct(given | access), "its kubeconfig stays secret"
-    assert list(kept.reasons) == [said(error)]
+    assert list(kept.reasons) == [reported(error)]
 
 
 def test_one_that_differs_gets_its_whole_spec_whatever_kai_writes_meanwhile(plugin, api):
@@ -124,7 +124,7 @@ def test_one_that_differs_gets_its_whole_spec_whatever_kai_writes_meanwhile(plug
     }
     api.answers[f"{PATH}/top#patch"] = (422, {"message": "quota is above its parent's"})
     error = plugin.fails(plugin.update, ID, tree(top=spec(2)), given)
-    assert said(error) == "queue top: quota is above its parent's"
+    assert reported(error) == "queue top: quota is above its parent's"
 
 
 def test_a_refresh_sees_what_is_there(plugin, api):
@@ -161,7 +161,7 @@ def test_queues_of_others_are_all_named_and_nothing_is_touched(plugin, api):
     unlabelled = {"metadata": {"name": "mine"}, "spec": spec(1)}
     api.live(of_a_chart("default-queue", -1), live("left", 1, tree="b-queues"), taken, unlabelled)
     queues = {name: spec(4) for name in ("default-queue", "left", "mine", "train", "new")}
-    lines = said(plugin.fails(plugin.create, tree(**queues) | api.access)).splitlines()
+    lines = reported(plugin.fails(plugin.create, tree(**queues) | api.access)).splitlines()
     assert read_only(api)
     default, left, mine, train = lines
     assert default.endswith("label queue default-queue --overwrite kai-fleet/tree=ml-queues")
@@ -180,8 +180,10 @@ def test_a_refresh_of_a_cluster_that_is_gone_is_a_sentence_and_soon(plugin):
     begun = time.monotonic()
     error = plugin.fails(plugin.read, ID, tree(top=spec(4)), tree() | {"kubeconfig": NOBODY})
     assert time.monotonic() - begun < 6
-    assert said(error).startswith("cluster lab/ml at http://127.0.0.1:1: the API does not answer: ")
-    assert said(error).endswith(
+    assert reported(error).startswith(
+        "cluster lab/ml at http://127.0.0.1:1: the API does not answer: "
+    )
+    assert reported(error).endswith(
         "See that kubectl reaches it, then run the same command again. If that cluster is gone for"
         " good: PULUMI_K8S_DELETE_UNREACHABLE=true pulumi refresh"
     )

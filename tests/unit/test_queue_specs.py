@@ -86,7 +86,7 @@ def test_the_rest_of_a_queue_is_as_kai_reads_it():
     }
     specs = specs_of({"top": {"children": {"a": queue}}}, parent="team-ml")
     assert specs["top"]["parentQueue"] == "team-ml"
-    own = {key: it for key, it in specs["a"].items() if key != "resources"}
+    own = {key: item for key, item in specs["a"].items() if key != "resources"}
     assert own == {
         "displayName": "Training",
         "parentQueue": "top",

@@ -31,14 +31,15 @@ def stack(of_team=None, **keys):
     return raw
 
 
-def secrets(made):
-    found = [it for it in made if it.type == "kubernetes:core/v1:Secret"]
+def secrets(created):
+    found = [item for item in created if item.type == "kubernetes:core/v1:Secret"]
     assert all(
-        it.inputs["type"] == "kubernetes.io/dockerconfigjson" and it.inputs["data"] == "[secret]"
-        for it in found
+        item.inputs["type"] == "kubernetes.io/dockerconfigjson"
+        and item.inputs["data"] == "[secret]"
+        for item in found
     )
-    meta = [it.inputs["metadata"] for it in found]
-    return {(it["namespace"], it["name"]) for it in meta}
+    meta = [item.inputs["metadata"] for item in found]
+    return {(item["namespace"], item["name"]) for item in meta}
 
 
 def test_a_secret_is_made_wherever_images_are_pulled():
@@ -48,7 +49,7 @@ def test_a_secret_is_made_wherever_images_are_pulled():
     assert plan.problems == ()
     places = {("gpu-operator", OF_STACK), ("team-ml", OF_STACK), ("team-ml", OF_TEAM)}
     assert secrets(plan.resources) == places
-    by_name = {it.name: it.inputs for it in plan.resources}
+    by_name = {resource.name: resource.inputs for resource in plan.resources}
     operator = by_name["host-gpu-release"]["values"]
     assert operator["driver"] == {"imagePullSecrets": [OF_STACK]}
     assert operator["node-feature-discovery"] == {"imagePullSecrets": [{"name": OF_STACK}]}
@@ -62,21 +63,21 @@ def test_a_secret_is_made_wherever_images_are_pulled():
 
 def test_the_hosts_kai_pulls_with_it():
     raw = stack(teams={}, kai={"version": "v0.16.8"})
-    by_name = {it.name: it.inputs for it in plan_settings(raw).resources}
-    made = by_name["host-kai-registries"], by_name["host-kai-reservation-registries"]
-    spaces = [it["metadata"]["namespace"] for it in made]
+    by_name = {resource.name: resource.inputs for resource in plan_settings(raw).resources}
+    created = by_name["host-kai-registries"], by_name["host-kai-reservation-registries"]
+    spaces = [item["metadata"]["namespace"] for item in created]
     assert spaces == ["kai-scheduler", "kai-resource-reservation"]
     assert pulled(by_name["host-kai-release"]["values"]["global"]) == [OF_STACK]
 
 
 def pulled(values):
-    return [it["name"] for it in values["imagePullSecrets"]]
+    return [secret["name"] for secret in values["imagePullSecrets"]]
 
 
 def test_without_credentials_nothing_is_made_or_named():
     plan = plan_settings(copy.deepcopy(SETTINGS) | {"gpu": {"provider": "device-plugin"}})
     assert secrets(plan.resources) == set()
-    assert not any("imagePullSecrets" in str(it.inputs) for it in plan.resources)
+    assert not any("imagePullSecrets" in str(resource.inputs) for resource in plan.resources)
 
 
 @pytest.mark.parametrize("password", ["pä:ss", 1234567], ids=["text", "of another resource"])
@@ -107,17 +108,17 @@ def test_a_registry_is_a_host_and_perhaps_a_path(registry, says):
 def test_a_password_in_clear_is_refused_with_the_command_that_encrypts_it(place, password):
     own = {MIRROR: account(password)}
     raw = stack(registries=own) if place == "registries" else stack(own)
-    said = [str(it) for it in validation.validate(raw).refused]
+    reported = [str(item) for item in validation.validate(raw).refused]
     path = f'kai-fleet:{place}["{MIRROR}"].password'
     command = f"pulumi config set --secret --path '{path}' --stack STACK"
-    assert len([line for line in said if command in line]) == 1
-    assert not any(str(password) in line for line in said)
+    assert len([line for line in reported if command in line]) == 1
+    assert not any(str(password) in line for line in reported)
 
 
 @pytest.mark.parametrize("wrong", ["robot:hunter2", {"username": "robot:hunter2"}, ["hunter2"]])
 def test_what_is_wrong_there_is_not_shown(wrong):
     mistakes = load(stack(registries={MIRROR: wrong})).mistakes
-    assert mistakes and not any("hunter2" in str(it) for it in mistakes)
+    assert mistakes and not any("hunter2" in str(item) for item in mistakes)
 
 
 def test_what_is_missing_is_told():
@@ -129,7 +130,7 @@ def test_what_is_missing_is_told():
 @pytest.mark.parametrize("version", [*KAI])
 def test_parts_that_pull_without_it_are_warned_of(version):
     plan = plan_settings(stack(kai={"version": version}))
-    found = [it for it in plan.problems if it.path == "kai-fleet:registries"]
+    found = [problem for problem in plan.problems if problem.path == "kai-fleet:registries"]
     assert bool(found) == (
         not kai(version).operands_get_node_selector and kai(version).has_operator
     )
@@ -149,8 +150,8 @@ def test_a_platform_makes_the_secret_of_a_team_stack_and_tells_no_password():
     loaded = load(raw)
     assert loaded.mistakes == ()
     assert ("team-ml", OF_STACK) in secrets(plan_settings(platform()).resources)
-    told = Facts.of(loaded.settings).output()
-    assert told["registries"] == [MIRROR] and "hunter2" not in str(told)
+    sentence = Facts.of(loaded.settings).output()
+    assert sentence["registries"] == [MIRROR] and "hunter2" not in str(sentence)
 
 
 def test_a_team_stack_pulls_with_its_platforms_and_makes_its_own():

@@ -29,13 +29,13 @@ def test_the_notes_are_the_section_of_the_version():
 
 
 @pytest.mark.parametrize(
-    ("tag", "log", "said"),
+    ("tag", "log", "reported"),
     [
         ("v9.9.9", LOG, "the tag is v9.9.9"),
         (OWN, LOG.replace("(2026-12-01)", "(not released yet)"), "'not released yet'"),
         (OWN, "# Changelog\n", "has no section"),
     ],
 )
-def test_a_release_that_is_not_ready_is_stopped(tag, log, said):
-    with pytest.raises(SystemExit, match=said):
+def test_a_release_that_is_not_ready_is_stopped(tag, log, reported):
+    with pytest.raises(SystemExit, match=reported):
         RELEASE["notes"](tag, log)

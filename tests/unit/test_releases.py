@@ -152,8 +152,8 @@ def test_what_is_newer_than_its_line_is_taken_for_the_newest_known_of_it(version
     ],
 )
 def test_there_is_one_word_for_the_support_of_each_version(version, maintained, words):
-    said = support(KAI, version, date(2026, 11, 23))
-    assert (said.maintained, said.words) == (maintained, words)
+    reported = support(KAI, version, date(2026, 11, 23))
+    assert (reported.maintained, reported.words) == (maintained, words)
 
 
 @pytest.mark.parametrize("version", VCLUSTER)

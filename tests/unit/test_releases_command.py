@@ -11,9 +11,9 @@ def test_every_version_is_listed_with_its_support():
     assert ran.exit_code == 0
     lines = ran.stdout.splitlines()
     for version in [*KAI, "v0.20.1"]:
-        said = f"KAI {version:<9} {support(KAI, version).words}"
-        assert any(line.partition("; not advised")[0] == said for line in lines)
+        reported = f"KAI {version:<9} {support(KAI, version).words}"
+        assert any(line.partition("; not advised")[0] == reported for line in lines)
     for version in VCLUSTER:
-        said = f"vCluster {version:<9} {support(VCLUSTER, version).words}"
-        assert any(line.startswith(said) for line in lines)
+        reported = f"vCluster {version:<9} {support(VCLUSTER, version).words}"
+        assert any(line.startswith(reported) for line in lines)
     assert "KAI v0.20.1   retracted: its chart is that of v0.10.2" in lines

@@ -13,9 +13,9 @@ from sandbox.control_plane.certificates import Authority, Pair
 
 @pytest.fixture
 def authority(tmp_path: Path) -> Authority:
-    made = Authority(tmp_path)
-    made.ensure("test")
-    return made
+    created = Authority(tmp_path)
+    created.ensure("test")
+    return created
 
 
 def handshake(authority: Authority, server: Pair, client: Pair | None, name: str) -> None:

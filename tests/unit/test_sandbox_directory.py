@@ -50,20 +50,20 @@ def test_a_damaged_memory_is_none(tmp_path: Path) -> None:
 def test_of_two_at_once_one_waits(tmp_path: Path) -> None:
     where = tmp_path / "sandbox"
     order: list[str] = []
-    said: list[str] = []
+    reported: list[str] = []
 
     def second() -> None:
-        with directory.locked(where, said.append):
+        with directory.locked(where, reported.append):
             order.append("second")
             assert where.exists()  # made anew after the first one removed it
 
     with directory.locked(where, print):
         thread = threading.Thread(target=second)
         thread.start()
-        while not said:  # that it waits
+        while not reported:  # that it waits
             time.sleep(0.01)
         order.append("first")
         directory.remove(where)
     thread.join(10)
     assert order == ["first", "second"]
-    assert "waiting" in said[0]
+    assert "waiting" in reported[0]

@@ -57,7 +57,9 @@ class Objects(AdminApi):
     def set_condition(self, path: str, condition: Any) -> None:
         self.calls.append(f"PATCH {path}/status")
         status = self.objects[path].setdefault("status", {})
-        others = [it for it in status.get("conditions", []) if it["type"] != condition["type"]]
+        others = [
+            entry for entry in status.get("conditions", []) if entry["type"] != condition["type"]
+        ]
         status["conditions"] = [*others, dict(condition)]
 
     def delete(self, path: str) -> None:

@@ -41,16 +41,16 @@ def test_two_that_start_at_once_have_ports_of_their_own(tmp_path: Path) -> None:
         for name in ("one", "two")
     ]
     try:
-        said = []
+        reported = []
         for process in starting:
             assert process.stdout is not None
             lines = iter(process.stdout.readline, "")
-            said.append(next((line for line in lines if line.strip().isdigit()), "it failed"))
+            reported.append(next((line for line in lines if line.strip().isdigit()), "it failed"))
     finally:
         for process in starting:
             process.communicate()
-    assert "it failed" not in said
-    assert len(set(said)) == 2
+    assert "it failed" not in reported
+    assert len(set(reported)) == 2
 
 
 def remembered(where: Path) -> tuple[Ports, socket.socket]:

@@ -18,9 +18,9 @@ from sandbox.directory import SandboxError
 
 @pytest.fixture
 def processes(tmp_path: Path) -> Iterator[Processes]:
-    made = Processes(tmp_path)
-    yield made
-    made.stop_everything()
+    created = Processes(tmp_path)
+    yield created
+    created.stop_everything()
 
 
 def part(directory: Path, *command: str, name: str = "sleeper") -> ServerProcess:

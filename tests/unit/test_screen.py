@@ -28,8 +28,8 @@ def test_a_reader_that_leaves_early_does_not_end_the_run():
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, cwd=ROOT, text=True) as process:
         assert process.stdout.readline() == "line 0\n"
         process.stdout.close()  # as `head -1` does
-        said = process.stderr.read()
-    assert (process.returncode, said) == (0, "it went on")
+        reported = process.stderr.read()
+    assert (process.returncode, reported) == (0, "it went on")
 
 
 def test_a_terminal_is_told_colours_and_nothing_else(capsys):
@@ -41,16 +41,16 @@ def test_a_terminal_is_told_colours_and_nothing_else(capsys):
 
 def test_a_step_and_a_warning_about_a_plugin_are_shown_once(capsys):
     show = _Run(None, "", Signals()).options(Report())["on_output"]
-    made = [" +  Release ml creating (0s)", " +  Release ml created (0.58s)"]
+    created = [" +  Release ml creating (0s)", " +  Release ml created (0.58s)"]
     plugins = [
         "    warning: using pulumi-resource-kubernetes from $PATH at bin",
         "    warning: resource plugin kubernetes is expected to have version >=4.34.2",
     ]
     others = ["", "  Release (ml):", "    warning: kept", "", "    warning: kept"]
-    again = (" +  Release ml creating (1m4s)", made[1])
-    for line in (*made, *again, *plugins, *plugins, *others):
+    again = (" +  Release ml creating (1m4s)", created[1])
+    for line in (*created, *again, *plugins, *plugins, *others):
         show(line)
-    assert capsys.readouterr().out.splitlines() == [*made, *plugins, *others]
+    assert capsys.readouterr().out.splitlines() == [*created, *plugins, *others]
 
 
 def test_a_finding_is_a_line_of_its_own():

@@ -31,10 +31,10 @@ MARK = "sealed"
 def secure(text=f"{MARK} text"):
     """As the engine encrypts it; each time with another nonce."""
     nonce, content = f"nonce {len(TEXTS):06}", f"content: {text}"
-    spelled = [base64.b64encode(it.encode()).decode() for it in (nonce, content)]
-    made = f"v1:{spelled[0]}:{spelled[1]}"
-    TEXTS[made] = text
-    return {"secure": made}
+    spelled = [base64.b64encode(entry.encode()).decode() for entry in (nonce, content)]
+    created = f"v1:{spelled[0]}:{spelled[1]}"
+    TEXTS[created] = text
+    return {"secure": created}
 
 
 def team(pool, **more):
@@ -151,7 +151,7 @@ def folder(tmp_path, monkeypatch):
 
         def plan(self):
             found = offline.plan(pulumi.get_stack(), self.file).problems
-            return [f"{it.path}: {it.message}" for it in found]
+            return [f"{entry.path}: {entry.message}" for entry in found]
 
         def program(self, own=None):
             """What the running program says, of what its engine decrypted."""

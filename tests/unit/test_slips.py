@@ -83,9 +83,9 @@ ODD_VALUES = (
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "reported"),
     [
-        *((in_values(value), said) for value, said in ODD_VALUES),
+        *((in_values(value), reported) for value, reported in ODD_VALUES),
         ("", " is not a stack file; write config: and keys such as kai-fleet:clu"),
         ("a: 1\nconfig: [b]\n", " is not a stack file; write config:"),
         ("<<<<<<< HEAD\nconfig:\n  a: 1\n=======\n", "line 2 column 7: is no YAML: mapping values"),
@@ -97,10 +97,10 @@ ODD_VALUES = (
         ("config: {}\n---\nconfig: {}\n", " begins several documents (---); write one"),
     ],
 )
-def test_a_slip_in_the_yaml_is_named_with_its_place(text, said):
+def test_a_slip_in_the_yaml_is_named_with_its_place(text, reported):
     with pytest.raises(UserError) as refusal:
         parse(text, "Pulumi.prod.yaml")
-    assert said in str(refusal.value)
+    assert reported in str(refusal.value)
     assert str(refusal.value).startswith("Pulumi.prod.yaml") and "\n" not in str(refusal.value)
 
 
@@ -134,9 +134,9 @@ def test_every_command_says_what_is_wrong_with_the_file(project, command, code, 
     (project.root / "Pulumi.lab.yaml").write_bytes(BAD_FILES[bad])
     ran = project.run(*command.split(), "--stack", "lab")
     assert ran.code == code, ran.out
-    said = f"{ran.out}{ran.refusal}"
-    assert f"Pulumi.lab.yaml {PLACES[bad]}" in said
-    assert "Traceback" not in said
+    reported = f"{ran.out}{ran.refusal}"
+    assert f"Pulumi.lab.yaml {PLACES[bad]}" in reported
+    assert "Traceback" not in reported
     assert project.engine.asked == []
 
 
@@ -152,7 +152,7 @@ HOST = {"cluster": CLUSTER, "kai": {"version": "v0.16.8"}}
 
 
 @pytest.mark.parametrize(
-    ("raw", "said"),
+    ("raw", "reported"),
     [
         (
             {"teams": {"a": {"sheduler": {"mode": "default"}}}},
@@ -168,9 +168,9 @@ HOST = {"cluster": CLUSTER, "kai": {"version": "v0.16.8"}}
         ({"teamStacks": {"host": {"gpus": 1}}}, "key host: is what findings and metrics call"),
     ],
 )
-def test_a_slip_in_a_key_or_a_value_is_one_sentence(raw, said):
+def test_a_slip_in_a_key_or_a_value_is_one_sentence(raw, reported):
     problems = validation.validate({"cluster": CLUSTER, **raw}).refused
-    assert [problem for problem in problems if said in str(problem)]
+    assert [problem for problem in problems if reported in str(problem)]
 
 
 @pytest.mark.parametrize(

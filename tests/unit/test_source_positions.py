@@ -19,15 +19,15 @@ def requests(monkeypatch):
     monkeypatch.setattr(recorder._Recorder, "RegisterResource", note)
     recorder.record("lab", LAB)
     # The stack itself is declared by the SDK, before the program.
-    return [it for it in found if it.type != STACK]
+    return [item for item in found if item.type != STACK]
 
 
 def test_each_resource_names_the_file_that_declares_it(requests):
-    files = {it.name: it.sourcePosition.uri.rpartition("/")[2] for it in requests}
+    files = {item.name: item.sourcePosition.uri.rpartition("/")[2] for item in requests}
     assert files["ml-kai-release"] == "kai_scheduler.py"
     assert files["ml-namespace"] == "team_namespace.py"
     assert not [name for name, file in files.items() if not file.endswith(".py")]
 
 
 def test_no_resource_has_the_whole_call_stack(requests):
-    assert max(len(it.stackTrace.frames) for it in requests) <= 2
+    assert max(len(item.stackTrace.frames) for item in requests) <= 2

@@ -149,8 +149,8 @@ def test_a_known_vulnerability_fails_and_a_service_out_of_reach_does_not(service
 
 
 def test_the_version_is_said_once():
-    said = version()
+    reported = version()
     changes = (ROOT / "CHANGELOG.md").read_text()
     released = [line for line in changes.splitlines() if re.match(r"## \d", line)]
-    assert released[0].startswith(f"## {said} (")
-    assert path_tools.ask_version(PLUGIN, PathCheck()) == said
+    assert released[0].startswith(f"## {reported} (")
+    assert path_tools.ask_version(PLUGIN, PathCheck()) == reported

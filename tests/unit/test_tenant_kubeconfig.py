@@ -136,14 +136,14 @@ def of_version(number):
 def until_year_0():
     """A certificate that ended in a year that Python has not, and its key."""
     key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
-    made = (
+    created = (
         x509.CertificateBuilder(name, name, key.public_key(), 1)
         .not_valid_before(datetime(2060, 1, 1, tzinfo=UTC))
         .not_valid_after(datetime(2061, 2, 3, tzinfo=UTC))
         .sign(key, hashes.SHA256())
     )
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return changed(made, b"20610203000000Z", b"00000203000000Z"), pem
+    return changed(created, b"20610203000000Z", b"00000203000000Z"), pem
 
 
 def with_password(key):

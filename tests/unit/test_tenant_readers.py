@@ -104,7 +104,7 @@ def test_every_module_that_asks_a_cluster_is_on_the_page():
 def test_what_is_on_the_page_is_there():
     named = on_the_page()
     assert len(named) > 15
-    assert [it for it in (*named, *ELSEWHERE) if not path(it).is_file()] == []
+    assert [item for item in (*named, *ELSEWHERE) if not path(item).is_file()] == []
     assert named.keys() & ELSEWHERE.keys() == set()
     assert ELSEWHERE.keys() - readers() == set(), "these ask nobody any more"
 
@@ -130,4 +130,4 @@ def test_nobody_else_reads_the_secret_of_a_vcluster():
         "kai_fleet/vcluster_kubeconfig.py",
     }:
         names = imported(ast.parse(path(name).read_text()))
-        assert any(".tenant_kubeconfig." in it for it in names), name
+        assert any(".tenant_kubeconfig." in item for item in names), name

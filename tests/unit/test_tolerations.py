@@ -59,7 +59,7 @@ def test_so_does_kai_with_its_operands(version):
 def test_a_teams_own_stand_in_place_of_the_stacks(team, keys):
     found = arguments(stack(team, tolerations=[GPU]))
     for args in (found.namespace("ml"), found.vcluster("ml"), found.kai("ml")):
-        assert [it["key"] for it in args.get("tolerations", ())] == keys
+        assert [item["key"] for item in args.get("tolerations", ())] == keys
 
 
 def test_an_affinity_stands_in_place_of_that_of_all_teams():

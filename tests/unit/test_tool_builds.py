@@ -53,17 +53,17 @@ def test_a_tool_that_another_process_is_getting_is_waited_for(machine):
     go(machine, build='echo x > "$out"')
     folder = machine / "cache/tools"
     folder.mkdir(parents=True)
-    said = []
+    reported = []
     with (folder / ".kwok.lock").open("w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
 
         def finish():
-            while not any("another process" in line for line in said):
+            while not any("another process" in line for line in reported):
                 time.sleep(0.01)
             script(folder / "kwok-0.8.0/kwok")
             fcntl.flock(other, fcntl.LOCK_UN)
 
         threading.Thread(target=finish).start()
-        toolbox.ensure(["kwok"], said.append)
-    assert any("another process is getting it" in line for line in said)
-    assert not any("building" in line for line in said), "the other one's should be used"
+        toolbox.ensure(["kwok"], reported.append)
+    assert any("another process is getting it" in line for line in reported)
+    assert not any("building" in line for line in reported), "the other one's should be used"

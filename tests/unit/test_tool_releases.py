@@ -86,11 +86,11 @@ def test_without_a_pinned_sum_the_publishers_own_counts(publisher):
 
 def test_a_release_without_any_sum_is_not_downloaded(machine, publisher):
     publisher(b"#!/bin/sh\n", published=f"{'0' * 64}  another-file\n")
-    said = []
+    reported = []
     with pytest.raises(toolbox.ToolError, match="Install Go"):
-        toolbox.ensure(["kwok"], said.append)
-    assert any("has no checksum of kwok" in line for line in said)
-    assert not any("downloading" in line for line in said)
+        toolbox.ensure(["kwok"], reported.append)
+    assert any("has no checksum of kwok" in line for line in reported)
+    assert not any("downloading" in line for line in reported)
 
 
 def test_a_publisher_that_cannot_be_reached_is_tried_once(machine, publisher, monkeypatch):
@@ -144,8 +144,8 @@ def test_a_release_that_does_not_fit_gives_way_to_the_next_source(
     publisher(content)
     with_members(monkeypatch, extra=member, kwok=member)
     go(machine, build=BUILDS_KWOK)
-    said = []
-    tool = toolbox.ensure(["kwok"], said.append)["kwok"]
+    reported = []
+    tool = toolbox.ensure(["kwok"], reported.append)["kwok"]
     assert tool.origin == "built"
-    assert len([line for line in said if "no official release" in line and reason in line]) == 1
+    assert len([line for line in reported if "no official release" in line and reason in line]) == 1
     assert {path.name for path in tool.path.parent.iterdir()} == {"kwok", "origin"}

@@ -22,7 +22,9 @@ def test_a_release_can_be_verified_and_holds_every_tool(bundle):
         assert re.fullmatch(r"(linux|darwin)/(amd64|arm64)", platform)
         assert re.fullmatch(r"[0-9a-f]{64}|[0-9a-f]{128}", checksum)
         assert "{" not in release.address(platform)
-        assert not any("{" in release.filled(it, platform) for it in release.members.values())
+        assert not any(
+            "{" in release.filled(member, platform) for member in release.members.values()
+        )
     assert len(set(release.sums.values())) == len(release.sums), "a sum was pasted twice"
 
 
@@ -34,8 +36,8 @@ def test_go_builds_make_the_version_that_the_table_says(bundle):
     assert re.search(rf"^require \S+ v{re.escape(version)}$", text, re.MULTILINE)
     for recipe in bundle.builds:
         text = (go_builds.GO_MODULES / recipe.module / "go.mod").read_text()
-        wanted = re.search(r"^go (\S+)", text, re.MULTILINE)[1].removesuffix(".0")
-        assert recipe.go == tuple(map(int, wanted.split(".")))
+        desired = re.search(r"^go (\S+)", text, re.MULTILINE)[1].removesuffix(".0")
+        assert recipe.go == tuple(map(int, desired.split(".")))
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from tests.unit.tool_scripts import go, script, silent
 
 
 def test_the_command_plugin_that_cannot_be_had_is_stood_in_for_and_said(machine):
-    said = []
-    tool = toolbox.ensure([COMMAND_PROVIDER], said.append)[COMMAND_PROVIDER]
-    (line,) = said
+    reported = []
+    tool = toolbox.ensure([COMMAND_PROVIDER], reported.append)[COMMAND_PROVIDER]
+    (line,) = reported
     assert "stand-in takes the place of Pulumi's Command plugin: no official release" in line
     assert (tool.origin, tool.path.name) == ("stand-in", COMMAND_PROVIDER)
     assert os.access(tool.path, os.X_OK)

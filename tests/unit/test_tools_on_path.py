@@ -36,10 +36,10 @@ def test_a_tool_on_path_is_used_when_its_version_will_do(machine, name, answer, 
 )
 def test_a_tool_on_path_in_another_version_is_named_and_not_used(machine, name, answer):
     path = script(machine / "bin" / name, f"echo '{answer}'")
-    said = []
+    reported = []
     with pytest.raises(toolbox.ToolError):  # there is no Go to build one with
-        toolbox.ensure([name], said.append)
-    assert any(str(path) in line and "is needed" in line for line in said)
+        toolbox.ensure([name], reported.append)
+    assert any(str(path) in line and "is needed" in line for line in reported)
 
 
 def test_a_tool_of_the_cache_that_is_on_path_is_not_taken_for_an_installed_one(machine):

@@ -34,13 +34,13 @@ def settings(monkeypatch, past, **raw):
 def test_the_program_refuses_to_remove_a_team_that_nobody_named(monkeypatch, teams):
     with pytest.raises(pulumi.RunError) as refusal:
         settings(monkeypatch, deployed("ml", "research"), teams=teams)
-    said = str(refusal.value)
-    assert "kai-fleet:teams.research: team research" in said
-    assert "its volumes would go" in said
-    assert "kai-fleet:removed: [research]" in said
-    assert "--remove-team research" in said and f"{REMOVE_VARIABLE}=research" in said
-    assert ("team ml" in said) == (not teams)
-    assert "other" not in said
+    reported = str(refusal.value)
+    assert "kai-fleet:teams.research: team research" in reported
+    assert "its volumes would go" in reported
+    assert "kai-fleet:removed: [research]" in reported
+    assert "--remove-team research" in reported and f"{REMOVE_VARIABLE}=research" in reported
+    assert ("team ml" in reported) == (not teams)
+    assert "other" not in reported
 
 
 GRANTED = "urn:pulumi:prod::kai-fleet::kai-fleet:index:TeamNamespace::vision"

@@ -28,7 +28,7 @@ def gpus(item, *nodes, version="v0.16.8"):
 
 
 @pytest.mark.parametrize(
-    ("item", "wanted"),
+    ("item", "desired"),
     [
         (pod("cpu", node="ml-0", asks={"cpu": "1"}), 0),
         (pod("whole", node="ml-0", asks={GPU: "2"}), 2),
@@ -60,10 +60,10 @@ def gpus(item, *nodes, version="v0.16.8"):
         (pod("much", node="ml-0", gpu_memory="9" * 400), 0),
         (pod("many", node="ml-0", gpu_fraction="0.5", gpu_fraction_num_devices="9" * 400), 0),
     ],
-    ids=lambda it: it["metadata"]["name"] if isinstance(it, dict) else str(it),
+    ids=lambda entry: entry["metadata"]["name"] if isinstance(entry, dict) else str(entry),
 )
-def test_a_pod_counts_for_what_kai_counts(item, wanted):
-    assert gpus(item) == pytest.approx(wanted)
+def test_a_pod_counts_for_what_kai_counts(item, desired):
+    assert gpus(item) == pytest.approx(desired)
 
 
 def test_a_share_of_memory_is_of_the_nodes_gpus_and_of_the_smallest_while_it_waits():
@@ -155,7 +155,7 @@ def test_queues_that_kai_drops_are_not_in_the_tree_and_their_pods_are_named():
         )
     )
     assert list(found.queues) == ["d"]
-    assert [it.name for it in found.pods if it.queue not in found.queues] == ["x", "y"]
+    assert [entry.name for entry in found.pods if entry.queue not in found.queues] == ["x", "y"]
 
 
 def test_the_podgroup_names_the_queue_before_the_pods_label_does():

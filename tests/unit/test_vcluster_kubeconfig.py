@@ -46,16 +46,16 @@ class Found:
         self.engine = Engine(secret, state)
 
         def program():
-            made = VirtualCluster("ml", {"node_pool": {"pool": "ml"}})
-            return self.read(made)
+            created = VirtualCluster("ml", {"node_pool": {"pool": "ml"}})
+            return self.read(created)
 
         run_by(self.engine, program, preview=preview)
 
-    async def read(self, made):
-        self.server = await made.server.future()
-        self.cluster = await made.cluster.future()
-        self.kubeconfig = await made.kubeconfig.future()
-        self.is_secret = await made.kubeconfig.is_secret()
+    async def read(self, created):
+        self.server = await created.server.future()
+        self.cluster = await created.cluster.future()
+        self.kubeconfig = await created.kubeconfig.future()
+        self.is_secret = await created.kubeconfig.is_secret()
 
     @property
     def number(self):

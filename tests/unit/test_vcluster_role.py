@@ -43,7 +43,7 @@ def in_namespace(version=None, values=None):
 def test_it_syncs_what_every_vcluster_syncs(version):
     ours = granted(in_namespace(version))
     for kind in ("configmaps", "secrets", "services", "pods", "persistentvolumeclaims"):
-        assert {verb for _, it, verb, _ in ours if it == kind} == WRITE
+        assert {verb for _, item, verb, _ in ours if item == kind} == WRITE
     for sub in ("exec", "attach", "portforward"):
         assert ("", f"pods/{sub}", "create", False) in ours
     assert ("", "pods/status", "update", False) in ours
@@ -52,8 +52,10 @@ def test_it_syncs_what_every_vcluster_syncs(version):
 @pytest.mark.parametrize("version", VCLUSTER)
 def test_what_runs_it_is_changed_by_name_only_and_only_where_certificates_are_renewed(version):
     rules = in_namespace(version)
-    writing = [it for it in rules if it["api_groups"] == ["apps"] and set(it["verbs"]) - READ]
-    named = [(it["resources"], it["verbs"], it.get("resource_names")) for it in writing]
+    writing = [
+        item for item in rules if item["api_groups"] == ["apps"] and set(item["verbs"]) - READ
+    ]
+    named = [(item["resources"], item["verbs"], item.get("resource_names")) for item in writing]
     renewed = [(["statefulsets", "deployments"], ["patch"], ["ml"])]
     assert named == (renewed if VCLUSTER[version].renews else [])
 
@@ -61,13 +63,13 @@ def test_what_runs_it_is_changed_by_name_only_and_only_where_certificates_are_re
 def test_an_etcd_of_its_own_is_restarted_too():
     values = nested("controlPlane.backingStore.etcd.deploy.enabled", True)
     rules = in_namespace("v0.36.1", values)
-    assert ["ml-etcd"] in [it.get("resource_names") for it in rules]
+    assert ["ml-etcd"] in [item.get("resource_names") for item in rules]
 
 
 @pytest.mark.parametrize("key", BY_VALUE)
 def test_what_a_team_syncs_besides_it_may(key):
     of = BY_VALUE[key]
-    assert of not in {it[:2] for it in granted(in_namespace("v0.36.1"))}
+    assert of not in {item[:2] for item in granted(in_namespace("v0.36.1"))}
     with_it = granted(in_namespace("v0.36.1", nested(key, True)))
     assert {verb for group, kind, verb, _ in with_it if (group, kind) == of} == WRITE
 
@@ -75,7 +77,7 @@ def test_what_a_team_syncs_besides_it_may(key):
 def test_several_control_planes_agree_by_a_lease():
     several = nested("controlPlane.statefulSet.highAvailability.replicas", 3)
     leases = [
-        "leases" in {it[1] for it in granted(in_namespace("v0.36.1", values))}
+        "leases" in {item[1] for item in granted(in_namespace("v0.36.1", values))}
         for values in ({}, several)
     ]
     assert leases == [False, True]
@@ -95,12 +97,12 @@ def test_the_widest_of_them_has_no_right_that_nobody_needs():
     for version in VCLUSTER:
         every += [in_namespace(version, nested(key, True)) for key in BY_VALUE]
     for rules in every:
-        assert {it[1] for it in granted(rules)} & NEVER == set()
-        assert {it[2] for it in granted(rules)} <= {*WRITE}
+        assert {item[1] for item in granted(rules)} & NEVER == set()
+        assert {item[2] for item in granted(rules)} <= {*WRITE}
 
 
 def declared(raw):
-    return [it for it in record("lab", raw) if it.type.startswith("kubernetes:rbac")]
+    return [item for item in record("lab", raw) if item.type.startswith("kubernetes:rbac")]
 
 
 def test_the_platform_declares_it_in_every_mode_and_for_team_stacks():
@@ -111,17 +113,17 @@ def test_the_platform_declares_it_in_every_mode_and_for_team_stacks():
             if raw["teams"].get(name, {}).get("isolation") != {"level": "off"}
         }
         found = {
-            (kind, it.inputs["metadata"]["namespace"]): it
-            for it in declared(raw)
-            if (kind := it.type.rsplit(":", 1)[-1]) in ("Role", "RoleBinding")
-            and it.inputs["metadata"]["name"] == rights.VCLUSTER
+            (kind, item.inputs["metadata"]["namespace"]): item
+            for item in declared(raw)
+            if (kind := item.type.rsplit(":", 1)[-1]) in ("Role", "RoleBinding")
+            and item.inputs["metadata"]["name"] == rights.VCLUSTER
         }
         assert {kind for kind, _ in found} == {"Role", "RoleBinding"}
         assert {space for _, space in found} == {f"team-{name}" for name in teams}
-        for (kind, space), it in found.items():
+        for (kind, space), item in found.items():
             if kind == "RoleBinding":
                 name = space.removeprefix("team-")
-                assert [s["name"] for s in it.inputs["subjects"]] == [f"vc-{name}"]
+                assert [s["name"] for s in item.inputs["subjects"]] == [f"vc-{name}"]
 
 
 @pytest.mark.parametrize("version", VCLUSTER)
@@ -152,8 +154,8 @@ def test_of_namespaced_kinds_it_reads_on_the_host_what_a_scheduler_inside_cannot
 
 def test_a_team_stack_holds_no_right_only_to_pass_it_on():
     held = granted(rights.team_stack_in_namespace())
-    subresources = {it[1] for it in held if "/" in it[1]}
+    subresources = {item[1] for item in held if "/" in item[1]}
     assert subresources == {"pods/log"}
     for kind in ("roles", "rolebindings"):
-        assert {verb for _, it, verb, _ in held if it == kind} == {"delete", *READ}
-    assert {verb for _, it, verb, _ in held if it == "pods"} == {"delete", *READ}
+        assert {verb for _, item, verb, _ in held if item == kind} == {"delete", *READ}
+    assert {verb for _, item, verb, _ in held if item == "pods"} == {"delete", *READ}

@@ -37,7 +37,10 @@ def project(tmp_path, monkeypatch):
     def write(name, *documents):
         file = tmp_path / name
         file.parent.mkdir(exist_ok=True)
-        text = "---\n".join(it if isinstance(it, str) else yaml.safe_dump(it) for it in documents)
+        text = "---\n".join(
+            document if isinstance(document, str) else yaml.safe_dump(document)
+            for document in documents
+        )
         file.write_text(text)
         return name
 
@@ -66,8 +69,14 @@ def test_every_example_is_named_by_a_stack_file():
 
 def test_each_object_is_declared_in_its_teams_vcluster():
     found = plan("guide-004", ROOT / "examples" / "guides" / "Pulumi.guide-004.yaml")
-    inside = {(it.type, it.name): it for it in found.resources if it.name.startswith("ai/")}
-    assert all(it.provider.endswith("pulumi:providers:kubernetes::ai") for it in inside.values())
+    inside = {
+        (resource.type, resource.name): resource
+        for resource in found.resources
+        if resource.name.startswith("ai/")
+    }
+    assert all(
+        item.provider.endswith("pulumi:providers:kubernetes::ai") for item in inside.values()
+    )
     assert ("kubernetes:core/v1:Namespace", "ai/ai-workloads") in inside
     assert ("kubernetes:core/v1:Service", "ai/ai-workloads/vllm-test-07") in inside
     deployment = inside["kubernetes:apps/v1:Deployment", "ai/ai-workloads/vllm-test-07"].inputs
@@ -78,7 +87,7 @@ def test_each_object_is_declared_in_its_teams_vcluster():
 def test_the_content_of_a_secret_is_hidden(project):
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
     file = project("secret.yaml", {**secret, "stringData": {"token": "hf_of-mine"}})
-    (declared,) = (it for it in record("lab", raw(ml=[file])) if it.name == "ml/s")
+    (declared,) = (item for item in record("lab", raw(ml=[file])) if item.name == "ml/s")
     assert declared.inputs["stringData"] == SECRET
 
 

@@ -22,7 +22,9 @@ def node(
 
 def queue(name: str, parent: str | None = None, **resources: Any) -> dict[str, Any]:
     """A resource is its quota, or (quota, limit)."""
-    pairs = {key: it if isinstance(it, tuple) else (it, -1) for key, it in resources.items()}
+    pairs = {
+        key: item if isinstance(item, tuple) else (item, -1) for key, item in resources.items()
+    }
     free = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
     shares = {
         key: {"quota": pairs[key][0], "limit": pairs[key][1], "overQuotaWeight": 1}
@@ -100,4 +102,4 @@ def served(deployment: dict[str, Any]) -> dict[str, Any]:
 
 def answers(**kinds: list[dict[str, Any]]) -> dict[str, list[KubeObject]]:
     every = {"deployments": [kai()], "nodes": [node("ml-0")], **kinds}
-    return {kind: [KubeObject(it) for it in items] for kind, items in every.items()}
+    return {kind: [KubeObject(item) for item in items] for kind, items in every.items()}

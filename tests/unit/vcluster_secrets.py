@@ -67,11 +67,11 @@ def encoded(content: bytes | str) -> str:
 
 def config(of: Keys | None = None, server: str = "https://localhost:8443") -> dict[str, Any]:
     """What is at the key `config`."""
-    it = of or keys()
-    cluster = {"server": server, "certificate-authority-data": encoded(it.authority)}
+    item = of or keys()
+    cluster = {"server": server, "certificate-authority-data": encoded(item.authority)}
     user = {
-        "client-certificate-data": encoded(it.certificate),
-        "client-key-data": encoded(it.key),
+        "client-certificate-data": encoded(item.certificate),
+        "client-key-data": encoded(item.key),
     }
     return {
         "apiVersion": "v1",
@@ -88,13 +88,13 @@ def config(of: Keys | None = None, server: str = "https://localhost:8443") -> di
 
 def data(document: Any = None, of: Keys | None = None) -> dict[str, str]:
     """The Secret's `data`; `document` in place of vCluster's own kubeconfig."""
-    it = of or keys()
-    text = document if isinstance(document, str) else yaml.safe_dump(document or config(it))
+    item = of or keys()
+    text = document if isinstance(document, str) else yaml.safe_dump(document or config(item))
     return {
         "config": encoded(text),
-        "certificate-authority": encoded(it.authority),
-        "client-certificate": encoded(it.certificate),
-        "client-key": encoded(it.key),
+        "certificate-authority": encoded(item.authority),
+        "client-certificate": encoded(item.certificate),
+        "client-key": encoded(item.key),
         "token": "",
     }
 

@@ -31,7 +31,7 @@ def resources(items):
 
 
 def problems(items):
-    return tuple(Finding(**{**it, "level": Level(it["level"])}) for it in items)
+    return tuple(Finding(**{**entry, "level": Level(entry["level"])}) for entry in items)
 
 
 def plan_of(record):

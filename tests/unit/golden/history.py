@@ -98,7 +98,7 @@ class Repository:
         return len(listed) == 1 and not self.unpacked()
 
 
-def made(scratch, top):
+def created(scratch, top):
     """Yields the repository in `top`; temporary folders are in `scratch` meanwhile."""
     before, tempfile.tempdir = tempfile.tempdir, str(scratch)
     os.environ["TMPDIR"] = str(scratch)

@@ -18,11 +18,11 @@ def report(now, base=None):
     return DiffReport("lab", found, plan, changes=changes, summary=of_changes(changes))
 
 
-def said(now, base=None, part=None):
+def reported(now, base=None, part=None):
     """The lines of a summary, or of one of its parts."""
     parts = report(now, base).summary
-    items = parts[part] if part else [it for items in parts.values() for it in items]
-    return [f"{it.team}: {it.subject} {it.words}" for it in items]
+    items = parts[part] if part else [entry for items in parts.values() for entry in items]
+    return [f"{entry.team}: {entry.subject} {entry.words}" for entry in items]
 
 
 def sealed(key, ciphertext):

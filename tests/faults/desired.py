@@ -49,15 +49,15 @@ def without_ml(config: Any) -> None:
 
 def converge(case: Case, command: Sequence[str] = ("up",)) -> list[str]:
     """What a person does after a fault: reads the last line, and does what it says."""
-    said: list[str] = []
+    reported: list[str] = []
     printed = ""
     for _ in range(8):
         ran = case.typed(printed) if printed else case.fleet(*command)
-        said.append(ran.said)
-        assert "Traceback" not in ran.said, ran.said
+        reported.append(ran.reported)
+        assert "Traceback" not in ran.reported, ran.reported
         if ran.code == 0 and (not printed or "--remove-team" in printed):
-            return said
+            return reported
         found = _COMMAND.search(ran.last) if ran.code else None
-        assert found or not ran.code or "run the same command again" in ran.last, ran.said
+        assert found or not ran.code or "run the same command again" in ran.last, ran.reported
         printed = found[1] if found else ""
-    raise AssertionError("eight runs were not enough:\n" + "\n".join(said))
+    raise AssertionError("eight runs were not enough:\n" + "\n".join(reported))
