@@ -58,7 +58,6 @@ controlPlane:
   distro: {k8s: {scheduler: {enabled: true}, image: {tag: v1.36.3}}}
   service: {spec: {type: NodePort}}
   proxy: {extraSANs: [127.0.0.1]}
-rbac: {clusterRole: {enabled: false}, role: {enabled: false}}
 """
 
 
