@@ -140,7 +140,8 @@ def _complete(host: ControlPlane, tools: Mapping[str, Path], say: Say) -> list[s
     if processes.ensure(supervisor):
         started.append(supervisor.name)
     kwok = next(part for part in others if part.name == "kwok")
-    processes.wait_for(kwok, lambda: fake_nodes.all_ready(api), say)
+    # It panics at times as it starts (v0.8.0, node_controller.go:158), and does not again.
+    _bring_up(processes, kwok, lambda: fake_nodes.all_ready(api), say)
     processes.wait_for(supervisor, (where / "supervisor-ready").exists, say)
     for part in (*others, supervisor):
         if part.name not in started and processes.ensure(part):

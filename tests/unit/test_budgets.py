@@ -70,8 +70,8 @@ AREAS = {
     "doctor": area(1600, 1759, COMMANDS, "doctor"),
     "report": area(700, 299, COMMANDS, "report"),
     "kubectl fleet": area(1600, 1536, "kubectl", "."),
-    "sandbox": area(3400, 3480, "sandbox", "."),
-    "bench": area(300, 300, ".", "bench.py"),
+    "sandbox": area(3400, 3481, "sandbox", "."),
+    "bench": area(300, 299, ".", "bench.py"),
 }
 PRODUCT = ("components", "policies", "cli", "kubectl")
 WANTED, CEILING = 20_000, 19_781

@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from sandbox import lifecycle
 from sandbox.control_plane.processes import Processes, ServerProcess
 from sandbox.directory import SandboxError
 
@@ -88,6 +89,15 @@ def test_a_part_that_stops_while_starting_says_why(processes: Processes, tmp_pat
     with pytest.raises(SandboxError, match=r"sleeper stopped while starting.*--nonsense") as caught:
         processes.wait_for(failing, lambda: False, print)
     assert str(failing.log) in str(caught.value)
+
+
+def test_a_part_that_panics_once_is_started_again(processes: Processes, tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    panics = part(tmp_path, "sh", "-c", f"test -e {begun} && exec sleep 600; touch {begun}; exit 2")
+    processes.ensure(panics)
+    psutil.wait_procs([each for each in [processes.running(panics.name)] if each], timeout=10)
+    assert lifecycle._bring_up(processes, panics, lambda: processes.runs(panics), print)
+    assert processes.running(panics.name)
 
 
 def test_a_port_that_another_program_has_is_named(
