@@ -34,7 +34,11 @@ WALKED = {
         ".venv/bin/fleet team kubeconfig ml --output ml.kubeconfig",
     ),
     "docs/report.md": (UP,),
-    "docs/pull-requests.md": ("git switch --quiet --detach", "git branch --force main HEAD"),
+    "docs/pull-requests.md": (
+        "git checkout --quiet -- .",  # a page before it edits the stack file
+        "git switch --quiet --detach",
+        "git branch --force main HEAD",
+    ),
     "docs/isolation.md": (UP, SHELL),
     "docs/team-stacks.md": (UP, SHELL),
     "examples/guides/README.md": ("make down",),
