@@ -27,6 +27,7 @@ from sandbox import lifecycle
 from sandbox.chart_packages import SOURCES
 from sandbox.control_plane.command_lines import POD_SECONDS
 from sandbox.lifecycle import Sandbox
+from tests import stack_files
 from tests.engine.sandbox_commands import kubectl, listed, nodes, run, synced, until
 from tests.stack_files import BASE, VCLUSTER, queue, queue_tree, team, teams
 from tests.temporary import temporary
@@ -153,9 +154,8 @@ def queue_objects(tree: Mapping[str, Any], parent: str | None = None) -> Iterato
 
 def queue_object(name: str, gpu: Mapping[str, Any], parent: str | None = None) -> dict[str, Any]:
     """A Queue as its API has it."""
-    spec = {"resources": {"cpu": UNLIMITED, "memory": UNLIMITED, "gpu": gpu}}
-    kind = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": name}}
-    return {**kind, "spec": spec | ({"parentQueue": parent} if parent else {})}
+    resources = {"cpu": UNLIMITED, "memory": UNLIMITED, "gpu": gpu}
+    return stack_files.queue_object(name, resources, parent)
 
 
 @dataclass

@@ -48,3 +48,10 @@ def teams(count: int, version: str, queues: int = 2) -> dict[str, Any]:
         "kai-fleet:vcluster": VCLUSTER,
         "kai-fleet:teams": {f"team{n}": team(f"bench-{n}", version, queues) for n in range(count)},
     }
+
+
+def queue_object(name: str, resources: Any, parent: str | None = None) -> dict[str, Any]:
+    """A Queue as its API has it."""
+    spec = {"resources": resources} | ({"parentQueue": parent} if parent else {})
+    kind = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": name}}
+    return {**kind, "spec": spec}

@@ -15,6 +15,7 @@ from tests.attacks.host import RBAC, TEAMS, reported
 from tests.attacks.http import Http
 from tests.attacks.objects import container, pod
 from tests.engine.sandbox_commands import until
+from tests.stack_files import queue_object
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 
@@ -362,14 +363,7 @@ def tree(host):
 
 
 def queue(name, parent):
-    spec = {"resources": {}, **({"parentQueue": parent} if parent else {})}
-    metadata = {"name": name}
-    return {
-        "apiVersion": "scheduling.run.ai/v2",
-        "kind": "Queue",
-        "metadata": metadata,
-        "spec": spec,
-    }
+    return queue_object(name, {}, parent)
 
 
 def to(field, value):

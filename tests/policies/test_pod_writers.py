@@ -9,6 +9,7 @@ from kai_fleet.finding import Finding, Level
 from kai_fleet_policies.adapters.from_resources import clusters
 from kai_fleet_policies.rules import check
 from tests.policies.samples import manifest, refused_by
+from tests.stack_files import queue_object
 
 FREE = {r: {"quota": -1, "limit": -1, "overQuotaWeight": 1} for r in ("cpu", "gpu", "memory")}
 IN_TEAM_A = {"kai.scheduler/queue": "team-a"}
@@ -25,14 +26,7 @@ def written(kind: str, spec: Mapping[str, Any], **metadata: Any) -> dict[str, An
 
 
 def queue(name: str, parent: str | None = None) -> dict[str, Any]:
-    spec = {"resources": FREE} | ({"parentQueue": parent} if parent else {})
-    created = {"name": name}
-    return {
-        "apiVersion": "scheduling.run.ai/v2",
-        "kind": "Queue",
-        "metadata": created,
-        "spec": spec,
-    }
+    return queue_object(name, FREE, parent)
 
 
 def refusals(*documents: Mapping[str, Any]) -> list[Finding]:
