@@ -49,19 +49,19 @@ def wait() -> None:
         """The vCluster's Service, which its release had made before this wait began."""
         nonlocal answered
         try:
-            found = api.find(f"{here}/services/{name}")
+            exposed = api.find(f"{here}/services/{name}")
         except KubeError as error:
             if time.monotonic() - answered > _HOST_SECONDS:
                 failed = f"the host's API server failed for {_HOST_SECONDS:.0f} s"
                 raise HostFailedError(f"{failed}: {complaint(error)}") from None
             raise
         answered = time.monotonic()
-        if found is None and answered - begun > _HOST_SECONDS:
+        if exposed is None and answered - begun > _HOST_SECONDS:
             raise NotReadyError(
                 f"Service {name} of namespace {namespace} is gone, as after somebody uninstalled"
                 f" release {name}"
             )
-        return found
+        return exposed
 
     def missing() -> list[str]:
         exposed = service()
