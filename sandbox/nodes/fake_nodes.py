@@ -1,6 +1,8 @@
 """The host's nodes: fake ones, in pools by team, from nodes.yaml."""
 
+import copy
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,6 +39,11 @@ def _node(name: str, pool: Mapping[str, Any]) -> dict[str, Any]:
     return fake_node(name, labels, resources, resources, [])
 
 
+@cache
+def _fake() -> dict[str, Any]:
+    return dict(yaml.safe_load(_FAKE.read_text()))
+
+
 def fake_node(
     name: str,
     labels: Mapping[str, str],
@@ -45,7 +52,7 @@ def fake_node(
     taints: list[dict[str, Any]],
 ) -> dict[str, Any]:
     """A node that KWOK plays. Its address is loopback, where node ports are served."""
-    node: dict[str, Any] = yaml.safe_load(_FAKE.read_text())
+    node = copy.deepcopy(_fake())
     metadata, status = node["metadata"], node["status"]
     metadata["name"] = name
     metadata["labels"] |= {"kubernetes.io/hostname": name, **labels}
