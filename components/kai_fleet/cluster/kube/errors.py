@@ -4,8 +4,6 @@ import json
 import re
 from typing import Final
 
-import urllib3
-
 from kai_fleet.wording import plain
 
 TOO_LATE: Final = "it does not answer in time"
@@ -54,7 +52,7 @@ def complaint(why: KubeError) -> str:
 def words_of_network(why: Exception) -> str:
     """A phrase for a network error of urllib3 or the system."""
     reason = getattr(why, "reason", None) or why
-    if isinstance(reason, urllib3.exceptions.ReadTimeoutError):
+    if type(reason).__name__ == "ReadTimeoutError":
         return TOO_LATE
     is_of_tls = "certificate" in (text := short(reason)).lower()
     return (

@@ -1,21 +1,26 @@
 """Connect to an API server from a kubeconfig, which the official client's loader reads."""
 
+from __future__ import annotations
+
 import os
 import ssl
 import tempfile
 import threading
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import urllib3
 import yaml
-from kubernetes.client.configuration import Configuration
-from kubernetes.client.rest import RESTClientObject
-from kubernetes.config import ConfigException
-from kubernetes.config.kube_config import ConfigNode, KubeConfigLoader, KubeConfigMerger
 from urllib3.exceptions import HTTPError
 
 from kai_fleet.cluster.kube.errors import UnusableKubeconfigError, short
+
+if TYPE_CHECKING:
+    from kubernetes.client.configuration import Configuration
+    from kubernetes.config.kube_config import ConfigNode
+
+# Takes 0.2 s to import, for which only those wait who connect.
+READER: Final = "kubernetes.config.kube_config"
 
 _THREADS: Final = 32  # that ask one API server at once, and keep their connections
 _THIS_MACHINE: Final = "localhost,127.0.0.0/8,::1"  # Go's clients use no proxy for it
@@ -35,6 +40,8 @@ class Connection:
         self.host = str(loaded.host)
         self.authority = Path(loaded.ssl_ca_cert).read_bytes() if loaded.ssl_ca_cert else None
         self._loaded, self._renewing = loaded, threading.Lock()
+        from kubernetes.client.rest import RESTClientObject
+
         self.pool: urllib3.PoolManager = RESTClientObject(loaded).pool_manager
         if self.host.startswith("https:"):
             tls = ssl.create_default_context(cafile=loaded.ssl_ca_cert)
@@ -68,6 +75,10 @@ def connection(
     Raises UnusableKubeconfigError, also if a credential plugin returns nothing: no request is sent
     as an anonymous user.
     """
+    from kubernetes.client.configuration import Configuration
+    from kubernetes.config import ConfigException
+    from kubernetes.config.kube_config import ConfigNode, KubeConfigLoader, KubeConfigMerger
+
     try:
         # A TLS library takes certificates and keys from files only: for a moment they are some.
         with _LOADING, tempfile.TemporaryDirectory(prefix="kai-fleet-kubeconfig-") as folder:
