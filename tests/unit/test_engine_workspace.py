@@ -25,7 +25,7 @@ def ended(kind, outputs):
 @pytest.fixture
 def update(tmp_path, monkeypatch):
     """An update of stack lab, whose engine is a function."""
-    monkeypatch.setattr(state, "exported", lambda _: state.State())
+    monkeypatch.setattr(state, "exported", lambda *_: state.State())
 
     def run(engine, variables=(), **more):
         workspace = SimpleNamespace(env_vars=dict(variables), work_dir=str(tmp_path))

@@ -41,9 +41,9 @@ DENIED = (
 def explained(message, urn, *resources, url="http://127.0.0.1:1"):
     """The explanation for team ml, whose vCluster is at `url`."""
     again = ".venv/bin/fleet up --refresh --stack prod"
-    stack, known = SimpleNamespace(name="prod"), known_of(*resources)
+    stack, known = SimpleNamespace(name="prod", workspace=None), known_of(*resources)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(state, "exported", lambda _: known)
+        patch.setattr(state, "exported", lambda *_: known)
         patch.setattr(state, "kubeconfig", lambda *_: kubeconfig(url))
         return held_up.explain("done, but for", stack, again, {"ml": {urn: message}}, {})
 
@@ -306,7 +306,7 @@ def refresh(engine):
 def test_a_refresh_goes_on_without_a_vcluster_that_fails_it(tmp_path, monkeypatch, capsys):
     """What the team has on the host is refreshed all the same."""
     inside = {"urn": queues_of("ml"), "type": "x", "deletedWith": PROVIDER}
-    monkeypatch.setattr(state, "exported", lambda _: known_of(inside, {"urn": ML, "type": "x"}))
+    monkeypatch.setattr(state, "exported", lambda *_: known_of(inside, {"urn": ML, "type": "x"}))
     engine = Engine(tmp_path, [queues_of("ml")], "the API answers 500")
     refresh(engine)
     assert engine.left_out == [[], [queues_of("ml")]]
@@ -323,7 +323,7 @@ def test_what_a_killed_run_made_is_imported(tmp_path, monkeypatch, capsys, there
     created["inputs"] = {"metadata": {"name": "limits", "namespace": "team-ml"}}
     release = created | {"type": "kubernetes:helm.sh/v3:Release"}
     known = State(pending=[("creating", created), ("creating", release)])
-    monkeypatch.setattr(state, "exported", lambda _: known)
+    monkeypatch.setattr(state, "exported", lambda *_: known)
     engine, imported = Engine(tmp_path, []), []
 
     def take(*, resources, **_):

@@ -78,7 +78,7 @@ def explain(
     command that refreshes and updates.
     """
     names = listed([f"team {team}" for team in sorted(teams)], "and")
-    known = {**failed, **state.exported(stack).resources}
+    known = {**failed, **state.exported(stack.workspace, stack.name).resources}
     lines = [
         f"team {team}: {_cause(stack, again, team, urn, message, known.get(urn, {}))}"
         for team, errors in sorted(teams.items())

@@ -30,12 +30,12 @@ class State:
         return {urn: str(item.get("parent") or "") for urn, item in self.resources.items()}
 
 
-def exported(stack: automation.Stack) -> State:
-    """The stack's state with its secrets encrypted. Raises CommandError.
+def exported(workspace: automation.Workspace, stack: str) -> State:
+    """A stack's state with its secrets encrypted. Raises CommandError.
 
     The Automation API's own export has them in clear, and takes twice as long.
     """
-    deployment = _ask(stack, "export").get("deployment") or {}
+    deployment = _ask(workspace, stack, "export").get("deployment") or {}
     operations = deployment.get("pending_operations") or []
     return State(
         {str(item["urn"]): item for item in deployment.get("resources") or []},
@@ -47,14 +47,14 @@ def kubeconfig(stack: automation.Stack, team: str) -> str:
     """A vCluster's kubeconfig as the last update exported it, built anew: the state of a team
     stack is the team's to write. Raises TenantKubeconfigError, CommandError.
     """
-    kubeconfigs = _ask(stack, "output", "kubeconfigs", "--json", "--show-secrets")
+    output = ("output", "kubeconfigs", "--json", "--show-secrets")
+    kubeconfigs = _ask(stack.workspace, stack.name, *output)
     return rebuild(str(get(kubeconfigs, team) or ""))
 
 
-def _ask(stack: automation.Stack, *arguments: str) -> Any:
+def _ask(workspace: automation.Workspace, stack: str, *arguments: str) -> Any:
     """The JSON that `pulumi stack …` prints, parsed."""
-    workspace = stack.workspace
-    command = ["stack", *arguments, "--stack", stack.name]
+    command = ["stack", *arguments, "--stack", stack]
     done = workspace.pulumi_command.run(command, workspace.work_dir, dict(workspace.env_vars))
     return json.loads(done.stdout)
 

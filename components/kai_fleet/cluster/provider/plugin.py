@@ -5,10 +5,14 @@ The same process serves the components to programs in other languages.
 
 import asyncio
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
+from importlib import import_module
+from queue import SimpleQueue as Queue
 from typing import Any, Final
 
+from google.protobuf.empty_pb2 import Empty
 from pulumi.provider.experimental import provider
 from pulumi.provider.experimental.component import ComponentProvider
 from pulumi.provider.experimental.property_value import PropertyValue
@@ -18,7 +22,7 @@ from pulumi.runtime.proto import provider_pb2
 
 from kai_fleet.cluster.kube.api import Api
 from kai_fleet.cluster.kube.errors import KubeError, UnreachableError, complaint
-from kai_fleet.cluster.kube.kubeconfig import Connection, connection
+from kai_fleet.cluster.kube.kubeconfig import READER, Connection, connection
 from kai_fleet.cluster.kube.objects import KubeObject
 from kai_fleet.cluster.provider import PluginError, version
 from kai_fleet.cluster.provider.queues import ClusterAwayError, Queues, SomeQueuesError
@@ -31,6 +35,8 @@ Properties = Mapping[str, Any]
 _ACCESS: Final = ("context", "kubeconfig")
 # The official Kubernetes provider's variable: what is in a cluster that is gone leaves the state.
 _GONE: Final = "PULUMI_K8S_DELETE_UNREACHABLE"
+# The engine's variable for providers that run already.
+_ATTACHED: Final = "PULUMI_DEBUG_PROVIDERS"
 _READ_SECONDS: Final = 20.0
 _KINDS: Final = provider.PropertyDiffKind
 
@@ -101,6 +107,10 @@ class KaiFleet(provider.Provider):
 
 
 class _Servicer(ProviderServicer):
+    async def Attach(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Allow the engine to use what is served by `serve_here`."""
+        return Empty()
+
     @cached_property
     def _components(self) -> ComponentServicer:
         return ComponentServicer(components(), [], engine_address())
@@ -218,6 +228,20 @@ def _about(found: Properties) -> dict[str, Any]:
     }
 
 
+def serve_here() -> dict[str, str]:
+    """Serve in a thread of this process, which has loaded most of it already.
+
+    Returns the variable by which the engine uses that and starts no plugin.
+    """
+    ports = Queue[int]()
+    serving = partial(serve, KaiFleet(), version(), _Servicer, ports.put)
+    threading.Thread(target=serving, daemon=True).start()
+    others = os.environ.get(_ATTACHED, "")  # whoever debugs a provider
+    return {_ATTACHED: f"{others},{PACKAGE}:{ports.get()}".lstrip(",")}
+
+
 def main() -> None:
     """Serve until the engine ends."""
+    # Every call will need it, and the engine has something to do first.
+    threading.Thread(target=import_module, args=[READER], daemon=True).start()
     serve(KaiFleet(), version(), _Servicer)

@@ -78,10 +78,26 @@ class _Sentences(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has 
         )
 
 
+def announce(port: int) -> None:
+    """Tell the engine the port. End when it interrupts, and when it is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # asyncio would print a traceback
+
+    def watch(parent: int) -> NoReturn:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(0)
+
+    threading.Thread(target=watch, args=[os.getppid()], daemon=True).start()
+    print(port, flush=True)
+
+
 def serve(
-    provider: Provider, version: str, servicer: type[ProviderServicer] = ProviderServicer
+    provider: Provider,
+    version: str,
+    servicer: type[ProviderServicer] = ProviderServicer,
+    announce: Callable[[int], None] = announce,
 ) -> None:
-    """Answer the engine at a free port of the loopback, until it ends or interrupts."""
+    """Answer the engine at a free port of the loopback, which it learns by `announce`."""
 
     async def run() -> None:
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_WORKERS))
@@ -95,16 +111,3 @@ def serve(
         await server.wait_for_termination()
 
     asyncio.run(run())
-
-
-def announce(port: int) -> None:
-    """Tell the engine the port. End when it interrupts, and when it is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # asyncio would print a traceback
-
-    def watch(parent: int) -> NoReturn:
-        while os.getppid() == parent:
-            time.sleep(1)
-        os._exit(0)
-
-    threading.Thread(target=watch, args=[os.getppid()], daemon=True).start()
-    print(port, flush=True)
