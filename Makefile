@@ -48,8 +48,8 @@ test-all: check    ## these and the slow proofs: an hour
 unit: setup        ## the tests that need no engine and take no seconds each: a minute
 	.venv/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m 'not engine and not faults and not slow and not long'
 
-bench: setup       ## the program beside bare helm and kubectl, in one run, into docs/benchmarks.md
-	.venv/bin/python -m bench --teams 20 --write
+bench: setup       ## the program beside bare helm and kubectl, in one run, into docs/benchmarks.md (CHARTS=FOLDER)
+	.venv/bin/python -m bench --teams 20 --write $(if $(CHARTS),--charts $(CHARTS))
 
 reference: setup   ## write what is generated from the code: the schema of stack files, pages of docs/
 	@.venv/bin/python docs/reference.py

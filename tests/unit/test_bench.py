@@ -93,7 +93,7 @@ def test_the_page_keeps_what_is_before_the_mark_and_has_ratios_and_limits(tmp_pa
 
 
 def test_both_do_each_step_to_one_team_twice(commands, sandbox):
-    rows = bench.one_team(sandbox)
+    rows = bench.one_team(sandbox, None)
     steps = ["new team", "switch in place", "replaced", "removal"]
     assert [row.step for row in rows if row.by_hand] == steps
     lines = [line for line, _ in commands.ran]
