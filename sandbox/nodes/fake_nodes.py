@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,7 +11,7 @@ from kai_fleet.cluster.kube.objects import KubeObject
 from sandbox.control_plane.kube_api import AdminApi, KubeError
 
 POOLS: Final = Path(__file__).with_name("nodes.yaml")
-_FAKE: Final = Path(__file__).with_name("fake_node.yaml")
+_FAKE: Final = yaml.safe_load(Path(__file__).with_name("fake_node.yaml").read_text())
 POOL_LABEL: Final = "kai-fleet/pool"
 NODES: Final = "/api/v1/nodes"
 # What every real node has; vCluster's chart asks for the storage.
@@ -39,11 +38,6 @@ def _node(name: str, pool: Mapping[str, Any]) -> dict[str, Any]:
     return fake_node(name, labels, resources, resources, [])
 
 
-@cache
-def _fake() -> dict[str, Any]:
-    return dict(yaml.safe_load(_FAKE.read_text()))
-
-
 def fake_node(
     name: str,
     labels: Mapping[str, str],
@@ -52,7 +46,7 @@ def fake_node(
     taints: list[dict[str, Any]],
 ) -> dict[str, Any]:
     """A node that KWOK plays. Its address is loopback, where node ports are served."""
-    node = copy.deepcopy(_fake())
+    node: dict[str, Any] = copy.deepcopy(_FAKE)
     metadata, status = node["metadata"], node["status"]
     metadata["name"] = name
     metadata["labels"] |= {"kubernetes.io/hostname": name, **labels}

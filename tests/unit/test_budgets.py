@@ -47,7 +47,7 @@ AREAS = {
     "isolation, guards": area(
         950, 965, COMPONENTS, "guards", "team_namespace.py", "host_guards.py"
     ),
-    "provider": area(400, 640, COMPONENTS, "cluster/provider"),
+    "provider": area(400, 667, COMPONENTS, "cluster/provider"),
     "releases": area(800, 744, COMPONENTS, "releases"),
     "probes": area(450, 500, COMPONENTS, "cluster/probes"),
     "kai, vcluster, program, team": area(
@@ -63,18 +63,18 @@ AREAS = {
         2600, 2395, POLICIES, *("rules", "pack", "adapters", "validation.py")
     ),
     "commands, engine, display, recovery": area(
-        1600, 1917, COMMANDS, "commands", "engine", "display", "recovery"
+        1600, 1959, COMMANDS, "commands", "engine", "display", "recovery"
     ),
     "plan, diff": area(1000, 804, COMMANDS, "plan", "diff"),
     "teams, stack_file": area(600, 661, COMMANDS, "teams", "stack_file"),
     "doctor": area(1600, 1759, COMMANDS, "doctor"),
     "report": area(700, 299, COMMANDS, "report"),
     "kubectl fleet": area(1600, 1536, "kubectl", "."),
-    "sandbox": area(3400, 3481, "sandbox", "."),
+    "sandbox": area(3400, 3482, "sandbox", "."),
     "bench": area(300, 300, ".", "bench.py"),
 }
 PRODUCT = ("components", "policies", "cli", "kubectl")
-WANTED, CEILING = 20_000, 19_781
+WANTED, CEILING = 20_000, 19_859
 
 
 def lines(*paths: str) -> int:
