@@ -2,6 +2,7 @@
 STACK ?= sandbox
 PYTHON ?= python3
 DETAILS ?=
+CHARTS ?=
 FLEET := .venv/bin/fleet
 UV := .venv/bin/uv
 
@@ -37,7 +38,7 @@ format: setup      ## put the format right
 	.venv/bin/ruff format .
 	.venv/bin/ruff check --fix .
 
-test: check        ## unit tests, engine tests and faults, on two sandboxes at once: about 16 minutes
+test: check        ## unit tests, engine tests and faults, on two sandboxes at once: about 12 minutes
 	@$(FLEET) sandbox tools
 	.venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'not slow'
 
