@@ -6,11 +6,10 @@ import sys
 
 import typer
 
-from kai_fleet_cli.commands import inspection, sandbox, teams, updates
+from kai_fleet_cli.commands import inspection, options, sandbox, teams, updates
 from kai_fleet_cli.errors import UserError
 
 app = typer.Typer(
-    help="GPU platforms for many teams, as code.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -27,6 +26,7 @@ for command in (
     updates.destroy,
 ):
     app.command()(command)
+app.callback()(options.main)
 app.add_typer(teams.app, name="team")
 app.add_typer(sandbox.app, name="sandbox")
 

@@ -112,7 +112,7 @@ def removal_findings(verdict: SettingsVerdict, urns: Collection[str], stack: str
             name,
             "is deployed and not in the file any more: its vCluster, its pods and its volumes would"
             f" go. Put it back, or name it: kai-fleet:removed: [{name}] in the file, or for one"
-            f" run: .venv/bin/fleet up --stack {stack} --remove-team {name}, or"
+            f" run: .venv/bin/fleet up --stack {stack} --yes {name}, or"
             f" {REMOVE_VARIABLE}={name} for plain pulumi",
             check=REMOVAL_RULE,
         )

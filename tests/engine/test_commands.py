@@ -189,7 +189,7 @@ def test_a_team_that_would_go_unnamed_is_told_and_stays(first, fleet, sandbox, f
         file.write_text(before)
     assert refused.returncode == 1
     assert "team research: is deployed and not in the file" in refused.stdout
-    option = "fleet up --stack sandbox --remove-team research"
+    option = "fleet up --stack sandbox --yes research"
     assert option in refused.stderr.splitlines()[-1]
     assert "team-research" in namespaces(api(sandbox.kubeconfig.read_text()))
 

@@ -204,7 +204,7 @@ def own(cli, sandbox: Sandbox, tmp_path_factory):
 
 def test_a_cluster_of_ones_own_is_made_and_left_alone(own):
     assert "ml" in own.printed("fleet", "up", "--stack", "prod")
-    assert "Nothing would change" in own.printed("fleet", "preview", "--stack", "prod")
+    assert "The file changes nothing" in own.printed("fleet", "preview", "--stack", "prod")
 
 
 def test_the_doctor_and_the_teams_plugin_look_at_it(own, ml_engineer):

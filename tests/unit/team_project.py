@@ -70,7 +70,7 @@ class Engine:
     def stack(self, name, variables):
         return FakeStack(name, self, dict(variables))
 
-    def up(self, stack, *, removed=(), refresh=False):
+    def up(self, stack, *, removed=(), refresh=False, agree=None):
         going = f", without {','.join(removed)}" if removed else ""
         self.asked.append(f"up {stack.name}{going}")
         if self.fails is not None and self.fails_at in ("", stack.name):

@@ -16,7 +16,7 @@ class Cluster:
         self.teams, self.cut_off = {"ml", "dev"}, False
         monkeypatch.setattr("kai_fleet_cli.engine.runs.up", self.up)
 
-    def up(self, stack, *, refresh=False, removed=()):
+    def up(self, stack, *, refresh=False, removed=(), agree=None):
         if self.cut_off and not refresh:
             again = resume.up(stack.name)
             raise EngineError(f"it was cut off. Repair it with: {again}", began=False)

@@ -104,7 +104,7 @@ def test_removal_takes_the_lines_out_and_says_what_goes(project):
 
 def test_a_removal_that_is_only_written_names_the_team_to_the_update(project):
     ran = project.run("team", "remove", "ml", "-s", "lab", "--no-up")
-    assert "Next:\n  .venv/bin/fleet up --stack lab --remove-team ml" in ran.out
+    assert "Next:\n  .venv/bin/fleet up --stack lab --yes ml" in ran.out
 
 
 BAD = [

@@ -38,7 +38,7 @@ def test_the_program_refuses_to_remove_a_team_that_nobody_named(monkeypatch, tea
     assert "kai-fleet:teams.research: team research" in reported
     assert "its volumes would go" in reported
     assert "kai-fleet:removed: [research]" in reported
-    assert "--remove-team research" in reported and f"{REMOVE_VARIABLE}=research" in reported
+    assert "--yes research" in reported and f"{REMOVE_VARIABLE}=research" in reported
     assert ("team ml" in reported) == (not teams)
     assert "other" not in reported
 
@@ -71,5 +71,5 @@ def test_a_team_cannot_be_kept_and_removed():
 
 
 def test_the_option_names_it(project):
-    assert project.run("up", "--stack", "lab", "--remove-team", "ml").code == 0
+    assert project.run("up", "--stack", "lab", "--yes", "ml").code == 0
     assert project.engine.asked == ["up lab, without ml"]

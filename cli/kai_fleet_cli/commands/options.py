@@ -2,6 +2,7 @@
 
 import json
 import sys
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +16,15 @@ AsJson = Annotated[bool, typer.Option("--json", help="For machines.")]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", help="A file, readable only by you.")
 ]
+
+
+def main(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """GPU platforms for many teams, as code."""
+    if version:
+        result(f"fleet {metadata.version('kai-fleet-cli')}")
+        raise typer.Exit
 
 
 def print_json(record: Any) -> None:

@@ -9,6 +9,7 @@ from kai_fleet.settings.files.project import FLEET, preview_command
 from kai_fleet_cli.commands.options import StackFile, Sure
 from kai_fleet_cli.display import terminal
 from kai_fleet_cli.engine.environment import for_stack
+from kai_fleet_cli.errors import UserError
 
 out = Console()  # rich leaves colours out where this is no terminal, and for NO_COLOR
 
@@ -19,27 +20,44 @@ Refresh = Annotated[
 
 
 def up(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="With --yes, what may be lost: teams, or the stack for all."),
+    ] = None,
     stack: StackFile = "sandbox",
     refresh: Refresh = False,
-    remove_team: Annotated[
-        list[str] | None,
-        typer.Option("--remove-team", help="A team that is no longer declared may go."),
-    ] = None,
+    yes: Sure = False,
 ) -> None:
     """Make the cluster as declared. On the sandbox's stacks, start the sandbox first.
 
-    A team that the file does not declare any more goes only when the option names it; else the
-    program refuses.
+    Where pods, queues or volumes would be lost, it asks for the team's name first, or for the
+    stack's where all teams lose something.
     """
+    from kai_fleet_cli.diff import losses
     from kai_fleet_cli.diff.changes import of_steps
     from kai_fleet_cli.display import as_text
     from kai_fleet_cli.engine import report, runs
+    from kai_fleet_cli.plan import offline
+    from kai_fleet_cli.recovery.state import State
+    from kai_fleet_cli.stack_file import reading
+
+    named = names or []
+    if named and not yes:
+        command = f"{FLEET} up --stack {stack} --yes {' '.join(named)}"
+        raise UserError(f"an update is of all teams; to agree to what they lose, write {command}")
+
+    def agree(known: State) -> list[str]:
+        plan = offline.plan(stack)
+        if not known.resources or not plan.ok:  # the program says what is wrong
+            return named
+        gone = reading.read(reading.path_of(stack)).get("removed") or []
+        return losses.agree(stack, losses.losses(known, plan.resources), named, gone)
 
     environment = for_stack(stack)
     opened = runs.stack(stack, environment.variables)
-    ran = runs.up(opened, refresh=refresh, removed=remove_team or ())
+    ran = runs.up(opened, refresh=refresh, removed=named, agree=agree)
     as_text.show_summary(of_steps(ran.steps), out)
-    report.show_teams(stack, ran, environment.standins, out)
+    report.show_teams(stack, ran, environment.standins, out, compared=refresh)
 
 
 def preview(
@@ -51,13 +69,13 @@ def preview(
     """Show what `up` would change, resource by resource, with every rule's verdict."""
     from kai_fleet_cli.diff.changes import of_steps
     from kai_fleet_cli.display import as_text
-    from kai_fleet_cli.engine import runs
+    from kai_fleet_cli.engine import report, runs
 
     opened = runs.stack(stack, for_stack(stack).variables)
     ran = runs.preview(opened, details=details)
     as_text.show_summary(of_steps(ran.steps), out)
     if not ran.began:
-        terminal.result("Nothing would change.")
+        terminal.result(f"The file changes nothing. {report.compare_command(stack)}")
     elif not details:
         terminal.result(f"Every property: {preview_command(stack, details=True)}")
 

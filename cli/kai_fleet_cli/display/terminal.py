@@ -65,9 +65,9 @@ def require_answer(command: str, loss: str, *, yes: bool) -> None:
         raise UserError(f"{loss}; there is no terminal to ask at, so write --yes: {command} --yes")
 
 
-def confirm_name(name: str) -> None:
+def confirm_name(name: str, what: str = "remove it") -> None:
     """Ask for the name of what is to be removed. Raises UserError for every other answer."""
-    if Prompt.ask(f"Type {name} to remove it", default="no").strip() != name:
+    if Prompt.ask(f"Type {name} to {what}", default="no").strip() != name:
         raise UserError("nothing is changed")
 
 

@@ -69,14 +69,28 @@ class Report:
         }
 
 
-def show_teams(name: str, report: Report, standins: Sequence[str], console: Console) -> None:
-    """Print the teams of a stack as a table, what is simulated, and how to reach them."""
+def compare_command(stack: str) -> str:
+    """What compares a stack with its clusters, as a sentence after what was not compared."""
+    return (
+        f"The clusters were not compared; that does: pulumi refresh --preview-only --stack {stack}"
+    )
+
+
+def show_teams(
+    name: str, report: Report, standins: Sequence[str], console: Console, *, compared: bool
+) -> None:
+    """Print the teams of a stack as a table, what is simulated, and how to reach them.
+
+    `compared`: the state was refreshed from the clusters before.
+    """
     teams: Mapping[str, Mapping[str, Any]] = report.outputs.get("teams", {})
     print_line(console, f"Stack {name}")
     print_table(console, _HEADINGS, [_cells(*item) for item in teams.items()])
     if not report.began:
         same = sum(step.op == "same" for step in report.steps)
-        print_line(console, f"Nothing changed: {counted(same, 'resource', 'is')} as declared.")
+        as_declared = f"Nothing changed: {counted(same, 'resource', 'is')} as declared"
+        last = "." if compared else f" since the last update. {compare_command(name)}"
+        print_line(console, f"{as_declared}{last}")
     if standins:
         print_line(console, f"Not real here: {', '.join(standins)} (docs/sandbox.md).")
     if not teams:

@@ -6,7 +6,7 @@ Pulumi's own output is shown, repeated lines once. Engine, state and locks are P
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -113,21 +113,30 @@ def _state(stack: automation.Stack) -> State:
     return opened or state.exported(stack.workspace, stack.name)
 
 
-def up(stack: automation.Stack, *, refresh: bool = False, removed: Sequence[str] = ()) -> Report:
+def up(
+    stack: automation.Stack,
+    *,
+    refresh: bool = False,
+    removed: Sequence[str] = (),
+    agree: Callable[[State], Sequence[str]] | None = None,
+) -> Report:
     """Make the cluster as declared, with the policy pack in front. Raises EngineError, Interrupted.
 
-    `refresh`: refresh the state first. `removed`: teams that may be removed.
+    `refresh`: refresh the state first. `removed`: what may be lost. `agree` gets the state, and
+    gives these names after it asked for them.
 
     Where a team's own cluster stops it, the others' updates go on by a run without that team. The
     engine's own way, --continue-on-error, may wait for ever: where something is to be deleted
     before it is replaced, and that fails (`DeleteStep.Fail`, v3.274).
     """
     held, failed = dict[str, dict[str, str]](), dict[str, Resource]()
-    if removed:
-        named = {REMOVE_VARIABLE: ",".join(removed)}
-        stack.workspace.env_vars = {**stack.workspace.env_vars, **named}
     with _running("the update", stack, resume.up(stack.name, removed)) as run:
-        run.prepare(refresh=refresh)
+        known = run.prepare(refresh=refresh)
+        if agree and (removed := agree(known)):
+            run.again = resume.up(stack.name, removed)
+        if removed:
+            named = {REMOVE_VARIABLE: ",".join(removed)}
+            stack.workspace.env_vars = {**stack.workspace.env_vars, **named}
         while True:
             run.report = Report()
             try:
@@ -161,7 +170,9 @@ def preview(stack: automation.Stack, *, details: bool = False) -> Report:
     `details`: every property, old and new.
     """
     with _running("the preview", stack, resume.up(stack.name)) as run:
-        stack.preview(diff=details, **run.options(run.report), **_rules(stack))
+        stack.preview(
+            diff=details, suppress_outputs=not details, **run.options(run.report), **_rules(stack)
+        )
         return run.report
 
 
@@ -184,8 +195,11 @@ class _Run:
     signals: resume.Signals
     report: Report = field(default_factory=Report)
 
-    def prepare(self, *, refresh: bool) -> None:
-        """Refresh the state; else refuse to go on after a run that was cut off."""
+    def prepare(self, *, refresh: bool) -> State:
+        """Refresh the state; else refuse to go on after a run that was cut off.
+
+        Return the state before that.
+        """
         known = _state(self.stack)
         if refresh:
             self._refresh(known)
@@ -199,6 +213,7 @@ class _Run:
             wait = "If it still runs, wait for it"
             raise EngineError(f"{left}. {wait}. Repair it with: {self.again}", began=False)
         self.signals.check()
+        return known
 
     def _refresh(self, known: State) -> None:
         """Refresh the stack as far as its clusters answer.
@@ -311,10 +326,10 @@ def _running(what: str, stack: automation.Stack, again: str) -> Iterator[_Run]:
                 signals.check()
                 if teams := run.failed_teams(why):
                     lead, failed = f"{what} failed for", run.report.failed
-                    message = held_up.explain(lead, stack, again, teams, failed)
+                    message = held_up.explain(lead, stack, run.again, teams, failed)
                 else:
                     environment = stack.workspace.env_vars
-                    message = failures.explain(what, stack.name, why, environment, again)
+                    message = failures.explain(what, stack.name, why, environment, run.again)
                 raise EngineError(message, began=run.report.began) from None
     except resume.Interrupted:
         if what != "the preview":

@@ -7,7 +7,7 @@ does not have any more has to be named to `fleet up`; without a terminal `fleet 
 
 import signal
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import FrameType
@@ -81,14 +81,14 @@ def graceful_shutdown() -> Iterator[Signals]:
             signal.signal(number, handler)
 
 
-def up(stack: str, removed: Iterable[str] = ()) -> str:
+def up(stack: str, removed: Sequence[str] = ()) -> str:
     """`fleet up --refresh` of a stack; `removed` are teams that may go."""
     return f"{FLEET} up --refresh --stack {stack}{naming(removed)}"
 
 
-def naming(teams: Iterable[str]) -> str:
-    """The options that name teams that may go, with a space before each."""
-    return "".join(f" --remove-team {team}" for team in teams)
+def naming(names: Sequence[str]) -> str:
+    """The words that name what may be lost, with a space before each."""
+    return f" --yes {' '.join(names)}" if names else ""
 
 
 def destroy(stack: str) -> str:

@@ -13,7 +13,7 @@ from kai_fleet.cluster.kube.kubeconfig import connection
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
 from kai_fleet.wording import plain
 
-_SECONDS_BETWEEN_LINES: Final = 5.0
+_FIRST_SECONDS, _SAME_SECONDS = 5.0, 60.0  # until a line about something new, and once more
 
 
 HOST_FAILED: Final = 75  # exit code; by its words a tenant's API server could look like the host's
@@ -76,6 +76,7 @@ def until_ready(
     Progress goes to stderr, where the engine shows it.
     """
     start = last = time.monotonic()
+    printed = ""
     while True:
         try:
             left = missing()
@@ -91,8 +92,8 @@ def until_ready(
                 f"{what} is not ready after {timeout:.0f} s. Missing: {words}. Look with:"
                 f" {how_to_look}. Then run the update again: it goes on from here."
             )
-        if now - last > _SECONDS_BETWEEN_LINES:
-            last = now
+        if now - last > (_SAME_SECONDS if words == printed else _FIRST_SECONDS):
+            last, printed = now, words
             say(f"{what}: waiting for {words} ({now - start:.0f} s)")
         time.sleep(0.25)
 

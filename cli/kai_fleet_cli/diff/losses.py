@@ -1,0 +1,78 @@
+"""What an update would lose of what is deployed, asked for by name before anything begins."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+
+from kai_fleet.names import PROVIDERS, RELEASE, STACK
+from kai_fleet.settings.files.project import FLEET
+from kai_fleet.values import get
+from kai_fleet_cli.diff.changes import Item, difference, of_changes
+from kai_fleet_cli.display import as_text, terminal
+from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.plan.recorder import UNKNOWN, Registered
+from kai_fleet_cli.recovery.state import Resource, State, provider_of
+from kai_fleet_policies.model.cluster import HOST
+
+
+def losses(known: State, planned: Sequence[Registered]) -> list[Item]:
+    """What goes, and what is another one, if a state becomes what is planned.
+
+    Values that only the update knows count as unchanged.
+    """
+    base = [_registered(urn, each) for urn, each in known.resources.items() if _is_ours(each)]
+    after, replaced = {item.urn: item for item in planned}, set[str]()
+    for item in base:  # in the order of dependence: a provider before what is made with it
+        new = after.get(item.urn)
+        if new and (item.provider in replaced or _is_another(item, new)):
+            replaced.add(item.urn)
+    changes = difference(base, planned, known.parents, replaced)
+    return of_changes(each for each in changes if each.kind in ("deleted", "replaced"))["lost"]
+
+
+def agree(
+    stack: str, items: Sequence[Item], named: Sequence[str], gone: Sequence[str] = ()
+) -> list[str]:
+    """Ask for each team that loses something, or for the stack's name if the host does.
+
+    Return the names that were given. `named` are given already, `gone` are in the stack file.
+    Raises UserError without an agreement.
+    """
+    names = list(dict.fromkeys(item.team for item in items if item.team not in gone))
+    names = [stack] if HOST in names else names
+    if missing := [name for name in names if name not in named]:
+        as_text.show_summary({"lost": list(items)}, Console())
+        if not terminal.asks():
+            raise UserError(
+                "this would be lost, and there is no terminal to ask at; put it back, or write:"
+                f" {FLEET} up --stack {stack} --yes {' '.join(names)}"
+            )
+        for name in missing:
+            terminal.confirm_name(name, "lose this")
+    return list(dict.fromkeys([*named, *names]))
+
+
+def _is_ours(resource: Resource) -> bool:
+    return resource["type"] != STACK and not (resource.get("external") or resource.get("delete"))
+
+
+def _registered(urn: str, resource: Resource) -> Registered:
+    names = (urn.rpartition("::")[2], str(resource.get("parent") or ""), provider_of(resource))
+    return Registered(urn, str(resource["type"]), *names, dict(resource.get("inputs") or {}))
+
+
+def _is_another(old: Registered, new: Registered) -> bool:
+    """Whether an input differs by which a resource is known: the engine replaces it."""
+    paths: list[tuple[str, ...]] = [("metadata", "name"), ("metadata", "namespace")]
+    if old.type == RELEASE:
+        paths = [("name",), ("namespace",)]
+    elif old.type.startswith(PROVIDERS):
+        paths = [("clusterIdentifier",)]
+    pairs = ((_at(old.inputs, path), _at(new.inputs, path)) for path in paths)
+    return any(None not in pair and pair[0] != pair[1] for pair in pairs)
+
+
+def _at(inputs: Mapping[str, Any], path: tuple[str, ...]) -> str | None:
+    value = get(inputs, *path)
+    return value if isinstance(value, str) and value != UNKNOWN else None

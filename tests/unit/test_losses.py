@@ -1,0 +1,103 @@
+"""What an update would lose is found from the state and the file, and asked for by name."""
+
+import copy
+
+import pytest
+import yaml
+
+from kai_fleet_cli.diff import losses
+from kai_fleet_cli.display import terminal
+from kai_fleet_cli.errors import UserError
+from kai_fleet_cli.plan import recorder
+from kai_fleet_cli.recovery.state import State
+from tests.unit.team_project import LAB
+
+PREFIX = "kai-fleet:"
+SETTINGS = {key.removeprefix(PREFIX): value for key, value in yaml.safe_load(LAB)["config"].items()}
+
+
+@pytest.fixture(scope="module")
+def known():
+    """The state after an update of the lab."""
+    resources = {
+        item.urn: {
+            "urn": item.urn,
+            "type": item.type,
+            "parent": item.parent,
+            "provider": f"{item.provider}::id" if item.provider else "",
+            "inputs": item.inputs,
+        }
+        for item in sorted(
+            recorder.record("lab", SETTINGS), key=lambda each: "providers" not in each.type
+        )
+    }
+    return State(resources)
+
+
+def lost(known, edit):
+    settings = copy.deepcopy(SETTINGS)
+    edit(settings)
+    return losses.losses(known, recorder.record("lab", settings))
+
+
+def no_train(settings):
+    del settings["teams"]["ml"]["queues"]["default"]["children"]["train"]
+
+
+def test_a_queue_that_goes_is_its_teams_loss(known):
+    (item,) = lost(known, no_train)
+    assert (item.team, item.subject) == ("ml", "Queue train")
+    assert "pods that name it are no longer scheduled" in item.words
+
+
+def test_a_team_that_goes_takes_its_namespace_and_its_vcluster(known):
+    items = lost(known, lambda settings: settings["teams"].pop("ml"))
+    assert {item.team for item in items} == {"ml"}
+    assert {"Namespace ml-namespace", "Release ml-release"} <= {item.subject for item in items}
+
+
+def test_another_name_of_the_cluster_is_a_loss_of_all(known):
+    items = lost(known, lambda settings: settings["cluster"].update(name="lab-2"))
+    assert {"host", "ml", "dev"} <= {item.team for item in items}
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda settings: None,
+        lambda settings: settings["teams"]["ml"]["scheduler"].update(version="v0.16.8"),
+        lambda settings: settings["teams"]["ml"].update(gpus=6),
+        lambda settings: settings["teams"].update(
+            new=dict(settings["teams"]["dev"], nodePool={"pool": "new"})
+        ),
+    ],
+    ids=["nothing", "a version", "a quota", "a team"],
+)
+def test_what_goes_on_is_no_loss(known, edit):
+    assert lost(known, edit) == []
+
+
+def test_without_a_terminal_each_loss_is_named_in_the_command(known):
+    items = lost(known, no_train)
+    with pytest.raises(UserError, match=r"fleet up --stack lab --yes ml$"):
+        losses.agree("lab", items, [])
+    assert losses.agree("lab", items, ["ml"]) == ["ml"]
+    everything = lost(known, lambda settings: settings["cluster"].update(name="lab-2"))
+    with pytest.raises(UserError, match=r"fleet up --stack lab --yes lab$"):
+        losses.agree("lab", everything, ["ml"])
+    gone = lost(known, lambda settings: settings["teams"].pop("ml"))
+    assert losses.agree("lab", gone, [], ["ml"]) == []  # the file names it
+
+
+def test_at_a_terminal_another_answer_changes_nothing(known, monkeypatch, capsys):
+    asked, answers = [], ["ml", "no"]
+    monkeypatch.setattr(terminal, "asks", lambda: True)
+    monkeypatch.setattr(
+        terminal.Prompt, "ask", lambda text, **_: asked.append(text) or answers.pop(0)
+    )
+    items = lost(known, no_train)
+    assert losses.agree("lab", items, []) == ["ml"]
+    assert "Queue train goes" in capsys.readouterr().out
+    with pytest.raises(UserError, match="nothing is changed"):
+        losses.agree("lab", items, [])
+    assert asked == ["Type ml to lose this"] * 2
