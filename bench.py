@@ -101,7 +101,7 @@ def seconds(do: Callable[..., Any], *arguments: Any) -> float:
 def up(sandbox: Sandbox, config: Mapping[str, Any]) -> float:
     """Write the stack file, and time `fleet up`."""
     STACK_FILE.write_text(stack_text(config))
-    return seconds(run, sandbox, *FLEET, "up", "--stack", "bench")
+    return seconds(run, sandbox, *FLEET, "up", "--yes", "bench", "--stack", "bench")
 
 
 def destroy(sandbox: Sandbox) -> None:

@@ -216,7 +216,7 @@ def test_finalizers_hold_up_their_own_team(case):
 
     case.edit(without_kai)
     for kept in ("queue/train", "configmaps/stays -n kai-scheduler"):
-        cause, command = held(case.start("up").end(400))
+        cause, command = held(case.start("up", "--yes", "ml").end(400))
         assert cause == f"finalizers keep {kept}"
         assert quota(case, "research") == desired
         mended(case, command)

@@ -177,20 +177,40 @@ def test_a_second_up_changes_nothing_and_says_so(first, fleet):
     assert not re.search(r"^ [+~-]", second.stdout, re.M)
 
 
-def test_a_team_that_would_go_unnamed_is_told_and_stays(first, fleet, sandbox, folder):
+def no_research(config):
+    del config["kai-fleet:teams"]["research"]
+
+
+def no_serve(config):
+    del config["kai-fleet:teams"]["ml"]["queues"]["default"]["children"]["serve"]
+
+
+def another_name(config):
+    config["kai-fleet:cluster"]["name"] = "another"
+
+
+@pytest.mark.parametrize(
+    ("edit", "lost", "name"),
+    [
+        (no_research, "research: Namespace research-namespace goes", "research"),
+        (no_serve, "ml: Queue serve goes", "ml"),
+        (another_name, "research: Namespace research-namespace goes", "sandbox"),
+    ],
+)
+def test_what_would_be_lost_is_named_and_stays(first, fleet, sandbox, folder, edit, lost, name):
     file = folder / "Pulumi.sandbox.yaml"
     before = file.read_text()
     document = yaml.safe_load(before)
-    del document["config"]["kai-fleet:teams"]["research"]
+    edit(document["config"])
     try:
         file.write_text(yaml.safe_dump(document))
         refused = fleet("up", stack="sandbox")
     finally:
         file.write_text(before)
     assert refused.returncode == 1
-    assert "team research: is deployed and not in the file" in refused.stdout
-    option = "fleet up --stack sandbox --yes research"
-    assert option in refused.stderr.splitlines()[-1]
+    assert f"  {lost}" in refused.stdout
+    assert refused.stderr.endswith(f"fleet up --stack sandbox --yes {name}\n")
+    assert "Updating" not in refused.stdout
     assert "team-research" in namespaces(api(sandbox.kubeconfig.read_text()))
 
 

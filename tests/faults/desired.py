@@ -55,7 +55,7 @@ def converge(case: Case, command: Sequence[str] = ("up",)) -> list[str]:
         ran = case.typed(printed) if printed else case.fleet(*command)
         reported.append(ran.reported)
         assert "Traceback" not in ran.reported, ran.reported
-        if ran.code == 0 and (not printed or "--yes" in printed):
+        if ran.code == 0 and (not printed or re.search("fleet up .*--yes", printed)):
             return reported
         found = _COMMAND.search(ran.last) if ran.code else None
         assert found or not ran.code or "run the same command again" in ran.last, ran.reported

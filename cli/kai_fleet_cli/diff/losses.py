@@ -45,7 +45,7 @@ def agree(
         as_text.show_summary({"lost": list(items)}, Console())
         if not terminal.asks():
             raise UserError(
-                "this would be lost, and there is no terminal to ask at; put it back, or write:"
+                "this would be lost, and there is no terminal to ask at; put it back, or run:"
                 f" {FLEET} up --stack {stack} --yes {' '.join(names)}"
             )
         for name in missing:
