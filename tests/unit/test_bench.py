@@ -97,7 +97,7 @@ def test_both_do_each_step_to_one_team_twice(commands, sandbox):
     steps = ["new team", "switch in place", "replaced", "removal"]
     assert [row.step for row in rows if row.by_hand] == steps
     lines = [line for line, _ in commands.ran]
-    assert lines.count("fleet up --stack bench") == 3 + 2 * 4
+    assert lines.count("fleet up --yes bench --stack bench") == 3 + 2 * 4
     assert lines.count("kubectl delete namespace team-byhand") == 2
     inside = [" ".join(line.split()[:3]) for line, at in commands.ran if at and "helm" in line]
     steps = ["install", "upgrade", "uninstall", "install"]

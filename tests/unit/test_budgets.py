@@ -49,7 +49,7 @@ AREAS = {
     ),
     "provider": area(400, 667, COMPONENTS, "cluster/provider"),
     "releases": area(800, 744, COMPONENTS, "releases"),
-    "probes": area(450, 500, COMPONENTS, "cluster/probes"),
+    "probes": area(450, 501, COMPONENTS, "cluster/probes"),
     "kai, vcluster, program, team": area(
         1200,
         1404,
@@ -63,9 +63,9 @@ AREAS = {
         2600, 2395, POLICIES, *("rules", "pack", "adapters", "validation.py")
     ),
     "commands, engine, display, recovery": area(
-        1600, 1959, COMMANDS, "commands", "engine", "display", "recovery"
+        1600, 2045, COMMANDS, "commands", "engine", "display", "recovery"
     ),
-    "plan, diff": area(1000, 804, COMMANDS, "plan", "diff"),
+    "plan, diff": area(1000, 854, COMMANDS, "plan", "diff"),
     "teams, stack_file": area(600, 661, COMMANDS, "teams", "stack_file"),
     "doctor": area(1600, 1759, COMMANDS, "doctor"),
     "report": area(700, 299, COMMANDS, "report"),
@@ -74,7 +74,7 @@ AREAS = {
     "bench": area(300, 300, ".", "bench.py"),
 }
 PRODUCT = ("components", "policies", "cli", "kubectl")
-WANTED, CEILING = 20_000, 19_859
+WANTED, CEILING = 20_000, 19_996
 
 
 def lines(*paths: str) -> int:

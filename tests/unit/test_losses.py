@@ -5,6 +5,7 @@ import copy
 import pytest
 import yaml
 
+from kai_fleet_cli.commands import updates
 from kai_fleet_cli.diff import losses
 from kai_fleet_cli.display import terminal
 from kai_fleet_cli.errors import UserError
@@ -80,13 +81,13 @@ def test_what_goes_on_is_no_loss(known, edit):
 def test_without_a_terminal_each_loss_is_named_in_the_command(known):
     items = lost(known, no_train)
     with pytest.raises(UserError, match=r"fleet up --stack lab --yes ml$"):
-        losses.agree("lab", items, [])
-    assert losses.agree("lab", items, ["ml"]) == ["ml"]
+        updates.confirm("lab", items, [])
+    assert updates.confirm("lab", items, ["ml"]) == ["ml"]
     everything = lost(known, lambda settings: settings["cluster"].update(name="lab-2"))
     with pytest.raises(UserError, match=r"fleet up --stack lab --yes lab$"):
-        losses.agree("lab", everything, ["ml"])
+        updates.confirm("lab", everything, ["ml"])
     gone = lost(known, lambda settings: settings["teams"].pop("ml"))
-    assert losses.agree("lab", gone, [], ["ml"]) == []  # the file names it
+    assert updates.confirm("lab", gone, [], ["ml"]) == []  # the file names it
 
 
 def test_at_a_terminal_another_answer_changes_nothing(known, monkeypatch, capsys):
@@ -96,8 +97,8 @@ def test_at_a_terminal_another_answer_changes_nothing(known, monkeypatch, capsys
         terminal.Prompt, "ask", lambda text, **_: asked.append(text) or answers.pop(0)
     )
     items = lost(known, no_train)
-    assert losses.agree("lab", items, []) == ["ml"]
+    assert updates.confirm("lab", items, []) == ["ml"]
     assert "Queue train goes" in capsys.readouterr().out
     with pytest.raises(UserError, match="nothing is changed"):
-        losses.agree("lab", items, [])
+        updates.confirm("lab", items, [])
     assert asked == ["Type ml to lose this"] * 2

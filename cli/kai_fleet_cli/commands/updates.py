@@ -1,6 +1,7 @@
 """`fleet up`, `preview`, `destroy`: the engine on one stack, as plain `pulumi` runs it."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -10,6 +11,10 @@ from kai_fleet_cli.commands.options import StackFile, Sure
 from kai_fleet_cli.display import terminal
 from kai_fleet_cli.engine.environment import for_stack
 from kai_fleet_cli.errors import UserError
+from kai_fleet_policies.model.cluster import HOST
+
+if TYPE_CHECKING:
+    from kai_fleet_cli.diff.changes import Item
 
 out = Console()  # rich leaves colours out where this is no terminal, and for NO_COLOR
 
@@ -51,13 +56,37 @@ def up(
         if not known.resources or not plan.ok:  # the program says what is wrong
             return named
         gone = reading.read(reading.path_of(stack)).get("removed") or []
-        return losses.agree(stack, losses.losses(known, plan.resources), named, gone)
+        return confirm(stack, losses.losses(known, plan.resources), named, gone)
 
     environment = for_stack(stack)
     opened = runs.stack(stack, environment.variables)
     ran = runs.up(opened, refresh=refresh, removed=named, agree=agree)
     as_text.show_summary(of_steps(ran.steps), out)
     report.show_teams(stack, ran, environment.standins, out, compared=refresh)
+
+
+def confirm(
+    stack: str, items: Sequence["Item"], named: Sequence[str], gone: Sequence[str] = ()
+) -> list[str]:
+    """Ask for each team that loses something, or for the stack's name if the host does.
+
+    Return the names that were given. `named` are given already, `gone` are in the stack file.
+    Raises UserError without an agreement.
+    """
+    from kai_fleet_cli.display import as_text
+
+    names = list(dict.fromkeys(item.team for item in items if item.team not in gone))
+    names = [stack] if HOST in names else names
+    if missing := [name for name in names if name not in named]:
+        as_text.show_summary({"lost": list(items)}, out)
+        if not terminal.asks():
+            raise UserError(
+                "this would be lost, and there is no terminal to ask at; put it back, or run:"
+                f" {FLEET} up --stack {stack} --yes {' '.join(names)}"
+            )
+        for name in missing:
+            terminal.confirm_name(name, "lose this")
+    return list(dict.fromkeys([*named, *names]))
 
 
 def preview(

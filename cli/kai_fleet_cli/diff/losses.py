@@ -3,17 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.console import Console
-
 from kai_fleet.names import PROVIDERS, RELEASE, STACK
-from kai_fleet.settings.files.project import FLEET
 from kai_fleet.values import get
 from kai_fleet_cli.diff.changes import Item, difference, of_changes
-from kai_fleet_cli.display import as_text, terminal
-from kai_fleet_cli.errors import UserError
 from kai_fleet_cli.plan.recorder import UNKNOWN, Registered
 from kai_fleet_cli.recovery.state import Resource, State, provider_of
-from kai_fleet_policies.model.cluster import HOST
 
 
 def losses(known: State, planned: Sequence[Registered]) -> list[Item]:
@@ -29,28 +23,6 @@ def losses(known: State, planned: Sequence[Registered]) -> list[Item]:
             replaced.add(item.urn)
     changes = difference(base, planned, known.parents, replaced)
     return of_changes(each for each in changes if each.kind in ("deleted", "replaced"))["lost"]
-
-
-def agree(
-    stack: str, items: Sequence[Item], named: Sequence[str], gone: Sequence[str] = ()
-) -> list[str]:
-    """Ask for each team that loses something, or for the stack's name if the host does.
-
-    Return the names that were given. `named` are given already, `gone` are in the stack file.
-    Raises UserError without an agreement.
-    """
-    names = list(dict.fromkeys(item.team for item in items if item.team not in gone))
-    names = [stack] if HOST in names else names
-    if missing := [name for name in names if name not in named]:
-        as_text.show_summary({"lost": list(items)}, Console())
-        if not terminal.asks():
-            raise UserError(
-                "this would be lost, and there is no terminal to ask at; put it back, or run:"
-                f" {FLEET} up --stack {stack} --yes {' '.join(names)}"
-            )
-        for name in missing:
-            terminal.confirm_name(name, "lose this")
-    return list(dict.fromkeys([*named, *names]))
 
 
 def _is_ours(resource: Resource) -> bool:
