@@ -52,8 +52,7 @@ def up(
         raise UserError(f"an update is of all teams; to agree to what they lose, write {command}")
 
     def agree(known: State) -> list[str]:
-        plan = offline.plan(stack)
-        if not known.resources or not plan.ok:  # the program says what is wrong
+        if not known.resources or not (plan := offline.plan(stack)).ok:  # the program says why
             return named
         gone = reading.read(reading.path_of(stack)).get("removed") or []
         return confirm(stack, losses.losses(known, plan.resources), named, gone)
