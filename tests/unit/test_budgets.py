@@ -63,7 +63,7 @@ AREAS = {
         2600, 2395, POLICIES, *("rules", "pack", "adapters", "validation.py")
     ),
     "commands, engine, display, recovery": area(
-        1600, 2045, COMMANDS, "commands", "engine", "display", "recovery"
+        1600, 2044, COMMANDS, "commands", "engine", "display", "recovery"
     ),
     "plan, diff": area(1000, 854, COMMANDS, "plan", "diff"),
     "teams, stack_file": area(600, 661, COMMANDS, "teams", "stack_file"),
@@ -74,7 +74,7 @@ AREAS = {
     "bench": area(300, 300, ".", "bench.py"),
 }
 PRODUCT = ("components", "policies", "cli", "kubectl")
-WANTED, CEILING = 20_000, 19_996
+WANTED, CEILING = 20_000, 19_995
 
 
 def lines(*paths: str) -> int:

@@ -140,7 +140,7 @@ def up(
         while True:
             run.report = Report()
             try:
-                with _left_out(held):
+                with _set(stack.workspace.env_vars), _left_out(held):
                     stack.up(
                         exclude=held_up.without(held) or None,
                         exclude_dependents=True if held else None,
