@@ -61,12 +61,12 @@ def nearest_first(name: str, names: Sequence[str]) -> list[str]:
 def spelt_like(key: str, known: Sequence[str]) -> str | None:
     """The known key that `key` is probably a misspelling of; None where none is close.
 
-    Also the only one that ends with it: `pool` for nodePool.
+    Also the only one that ends with it, or with which it ends: `pool` for nodePool.
     """
     lower = {name.lower(): name for name in known}
     close = get_close_matches(key.lower(), lower, n=1, cutoff=_ALIKE)
     if not close and len(key) > 3:
-        close = [name for name in lower if name.endswith(key.lower())]
+        close = [name for name in lower if name.endswith(key.lower()) or key.lower().endswith(name)]
     return lower[close[0]] if len(close) == 1 else None
 
 

@@ -166,6 +166,20 @@ HOST = {"cluster": CLUSTER, "kai": {"version": "v0.16.8"}}
         ),
         ({"teams": {"host": TEAM}}, "teams.host: key host: is what findings and metrics call"),
         ({"teamStacks": {"host": {"gpus": 1}}}, "key host: is what findings and metrics call"),
+        (
+            {"labels": {"acme.io/cost-centre": "a b"}},
+            "labels.acme.io/cost-centre: key acme.io/cost-",
+        ),
+        (
+            {"teams": {"ml.team": TEAM}},
+            "key ml.team: has a name which does not fit; write lower-case",
+        ),
+        (
+            {"teams": {"ml": {**TEAM, "nodePool": {"nvidia.com/gpu": ["a", "b"]}}}},
+            "key nvidia.com/gpu: is a list; write one text, such as nvidia.com/gpu: 'a'",
+        ),
+        ({**HOST, "queues": {"a": {"gpu": {"overQuotaWeight": 2}}}}, "unknown key; write weight"),
+        ({"gpu": {"provider": "none", "provders": 1}}, "unknown key; write provider"),
     ],
 )
 def test_a_slip_in_a_key_or_a_value_is_one_sentence(raw, reported):
@@ -199,3 +213,12 @@ def test_durations_that_overflow_are_refused():
     raw = {"cluster": CLUSTER, "kai": {"version": "v0.16.8", "fairshare": {"window": "2562048h"}}}
     (problem,) = validation.validate(raw).refused
     assert "write 168h for a week" in problem.message
+
+
+def test_a_provider_with_a_wrong_key_is_one_mistake_and_not_one_more_for_each_group():
+    groups = {"groups": {"all": "view"}}
+    oidc = {"issuer": "http://id.example.com", "clientId": "kubernetes"}
+    teams = {name: {**TEAM, "vcluster": groups} for name in ("ml", "nlp")}
+    raw = {"cluster": CLUSTER, "vcluster": {"oidc": oidc, **groups}, "teams": teams}
+    (problem,) = validation.validate(raw).refused
+    assert problem.path == "kai-fleet:vcluster.oidc.issuer"

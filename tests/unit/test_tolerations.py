@@ -84,7 +84,7 @@ def test_a_team_stack_has_those_of_its_grant_and_writes_none():
     [
         ({"operator": "Exists"}, "0.key", "is missing; write key: … (write the taint's key"),
         ({"key": "a", "effect": "NoRun"}, "0.effect", "write one of 'NoSchedule'"),
-        ("dedicated=ml:NoSchedule", "0", "write a mapping of keys"),
+        ("dedicated=ml:NoSchedule", "0", "write {key: nvidia.com/gpu, effect: NoSchedule}"),
     ],
 )
 def test_what_is_no_toleration_is_refused_with_what_to_write(wrong, path, says):

@@ -22,10 +22,14 @@ _PREFIX: Final = f"{NAMESPACE}:"
 _ALIKE: Final = 0.7
 
 
-def wrong_key(path: str, message: str) -> Finding:
-    """A mistake at a key of a stack file; the message is `cause; fix`."""
+def wrong_key(path: str, message: str, location: Location = ()) -> Finding:
+    """A mistake at a key of a stack file; the message is `cause; fix`.
+
+    `location` is the path in parts: a key may have dots, as `acme.io/cost-centre` has.
+    """
     cause, _, fix = on_one_line(message).partition("; ")
-    name = path.replace(":", ".").rpartition(".")[2]
+    parts = [on_one_line(str(part)) for part in location if part != "[key]"]
+    name = (parts or path.replace(":", ".").split("."))[-1]
     return Finding(Level.MANDATORY, path, "key", name, cause, fix, "config")
 
 
@@ -71,9 +75,9 @@ def validated(model: type[M], raw: Any) -> tuple[M | None, list[Finding]]:
             return model.model_validate(rest), found
         except ValidationError as error:
             details = {each["loc"]: each for each in error.errors(include_url=False)}
-        wrong = {key_path(at): _message(detail, model) for at, detail in details.items()}
+        wrong = {key_path(at): (_message(detail, model), at) for at, detail in details.items()}
         known = [finding.path for finding in found]
-        found += [wrong_key(at, wrong[at]) for at in wrong if not within(at, known)]
+        found += [wrong_key(path, *wrong[path]) for path in wrong if not within(path, known)]
         if (rest := _without(rest, details)) is None:
             return None, found
 
@@ -119,6 +123,7 @@ _EXAMPLES: Final[Mapping[str | int, str]] = {
     "version": "a version such as v0.16.8",
     "nodePool": "{kai-fleet/pool: ml}, a label of the team's nodes",
     "queues": "names of queues with a mapping each, such as train: {gpu: 4}",
+    "tolerations": "{key: nvidia.com/gpu, effect: NoSchedule}, a taint in its parts",
 }
 # What a text has to be, by the beginning of its pattern.
 _FORMS: Final = {
@@ -145,7 +150,8 @@ def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
     kind, place, context = detail["type"], detail["loc"], detail.get("ctx", {})
     # A password may stand in the wrong place of an account.
     shown = "of another form" if _SECRETS & set(place) else _shown(detail["input"])
-    fields, example = fields_beside(place, model), _EXAMPLES.get(place[-1])
+    above = place[:-1] if isinstance(place[-1], int) else place  # of an item, that of the list
+    fields, example = fields_beside(place, model), _EXAMPLES.get(above[-1])
     if kind == "extra_forbidden":
         names = [*map(str, fields)]
         close = spelt_like(str(place[-1]), names)
@@ -163,6 +169,8 @@ def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
     if kind not in _MESSAGES:
         fix = re.sub("^Input should be ", "write ", detail["msg"])
         return f"is {shown}; {fix[0].lower()}{fix[1:]}"
+    if kind == "string_type" and isinstance(detail["input"], list) and shown[0] != "o":
+        example = example or f"one text, such as {place[-1]}: {_shown((*detail['input'], 'ml')[0])}"
     if kind == "string_type" and isinstance(detail["input"], int | float) and shown[0] != "o":
         example = example or f"it in quotes: {quoted(detail['input'])}"
     message = _MESSAGES[kind].format(value=shown, **context)

@@ -109,6 +109,6 @@ class Vcluster(Strict):
         yield from below("store", self.store.mistakes())
         if self.access is not None:
             yield from below("access", self.access.mistakes())
-        if self.oidc is None and self.groups:
-            write = "write oidc: {issuer: https://…, clientId: kubernetes} beside it"
-            yield "groups", f"are those of an identity provider, and none is declared; {write}"
+        if self.oidc is None and self.groups:  # at the provider, which may be written wrong
+            cause = "is missing: groups are those of an identity provider"
+            yield "oidc", f"{cause}; write oidc: {{issuer: https://…, clientId: kubernetes}}"
