@@ -55,6 +55,7 @@ def validate(
     deployed: Deployed | None = None,
     facts_of: FactsOf = no_platform,
     *,
+    stack: str = "STACK",
     written: Mapping[str, Any] | None = None,
     more: Iterable[Finding] = (),
     only: Sequence[Rule] = rules.RULES,
@@ -63,12 +64,14 @@ def validate(
 
     Args:
         facts_of: Gives the platform of a team stack.
+        stack: Its name, for commands.
         written: `raw` with its secrets masked, where it has them decrypted.
         more: Mistakes of the reading.
         only: The rules to apply; none for a command that declares nothing.
     """
     loaded = load_team_stack(raw, facts_of) if is_team_stack(raw) else load(raw)
-    every = [*more, *secrets.mistakes(raw if written is None else written), *loaded.mistakes]
+    wrong = secrets.mistakes(raw if written is None else written, stack)
+    every = [*more, *wrong, *loaded.mistakes]
     if not every and loaded.settings is not None and only:
         every += rules.check(clusters_of(loaded.settings, deployed), only)
     return SettingsVerdict(loaded.settings, tuple(every), whole=not loaded.mistakes)
@@ -127,15 +130,16 @@ def checked_settings(deployed: Deployed, facts_of: FactsOf) -> Settings:
     team that is deployed.
     """
     raw, decrypted, mistakes = read_config()
-    file = ROOT / f"Pulumi.{pulumi.get_stack()}.yaml"
+    stack = pulumi.get_stack()
+    file = ROOT / f"Pulumi.{stack}.yaml"
     mistakes += secrets.copies(file)
     written = secrets.as_written(raw, decrypted, file)
-    verdict = validate(raw, deployed, facts_of, written=written, more=mistakes)
+    verdict = validate(raw, deployed, facts_of, stack=stack, written=written, more=mistakes)
     for finding in verdict.problems:
         if finding.level is Level.ADVISORY:
             pulumi.log.warn(str(finding))
     refused = verdict.refused
-    refused += removal_findings(verdict, deployed.urns, pulumi.get_stack())
+    refused += removal_findings(verdict, deployed.urns, stack)
     if refused or verdict.settings is None:
         raise pulumi.RunError(report(refused))
     return verdict.settings
@@ -148,7 +152,7 @@ def secret_findings(stack: str, config: Mapping[str, str], keys: Iterable[str]) 
     """
     file = ROOT / f"Pulumi.{stack}.yaml"
     written = secrets.as_written(parsed(config), parsed(dict.fromkeys(keys)).keys(), file)
-    return [*secrets.copies(file), *secrets.mistakes(written)]
+    return [*secrets.copies(file), *secrets.mistakes(written, stack)]
 
 
 def report(findings: Sequence[Finding]) -> str:

@@ -251,7 +251,8 @@ def test_a_secret_in_clear_is_seen_beside_one_that_is_encrypted(folder):
     password(own)["password"] = "hunter2"
     folder.write(own)
     (line,) = folder.program()
-    assert """'kai-fleet:teams.ml.registries["ml.example.com"].password' --stack STACK""" in line
+    place = 'kai-fleet:teams.ml.registries["ml.example.com"].password'
+    assert f"'{place}' --stack {pulumi.get_stack()} " in f"{line} "
     assert "hunter2" not in line
 
 

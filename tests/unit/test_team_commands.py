@@ -20,6 +20,12 @@ def test_a_switch_is_one_line_and_one_update(project):
     assert "+      scheduler: {mode: virtual, version: v0.16.8}" in ran.out
 
 
+def test_a_switch_that_nobody_can_be_asked_about_only_writes_and_says_so(project):
+    ran = project.run(*SWITCH)
+    assert (ran.code, project.text(), project.engine.asked) == (0, SWITCHED, [])
+    assert "Pulumi.lab.yaml is written, and no more: there is no terminal to ask at" in ran.out
+
+
 def test_no_up_only_writes_and_the_update_comes_later(project):
     ran = project.run("team", "switch", "ml", "v0.13.4", "-s", "lab", "--no-up")
     assert "Pulumi.lab.yaml is written. Next:\n  make up STACK=lab" in ran.out

@@ -148,7 +148,7 @@ def _of_file(base: Base, file: Path, here: Sequence[Encrypted]) -> Iterator[Item
 def _refusals(stack: str, file: Path, resources: Sequence[Registered]) -> list[Item]:
     """What an update refuses and no plan shows: the rules judge a file where these run now."""
     deployed = of_resources((each.urn, each.type, each.inputs) for each in resources)
-    verdict = validation.validate(read(file), deployed, facts_beside(file))
+    verdict = validation.validate(read(file), deployed, facts_beside(file), stack=stack)
     problems = verdict.refused
     problems += validation.removal_findings(verdict, deployed.urns, stack)
     return [Item(HOST, each.subject, f"{each.message} [{each.check}]") for each in problems]

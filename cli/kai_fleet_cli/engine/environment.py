@@ -58,7 +58,7 @@ def for_stack(stack: str, *, validated: bool = True) -> Environment:
     if is_elsewhere(platform):
         return _own_cluster()  # the program judges it
     every: dict[str, Any] = {"more": copies(file)} if validated else {"only": ()}
-    verdict = validation.validate(raw, facts_of=reading.facts_beside(file), **every)
+    verdict = validation.validate(raw, facts_of=reading.facts_beside(file), stack=stack, **every)
     settings, refused = verdict.settings, verdict.refused
     if settings is None or (validated and refused):
         raise UserError(validation.report(refused))

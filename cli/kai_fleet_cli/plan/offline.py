@@ -86,7 +86,9 @@ def plan_settings(
 
     `facts_of` gives the facts of a team stack's platform; `more` are findings about the file.
     """
-    verdict = validation.validate(raw, facts_of=facts_of or validation.no_platform, more=more)
+    verdict = validation.validate(
+        raw, facts_of=facts_of or validation.no_platform, stack=stack, more=more
+    )
     if verdict.refused:
         return Plan(stack, problems=verdict.problems)
     platform = platform_of(raw)

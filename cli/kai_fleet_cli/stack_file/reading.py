@@ -103,7 +103,7 @@ def settings_of(stack: str) -> Settings:
     from kai_fleet_policies import validation  # and Pulumi's SDK: half a second
 
     path = path_of(stack)
-    verdict = validation.validate(read(path), facts_of=facts_beside(path), only=())
+    verdict = validation.validate(read(path), facts_of=facts_beside(path), stack=stack, only=())
     if verdict.settings is None:
         raise UserError(validation.report(verdict.refused))
     return verdict.settings

@@ -212,7 +212,7 @@ def carry_out(change: Change, *, yes: bool, no_up: bool) -> bool:
     raw = reading.parse(change.after, name)
     if not is_elsewhere(platform_of(raw)):  # else the program judges it
         facts_of = reading.facts_beside(change.file.path)
-        if refused := validation.validate(raw, facts_of=facts_of).refused:
+        if refused := validation.validate(raw, facts_of=facts_of, stack=stack).refused:
             as_text.show_problems(refused, console)
             raise UserError("the rules refuse this; nothing is written")
     for line in change.lines():
@@ -227,7 +227,9 @@ def carry_out(change: Change, *, yes: bool, no_up: bool) -> bool:
     if not change.write():
         raise UserError(f"{name} was changed by something else; run the command again")
     if not run:
-        terminal.result(f"{name} is written. Next:\n  {again}")
+        unasked = ", and no more: there is no terminal to ask at, and no --yes"
+        why = "" if sure or terminal.asks() else unasked
+        terminal.result(f"{name} is written{why}. Next:\n  {again}")
         return False
     try:
         environment = for_stack(stack, validated=False)  # the edit was judged already

@@ -54,7 +54,8 @@ class Encrypted:
         if self.allowed and (other := next(same, None)) is not None:
             there = other.path if other.file == self.file else f"{other.path} in {other.file}"
             why = f"{cause} {there}, and a secret is for one purpose and one team"
-            yield wrong_key(self.path, f"{why}; {_encrypt('it anew', self.place)}")
+            stack = self.file.removeprefix("Pulumi.").removesuffix(".yaml")
+            yield wrong_key(self.path, f"{why}; {_encrypt('it anew', self.place, stack)}")
 
 
 def encrypted(file: Path) -> list[Encrypted]:
@@ -134,15 +135,15 @@ def _masked(value: Any, written: Any) -> Any:
     return value if value == written else MASK
 
 
-def mistakes(written: Any) -> Iterator[Finding]:
+def mistakes(written: Any, stack: str) -> Iterator[Finding]:
     """Secrets where none may be, and secrets in clear. MASK stands for what is encrypted."""
     for place, value in _leaves(written):
         if is_key(place):
             if value not in (None, "", MASK):
-                command = _encrypt("it", (f"{NAMESPACE}:{place[0]}", *place[1:]))
+                command = _encrypt("it", (f"{NAMESPACE}:{place[0]}", *place[1:]), stack)
                 yield wrong_key(key_path(place), f"is a secret in clear; {command}")
         elif value == MASK:
-            yield wrong_key(key_path(place), _NO_KEY)
+            yield wrong_key(key_path(place), _NO_KEY, place)
 
 
 def is_key(place: Location) -> bool:
@@ -155,9 +156,10 @@ def is_key(place: Location) -> bool:
     )
 
 
-def _encrypt(what: str, place: Location) -> str:
+def _encrypt(what: str, place: Location, stack: str) -> str:
     """With the command; its path is as `pulumi config set --path` reads it."""
     plain = re.compile(r"[A-Za-z0-9_-]+")
     parts = (f".{p}" if plain.fullmatch(str(p)) else f'["{p}"]' for p in place[1:])
-    command = f"pulumi config set --secret --path '{place[0]}{''.join(parts)}' --stack STACK"
-    return f"encrypt {what}, the command asks for the value: {command}"
+    create = f"pulumi stack select --create {stack}"
+    command = f"{create} && pulumi config set --secret --path '{place[0]}{''.join(parts)}'"
+    return f"encrypt {what}, the command asks for the value: {command} --stack {stack}"
