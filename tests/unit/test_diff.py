@@ -164,6 +164,9 @@ def test_the_engines_steps_make_the_same_summary():
         [step("same", *[named(base, "research")] * 2), step("replace", release, release)]
     )["lost"]
     assert lost.words == "goes with everything inside its vCluster"
+    own = {"urn": "urn:pulumi:lab::kai-fleet::pulumi:pulumi:Stack::x", "parent": ""}
+    created = of_steps([step("create", None, {**release, **own, "type": "pulumi:pulumi:Stack"})])
+    assert not any(created.values()), "a stack is nothing on a cluster"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from kai_fleet.deployed import team_of
-from kai_fleet.names import NAMESPACE, POLICY, QUEUES, RELEASE, TEAM
+from kai_fleet.names import NAMESPACE, POLICY, QUEUES, RELEASE, STACK, TEAM
 from kai_fleet.settings.files import yaml_file
 from kai_fleet.wording import counted
 from kai_fleet_cli.plan.recorder import Registered
@@ -174,7 +174,7 @@ def of_steps(steps: Iterable[Any]) -> Summary:
         state = step.new or step.old
         parents[step.urn] = (state and state.parent) or ""
         replaced |= {step.urn} if operation == "replace" else set()
-        for side in _SIDES.get(operation, ()):
+        for side in _SIDES.get(operation, ()) if step.type != STACK else ():
             resource = getattr(step, side)
             provider = (resource.provider or "").rpartition("::")[0]
             places = (step.urn.rpartition("::")[2], resource.parent or "", provider)

@@ -33,7 +33,14 @@ POLICY_PACK: Final = str(policy_pack_program())
 # How far Go's heap grows before it is searched for garbage: in runs as short as these, that takes a
 # tenth of the time with Go's own 100.
 _GO: Final = {"GOGC": os.environ.get("GOGC", "400")}
-_REPEATED: Final = re.compile(r" \((\d+m)?[\d.]+s\)| using pulumi-resource-| resource plugin ")
+_COLOUR: Final = re.compile(r"\x1b\[[\d;]*m")
+_TIME: Final = re.compile(r" \((\d+m)?[\d.]+s\)")
+# A step that goes on, and a warning in it, which the diagnostics at the end have.
+_PASSING: Final = re.compile(
+    r"[ +~<>=-]*\S+:\S+ \S+ (\w+ing( \w+)? \([\dms]+\)( warning: .*)?|[\w ]+ warning: .*)"
+)
+_OF_RESOURCE: Final = re.compile(r"  \S+:\S+ \(\S+\):")
+_LABEL: Final = re.compile(rf"^.*?\b(error|warning): {failures.LEAD.pattern}")
 
 
 class EngineError(UserError):
@@ -284,15 +291,28 @@ class _Run:
             say(f"{name}: it was not made; it will be now")
 
     def options(self, report: Report) -> dict[str, Any]:
-        """Show the output, each step and each warning about a plugin once; report the events."""
-        shown = set[str]()
+        """Show the output: a step when it is done, each warning and each error once. Report events.
+
+        What the policy pack says, too, is said there. A heading is shown with what follows.
+        """
+        shown, headings = set[str](), list[str]()
 
         def show(line: str) -> None:
             self.signals.note(line)
-            step = _REPEATED.sub("", line)
-            if step == line or step not in shown:
-                engine_line(line)
-            shown.add(step)
+            plain = _COLOUR.sub("", line).rstrip()
+            if _OF_RESOURCE.fullmatch(plain):
+                headings[:] = [line]
+                return
+            words = _LABEL.sub("", _TIME.sub("", plain)).strip()
+            is_finding = plain.endswith("]") and any(each in words for each in shown)
+            repeated = words in shown and (words != plain.strip() or plain.endswith("]"))
+            if not words:
+                headings.clear()
+            if not (_PASSING.fullmatch(plain) or repeated or is_finding):
+                for each in (*headings, line):
+                    engine_line(each)
+                headings.clear()
+                shown.update([words] if len(words) > 20 else [])
 
         return {
             "on_event": report.note,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 NAME: Final = r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?"  # it goes into a command
 # What precedes an error of the program itself.
-_LEAD: Final = re.compile(r"(an unhandled error occurred: |Exception calling application: )+")
+LEAD: Final = re.compile(r"(an unhandled error occurred: |Exception calling application: )*")
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def explain(
     errors = re.findall(r"^(?:\s*stderr:)?\s*error: (.+(?:(?<=1 mistake:)\s+\S.+)?)$", text, re.M)
     # It may quote a tenant's API server.
     error = " ".join(without_controls(errors[-1]).split()) if errors else ""
-    error = _LEAD.sub("", error, count=1)
+    error = LEAD.sub("", error, count=1)
     if error and not error.endswith(":") and error not in ("update failed", "preview failed"):
         return f"{what} failed: {error}"
     return f"{what} failed; the lines above say where and why"
