@@ -62,6 +62,11 @@ CLUSTERS: dict[str, Case] = {
         "nodes | node pool kai-fleet/pool=ml | "
         "advertise 2 nvidia.com/gpu, and team ml is granted 4 | add nodes",
     ),
+    "GPUs that are cut into slices": (
+        host(*ALLOCATABLE, value={"nvidia.com/mig-1g.10gb": "14"}),
+        "nodes | node pool kai-fleet/pool=ml | "
+        "slices are called nvidia.com/mig-1g.10gb | how many of which at kai-fleet:teams.ml.gpus",
+    ),
     "no node of the pool": (
         host("nodes", "ml-0", "metadata", "labels", value={}),
         "nodes | node pool kai-fleet/pool=ml | no node with these | "

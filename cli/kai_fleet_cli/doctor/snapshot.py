@@ -46,7 +46,8 @@ class Cluster:
         """Why these kinds, or pods, were not counted; "" where they were."""
         refused = [kind for kind in kinds or ("pods",) if kind in self.unreadable]
         why = self.unreadable[refused[0]] if refused else ""
-        return f"this user may not list {' and '.join(refused)} there ({why})" if refused else ""
+        subject = "its API server is too busy to" if why.startswith("429") else "this user may not"
+        return f"{subject} list {' and '.join(refused)} there ({why})" if refused else ""
 
     @property
     def apply(self) -> str:

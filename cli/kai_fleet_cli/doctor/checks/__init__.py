@@ -33,9 +33,10 @@ class Check(NamedTuple):
 
 
 def unreadable(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
-    """Kinds that this user may not read."""
+    """Kinds that this user may not read, or that a busy API server does not give."""
     for reason in list(cluster.unreadable.values())[:1]:
-        yield fault("read-access", cluster, ", ".join(sorted(cluster.unreadable)), reason=reason)
+        row = "read-busy" if reason.startswith("429") else "read-access"
+        yield fault(row, cluster, ", ".join(sorted(cluster.unreadable)), reason=reason)
 
 
 # Besides these, what the stack requires: see `required.py`.

@@ -32,7 +32,7 @@ def nodes(host: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
         if resource == NVIDIA and node.gpus(resource) and MEMORY_LABEL not in node.labels:
             yield fault("node-without-memory-label", host, node.name, label=MEMORY_LABEL)
     needed = host.kai is not None or any(state.team.gpus for state in snapshot.teams.values())
-    if needed and not any(node.gpus(resource) or _has_slices(node) for node in every):
+    if needed and not any(node.gpus(resource) or _slices(node) for node in every):
         yield fault("no-gpus", host, host.name, count=len(every), resource=resource)
 
 
@@ -61,8 +61,9 @@ def pool(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
     for resource, granted_gpus in kinds.items():
         count = sum(node.gpus(resource) for node in usable)
         if count < granted_gpus:
-            row = "pool-with-fewer-gpus" if count else "pool-without-gpus"
-            values = {"resource": resource, "team": team.name, "path": team.gpus_path}
+            cut = ", ".join(sorted({name for node in usable for name in _slices(node)}))
+            row = "pool-with-fewer-gpus" if count else "pool-cut" if cut else "pool-without-gpus"
+            values = {"resource": resource, "team": team.name, "path": team.gpus_path, "cut": cut}
             yield fault(row, host, labels, count=f"{count:g}", granted=granted_gpus, **values)
 
 
@@ -80,9 +81,10 @@ def inside(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
         yield fault("node-not-copied", cluster, name, **values)
 
 
-def _has_slices(node: KubeObject) -> bool:
+def _slices(node: KubeObject) -> list[str]:
+    """The MIG slices of a node by name."""
     allocatable = node.status.get("allocatable") or {}
-    return any(name.startswith(PREFIX) and node.gpus(name) for name in allocatable)
+    return [name for name in allocatable if name.startswith(PREFIX) and node.gpus(name)]
 
 
 def daemon_sets(host: Cluster, _: Snapshot) -> Iterator[Fault]:
