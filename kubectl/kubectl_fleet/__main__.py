@@ -15,7 +15,11 @@ _COMMANDS: Final = {
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; a user's mistake is one sentence on stderr and exit code 1."""
-    given = _parser().parse_args(arguments)
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    if given.command is None:
+        parser.print_help()
+        return
     every = min(86400.0, max(0.5, given.every)) if given.watch else None
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal may not have the characters of bars
@@ -51,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="kubectl fleet",
         description="Your queues, your GPUs and your pods that wait, with your own kubeconfig.",
     )
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, text in _COMMANDS.items():
         commands.add_parser(name, parents=[flags], help=text, description=f"Show {text}.")
     return parser

@@ -29,7 +29,10 @@ def explained(what="the update", environment=None, again=AGAIN, **printed):
     [
         ("etcdserver: mvcc: database space exceeded", "alarm disarm"),
         ("write /state/x.json: no space left on device", "a disk is full"),
-        ("error: PULUMI_ACCESS_TOKEN must be set for login during non-inter", "pulumi login, then"),
+        (
+            "error: PULUMI_ACCESS_TOKEN must be set for login during non-inter",
+            "context: kai-fleet-sandbox at",
+        ),
         ("Get x: stream error: stream ID 3; INTERNAL_ERROR; received from peer", "the etcd behind"),
         ("the API does not answer: it does not answer in time", "the etcd behind it is away"),
         ("the API does not answer: it cannot be connected to: x", "see that kubectl reaches it"),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from kubectl_fleet.__main__ import main
 from tests.unit.team_cluster import GPU, PODS, SAMPLES
 from tests.unit.usage_samples import GROUP_A, kai, node, pod, queue, served
 
@@ -185,3 +186,8 @@ def test_a_cluster_that_refuses_the_credentials_or_does_not_answer_is_one_senten
     assert "it answers 500" in team.run("pods")
     team.handler.answers["/api/v1/pods"] = (200, ["no list"])
     assert "no Kubernetes API" in team.run("pods")
+
+
+def test_alone_it_gives_help(capsys):
+    main([])
+    assert "why each pod waits, and what to do" in capsys.readouterr().out

@@ -1,5 +1,7 @@
 """`fleet releases`: what is known."""
 
+import json
+
 from typer.testing import CliRunner
 
 from kai_fleet.releases import KAI, VCLUSTER, support
@@ -17,3 +19,11 @@ def test_every_version_is_listed_with_its_support():
         reported = f"vCluster {version:<9} {support(VCLUSTER, version).words}"
         assert any(line.startswith(reported) for line in lines)
     assert "KAI v0.20.1   retracted: its chart is that of v0.10.2" in lines
+
+
+def test_machines_get_the_same_dates():
+    found = json.loads(CliRunner().invoke(app, ["releases", "--json"]).stdout)
+    assert found["known"]["KAI"] == list(KAI)
+    assert found["supportedUntil"]["KAI"]["v0.16.8"] == "2027-06-30"
+    assert found["supportedUntil"]["KAI"]["v0.7.11"] is None
+    assert found["supportedUntil"]["vCluster"]["v0.36.1"] == "2027-01-22"

@@ -76,7 +76,10 @@ def diff(
 def releases(as_json: AsJson = False) -> None:
     """The versions of KAI and vCluster that are known here, and how long each gets fixes."""
     if as_json:
-        print_json({"known": {"KAI": list(known.KAI), "vCluster": list(known.VCLUSTER)}})
+        of_kai = {version: row.support_end for version, row in known.KAI.items()}
+        of_vcluster = {version: row.support_end for version, row in known.VCLUSTER.items()}
+        ends = {"KAI": of_kai, "vCluster": of_vcluster}
+        print_json({"known": {kind: list(ends[kind]) for kind in ends}, "supportedUntil": ends})
         return
     table: dict[str, known.KaiRelease | known.VclusterRelease] = {**known.KAI, **known.VCLUSTER}
     every = (*known.KAI, known.RETRACTED)
