@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -27,6 +28,7 @@ ONE_OF_MANY: Final = LEAN | {"GOMAXPROCS": "1"}
 _SAME_START_SECONDS: Final = 0.5
 _RELEASE_SECONDS: Final = 5.0
 _END_SECONDS: Final = 10.0
+_PLUGIN: Final = re.compile("pulumi-(resource|language|analyzer)-|kai-fleet-policy-pack$")
 
 
 @dataclass(frozen=True)
@@ -149,11 +151,21 @@ class Processes:
         self.stop(name for name in self.names() if name == "supervisor")
         found = {name: process for name in self.names() if (process := self.running(name))}
         self.stop(self.names())
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                if self._is_plugin(process):
+                    process.kill()
         if alive := [f"{left.pid} ({name})" for name, left in found.items() if _alive(left)]:
             raise SandboxError(
                 f"These processes of the sandbox could not be ended: {', '.join(alive)}. End them "
                 "as the user who started them, then run this again."
             )
+
+    def _is_plugin(self, process: psutil.Process) -> bool:
+        """Whether it is a plugin of an engine on this sandbox: one that was killed leaves some."""
+        names = [Path(word).name for word in process.cmdline()[:2]]  # the program, or its script
+        home = str(self.directory / "pulumi-home")
+        return any(map(_PLUGIN.match, names)) and process.environ().get("PULUMI_HOME") == home
 
     def _path(self, name: str) -> Path:
         return self._records / f"{name}.json"

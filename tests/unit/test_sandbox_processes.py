@@ -1,6 +1,8 @@
 """The sandbox's processes, with `sleep` in the role of its parts."""
 
 import json
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -70,6 +72,25 @@ def test_another_sandbox_is_left_alone(processes: Processes, tmp_path: Path) -> 
     processes.stop_everything()
     assert other.running("sleeper") is not None
     other.stop_everything()
+
+
+def test_a_plugin_that_a_killed_engine_left_is_ended_and_no_shell_of_the_user(
+    processes: Processes, tmp_path: Path
+) -> None:
+    home = {"PULUMI_HOME": str(tmp_path / "pulumi-home")}
+    for program, variables, ends in (
+        ("/x/bin/pulumi-resource-command", home, True),
+        ("/x/bin/pulumi-resource-command", {"PULUMI_HOME": "/other"}, False),
+        ("bash", home, False),
+    ):
+        command = [program, "600"]
+        left = subprocess.Popen(command, executable="sleep", env={**os.environ, **variables})
+        try:
+            processes.stop_everything()
+            assert left.wait(10) == -signal.SIGKILL if ends else left.poll() is None
+        finally:
+            left.kill()
+            left.wait()
 
 
 def test_one_that_ignores_signals_is_ended(processes: Processes, tmp_path: Path) -> None:
