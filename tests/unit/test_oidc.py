@@ -147,7 +147,7 @@ OF_ML = "kai-fleet:teams.ml.vcluster"
         ({"oidc": {"issuer": "https://id.example.com"}}, "oidc.clientId", "is missing; write"),
         ({"oidc": {**ISSUER, "ca": "/etc/ca.pem"}}, "oidc.ca", "write the PEM text"),
         ({"oidc": {**ISSUER, "caFile": "/x"}}, "oidc.caFile", "is an unknown key"),
-        ({"groups": {"vision": "edit"}}, "groups", "write oidc: {issuer: https://"),
+        ({"groups": {"vision": "edit"}}, "oidc", "write oidc: {issuer: https://"),
         ({"oidc": ISSUER, "groups": {"x": "cluster-admin"}}, "groups.x", "write one of 'view', 'e"),
         ({"oidc": ISSUER, "groups": {"system:masters": "edit"}}, "groups.system:masters", "own"),
     ],

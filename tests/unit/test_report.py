@@ -133,6 +133,7 @@ def test_what_may_not_be_listed_is_not_zero():
     closed = replace(team, inside=replace(team.inside, unreadable=FORBIDDEN))
     found = build.fill("lab", replace(snapshot, teams={"ml": closed}), [])
     assert found.missing == ["team ml: this user may not list pods there (403 Forbidden)"]
+    assert (found.queues, found.teams[0].waiting, found.exit_code) == ({}, None, ExitCode.UNREAD)
 
 
 def test_an_api_server_that_starts_is_no_missing_right():
@@ -143,7 +144,6 @@ def test_an_api_server_that_starts_is_no_missing_right():
     (found,) = (each for each in examine(snapshot) if each.level is Level.ADVISORY)
     assert (found.check, found.subject) == ("readable", "read access to pods")
     assert "is put off (429" in found.cause and found.fix == "run the doctor again in a minute"
-    assert (found.queues, found.teams[0].waiting, found.exit_code) == ({}, None, ExitCode.UNREAD)
 
 
 def test_a_teams_own_stack_is_about_its_own_nodes():
