@@ -5,7 +5,7 @@ declared, so that it is neither changed nor deleted.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,11 +14,10 @@ from pulumi.runtime import invoke
 
 from kai_fleet.arguments import Arguments
 from kai_fleet.cluster.connection import ClusterConnection
-from kai_fleet.cluster.kube.objects import in_pool, tolerates
+from kai_fleet.cluster.kube.objects import closed_pool, in_pool
 from kai_fleet.cluster.provider.queues import DEFAULT_QUEUES, PATH, TREE
 from kai_fleet.deployed import Deployed
 from kai_fleet.guards.bounds import KAI_PRIORITIES
-from kai_fleet.inputs import toleration_spec
 from kai_fleet.names import EXISTING, NAMESPACE, NAMESPACE_PATCH, RELEASE, TEAM_LABEL
 from kai_fleet.queue_specs import every_spec
 from kai_fleet.releases import GPU_PROVIDERS, kai, version_key
@@ -238,32 +237,3 @@ def warn_of_taints(team: str, args: Mapping[str, Any], path: str, host: HostObje
     nodes = [node["taints"] for node in every if in_pool(node["labels"], args["node_pool"])]
     if closed := closed_pool(args.get("tolerations", ()), nodes, path):
         pulumi.log.warn(f"nodes of team {team}: {closed[0]}; {closed[1]}")
-
-
-def closed_pool(
-    tolerations: Iterable[Any], nodes: Sequence[Iterable[Mapping[str, str]]], path: str
-) -> tuple[str, str] | None:
-    """Cause and fix, written at `path`, if no node of a team's pool takes its pods.
-
-    `nodes` are the taints of each node. Taints of `node.kubernetes.io/` are temporary: ignored.
-    """
-    specs: list[Any] = [toleration_spec(each) for each in tolerations]
-    closing = [
-        [
-            taint
-            for taint in taints
-            if taint.get("effect") in ("NoSchedule", "NoExecute")
-            and not taint["key"].startswith("node.kubernetes.io/")
-            and not any(tolerates(spec, taint) for spec in specs)
-        ]
-        for taints in nodes
-    ]
-    if not closing or not all(closing):
-        return None
-    taint, keys = closing[0][0], ("key", "value", "effect")
-    written = ", ".join(f"{key}: {json.dumps(taint[key])}" for key in keys if taint.get(key))
-    return (
-        f"each of its {len(nodes)} nodes has a taint ({taint['key']}) that the team does not"
-        " tolerate: only pods that tolerate it themselves run there, its DNS not among them",
-        f"write tolerations: [{{{written}}}] at {path}",
-    )

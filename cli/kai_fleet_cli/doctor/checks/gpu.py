@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kai_fleet.arguments import Arguments
-from kai_fleet.cluster.kube.objects import KubeObject, in_pool
-from kai_fleet.existing import closed_pool
+from kai_fleet.cluster.kube.objects import KubeObject, closed_pool, in_pool
 from kai_fleet.releases import DISABLED, GPU_CHARTS
 from kai_fleet.releases.keys import GPU_GROUP, RESERVATIONS
 from kai_fleet.releases.mig import PREFIX, gpus_of

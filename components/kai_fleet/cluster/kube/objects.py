@@ -1,7 +1,8 @@
 """Kubernetes objects from an API server; absent fields read as empty."""
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -153,14 +154,42 @@ def in_pool(labels: Mapping[str, str], pool: Mapping[str, str]) -> bool:
 
 
 def tolerates(toleration: Mapping[str, str], taint: Mapping[str, str]) -> bool:
-    """Whether this toleration matches that taint."""
+    """Whether this toleration, as in a pod's spec or in a stack file, matches that taint."""
+    operator = toleration.get("operator") or ("Equal" if "value" in toleration else "Exists")
     return (
         toleration.get("key") in (None, "", taint["key"])
         and toleration.get("effect") in (None, "", taint["effect"])
-        and (
-            toleration.get("operator") == "Exists"
-            or toleration.get("value", "") == taint.get("value", "")
-        )
+        and (operator == "Exists" or (toleration.get("value") or "") == taint.get("value", ""))
+    )
+
+
+def closed_pool(
+    tolerations: Sequence[Mapping[str, str]],
+    nodes: Sequence[Iterable[Mapping[str, str]]],
+    path: str,
+) -> tuple[str, str] | None:
+    """Cause and fix, written at `path`, if no node of a team's pool takes its pods.
+
+    `nodes` are the taints of each node. Taints of `node.kubernetes.io/` are temporary: ignored.
+    """
+    closing = [
+        [
+            taint
+            for taint in taints
+            if taint.get("effect") in ("NoSchedule", "NoExecute")
+            and not taint["key"].startswith("node.kubernetes.io/")
+            and not any(tolerates(each, taint) for each in tolerations)
+        ]
+        for taints in nodes
+    ]
+    if not closing or not all(closing):
+        return None
+    taint, keys = closing[0][0], ("key", "value", "effect")
+    written = ", ".join(f"{key}: {json.dumps(taint[key])}" for key in keys if taint.get(key))
+    return (
+        f"each of its {len(nodes)} nodes has a taint ({taint['key']}) that the team does not"
+        " tolerate: only pods that tolerate it themselves run there, its DNS not among them",
+        f"write tolerations: [{{{written}}}] at {path}",
     )
 
 
