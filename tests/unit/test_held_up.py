@@ -112,6 +112,23 @@ def test_a_team_is_named_with_what_refused_and_the_command(message, cause, repai
     assert line_of(message) == f"team ml: {cause}. Repair it with: {repair}"
 
 
+def test_what_a_wait_found_is_named_with_the_key():
+    why = 'pod b-1: each node has a taint: write tolerations: [{key: "gpu"}] at kai-fleet:teams.ml'
+    ended = (
+        f"KAI v0.16.8 is not ready after 300 s. Missing: deployment b; {why}. Look with: kubectl"
+    )
+    before = "KAI v0.16.8: waiting for the API does not answer (5 s)"
+    assert line_of(f'exit status 1: running "x":\n{before}\n{ended}') == f"team ml: {why}"
+    absent = "StorageClass fast, which claim data-ml-0 names, is not there (there are: a). Make it"
+    ended = f"{absent}, and run the update again"
+    assert line_of(f'exit status 1: running "x":\n{before}\n{ended}') == f"team ml: {absent}"
+    lost = "Service ml of namespace team-ml"
+    assert line_of(f"x:\n{before}\n{lost} is gone, and release ml stands. Make it again") == (
+        f"team ml: somebody deleted {lost}. Repair it with: helm -n team-ml get manifest ml |"
+        " kubectl -n team-ml apply -f -"
+    )
+
+
 def test_what_is_not_known_is_said_in_the_engines_words_with_a_way_out():
     assert line_of("something new\nhappened") == (
         "team ml: ml-queues: something new happened. Put that right, or give the team up:"

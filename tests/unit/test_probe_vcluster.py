@@ -5,11 +5,12 @@ import json
 import pytest
 
 from kai_fleet.cluster.kube.errors import RefusedError, UnreachableError
-from kai_fleet.cluster.probes import vcluster
+from kai_fleet.cluster.probes import vcluster, wait
 from kai_fleet.cluster.probes.wait import HostFailedError, NotReadyError
 from tests.unit import vcluster_secrets
 
 HERE = "/api/v1/namespaces/team-ml"
+STATEFUL_SET = "/apis/apps/v1/namespaces/team-ml/statefulsets/ml"
 SERVICE = {
     "metadata": {"name": "ml", "namespace": "team-ml"},
     "spec": {"ports": [{"port": 443, "nodePort": 30001}]},
@@ -17,24 +18,32 @@ SERVICE = {
 
 
 class Host:
-    """A host with a vCluster whose control plane runs, with or without its Secret."""
+    """A host with a vCluster whose control plane runs, with or without its Secret.
 
-    def __init__(self, secret, ready="True", service=SERVICE):
-        self.secret, self.ready, self.service = secret, ready, service
+    `objects` are single ones and lists by their path.
+    """
+
+    def __init__(self, secret, ready="True", service=SERVICE, **objects):
+        conditions = [{"type": "Ready", "status": ready}]
+        pod = {"metadata": {"name": "ml-0"}, "status": {"conditions": conditions}}
+        self.objects = {
+            f"{HERE}/services/ml": service,
+            f"{HERE}/secrets/vc-ml": secret,
+            STATEFUL_SET: {"spec": {}},
+            f"{HERE}/pods": [pod],
+            f"{HERE}/secrets": [{"metadata": {"name": "sh.helm.release.v1.ml.v1"}}],
+            **objects,
+        }
 
     def find(self, path):
-        if path == f"{HERE}/services/ml":
-            if isinstance(self.service, Exception):
-                raise self.service
-            return self.service
-        return self.secret if path == f"{HERE}/secrets/vc-ml" else None
+        if isinstance(found := self.objects.get(path), Exception):
+            raise found
+        return found
 
     def list(self, path, **query):
-        if path == "/api/v1/nodes":
-            return []
-        assert query == {"labelSelector": "app=vcluster,release=ml"}
-        conditions = [{"type": "Ready", "status": self.ready}]
-        return [{"metadata": {"name": "ml-0"}, "status": {"conditions": conditions}}]
+        known = ("app in (vcluster,vcluster-etcd),release=ml", "owner=helm,name=ml", "pool=ml", "")
+        assert query.get("labelSelector", "") in known
+        return self.find(path) or []
 
 
 class Inside:
@@ -95,10 +104,112 @@ def test_a_secret_that_somebody_removed_is_not_waited_for(waits, monkeypatch):
     assert "kubectl -n team-ml rollout restart statefulset ml" in str(ended.value)
 
 
-def test_a_release_that_somebody_uninstalled_is_not_waited_for(waits, monkeypatch):
-    monkeypatch.setattr(vcluster, "_HOST_SECONDS", 0.0)
-    with pytest.raises(NotReadyError, match="Service ml of namespace team-ml is gone"):
-        waits(Host(good(), service=None), timeout="600")
+AGAIN = "helm -n team-ml get manifest ml | kubectl -n team-ml apply -f -"
+
+
+@pytest.mark.parametrize(
+    ("lost", "part"), [(f"{HERE}/services/ml", "Service ml"), (STATEFUL_SET, "Control plane ml")]
+)
+def test_what_somebody_deleted_is_not_waited_for(waits, lost, part):
+    with pytest.raises(NotReadyError) as ended:
+        waits(Host(good(), **{lost: None, f"{HERE}/secrets": []}), timeout="600")
+    lead = f"{part} of namespace team-ml is gone"
+    assert str(ended.value) == f"{lead}, as after somebody uninstalled release ml"
+    with pytest.raises(NotReadyError) as ended:
+        waits(Host(good(), **{lost: None}), timeout="600")
+    assert str(ended.value) == f"{lead}, and release ml stands. Make it again with: {AGAIN}"
+
+
+def pending(message="", **more):
+    """A control plane's pod that waits, for a scheduler's reason or that of a container."""
+    conditions = [{"type": "PodScheduled", "status": "False", "message": message}]
+    containers = [{"state": {"waiting": each}} for each in more.pop("containers", [])]
+    status = {"phase": "Pending", "conditions": conditions, "containerStatuses": containers}
+    return {"metadata": {"name": "ml-0"}, "spec": more, "status": status}
+
+
+def node(labels=None, *taints):
+    conditions = [{"type": "Ready", "status": "True"}]
+    metadata = {"name": "n", "labels": labels or {}}
+    return {"metadata": metadata, "spec": {"taints": taints}, "status": {"conditions": conditions}}
+
+
+TAINT = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
+FULL = "0/2 nodes are available: 1 Insufficient cpu, 1 Insufficient memory. preemption: 0/2."
+KEY = "kai-fleet:teams.ml"
+
+
+@pytest.mark.parametrize(
+    ("pod", "nodes", "words"),
+    [
+        (
+            pending("0/2 nodes", nodeSelector={"pool": "ml"}),
+            [node({"pool": "dev"})],
+            "no Ready node with the labels pool=ml takes pods: add or label one, or write others at"
+            f" {KEY}.vcluster.nodePool",
+        ),
+        (
+            pending("0/2 nodes"),
+            [node({}, TAINT)],
+            "each node has a taint that it does not tolerate: write tolerations: [{key:"
+            f' "dedicated", value: "ml", effect: "NoSchedule"}}] at {KEY}',
+        ),
+        (
+            pending(FULL, tolerations=[TAINT]),
+            [node({}, TAINT), node()],
+            "no node has enough cpu and memory left: add one, or ask for less at"
+            f" {KEY}.vcluster.resources",
+        ),
+        (pending("0/2 nodes: odd"), [node()], "0/2 nodes: odd"),
+        (pending("0/2 nodes: odd"), RefusedError(403, "Forbidden"), "0/2 nodes: odd"),
+        (
+            pending(
+                containers=[
+                    {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "r/v:1"'}
+                ]
+            ),
+            [],
+            "image r/v:1 cannot be pulled: see that its registry has it; write its account at"
+            " kai-fleet:registries",
+        ),
+    ],
+)
+def test_it_says_why_a_pod_does_not_start_and_the_key(
+    waits, capsys, monkeypatch, pod, nodes, words
+):
+    monkeypatch.setattr(wait, "_FIRST_SECONDS", 0.1)
+    with pytest.raises(NotReadyError) as ended:
+        waits(Host(None, **{f"{HERE}/pods": [pod], "/api/v1/nodes": nodes}), timeout="1")
+    missing = f"Secret vc-ml; pod ml-0: {words}"
+    assert f"Missing: {missing}. Look with: kubectl -n team-ml get pods" in str(ended.value)
+    assert capsys.readouterr().err.count("waiting for") == 1  # until a minute is over
+
+
+CLAIM = f"{HERE}/persistentvolumeclaims/data-ml-0"
+VOLUMES = [{"name": "data", "persistentVolumeClaim": {"claimName": "data-ml-0"}}, {"name": "tmp"}]
+
+
+def claim(storage_class):
+    return {"spec": {"storageClassName": storage_class}, "status": {"phase": "Pending"}}
+
+
+def test_a_storage_class_that_is_not_there_ends_it_unless_somebody_makes_volumes(
+    waits, monkeypatch
+):
+    monkeypatch.setattr(wait, "_FIRST_SECONDS", 0.0)
+    classes = {"/apis/storage.k8s.io/v1/storageclasses": [{"metadata": {"name": "standard"}}]}
+    waiting = {f"{HERE}/pods": [pending("unbound", volumes=VOLUMES)], "/api/v1/nodes": [node()]}
+    with pytest.raises(NotReadyError) as ended:
+        waits(Host(None, **waiting, **classes, **{CLAIM: claim("fast")}), timeout="600")
+    assert str(ended.value) == (
+        "StorageClass fast, which claim data-ml-0 names, is not there (there are: standard). Make"
+        f" it, as {KEY}.vcluster.storageClass names it, and run the update again"
+    )
+    made = {"/api/v1/persistentvolumes": [{"spec": {"storageClassName": "fast"}}]}
+    with pytest.raises(NotReadyError, match="Missing: Secret vc-ml; pod ml-0: unbound"):
+        waits(Host(None, **waiting, **classes, **made, **{CLAIM: claim("fast")}))
+    with pytest.raises(NotReadyError, match="claim data-ml-0: make a StorageClass the default one"):
+        waits(Host(None, **waiting, **classes, **{CLAIM: claim(None)}))
 
 
 @pytest.mark.parametrize(

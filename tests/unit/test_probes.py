@@ -9,7 +9,7 @@ import pytest
 from kai_fleet.cluster import probes
 from kai_fleet.cluster.kube.errors import RefusedError, UnreachableError
 from kai_fleet.cluster.probes import __main__ as fleet_probe
-from kai_fleet.cluster.probes import wait
+from kai_fleet.cluster.probes import kai, wait
 from kai_fleet.cluster.probes.kai import MANAGER, _without_ours
 from kai_fleet_cli.stack_file.reading import ROOT
 from tests.unit import canned_api, vcluster_secrets
@@ -115,6 +115,45 @@ def test_it_is_in_the_environment_of_the_project_or_else_on_path(tmp_path, place
 def test_no_text_of_a_state_names_a_folder_of_this_machine():
     for probe in fleet_probe.PROBES:
         assert str(ROOT) not in probes.command(probe)
+
+
+class Kai:
+    """A cluster with a part of KAI that waits for a node, or without any KAI."""
+
+    def __init__(self, *deployments):
+        self.deployments = deployments
+
+    def list(self, path, **query):
+        short = {"type": "PodScheduled", "message": "0/1 nodes: 1 Insufficient cpu."}
+        status = {"phase": "Pending", "conditions": [short]}
+        pods = [{"metadata": {"name": name}, "status": status} for name in ("binder-1", "hook-2")]
+        ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+        nodes = [{"metadata": {"name": "n"}, "status": ready}]
+        parts = [{"metadata": {"name": name}} for name in self.deployments]
+        return {"deployments": parts, "pods": pods, "nodes": nodes}.get(path.rpartition("/")[2], [])
+
+
+@pytest.mark.parametrize(
+    ("secret", "key"),
+    [("team-ml/vc-ml", "kai-fleet:teams.ml.scheduler.values"), ("", "kai-fleet:kai.values")],
+)
+def test_a_kai_that_waits_says_why_and_one_that_is_gone_is_not_waited_for(monkeypatch, secret, key):
+    values = {"DEPLOYMENTS": "binder", "VERSION": "v0.16.8", "TIMEOUT": "0.1"}
+    for name, value in values.items():
+        monkeypatch.setenv(f"KAI_{name}", value)
+    monkeypatch.setenv("PROBE_SECRET", secret)
+    monkeypatch.setattr(kai, "cluster", lambda: Kai("binder"))
+    with pytest.raises(wait.NotReadyError) as ended:
+        kai.wait()
+    short = f"no node has enough cpu left: add one, or ask for less at {key}"
+    missing = f"deployment binder; pods binder-1 and hook-2: {short}"
+    assert f"Missing: {missing}. Look with: kubectl -n kai-scheduler" in str(ended.value)
+    monkeypatch.setattr(kai, "cluster", Kai)
+    monkeypatch.setenv("KAI_TIMEOUT", "600")
+    with pytest.raises(
+        wait.NotReadyError, match="KAI of namespace kai-scheduler is gone, as after"
+    ):
+        kai.wait()
 
 
 def owned(manager, fields):

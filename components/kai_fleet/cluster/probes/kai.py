@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from kai_fleet.cluster.kube.api import APPLY_PATCH, Api, Object
 from kai_fleet.cluster.kube.objects import KubeObject
-from kai_fleet.cluster.probes.wait import cluster, until_ready
+from kai_fleet.cluster.probes.reasons import reasons
+from kai_fleet.cluster.probes.wait import cluster, require_release, until_ready
 from kai_fleet.cluster.provider import queues
 from kai_fleet.releases.keys import KAI_NAMESPACE
 
@@ -38,6 +39,10 @@ def wait() -> None:
         [name for name in os.environ.get(variable, "").split(",") if name]
         for variable in ("KAI_DEPLOYMENTS", "KAI_CONDITIONS")
     )
+    keys = ("kai-fleet:kai", "kai-fleet:kai.values", "kai-fleet:kai.values")
+    if team := os.environ.get("PROBE_SECRET", "").partition("/vc-")[2]:
+        path = f"kai-fleet:teams.{team}"
+        keys = (path, f"{path}.nodePool", f"{path}.scheduler.values")
 
     def missing() -> list[str]:
         left = _not_rolled_out(api, deployments)
@@ -51,6 +56,7 @@ def wait() -> None:
         missing,
         float(os.environ["KAI_TIMEOUT"]),
         f"kubectl -n {KAI_NAMESPACE} get pods,jobs and kubectl -n {KAI_NAMESPACE} get events",
+        lambda: reasons(api, map(KubeObject, api.list(_PODS)), *keys),
     )
 
 
@@ -94,19 +100,14 @@ def _left(api: Api) -> list[str]:
 
 
 def _not_rolled_out(api: Api, names: list[str]) -> list[str]:
-    """Deployments that are absent or not rolled out, with hook jobs whose pod has no node: helm
-    hangs on them until its timeout.
-    """
+    """Deployments that are absent or not rolled out. Raises NotReadyError if KAI is gone."""
     present = {item["metadata"]["name"]: KubeObject(item) for item in api.list(_DEPLOYMENTS)}
     left = [f"deployment {name} (absent)" for name in names if name not in present]
     there = [present[name] for name in names if name in present]
     left += [f"deployment {each.name}" for each in there if not each.rolled_out]
-    pods = api.list(_PODS, labelSelector="job-name") if left else []
-    return left + [
-        f"job {pod.labels['job-name']} (its pod is Pending: no node has room for it)"
-        for pod in map(KubeObject, pods)
-        if pod.phase == "Pending" and not pod.spec.get("nodeName")
-    ]
+    if names and not present:
+        require_release(api, "KAI", KAI_NAMESPACE, "kai-scheduler")
+    return left
 
 
 def _is_ready(api: Api, reference: str) -> bool:

@@ -15,19 +15,23 @@ from typing import Final
 from kai_fleet.cluster.kube.api import Api, Object
 from kai_fleet.cluster.kube.errors import KubeError, RefusedError, complaint
 from kai_fleet.cluster.kube.objects import KubeObject
+from kai_fleet.cluster.probes.reasons import reasons
 from kai_fleet.cluster.probes.wait import (
     HostFailedError,
     NotReadyError,
     cluster,
-    control_plane_kind,
+    control_plane,
+    require_release,
     say,
     until_ready,
     unusable,
 )
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, address_of, of_secret
 from kai_fleet.names import TEAM_LABEL, USED_LABEL
-from kai_fleet.wording import plain
+from kai_fleet.wording import listed
 
+_CLASSES: Final = "/apis/storage.k8s.io/v1/storageclasses"
+_VOLUMES: Final = "/api/v1/persistentvolumes"
 _UID: Final = re.compile(r"[0-9a-zA-Z-]{1,64}")
 _SECRET_SECONDS: Final = 60.0  # a control plane that is Ready has written it long before
 _HOST_SECONDS: Final = 60.0  # an API server that restarts answers again long before
@@ -41,49 +45,54 @@ def wait() -> None:
     """
     name, namespace = os.environ["VCLUSTER_NAME"], os.environ["VCLUSTER_NAMESPACE"]
     access, host = os.environ["VCLUSTER_ACCESS"], os.environ.get("VCLUSTER_HOST") or None
-    api, here = cluster(), f"/api/v1/namespaces/{namespace}"
+    api, here, at = cluster(), f"/api/v1/namespaces/{namespace}", f"-n {namespace}"
     found: dict[str, str] = {}
     begun = answered = time.monotonic()
 
-    def service() -> Object | None:
-        """The vCluster's Service, which its release had made before this wait began."""
+    def service() -> Object:
+        """The vCluster's Service; the release made it and the control plane before this wait."""
         nonlocal answered
         try:
             exposed = api.find(f"{here}/services/{name}")
+            if exposed is None or control_plane(api, name, namespace) is None:
+                part = f"{'Service' if exposed is None else 'Control plane'} {name}"
+                require_release(api, part, namespace, name)
+                again = f"helm {at} get manifest {name} | kubectl {at} apply -f -"
+                lost = f"{part} of namespace {namespace} is gone, and release {name} stands"
+                raise NotReadyError(f"{lost}. Make it again with: {again}")
         except KubeError as error:
             if time.monotonic() - answered > _HOST_SECONDS:
                 failed = f"the host's API server failed for {_HOST_SECONDS:.0f} s"
                 raise HostFailedError(f"{failed}: {complaint(error)}") from None
             raise
         answered = time.monotonic()
-        if exposed is None and answered - begun > _HOST_SECONDS:
-            raise NotReadyError(
-                f"Service {name} of namespace {namespace} is gone, as after somebody uninstalled"
-                f" release {name}"
-            )
         return exposed
 
+    def pods() -> list[KubeObject]:
+        labels = f"app in (vcluster,vcluster-etcd),release={name}"
+        return [KubeObject(pod) for pod in api.list(f"{here}/pods", labelSelector=labels)]
+
+    def why() -> list[str]:
+        path, own = f"kai-fleet:teams.{name}", [pod for pod in pods() if not pod.is_true("Ready")]
+        keys = (f"{path}.vcluster.{key}" for key in ("storageClass", "nodePool", "resources"))
+        return _unbound(api, here, own, next(keys)) or reasons(api, own, path, *keys)
+
     def missing() -> list[str]:
-        exposed = service()
-        place = exposed and address_of(exposed, access, host)
+        place = address_of(service(), access, host)
         if place is None:
-            return [f"an address for Service {name} of type {access}"]
+            other = f"or another access.type at kai-fleet:teams.{name}.vcluster"
+            return [f"an address for Service {name} of type {access}, {other}"]
         secret = api.find(f"{here}/secrets/vc-{name}")
         if secret is None:
-            pods = api.list(f"{here}/pods", labelSelector=f"app=vcluster,release={name}")
-            own = [KubeObject(pod) for pod in pods]
+            own = pods()
             runs = own and all(pod.is_true("Ready") for pod in own)
             if runs and time.monotonic() - begun > _SECRET_SECONDS:
-                workload = control_plane_kind(api, name, namespace)
+                workload = control_plane(api, name, namespace)
                 raise NotReadyError(
                     f"Secret vc-{name} of namespace {namespace} is not there, and the control plane"
-                    f" runs. Have it written anew: kubectl -n {namespace} rollout restart"
-                    f" {workload} {name}"
+                    f" runs. Have it written anew: kubectl {at} rollout restart {workload} {name}"
                 )
-            unscheduled = [pod for pod in own if pod.unscheduled]
-            return [f"Secret vc-{name}"] + [
-                f"pod {pod.name} has no node ({plain(pod.unscheduled, 300)})" for pod in unscheduled
-            ]
+            return [f"Secret vc-{name}"]
         server = f"https://{place}"
         try:
             way_in = of_secret(secret.get("data") or {}, server, name)
@@ -100,11 +109,32 @@ def wait() -> None:
         f"vCluster {name}",
         missing,
         float(os.environ["VCLUSTER_TIMEOUT"]),
-        f"kubectl -n {namespace} get pods and kubectl -n {namespace} logs -l"
-        f" app=vcluster,release={name}",
+        f"kubectl {at} get pods and kubectl {at} logs -l app=vcluster,release={name}",
+        why,
     )
     _warn_if_no_node(api, name)
     print(json.dumps(found))
+
+
+def _unbound(api: Api, here: str, pods: list[KubeObject], key: str) -> list[str]:
+    """Claims of pods without a StorageClass. Raises NotReadyError where that of `key` is absent."""
+    volumes = [volume for pod in pods for volume in pod.spec.get("volumes") or []]
+    sources = (volume.get("persistentVolumeClaim") for volume in volumes)
+    with suppress(RefusedError):  # the account of a team's own stack may not look
+        for name in (str(source["claimName"]) for source in sources if source):
+            claim = KubeObject(api.find(f"{here}/persistentvolumeclaims/{name}") or {})
+            desired = claim.spec.get("storageClassName")
+            if claim.phase == "Pending" and not desired:
+                return [f"a volume for claim {name}: make a StorageClass the default one"]
+            classes = [item["metadata"]["name"] for item in api.list(_CLASSES)]
+            made = [item["spec"].get("storageClassName") for item in api.list(_VOLUMES)]
+            if claim.phase == "Pending" and desired not in (*classes, *made):
+                raise NotReadyError(
+                    f"StorageClass {desired}, which claim {name} names, is not there (there are:"
+                    f" {listed(classes) or 'none'}). Make it, as {key} names it, and run the update"
+                    " again"
+                )
+    return []
 
 
 def _warn_if_no_node(api: Api, name: str) -> None:

@@ -13,6 +13,7 @@ from kai_fleet.cluster.kube.kubeconfig import connection
 from kai_fleet.cluster.tenant_kubeconfig import TenantKubeconfigError, explain, of_secret
 from kai_fleet.wording import plain
 
+Phrases = Callable[[], list[str]]
 _FIRST_SECONDS, _SAME_SECONDS = 5.0, 60.0  # until a line about something new, and once more
 
 
@@ -54,28 +55,36 @@ def cluster() -> Api:
 
 def unusable(host: Api, name: str, namespace: str, error: TenantKubeconfigError) -> NotReadyError:
     """The error for a vCluster's Secret that vCluster did not write, with the repair."""
-    return NotReadyError(explain(name, namespace, error, control_plane_kind(host, name, namespace)))
+    kind = control_plane(host, name, namespace) or "statefulset"
+    return NotReadyError(explain(name, namespace, error, kind))
 
 
-def control_plane_kind(host: Api, name: str, namespace: str) -> str:
-    """Kind of a vCluster's control plane for kubectl: a Deployment if it has no volume."""
-    with suppress(KubeError):
-        path = f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}"
-        if "spec" in (host.find(path) or {}):
-            return "deployment"
-    return "statefulset"
+def control_plane(host: Api, name: str, namespace: str) -> str | None:
+    """What kubectl calls a vCluster's control plane; None if it is gone."""
+    for kind in ("statefulset", "deployment"):  # the second, if it has no volume
+        if "spec" in (host.find(f"/apis/apps/v1/namespaces/{namespace}/{kind}s/{name}") or {}):
+            return kind
+    return None
+
+
+def require_release(api: Api, part: str, namespace: str, release: str) -> None:
+    """Raise NotReadyError where a part is gone with its Helm release."""
+    labels = f"owner=helm,name={release}"
+    if not api.list(f"/api/v1/namespaces/{namespace}/secrets", labelSelector=labels):
+        lost = f"{part} of namespace {namespace} is gone"
+        raise NotReadyError(f"{lost}, as after somebody uninstalled release {release}")
 
 
 def until_ready(
-    what: str, missing: Callable[[], list[str]], timeout: float, how_to_look: str
+    what: str, missing: Phrases, timeout: float, how_to_look: str, why: Phrases = list
 ) -> None:
     """Return when nothing is `missing`, one phrase each; raise NotReadyError after `timeout`
-    seconds.
+    seconds. `why` is asked for reasons where they are printed.
 
     A cluster that refuses or does not answer counts as missing: its API may still be starting.
     Progress goes to stderr, where the engine shows it.
     """
-    start = last = time.monotonic()
+    start = last = asked = time.monotonic()
     printed = ""
     while True:
         try:
@@ -86,15 +95,19 @@ def until_ready(
         if not left:
             say(f"{what} is ready after {now - start:.0f} s")
             return
-        words = plain("; ".join(left))
-        if now - start > timeout:
-            raise NotReadyError(
-                f"{what} is not ready after {timeout:.0f} s. Missing: {words}. Look with:"
-                f" {how_to_look}. Then run the update again: it goes on from here."
-            )
-        if now - last > (_SAME_SECONDS if words == printed else _FIRST_SECONDS):
-            last, printed = now, words
-            say(f"{what}: waiting for {words} ({now - start:.0f} s)")
+        if now - asked > min(_FIRST_SECONDS, start + timeout - asked):
+            asked = now
+            with suppress(KubeError):
+                left += why()
+            words = plain("; ".join(left))
+            if now - start > timeout:
+                raise NotReadyError(
+                    f"{what} is not ready after {timeout:.0f} s. Missing: {words}. Look with:"
+                    f" {how_to_look}. Then run the update again: it goes on from here."
+                )
+            if words != printed or now - last > _SAME_SECONDS:
+                last, printed = now, words
+                say(f"{what}: waiting for {words} ({now - start:.0f} s)")
         time.sleep(0.25)
 
 

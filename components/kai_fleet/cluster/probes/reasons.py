@@ -1,0 +1,46 @@
+"""Why pods do not start: the cause in words, and the key of the stack file to edit."""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from kai_fleet.cluster.kube.api import Api
+from kai_fleet.cluster.kube.errors import RefusedError
+from kai_fleet.cluster.kube.objects import KubeObject, closed_pool, in_pool
+from kai_fleet.wording import listed, plain, plural
+
+_UNPULLED: Final = re.compile(r'\w*Image\w* .*?image "([^"]+)')  # ErrImagePull, ImagePullBackOff
+_PULL: Final = "see that its registry has it; write its account at kai-fleet:registries"
+_SHORT: Final = re.compile(r"Insufficient ([\w./-]*\w)")
+
+
+def reasons(api: Api, pods: Iterable[KubeObject], path: str, pool: str, part: str) -> list[str]:
+    """Why pods have no node or no image. The keys are `path` of their tolerations, `pool` of the
+    labels of their nodes, `part` of their requests.
+    """
+    found: dict[str, list[str]] = {}
+    for pod in pods:
+        images = {match[1] for match in map(_UNPULLED.match, pod.waiting) if match}
+        causes = [f"image {image} cannot be pulled: {_PULL}" for image in sorted(images)]
+        for cause in [_no_node(api, pod, path, pool, part)] if pod.unscheduled else causes:
+            found.setdefault(plain(cause, 400), []).append(pod.name)
+    return [f"{plural(len(of), 'pod')} {listed(of, 'and')}: {cause}" for cause, of in found.items()]
+
+
+def _no_node(api: Api, pod: KubeObject, path: str, pool: str, part: str) -> str:
+    """The scheduler's own words, which change whenever it counts, only where nothing else fits."""
+    labels = pod.spec.get("nodeSelector") or {}
+    try:
+        every = map(KubeObject, api.list("/api/v1/nodes"))
+    except RefusedError:  # the account of a team's own stack may not list them
+        return pod.unscheduled
+    nodes = [node for node in every if node.takes_pods and in_pool(node.labels, labels)]
+    having = " with the labels " + ",".join(map("=".join, labels.items())) if labels else ""
+    if not nodes:
+        return f"no Ready node{having} takes pods: add or label one, or write others at {pool}"
+    taints = [node.spec.get("taints") or () for node in nodes]
+    if closed := closed_pool(pod.spec.get("tolerations") or (), taints, path):
+        return f"each node{having} has a taint that it does not tolerate: {closed[1]}"
+    if short := listed(sorted({*_SHORT.findall(pod.unscheduled)}), "and"):
+        return f"no node{having} has enough {short} left: add one, or ask for less at {part}"
+    return pod.unscheduled
