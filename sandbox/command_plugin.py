@@ -139,7 +139,10 @@ class CommandPlugin(provider.Provider):
 
     def _log(self, text: str, urn: str) -> None:
         """Show a text at the resource; an engine that is gone is no reason to fail."""
-        request = engine_pb2.LogRequest(severity=engine_pb2.INFO, message=text, urn=urn)
+        # Ephemeral: shown as it comes, and not once more at the end.
+        request = engine_pb2.LogRequest(
+            severity=engine_pb2.INFO, message=text, urn=urn, ephemeral=True
+        )
         try:
             self._engine.Log(request, timeout=5)
         except grpc.RpcError:

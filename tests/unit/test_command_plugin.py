@@ -26,6 +26,7 @@ class Engine(engine_pb2_grpc.EngineServicer):
         self.messages: list[str] = []
 
     def Log(self, request: Any, context: Any) -> Any:  # noqa: N802
+        assert request.ephemeral  # shown as it comes, and not once more at the end
         self.messages.append(request.message)
         return Empty()
 

