@@ -11,7 +11,6 @@ from pulumi.runtime import is_dry_run
 from kai_fleet import deployed
 from kai_fleet.cluster import probes
 from kai_fleet.cluster.connection import (
-    ANSWER_SECONDS,
     ClusterConnection,
     connection_of,
     kubernetes_provider,
@@ -263,8 +262,8 @@ class VirtualCluster(pulumi.ComponentResource):
             name,
             ClusterConnection(kubeconfig=self.kubeconfig),
             child_of(self, opts, ordered=False),
-            ANSWER_SECONDS,
             cluster_identifier=self.cluster,
+            inside=True,
         )
         declare_groups(name, args.get("groups", {}), self.inside(self))
         self.register_outputs({"namespace": namespace, "server": self.server})

@@ -68,10 +68,7 @@ def test_killed_while_a_release_is_made(case, reference, foreign, words, namespa
     running.kill(who)
     assert running.end().code != 0
     reported = "".join(converge(case))
-    assert (
-        "Repair it with: pulumi cancel" in reported
-        or "the last run ended in the middle of" in reported
-    )
+    assert "run: pulumi cancel" in reported or "the last run ended in the middle of" in reported
     assert "fleet up --refresh --stack faults" in reported
     assert reference.differences(case, "added") == []
     assert "Nothing changed" in case.up().reported

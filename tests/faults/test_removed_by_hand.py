@@ -15,6 +15,21 @@ def uninstall_vcluster(hands):
     hands.helm(hands.case.host, "uninstall", "ml", "-n", "team-ml")
 
 
+def test_a_team_whose_removal_failed_is_put_back(case, reference, foreign):
+    """Its vCluster comes back on the volume of the old one, with all that was declared in it."""
+    case.edit(with_ml)
+    converge(case)
+    uninstall_vcluster(Hands.of(case))
+    removal = case.fleet(*REMOVE)
+    assert removal.code != 0
+    assert "somebody uninstalled a release by hand" in removal.last
+    case.edit(with_ml)
+    reported = "".join(converge(case, ("up", "--refresh")))
+    assert "API server does not answer" not in reported
+    assert reference.differences(case, "added") == []
+    assert "Nothing changed" in case.up().reported
+
+
 @pytest.mark.parametrize(
     ("by_hand", "command"),
     [

@@ -265,7 +265,8 @@ class Engine:
             begun["new"] = {"urn": urn, "type": "x", "parent": top[urn], "inputs": {}}
             for kind in ("resourcePreEvent", "resOpFailedEvent"):
                 on_event(event(kind, {"metadata": begun, "status": 1, "steps": 1}))
-            diagnostic = {"urn": urn, "message": self.message, "severity": "error", "color": "raw"}
+            message = f"<{{%reset%}}>{self.message}<{{%reset%}}>\n"
+            diagnostic = {"urn": urn, "message": message, "severity": "error", "color": "raw"}
             on_event(event("diagnosticEvent", diagnostic))
         if refused:
             raise automation.errors.CommandError(automation.CommandResult("", "error: x", 255))
@@ -310,6 +311,12 @@ def test_what_tenants_refuse_is_left_out_and_all_else_is_done(updated, teams):
     assert all(f"\nteam {team}: " in message for team in teams)
 
 
+def test_a_host_that_fails_the_wait_of_a_team_is_no_fault_of_the_team(updated):
+    message, left_out = updated(queues_of("ml"), message="exit status 75: the API answers 500")
+    assert left_out == [[]]
+    assert "the etcd behind it is away" in message
+
+
 def test_what_is_of_no_team_ends_the_update(updated):
     message, left_out = updated(queues_of("ml"), f"{STACK}a:b:C::own-queues")
     assert left_out == [[]]
@@ -329,6 +336,19 @@ def test_a_refresh_goes_on_without_a_vcluster_that_fails_it(tmp_path, monkeypatc
     assert engine.left_out == [[], [queues_of("ml")]]
     message = capsys.readouterr().err
     assert message == "vCluster ml does not answer, and is not refreshed\n"
+
+
+@pytest.mark.parametrize("needed", [False, True])
+def test_a_removal_that_a_kill_cut_off_is_finished_first(tmp_path, monkeypatch, needed):
+    """Helm upgrades no release that it was uninstalling."""
+    half = {"urn": VCLUSTER, "type": "kubernetes:helm.sh/v3:Release"}
+    half |= {"outputs": {"status": {"status": "uninstalling"}}}
+    user = {"urn": KAI, "type": "x", "dependencies": [VCLUSTER] if needed else []}
+    monkeypatch.setattr(state, "exported", lambda *_: known_of(half, user))
+    engine, finished = Engine(tmp_path, []), []
+    engine.destroy = lambda *, target, **_: finished.extend(target)
+    refresh(engine)
+    assert finished == ([] if needed else [VCLUSTER])
 
 
 @pytest.mark.parametrize(

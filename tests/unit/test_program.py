@@ -71,6 +71,8 @@ def test_the_kubeconfig_is_a_secret_everywhere_and_no_step_has_a_copy(virtual):
         "enableSecretMutable": "true",
         "kubeClientSettings": '{"timeout": 15}',
         "kubeconfig": SECRET,
+        # Its volume may have what an earlier vCluster of the team declared.
+        "upsertExistingObjects": "true",
     }
 
 

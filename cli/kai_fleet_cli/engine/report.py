@@ -1,5 +1,6 @@
 """The report of a run, from the engine's events; the table at the end of an update."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -15,6 +16,7 @@ from kai_fleet_cli.display.terminal import print_line, print_table
 
 # What happens to a resource without a change of anything: it may be read, or no longer read.
 UNTOUCHED: Final = ("same", "read", "discard")
+_MARKS: Final = re.compile(r"<\{%[^%]*%\}>")  # the engine's colours
 _HEADINGS: Final = ("team", "mode", "scheduler", "GPUs", "API", "leaf queues")
 _SANDBOX_TOOLS: Final = f'  eval "$({FLEET} sandbox env)"   # its kubectl, helm and pulumi\n'
 
@@ -36,7 +38,7 @@ class Report:
         """Record one event."""
         if (diagnostic := event.diagnostic_event) is not None and diagnostic.severity == "error":
             urn = diagnostic.urn or ""
-            self.errors[urn] = f"{self.errors.get(urn, '')}{diagnostic.message}"
+            self.errors[urn] = self.errors.get(urn, "") + _MARKS.sub("", diagnostic.message)
         elif event.resource_pre_event is not None:
             step = event.resource_pre_event.metadata
             if parent := getattr(step.new or step.old, "parent", None):

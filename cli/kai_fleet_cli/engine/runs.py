@@ -18,6 +18,7 @@ from pulumi import automation
 from rich.console import Console
 
 from kai_fleet.names import NAMESPACE_PATCH, RELEASE
+from kai_fleet.values import get
 from kai_fleet.wording import listed
 from kai_fleet_cli.display.terminal import engine_line, say
 from kai_fleet_cli.engine.environment import program
@@ -30,9 +31,13 @@ from kai_fleet_policies import policy_pack_program
 from kai_fleet_policies.validation import REMOVE_VARIABLE
 
 POLICY_PACK: Final = str(policy_pack_program())
-# How far Go's heap grows before it is searched for garbage: in runs as short as these, that takes a
-# tenth of the time with Go's own 100.
-_GO: Final = {"GOGC": os.environ.get("GOGC", "400")}
+_ENGINE: Final = {
+    # How far Go's heap grows before it is searched for garbage: in runs as short as these, that
+    # takes a tenth of the time with Go's own 100.
+    "GOGC": os.environ.get("GOGC", "400"),
+    # As the program's providers set it, which the Kubernetes plugin reads from v4.29 on.
+    "PULUMI_K8S_ENABLE_PATCH_FORCE": "true",
+}
 _COLOUR: Final = re.compile(r"\x1b\[[\d;]*m")
 _TIME: Final = re.compile(r" \((\d+m)?[\d.]+s\)")
 # A step that goes on, and a warning in it, which the diagnostics at the end have.
@@ -78,7 +83,7 @@ def stack(name: str, environment: Mapping[str, str], directory: Path = ROOT) -> 
 
     `environment` goes over this process's own for the engine, its plugins and the program.
     """
-    variables = {**_GO, **environment}
+    variables = {**_ENGINE, **environment}
     loading = ThreadPoolExecutor(1)  # while the CLI starts
     provider, loaded = loading.submit(_serve_provider), loading.submit(_load_program)
 
@@ -251,6 +256,7 @@ class _Run:
                     suppress_outputs=True,
                     **self.options(report),
                 )
+                self._finish_uninstalls()
                 return
             except automation.errors.CommandError as why:
                 failed = {
@@ -266,6 +272,19 @@ class _Run:
                 silent |= failed
                 for urn in sorted(failed):
                     say(f"vCluster {urn.rpartition('::')[2]} does not answer, and is not refreshed")
+
+    def _finish_uninstalls(self) -> None:
+        """Have Helm finish the removals that a kill cut off; the update installs what is declared.
+
+        Helm upgrades no release that is `uninstalling`, and which of its objects are left is not
+        known. Where other resources depend on it, the engine did not begin that removal.
+        """
+        resources = state.exported(self.stack.workspace, self.stack.name).resources
+        needed = {urn for item in resources.values() for urn in item.get("dependencies") or ()}
+        for urn, item in resources.items():
+            status = get(item, "outputs", "status", "status")
+            if item["type"] == RELEASE and status == "uninstalling" and urn not in needed:
+                self.stack.destroy(target=[urn], show_secrets=False, **self.options(Report()))
 
     def _import(self, resource: Resource) -> None:
         """Import an object into the state, if it exists."""
@@ -348,8 +367,8 @@ def _running(what: str, stack: automation.Stack, again: str) -> Iterator[_Run]:
                     lead, failed = f"{what} failed for", run.report.failed
                     message = held_up.explain(lead, stack, run.again, teams, failed)
                 else:
-                    environment = stack.workspace.env_vars
-                    message = failures.explain(what, stack.name, why, environment, run.again)
+                    about = (stack.workspace.env_vars, run.again, run.report.own_errors())
+                    message = failures.explain(what, stack.name, why, *about)
                 raise EngineError(message, began=run.report.began) from None
     except resume.Interrupted:
         if what != "the preview":

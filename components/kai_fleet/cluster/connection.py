@@ -81,20 +81,20 @@ def provider_options(
     provider = component.get_provider("kubernetes:core/v1:Namespace")
     if provider is not None or not {"kubeconfig", "context"} & args.keys():
         return {}
-    seconds = ANSWER_SECONDS if "probe_environment" in args else None
-    opts = pulumi.ResourceOptions(parent=component)
-    return {"provider": kubernetes_provider(name, connection_of(name, args), opts, seconds)}
+    inside, opts = "probe_environment" in args, pulumi.ResourceOptions(parent=component)
+    return {"provider": kubernetes_provider(name, connection_of(name, args), opts, inside=inside)}
 
 
 def kubernetes_provider(
     name: str,
     connection: ClusterConnection,
     opts: pulumi.ResourceOptions,
-    seconds: int | None = None,
     cluster_identifier: pulumi.Input[str] | None = None,
+    *,
+    inside: bool = False,
 ) -> kubernetes.Provider:
-    """A Kubernetes provider for a cluster; `seconds` is the timeout of each request, None for no
-    timeout.
+    """A Kubernetes provider for a cluster; `inside` a vCluster, each request has a timeout, and an
+    object that exists is updated where it is declared.
     """
     return kubernetes.Provider(
         name,
@@ -104,7 +104,10 @@ def kubernetes_provider(
         # To revert changes by hand: whoever changed a field owns it, and without force server-side
         # apply reports a conflict.
         enable_patch_force=True,
-        kube_client_settings=None if seconds is None else {"timeout": seconds},
+        kube_client_settings={"timeout": ANSWER_SECONDS} if inside else None,
+        # A vCluster installed on the volume of an earlier one still has what that declared. On the
+        # host, what exists is of others.
+        upsert_existing_objects=inside or None,
         # Otherwise a new password replaces a pull Secret, and pulls fail meanwhile.
         enable_secret_mutable=True,
         opts=opts,
