@@ -20,8 +20,8 @@ def failed(stdout="", stderr="", code=255):
     return errors.create_command_error(CommandResult(stdout=stdout, stderr=stderr, code=code))
 
 
-def explained(what="the update", environment=None, again=AGAIN, **printed):
-    return failures.explain(what, "dev", failed(**printed), environment or {}, again)
+def explained(what="the update", environment=None, again=AGAIN, errors=None, **printed):
+    return failures.explain(what, "dev", failed(**printed), environment or {}, again, errors)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,8 @@ def test_a_namespace_that_no_stack_of_ours_made_is_not_repaired():
 @pytest.mark.parametrize(
     ("printed", "words"),
     [
-        ({"code": -9}, "signal 9"),
+        ({"code": -9}, "exit code -9"),
+        ({"code": 137, "stderr": "error reading from server: EOF"}, "exit code 137"),
         ({"stderr": LOCK}, "process 530 of ann on build-3, since 2026-11-21T15:22:18"),
         ({"stderr": "error: [409] Conflict: Another update is currently in progress."}, "the lock"),
     ],
@@ -77,7 +78,19 @@ def test_a_namespace_that_no_stack_of_ours_made_is_not_repaired():
 def test_after_a_kill_the_lock_is_taken_off_and_the_state_refreshed(printed, words):
     reported = explained(**printed)
     assert words in reported.replace("the stack's lock", "the lock")
-    assert f"pulumi cancel --yes --stack dev && {AGAIN}" in reported
+    assert reported.endswith(f"run: pulumi cancel --yes --stack dev && {AGAIN}")
+
+
+def test_after_a_plugin_was_killed_the_first_command_is_the_one_that_works():
+    assert explained(stderr="error: plugin exited: EOF").endswith(f"run: {AGAIN}")
+
+
+def test_the_error_is_named_and_not_what_a_wait_printed_before():
+    waited = "vCluster ml: waiting for its API: connection refused (5 s)"
+    conflict = "Apply failed with 1 conflict: conflict with kubectl: .spec.matchConstraints"
+    errors = {"a": f"{conflict}\n", "": "update failed\n"}
+    reported = explained(stdout=waited, stderr="error: update failed", errors=errors)
+    assert reported == f"the update failed: {conflict}"
 
 
 def test_an_unknown_error_points_at_the_engines_own_words():

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pulumi import automation
 
 NAME: Final = r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?"  # it goes into a command
+# Errors of a run that others ended.
+_ENDS: Final = ("update failed", "preview failed", "Resource monitor has terminated")
 # What precedes an error of the program itself.
 LEAD: Final = re.compile(r"(an unhandled error occurred: |Exception calling application: )*")
 
@@ -65,21 +67,27 @@ def explain(
     why: automation.errors.CommandError,
     environment: Mapping[str, str],
     again: str,
+    failed: Mapping[str, str] | None = None,
 ) -> str:
     """Explain in a sentence why `what` (the update…) failed, and what to do.
 
     `environment` is what the engine had besides this process's own, `again` the command that
-    refreshes and updates.
+    refreshes and updates, `failed` the errors by URN.
     """
     text = str(why)
+    if failed:  # a wait may have printed errors that passed: stdout says nothing more of the cause
+        code, stderr = text.partition(" stdout: ")[0], text.rpartition(" stderr: ")[2]
+        lines = [f"error: {message.strip()}" for message in failed.values()]
+        text = "\n".join([code, *lines, stderr])
     if sentence := of_stack(text, stack, again, environment):
         return f"{what} failed: {sentence}"
     # Behind a colon follows a list: one item of it is said here, of more say the lines above.
     errors = re.findall(r"^(?:\s*stderr:)?\s*error: (.+(?:(?<=1 mistake:)\s+\S.+)?)$", text, re.M)
     # It may quote a tenant's API server.
-    error = " ".join(without_controls(errors[-1]).split()) if errors else ""
+    errors = [" ".join(without_controls(error).split()) for error in errors]
+    error = next((error for error in reversed(errors) if not error.startswith(_ENDS)), "")
     error = LEAD.sub("", error, count=1)
-    if error and not error.endswith(":") and error not in ("update failed", "preview failed"):
+    if error and not error.endswith(":"):
         return f"{what} failed: {error}"
     return f"{what} failed; the lines above say where and why"
 

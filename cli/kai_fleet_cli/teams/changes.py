@@ -238,7 +238,9 @@ def carry_out(change: Change, *, yes: bool, no_up: bool) -> bool:
         if not getattr(why, "began", False) and change.write(undo=True):
             raise UserError(f"{why}. Nothing was changed, and {name} is as it was") from None
         repair, same, _ = str(why).partition("run the same command again")
-        then = f"{repair}run: {again}" if same else f"{why}. Go on with: {again}"
+        then = f"{repair}run: {again}" if same else str(why)
+        if not same and resume.up(stack, removed) not in then:
+            then += f". Go on with: {again}"
         raise UserError(f"{then}. {name} keeps the edit") from None
     terminal.result(f"Done: {change.done}")
     return True
