@@ -100,6 +100,7 @@ def stack(name: str, environment: Mapping[str, str], directory: Path = ROOT) -> 
         explained = failures.explain(what, name, why, environment, resume.up(name))
         raise EngineError(explained, began=False) from None
     workspace.env_vars = {**variables, **provider.result()}
+    loaded.result()  # a plan that loads them meanwhile finds half of a module
     return opened
 
 
