@@ -63,7 +63,7 @@ AREAS = {
         2600, 2395, POLICIES, *("rules", "pack", "adapters", "validation.py")
     ),
     "commands, engine, display, recovery": area(
-        1600, 2072, COMMANDS, "commands", "engine", "display", "recovery"
+        1600, 2074, COMMANDS, "commands", "engine", "display", "recovery"
     ),
     "plan, diff": area(1000, 854, COMMANDS, "plan", "diff"),
     "teams, stack_file": area(600, 663, COMMANDS, "teams", "stack_file"),
@@ -74,7 +74,7 @@ AREAS = {
     "bench": area(300, 300, ".", "bench.py"),
 }
 PRODUCT = ("components", "policies", "cli", "kubectl")
-WANTED, CEILING = 20_000, 20_028
+WANTED, CEILING = 20_000, 20_029
 
 
 def lines(*paths: str) -> int:
