@@ -70,6 +70,7 @@ def test_a_preview_ends_with_what_it_means_and_how_to_see_more(before):
     assert before.returncode == 0, before.stdout + before.stderr
     *_, last = lines = before.stdout.splitlines()
     assert any("team ml is created, with" in line for line in lines), before.stdout
+    assert not [line for line in lines if line.startswith(("broken host", "the host cluster"))]
     assert "make preview STACK=sandbox DETAILS=1" in last
 
 

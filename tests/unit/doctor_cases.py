@@ -40,6 +40,7 @@ GONE = "2026-11-01T11:00:00Z"
 USED = {"kai-fleet/team": "old", "kai-fleet/namespace": "used"}
 GOLD = {"kai.scheduler/node-pool": "gold"}
 GPU = "nvidia.com/gpu"
+BY_NAME = {"type": "Ingress", "host": "ml.example.com", "class": "traefik"}
 LIMIT = ("spec", "resources", "gpu", "limit")
 
 
@@ -96,6 +97,41 @@ CLUSTERS: dict[str, Case] = {
     "no RuntimeClass on the host": (
         gone("runtimeclasses", "nvidia", "host"),
         "runtime-class | RuntimeClass nvidia | is not there | kai-fleet:gpu.provider",
+    ),
+    "a StorageClass that is not there": (
+        both(
+            add("host", storageclasses=[space("gp3")]),
+            lambda lab: lab.settings.update(vcluster={"storageClass": "fast"}),
+        ),
+        "classes | StorageClass fast | does not become ready | "
+        "write one that is there (gp3) at kai-fleet:vcluster.storageClass",
+    ),
+    "an Ingress class that is not there": (
+        lambda lab: lab.settings["teams"]["ml"].update(vcluster={"access": BY_NAME}),
+        "classes | IngressClass traefik | does not become ready | "
+        "write one that is there (none) at kai-fleet:teams.ml.vcluster.access.class",
+    ),
+    "a priority class that is not there": (
+        lambda lab: lab.settings.update(isolation={"priorityClasses": ["urgent"]}),
+        "classes | PriorityClass urgent | pods that name it are refused | "
+        "at kai-fleet:isolation.priorityClasses",
+    ),
+    "a runtime class that is not there": (
+        lambda lab: lab.settings.update(isolation={"runtimeClasses": ["gvisor", "wasm"]}),
+        "classes | RuntimeClass wasm | pods that name it are refused | "
+        "at kai-fleet:isolation.runtimeClasses",
+    ),
+    "a Kubernetes that is too old": (
+        lambda lab: lab.unserved.add("validatingadmissionpolicies"),
+        "kubernetes | Kubernetes | older than 1.30 | upgrade it",
+    ),
+    "more GPUs than all nodes have": (
+        both(
+            lambda lab: lab.settings["teams"]["ml"].update(gpus=6),
+            lambda lab: lab.settings["teams"]["ml"].pop("nodePool"),
+        ),
+        "nodes | node pool of all nodes | advertise 4 nvidia.com/gpu, and team ml is granted 6 | "
+        "lower kai-fleet:teams.ml.gpus",
     ),
     "a device plugin without its pods": (
         add("host", daemonsets=[daemon_set("nvidia-driver")]),

@@ -182,6 +182,7 @@ class Lab:
     host: dict[str, list[Any]] = field(default_factory=lambda: _host())
     ml: dict[str, list[Any]] = field(default_factory=lambda: _inside())
     gone: set[str] = field(default_factory=set)  # names of required objects that are not there
+    unserved: set[str] = field(default_factory=set)  # kinds that the host does not have
     unreached: str = ""
     certificate_ends: datetime = NOW + timedelta(days=300)
 
@@ -202,6 +203,7 @@ class Lab:
         update, own = "`make up STACK=lab`", _with(self.ml, self._there(required, "ml"))
         inside = Cluster("ml", teams["ml"].inside, own, {}, NOW, update, "kubectl --kubeconfig ml")
         on_host = _with(self.host, self._there(required, "host"))
+        on_host = {kind: items for kind, items in on_host.items() if kind not in self.unserved}
         states = {name: TeamState(team) for name, team in teams.items()}
         found = None if self.unreached else inside
         states["ml"] = TeamState(teams["ml"], found, self.unreached, self.certificate_ends)
@@ -212,9 +214,11 @@ class Lab:
         """The objects that a stack requires, bare; queues and shards a test writes itself."""
         found: dict[str, list[Any]] = {}
         for row in (row for row in required if row.cluster == cluster):
-            own = row.check in ("queues", "shards", "runtime-class")
-            if not own and row.name not in self.gone:
-                found.setdefault(row.kinds, []).append({"metadata": meta(row.name, row.namespace)})
+            if row.check not in ("queues", "shards", "runtime-class"):
+                exist = (
+                    [] if row.name in self.gone else [{"metadata": meta(row.name, row.namespace)}]
+                )
+                found.setdefault(row.kinds, []).extend(exist)
         return found
 
     def ill(self) -> list[Finding]:

@@ -52,6 +52,10 @@ def up(
         raise UserError(f"an update is of all teams; to agree to what they lose, write {command}")
 
     def agree(known: State) -> list[str]:
+        if not known.resources:
+            from kai_fleet_cli.doctor.diagnosis import show_ahead  # few updates are a stack's first
+
+            show_ahead(stack, out)
         if not known.resources or not (plan := offline.plan(stack)).ok:  # the program says why
             return named
         gone = reading.read(reading.path_of(stack)).get("removed") or []
@@ -94,13 +98,14 @@ def preview(
         bool, typer.Option("--details", help="Every property, old and new.")
     ] = False,
 ) -> None:
-    """Show what `up` would change, resource by resource, with every rule's verdict."""
+    """Show what the host lacks for it and what `up` would change, with every rule's verdict."""
     from kai_fleet_cli.diff.changes import of_steps
     from kai_fleet_cli.display import as_text
+    from kai_fleet_cli.doctor.diagnosis import show_ahead
     from kai_fleet_cli.engine import report, runs
 
     opened = runs.stack(stack, for_stack(stack).variables)
-    ran = runs.preview(opened, details=details)
+    ran = runs.preview(opened, lambda: show_ahead(stack, out), details=details)
     as_text.show_summary(of_steps(ran.steps), out)
     if not ran.began:
         terminal.result(f"The file changes nothing. {report.compare_command(stack)}")

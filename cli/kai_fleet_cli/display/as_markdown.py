@@ -9,7 +9,7 @@ from kai_fleet.values import UNKNOWN
 from kai_fleet.wording import counted, without_controls
 from kai_fleet_cli.diff.changes import HEADINGS, UNSET, Change, Summary
 from kai_fleet_cli.diff.report import DiffReport
-from kai_fleet_cli.plan.offline import Plan
+from kai_fleet_cli.plan.offline import UNSEEN, Plan
 from kai_fleet_cli.plan.picture import TEAM_COLUMNS, picture
 from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_policies.model.cluster import HOST
@@ -44,7 +44,7 @@ def plan_page(plan: Plan) -> str:
         parts += ["### Queues"] if seen.trees else []
         for name, tree in seen.trees.items():
             parts += [f"**{_text(name)}**", _drawn(queue_flowchart(tree))]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([*parts, UNSEEN]) + "\n"
 
 
 def _drawn(flowchart: str) -> str:

@@ -9,7 +9,7 @@ from kai_fleet.finding import Finding, Level
 from kai_fleet_cli.diff.changes import HEADINGS, Summary
 from kai_fleet_cli.diff.report import DiffReport
 from kai_fleet_cli.display.terminal import print_line, print_table
-from kai_fleet_cli.plan.offline import Plan
+from kai_fleet_cli.plan.offline import UNSEEN, Plan
 from kai_fleet_cli.plan.picture import TEAM_COLUMNS, picture
 
 _COLOURS: Final[Mapping[str, str]] = {
@@ -26,6 +26,7 @@ def show_plan(plan: Plan, console: Console) -> None:
     show_problems(plan.problems, console)
     if plan.resources and (teams := picture(plan.resources).teams):
         print_table(console, TEAM_COLUMNS, teams)
+    print_line(console, UNSEEN)
 
 
 def show_diff(report: DiffReport, console: Console) -> None:

@@ -1,5 +1,6 @@
 """One run of the doctor: from a stack's name to findings on the terminal."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
@@ -10,8 +11,9 @@ from kai_fleet.cluster.kube.errors import UnreachableError
 from kai_fleet.finding import Finding, Level
 from kai_fleet.wording import counted
 from kai_fleet_cli.display.terminal import print_line
-from kai_fleet_cli.doctor.checks import examine
+from kai_fleet_cli.doctor.checks import AHEAD, examine
 from kai_fleet_cli.doctor.read import of_stack, read_clusters
+from kai_fleet_cli.errors import UserError
 from kai_fleet_policies.model.cluster import HOST
 
 WORDS: Final = {Level.MANDATORY: "broken", Level.ADVISORY: "warning"}
@@ -80,7 +82,23 @@ def diagnose(stack: str, team: str | None = None, context: str | None = None) ->
 
 def show(diagnosis: Diagnosis, console: Console) -> None:
     """Print each cause with its fix, what is broken first, and what is well as a count."""
-    causes = [finding for finding in diagnosis.findings if finding.level is not Level.OK]
+    _show_causes(diagnosis.findings, console)
+    print_line(console, _summary(diagnosis))
+    if not diagnosis.blind:
+        refresh = f"pulumi refresh --preview-only --stack {diagnosis.stack}"
+        print_line(console, f"other differences from what is declared: `{refresh}`")
+
+
+def show_ahead(stack: str, console: Console) -> None:
+    """Print what a stack's host lacks that no update makes; in one line why that is not known."""
+    try:
+        _show_causes(examine(read_clusters(of_stack(stack), AHEAD)), console)
+    except (UnreachableError, UserError) as error:
+        print_line(console, f"the host cluster is not looked at: {error}")
+
+
+def _show_causes(findings: Iterable[Finding], console: Console) -> None:
+    causes = [finding for finding in findings if finding.level is not Level.OK]
     for finding in sorted(causes, key=lambda finding: finding.level is Level.ADVISORY):
         word = (WORDS[finding.level], _STYLES[finding.level])
         print_line(console, word, f" {finding.path}: {finding.subject}")
@@ -89,10 +107,6 @@ def show(diagnosis: Diagnosis, console: Console) -> None:
             print_line(console, f"  → {finding.fix}")
     if causes:
         console.print()
-    print_line(console, _summary(diagnosis))
-    if not diagnosis.blind:
-        refresh = f"pulumi refresh --preview-only --stack {diagnosis.stack}"
-        print_line(console, f"other differences from what is declared: `{refresh}`")
 
 
 def _summary(diagnosis: Diagnosis) -> str:

@@ -5,7 +5,7 @@ All requests are GETs, bounded in time and size. What this user may not read is 
 
 import os
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -63,7 +63,8 @@ def of_stack(stack: str, only: str | None = None, context: str | None = None) ->
     if only not in (None, *names):
         known = ", ".join(names) or "none"
         raise UserError(f"stack {stack} has no team {only}; its teams: {known}")
-    where, facts = context or settings.cluster.context, settings.platform_facts
+    cluster, facts = settings.cluster, settings.platform_facts
+    where = context or cluster.context or (f"kind-{cluster.name}" if cluster.kind else None)
     file, variables = None, dict[str, str]()
     # A team with a kubeconfig of its own has its stack's state where its platform's is.
     if (where or (facts.context if facts else None)) == SANDBOX_CONTEXT:
@@ -104,11 +105,10 @@ def _secret_kubeconfig(stack: str, variables: Mapping[str, str]) -> str:
         ) from None
 
 
-def read_clusters(source: Source) -> Snapshot:
-    """Read every cluster. A vCluster that does not answer is part of the result.
+def read_clusters(source: Source, ahead: Iterable[str] = ()) -> Snapshot:
+    """Read every cluster; `ahead` of an update these kinds of the host alone.
 
-    Raises:
-        UnreachableError: The host does not answer.
+    A vCluster that does not answer is part of the result, a host raises UnreachableError.
     """
     settings = source.settings
     on_host = host_of(settings)
@@ -118,7 +118,10 @@ def read_clusters(source: Source) -> Snapshot:
     blank = Cluster(HOST, on_host, update=source.update, kubectl=source.kubectl)
     own = f"team-{next(iter(settings.teams))}" if settings.platform_stack else None
     with closing(source.host()) as api:
-        host = _read(api, blank, own)
+        host = _read(api, blank, own, {kind: READS[kind] for kind in ahead or READS})
+        if ahead:
+            states = {name: TeamState(team) for name, team in teams.items()}
+            return Snapshot(settings, host, states, required, source.team_update, ahead=True)
         with ThreadPoolExecutor(max_workers=_REQUESTS_AT_ONCE) as pool:
             accesses = list(pool.map(lambda team: _access(api, host, team), teams.values()))
 
@@ -133,7 +136,7 @@ def read_clusters(source: Source) -> Snapshot:
     return Snapshot(settings, host, states, required, source.team_update)
 
 
-def _read(api: Api, blank: Cluster, namespace: str | None = None) -> Cluster:
+def _read(api: Api, blank: Cluster, namespace: str | None, kinds: Mapping[str, str]) -> Cluster:
     """A cluster with its objects; those of one `namespace` where this user may not list all.
 
     Raises UnreachableError where it stops answering.
@@ -142,7 +145,7 @@ def _read(api: Api, blank: Cluster, namespace: str | None = None) -> Cluster:
     for error in refused.values():
         if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise UnreachableError(f"it answers {error}")
-    objects, refused = api.lists(READS, _REQUESTS_AT_ONCE)
+    objects, refused = api.lists(kinds, _REQUESTS_AT_ONCE)
     if namespace is not None:
         denied = [kind for kind, error in refused.items() if error.status == HTTPStatus.FORBIDDEN]
         inside = {kind: READS[kind] for kind in denied if "{}" in READS[kind]}
@@ -195,7 +198,7 @@ def _with_inside(state: TeamState, kubeconfig: str, blank: Cluster) -> TeamState
     """A team with the inside of its vCluster, or why that is not read."""
     try:
         with closing(Api.of_kubeconfig(kubeconfig, in_all=SECONDS)) as api:
-            inside = _read(api, blank)
+            inside = _read(api, blank, None, READS)
         # Its tenant's own API server answered these.
         objects = {kind: list(well_named(items)) for kind, items in inside.objects.items()}
         inside = replace(inside, objects=objects)

@@ -207,6 +207,7 @@ class Snapshot:
     teams: Mapping[str, TeamState] = field(default_factory=dict)
     required: Sequence[Required] = ()
     update: str = "an update of its stack"
+    ahead: bool = False  # it was read before an update, and of the host alone
 
     @property
     def clusters(self) -> list[Cluster]:

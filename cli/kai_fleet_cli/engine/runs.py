@@ -177,12 +177,13 @@ def up(
         return run.report
 
 
-def preview(stack: automation.Stack, *, details: bool = False) -> Report:
+def preview(stack: automation.Stack, before: Callable[[], None], *, details: bool) -> Report:
     """Show what an update would do, with the policy pack in front. Raises EngineError.
 
-    `details`: every property, old and new.
+    `before` runs in the engine's environment. `details`: every property, old and new.
     """
     with _running("the preview", stack, resume.up(stack.name)) as run:
+        before()
         stack.preview(
             diff=details, suppress_outputs=not details, **run.options(run.report), **_rules(stack)
         )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pulumi
 import pydantic_core
@@ -19,6 +19,8 @@ from kai_fleet_cli.plan.recorder import Registered
 from kai_fleet_cli.stack_file import reading
 from kai_fleet_policies import rules, validation
 from kai_fleet_policies.adapters import from_resources
+
+UNSEEN: Final = "Not looked at: the cluster's nodes, GPUs, classes, version, network. Preview does."
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ class Check(NamedTuple):
     subject: str
     kinds: tuple[str, ...]
     run: Callable[[Any, Snapshot], Iterable[Fault]]
+    ahead: bool = False  # it judges what no update makes, so a preview asks it, too
 
 
 def unreadable(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
@@ -42,14 +43,16 @@ def unreadable(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
 # Besides these, what the stack requires: see `required.py`.
 CHECKS: Final = (
     Check("readable", "cluster", (), unreadable),
-    Check("nodes", "host", ("nodes",), gpu.nodes),
-    Check("nodes", "team", ("nodes",), gpu.pool),
+    Check("kubernetes", "cluster", (teams.GUARDS,), teams.kubernetes, ahead=True),
+    Check("nodes", "host", ("nodes",), gpu.nodes, ahead=True),
+    Check("nodes", "team", ("nodes",), gpu.pool, ahead=True),
     Check("nodes", "vCluster", ("nodes",), gpu.inside),
     Check("gpu-stack", "host", ("daemonsets", "pods"), gpu.daemon_sets),
     Check("gpu-stack", "host", ("nodes", "pods"), gpu.plugins),
     Check("vcluster", "team", (), teams.vcluster),
     Check("isolation", "team", ("namespaces",), teams.isolation),
-    Check("network-plugin", "host", ("daemonsets", "nodes"), teams.network),
+    Check("network-plugin", "host", ("daemonsets", "nodes", "services"), teams.network, True),
+    Check("classes", "team", tuple(teams.CLASSES), teams.classes, ahead=True),
     Check("kai-parts", "KAI", ("deployments",), kai.parts),
     Check("webhooks", "cluster", ("services",), kai.webhooks),
     Check("leftovers", "cluster", ("namespaces",), teams.stuck),
@@ -64,6 +67,7 @@ CHECKS: Final = (
     Check("gpu-sharing", "KAI", (), gpu.sharing),
     Check("reservation", "KAI", ("pods",), gpu.reservations),
 )
+AHEAD: Final = frozenset(kind for check in CHECKS if check.ahead for kind in check.kinds)
 
 
 def examine(snapshot: Snapshot, without: str = "") -> list[Finding]:
@@ -73,7 +77,7 @@ def examine(snapshot: Snapshot, without: str = "") -> list[Finding]:
     that is a finding, and the other checks run all the same.
     """
     found: dict[tuple[str, str], list[Fault]] = {}
-    for check in (check for check in CHECKS if check.name != without):
+    for check in (row for row in CHECKS if row.name != without and row.ahead >= snapshot.ahead):
         for cluster, subject in _SUBJECTS[check.subject](snapshot):
             if cluster.unreadable.keys() & set(check.kinds):
                 continue
@@ -95,8 +99,11 @@ def _required(snapshot: Snapshot) -> Iterator[tuple[str, str, list[Fault]]]:
     clusters = {cluster.name: cluster for cluster in snapshot.clusters}
     for row in snapshot.required:
         cluster, state = clusters.get(row.cluster), snapshot.teams.get(row.team)
-        if cluster is None or row.kinds in cluster.unreadable:
+        comes = snapshot.ahead and (row.check != "runtime-class" or gpu.stack_comes(snapshot))
+        if comes or cluster is None or row.kinds in cluster.unreadable:
             continue
+        if row.check in ("isolation", "guard") and row.kinds not in cluster.objects:
+            continue  # the check `kubernetes` reports it
         if state and cluster.named("namespaces", state.team.namespace) is None:
             continue  # the check `vcluster` reports the namespace
         name = f"{row.namespace}/{row.name}" if row.namespace else row.name

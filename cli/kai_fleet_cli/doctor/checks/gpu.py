@@ -25,12 +25,14 @@ PATIENCE: Final = 60.0  # seconds; KAI waits 40 for a reservation pod
 def nodes(host: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
     """The host's nodes: Ready, with GPUs, and with the label of their memory."""
     resource, every = host.desired.gpu_resource, host.all("nodes")
-    for node in every:
+    for node in () if snapshot.ahead else every:
         if not node.is_true("Ready"):
             yield fault("node-not-ready", host, node.name)
         if resource == NVIDIA and node.gpus(resource) and MEMORY_LABEL not in node.labels:
             yield fault("node-without-memory-label", host, node.name, label=MEMORY_LABEL)
-    needed = host.kai is not None or any(state.team.gpus for state in snapshot.teams.values())
+    own, teams = snapshot.settings.own_of, snapshot.teams.items()
+    scaled = [own(name).autoscaled for name, state in teams if state.team.gpus]
+    needed = not stack_comes(snapshot) and (not all(scaled) if scaled else host.kai is not None)
     if needed and not any(node.gpus(resource) or _slices(node) for node in every):
         yield fault("no-gpus", host, host.name, count=len(every), resource=resource)
 
@@ -38,17 +40,17 @@ def nodes(host: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
 def pool(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
     """The nodes of a team's pool: present, without taints that it does not tolerate, with GPUs."""
     team, host = state.team, snapshot.host
-    if not team.node_pool:
-        return
-    labels = " ".join(f"{key}={value}" for key, value in team.node_pool.items())
+    autoscaled = snapshot.settings.own_of(team.name).autoscaled
+    labels = " ".join(f"{key}={value}" for key, value in team.node_pool.items()) or "of all nodes"
     own = [node for node in host.all("nodes") if in_pool(node.labels, team.node_pool)]
     usable = [node for node in own if node.takes_pods]
-    if not usable:
+    if not usable and team.node_pool and not autoscaled:
         what = f"none of the {len(own)} nodes" if own else "no node"
         values = {"what": what, "team": team.name, "labels": labels, "path": team.path}
         yield fault("pool-without-nodes", host, labels, **values)
         return
-    if not state.granted and not value_at(team.values, "sync.toHost.pods.enforceTolerations"):
+    judged = snapshot.ahead or state.granted  # the program warns in a preview, a team's own stack
+    if not judged and not value_at(team.values, "sync.toHost.pods.enforceTolerations"):
         tolerations = Arguments(snapshot.settings).namespace(team.name)["tolerations"]
         granted = f"kai-fleet:teamStacks.{team.name} of the platform"
         path = granted if snapshot.settings.platform_stack else team.path
@@ -57,9 +59,9 @@ def pool(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
             yield fault("pool-tainted", host, labels, cause=closed[0], fix=closed[1])
     whole = int((team.gpus or 0) - gpus_of(team.slices))
     kinds = {team.inside.gpu_resource: whole, **team.slices}
-    for resource, granted_gpus in kinds.items():
+    for resource, granted_gpus in {} if autoscaled else kinds.items():
         count = sum(node.gpus(resource) for node in usable)
-        if count < granted_gpus:
+        if count < granted_gpus and (count or (team.node_pool and not stack_comes(snapshot))):
             cut = ", ".join(sorted({name for node in usable for name in _slices(node)}))
             row = "pool-with-fewer-gpus" if count else "pool-cut" if cut else "pool-without-gpus"
             values = {"resource": resource, "team": team.name, "path": team.gpus_path, "cut": cut}
@@ -78,6 +80,11 @@ def inside(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
     for name in sorted(own - copied):
         values = {"host": host.kubectl, "space": team.namespace, "team": team.name}
         yield fault("node-not-copied", cluster, name, **values)
+
+
+def stack_comes(snapshot: Snapshot) -> bool:
+    """Whether nodes may advertise no GPUs because the update has yet to make what does."""
+    return snapshot.ahead and snapshot.settings.gpu.provider != "none"
 
 
 def _slices(node: KubeObject) -> list[str]:

@@ -134,9 +134,9 @@ def queues(cluster: Cluster, _: Snapshot) -> Iterator[Fault]:
 
 def shards(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
     """Shards and topologies, and nodes with their labels."""
-    desired = cluster.desired
+    desired, team = cluster.desired, snapshot.settings.teams.get(cluster.name)
     labels = {pair for node in cluster.all("nodes") for pair in node.labels.items()}
-    for shard in desired.scheduler.shards:
+    for shard in () if team and team.autoscaled else desired.scheduler.shards:
         if shard != DEFAULT_SHARD and (NODE_POOL, shard) not in labels:
             host = snapshot.host.kubectl
             yield fault("shard-without-nodes", cluster, shard, shard=shard, host=host)

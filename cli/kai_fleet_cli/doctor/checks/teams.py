@@ -9,7 +9,9 @@ from kai_fleet.cluster.kube.objects import KubeObject, in_pool, seconds_since
 from kai_fleet.cluster.tenant_kubeconfig import name_writer, repair_commands
 from kai_fleet.guards.policies import ENFORCED
 from kai_fleet.names import ISOLATION_LABEL, TEAM_LABEL, USED_LABEL
-from kai_fleet.values import parse_quantity
+from kai_fleet.releases.keys import NO_GPU_CLASSES
+from kai_fleet.values import parse_quantity, value_at
+from kai_fleet.wording import listed
 from kai_fleet_cli.doctor.causes import Fault, fault, reason
 from kai_fleet_cli.doctor.snapshot import Cluster, Snapshot, TeamState
 from kai_fleet_policies.model.cluster import Team
@@ -27,6 +29,14 @@ _ENFORCE: Final = (
     *("kube-network-policies", "kube-ovn", "kube-router", "ovn", "terway", "weave"),
 )
 _AMAZON: Final = "--enable-network-policy=true"  # Amazon's agent enforces none without it
+# By the plural their kind, and the key of a team that names them.
+CLASSES: Final = {
+    "storageclasses": ("StorageClass", "vcluster.storageClass"),
+    "ingressclasses": ("IngressClass", "vcluster.access.class"),
+    "priorityclasses": ("PriorityClass", "isolation.priorityClasses"),
+    "runtimeclasses": ("RuntimeClass", "isolation.runtimeClasses"),
+}
+GUARDS: Final = "validatingadmissionpolicies"
 _FAKE_NODE: Final = "kwok.x-k8s.io/node"
 
 
@@ -131,12 +141,33 @@ def _policies(snapshot: Snapshot, team: str) -> set[str]:
     return {row.name for row in rows if row.kind == "NetworkPolicy"}
 
 
+def kubernetes(cluster: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
+    """Whether Kubernetes is new enough for the guards that the stack requires in it."""
+    required = any(row.cluster == cluster.name and row.kinds == GUARDS for row in snapshot.required)
+    if required and GUARDS not in cluster.objects:
+        yield fault("kubernetes-too-old", cluster, "")
+
+
+def classes(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
+    """The classes of the host that a team's keys name."""
+    host, team, settings = snapshot.host, state.team, snapshot.settings
+    written = {"vcluster"} if settings.platform_stack else {"vcluster", "isolation"}
+    own = settings.own_of(team.name).model_dump(by_alias=True, include=written)
+    for kinds, (kind, key) in CLASSES.items():
+        named, there = value_at(own, key) or [], [item.name for item in host.all(kinds)]
+        names = {named} if isinstance(named, str) else {*named} - {*NO_GPU_CLASSES}
+        values = {"path": team.written_at(key), "there": listed(there, "and", 10) or "none"}
+        for name in sorted(names - {*there}):
+            row = f"{key.partition('.')[0]}-class-absent"
+            yield fault(row, host, name, kind=kind, **values)
+
+
 def network(host: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
     """Whether anything on the host enforces network policies, and lets vClusters reach its API."""
     nodes = [node for node in host.all("nodes") if _FAKE_NODE not in node.annotations]
     teams = [name for name in snapshot.teams if _policies(snapshot, name)]
-    if not nodes or not teams:
-        return
+    if not nodes or not teams or snapshot.settings.platform_stack:
+        return  # a team's account does not read them
     service = host.named("services", "kubernetes", "default")
     ports = {port.get("targetPort") for port in service.spec.get("ports") or []} if service else ()
     for port in {port for port in ports if isinstance(port, int)}:

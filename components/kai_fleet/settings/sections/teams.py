@@ -81,6 +81,8 @@ class HostPlace(Defaults):
 
     node_pool: dict[LabelKey, LabelValue] = Field(default_factory=dict)
     """Labels of the nodes that are the team's own."""
+    autoscaled: bool = False
+    """An autoscaler adds and removes these nodes: that they have fewer GPUs now is no mistake."""
     gpus: Gpus = 0
     """The most GPUs of its pods, also by kind: {nvidia.com/gpu: 8, nvidia.com/mig-1g.10gb: 2}."""
 
