@@ -1,5 +1,6 @@
 """Why a pod waits, by its queue, the nodes and the messages about it; and what to do."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
@@ -12,6 +13,7 @@ from kubectl_fleet.table import UNLIMITED, in_words, listed, plain, short
 from kubectl_fleet.tree import SLACK, Usage
 
 _PATIENCE: Final = 60.0  # seconds; a shorter wait is normal
+_FULL: Final = re.compile("OverLimit|OverQuota|over quota|quota has reached")
 _CANNOT_START: Final = ("ImagePullBackOff", "ErrImagePull", "CreateContainerError")
 
 
@@ -47,6 +49,8 @@ class Reasons:
             events = [{"message": missing or ""}, *events]
         unscheduled = condition(pod.item, "PodScheduled").get("message") or ""
         messages = [*(event.get("message") or "" for event in events), unscheduled]
+        if here and _FULL.search(" ".join(messages)):
+            yield from self._fractions(pod)
         if reason := meaning(messages, self._view.kubectl):
             yield reason
         if self._view.seconds_since(pod.created) <= _PATIENCE:
@@ -118,6 +122,19 @@ class Reasons:
                     fix = f"wait for a pod of that queue to end, ask for less, or {raised}"
                     full.append(Reason(f"{cause} holds {held} of at most {limit}", fix))
         yield from full
+
+    def _fractions(self, pod: Pod) -> Iterator[Reason]:
+        """A quota or limit that the pod fills exactly, and exceeds where floats are added."""
+        for queue in self._usage.upwards(pod.queue):
+            share, gpus = queue.shares["gpu"], pod.amounts["gpu"]
+            for bound in (share.limit, share.quota) if gpus else ():
+                if bound % 1 and abs(share.in_use + gpus - bound) <= SLACK:
+                    cause = f"it would fill the {bound:g} GPUs of queue {queue.name}, and KAI adds"
+                    fix = f"have {bound + SLACK:.6f} written for it in the platform's stack file"
+                    yield Reason(
+                        f"{cause} fractions as floats: 0.1 and 0.2 are more than 0.3",
+                        f"{fix}, or ask for 0.25 or 0.5, which add up",
+                    )
 
     def _not_for_kai(self, pod: Pod) -> Iterator[Reason]:
         labels, annotations = metadata(pod.item, "labels"), metadata(pod.item, "annotations")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.unit.team_cluster import GPU
-from tests.unit.usage_samples import node, pod
+from tests.unit.usage_samples import node, pod, queue
 
 FRACTION = {"gpu_fraction": "0.5", "pod_group_name": "g"}
 GUARD = (
@@ -75,6 +75,18 @@ def test_what_events_say_in_plain_words(team, row):
     team.has("pods", [pod("w", "serve", **FRACTION)])
     (found,) = team.json("pending", "--context", "lab")["pending"]
     assert cause in found["cause"] and fix in found["fix"]
+
+
+@pytest.mark.parametrize(("quota", "limit"), [(0.3, 0.3), (0.3, -1), (0, 0.3)])
+def test_fractions_that_fill_a_queue_exactly_and_are_more_as_floats(team, quota, limit):
+    team.has("queues", [queue("top", gpu=8), queue("train", "top", gpu=(quota, limit))])
+    asks = {"gpu_fraction": "0.1", "pod_group_name": "g"}
+    team.has("pods", [pod("a", "train", "ml-0", ("g1",), gpu_fraction="0.2"), pod("w", **asks)])
+    word = "train quota has reached the allowable limit of GPUs. Limit is 0.3 GPUs, currently 0.2"
+    team.has("events", [event("Pod", "w", word)])
+    (found,) = team.json("pending")["pending"]
+    assert "fill the 0.3 GPUs of queue train" in found["cause"] and "floats" in found["cause"]
+    assert "0.300001" in found["fix"]
 
 
 def test_text_of_others_commands_no_terminal(team):

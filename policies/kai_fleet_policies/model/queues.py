@@ -12,7 +12,7 @@ from kai_fleet.values import UNKNOWN, get, mapping, number, text
 
 Resource: TypeAlias = Literal["cpu", "memory", "gpu"]
 RESOURCES: Final[tuple[Resource, ...]] = ("cpu", "memory", "gpu")
-SLACK: Final = 1e-6  # of a GPU, a millicore or a megabyte: what counting in fractions is off by
+SLACK: Final = 1e-5  # of a GPU, a millicore or a megabyte: more than fractions are off by
 _STEPS: Final = ((10**6, "T"), (10**3, "G"), (1, "M"))
 
 

@@ -2,6 +2,9 @@
 
 import re
 from collections.abc import Iterable
+from functools import cache, reduce
+from itertools import product
+from operator import add
 from typing import Any, Final
 
 from kai_fleet import releases
@@ -16,6 +19,7 @@ from kai_fleet_policies.model.queues import (
     DeclaredQueue,
     QueueShare,
     Resource,
+    exact,
     written,
 )
 from kai_fleet_policies.rules.rule import (
@@ -167,6 +171,41 @@ def queue_zero_quota(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Fi
             " it stay Pending here and in every queue below",
             "give a quota (or unlimited, -1), or set priorityClassName: train on such pods",
         )
+
+
+# What pods ask for of a GPU.
+_MORE: Final = 1e-6  # the last digit that is kept of a GPU
+_COMMON: Final = (0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9)
+
+
+@cache
+def _unmet(bound: Any) -> tuple[float, ...]:
+    """Whole GPUs and up to three fractions that are `bound` together, and more as floats."""
+    whole = sorted({0.0, bound // 1}) if isinstance(bound, float) and bound % 1 else ()
+    for pods in (pods for size in (2, 3) for pods in product(whole, *[_COMMON] * size)):
+        if bound < reduce(add, pods) < bound + _MORE / 2:  # `sum` is more exact than KAI
+            return tuple(filter(None, pods))
+    return ()
+
+
+@advisory("queue-fraction", "low", each_queue)
+def queue_fraction(cluster: Cluster, queue: DeclaredQueue, place: Place) -> Findings:
+    """A fractional quota or limit of GPUs takes the fractions that are just as much.
+
+    KAI adds and compares floats, in which 0.1 and 0.2 are more than 0.3: the last of such pods
+    stays Pending, by a limit always, by a quota where its priority class is not preemptible.
+    """
+    share = _share(queue, "gpu")
+    below = [_share(child, "gpu").quota for child in cluster.tree.children.get(queue.name, ())]
+    bounds = {} if any(map(_unmet, below)) else {share.quota: "quota"}
+    for bound, key in ({share.limit: "limit"} | bounds).items():
+        if pods := _unmet(bound):
+            asked = listed([exact(pod) for pod in pods], "and")
+            yield place.at("gpu", key).warn(
+                f"has gpu {key} {exact(bound)}, and pods of {asked} do not fit together: KAI adds"
+                " floats, and gets more",
+                f"write {exact(bound + _MORE)}, or let pods ask for 0.25 and 0.5, which add up",
+            )
 
 
 _NOTHING: Final = QueueShare(quota=0.0, limit=0.0, weight=0.0)
