@@ -14,6 +14,7 @@ from kai_fleet.queue_specs import UNLIMITED, every_spec
 from kai_fleet.queue_specs import walk as walk_args
 from kai_fleet.releases import DEFAULT_VCLUSTER, DISABLED, GPU_PROVIDERS, mig
 from kai_fleet.releases.sharing import MODES, NV_FRACTIONS, mode_in
+from kai_fleet.releases.sources import in_any
 from kai_fleet.settings import Settings
 from kai_fleet.settings.sections.access import OF_STACK, OF_TEAM
 from kai_fleet.settings.sections.platform import HostKai
@@ -57,6 +58,7 @@ class Arguments:
             resource=None,
             tolerations=[*tolerations.values()],
             registries=settings.registries,
+            chart_account=self._chart_account(settings.gpu),
             in_kind=settings.cluster.kind is not None,
             use_existing=self.existing.get("gpu"),
         )
@@ -147,7 +149,7 @@ class Arguments:
             gpu_sharing=kai is not None and settings.sharing_of(kai) != DISABLED,
             nv_fractions=by_host and kai is not None and settings.sharing_of(kai) == NV_FRACTIONS,
             # Not from a team's values: images with these names are admitted where others are not.
-            kai_images=settings.sources.known.kai_images,
+            kai_images=settings.known_sources.kai_images,
             registries=settings.registries,
             account=granted,
             monitoring=self._team_monitoring(name),
@@ -245,7 +247,15 @@ class Arguments:
             groups=section.groups if section.oidc else {},
             isolation=team.isolation.level,
             image_pull_secrets=[*dict.fromkeys(secrets)],
+            chart_account=self._chart_account(section, team),
         )
+
+    def _chart_account(self, of: Any, team: Any = None) -> Any:
+        """The account for the chart of a section; None where no registry has it."""
+        known = {**self.settings.registries, **getattr(team, "registries", {})}
+        place = (of.chart or "").removeprefix("oci://")
+        names = [name for name in known if in_any(place, [name.removesuffix("/")])]
+        return _plain(known[max(names, key=len)]) if names else None
 
     def kai(self, name: str) -> Any:
         """KaiSchedulerArgs in a vCluster; the host's ServiceAccounts have its pull Secrets."""
@@ -264,6 +274,7 @@ class Arguments:
             gpu_sharing_mode=None if mode == DISABLED else mode,
             tolerations=place.tolerations,
             affinity=place.affinity,
+            chart_account=self._chart_account(kai, place),
             **more,
         )
 

@@ -32,6 +32,8 @@ class GpuStackArgs(TypedDict):
     """Version of the chart. Default: the one tested for the provider."""
     chart: NotRequired[str]
     """Another chart: oci://…, https://… or a path. Default: the provider's own."""
+    chart_account: NotRequired[RegistryArgs]
+    """Credentials to pull `chart`. Default: none."""
     values: NotRequired[dict[str, Any]]
     """Values of the chart, merged over all others. Default: none."""
     tolerations: NotRequired[list[TolerationArgs]]
@@ -97,7 +99,7 @@ class GpuStack(pulumi.ComponentResource):
         if chart:
             kubernetes.helm.v3.Release(
                 f"{name}-release",
-                **chart_args(chart, version, args.get("chart"), provider.repository),
+                **chart_args(chart, version, args, provider.repository),
                 name=chart,
                 namespace=chart,
                 values=gpu_values(provider, args),

@@ -72,6 +72,8 @@ class KaiSchedulerArgs(TypedDict):
     """Treat a version newer than the table like the newest of its line. Default: false."""
     chart: NotRequired[str]
     """Another chart: oci://…, https://… or a path. Default: KAI's own."""
+    chart_account: NotRequired[RegistryArgs]
+    """Credentials to pull `chart`. Default: none."""
     values: NotRequired[dict[str, Any]]
     """Values of the chart, merged over all others. Default: none."""
     gpu_sharing: NotRequired[bool]
@@ -138,7 +140,6 @@ class KaiScheduler(pulumi.ComponentResource):
             )
         child = child_of(self, opts, ordered=False, **provider)
         step = child_of(self, opts, ordered=False, delete_before_replace=True)
-        chart = args.get("chart")
         replacing = pulumi.ResourceOptions(
             depends_on=self._before(name, args, release, child_of(self, opts, **provider)),
             replace_on_changes=self._replacing(name, release),
@@ -146,7 +147,7 @@ class KaiScheduler(pulumi.ComponentResource):
         )
         helm = kubernetes.helm.v3.Release(
             f"{name}-release",
-            **chart_args("kai-scheduler", release.version, chart, release.chart),
+            **chart_args("kai-scheduler", release.version, args, release.chart),
             name="kai-scheduler",
             namespace=KAI_NAMESPACE,
             values=kai_values(release, args),
@@ -262,7 +263,8 @@ class KaiScheduler(pulumi.ComponentResource):
             if not why:
                 return []
         # Where an upgrade recreates kai-config, so does a change of values (K12).
-        return ["version", "values"] if release.recreates_config else ["version"]
+        other = ["values", "chart", "repositoryOpts"]
+        return ["version", *other] if release.recreates_config else ["version"]
 
 
 def kai_values(release: KaiRelease, args: Mapping[str, Any]) -> dict[str, Any]:

@@ -101,14 +101,18 @@ def hide_values(
     return pulumi.ResourceTransformationResult(props, args.opts)
 
 
-def chart_args(name: str, version: str, override: str | None, home: str) -> dict[str, Any]:
-    """Arguments of a Release for chart `name` at `version`: the override (OCI, URL or path), else
-    the mirror, else `home`, its OCI reference or the URL of its repository. A local alias of the
-    repository differs by machine.
+def chart_args(name: str, version: str, args: Mapping[str, Any], home: str) -> dict[str, Any]:
+    """Arguments of a Release for chart `name` at `version`: `chart` of a component's arguments
+    (OCI, URL or path) with `chart_account`, else the mirror, else `home`, its OCI reference or the
+    URL of its repository. A local alias of the repository differs by machine.
 
     Raises pulumi.RunError where Helm would install a file of that name in the project's folder.
     """
-    mirror = os.environ.get(MIRROR)
+    mirror, override, account = os.environ.get(MIRROR), args.get("chart"), args.get("chart_account")
+    if override and account:
+        password = pulumi.Output.secret(account["password"])
+        login = helm.RepositoryOptsArgs(username=account["username"], password=password)
+        return {"chart": override, "version": version, "repository_opts": login}
     of_home = home if home.startswith("oci:") else None
     if chart := override or (str(Path(mirror) / f"{name}-{version}.tgz") if mirror else of_home):
         return {"chart": chart, "version": version}

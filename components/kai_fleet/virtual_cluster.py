@@ -99,6 +99,8 @@ class VirtualClusterArgs(TypedDict):
     """Treat a version newer than the table like the newest of its line. Default: false."""
     chart: NotRequired[str]
     """Another chart: oci://…, https://… or a path. Default: vCluster's own."""
+    chart_account: NotRequired[RegistryArgs]
+    """Credentials to pull `chart`. Default: none."""
     mode: NotRequired[str]
     """Scheduler: `virtual`, inside it; `host`, the host's KAI; `default`. Default: `virtual`."""
     node_pool: NotRequired[dict[str, pulumi.Input[str]]]
@@ -205,10 +207,9 @@ class VirtualCluster(pulumi.ComponentResource):
             before.append(trusted)
         if registries := args.get("registries"):
             before.append(registry_secret(name, OF_TEAM, namespace, registries, first))
-        chart = args.get("chart")
         helm = kubernetes.helm.v3.Release(
             f"{name}-release",
-            **chart_args("vcluster", release.chart_version, chart, VCLUSTER_REPOSITORY),
+            **chart_args("vcluster", release.chart_version, args, VCLUSTER_REPOSITORY),
             name=name,
             namespace=namespace,
             values=values,

@@ -62,6 +62,8 @@ VCLUSTER: dict[str, Any] = {
     "affinity": {"nodeAffinity": {"a": 1}},
     "image_pull_secrets": ["pull"],
     "registries": REGISTRIES,
+    "chart": "oci://registry.example.com/charts/any",
+    "chart_account": REGISTRIES["registry.example.com"],
     "labels": {"example.com/cost": "ml"},
     "annotations": {"example.com/note": "n"},
     "licensed": True,
@@ -79,6 +81,8 @@ KAI: dict[str, Any] = {
     "affinity": {"nodeAffinity": {"a": 1}},
     "labels": {"example.com/cost": "ml"},
     "registries": REGISTRIES,
+    "chart": "oci://registry.example.com/charts/any",
+    "chart_account": REGISTRIES["registry.example.com"],
     "shards": {
         "default": {"placement": {"gpu": "spread", "cpu": "binpack"}},
         "gold": {
@@ -125,6 +129,8 @@ GPU_STACK: dict[str, Any] = {
     "values": {"gfd": {"enabled": True}},
     "tolerations": TOLERATIONS,
     "registries": REGISTRIES,
+    "chart": "oci://registry.example.com/charts/any",
+    "chart_account": REGISTRIES["registry.example.com"],
     "system_priorities": True,
     "in_kind": True,
 }

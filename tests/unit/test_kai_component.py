@@ -55,7 +55,7 @@ def requests(args, state=()):
         ("v0.5.0", "v0.16.8", ["version"], "v0.5.0 is not in the table"),
         (None, "v0.16.8", ["version"], ""),
         ("v0.16.8", "v0.16.8", ["version"], ""),
-        (None, "v0.13.4", ["version", "values"], ""),
+        (None, "v0.13.4", ["version", "values", "chart", "repositoryOpts"], ""),
     ],
 )
 def test_a_switch_goes_in_place_or_replaces_the_release(before, version, replacing, says, caplog):

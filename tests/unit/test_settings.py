@@ -1,5 +1,6 @@
 import pytest
 
+from kai_fleet.releases.sharing import NOT_ENFORCED
 from kai_fleet.settings import load
 from tests.unit.stack_arguments import settings_of
 
@@ -91,12 +92,35 @@ def test_a_teams_vcluster_has_the_stacks_defaults():
     assert merged.values == {"a": {"b": 2, "c": 1}}
 
 
+def test_a_teams_scheduler_has_the_stacks_defaults_unless_it_has_another_mode():
+    of_all = {"version": "v0.16.8", "gpuSharing": False, "values": {"a": {"b": 1, "c": 1}}}
+    own = {"gpuSharing": True, "values": {"a": {"b": 2}}}
+    teams = {"ml": {"scheduler": own}, "nlp": {}, "dev": {"scheduler": {"mode": "default"}}}
+    pools = {"pools": {"a100": 8}, "queues": {"q": {"shard": "a100"}}}
+    stack = settings_of({"cluster": CLUSTER, "scheduler": of_all, "teams": {**teams, "a": pools}})
+    merged = stack.teams["ml"].scheduler
+    assert (merged.mode, merged.version, merged.gpu_sharing) == ("virtual", "v0.16.8", NOT_ENFORCED)
+    assert merged.values == {"a": {"b": 2, "c": 1}}
+    assert stack.teams["nlp"].scheduler.version == "v0.16.8"
+    assert stack.teams["dev"].scheduler.version is None
+    assert [*stack.teams["a"].scheduler.shards] == ["a100"]
+
+
+def test_a_mistake_in_what_all_teams_have_is_at_its_key_and_once():
+    of_all = {"mode": "host", "version": "v0.16.8"}
+    host = {"queue": "a"}
+    found = mistakes(kai={"version": "v0.16.8"}, scheduler=of_all, teams={"a": host, "b": host})
+    assert [*found] == ["kai-fleet:scheduler.version"]
+    found = mistakes(scheduler={"version": 1.0}, teams={"a": {}, "b": {}})
+    assert [*found] == ["kai-fleet:scheduler.version"]
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
         ({"scheduler": "virtual"}, "'virtual'; write {mode: virtual, version: v0.16.8}"),
         ({"nodePool": "ml"}, "'ml'; write {kai-fleet/pool: ml}"),
-        ({"scheduler": ...}, "is missing; write scheduler: {mode: virtual, version: v0.16.8}"),
+        ({"scheduler": ...}, "is missing: mode virtual runs its own KAI; write "),
         ({"queues": {"a": {"gpu": "6G"}}}, "6G is 6,000,000,000 GPUs; write GPUs such as 4, 0.5"),
     ],
 )

@@ -99,6 +99,21 @@ def test_a_rollback_goes_to_the_last_version_that_ran(project):
     assert "Done: team ml runs KAI v0.13.4." in ran.out
 
 
+def test_a_team_with_the_stacks_scheduler_is_switched_by_a_key_of_its_own_and_back(project):
+    of_all = LAB.replace("config:\n", "config:\n  kai-fleet:scheduler: {version: v0.14.7}\n")
+    own = "      scheduler: {mode: virtual, version: v0.14.7}  # their choice\n"
+    (project.root / "Pulumi.lab.yaml").write_text(of_all.replace(own, ""))
+    assert project.run(*SWITCH, "--yes").code == 0
+    assert "scheduler:\n        version: v0.16.8\n" in project.text()
+    assert "kai-fleet:scheduler: {version: v0.14.7}" in project.text()
+    key, value = "kai-fleet:teams", {"value": json.dumps({"ml": {"gpus": 4}})}
+    default = {"value": json.dumps({"version": "v0.14.7"})}
+    config = {key: value, "kai-fleet:scheduler": default}
+    project.updates = [{"kind": "update", "result": "succeeded", "config": config}]
+    assert project.run("team", "rollback", "ml", "-s", "lab", "--yes").code == 0
+    assert "scheduler:\n        version: v0.14.7\n" in project.text()
+
+
 def test_removal_takes_the_lines_out_and_says_what_goes(project):
     ran = project.run("team", "remove", "ml", "-s", "lab", "--yes")
     assert ran.code == 0, ran.refusal

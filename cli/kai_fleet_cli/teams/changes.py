@@ -76,9 +76,12 @@ def stack_file(stack: str) -> StackFile:
     places = {f"{NAMESPACE}:teams.{name}": (name, team) for name, team in every.items()}
     if own:
         places = {f"{NAMESPACE}:team": (own.get("name"), own)}
-    teams = {}
+    teams, of_all = {}, pairs(raw.get("scheduler"))
     for key, (name, team) in places.items():
-        mode, version = (get(team, "scheduler", part) for part in ("mode", "version"))
+        of_team = pairs(get(team, "scheduler"))
+        mode = of_team.get("mode") or of_all.get("mode", "virtual")
+        same = mode == of_all.get("mode", "virtual")
+        version = of_team.get("version", of_all.get("version") if same else None)
         text = version if isinstance(version, str) and mode == "virtual" else None
         teams[str(name)] = DeclaredTeam(str(name), key, str(mode), text)
     return StackFile(stack, path, path.read_bytes().decode(), raw, teams, bool(own))

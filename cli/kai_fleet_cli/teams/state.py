@@ -85,9 +85,10 @@ def earlier_version(stack: str, team: DeclaredTeam) -> str | None:
             continue
         try:  # structured keys are JSON text
             written = json.loads(get(update, "config", key, "value"))
+            of_all = json.loads(get(update, "config", "kai-fleet:scheduler", "value") or "{}")
         except (TypeError, ValueError):
             continue
-        version = get(written, *below, "scheduler", "version")
+        version = get(written, *below, "scheduler", "version") or get(of_all, "version")
         if isinstance(version, str) and version != team.version:
             return version
     return None

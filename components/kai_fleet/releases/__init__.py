@@ -79,6 +79,11 @@ class KaiRelease(Release):
     groups_deployments: bool = False
     values: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def images(self) -> str:
+        """Where its images are: where its chart is."""
+        return self.chart.removeprefix("oci://").rpartition("/")[0]
+
 
 @dataclass(frozen=True, kw_only=True)
 class VclusterRelease(Release):
@@ -122,6 +127,8 @@ class GpuProvider:
     # Lists of image pull Secrets: of names, and of objects `{name: …}`.
     pull_names: Sequence[str] = ()
     pull_objects: Sequence[str] = ()
+    # Where the images of a key's component are: what a mirror has at the same path.
+    images: Mapping[str, str] = field(default_factory=dict)
     in_kind: Mapping[str, Any] = field(default_factory=dict)  # values for a kind cluster
 
 

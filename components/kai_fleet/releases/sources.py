@@ -19,9 +19,7 @@ MIRROR: Final = "KAI_FLEET_CHARTS"
 
 _HUB: Final = "docker.io"
 # Where KAI's charts are its images are, too.
-KAI_IMAGES: Final = tuple(
-    dict.fromkeys(each.chart.removeprefix("oci://").rpartition("/")[0] for each in KAI.values())
-)
+KAI_IMAGES: Final = tuple(dict.fromkeys(each.images for each in KAI.values()))
 CHARTS: Final = (
     *(f"oci://{place}" for place in KAI_IMAGES),
     VCLUSTER_REPOSITORY,
@@ -59,25 +57,28 @@ class InvalidReferenceError(ValueError):
 
 @dataclass(frozen=True)
 class KnownSources:
-    """Where charts and images may come from, besides what the tables name."""
+    """Where charts and images may come from, besides what the tables name; a `mirror` has both."""
 
     charts: tuple[str, ...] = ()
     images: tuple[str, ...] = ()
+    mirror: tuple[str, ...] = ()
 
     @property
     def chart_places(self) -> list[str]:
         """Every place of a chart, the tables' own first."""
-        return [chart_place(each) for each in (*CHARTS, *self.charts)]
+        mirror = (f"oci://{each}" for each in self.mirror)
+        return [chart_place(each) for each in (*CHARTS, *self.charts, *mirror)]
 
     @property
     def image_places(self) -> list[str]:
         """Every place of an image, the tables' own first."""
-        return [registry_place(each) for each in (*IMAGES, *self.images)]
+        return [registry_place(each) for each in (*IMAGES, *self.images, *self.mirror)]
 
     @property
     def kai_images(self) -> list[str]:
         """What the names of KAI's images may begin with, without a slash at the end."""
-        return [*KAI_IMAGES, *(each.removesuffix("/") for each in self.images)]
+        mirror = (mirrored(each, place) for each in self.mirror for place in KAI_IMAGES)
+        return [*KAI_IMAGES, *(each.removesuffix("/") for each in self.images), *mirror]
 
 
 def chart_place(name: str) -> str:
@@ -102,6 +103,13 @@ def registry_place(name: str) -> str:
     """The place of all images with this prefix: `ghcr.io/loft-sh`. Raises InvalidReferenceError."""
     place = _place(_REGISTRY, name)
     return place if _has_host(f"{place}/") else f"{_HUB}/{place}"
+
+
+def mirrored(mirror: str, place: str) -> str:
+    """Where a mirror has the images of a place: below it, at the path that they have on their own
+    host.
+    """
+    return f"{mirror}/{place.partition('/')[2]}".removesuffix("/")
 
 
 def is_tag(text: str) -> bool:

@@ -7,19 +7,20 @@ the settings without the wrong parts.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
 from pydantic import Field, PrivateAttr, model_validator
 
 from kai_fleet.finding import Finding
-from kai_fleet.releases import DISABLED, KAI, advised, mig
-from kai_fleet.releases.chart_values import merged
+from kai_fleet.releases import DISABLED, GPU_PROVIDERS, KAI, advised, mig, sources, taken_for
+from kai_fleet.releases.chart_values import merged, nested
 from kai_fleet.releases.sharing import SharingMode
+from kai_fleet.releases.sources import KnownSources
 from kai_fleet.settings.files.yaml_file import Manifests
 from kai_fleet.settings.mistakes import key_path, misspelt, own_keys, validated, within, wrong_key
-from kai_fleet.settings.sections.access import Access, Cluster, Registries
+from kai_fleet.settings.sections.access import Access, Cluster, Mirror, Registries
 from kai_fleet.settings.sections.isolation import Guard
-from kai_fleet.settings.sections.models import Strict, Wrong, below
+from kai_fleet.settings.sections.models import Strict, Wrong, below, short_for
 from kai_fleet.settings.sections.platform import (
     EXAMPLE_VERSION,
     NVIDIA,
@@ -39,6 +40,8 @@ from kai_fleet.wording import MASK
 if TYPE_CHECKING:
     from kai_fleet.settings.team_stack import Facts
 
+S = TypeVar("S", Gpu, HostKai, Scheduler, Vcluster)
+
 __all__ = ["Loaded", "Settings", "key_path", "load", "read_config", "validated"]
 
 
@@ -51,10 +54,14 @@ class Platform(Strict):
     """Absent when no team is in host mode."""
     vcluster: Vcluster = Field(default_factory=Vcluster)
     """What every team's vCluster has unless it says so."""
+    scheduler: Scheduler = Field(default_factory=Scheduler)
+    """What every team's scheduler is unless it says so."""
     guard: Guard = Field(default_factory=Guard)
     """Wrong pods at admission: deny them?"""
     sources: Sources = Field(default_factory=Sources)
     """Where charts and images may come from."""
+    mirror: Annotated[Mirror, short_for("registry", str, Mirror | str)] | None = None
+    """Where all charts and images come from, for all teams; absent, from their projects."""
     monitoring: Monitoring | None = None
     """Monitors, alerts and dashboards for your Prometheus; absent, there are none."""
 
@@ -82,32 +89,70 @@ class Settings(Defaults, Platform):
 
     @model_validator(mode="after")
     def _filled_in(self) -> Self:
-        """Write into each team what the stack says for all teams."""
-        teams = {
-            name: team.model_copy(update=self.of_team(team) | {"vcluster": self._vcluster(team)})
-            for name, team in self.teams.items()
-        }
+        """Write into each team, and each chart, what the stack says for all of them."""
+        teams = {name: self._team(team) for name, team in self.teams.items()}
         grants = {
             name: grant.model_copy(update=self.of_team(grant))
             for name, grant in self.team_stacks.items()
         }
-        return self.model_copy(update={"teams": teams, "team_stacks": grants})
+        provider, account = GPU_PROVIDERS[self.gpu.provider], self.mirror and self.mirror.account
+        update: dict[str, Any] = {
+            "teams": teams,
+            "team_stacks": grants,
+            "gpu": self._of_mirror(self.gpu, provider.chart, provider.images),
+            "kai": self.kai and self._kai(self.kai),
+        }
+        if self.mirror and account:
+            update["registries"] = {self.mirror.registry: account, **self.registries}
+        return self.model_copy(update=update)
+
+    def _of_mirror(self, section: S, chart: str, images: Mapping[str, str]) -> S:
+        """A section whose chart and images are the mirror's, but for what it says itself; `images`
+        are places by key of the chart's values.
+        """
+        if self.mirror is None or not chart:
+            return section
+        registry = self.mirror.registry
+        moved = (nested(key, sources.mirrored(registry, place)) for key, place in images.items())
+        there = section.chart or f"oci://{registry}/charts/{chart}"
+        return section.model_copy(update={"chart": there, "values": merged(*moved, section.values)})
+
+    def _kai(self, kai: S) -> S:
+        version = kai.version or ""
+        release = KAI.get((version and taken_for(KAI, version)) or version)
+        images = {"global.registry": release.images} if release else {}
+        return self._of_mirror(kai, "kai-scheduler" if release else "", images)
+
+    def _team(self, team: TeamSettings) -> TeamSettings:
+        scheduler = self.scheduler.over(team.scheduler)
+        more: dict[str, Any] = {"scheduler": scheduler, "vcluster": self._vcluster(team)}
+        if scheduler.mode == "virtual":
+            more["scheduler"] = self._kai(scheduler)
+        return team.model_copy(update=self.of_team(team) | more).with_pools()
 
     def _vcluster(self, team: TeamSettings) -> Vcluster:
         of_all, own, kind = self.vcluster, team.vcluster, self.cluster.kind
         access = (of_all.access or Access()).over(own.access)
-        return of_all.over(own).model_copy(
+        section = of_all.over(own).model_copy(
             update={
                 "values": merged(of_all.values, own.values),
                 "groups": {**of_all.groups, **own.groups},
                 "access": kind.access(access) if kind else access,
             }
         )
+        images = {"controlPlane.advanced.defaultImageRegistry": "ghcr.io"}
+        return self._of_mirror(section, "vcluster", images)
 
     def of_file(self, raw: Mapping[str, Any], platform: "Facts | None" = None) -> Self:
         """The same with the file that it is of; in a team's own stack with its platform."""
         self._file, self._platform = raw, platform
         return self
+
+    @property
+    def known_sources(self) -> KnownSources:
+        """Where charts and images may come from."""
+        mirror = (self.mirror.registry,) if self.mirror else ()
+        return KnownSources((*self.sources.charts,), (*self.sources.images,), mirror)
 
     @property
     def platform_facts(self) -> "Facts | None":
@@ -159,6 +204,9 @@ def checked(settings: Settings | None, found: Sequence[Finding]) -> Loaded:
     """Settings with the mistakes between their keys, but not where something is wrong already."""
     wrong = (wrong_key(*each) for each in (_between_keys(settings) if settings else ()))
     paths = [mistake.path for mistake in found]
+    for name in settings.teams if settings else ():  # one that is wrong in part is not whole
+        own = f"{settings.team_path(name)}.scheduler" if settings else ""
+        paths += [own] if any(p.startswith(("kai-fleet:scheduler", own)) for p in paths) else []
     kept = (mistake for mistake in dict.fromkeys(wrong) if not within(mistake.path, paths))
     return Loaded(settings, (*found, *kept))
 
@@ -198,7 +246,9 @@ def _between_keys(settings: Settings) -> Wrong:
 def _of_team(settings: Settings, name: str) -> Wrong:
     team, path, facts = settings.teams[name], settings.team_path(name), settings.platform_facts
     parent = facts.granted(name).parent_queue if facts and team.scheduler.mode == "host" else None
-    yield from below(path, team.mistakes(parent))
+    for key, message in team.mistakes(parent):
+        of_all = key.startswith("scheduler.")
+        yield settings.written_at(name, key) if of_all else f"{path}.{key}", message
     yield from below(f"{path}.queues", shard_mistakes(team.queues, team.scheduler.shards, parent))
     for key, message in team.vcluster.mistakes():
         yield settings.written_at(name, "vcluster", *key.split(".")), message

@@ -120,6 +120,7 @@ _MESSAGES: Final = {
 _EXAMPLES: Final[Mapping[str | int, str]] = {
     "cluster": "{name: prod, context: prod}",
     "scheduler": "{mode: virtual, version: v0.16.8}",
+    "mirror": "{registry: mirror.example.com/kai-fleet}",
     "version": "a version such as v0.16.8",
     "nodePool": "{kai-fleet/pool: ml}, a label of the team's nodes",
     "queues": "names of queues with a mapping each, such as train: {gpu: 4}",
@@ -134,6 +135,7 @@ _FORMS: Final = {
     r"^[^:]+": "a name without a colon",
     r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?/": "NAMESPACE/NAME, such as gateways/tls",
     r"^(@": "five fields, such as 0 0 * * 1",
+    r"^[^/]*[.:]": "a host, or a path in one: mirror.example.com/kai-fleet",
     r"^https://": "its https:// address, as in iss of its tokens: https://id.example.com/realms",
     r"^-----BEGIN": "the PEM text of the authority, from -----BEGIN CERTIFICATE----- on",
     r"^([0-9A-Fa-f]*:": "a name such as ml.vc.example.com, or an address, and a port at port",
@@ -142,7 +144,7 @@ _FORMS: Final = {
     r"^([a-z0-9](": "a label key such as kai-fleet/pool",
     r"^([A-Za-z0-9](": "a label value: letters, digits, dashes, dots",
 }
-_SECRETS: Final = frozenset({"registries", "kubeconfig", "dataSource"})
+_SECRETS: Final = frozenset({"mirror", "registries", "kubeconfig", "dataSource"})
 
 
 def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:

@@ -9,7 +9,7 @@ from kai_fleet.settings import Loaded, Platform, Settings, checked
 from kai_fleet.settings.files.project import update_command
 from kai_fleet.settings.files.yaml_file import Manifests
 from kai_fleet.settings.mistakes import validated, wrong_key
-from kai_fleet.settings.sections.access import Cluster, Credentials
+from kai_fleet.settings.sections.access import Cluster, Credentials, Mirror
 from kai_fleet.settings.sections.models import Strict
 from kai_fleet.settings.sections.platform import HostKai, Name, StackName, TeamName
 from kai_fleet.settings.sections.queues import walk
@@ -83,7 +83,7 @@ class Facts(Platform):
     @classmethod
     def of(cls, settings: Settings) -> Self:
         """What a platform's stack exports for its team stacks."""
-        kai, teams = settings.kai, dict[str, Granted]()
+        kai, mirror, teams = settings.kai, settings.mirror, dict[str, Granted]()
         queues = {queue.name: queue for queue in walk(settings.queues)}
         for name, grant in settings.team_stacks.items():
             queue = queues.get(grant.parent_queue or "")
@@ -96,7 +96,8 @@ class Facts(Platform):
             context=settings.cluster.context,
             registries=[*settings.registries],
             teams=teams,
-            **{key: getattr(settings, key) for key in Platform.model_fields} | {"kai": kai},
+            **{key: getattr(settings, key) for key in Platform.model_fields}
+            | {"kai": kai, "mirror": mirror and Mirror(registry=mirror.registry)},
         )
 
     @classmethod

@@ -32,7 +32,8 @@ class Kai:
     """A KAI scheduler; the fields named as in KaiSchedulerArgs have what is written there.
 
     `version` is None where it is left open, `chart` where it is the table's. `registries` are those
-    whose credentials its release gets. `path` is the key of its section, or its release's URN.
+    whose credentials its release gets. `path` is the key of its section, or its release's URN;
+    `where` finds a key that is written for all teams.
     """
 
     version: str | None
@@ -46,6 +47,7 @@ class Kai:
     topologies: Any = field(default=(), hash=False)
     fairshare: Any = field(default=None, hash=False)
     registries: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
+    where: Callable[..., str] | None = field(default=None, compare=False, repr=False)
 
     @property
     def release(self) -> releases.KaiRelease | None:

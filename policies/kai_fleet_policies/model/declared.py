@@ -38,7 +38,7 @@ def host_of(settings: Settings, state: Deployed | None = None) -> Cluster:
         HOST,
         path=key_path(("cluster",)),
         teams=tuple(_team(arguments, name, state or Deployed()) for name in settings.teams),
-        sources=settings.sources.known,
+        sources=settings.known_sources,
         gpu_resource=gpu.resource,
         kai=() if kai is None else (_kai(settings, kai, key, registries=settings.registries),),
         platform=settings.platform_stack,
@@ -133,11 +133,12 @@ def _on_host(arguments: Arguments, name: str) -> Team:
 def _inside(arguments: Arguments, name: str) -> Cluster:
     settings, path = arguments.settings, arguments.settings.team_path(name)
     team, key, queues_key = settings.teams[name], f"{path}.scheduler", f"{path}.queues"
+    where = partial(settings.written_at, name, "scheduler")
     virtual = team.scheduler.mode == "virtual"
     return Cluster(
         name,
         path=path,
-        kai=(_kai(settings, team.scheduler, key),) if virtual else (),
+        kai=(_kai(settings, team.scheduler, key, where=where),) if virtual else (),
         queues=_queues(arguments.queues(name), walk(team.queues, f"{queues_key}."))
         if virtual
         else (),

@@ -148,7 +148,8 @@ def _of_vcluster(team: Team, cluster: Cluster) -> Place:
 
 def of_kai(kai: Kai, cluster: Cluster, *keys: str) -> Place:
     """For example `KAI of ml`; `keys` are below where it stands."""
-    return Place("KAI", f"of {cluster.name}", at(kai.path, *keys))
+    place = Place("KAI", f"of {cluster.name}", kai.path, kai.where)
+    return place.at(*keys) if keys else place
 
 
 def _each(field: str, place: Callable[[Any, Cluster], Place]) -> Each:

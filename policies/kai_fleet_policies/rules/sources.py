@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from kai_fleet.releases import sources
@@ -9,7 +10,7 @@ from kai_fleet.releases.sources import InvalidReferenceError, KnownSources, in_a
 from kai_fleet.values import items
 from kai_fleet_policies.model.cluster import HOST, Cluster
 from kai_fleet_policies.rules.kai import kais_and_inside
-from kai_fleet_policies.rules.rule import Findings, Place, each_vcluster, mandatory
+from kai_fleet_policies.rules.rule import Findings, Place, advisory, each_vcluster, mandatory
 
 # Keys and variables are known by their names, so that one of a newer chart is seen as well.
 _NAMES: Final = re.compile(r"image|registry|repository|mirror|^repo$|artifact|speaker|bundle")
@@ -70,6 +71,28 @@ def sources_known(cluster: Cluster, installed: _Installed, place: Place) -> Find
                 "drop it for the images of the release table, write a tag such as v1.2.3 where it"
                 f" is one, or have its registry written in kai-fleet:sources.images{where}",
             )
+
+
+@advisory("sources-used", "low")
+def sources_used(cluster: Cluster) -> Findings:
+    """Each place in kai-fleet:sources has a chart or an image that is written with it.
+
+    The key allows places, and takes nothing from them: a mirror that only it names is not used,
+    and charts and images come from their projects all the same.
+    """
+
+    def refused(**known: tuple[str, ...]) -> int:
+        return len([*sources_known.check(replace(cluster, sources=KnownSources(**known)))])
+
+    # Teams with stacks of their own may use it there.
+    for kind in ("charts", "images") if cluster.declared and not cluster.grants else ():
+        for number, name in enumerate(getattr(cluster.sources, kind)):
+            if refused() == refused(**{kind: (name,)}):
+                registry = name.rpartition("://")[2].removesuffix("/charts")
+                yield Place("source", name, f"kai-fleet:sources.{kind}[{number}]").warn(
+                    "allows a place from which no chart and no image comes",
+                    f"write kai-fleet:mirror: {registry}, by which all do, or drop it",
+                )
 
 
 def _wrong_chart(chart: str, known: KnownSources) -> str | None:

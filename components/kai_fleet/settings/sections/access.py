@@ -32,6 +32,20 @@ class RegistryCredentials(Strict):
 
 Registries = dict[RegistryName, RegistryCredentials]
 
+
+class Mirror(Strict):
+    """One registry with all charts and images of KAI, of vCluster and of the GPU stack.
+
+    The chart NAME is at oci://REGISTRY/charts/NAME. An image is below REGISTRY at the path that it
+    has on its own host: ghcr.io/loft-sh/vcluster-oss at REGISTRY/loft-sh/vcluster-oss.
+    """
+
+    registry: Annotated[RegistryName, like(r"^[^/]*[.:].*[^/]$")]
+    """A host, or a path in one, such as mirror.example.com/kai-fleet."""
+    account: RegistryCredentials | None = None
+    """Credentials to pull from it; none where everybody may, or registries has them."""
+
+
 # An IPv6 address, or a name or an IPv4 address.
 _IPV6: Final = "[0-9A-Fa-f]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f.]*"
 Host = Annotated[str, like(rf"^({_IPV6}|[A-Za-z0-9]([-.A-Za-z0-9]*[A-Za-z0-9])?)$")]

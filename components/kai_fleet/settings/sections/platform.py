@@ -237,11 +237,6 @@ class Sources(Strict):
     )
     """Image registries, or paths in one, such as mirror.example.com; what is below them counts."""
 
-    @property
-    def known(self) -> sources.KnownSources:
-        """As the rules read them."""
-        return sources.KnownSources(tuple(self.charts), tuple(self.images))
-
 
 # What Prometheus takes for a duration, as far as it makes sense here.
 Interval = Annotated[str, like(r"^[1-9][0-9]{0,4}[smhd]$")]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from kai_fleet.releases import KAI, advised, mig
+from kai_fleet.releases.chart_values import merged
 from kai_fleet.releases.keys import DEFAULT_SHARD
 from kai_fleet.settings.sections.access import Registries
 from kai_fleet.settings.sections.isolation import Isolation
@@ -36,16 +37,24 @@ REMOVED: Final = "Teams that may go: a deployed one goes only when it is named h
 
 
 class Scheduler(KaiRelease):
-    """Which scheduler places the team's pods.
+    """Which scheduler places the team's pods. What a team leaves out comes from
+    `kai-fleet:scheduler`, unless it has another mode.
 
     virtual: KAI of that version inside the team's vCluster. host: the host's KAI. default: none.
     """
 
-    mode: Literal["virtual", "host", "default"]
+    mode: Literal["virtual", "host", "default"] = "virtual"
     """virtual, host or default."""
     version: KaiVersion | None = Field(
         default=None, description=f"virtual: the team's KAI, such as {EXAMPLE_VERSION}."
     )
+
+    def over(self, own: Self | None) -> Self:
+        """This one, of a stack, with what a team says for itself; in another mode the team's."""
+        if own is None or own.written.get("mode", self.mode) != self.mode:
+            return own or self
+        values = merged(self.values, own.values)
+        return super().over(own).model_copy(update={"values": values} if values else {})
 
 
 class Defaults(Strict):
@@ -107,7 +116,7 @@ class Grant(HostPlace):
 class Runs(Strict):
     """What a team runs; in a stack of its own it says no more than this."""
 
-    scheduler: Scheduler
+    scheduler: Scheduler = Field(default_factory=Scheduler)
     queue: QueueName | None = None
     """host mode: its leaf queue."""
     queues: QueueTree = Field(default_factory=dict)
@@ -123,9 +132,8 @@ class TeamSettings(HostPlace, Runs):
     pools: dict[ShardName, Gpus] = Field(default_factory=dict)
     """virtual mode, in place of gpus: GPUs by the kai.scheduler/node-pool of its nodes; shards."""
 
-    @model_validator(mode="after")
-    def _filled_in(self) -> Self:
-        """Its pools are shards, and its GPUs the pools' together."""
+    def with_pools(self) -> Self:
+        """With its pools as shards, and their GPUs together as its own."""
         if not self.pools or self.scheduler.mode != "virtual":
             return self
         named = {name: Shard() for name in self.pools if name != DEFAULT_SHARD}
