@@ -115,5 +115,7 @@ def test_a_source_that_nothing_uses_is_advised():
     (unused,) = validation.validate(raw).problems
     assert (unused.level, unused.path) == (Level.ADVISORY, "kai-fleet:sources.images[0]")
     assert "write kai-fleet:mirror: mirror.corp, by which all do, or drop it" in unused.message
+    (unused,) = validation.validate(raw | {"mirror": REGISTRY}).problems
+    assert unused.fix == "drop it"
     raw["vcluster"]["values"] = nested(OSS, "mirror.corp")
     assert validation.validate(raw).problems == ()

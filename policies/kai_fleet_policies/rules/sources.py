@@ -89,9 +89,10 @@ def sources_used(cluster: Cluster) -> Findings:
         for number, name in enumerate(getattr(cluster.sources, kind)):
             if refused() == refused(**{kind: (name,)}):
                 registry = name.rpartition("://")[2].removesuffix("/charts")
+                write = f"write kai-fleet:mirror: {registry}, by which all do, or "
                 yield Place("source", name, f"kai-fleet:sources.{kind}[{number}]").warn(
                     "allows a place from which no chart and no image comes",
-                    f"write kai-fleet:mirror: {registry}, by which all do, or drop it",
+                    f"{'' if cluster.sources.mirror else write}drop it",
                 )
 
 
