@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from kai_fleet_cli.commands import inspection, options, sandbox, teams, updates
+from kai_fleet_cli.commands import init, inspection, options, sandbox, teams, updates
 from kai_fleet_cli.errors import UserError
 
 app = typer.Typer(
@@ -15,6 +15,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for command in (
+    init.init,
     updates.up,
     updates.preview,
     inspection.plan,

@@ -53,7 +53,7 @@ class Api:
         in_all: float | None = None,
         most: float = OF_TENANTS,
     ) -> None:
-        self.host = connection.host
+        self.host, self.context = connection.host, connection.context
         self._connection = connection
         self._seconds, self._in_all, self._most = seconds, in_all, int(most)
         self._ends = None if in_all is None else time.monotonic() + in_all

@@ -32,12 +32,13 @@ _LOADING: Final = threading.Lock()
 class Connection:
     """An API server's address, credentials, and a pool of connections to it.
 
-    `authority` is the certificate authority that the kubeconfig names, as PEM.
+    `context` is what the kubeconfig calls it, `authority` the certificate authority that it names,
+    as PEM.
     """
 
-    def __init__(self, loaded: Configuration) -> None:
+    def __init__(self, loaded: Configuration, context: str) -> None:
         """Reads the certificates and keys at once: their files may go."""
-        self.host = str(loaded.host)
+        self.host, self.context = str(loaded.host), context
         self.authority = Path(loaded.ssl_ca_cert).read_bytes() if loaded.ssl_ca_cert else None
         self._loaded, self._renewing = loaded, threading.Lock()
         from kubernetes.client.rest import RESTClientObject
@@ -100,7 +101,7 @@ def connection(
                     f"the credential plugin {command} of user {user['name']} gives nothing: log in"
                     " or install it, then try again"
                 )
-            return Connection(loaded)
+            return Connection(loaded, chosen)
     except (yaml.YAMLError, ConfigException):  # their messages may quote the content
         reason = "it is not YAML, names what is not there, or the login of its user has ended"
     except _UNUSABLE as error:

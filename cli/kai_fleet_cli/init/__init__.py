@@ -1,0 +1,1 @@
+"""`fleet init`: a first stack file from what a live cluster has."""
