@@ -121,3 +121,9 @@ def test_a_host_that_does_not_answer_is_one_line_and_no_error(project, tmp_path,
     diagnosis.show_ahead("lab", Console(width=500))
     (line,) = capsys.readouterr().out.splitlines()
     assert line.startswith("the host cluster is not looked at: it cannot be connected to")
+    team = {"name": "ml", "scheduler": {"mode": "default"}}
+    keys = {"kai-fleet:platform": {"stack": "org/other/prod"}, "kai-fleet:team": team}
+    (tmp_path / "Pulumi.lab.yaml").write_text(json.dumps({"config": keys}))
+    diagnosis.show_ahead("lab", Console(width=500))
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.endswith("the file of its platform's stack is not in this folder")

@@ -93,8 +93,10 @@ def show_ahead(stack: str, console: Console) -> None:
     """Print what a stack's host lacks that no update makes; in one line why that is not known."""
     try:
         _show_causes(examine(read_clusters(of_stack(stack), AHEAD)), console)
-    except (UnreachableError, UserError) as error:
-        print_line(console, f"the host cluster is not looked at: {error}")
+    except (UnreachableError, UserError) as error:  # other mistakes of the file ended it before
+        platform = "the file of its platform's stack is not in this folder"
+        why = platform if isinstance(error, UserError) else error
+        print_line(console, f"the host cluster is not looked at: {why}")
 
 
 def _show_causes(findings: Iterable[Finding], console: Console) -> None:

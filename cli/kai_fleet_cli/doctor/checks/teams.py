@@ -158,8 +158,7 @@ def classes(state: TeamState, snapshot: Snapshot) -> Iterator[Fault]:
         names = {named} if isinstance(named, str) else {*named} - {*NO_GPU_CLASSES}
         values = {"path": team.written_at(key), "there": listed(there, "and", 10) or "none"}
         for name in sorted(names - {*there}):
-            row = f"{key.partition('.')[0]}-class-absent"
-            yield fault(row, host, name, kind=kind, **values)
+            yield fault(f"{key.partition('.')[0]}-class-absent", host, name, kind=kind, **values)
 
 
 def network(host: Cluster, snapshot: Snapshot) -> Iterator[Fault]:
