@@ -41,7 +41,8 @@ class Host:
         return found
 
     def list(self, path, **query):
-        known = ("app in (vcluster,vcluster-etcd),release=ml", "owner=helm,name=ml", "pool=ml", "")
+        helm = "owner=helm,name=ml,status=deployed"
+        known = ("app in (vcluster,vcluster-etcd),release=ml", helm, "pool=ml", "")
         assert query.get("labelSelector", "") in known
         return self.find(path) or []
 

@@ -69,7 +69,7 @@ def control_plane(host: Api, name: str, namespace: str) -> str | None:
 
 def require_release(api: Api, part: str, namespace: str, release: str) -> None:
     """Raise NotReadyError where a part is gone with its Helm release."""
-    labels = f"owner=helm,name={release}"
+    labels = f"owner=helm,name={release},status=deployed"  # not one that is uninstalling
     if not api.list(f"/api/v1/namespaces/{namespace}/secrets", labelSelector=labels):
         lost = f"{part} of namespace {namespace} is gone"
         raise NotReadyError(f"{lost}, as after somebody uninstalled release {release}")
