@@ -210,6 +210,27 @@ def test_what_would_be_lost_is_named_and_stays(first, fleet, sandbox, folder, ed
     assert "team-research" in namespaces(api(sandbox.kubeconfig.read_text()))
 
 
+def test_a_preview_names_what_the_host_does_not_have(first, fleet, folder):
+    file = folder / "Pulumi.sandbox.yaml"
+    before = file.read_text()
+    document = yaml.safe_load(before)
+    teams = document["config"]["kai-fleet:teams"]
+    teams["dev"]["nodePool"] = {"kai-fleet/pool": "dve"}
+    teams["dev"]["vcluster"] = {"storageClass": "fasst"}
+    teams["research"]["gpus"] = 64
+    try:
+        file.write_text(yaml.safe_dump(document))
+        shown = fleet("preview", stack="sandbox")
+    finally:
+        file.write_text(before)
+    assert shown.returncode == 0, shown.stderr
+    ahead = shown.stdout.partition("Previewing update")[0]
+    assert "no node with these labels is Ready" in ahead
+    assert "write labels that nodes have at kai-fleet:teams.dev.nodePool" in ahead
+    assert "StorageClass fasst" in ahead
+    assert "team research is granted 64" in ahead
+
+
 def test_what_waits_once_more_replaces_nothing_in_a_preview(first, fleet, folder):
     """The waits of vClusters are to run again, and print their addresses only then."""
     file = folder / "Pulumi.sandbox.yaml"
